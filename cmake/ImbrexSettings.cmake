@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Options of the build, compiler flags, and where things are put.
+
+option(IMBREX_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(IMBREX_BUILD_APPS "Build apps, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(IMBREX_BUILD_MPI "Build imbrex::mpi" ON)
+option(IMBREX_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+set(IMBREX_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined), or thread")
+set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g -DNDEBUG")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+# Warnings and sanitizers for the project's own targets; users of the libraries get neither.
+add_library(imbrex_flags INTERFACE)
+target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+  $<$<BOOL:${IMBREX_WERROR}>:-Werror>)
+if(IMBREX_SANITIZE STREQUAL "address")
+  target_compile_options(imbrex_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  target_link_options(imbrex_flags INTERFACE -fsanitize=address,undefined)
+elseif(IMBREX_SANITIZE STREQUAL "thread")
+  target_compile_options(imbrex_flags INTERFACE -fsanitize=thread)
+  target_link_options(imbrex_flags INTERFACE -fsanitize=thread)
+elseif(NOT IMBREX_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "IMBREX_SANITIZE=${IMBREX_SANITIZE}: valid are address, thread, or nothing")
+endif()

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of an event and of a thing that completes once with a value or an exception. Layout
+// only, so that headers can look at it without a call; what changes it is behind waist.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+
+namespace imbrex::detail {
+
+// Thread safety: any thread. `head` is a stack of waiters until it becomes `fired` for ever; its
+// lowest bit but one is a short lock. Only src/task/event.hpp changes it.
+struct EventWord {
+  static constexpr std::uintptr_t fired = 1;
+  std::atomic<std::uintptr_t> head{0};
+
+  [[nodiscard]] bool has_fired() const noexcept {
+    return head.load(std::memory_order_acquire) == fired;  // pairs with the release of the firing
+  }
+};
+
+enum class CompletionKind : std::uint8_t {
+  task,     // a task's end
+  promise,  // set by whoever holds the promise, perhaps a thread that imbrex does not know
+  joint     // all or any of other completions
+};
+
+// The base of tasks, promises, when_all and when_any.
+struct Completion {
+  std::atomic<std::uint32_t> references;  // at zero the memory is reused
+  CompletionKind kind;
+  EventWord event;           // fires when the value, or `error`, is there
+  std::exception_ptr error;  // written once, before `event` fires
+};
+
+}  // namespace imbrex::detail

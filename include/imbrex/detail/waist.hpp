@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The narrow waist: the few plain functions that the public headers and the plug-ins (mpi/, later
+// omp/ and dist/) reduce to. Nothing else of the runtime is visible to them.
+//
+// Thread safety: unless a function says otherwise, any thread may call it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <source_location>
+#include <span>
+#include <string>
+
+#include "imbrex/detail/completion.hpp"
+
+namespace imbrex::detail {
+
+// ---- tasks -----------------------------------------------------------------------------------
+
+enum class AccessKind : std::uint8_t {
+  in,             // reads
+  out,            // writes; ordered like inout, as in OpenMP
+  inout,          // reads and writes
+  mutexinoutset,  // any order among neighbours of this kind, one at a time
+  inoutset,       // any order among neighbours of this kind, together
+  after           // `address` is a Completion that must have completed
+};
+
+struct AccessSpec {
+  const void* address;
+  AccessKind kind;
+};
+
+struct TaskSpec {
+  const char* name;  // not copied: a string literal, or one that outlives the program's tasks
+  std::source_location where;
+  int priority = 0;
+  bool tied = false;
+  std::span<const AccessSpec> accesses = {};
+};
+
+// What the runtime does with the memory that create() returned.
+struct BodyOps {
+  void (*run)(void* closure);               // runs the body, then destroys it; may throw
+  void (*drop)(void* closure) noexcept;     // destroys a body that never ran
+  void (*destroy)(void* closure) noexcept;  // destroys the result; null if there is nothing to do
+};
+
+// A task's memory: `bytes` for its closure, aligned to 64. The caller constructs the closure there,
+// then calls submit(), or discard() if it could not. May let other tasks run first, when the
+// caller is IMBREX_WINDOW tasks ahead. Suspends. Throws Error after shutdown.
+[[nodiscard]] void* create(const TaskSpec& spec, const BodyOps& ops, std::size_t bytes);
+void discard(void* closure) noexcept;
+
+// Gives the task to the scheduler. With `keep`, returns a reference that the caller owns; else
+// null. Throws Error (and discards) if `spec` names one address with two kinds.
+Completion* submit(void* closure, const TaskSpec& spec, bool keep);
+
+void retain(Completion& completion) noexcept;
+void release(Completion& completion) noexcept;
+
+// ---- waiting ---------------------------------------------------------------------------------
+
+// Why a task is suspended, for reports. Lives on the waiting stack. `what` is a literal.
+struct WaitReason {
+  const char* what;
+  const Completion* completion = nullptr;  // if it waits for one
+  bool mpi = false;                        // then the rest is filled where the call has it
+  int peer = -1;
+  int tag = -1;
+  std::size_t bytes = 0;
+};
+
+// True if this thread stands in a task (main included) and waiting would suspend that task.
+[[nodiscard]] bool in_task() noexcept;
+
+// Suspends the running task until `event` fires. REQUIRES: in_task(), else throws Error. A thread
+// of the program's own that waits is blocked instead.
+void await(EventWord& event, const WaitReason& reason);
+
+// As await(completion.event), but an unstarted task may be run in place.
+void await(Completion& completion);
+
+// Fires; the waiters become ready. REQUIRES: not fired before.
+void fire(EventWord& event) noexcept;
+
+// The running task, once its body has ended, is complete only after `event` has fired.
+// REQUIRES: in_task(); the event lives until it has fired.
+void release_after(EventWord& event);
+
+// Ends the running task's access to `address`: those that wait for it alone become ready.
+void release_access(const void* address);
+
+void yield();          // Suspends.
+void wait_children();  // Suspends. Children, not their descendants; rethrows nothing.
+
+// A finish scope on the stack of the running task. Opaque: the memory of a task::Scope.
+struct alignas(64) ScopeMemory {
+  std::byte bytes[128];
+};
+void open_scope(ScopeMemory& memory, const std::source_location& where);
+// Suspends until all tasks of the scope and their descendants are complete; then returns the first
+// exception among them, or null.
+[[nodiscard]] std::exception_ptr close_scope(ScopeMemory& memory) noexcept;
+
+// ---- completions that are no tasks -----------------------------------------------------------
+
+// One that completes when all of `parts` have (its error: their first), or when any has; `index`
+// is then the position of the first. The caller owns the reference. REQUIRES: `parts` not empty.
+struct Joint;
+[[nodiscard]] Completion* join_all(std::span<Completion* const> parts);
+[[nodiscard]] Completion* join_any(std::span<Completion* const> parts);
+[[nodiscard]] std::size_t joint_index(const Completion& joint) noexcept;
+
+// Promises are allocated by the public header. `destroy` is called at reference count zero.
+struct PromiseState : Completion {
+  std::atomic<std::uint32_t> holders{1};          // promises; at zero and unset: broken
+  std::atomic<bool> taken{false};                 // someone has begun to set it
+  void (*destroy)(PromiseState& state) noexcept;  // deletes the whole
+  const char* name;
+  std::source_location where;
+};
+// True once; then the caller stores the value or `error` and calls complete().
+[[nodiscard]] bool take(PromiseState& state) noexcept;
+void complete(PromiseState& state) noexcept;
+[[noreturn]] void throw_set_twice(const PromiseState& state);
+void drop_holder(PromiseState& state) noexcept;
+
+// ---- plug-ins --------------------------------------------------------------------------------
+
+// Something that must be called again and again to make events fire. poll() is called by idle
+// workers, at yields and between tasks, by any number of threads at once, never with a lock of
+// ours held, never suspends; it returns how many operations it completed. While `outstanding` is
+// above zero one idle worker keeps calling it, and there is no stall.
+struct Poller {
+  int (*poll)(void* context) noexcept;
+  void* context;
+  const std::atomic<int>* outstanding;
+  Poller* next = nullptr;  // the runtime's
+};
+void add_poller(Poller& poller);
+void remove_poller(Poller& poller);  // returns when no worker is in it any more
+
+// True if this worker knows of nothing else to run: then a wait that will be short may poll in
+// place. A hint, cheap enough to be asked at each round.
+[[nodiscard]] bool nothing_ready() noexcept;
+
+// Between these two the running task is shown as idle in trace and summary (it polls in place).
+void begin_idle() noexcept;
+void end_idle() noexcept;
+
+// Brackets a callback that MPI makes while it progresses: within, in_task() is false.
+void enter_callback() noexcept;
+void leave_callback() noexcept;
+
+// ---- life cycle ------------------------------------------------------------------------------
+
+// Which share of the process's processors the workers may use: ranks of one node that may run on
+// the same processors divide them. Before start() only.
+struct Place {
+  int index = 0;  // this process among those with the same affinity mask
+  int count = 1;
+};
+void set_place(const Place& place);
+void set_rank(int rank, int ranks);  // for messages, trace and summary
+
+// Starts the runtime if it does not run; the calling thread becomes worker 0 and what it runs the
+// root task. Throws Error if the environment is wrong.
+void start();
+[[nodiscard]] bool started() noexcept;
+
+// Suspends the root task until no task is left. REQUIRES: called from the root task.
+void drain() noexcept;
+
+// Sums over this process, for the summary that is printed at the end.
+struct Totals {
+  double in_task_s, idle_s, overhead_s;  // over all workers; 0 unless IMBREX_SUMMARY or _TRACE
+  double tasks, steals, suspensions, polls;
+  double workers;
+  double elapsed_s;
+};
+[[nodiscard]] Totals totals() noexcept;
+[[nodiscard]] bool summary_wanted() noexcept;
+// One row per rank, printed by whoever has gathered them (rank 0 of the MPI library); then the
+// runtime prints none of its own.
+void print_summary(std::span<const Totals> ranks);
+
+// ---- trace -----------------------------------------------------------------------------------
+
+[[nodiscard]] bool tracing() noexcept;  // one load of a constant after start
+// A message that the running task sent, or has received. `communicator` is any number that the
+// ranks agree on.
+struct MessageRecord {
+  bool sent;
+  int peer;
+  int tag;
+  std::uint64_t bytes;
+  std::uint32_t communicator;
+};
+void trace_message(const MessageRecord& message) noexcept;
+
+// Where the running task is, for messages: `"name" (file:line)`, or "no task".
+[[nodiscard]] std::string describe_current_task();
+
+}  // namespace imbrex::detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Event: something that happens once. A task that waits for it is suspended; its worker is not.
+#pragma once
+
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex {
+
+// Thread safety: every member, any thread, also one that imbrex does not know (a driver's
+// callback). The event must outlive its last waiter's wake-up, not the call of fire().
+class Event {
+ public:
+  Event() = default;
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  // Lets go everything that waits. Throws Error if the event has fired already.
+  void fire();
+  [[nodiscard]] bool has_fired() const noexcept { return word_.has_fired(); }
+
+ private:
+  friend void await(Event& event);
+  friend void release_after(Event& event);
+  detail::EventWord word_;
+};
+
+// Suspends the running task until `event` fires. In a thread that imbrex does not know it throws
+// Error if the runtime does not run; else it blocks that thread.
+inline void await(Event& event) {
+  if (!event.has_fired()) detail::await(event.word_, {.what = "event"});
+}
+
+// Returns at once; the running task, once its body has ended, keeps its dependents waiting until
+// `event` fires. Throws Error outside a task. (OpenMP: detach.)
+inline void release_after(Event& event) { detail::release_after(event.word_); }
+
+}  // namespace imbrex

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Futures and promises: a value, or an exception, that is there later.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <new>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/waist.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex {
+
+class TaskBuilder;
+template <class T>
+class Future;
+
+namespace detail {
+
+// Where a value is built later; void has none.
+template <class T>
+union Slot {
+  Slot() noexcept {}
+  ~Slot() {}
+  T value;
+};
+template <>
+union Slot<void> {};
+
+template <class T>
+struct PromiseStateOf : PromiseState {
+  Slot<T> slot;
+};
+
+// What is common to all futures: one reference to a completion.
+class FutureBase {
+ public:
+  FutureBase() = default;
+  FutureBase(const FutureBase& other) noexcept : completion_(other.completion_) {
+    if (completion_ != nullptr) retain(*completion_);
+  }
+  FutureBase(FutureBase&& other) noexcept
+      : completion_(std::exchange(other.completion_, nullptr)) {}
+  FutureBase& operator=(FutureBase other) noexcept {
+    std::swap(completion_, other.completion_);
+    return *this;
+  }
+  ~FutureBase() {
+    if (completion_ != nullptr) release(*completion_);
+  }
+
+  // False for a default-constructed future, and for one that get() has emptied.
+  [[nodiscard]] bool valid() const noexcept { return completion_ != nullptr; }
+  [[nodiscard]] bool ready() const noexcept { return completion_ && completion_->event.has_fired(); }
+
+  // Suspends the running task until the value is there; throws nothing of the task's.
+  void wait() const {
+    if (completion_ == nullptr) throw Error("imbrex: wait on an empty future");
+    if (!completion_->event.has_fired()) await(*completion_);
+  }
+
+  [[nodiscard]] Completion* completion() const noexcept { return completion_; }
+
+ protected:
+  explicit FutureBase(Completion* owned) noexcept : completion_(owned) {}
+  void wait_and_rethrow() const {
+    wait();
+    if (completion_->error) std::rethrow_exception(completion_->error);
+  }
+  Completion* completion_ = nullptr;
+};
+
+}  // namespace detail
+
+// Thread safety: as a shared_ptr; copies may be used by different threads, one object may not.
+template <class T>
+class Future : public detail::FutureBase {
+ public:
+  Future() = default;
+
+  // Suspends until the value is there; rethrows what the task threw. From an rvalue the value is
+  // moved out, which other copies then see. Throws BrokenPromise if nobody can set it any more.
+  [[nodiscard]] const T& get() const& {
+    wait_and_rethrow();
+    return slot_->value;
+  }
+  [[nodiscard]] T get() && {
+    wait_and_rethrow();
+    return std::move(slot_->value);
+  }
+
+ private:
+  friend class TaskBuilder;
+  template <class U>
+  friend class Promise;
+  Future(detail::Completion* owned, detail::Slot<T>* slot) noexcept
+      : FutureBase(owned), slot_(slot) {}
+  detail::Slot<T>* slot_ = nullptr;
+};
+
+template <>
+class Future<void> : public detail::FutureBase {
+ public:
+  Future() = default;
+  // Takes over a reference; for plug-ins.
+  explicit Future(detail::Completion* owned) noexcept : FutureBase(owned) {}
+  void get() const { wait_and_rethrow(); }
+
+ private:
+  friend class TaskBuilder;
+  template <class U>
+  friend class Promise;
+  Future(detail::Completion* owned, detail::Slot<void>*) noexcept : FutureBase(owned) {}
+};
+
+// The other end of a future. Copies share one value; when the last is gone and none was set, the
+// future throws BrokenPromise.
+// Thread safety: any thread may set, also one that imbrex does not know.
+template <class T>
+class Promise {
+  using State = detail::PromiseStateOf<T>;
+
+ public:
+  explicit Promise(const char* name = "promise",
+                   std::source_location where = std::source_location::current())
+      : state_(new State) {
+    state_->references.store(1, std::memory_order_relaxed);  // the holders' common one
+    state_->kind = detail::CompletionKind::promise;
+    state_->name = name;
+    state_->where = where;
+    state_->destroy = [](detail::PromiseState& base) noexcept {
+      State& state = static_cast<State&>(base);
+      if constexpr (!std::is_void_v<T>) {
+        if (state.event.has_fired() && !state.error) state.slot.value.~T();
+      }
+      delete &state;
+    };
+  }
+  Promise(const Promise& other) noexcept : state_(other.state_) {
+    if (state_) state_->holders.fetch_add(1, std::memory_order_relaxed);  // we hold one: not zero
+  }
+  Promise(Promise&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Promise& operator=(Promise other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Promise() {
+    if (state_ != nullptr) detail::drop_holder(*state_);
+  }
+
+  [[nodiscard]] Future<T> future() const {
+    detail::retain(*state_);
+    return Future<T>(state_, &state_->slot);
+  }
+
+  // Throws Error if a value or an exception was set before.
+  template <class... Args>
+    requires(std::is_void_v<T> ? sizeof...(Args) == 0 : std::constructible_from<T, Args...>)
+  void set(Args&&... args) const {
+    if (!detail::take(*state_)) detail::throw_set_twice(*state_);
+    if constexpr (!std::is_void_v<T>) {
+      try {
+        ::new (static_cast<void*>(&state_->slot.value)) T(std::forward<Args>(args)...);
+      } catch (...) {
+        state_->error = std::current_exception();
+      }
+    }
+    detail::complete(*state_);
+  }
+  void set_exception(std::exception_ptr error) const {
+    if (!detail::take(*state_)) detail::throw_set_twice(*state_);
+    state_->error = std::move(error);
+    detail::complete(*state_);
+  }
+
+ private:
+  State* state_;
+};
+
+// Completes when all have; get() rethrows the first failure in argument order.
+template <class... T>
+[[nodiscard]] Future<void> when_all(const Future<T>&... futures) {
+  detail::Completion* const parts[] = {futures.completion()...};
+  return Future<void>(detail::join_all(parts));
+}
+template <class T>
+[[nodiscard]] Future<void> when_all(const std::vector<Future<T>>& futures) {
+  std::vector<detail::Completion*> parts;
+  for (const Future<T>& future : futures) parts.push_back(future.completion());
+  return Future<void>(detail::join_all(parts));
+}
+
+// The future of the first to complete: its position. A failure counts as completion.
+class [[nodiscard]] FirstOf : public Future<void> {
+ public:
+  using Future<void>::Future;
+  // Suspends. The position, among the arguments, of the one that completed first.
+  [[nodiscard]] std::size_t get() const {
+    wait();
+    return detail::joint_index(*completion_);
+  }
+};
+template <class... T>
+[[nodiscard]] FirstOf when_any(const Future<T>&... futures) {
+  detail::Completion* const parts[] = {futures.completion()...};
+  return FirstOf(detail::join_any(parts));
+}
+template <class T>
+[[nodiscard]] FirstOf when_any(const std::vector<Future<T>>& futures) {
+  std::vector<detail::Completion*> parts;
+  for (const Future<T>& future : futures) parts.push_back(future.completion());
+  return FirstOf(detail::join_any(parts));
+}
+
+}  // namespace imbrex

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The runtime as an object, for programs and tests that do not want the options of the environment.
+// Others need nothing of this: the first task starts the runtime, the end of the program stops it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace imbrex {
+
+// A field left as it is takes the value of its IMBREX_* option.
+struct Config {
+  int workers = 0;              // IMBREX_WORKERS
+  std::string policy;           // IMBREX_POLICY
+  std::size_t stack_bytes = 0;  // IMBREX_STACK_SIZE
+  int window = -1;              // IMBREX_WINDOW; 0: no window
+  int bind = -1;                // IMBREX_BIND; 0 or 1
+};
+
+// Starts the runtime; the constructing thread becomes worker 0 and its code the root task, until
+// the destructor, which first waits for every task. Throws Error if the runtime runs already, or a
+// value is malformed.
+class Runtime {
+ public:
+  explicit Runtime(const Config& config = {});
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+};
+
+// Threads that run tasks; 0 before the start.
+[[nodiscard]] int worker_count() noexcept;
+
+// Counts since the start, and what is live now. Exact only when no task runs.
+struct Statistics {
+  std::uint64_t tasks = 0;            // that have run
+  std::uint64_t steals = 0;
+  std::uint64_t suspensions = 0;
+  std::uint64_t polls = 0;
+  std::uint64_t live_tasks = 0;       // descriptors in use, without root tasks
+  std::uint64_t suspended_tasks = 0;  // stacks that wait
+  std::uint64_t descriptor_bytes = 0; // mapped for tasks, in use or not
+  std::uint64_t stack_count = 0;      // mapped, in use or not
+};
+[[nodiscard]] Statistics statistics() noexcept;
+
+}  // namespace imbrex

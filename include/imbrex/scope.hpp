@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting for many tasks: finish, taskwait; and giving way: yield.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <source_location>
+#include <utility>
+
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex {
+
+// Runs `body`, then suspends until every task spawned in it, however deep, is complete. Rethrows
+// what `body` threw, else the first exception among the tasks; the number of others stands in its
+// text if it is an Error. REQUIRES: the caller is a task, or a thread that may wait.
+// (X10's finish, Chatterjee et al. 2013; OpenMP's taskgroup.)
+template <std::invocable F>
+void finish(F&& body, const std::source_location& where = std::source_location::current()) {
+  detail::ScopeMemory scope;
+  detail::open_scope(scope, where);
+  std::exception_ptr error;
+  try {
+    std::forward<F>(body)();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::exception_ptr const from_tasks = detail::close_scope(scope);
+  if (!error) error = from_tasks;
+  if (error) std::rethrow_exception(error);
+}
+
+// Suspends until the children of the running task are complete, but not their descendants.
+// (OpenMP's taskwait.) Rethrows nothing: ask the futures, or use finish().
+inline void taskwait() { detail::wait_children(); }
+
+// Lets everything that is ready now run first, whatever its priority, and polls. Suspends.
+inline void yield() { detail::yield(); }
+
+}  // namespace imbrex
