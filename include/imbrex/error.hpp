@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#pragma GCC visibility push(default)
+
 namespace imbrex {
 
 // Wrong use of the interface, or an environment in which the runtime cannot work.
@@ -19,3 +21,5 @@ class BrokenPromise : public Error {
 };
 
 }  // namespace imbrex
+
+#pragma GCC visibility pop

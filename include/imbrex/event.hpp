@@ -4,6 +4,8 @@
 
 #include "imbrex/detail/waist.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace imbrex {
 
 // Thread safety: every member, any thread, also one that imbrex does not know (a driver's
@@ -35,3 +37,5 @@ inline void await(Event& event) {
 inline void release_after(Event& event) { detail::release_after(event.word_); }
 
 }  // namespace imbrex
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace imbrex {
 
 // An MPI call failed. what() names the call, the task and MPI's text.
@@ -41,3 +43,5 @@ MPI_Status await(MPI_Request& request);
 void release_after(MPI_Request& request);
 
 }  // namespace imbrex
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace imbrex {
 
 // A field left as it is takes the value of its IMBREX_* option.
@@ -46,3 +48,5 @@ struct Statistics {
 [[nodiscard]] Statistics statistics() noexcept;
 
 }  // namespace imbrex
+
+#pragma GCC visibility pop

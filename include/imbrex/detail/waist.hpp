@@ -14,6 +14,8 @@
 
 #include "imbrex/detail/completion.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace imbrex::detail {
 
 // ---- tasks -----------------------------------------------------------------------------------
@@ -204,3 +206,5 @@ void trace_message(const MessageRecord& message) noexcept;
 [[nodiscard]] std::string describe_current_task();
 
 }  // namespace imbrex::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What `cmake --install` gives: the libraries, the headers, the `imbrex` command, the gdb script,
+# and a package that find_package(imbrex) finds.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(imbrex_package ${CMAKE_INSTALL_LIBDIR}/cmake/imbrex)
+set(imbrex_share ${CMAKE_INSTALL_DATADIR}/imbrex)
+
+set_target_properties(imbrex PROPERTIES EXPORT_NAME imbrex INSTALL_RPATH "$ORIGIN")
+install(TARGETS imbrex EXPORT imbrex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT imbrex NAMESPACE imbrex:: FILE imbrex-core.cmake DESTINATION ${imbrex_package})
+if(TARGET imbrex_mpi)
+  set_target_properties(imbrex_mpi PROPERTIES EXPORT_NAME mpi INSTALL_RPATH "$ORIGIN")
+  install(TARGETS imbrex_mpi EXPORT imbrex_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT imbrex_mpi NAMESPACE imbrex:: FILE imbrex-mpi.cmake DESTINATION ${imbrex_package})
+else()
+  set(without_mpi PATTERN mpi.hpp EXCLUDE)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/imbrex DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN *.hpp ${without_mpi})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/imbrexConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake INSTALL_DESTINATION ${imbrex_package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake DESTINATION ${imbrex_package})
+
+# The command finds its modules beside itself, behind the link.
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/imbrex_trace DESTINATION ${imbrex_share}
+  FILES_MATCHING PATTERN *.py PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
+  PATTERN __pycache__ EXCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/imbrex-gdb.py DESTINATION ${imbrex_share}/gdb)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/package ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+file(RELATIVE_PATH imbrex_command
+  ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/imbrex/imbrex)
+file(CREATE_LINK ${imbrex_command} ${PROJECT_BINARY_DIR}/package/imbrex SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/package/imbrex DESTINATION ${CMAKE_INSTALL_BINDIR})
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/tools/imbrex ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/imbrex
+  SYMBOLIC)
+
+if(IMBREX_BUILD_TESTS)
+  add_subdirectory(${PROJECT_SOURCE_DIR}/tools ${PROJECT_BINARY_DIR}/tools)
+endif()

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What depends on processor, compiler or kernel: pause, time stamp, barriers. Knows nothing of ours.
+#pragma once
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+
+#if defined(__SANITIZE_THREAD__)
+#define IMBREX_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define IMBREX_TSAN 1
+#endif
+#endif
+#ifndef IMBREX_TSAN
+#define IMBREX_TSAN 0
+#endif
+
+namespace imbrex::base {
+
+inline constexpr std::size_t cache_line_bytes = 64;
+inline constexpr std::size_t page_bytes = 4096;
+
+inline void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Ticks of a clock that all processors of the machine share; cheap, not ordered with memory.
+inline std::uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t value;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+  return value;
+#endif
+}
+
+inline std::uint64_t clock_ns(clockid_t clock) noexcept {
+  timespec time;
+  clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+inline std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+
+// An asymmetric pair of sequentially consistent fences. The frequent side pays a compiler barrier;
+// the rare side (a worker that is about to sleep) interrupts the other processors. Where the kernel
+// has no membarrier, and under ThreadSanitizer, both are real fences.
+// The frequent side's store and later load are then ordered as seen by the rare side: if the rare
+// side's store came after that load, its load after heavy_fence() sees that store.
+[[nodiscard]] bool membarrier_works() noexcept;
+
+inline void light_fence() noexcept {
+#if IMBREX_TSAN
+  static std::atomic<int> fence{0};
+  fence.fetch_add(0, std::memory_order_seq_cst);  // ThreadSanitizer knows no bare fences
+#else
+  if (membarrier_works()) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+#endif
+}
+
+inline void heavy_fence() noexcept {
+#if IMBREX_TSAN
+  light_fence();
+#else
+  if (membarrier_works()) {
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+#endif
+}
+
+}  // namespace imbrex::base

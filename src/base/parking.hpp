@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where idle threads sleep until another one wakes them: a futex word for each. The only place that
+// blocks a worker. Knows no queue: the caller looks for work between prepare() and sleep().
+//
+// Thread safety: prepare, cancel, sleep by the thread that owns the place; wake by any.
+// Why no wake-up is lost: the sleeper sets its word to `drowsy`, runs heavy_fence(), and looks for
+// work once more before it sleeps. A waker publishes work, runs light_fence(), and reads the words.
+// Either the sleeper sees the work or the waker sees `drowsy` (arch.hpp).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/arch.hpp"
+
+namespace imbrex::base {
+
+class Parking {
+ public:
+  explicit Parking(int places);
+
+  // Announces that the thread of `place` is about to sleep. Then look for work, and cancel() or
+  // sleep().
+  void prepare(int place) noexcept;
+  void cancel(int place) noexcept;
+  // Returns when woken, or after `timeout_us` (0: no limit); true if woken.
+  bool sleep(int place, std::uint64_t timeout_us) noexcept;
+
+  // After work was published. Wakes one sleeper, if there is any; true if one was woken.
+  bool wake_one() noexcept {
+    light_fence();
+    if (asleep_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
+    return wake_any();
+  }
+  void wake(int place) noexcept;
+  void wake_all() noexcept;
+  [[nodiscard]] int asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
+
+ private:
+  bool wake_any() noexcept;
+  bool wake_if_drowsy(int place) noexcept;
+
+  enum Word : std::uint32_t { awake, drowsy };
+  struct alignas(cache_line_bytes) Place {
+    std::atomic<std::uint32_t> word{awake};  // owner: awake to drowsy; anybody: back
+  };
+  const int places_;
+  std::unique_ptr<Place[]> words_;
+  alignas(cache_line_bytes) std::atomic<int> asleep_{0};  // how many words are drowsy
+};
+
+}  // namespace imbrex::base

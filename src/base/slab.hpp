@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory for descriptors: slots of a few sizes, cut from chunks that are never given back, so that
+// memory is bounded by what was live at once. Each thread has a cache; caches exchange batches
+// through the pool.
+//
+// Thread safety: SlabCache by its owner; SlabPool by any thread.
+// Invariants:
+//   (1) a slot is in use, or in exactly one cache's or the pool's free list.
+//   (2) free slots keep all but their first 8 bytes: walkers recognise them by a mark that the
+//       user leaves there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/arch.hpp"
+#include "base/spin_lock.hpp"
+
+namespace imbrex::base {
+
+inline constexpr std::size_t slab_unit = cache_line_bytes;
+inline constexpr std::size_t slab_classes = 17;                           // 0 is not used
+inline constexpr std::size_t slab_bytes_max = slab_unit * (slab_classes - 1);  // 1024
+inline constexpr std::uint32_t slab_batch = 64;                           // slots exchanged at once
+
+[[nodiscard]] constexpr std::size_t slab_class(const std::size_t bytes) noexcept {
+  return (bytes + slab_unit - 1) / slab_unit;
+}
+
+class SlabPool {
+ public:
+  SlabPool() = default;
+  ~SlabPool();
+  SlabPool(const SlabPool&) = delete;
+  SlabPool& operator=(const SlabPool&) = delete;
+
+  struct Slot {
+    Slot* next;
+  };
+  struct Batch {  // a chain of `count` slots
+    Slot* head = nullptr;
+    std::uint32_t count = 0;
+  };
+  // Throws std::bad_alloc.
+  [[nodiscard]] Batch take(std::size_t slab_class);
+  void give(std::size_t slab_class, const Batch& batch) noexcept;
+
+  // One slot larger than slab_bytes_max. Throws std::bad_alloc.
+  [[nodiscard]] void* take_large(std::size_t bytes);
+  void give_large(void* slot) noexcept;
+
+  [[nodiscard]] std::size_t mapped_bytes() const noexcept {
+    return mapped_bytes_.load(std::memory_order_relaxed);
+  }
+  // Calls visit(slot) for every slot, in use or not. REQUIRES: nobody allocates meanwhile, or the
+  // caller can live with a stale view.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (const Chunk& chunk : chunks_) {
+      for (std::size_t offset = 0; offset < chunk.used; offset += chunk.slot_bytes) {
+        visit(chunk.memory + offset);
+      }
+    }
+    for (std::byte* const slot : large_) visit(slot);
+  }
+
+ private:
+  struct Chunk {
+    std::byte* memory;
+    std::size_t slot_bytes;
+    std::size_t bytes;
+    std::size_t used;
+  };
+  struct Class {
+    std::vector<Batch> batches;
+    std::size_t open_chunk = SIZE_MAX;  // the one that slots are cut from
+  };
+  [[nodiscard]] Batch cut(std::size_t slab_class);
+
+  SpinLock lock_;  // guards all below
+  std::array<Class, slab_classes> classes_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::byte*> large_;
+  std::atomic<std::size_t> mapped_bytes_{0};
+};
+
+class SlabCache {
+ public:
+  explicit SlabCache(SlabPool& pool) noexcept : pool_(&pool) {}
+  ~SlabCache() { flush(); }
+  SlabCache(const SlabCache&) = delete;
+  SlabCache& operator=(const SlabCache&) = delete;
+
+  // A slot of at least class * slab_unit bytes. Throws std::bad_alloc.
+  [[nodiscard]] void* take(const std::size_t slab_class) {
+    List& list = lists_[slab_class];
+    if (list.head == nullptr) [[unlikely]] refill(slab_class);
+    SlabPool::Slot* const slot = list.head;
+    list.head = slot->next;
+    --list.count;
+    return slot;
+  }
+  void give(void* const memory, const std::size_t slab_class) noexcept {
+    List& list = lists_[slab_class];
+    auto* const slot = static_cast<SlabPool::Slot*>(memory);
+    slot->next = list.head;
+    list.head = slot;
+    if (++list.count >= keep_max) [[unlikely]] spill(slab_class);
+  }
+  void flush() noexcept;  // gives all back to the pool
+
+ private:
+  // Two windows of tasks stay with a creator that runs them itself; more is for others.
+  static constexpr std::uint32_t keep_max = 4096;
+  struct List {
+    SlabPool::Slot* head = nullptr;
+    std::uint32_t count = 0;
+  };
+  void refill(std::size_t slab_class);
+  void spill(std::size_t slab_class) noexcept;
+
+  SlabPool* pool_;
+  std::array<List, slab_classes> lists_;
+};
+
+}  // namespace imbrex::base

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A lock for sections of a few instructions that nobody sleeps in. Never held over user code or MPI.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+
+#include "base/arch.hpp"
+
+namespace imbrex::base {
+
+class SpinLock {
+ public:
+  void lock() noexcept {
+    for (int round = 0; !try_lock(); ++round) {
+      // With more threads than processors the holder may not be running: let it.
+      if (round < 64) {
+        pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+  [[nodiscard]] bool try_lock() noexcept {
+    return !held_.load(std::memory_order_relaxed) &&      // read first: no traffic while held
+           !held_.exchange(true, std::memory_order_acquire);  // pairs with unlock()
+  }
+  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> held_{false};
+};
+
+}  // namespace imbrex::base

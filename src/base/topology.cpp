@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/topology.hpp"
+
+#include <hwloc.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace imbrex::base {
+
+namespace {
+
+// Owns a loaded topology.
+class Topology {
+ public:
+  Topology() noexcept {
+    loaded_ = hwloc_topology_init(&topology_) == 0;
+    if (loaded_ && hwloc_topology_load(topology_) != 0) {
+      hwloc_topology_destroy(topology_);
+      loaded_ = false;
+    }
+  }
+  ~Topology() {
+    if (loaded_) hwloc_topology_destroy(topology_);
+  }
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+
+  // The depth of the smallest thing that holds both: larger is nearer. 0 if not known.
+  [[nodiscard]] int common_depth(const int first, const int second) const noexcept {
+    const hwloc_obj_t a = object(first);
+    const hwloc_obj_t b = object(second);
+    if (a == nullptr || b == nullptr) return 0;
+    return hwloc_get_common_ancestor_obj(topology_, a, b)->depth;
+  }
+  [[nodiscard]] int position(const int processor) const noexcept {
+    const hwloc_obj_t here = object(processor);
+    return here == nullptr ? processor : static_cast<int>(here->logical_index);
+  }
+
+ private:
+  [[nodiscard]] hwloc_obj_t object(const int processor) const noexcept {
+    return loaded_ ? hwloc_get_pu_obj_by_os_index(topology_, static_cast<unsigned>(processor))
+                   : nullptr;
+  }
+  hwloc_topology_t topology_ = nullptr;
+  bool loaded_ = false;
+};
+
+}  // namespace
+
+std::vector<int> allowed_processors() {
+  std::vector<int> processors;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &mask)) processors.push_back(processor);
+    }
+  }
+  if (processors.empty()) processors.push_back(0);
+  if (processors.size() > 1) {
+    const Topology topology;
+    std::stable_sort(processors.begin(), processors.end(), [&](const int a, const int b) {
+      return topology.position(a) < topology.position(b);
+    });
+  }
+  return processors;
+}
+
+std::vector<std::vector<int>> nearest_first(const std::vector<int>& processors) {
+  const int count = static_cast<int>(processors.size());
+  const Topology topology;
+  std::vector<std::vector<int>> order(processors.size());
+  for (int self = 0; self < count; ++self) {
+    std::vector<int> depth(processors.size());
+    for (int other = 0; other < count; ++other) {
+      depth[other] = topology.common_depth(processors[self], processors[other]);
+    }
+    for (int step = 1; step < count; ++step) order[self].push_back((self + step) % count);
+    std::stable_sort(order[self].begin(), order[self].end(),
+                     [&](const int a, const int b) { return depth[a] > depth[b]; });
+  }
+  return order;
+}
+
+bool bind_thread(const int processor) noexcept {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  CPU_SET(processor, &mask);
+  return sched_setaffinity(0, sizeof mask, &mask) == 0;
+}
+
+}  // namespace imbrex::base

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fiber/fiber.hpp"
+
+#include <cxxabi.h>
+#include <pthread.h>
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/arch.hpp"
+#include "fiber/sanitizer.hpp"
+
+namespace imbrex::fiber {
+
+namespace context = boost::context::detail;
+
+namespace {
+
+// What travels with a switch; on the leaving stack, read at once on the arriving one.
+struct Switch {
+  Fiber* from;
+  Fiber* to;
+  Arrival arrival;
+  void* argument;
+};
+
+// __cxa_get_globals is declared const: inlined, the compiler could keep the address across a
+// switch, and the fiber may go on in another thread. Hence two functions that are never inlined.
+[[gnu::noinline]] void save_exceptions(ExceptionState& state) noexcept {
+  std::memcpy(&state.caught, abi::__cxa_get_globals(), sizeof state.caught);
+  std::memcpy(&state.uncaught,
+              reinterpret_cast<const char*>(abi::__cxa_get_globals()) + sizeof state.caught,
+              sizeof state.uncaught);
+}
+[[gnu::noinline]] void restore_exceptions(const ExceptionState& state) noexcept {
+  auto* const globals = reinterpret_cast<char*>(abi::__cxa_get_globals());
+  std::memcpy(globals, &state.caught, sizeof state.caught);
+  std::memcpy(globals + sizeof state.caught, &state.uncaught, sizeof state.uncaught);
+}
+
+void arrive(const context::transfer_t transfer) noexcept {
+  const Switch* const record = static_cast<const Switch*>(transfer.data);
+  sanitizer::finish_switch(*record->from, *record->to);
+  record->from->context = transfer.fctx;
+  restore_exceptions(record->to->exceptions);
+  // Copied first: the arrival may let another thread resume `from`, whose stack holds the record.
+  const Switch copy = *record;
+  if (copy.arrival != nullptr) copy.arrival(*copy.from, copy.argument);
+}
+
+void start(const context::transfer_t transfer) {
+#if defined(__x86_64__)
+  asm volatile(".cfi_undefined rip");  // backtraces end here
+#elif defined(__aarch64__)
+  asm volatile(".cfi_undefined x30");
+#endif
+  Fiber* const self = static_cast<const Switch*>(transfer.data)->to;
+  const auto entry = reinterpret_cast<Entry>(self->task);
+  self->task = nullptr;
+  arrive(transfer);
+  entry();
+  std::abort();  // an entry never returns
+}
+
+}  // namespace
+
+Fiber& make_fiber(const Stack& stack, const Entry entry) noexcept {
+  // The record lies in the stack's own topmost bytes: one page serves both.
+  constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
+  auto* const fiber = ::new (stack.top - reserved) Fiber;
+  fiber->stack = {stack.bottom, stack.top - reserved};
+  fiber->task = reinterpret_cast<void*>(entry);
+  fiber->context = context::make_fcontext(
+      fiber->stack.top, static_cast<std::size_t>(fiber->stack.top - fiber->stack.bottom), &start);
+  sanitizer::create(*fiber);
+  return *fiber;
+}
+
+Stack destroy_fiber(Fiber& fiber) noexcept {
+  sanitizer::destroy(fiber);
+  constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
+  return {fiber.stack.bottom, fiber.stack.top + reserved};
+}
+
+void adopt_native(Fiber& fiber) noexcept {
+  fiber.native = true;
+  pthread_attr_t attributes;
+  void* bottom = nullptr;
+  std::size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &bottom, &bytes);
+    pthread_attr_destroy(&attributes);
+  }
+  fiber.stack = {static_cast<std::byte*>(bottom), static_cast<std::byte*>(bottom) + bytes};
+  sanitizer::adopt(fiber);
+}
+
+void forget_native(Fiber& fiber) noexcept { fiber.sanitizer = nullptr; }
+
+void switch_to(Fiber& from, Fiber& to, const Arrival arrival, void* const argument) noexcept {
+  Switch record{&from, &to, arrival, argument};
+  save_exceptions(from.exceptions);
+  sanitizer::start_switch(from, to);
+  arrive(context::jump_fcontext(to.context, &record));
+}
+
+}  // namespace imbrex::fiber

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ThreadSanitizer and AddressSanitizer must be told of a switch; nothing in other builds.
+#pragma once
+
+#include "base/arch.hpp"
+#include "fiber/fiber.hpp"
+
+#if IMBREX_TSAN
+#include <sanitizer/tsan_interface.h>
+#elif defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace imbrex::fiber::sanitizer {
+
+#if IMBREX_TSAN
+
+inline void create(Fiber& fiber) noexcept { fiber.sanitizer = __tsan_create_fiber(0); }
+inline void destroy(Fiber& fiber) noexcept { __tsan_destroy_fiber(fiber.sanitizer); }
+inline void adopt(Fiber& fiber) noexcept { fiber.sanitizer = __tsan_get_current_fiber(); }
+inline void start_switch(Fiber&, Fiber& to) noexcept {
+  __tsan_switch_to_fiber(to.sanitizer, 0);
+}
+inline void finish_switch(Fiber&, Fiber&) noexcept {}
+
+#elif defined(__SANITIZE_ADDRESS__)
+
+inline void create(Fiber&) noexcept {}
+inline void destroy(Fiber&) noexcept {}
+inline void adopt(Fiber&) noexcept {}
+inline void start_switch(Fiber& from, Fiber& to) noexcept {
+  __sanitizer_start_switch_fiber(&from.sanitizer, to.stack.bottom,
+                                 static_cast<std::size_t>(to.stack.top - to.stack.bottom));
+}
+inline void finish_switch(Fiber&, Fiber& to) noexcept {
+  __sanitizer_finish_switch_fiber(to.sanitizer, nullptr, nullptr);
+}
+
+#else
+
+inline void create(Fiber&) noexcept {}
+inline void destroy(Fiber&) noexcept {}
+inline void adopt(Fiber&) noexcept {}
+inline void start_switch(Fiber&, Fiber&) noexcept {}
+inline void finish_switch(Fiber&, Fiber&) noexcept {}
+
+#endif
+
+}  // namespace imbrex::fiber::sanitizer

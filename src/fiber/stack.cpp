@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fiber/stack.hpp"
+
+#include <sys/mman.h>
+
+#include <mutex>
+#include <new>
+
+#include "base/arch.hpp"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102  // Linux 6.13: a guard that costs no mapping
+#endif
+
+namespace imbrex::fiber {
+
+namespace {
+
+constexpr std::size_t round_up(const std::size_t bytes) {
+  return (bytes + base::page_bytes - 1) / base::page_bytes * base::page_bytes;
+}
+// Two mappings for each protected guard must leave room below the kernel's default of 65,530.
+constexpr std::size_t protected_max = 24'000;
+
+}  // namespace
+
+StackPool::StackPool(const std::size_t bytes) : bytes_(round_up(bytes)), slabs_(slabs_max) {}
+
+StackPool::~StackPool() {
+  for (std::size_t slab = 0; slab < slab_count_.load(std::memory_order_acquire); ++slab) {
+    munmap(slabs_[slab].load(std::memory_order_relaxed), slab_stacks * (bytes_ + guard_bytes));
+  }
+}
+
+Stack StackPool::take() {
+  const std::lock_guard guard(lock_);
+  if (warm_.empty() && cold_.empty()) map_slab();
+  std::vector<Stack>& list = warm_.empty() ? cold_ : warm_;
+  const Stack stack = list.back();
+  list.pop_back();
+  return stack;
+}
+
+void StackPool::give(const Stack& stack) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    if (warm_.size() < warm_max) {
+      warm_.push_back(stack);
+      return;
+    }
+  }
+  madvise(stack.bottom, bytes_, MADV_DONTNEED);  // outside the lock: a system call
+  const std::lock_guard guard(lock_);
+  cold_.push_back(stack);
+}
+
+void StackPool::map_slab() {
+  const std::size_t stride = bytes_ + guard_bytes;
+  const std::size_t count = slab_count_.load(std::memory_order_relaxed);
+  if (count == slabs_max) throw std::bad_alloc();
+  void* const memory = mmap(nullptr, slab_stacks * stride, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  madvise(memory, slab_stacks * stride, MADV_NOHUGEPAGE);  // one touch shall cost one page
+  auto* const slab = static_cast<std::byte*>(memory);
+  slabs_[count].store(slab, std::memory_order_relaxed);
+  slab_count_.store(count + 1, std::memory_order_release);  // pairs with in_guard()
+  warm_.reserve(warm_max);  // so that give() cannot fail
+  cold_.reserve(mapped_.load(std::memory_order_relaxed) + slab_stacks);
+  for (std::size_t index = slab_stacks; index-- > 0;) {
+    std::byte* const lowest = slab + index * stride;
+    this->guard(lowest);
+    cold_.push_back({lowest + guard_bytes, lowest + stride});
+  }
+  mapped_.fetch_add(slab_stacks, std::memory_order_relaxed);
+}
+
+void StackPool::guard(std::byte* const address) noexcept {
+  if (madvise(address, guard_bytes, MADV_GUARD_INSTALL) == 0) return;
+  if (protected_ >= protected_max) return;  // better no guard than no stack
+  if (mprotect(address, guard_bytes, PROT_NONE) == 0) ++protected_;
+}
+
+bool StackPool::in_guard(const void* const address) const noexcept {
+  const auto* const byte = static_cast<const std::byte*>(address);
+  const std::size_t stride = bytes_ + guard_bytes;
+  const std::size_t count = slab_count_.load(std::memory_order_acquire);
+  for (std::size_t index = 0; index < count; ++index) {
+    const std::byte* const slab = slabs_[index].load(std::memory_order_relaxed);
+    if (byte < slab || byte >= slab + slab_stacks * stride) continue;
+    return static_cast<std::size_t>(byte - slab) % stride < guard_bytes;
+  }
+  return false;
+}
+
+}  // namespace imbrex::fiber

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stacks for fibers: mapped in slabs, touched lazily, each with a guard below it. Knows no fiber.
+//
+// Thread safety: StackPool by any thread. For one stack, who holds it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/spin_lock.hpp"
+
+namespace imbrex::fiber {
+
+struct Stack {
+  std::byte* bottom = nullptr;  // lowest usable address; the guard lies below
+  std::byte* top = nullptr;     // one past the highest
+};
+
+class StackPool {
+ public:
+  // `bytes`: usable size of each, rounded up to pages.
+  explicit StackPool(std::size_t bytes);
+  ~StackPool();
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  // Throws std::bad_alloc if the system has no address space left.
+  [[nodiscard]] Stack take();
+  // Gives the stack's pages back to the system when many are free already.
+  void give(const Stack& stack) noexcept;
+
+  // True if `address` lies in the guard of one of our stacks. For the signal handler: takes no
+  // lock, since slabs are only added.
+  [[nodiscard]] bool in_guard(const void* address) const noexcept;
+  [[nodiscard]] std::size_t stack_bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t mapped() const noexcept {
+    return mapped_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::size_t slab_stacks = 64;
+  static constexpr std::size_t guard_bytes = 64 * 1024;
+  static constexpr std::size_t warm_max = 256;     // free stacks that keep their pages
+  static constexpr std::size_t slabs_max = 65536;  // 4 million stacks
+  void map_slab();
+  void guard(std::byte* address) noexcept;
+
+  const std::size_t bytes_;
+  base::SpinLock lock_;                           // guards the two lists
+  std::vector<Stack> warm_;                       // free, with pages
+  std::vector<Stack> cold_;                       // free, without
+  std::atomic<std::size_t> mapped_{0};            // stacks
+  std::size_t protected_ = 0;                     // guards that cost a mapping each
+  std::vector<std::atomic<std::byte*>> slabs_;    // written once each, under lock_
+  std::atomic<std::size_t> slab_count_{0};        // release pairs with in_guard()
+};
+
+}  // namespace imbrex::fiber

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The life of the runtime: start, stop, the end of the program, fork, foreign threads.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "base/check.hpp"
+#include "base/topology.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/runtime.hpp"
+#include "sched/process.hpp"
+#include "sched/runtime.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+// What outlives a Runtime object.
+struct Life {
+  std::mutex lock;               // guards start and stop
+  std::atomic<Runtime*> runtime{nullptr};
+  bool ended = false;            // the program is about to end: nothing starts any more
+  bool hooked = false;           // on_exit and atfork are registered
+  pid_t process = 0;             // that started it: a child of fork has no threads
+  detail::Place place;
+  int rank = 0, ranks = 1;
+  bool summary_printed = false;
+};
+Life& life() noexcept {
+  static Life* const never_destroyed = new Life;  // foreign threads may outlive static objects
+  return *never_destroyed;
+}
+
+base::Options merged(const Config& config) {
+  base::Options options = base::read_options();
+  if (config.workers != 0) options.WORKERS = config.workers;
+  if (!config.policy.empty()) options.POLICY = config.policy;
+  if (config.stack_bytes != 0) options.STACK_SIZE = static_cast<std::int64_t>(config.stack_bytes);
+  if (config.window >= 0) options.WINDOW = config.window;
+  if (config.bind >= 0) options.BIND = config.bind != 0;
+  return options;
+}
+
+// This process's share of the processors: ranks with the same mask divide it.
+std::vector<int> share_of(std::vector<int> processors, const detail::Place& place) {
+  const int all = static_cast<int>(processors.size());
+  if (place.count <= 1) return processors;
+  if (all < place.count) return {processors[static_cast<std::size_t>(place.index % all)]};
+  const auto begin = processors.begin() + all * place.index / place.count;
+  const auto end = processors.begin() + all * (place.index + 1) / place.count;
+  return {begin, end};
+}
+
+Task& make_root(Worker& worker, const char* const name) {
+  constexpr std::size_t slot_class = base::slab_class(sizeof(Task));
+  auto& root = *static_cast<Task*>(worker.tasks.take(slot_class));
+  root.references.store(1, std::memory_order_relaxed);
+  root.kind = detail::CompletionKind::task;
+  root.event.head.store(0, std::memory_order_relaxed);
+  ::new (&root.error) std::exception_ptr;
+  root.pending.store(0, std::memory_order_relaxed);
+  root.tied = true;
+  root.root = true;
+  root.ops = nullptr;
+  root.scope = nullptr;
+  root.parent = nullptr;
+  root.id = worker.runtime->next_id.fetch_add(1, std::memory_order_relaxed);
+  root.name = name;
+  root.where = {};
+  root.accesses = nullptr;
+  root.fiber = nullptr;
+  root.family = nullptr;
+  root.priority.store(0, std::memory_order_relaxed);
+  root.slot_class = slot_class;
+  root.held = false;
+  root.state.store(task::State::running, std::memory_order_release);
+  return root;
+}
+
+// The calling thread's code becomes a task on its native stack.
+void adopt_thread(Worker& worker, const char* const name) {
+  fiber::adopt_native(worker.native);
+  worker.fiber = &worker.native;
+  worker.native.tied_to = &worker;
+  worker.root = &make_root(worker, name);
+  worker.task = worker.root;
+  worker.recorder.enter(trace::Activity::task);
+  set_current_worker(&worker);
+}
+
+void wake_worker(void* const context, const int worker) {
+  static_cast<Runtime*>(context)->parking.wake(worker);
+}
+
+std::vector<std::vector<int>> victims(const std::vector<int>& processors, const int workers) {
+  if (workers == 1) return {{}};
+  std::vector<int> where;
+  for (int worker = 0; worker < workers; ++worker) {
+    where.push_back(processors[static_cast<std::size_t>(worker) % processors.size()]);
+  }
+  return base::nearest_first(where);
+}
+
+// ---- the end ---------------------------------------------------------------------------------
+
+void stop_threads(Runtime& runtime) {
+  runtime.stopping.store(true, std::memory_order_release);
+  runtime.parking.wake_all();
+  for (const auto& worker : runtime.workers) {
+    while (worker->thread.joinable() && worker->parked.load(std::memory_order_acquire)) {
+      runtime.parking.wake(worker->id);
+      std::this_thread::yield();
+    }
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+}
+
+// The threads are gone; what is left belongs to the caller.
+void finish_records(Runtime& runtime) {
+  Life& now = life();
+  runtime.time.stop();
+  if (runtime.options.SUMMARY && !now.summary_printed) {
+    const detail::Totals row = detail::totals();
+    detail::print_summary({&row, 1});
+  }
+  now.summary_printed = false;
+  if (runtime.options.TRACE.empty()) return;
+  std::vector<trace::Recorder*> recorders;
+  for (const auto& worker : runtime.workers) recorders.push_back(&worker->recorder);
+  for (Worker* const worker : runtime.foreign) recorders.push_back(&worker->recorder);
+  trace::write_files(runtime.options.TRACE,
+                     {.rank = now.rank,
+                      .ranks = now.ranks,
+                      .workers = static_cast<int>(runtime.workers.size()),
+                      .policy = runtime.options.POLICY},
+                     runtime.time, recorders);
+}
+
+void stop(Runtime& runtime) {
+  runtime.workers[0]->recorder.enter(trace::Activity::overhead);
+  stop_threads(runtime);
+  finish_records(runtime);
+  {
+    const std::lock_guard guard(runtime.foreign_lock);
+    for (Worker* const worker : runtime.foreign) {
+      worker->tasks.flush();
+      worker->small.flush();
+      worker->runtime = nullptr;
+    }
+    runtime.foreign.clear();
+  }
+  Worker& main = *runtime.workers[0];
+  drop_reference(main, *main.root);
+  set_current_worker(nullptr);
+  life().runtime.store(nullptr, std::memory_order_release);
+  delete &runtime;
+}
+
+// Runs at exit(), before static objects are destroyed. From main, with success: what was spawned is
+// run to its end. Else nothing more starts, and tasks that run are given a moment to leave.
+void at_exit(const int status, void*) {
+  Life& now = life();
+  const std::lock_guard guard(now.lock);
+  now.ended = true;
+  Runtime* const runtime = now.runtime.load(std::memory_order_acquire);
+  if (runtime == nullptr || now.process != getpid()) return;
+  Worker* const worker = current_worker();
+  const bool in_main = worker != nullptr && worker->id == 0 && worker->task == worker->root &&
+                       worker->callbacks == 0;
+  if (in_main) {
+    if (status == EXIT_SUCCESS) detail::drain();
+    // Tasks that will not run any more keep their stacks: no join could wait for them.
+    if (status == EXIT_SUCCESS) {
+      stop(*runtime);
+      return;
+    }
+  }
+  runtime->stopping.store(true, std::memory_order_release);
+  runtime->parking.wake_all();
+  if (worker != nullptr) set_current_worker(nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+void after_fork_in_child() {
+  set_current_worker(nullptr);
+  life().runtime.store(nullptr, std::memory_order_release);
+  life().ended = true;  // the threads are the parent's
+}
+
+void hook_once() {
+  Life& now = life();
+  if (now.hooked) return;
+  now.hooked = true;
+  on_exit(&at_exit, nullptr);
+  pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+  base::set_describe(&detail::describe_current_task);
+}
+
+Runtime& start(const Config& config) {
+  Life& now = life();
+  const base::Options options = merged(config);
+  if (options.HELP) fmt::print(stderr, "imbrex: options:\n{}", base::options_help());
+  refuse_second_copy();
+  const std::vector<int> allowed = base::allowed_processors();
+  const std::vector<int> processors = share_of(allowed, now.place);
+  const int workers =
+      options.WORKERS != 0 ? static_cast<int>(options.WORKERS) : static_cast<int>(processors.size());
+  const bool fits = workers <= static_cast<int>(processors.size()) &&
+                    now.place.count <= static_cast<int>(allowed.size());
+  auto* const runtime = new Runtime(options, processors, workers, !fits);
+  now.process = getpid();
+  now.runtime.store(runtime, std::memory_order_release);
+  hook_once();
+  catch_overflow();
+  Worker& main = *runtime->workers[0];
+  adopt_thread(main, "main");
+  const bool bind = options.BIND && fits;
+  for (int index = 1; index < workers; ++index) {
+    Worker& worker = *runtime->workers[static_cast<std::size_t>(index)];
+    const int processor = bind ? processors[static_cast<std::size_t>(index)] : -1;
+    worker.thread = std::thread([&worker, processor] {
+      // Not the main thread: threads that the program makes later inherit its mask.
+      if (processor >= 0) base::bind_thread(processor);
+      alternate_stack();
+      thread_main(worker);
+    });
+  }
+  return *runtime;
+}
+
+// ---- foreign threads -------------------------------------------------------------------------
+
+// The thread ends. Its root lives on until the tasks that it spawned are complete.
+void detach(Worker* const worker) {
+  Runtime* const runtime = worker->runtime;
+  set_current_worker(nullptr);
+  if (runtime != nullptr && life().runtime.load(std::memory_order_acquire) == runtime) {
+    {
+      const std::lock_guard guard(runtime->foreign_lock);
+      std::erase(runtime->foreign, worker);
+    }
+    Task& root = *worker->root;
+    task::Outcome outcome;
+    root.state.store(task::State::ended, std::memory_order_release);
+    if (root.family == nullptr) {
+      task::lose(root, outcome);
+    } else {
+      if (root.family->table != nullptr) root.family->table->clear(outcome);
+      if (root.family->children.begin_wait(task::Await::life)) task::lose(root, outcome);
+    }
+    settle(*worker, outcome);
+    worker->tasks.flush();
+    worker->small.flush();
+  }
+  delete worker;
+}
+
+Worker& attach(Runtime& runtime) {
+  auto* const worker = new Worker(runtime, no_worker);
+  worker->recorder.enable(runtime.options.SUMMARY, !runtime.options.TRACE.empty(), UINT32_MAX);
+  adopt_thread(*worker, "foreign thread");
+  at_thread_exit(worker, &detach);
+  const std::lock_guard guard(runtime.foreign_lock);
+  runtime.foreign.push_back(worker);
+  return *worker;
+}
+
+[[gnu::noinline]] Worker& here_slow(Worker* const stale) {
+  Life& now = life();
+  if (Runtime* const runtime = now.runtime.load(std::memory_order_acquire)) {
+    if (stale != nullptr) {
+      set_current_worker(nullptr);
+      at_thread_exit(nullptr, nullptr);
+      delete stale;
+    }
+    return attach(*runtime);
+  }
+  detail::start();
+  return *current_worker();
+}
+
+}  // namespace
+
+Runtime* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
+
+Worker& here() {
+  Worker* const worker = current_worker();
+  if (worker != nullptr && worker->runtime != nullptr) [[likely]] return *worker;
+  return here_slow(worker);
+}
+
+Runtime::Runtime(const base::Options& its_options, std::vector<int> its_processors,
+                 const int workers_wanted, const bool crowded)
+    : options(its_options),
+      processors(std::move(its_processors)),
+      oversubscribed(crowded),
+      stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
+      parking(workers_wanted) {
+  time.start();
+  const double ticks_per_us = ticks_per_microsecond();
+  poll_gap = static_cast<std::uint64_t>(10 * ticks_per_us);
+  spin_ticks = static_cast<std::uint64_t>(static_cast<double>(options.SPIN_US) * ticks_per_us);
+  patience = static_cast<std::uint64_t>(2 * ticks_per_us);
+  for (int id = 0; id < workers_wanted; ++id) {
+    workers.push_back(std::make_unique<Worker>(*this, id));
+    workers.back()->recorder.enable(options.SUMMARY, !options.TRACE.empty(),
+                                    static_cast<std::uint32_t>(id));
+  }
+  policy = make_policy(options.POLICY, {.workers = workers_wanted,
+                                        .nearest = victims(processors, workers_wanted),
+                                        .wake = &wake_worker,
+                                        .wake_context = this});
+}
+
+Runtime::~Runtime() {
+  for (const auto& worker : workers) {
+    while (worker->spares != nullptr) {
+      fiber::Fiber& spare = *worker->spares;
+      worker->spares = spare.next;
+      stacks.give(fiber::destroy_fiber(spare));
+    }
+  }
+}
+
+bool Runtime::outstanding() const noexcept {
+  for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
+       poller = poller->next) {
+    if (poller->outstanding->load(std::memory_order_relaxed) != 0) return true;
+  }
+  return false;
+}
+
+std::uint64_t Runtime::begun() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& worker : workers) {
+    sum += worker->recorder.tasks.get() + worker->recorder.suspensions.get();
+  }
+  return sum;
+}
+
+}  // namespace imbrex::sched
+
+namespace imbrex::detail {
+
+using sched::Worker;
+
+void set_place(const Place& place) { sched::life().place = place; }
+
+void set_rank(const int rank, const int ranks) {
+  sched::life().rank = rank;
+  sched::life().ranks = ranks;
+}
+
+void start() {
+  sched::Life& now = sched::life();
+  const std::lock_guard guard(now.lock);
+  if (now.ended) {
+    throw Error("imbrex: used after the end of the program has begun, or in a child of fork: "
+                "spawn and wait before main returns");
+  }
+  if (now.runtime.load(std::memory_order_acquire) == nullptr) sched::start({});
+}
+
+bool started() noexcept { return sched::runtime() != nullptr; }
+
+void drain() noexcept {
+  Worker& worker = *sched::current_worker();
+  if (worker.task->family == nullptr) return;
+  static constexpr WaitReason reason{.what = "end of the program"};
+  task::Scope& scope = worker.task->family->children;
+  task::Task& task = sched::prepare_wait(worker, 1);
+  if (scope.begin_wait(task::Await::descendants)) {
+    sched::stay(task);
+  } else {
+    sched::suspend(reason);
+  }
+  scope.awaiting = task::Await::nothing;
+  if (worker.task->family->table == nullptr) return;
+  task::Outcome outcome;
+  worker.task->family->table->clear(outcome);
+  sched::settle(worker, outcome);
+}
+
+void add_poller(Poller& poller) {
+  sched::Runtime& runtime = *sched::here().runtime;
+  const std::lock_guard guard(runtime.pollers_lock);
+  poller.next = runtime.pollers.load(std::memory_order_relaxed);
+  runtime.pollers.store(&poller, std::memory_order_release);
+}
+
+void remove_poller(Poller& poller) {
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return;
+  {
+    const std::lock_guard guard(runtime->pollers_lock);
+    Poller* first = runtime->pollers.load(std::memory_order_relaxed);
+    for (Poller** link = &first; *link != nullptr; link = &(*link)->next) {
+      if (*link == &poller) {
+        *link = poller.next;
+        break;
+      }
+    }
+    runtime->pollers.store(first, std::memory_order_release);
+  }
+  base::heavy_fence();  // pairs with poll(): who came before is seen, who comes later does not see
+  for (const auto& worker : runtime->workers) {
+    while (worker->in_poller.load(std::memory_order_acquire)) std::this_thread::yield();
+  }
+}
+
+Totals totals() noexcept {
+  sched::Runtime* const runtime = sched::runtime();
+  Totals sum{};
+  if (runtime == nullptr) return sum;
+  runtime->time.stop();
+  sum.elapsed_s = static_cast<double>(runtime->time.end_ns() - runtime->time.start_ns()) * 1e-9;
+  sum.workers = static_cast<double>(runtime->workers.size());
+  for (const auto& worker : runtime->workers) {
+    const trace::Recorder& recorder = worker->recorder;
+    using trace::Activity;
+    sum.in_task_s += runtime->time.seconds(recorder.ticks_in(Activity::task));
+    sum.idle_s += runtime->time.seconds(recorder.ticks_in(Activity::idle));
+    sum.overhead_s += runtime->time.seconds(recorder.ticks_in(Activity::overhead));
+    sum.tasks += static_cast<double>(recorder.tasks.get());
+    sum.steals += static_cast<double>(recorder.steals.get());
+    sum.suspensions += static_cast<double>(recorder.suspensions.get());
+    sum.polls += static_cast<double>(recorder.polls.get());
+  }
+  return sum;
+}
+
+bool summary_wanted() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->options.SUMMARY;
+}
+
+void print_summary(const std::span<const Totals> ranks) {
+  sched::life().summary_printed = true;
+  std::string text = fmt::format("imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
+                                 "workers", "elapsed s", "in task s", "idle s", "overhead s",
+                                 "tasks", "steals", "suspensions", "polls");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const Totals& row = ranks[rank];
+    text += fmt::format(
+        "imbrex: {:>5} {:>7.0f} {:>9.3f} {:>10.3f} {:>9.3f} {:>11.3f} {:>9.0f} {:>9.0f} {:>11.0f} {:>10.0f}\n",
+        rank, row.workers, row.elapsed_s, row.in_task_s, row.idle_s, row.overhead_s, row.tasks,
+        row.steals, row.suspensions, row.polls);
+  }
+  fmt::print(stderr, "{}", text);
+}
+
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+Runtime::Runtime(const Config& config) {
+  sched::Life& now = sched::life();
+  const std::lock_guard guard(now.lock);
+  if (now.ended) throw Error("imbrex: Runtime made after the end of the program has begun");
+  if (now.runtime.load(std::memory_order_acquire) != nullptr) {
+    throw Error("imbrex: a runtime runs already: make the Runtime object before the first task");
+  }
+  sched::start(config);
+}
+
+Runtime::~Runtime() {
+  detail::drain();
+  sched::Life& now = sched::life();
+  const std::lock_guard guard(now.lock);
+  if (sched::Runtime* const runtime = sched::runtime()) sched::stop(*runtime);
+}
+
+int worker_count() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime == nullptr ? 0 : static_cast<int>(runtime->workers.size());
+}
+
+Statistics statistics() noexcept {
+  Statistics result;
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return result;
+  for (const auto& worker : runtime->workers) {
+    result.tasks += worker->recorder.tasks.get();
+    result.steals += worker->recorder.steals.get();
+    result.suspensions += worker->recorder.suspensions.get();
+    result.polls += worker->recorder.polls.get();
+  }
+  runtime->task_slots.for_each([&result](std::byte* const slot) {
+    const auto& task = *reinterpret_cast<const task::Task*>(slot);
+    const task::State state = task.state.load(std::memory_order_acquire);
+    if (state == task::State::free || task.root) return;
+    ++result.live_tasks;
+    if (state == task::State::suspended) ++result.suspended_tasks;
+  });
+  result.descriptor_bytes = runtime->task_slots.mapped_bytes() + runtime->small_slots.mapped_bytes();
+  result.stack_count = runtime->stacks.mapped();
+  return result;
+}
+
+}  // namespace imbrex

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runtime: one struct with one member for each part. Its life is in life.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/options.hpp"
+#include "base/parking.hpp"
+#include "base/slab.hpp"
+#include "base/spin_lock.hpp"
+#include "fiber/stack.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "imbrex/runtime.hpp"
+#include "sched/policy.hpp"
+#include "sched/worker.hpp"
+#include "trace/trace.hpp"
+
+namespace imbrex::sched {
+
+struct Runtime {
+  Runtime(const base::Options& its_options, std::vector<int> its_processors, int workers_wanted,
+          bool crowded);
+  ~Runtime();
+
+  const base::Options options;
+  const std::vector<int> processors;  // that the workers may use
+  const bool oversubscribed;          // more workers than those, or shared with other ranks
+  base::SlabPool task_slots;
+  base::SlabPool small_slots;
+  fiber::StackPool stacks;
+  base::Parking parking;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::unique_ptr<Policy> policy;
+  trace::TimeBase time;
+
+  std::atomic<std::uint64_t> next_id{1};        // blocks of task ids
+  std::atomic<detail::Poller*> pollers{nullptr};  // pushed under pollers_lock
+  base::SpinLock pollers_lock;
+  std::atomic<std::uint64_t> last_poll{0};      // ticks; any worker
+  std::uint64_t poll_gap = 0;                   // ticks between polls of a busy worker
+  std::uint64_t spin_ticks = 0;                 // that an idle worker spins
+  std::uint64_t patience = 0;                   // ticks before it steals what is alone
+  std::atomic<bool> watched{false};             // an idle worker polls; it holds this
+  std::atomic<bool> stopping{false};
+
+  base::SpinLock behind_lock;                   // guards behind
+  std::deque<Behind> behind;                    // untied tasks that gave way
+  std::atomic<std::int64_t> behind_count{0};
+
+  base::SpinLock foreign_lock;                  // guards foreign
+  std::vector<Worker*> foreign;
+  std::atomic<std::uint64_t> last_progress{0};  // ns; when the stall watch last saw any
+  std::uint64_t progress_mark = 0;              // stall watch
+  bool stall_reported = false;                  // stall watch
+
+  [[nodiscard]] bool outstanding() const noexcept;
+  [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or resumed
+};
+
+// The other global: null while no runtime runs.
+[[nodiscard]] Runtime* runtime() noexcept;
+
+// Called by the last worker that finds nothing, again and again.
+void watch_for_stall(Runtime& runtime) noexcept;
+// Prints who waits for what.
+void report_waits(Runtime& runtime, const char* headline) noexcept;
+
+[[nodiscard]] std::string describe(const Task& task);
+
+}  // namespace imbrex::sched

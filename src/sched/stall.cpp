@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reports: who waits for what; and the watch that finds out that nothing can ever run again.
+//
+// It looks only when every worker sleeps and finds nothing, twice in a row without a task begun in
+// between. Then nobody but a foreign thread changes the graph; what it reads may be a moment old.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+#include "base/check.hpp"
+#include "sched/runtime.hpp"
+
+namespace imbrex::sched {
+
+using detail::CompletionKind;
+using task::State;
+
+namespace {
+
+const char* state_text(const Task& task) noexcept {
+  switch (task.state.load(std::memory_order_acquire)) {
+    case State::free: return "free";
+    case State::created: return "not started";
+    case State::ready: return "ready";
+    case State::running: return "running";
+    case State::suspended: return "suspended";
+    case State::resumable: return "about to go on";
+    case State::ended: return "ended, completion held";
+    case State::complete: return "complete";
+  }
+  return "?";
+}
+
+bool alive(const Task& task) noexcept {
+  const State state = task.state.load(std::memory_order_acquire);
+  return state != State::free && state != State::complete;
+}
+
+std::vector<Task*> live_tasks(Runtime& runtime) {
+  std::vector<Task*> tasks;
+  runtime.task_slots.for_each([&tasks](std::byte* const slot) {
+    auto* const task = reinterpret_cast<Task*>(slot);
+    if (alive(*task)) tasks.push_back(task);
+  });
+  return tasks;
+}
+
+std::string describe(const detail::Completion& completion) {
+  if (task::is_task(completion)) {
+    return fmt::format("task {}", sched::describe(static_cast<const Task&>(completion)));
+  }
+  if (completion.kind == CompletionKind::joint) return "when_all or when_any";
+  const auto& promise = static_cast<const detail::PromiseState&>(completion);
+  return fmt::format("promise \"{}\" ({}:{})", promise.name, promise.where.file_name(),
+                     promise.where.line());
+}
+
+// What `task` waits for, one text each.
+struct Wait {
+  std::string text;
+  bool foreign;  // a thread that is no worker could end it
+};
+
+Wait suspended_wait(const Task& task) {
+  const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
+  const auto* const reason =
+      fiber == nullptr ? nullptr : static_cast<const detail::WaitReason*>(fiber->reason);
+  if (reason == nullptr) return {"unknown", true};
+  if (reason->completion != nullptr) {
+    return {describe(*reason->completion), !task::is_task(*reason->completion)};
+  }
+  std::string text = reason->what;
+  if (reason->mpi) {
+    text += fmt::format(" (peer {}, tag {}, {} bytes)", reason->peer, reason->tag, reason->bytes);
+  }
+  const bool scope = text == "finish" || text == "taskwait" || text == "end of the program";
+  return {text, !scope};
+}
+
+void created_waits(Task& task, std::vector<Wait>& waits) {
+  if (task.accesses == nullptr) return;
+  for (task::Access& access : task.accesses->accesses()) {
+    if (access.kind != detail::AccessKind::after) {
+      if (access.mutex != nullptr && access.mutex->owner != nullptr &&
+          access.mutex->owner != &task) {
+        waits.push_back({"mutexinoutset held by " + sched::describe(*access.mutex->owner), false});
+      }
+      continue;
+    }
+    const auto& completion = *static_cast<const detail::Completion*>(access.address);
+    if (!completion.event.has_fired()) {
+      waits.push_back({describe(completion), !task::is_task(completion)});
+    }
+  }
+}
+
+using Waits = std::map<Task*, std::vector<Wait>>;
+
+Waits collect(Runtime& runtime) {
+  Waits waits;
+  const std::vector<Task*> tasks = live_tasks(runtime);
+  for (Task* const task : tasks) {
+    std::vector<Wait>& mine = waits[task];
+    const State state = task->state.load(std::memory_order_acquire);
+    if (state == State::suspended) mine.push_back(suspended_wait(*task));
+    if (state == State::created) created_waits(*task, mine);
+    if (state == State::ended) mine.push_back({"an event given to release_after", true});
+  }
+  // Edges are stored with the predecessor only.
+  for (Task* const task : tasks) {
+    task::event::for_each(task->event, [&](const task::Waiter& waiter) {
+      const auto found = waiter.by_address ? waits.find(waiter.task) : waits.end();
+      if (found != waits.end()) {
+        found->second.push_back({"dependency on task " + sched::describe(*task), false});
+      }
+    });
+  }
+  return waits;
+}
+
+void print(const Waits& waits, const char* const headline) {
+  constexpr std::size_t lines_max = 100;
+  std::string text = headline;
+  std::size_t lines = 0;
+  for (const auto& [task, mine] : waits) {
+    if (mine.empty()) continue;
+    if (++lines > lines_max) break;
+    text += fmt::format("\n  {}: {}, waits for ", describe(*task), state_text(*task));
+    for (std::size_t index = 0; index < mine.size(); ++index) {
+      text += (index == 0 ? "" : ", ") + mine[index].text;
+      if (index == 7 && mine.size() > 8) {
+        text += fmt::format(", and {} more", mine.size() - 8);
+        break;
+      }
+    }
+  }
+  if (lines > lines_max) text += "\n  ... and more tasks";
+  base::report(text);
+}
+
+// All workers sleep and there is nothing to run or to poll for.
+bool at_rest(Runtime& runtime) noexcept {
+  if (runtime.outstanding() || runtime.policy->size() != 0 ||
+      runtime.behind_count.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  for (const auto& worker : runtime.workers) {
+    const bool self = worker->id == 0;  // who looks
+    if ((!self && !worker->parked.load(std::memory_order_acquire)) || !worker->behind.empty() ||
+        worker->inbox.load(std::memory_order_acquire) != nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string describe(const Task& task) {
+  if (task.root) return fmt::format("\"{}\"", task.name);
+  return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
+}
+
+void report_waits(Runtime& runtime, const char* const headline) noexcept {
+  print(collect(runtime), headline);
+}
+
+void watch_for_stall(Runtime& runtime) noexcept {
+  if (!at_rest(runtime)) return;
+  const std::uint64_t now = base::monotonic_ns();
+  const std::uint64_t begun = runtime.begun();
+  if (begun != runtime.progress_mark || runtime.last_progress.load() == 0) {
+    runtime.progress_mark = begun;
+    runtime.last_progress.store(now, std::memory_order_relaxed);
+    runtime.stall_reported = false;
+    return;
+  }
+  const Waits waits = collect(runtime);
+  bool anyone = false;
+  bool foreign = false;
+  for (const auto& [task, mine] : waits) {
+    for (const Wait& wait : mine) {
+      anyone = true;
+      foreign = foreign || wait.foreign;
+    }
+  }
+  if (!anyone || !at_rest(runtime) || runtime.begun() != begun) return;
+  if (!foreign) {
+    print(waits, "stall: no task can ever run again");
+    std::abort();
+  }
+  const std::uint64_t limit = static_cast<std::uint64_t>(runtime.options.STALL_S);
+  if (limit == 0 || runtime.stall_reported) return;
+  if (now - runtime.last_progress.load(std::memory_order_relaxed) < limit * 1'000'000'000u) return;
+  runtime.stall_reported = true;
+  const bool abort = runtime.options.STALL == "abort";
+  print(waits, fmt::format("no task has run for {} s, and only a thread that is no worker could "
+                           "change that{}",
+                           limit, abort ? "" : " (IMBREX_STALL=abort would end the program)")
+                   .c_str());
+  if (abort) std::abort();
+}
+
+}  // namespace imbrex::sched

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of waist.hpp: from the caller's thread to its worker, and down to task/.
+#include "imbrex/detail/waist.hpp"
+
+#include <fmt/format.h>
+
+#include <climits>
+#include <new>
+
+#include "imbrex/error.hpp"
+#include "imbrex/event.hpp"
+#include "imbrex/runtime.hpp"
+#include "sched/runtime.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::detail {
+
+using sched::Worker;
+using task::Family;
+using task::Scope;
+using task::State;
+using task::Task;
+
+namespace {
+
+// The calling thread's worker, which may wait. Throws Error where waiting is not allowed.
+Worker& waiting_worker(const char* const what) {
+  Worker& worker = sched::here();
+  if (worker.callbacks != 0 || worker.task == nullptr) {
+    throw Error(fmt::format(
+        "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
+        "none can be suspended; let the callback fire an Event, and wait for that in a task",
+        what));
+  }
+  return worker;
+}
+
+Family& family_of(Worker& worker, Task& task) {
+  if (task.family == nullptr) [[unlikely]] {
+    void* const memory = worker.small.take(base::slab_class(sizeof(Family)));
+    task.family = ::new (memory) Family;
+    task.family->children.owner = &task;
+    task.family->current = &task.family->children;
+  }
+  return *task.family;
+}
+
+std::size_t aligned(const std::size_t bytes) noexcept {
+  return (bytes + base::cache_line_bytes - 1) & ~(base::cache_line_bytes - 1);
+}
+
+// The creator has spawned a window's worth since it last looked: if as many are still to run, ready
+// ones go first. It never waits for a count: when nothing is ready it goes on.
+[[gnu::noinline]] void run_ahead(Worker& worker, Family& family) noexcept {
+  const auto window = static_cast<std::uint32_t>(worker.runtime->options.WINDOW);
+  const std::uint32_t live = family.current->outstanding();
+  if (live < window) {
+    family.unchecked = live;
+    return;
+  }
+  sched::give_way(worker, 2);
+  family.unchecked = window / 2;
+}
+
+void raise_to(Worker& worker, Task& task, const int priority) noexcept {
+  if (priority <= task.priority.load(std::memory_order_relaxed)) return;
+  task.priority.store(priority, std::memory_order_relaxed);
+  if (task.state.load(std::memory_order_acquire) == State::ready) {
+    worker.runtime->policy->raise(task, priority);
+  }
+}
+
+void wait_scope(Scope& scope, const task::Await what, const WaitReason& reason) noexcept {
+  Task& task = sched::prepare_wait(*sched::current_worker(), 1);
+  if (scope.begin_wait(what)) {
+    sched::stay(task);
+  } else {
+    sched::suspend(reason);
+  }
+  scope.awaiting = task::Await::nothing;
+}
+
+void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps& ops,
+                const std::size_t slot_class) noexcept {
+  if (worker.next_id == worker.last_id) [[unlikely]] {
+    constexpr std::uint64_t block = 64;
+    worker.next_id = worker.runtime->next_id.fetch_add(block, std::memory_order_relaxed);
+    worker.last_id = worker.next_id + block;
+  }
+  task.references.store(1, std::memory_order_relaxed);
+  task.kind = CompletionKind::task;
+  task.event.head.store(0, std::memory_order_relaxed);
+  ::new (&task.error) std::exception_ptr;
+  task.state.store(State::created, std::memory_order_relaxed);
+  task.tied = spec.tied || !worker.runtime->options.UNTIED;
+  task.root = false;
+  task.ops = &ops;
+  task.scope = nullptr;
+  task.parent = worker.task;
+  task.id = worker.next_id++;
+  task.name = spec.name;
+  task.where = spec.where;
+  task.accesses = nullptr;
+  task.fiber = nullptr;
+  task.family = nullptr;
+  task.priority.store(spec.priority, std::memory_order_relaxed);
+  task.slot_class = static_cast<std::uint32_t>(slot_class);
+  task.held = false;
+}
+
+}  // namespace
+
+// ---- tasks -----------------------------------------------------------------------------------
+
+void* create(const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
+  Worker* worker = &sched::here();
+  if (worker->task == nullptr) (void)waiting_worker("a task spawned");
+  if (spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
+  Family& family = family_of(*worker, *worker->task);
+  if (++family.unchecked > worker->window) [[unlikely]] {
+    run_ahead(*worker, family);
+    worker = sched::current_worker();
+  }
+  const std::size_t closure_bytes = aligned(bytes);
+  const std::size_t count = spec.accesses.size();
+  const std::size_t total =
+      sizeof(Task) + closure_bytes + (count == 0 ? 0 : task::AccessBlock::bytes(count));
+  const bool large = total > base::slab_bytes_max;
+  const std::size_t slot_class = large ? 0 : base::slab_class(total);
+  void* const memory =
+      large ? worker->runtime->task_slots.take_large(total) : worker->tasks.take(slot_class);
+  auto& task = *static_cast<Task*>(memory);
+  initialise(*worker, task, spec, ops, slot_class);
+  if (count != 0) {
+    task::build_accesses(task, static_cast<std::byte*>(task.closure()) + closure_bytes,
+                         spec.accesses);
+  }
+  return task.closure();
+}
+
+void discard(void* const closure) noexcept {
+  Task& task = Task::of_closure(closure);
+  Worker& worker = *sched::current_worker();
+  if (task.accesses != nullptr) {
+    task::release_futures(task, [&worker](Completion& completion) {
+      sched::drop_reference(worker, completion);
+    });
+  }
+  sched::discard(worker, task);
+}
+
+Completion* submit(void* const closure, const TaskSpec&, const bool keep) {
+  Task& task = Task::of_closure(closure);
+  Worker& worker = *sched::current_worker();
+  Family& family = *worker.task->family;
+  Scope& scope = *family.current;
+  ++scope.spawned;
+  ++scope.spawned_deep;
+  task.scope = &scope;
+  if (keep) task.references.store(2, std::memory_order_relaxed);
+  if (task.accesses == nullptr) {
+    task.pending.store(0, std::memory_order_relaxed);
+    task.state.store(State::ready, std::memory_order_relaxed);  // published by the queue
+    sched::enqueue(worker, task, sched::Origin::forked);
+    return &task;
+  }
+  if (family.table == nullptr) family.table = new task::DependTable;
+  task.pending.store(task::DependTable::unlinked, std::memory_order_relaxed);
+  task::Outcome outcome;
+  if (family.table->link(task, worker.small, outcome)) task::make_ready(task, outcome.ready);
+  if (outcome.ready.head != nullptr || outcome.dead.head != nullptr) {
+    sched::settle(worker, outcome);
+  }
+  return keep ? &task : nullptr;
+}
+
+void retain(Completion& completion) noexcept { task::add_reference(completion); }
+
+void release(Completion& completion) noexcept {
+  if (!task::drop(completion)) return;
+  if (Worker* const worker = sched::current_worker(); worker != nullptr && worker->runtime) {
+    sched::discard(*worker, completion);
+  } else if (completion.kind != CompletionKind::task) {
+    task::Outcome outcome;
+    task::destroy_other(completion, outcome);  // its tasks are beyond the end of the runtime
+  } else if (sched::runtime() != nullptr) {
+    sched::discard(sched::here(), completion);
+  }
+}
+
+// ---- waiting ---------------------------------------------------------------------------------
+
+bool in_task() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->task != nullptr && worker->callbacks == 0;
+}
+
+void await(EventWord& event, const WaitReason& reason) {
+  Worker& worker = waiting_worker(reason.what);
+  Task& task = sched::prepare_wait(worker, 1);
+  task::Waiter waiter;
+  waiter.task = &task;
+  if (task::event::add(event, waiter)) {
+    sched::suspend(reason);
+  } else {
+    sched::stay(task);
+  }
+}
+
+void await(Completion& completion) {
+  Worker& worker = waiting_worker("wait for a future");
+  if (task::is_task(completion)) {
+    auto& other = static_cast<Task&>(completion);
+    if (sched::run_in_place(worker, other) && completion.event.has_fired()) return;
+    const int priority = sched::current_worker()->task->priority.load(std::memory_order_relaxed);
+    raise_to(*sched::current_worker(), other, priority);  // it holds us up
+  }
+  await(completion.event, {.what = "future", .completion = &completion});
+}
+
+void fire(EventWord& event) noexcept {
+  task::Outcome outcome;
+  task::event::fire(event, outcome);
+  if (outcome.ready.empty() && outcome.dead.empty()) return;
+  sched::settle(sched::here(), outcome);  // someone waited, so the runtime runs
+}
+
+void release_after(EventWord& event) {
+  Worker& worker = waiting_worker("release_after");
+  Task& task = *worker.task;
+  if (task.root) {
+    throw Error("imbrex: release_after outside a task: the program's main code has no dependents");
+  }
+  Family& family = family_of(worker, task);
+  auto* const hold = ::new (worker.small.take(base::slab_class(sizeof(task::Hold)))) task::Hold;
+  hold->following = family.holds;
+  family.holds = hold;
+  task::hold_completion(task, event, *hold);
+}
+
+void release_access(const void* const address) {
+  Worker& worker = waiting_worker("release");
+  task::Outcome outcome;
+  if (!task::release_access(*worker.task, address, outcome)) {
+    throw Error(fmt::format("imbrex: release of {} in {}: this task declares no access to it",
+                            address, sched::describe(*worker.task)));
+  }
+  sched::settle(worker, outcome);
+}
+
+void yield() {
+  Worker& worker = waiting_worker("yield");
+  if (worker.runtime->outstanding()) sched::poll(worker);
+  sched::give_way(worker, 1);
+}
+
+void wait_children() {
+  Worker& worker = waiting_worker("taskwait");
+  if (worker.task->family == nullptr) return;
+  static constexpr WaitReason reason{.what = "taskwait"};
+  for (Scope* scope = worker.task->family->current; scope != nullptr; scope = scope->outer) {
+    wait_scope(*scope, task::Await::children, reason);
+  }
+}
+
+void open_scope(ScopeMemory& memory, const std::source_location& where) {
+  Worker& worker = waiting_worker("finish");
+  Family& family = family_of(worker, *worker.task);
+  auto* const scope = ::new (memory.bytes) Scope;
+  scope->owner = worker.task;
+  scope->where = where;
+  scope->outer = family.current;
+  family.current = scope;
+}
+
+std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
+  auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
+  static constexpr WaitReason reason{.what = "finish"};
+  wait_scope(scope, task::Await::descendants, reason);
+  scope.owner->family->current = scope.outer;
+  std::exception_ptr error = scope.take_error();
+  scope.~Scope();
+  return error;
+}
+
+// ---- completions that are no tasks -----------------------------------------------------------
+
+namespace {
+
+Completion* join(const std::span<Completion* const> parts, const bool all, const char* what) {
+  if (parts.empty()) throw Error(fmt::format("imbrex: {} of no futures", what));
+  for (const Completion* const part : parts) {
+    if (part == nullptr) throw Error(fmt::format("imbrex: {} with an empty future", what));
+  }
+  task::Outcome outcome;
+  task::Joint& joint = task::join(parts, all, outcome);
+  if (!outcome.ready.empty() || !outcome.dead.empty()) sched::settle(sched::here(), outcome);
+  return &joint;
+}
+
+}  // namespace
+
+Completion* join_all(const std::span<Completion* const> parts) {
+  return join(parts, true, "when_all");
+}
+Completion* join_any(const std::span<Completion* const> parts) {
+  return join(parts, false, "when_any");
+}
+std::size_t joint_index(const Completion& joint) noexcept {
+  return static_cast<const task::Joint&>(joint).index;
+}
+
+bool take(PromiseState& state) noexcept {
+  return !state.taken.exchange(true, std::memory_order_acq_rel);
+}
+void complete(PromiseState& state) noexcept { fire(state.event); }
+
+void throw_set_twice(const PromiseState& state) {
+  throw Error(fmt::format("imbrex: promise \"{}\" ({}:{}) set twice, the second time in {}",
+                          state.name, state.where.file_name(), state.where.line(),
+                          describe_current_task()));
+}
+
+void drop_holder(PromiseState& state) noexcept {
+  if (state.holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (take(state)) {
+    state.error = std::make_exception_ptr(BrokenPromise(
+        fmt::format("imbrex: promise \"{}\" ({}:{}) was given up without a value: its last holder "
+                    "is gone",
+                    state.name, state.where.file_name(), state.where.line())));
+    complete(state);
+  }
+  release(state);
+}
+
+// ---- plug-ins --------------------------------------------------------------------------------
+
+bool nothing_ready() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->runtime->policy->size() == 0 &&
+         worker->inbox.load(std::memory_order_relaxed) == nullptr &&
+         worker->inbox_taken == nullptr && worker->behind.empty() &&
+         worker->runtime->behind_count.load(std::memory_order_relaxed) == 0;
+}
+
+void begin_idle() noexcept {
+  if (Worker* const worker = sched::current_worker()) {
+    worker->recorder.enter(trace::Activity::idle);
+  }
+}
+void end_idle() noexcept {
+  if (Worker* const worker = sched::current_worker()) {
+    worker->recorder.enter(trace::Activity::task);
+  }
+}
+
+void enter_callback() noexcept {
+  if (Worker* const worker = sched::current_worker()) ++worker->callbacks;
+}
+void leave_callback() noexcept {
+  if (Worker* const worker = sched::current_worker()) --worker->callbacks;
+}
+
+// ---- trace -----------------------------------------------------------------------------------
+
+bool tracing() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->recorder.tracing();
+}
+
+void trace_message(const MessageRecord& message) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  const std::uint64_t peer_and_tag = static_cast<std::uint32_t>(message.peer) |
+                                     static_cast<std::uint64_t>(
+                                         static_cast<std::uint32_t>(message.tag)) << 32;
+  worker->recorder.record(message.sent ? trace::Kind::message_sent : trace::Kind::message_received,
+                          worker->task != nullptr ? worker->task->id : 0, message.bytes,
+                          peer_and_tag, message.communicator);
+}
+
+std::string describe_current_task() {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->task == nullptr) return "no task";
+  return sched::describe(*worker->task);
+}
+
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+void Event::fire() {
+  task::Outcome outcome;
+  if (!task::event::try_fire(word_, outcome)) {
+    throw Error(fmt::format("imbrex: an event fired twice, the second time in {}",
+                            detail::describe_current_task()));
+  }
+  if (!outcome.ready.empty() || !outcome.dead.empty()) sched::settle(sched::here(), outcome);
+}
+
+}  // namespace imbrex

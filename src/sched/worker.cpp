@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/worker.hpp"
+
+#include <sched.h>
+
+#include <mutex>
+#include <utility>
+
+#include "sched/runtime.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::sched {
+
+using task::State;
+using trace::Activity;
+
+namespace {
+
+constexpr int spares_max = 16;
+
+// ---- finding work ----------------------------------------------------------------------------
+
+Task* take_inbox(Worker& worker) noexcept {
+  if (worker.inbox_taken == nullptr) {
+    if (worker.inbox.load(std::memory_order_relaxed) == nullptr) return nullptr;
+    Task* newest = worker.inbox.exchange(nullptr, std::memory_order_acquire);  // pairs with post()
+    while (newest != nullptr) {  // oldest first
+      Task* const next = newest->next_ready;
+      newest->next_ready = worker.inbox_taken;
+      worker.inbox_taken = newest;
+      newest = next;
+    }
+  }
+  Task* const task = worker.inbox_taken;
+  worker.inbox_taken = task->next_ready;
+  return task;
+}
+
+// A tied task, or one of a native stack, goes back to its own thread and to no other.
+void post(Worker& to, Task& task) noexcept {
+  if (to.foreign()) {
+    to.semaphore.release();
+    return;
+  }
+  Task* head = to.inbox.load(std::memory_order_relaxed);
+  do {
+    task.next_ready = head;
+  } while (!to.inbox.compare_exchange_weak(head, &task, std::memory_order_release,
+                                           std::memory_order_relaxed));
+  to.runtime->parking.wake(to.id);
+}
+
+// One that gave way. `always`: nothing else is ready; else only one whose ticket is up.
+Task* take_behind(Worker& worker, const bool always) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (!worker.behind.empty() && (always || worker.behind.front().ticket <= runtime.begun())) {
+    Task* const task = worker.behind.front().task;
+    worker.behind.pop_front();
+    return task;
+  }
+  if (runtime.behind_count.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::lock_guard guard(runtime.behind_lock);
+  if (runtime.behind.empty()) return nullptr;
+  if (!always && runtime.behind.front().ticket > runtime.begun()) return nullptr;
+  Task* const task = runtime.behind.front().task;
+  runtime.behind.pop_front();
+  runtime.behind_count.fetch_sub(1, std::memory_order_relaxed);
+  return task;
+}
+
+// The next task for `worker`, not yet claimed, or null.
+Task* find(Worker& worker, const bool eager) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (Task* const task = take_inbox(worker)) return task;
+  // Those that gave way get their turn even if new tasks never cease.
+  if (++worker.picks % 16 == 0) {
+    if (Task* const task = take_behind(worker, false)) return task;
+  }
+  if (Task* const task = runtime.policy->pop(worker.id)) return task;
+  if (Task* const task = runtime.policy->steal(worker.id, eager)) {
+    worker.recorder.steals.add(1);
+    return task;
+  }
+  return nullptr;
+}
+
+// As find(), claimed; null if there was nothing.
+Task* find_claimed(Worker& worker, const bool eager) noexcept {
+  for (;;) {
+    const bool gave_way = !worker.behind.empty() ||
+                          worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
+    Task* task = find(worker, eager || gave_way);
+    if (task == nullptr && gave_way) task = take_behind(worker, true);
+    if (task == nullptr || task::claim(*task)) return task;
+    drop_reference(worker, *task);  // a stale entry
+  }
+}
+
+// ---- idle ------------------------------------------------------------------------------------
+
+// Looks for work and polls until there is a task, for the time that an idle worker spins.
+Task* spin(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  const std::uint64_t begin = base::ticks();
+  for (int round = 0;; ++round) {
+    const std::uint64_t elapsed = base::ticks() - begin;
+    const bool eager = elapsed >= runtime.patience || runtime.oversubscribed;
+    if (Task* const task = find_claimed(worker, eager)) return task;
+    if (runtime.stopping.load(std::memory_order_acquire)) return nullptr;
+    if (runtime.outstanding() && poll(worker) != 0) continue;
+    if (elapsed > runtime.spin_ticks) return nullptr;
+    if (runtime.oversubscribed) {
+      sched_yield();
+    } else {
+      for (int pause = 0; pause < 8; ++pause) base::pause();
+    }
+    if (round % 64 == 63) sched_yield();
+  }
+}
+
+// Polls for all, while something is outstanding: one idle worker does. Null if it should sleep.
+Task* watch(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (runtime.watched.exchange(true, std::memory_order_acquire)) return nullptr;
+  Task* task = nullptr;
+  while (task == nullptr && runtime.outstanding() &&
+         !runtime.stopping.load(std::memory_order_acquire)) {
+    if (poll(worker) == 0) sched_yield();
+    task = find_claimed(worker, true);
+  }
+  runtime.watched.store(false, std::memory_order_release);
+  return task;
+}
+
+Task* sleep(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  constexpr std::uint64_t look_us = 200'000;  // how often worker 0 looks for a stall
+  runtime.parking.prepare(worker.id);
+  Task* const task = find_claimed(worker, true);
+  if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
+      (runtime.outstanding() && !runtime.watched.load(std::memory_order_acquire))) {
+    runtime.parking.cancel(worker.id);
+    return task;
+  }
+  worker.parked.store(true, std::memory_order_release);
+  const bool woken = runtime.parking.sleep(worker.id, worker.id == 0 ? look_us : 0);
+  worker.parked.store(false, std::memory_order_relaxed);
+  if (!woken && worker.id == 0) watch_for_stall(runtime);
+  return nullptr;
+}
+
+// The next task; null only when the runtime stops.
+Task* idle(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  worker.recorder.enter(Activity::idle);
+  Task* task = spin(worker);
+  while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
+    if (runtime.outstanding()) task = watch(worker);
+    if (task == nullptr) task = sleep(worker);
+  }
+  worker.recorder.enter(Activity::overhead);
+  return task;
+}
+
+// ---- running ---------------------------------------------------------------------------------
+
+// The body of `task` on the caller's stack. Afterwards the thread may be another.
+void run_body(Worker& worker, Task& task) noexcept {
+  worker.task = &task;
+  worker.recorder.tasks.add(1);
+  worker.recorder.enter(Activity::task);
+  if (worker.recorder.tracing()) [[unlikely]] {
+    worker.recorder.record(trace::Kind::task_begin, task.id,
+                           trace::intern(task.name, &task.where),
+                           static_cast<std::uint64_t>(task.priority.load()), task.parent->id);
+  }
+  if (task.accesses != nullptr) task::release_futures(task, [&worker](detail::Completion& done) {
+    drop_reference(worker, done);
+  });
+  try {
+    task.ops->run(task.closure());
+  } catch (...) {
+    task.error = std::current_exception();
+  }
+}
+
+// The body has ended; the thread's worker is `worker`.
+void end_body(Worker& worker, Task& task, task::Outcome& outcome) noexcept {
+  if (worker.recorder.tracing()) [[unlikely]] {
+    worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
+  }
+  if (task.family != nullptr && task.family->table != nullptr) {
+    task.family->table->clear(outcome);
+  }
+  if (task::body_ended(task)) task::complete(task, outcome);
+}
+
+// One ready task and nothing else to run: no queue between.
+Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
+  Task* const task = outcome.ready.head;
+  if (task == nullptr || task->next_ready != nullptr || task->fiber != nullptr ||
+      worker.inbox.load(std::memory_order_relaxed) != nullptr ||
+      !worker.runtime->policy->empty(worker.id)) {
+    return nullptr;
+  }
+  outcome.ready.head = nullptr;
+  if (task::claim(*task)) return task;
+  drop_reference(worker, *task);
+  return nullptr;
+}
+
+// A claimed, unstarted task in the loop; then those it leads to.
+void execute(Worker& started_on, Task& first) noexcept {
+  Worker* worker = &started_on;
+  for (Task* task = &first; task != nullptr;) {
+    if (task->tied) worker->fiber->tied_to = worker;
+    run_body(*worker, *task);
+    worker = current_worker();
+    worker->fiber->tied_to = nullptr;
+    worker->task = nullptr;
+    worker->recorder.enter(Activity::overhead);
+    task::Outcome outcome;
+    end_body(*worker, *task, outcome);
+    task = only_one(*worker, outcome);
+    settle(*worker, outcome);
+    if (worker->runtime->outstanding()) {
+      const std::uint64_t now = base::ticks();
+      if (now - worker->runtime->last_poll.load(std::memory_order_relaxed) >
+          worker->runtime->poll_gap) {
+        poll(*worker);
+      }
+    }
+  }
+}
+
+void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
+  Worker& worker = *static_cast<Worker*>(argument);
+  if (worker.spare_count < spares_max) {
+    left.next = worker.spares;
+    worker.spares = &left;
+    ++worker.spare_count;
+  } else {
+    worker.runtime->stacks.give(fiber::destroy_fiber(left));
+  }
+}
+
+// Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
+void resume(Worker& worker, Task& task) noexcept {
+  fiber::Fiber& loop = *worker.fiber;
+  auto& target = *static_cast<fiber::Fiber*>(task.fiber);
+  task.fiber = nullptr;
+  worker.recorder.enter(Activity::task);
+  if (worker.recorder.tracing()) [[unlikely]] {
+    worker.recorder.record(trace::Kind::task_resume, task.id, 0, 0, 0);
+  }
+  worker.fiber = &target;
+  worker.task = &task;
+  fiber::switch_to(loop, target, &keep_spare, &worker);
+}
+
+void back_to_native(Worker& worker) noexcept {
+  fiber::Fiber& loop = *worker.fiber;
+  worker.fiber = &worker.native;
+  fiber::switch_to(loop, worker.native, &keep_spare, &worker);
+}
+
+// The loop of whichever worker stands here. Never returns: its stack is left, or forgotten.
+void loop() noexcept {
+  for (;;) {
+    Worker& worker = *current_worker();
+    Task* task = find_claimed(worker, false);
+    if (task == nullptr) task = idle(worker);
+    if (task == nullptr) {
+      back_to_native(worker);  // the runtime stops
+    } else if (task->fiber != nullptr) {
+      resume(worker, *task);
+    } else {
+      execute(worker, *task);
+    }
+  }
+}
+
+fiber::Fiber& loop_fiber(Worker& worker) {
+  if (worker.spares == nullptr) return fiber::make_fiber(worker.runtime->stacks.take(), &loop);
+  fiber::Fiber& spare = *worker.spares;
+  worker.spares = spare.next;
+  --worker.spare_count;
+  return spare;
+}
+
+// On the new stack, right after a task has left its own: the task may be resumed from now on.
+void after_suspend(fiber::Fiber& left, void*) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  if (!task.release()) return;
+  task::change_state(task, State::suspended, State::resumable);
+  enqueue(*current_worker(), task, Origin::resumed);
+}
+
+void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  Worker& worker = *current_worker();
+  Runtime& runtime = *worker.runtime;
+  const int share = *static_cast<const int*>(argument);  // on the stack that was left: read first
+  const bool tied = left.tied_to != nullptr;
+  [[maybe_unused]] const bool last = task.release();
+  task::change_state(task, State::suspended, State::resumable);
+  if (runtime.policy->takes_all()) {
+    runtime.policy->push(task, {worker.id, tied ? worker.id : no_worker}, Origin::yielded);
+    return;
+  }
+  const auto ready = static_cast<std::uint64_t>(runtime.policy->size());
+  const Behind entry{&task, runtime.begun() + (ready + share - 1) / share};
+  if (tied) {
+    worker.behind.push_back(entry);
+    return;
+  }
+  {
+    const std::lock_guard guard(runtime.behind_lock);
+    runtime.behind.push_back(entry);
+    runtime.behind_count.fetch_add(1, std::memory_order_release);
+  }
+  runtime.parking.wake_one();
+}
+
+// Leaves the running task's stack for a loop; returns when the task is resumed.
+void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) noexcept {
+  fiber::Fiber& from = *worker.fiber;
+  fiber::Fiber& to = loop_fiber(worker);
+  from.task = worker.task;
+  worker.fiber = &to;
+  worker.task = nullptr;
+  fiber::switch_to(from, to, arrival, argument);
+}
+
+}  // namespace
+
+Worker::Worker(Runtime& its_runtime, const int its_id)
+    : tasks(its_runtime.task_slots), small(its_runtime.small_slots), runtime(&its_runtime),
+      id(its_id),
+      window(its_runtime.options.WINDOW == 0
+                 ? UINT32_MAX
+                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)) {}
+
+void thread_main(Worker& worker) {
+  set_current_worker(&worker);
+  fiber::adopt_native(worker.native);
+  fiber::Fiber& first = loop_fiber(worker);
+  worker.fiber = &first;
+  fiber::switch_to(worker.native, first, nullptr, nullptr);
+  set_current_worker(nullptr);  // the runtime has stopped
+}
+
+void settle(Worker& worker, task::Outcome& outcome) noexcept {
+  while (Task* const dead = outcome.dead.pop()) discard(worker, *dead);
+  while (Task* const ready = outcome.ready.pop()) {
+    enqueue(worker, *ready, ready->fiber != nullptr ? Origin::resumed : Origin::released);
+  }
+}
+
+void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
+  Runtime& runtime = *worker.runtime;
+  const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
+  auto* const tied_to = fiber != nullptr ? static_cast<Worker*>(fiber->tied_to) : nullptr;
+  if (tied_to != nullptr && (tied_to->foreign() || !runtime.policy->takes_all())) {
+    post(*tied_to, task);
+    return;
+  }
+  runtime.policy->push(task, {worker.id, tied_to != nullptr ? tied_to->id : no_worker}, origin);
+  runtime.parking.wake_one();
+}
+
+Task& prepare_wait(Worker& worker, const int events) noexcept {
+  Task& task = *worker.task;
+  task.fiber = worker.fiber;
+  task.pending.store(1 + events, std::memory_order_relaxed);  // published with the waiters
+  task::change_state(task, State::running, State::suspended);
+  return task;
+}
+
+void stay(Task& task) noexcept {
+  task.fiber = nullptr;
+  task::change_state(task, State::suspended, State::running);
+}
+
+void suspend(const detail::WaitReason& reason) noexcept {
+  Worker& worker = *current_worker();
+  Task& task = *worker.task;
+  worker.fiber->reason = &reason;
+  worker.recorder.suspensions.add(1);
+  if (worker.recorder.tracing()) [[unlikely]] {
+    worker.recorder.record(trace::Kind::task_suspend, task.id,
+                           trace::intern(reason.what, nullptr), 0, 0);
+  }
+  if (worker.foreign()) {
+    if (!task.release()) {
+      worker.parked.store(true, std::memory_order_release);
+      worker.semaphore.acquire();
+      worker.parked.store(false, std::memory_order_relaxed);
+    }
+    task.fiber = nullptr;
+    task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
+    return;
+  }
+  worker.recorder.enter(Activity::overhead);
+  if (worker.runtime->outstanding() && !worker.runtime->watched.load(std::memory_order_relaxed)) {
+    worker.runtime->parking.wake_one();  // someone may have to poll while this worker is busy
+  }
+  leave(worker, &after_suspend, nullptr);
+}
+
+bool run_in_place(Worker& worker, Task& other) {
+  Task& waiting = *worker.task;
+  Policy& policy = *worker.runtime->policy;
+  if (other.state.load(std::memory_order_acquire) != State::ready || worker.foreign() ||
+      !fiber::half_left(*worker.fiber)) {
+    return false;
+  }
+  if (!policy.take(worker.id, other)) {
+    if (policy.takes_all()) return false;
+    if (!task::claim(other)) return false;
+    task::add_reference(other);  // the queue's entry keeps its own
+  } else {
+    // The entry is ours and the caller holds a future: with two references there is nobody else.
+    if (other.references.load(std::memory_order_acquire) == 2) {
+      other.state.store(State::running, std::memory_order_relaxed);
+    } else if (!task::claim(other)) {
+      drop_reference(worker, other);
+      return false;
+    }
+  }
+  void* const tied_before = worker.fiber->tied_to;
+  if (other.tied) worker.fiber->tied_to = &worker;
+  run_body(worker, other);
+  Worker& now = *current_worker();
+  now.fiber->tied_to = tied_before;
+  now.task = &waiting;
+  if (task::complete_alone(other, waiting)) return true;
+  task::Outcome outcome;
+  end_body(now, other, outcome);
+  settle(now, outcome);
+  return true;
+}
+
+void give_way(Worker& worker, int share) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (worker.foreign() || worker.callbacks != 0) return;
+  if (runtime.policy->size() == 0 && worker.inbox_taken == nullptr && worker.behind.empty() &&
+      worker.inbox.load(std::memory_order_relaxed) == nullptr &&
+      runtime.behind_count.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  static constexpr detail::WaitReason reason{.what = "yield"};
+  Task& task = prepare_wait(worker, 0);
+  worker.fiber->reason = &reason;
+  worker.recorder.suspensions.add(1);
+  if (worker.recorder.tracing()) [[unlikely]] {
+    worker.recorder.record(trace::Kind::task_suspend, task.id, trace::intern("yield", nullptr), 0,
+                           0);
+  }
+  worker.recorder.enter(Activity::overhead);
+  leave(worker, &after_give_way, &share);
+}
+
+int poll(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  int completed = 0;
+  worker.in_poller.store(true, std::memory_order_relaxed);
+  base::light_fence();  // pairs with remove_poller()
+  for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
+       poller != nullptr; poller = poller->next) {
+    if (poller->outstanding->load(std::memory_order_relaxed) == 0) continue;
+    worker.recorder.polls.add(1);
+    completed += poller->poll(poller->context);
+  }
+  worker.in_poller.store(false, std::memory_order_release);
+  runtime.last_poll.store(base::ticks(), std::memory_order_relaxed);
+  return completed;
+}
+
+void discard(Worker& worker, detail::Completion& completion) noexcept {
+  if (!task::is_task(completion)) {
+    task::Outcome outcome;
+    task::destroy_other(completion, outcome);
+    settle(worker, outcome);
+    return;
+  }
+  auto& task = static_cast<Task&>(completion);
+  if (task.ops != nullptr && task.ops->destroy != nullptr && !task.error &&
+      task.state.load(std::memory_order_relaxed) == State::complete) {
+    task.ops->destroy(task.closure());
+  }
+  if (task.error) [[unlikely]] task.error = nullptr;
+  if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
+  if (task.family != nullptr) {
+    for (task::Hold* hold = task.family->holds; hold != nullptr;) {
+      worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
+    }
+    delete task.family->table;
+    task.family->~Family();
+    worker.small.give(task.family, base::slab_class(sizeof(task::Family)));
+  }
+  task.state.store(State::free, std::memory_order_relaxed);
+  if (task.slot_class != 0) {
+    worker.tasks.give(&task, task.slot_class);
+  } else {
+    worker.runtime->task_slots.give_large(&task);
+  }
+}
+
+void drop_reference(Worker& worker, detail::Completion& completion) noexcept {
+  if (task::drop(completion)) discard(worker, completion);
+}
+
+}  // namespace imbrex::sched

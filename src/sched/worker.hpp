@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Worker: a thread that runs tasks, its loop, and the only place where fibers are switched. A thread
+// of the program's own that spawns or waits has a Worker too, without a loop: it is never switched.
+//
+// The loop runs on fibers. A task is a plain call on the loop's stack. When it suspends, that stack
+// is left to it, and the worker goes on with another loop: a spare one, or a new one. To resume a
+// task the loop switches to the task's stack, and is itself spare from then on.
+//
+// Thread safety: a Worker is its thread's, except for inbox, semaphore and the recorder's counters.
+// Code that may have been suspended must ask current_worker() again: it may be in another thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <semaphore>
+#include <thread>
+
+#include "base/slab.hpp"
+#include "fiber/fiber.hpp"
+#include "sched/policy.hpp"
+#include "task/depend.hpp"
+#include "task/scope.hpp"
+#include "trace/trace.hpp"
+
+namespace imbrex::sched {
+
+struct Runtime;
+
+// A task that gave way: it runs again when nothing else is ready, or `ticket` tasks have begun.
+struct Behind {
+  Task* task;
+  std::uint64_t ticket;
+};
+
+struct Worker {
+  Worker(Runtime& its_runtime, int its_id);
+
+  // What the thread stands on and in.
+  Task* task = nullptr;              // innermost; null: in the loop
+  fiber::Fiber* fiber = nullptr;
+  base::SlabCache tasks;             // descriptors
+  base::SlabCache small;             // families, edges
+  std::uint64_t next_id = 0, last_id = 0;  // a block of task ids
+  Runtime* runtime;                  // null once it has stopped; only foreign threads see that
+  const int id;                      // no_worker: a foreign thread
+  const std::uint32_t window;        // of the options; UINT32_MAX: none
+  int callbacks = 0;                 // depth of callbacks made by a poller
+  bool waits_in_place = false;       // between begin_idle() and end_idle()
+
+  // Loops that were left at a place where they hold nothing.
+  fiber::Fiber* spares = nullptr;
+  int spare_count = 0;
+
+  std::uint32_t picks = 0;
+  std::deque<Behind> behind;         // tied tasks that gave way
+  Task* inbox_taken = nullptr;       // from the inbox, oldest first
+  alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};  // tied tasks; any thread pushes
+  std::atomic<bool> in_poller{false};  // remove_poller() waits for it; owner writes
+  std::atomic<bool> parked{false};     // asleep, or a foreign thread that waits; owner writes
+  std::atomic<std::uint64_t> since_wait{0};  // a foreign thread's
+  std::counting_semaphore<> semaphore{0};  // a foreign thread's
+  alignas(base::cache_line_bytes) trace::Recorder recorder;
+  fiber::Fiber native;               // the stack that the thread was born with
+  Task* root = nullptr;              // the code on the native stack of worker 0 and foreign threads
+  std::thread thread;                // none for worker 0 and foreign threads
+
+  [[nodiscard]] bool foreign() const noexcept { return id == no_worker; }
+};
+
+// The only reader of the thread-local worker; never inlined, since a fiber may go on in another
+// thread and the compiler could keep the address. Null in a thread that imbrex does not know.
+[[nodiscard]] Worker* current_worker() noexcept;
+void set_current_worker(Worker* worker) noexcept;
+// Calls detach(worker) when the calling thread ends.
+void at_thread_exit(Worker* worker, void (*detach)(Worker*));
+
+// The calling thread's worker; starts the runtime or makes a foreign one as needed. Throws Error
+// after the end.
+[[nodiscard]] Worker& here();
+
+// ---- what a thread does ----------------------------------------------------------------------
+
+void thread_main(Worker& worker);
+
+// Queues what became ready and drops the references to what is dead.
+void settle(Worker& worker, task::Outcome& outcome) noexcept;
+void enqueue(Worker& worker, Task& task, Origin origin) noexcept;
+
+// Prepares the running task to wait: after it, make its events known, then suspend() or stay().
+Task& prepare_wait(Worker& worker, int events) noexcept;
+void stay(Task& task) noexcept;
+// Leaves the worker until every event has fired. Suspends.
+void suspend(const detail::WaitReason& reason) noexcept;
+
+// Runs `other`, unstarted, on the caller's stack, if that is possible and nobody else has it.
+[[nodiscard]] bool run_in_place(Worker& worker, Task& other);
+
+// Lets `share` of what is ready (1: all; 2: half) run first. Suspends, if anything is ready.
+void give_way(Worker& worker, int share) noexcept;
+
+void discard(Worker& worker, detail::Completion& completion) noexcept;  // its last reference is gone
+void drop_reference(Worker& worker, detail::Completion& completion) noexcept;
+
+// Calls all pollers that have something outstanding; how many operations completed.
+int poll(Worker& worker) noexcept;
+
+}  // namespace imbrex::sched

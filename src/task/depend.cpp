@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "task/depend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <new>
+
+#include "imbrex/error.hpp"
+
+namespace imbrex::task {
+
+namespace {
+
+const char* kind_name(const AccessKind kind) noexcept {
+  static constexpr const char* names[] = {"in",            "out",      "inout",
+                                          "mutexinoutset", "inoutset", "after"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+[[nodiscard]] bool is_set(const AccessKind kind) noexcept {
+  return kind == AccessKind::mutexinoutset || kind == AccessKind::inoutset;
+}
+
+// Whether two accesses to one address must keep their order.
+[[nodiscard]] bool conflict(const AccessKind first, const AccessKind second) noexcept {
+  return first != second || !(first == AccessKind::in || is_set(first));
+}
+
+// Whether `next` must still wait for an access of `task` that has not ended.
+[[nodiscard]] bool blocks(Task& task, Task& next) noexcept {
+  for (const Access& mine : task.accesses->accesses()) {
+    if (mine.kind == AccessKind::after || mine.released.load(std::memory_order_seq_cst)) continue;
+    for (const Access& other : next.accesses->accesses()) {
+      if (other.kind != AccessKind::after && other.address == mine.address &&
+          conflict(mine.kind, other.kind)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Lets go those tasks that waited only for accesses that have ended early.
+void sweep_waiters(Task& task, Outcome& outcome) noexcept {
+  event::filter(task.event, outcome, [&task](const Waiter& waiter) {
+    return waiter.by_address && !blocks(task, *waiter.task);
+  });
+}
+
+void drop_mutex(Mutex* const mutex) noexcept {
+  if (mutex->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mutex;
+}
+
+// True if `access` has its mutex now; else it waits in the mutex's queue.
+[[nodiscard]] bool acquire(Mutex& mutex, Access& access) noexcept {
+  const std::lock_guard guard(mutex.lock);
+  if (mutex.owner == nullptr) {
+    mutex.owner = access.edge.task;
+    return true;
+  }
+  access.edge.next = nullptr;
+  if (mutex.first == nullptr) {
+    mutex.first = &access;
+  } else {
+    mutex.last->edge.next = &access.edge;
+  }
+  mutex.last = &access;
+  return false;
+}
+
+// The access of `edge`, its first member.
+[[nodiscard]] Access* access_of(Waiter* const edge) noexcept {
+  return reinterpret_cast<Access*>(edge);
+}
+static_assert(offsetof(Access, edge) == 0);
+
+void give_back(Access& access, ReadyList& ready) noexcept {
+  Mutex& mutex = *access.mutex;
+  Access* next;
+  {
+    const std::lock_guard guard(mutex.lock);
+    next = mutex.first;
+    mutex.owner = next == nullptr ? nullptr : next->edge.task;
+    if (next != nullptr) mutex.first = access_of(next->edge.next);
+  }
+  if (next == nullptr) return;
+  ++next->edge.task->accesses->acquired;
+  make_ready_with_mutexes(*next->edge.task, ready);
+}
+
+// Takes an access out of the table; (1).
+void leave_table(Access& access, Outcome& outcome) noexcept {
+  Task& task = *access.edge.task;
+  if (--task.accesses->places == 0) lose(task, outcome);
+}
+
+}  // namespace
+
+bool needs_mutexes(const Task& task) noexcept { return task.accesses->has_mutexes; }
+
+void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
+  AccessBlock& block = *task.accesses;
+  while (block.acquired < block.count) {
+    Access& access = block.accesses()[block.acquired];
+    // Once queued, the access may be handed the mutex, and the task go on, in another thread.
+    if (access.mutex != nullptr && !acquire(*access.mutex, access)) return;
+    ++block.acquired;
+  }
+  change_state(task, State::created, State::ready);
+  ready.push(task);
+}
+
+void give_back_mutexes(Task& task, ReadyList& ready) noexcept {
+  AccessBlock& block = *task.accesses;
+  if (!block.has_mutexes) return;
+  for (Access& access : block.accesses()) {
+    if (access.mutex != nullptr && !access.released.load(std::memory_order_relaxed)) {
+      give_back(access, ready);
+    }
+  }
+}
+
+void check_accesses(const char* const name, const std::span<const AccessSpec> specs) {
+  for (std::size_t second = 1; second < specs.size(); ++second) {
+    for (std::size_t first = 0; first < second; ++first) {
+      if (specs[first].address != specs[second].address ||
+          specs[first].kind == specs[second].kind) {
+        continue;
+      }
+      throw Error(fmt::format(
+          "imbrex: task \"{}\" names {} as {} and as {}: give each object once, inout if it is "
+          "both read and written",
+          name, specs[first].address, kind_name(specs[first].kind), kind_name(specs[second].kind)));
+    }
+  }
+}
+
+void build_accesses(Task& task, void* const memory,
+                    const std::span<const AccessSpec> specs) noexcept {
+  auto* const block = ::new (memory) AccessBlock;
+  block->count = static_cast<std::uint32_t>(specs.size());
+  Access* access = reinterpret_cast<Access*>(block + 1);
+  for (const AccessSpec& spec : specs) {
+    ::new (access) Access;
+    access->edge.task = &task;
+    access->address = spec.address;
+    access->kind = spec.kind;
+    if (spec.kind == AccessKind::mutexinoutset) block->has_mutexes = true;
+    if (spec.kind == AccessKind::after) {
+      block->has_futures = true;
+      add_reference(*static_cast<detail::Completion*>(const_cast<void*>(spec.address)));
+    }
+    ++access;
+  }
+  task.accesses = block;
+  if (!block->has_mutexes) return;
+  // Mutexes are taken in this order: that of addresses, so that no cycle can form. By insertion,
+  // since an Access cannot be moved.
+  const std::span<Access> all = block->accesses();
+  for (std::size_t end = 1; end < all.size(); ++end) {
+    for (std::size_t at = end; at > 0 && all[at].address < all[at - 1].address; --at) {
+      std::swap(all[at].address, all[at - 1].address);
+      std::swap(all[at].kind, all[at - 1].kind);
+    }
+  }
+}
+
+void destroy_accesses(Task& task, base::SlabCache& edges) noexcept {
+  AccessBlock& block = *task.accesses;
+  for (ExtraEdge* edge = block.extra; edge != nullptr;) {
+    ExtraEdge* const next = edge->next;
+    edges.give(edge, base::slab_class(sizeof(ExtraEdge)));
+    edge = next;
+  }
+  block.extra = nullptr;
+  if (!block.has_mutexes) return;
+  for (const Access& access : block.accesses()) {
+    if (access.mutex != nullptr) drop_mutex(access.mutex);
+  }
+}
+
+bool release_access(Task& task, const void* const address, Outcome& outcome) noexcept {
+  if (task.accesses == nullptr) return false;
+  bool found = false;
+  for (Access& access : task.accesses->accesses()) {
+    if (access.address != address || access.kind == AccessKind::after) continue;
+    found = true;
+    if (access.released.load(std::memory_order_relaxed)) continue;
+    access.released.store(true, std::memory_order_seq_cst);
+    if (access.mutex != nullptr) give_back(access, outcome.ready);
+  }
+  if (!found) return false;
+  task.accesses->any_released.store(true, std::memory_order_seq_cst);
+  sweep_waiters(task, outcome);
+  return true;
+}
+
+// ---- the table -------------------------------------------------------------------------------
+
+struct DependTable::Link {
+  Task& task;
+  base::SlabCache& edges;
+  Outcome& outcome;
+  int count = 0;
+
+  // `access` must follow all of `list`.
+  void follow_all(Access& access, Access* list) {
+    for (; list != nullptr; list = list->next) follow(access, *list);
+  }
+
+  void follow(Access& access, Access& earlier) {
+    Task& predecessor = *earlier.edge.task;
+    AccessBlock& block = *predecessor.accesses;
+    if (block.last_linked == task.id || earlier.released.load(std::memory_order_seq_cst)) return;
+    if (predecessor.event.has_fired()) return;
+    block.last_linked = task.id;
+    if (event::add(predecessor.event, free_edge(access))) ++count;
+    if (block.any_released.load(std::memory_order_seq_cst)) {
+      sweep_waiters(predecessor, outcome);
+    }
+  }
+
+  // The access's own, or a further one.
+  [[nodiscard]] Waiter& free_edge(Access& access) {
+    Waiter* edge = &access.edge;
+    if (edge->by_address) {
+      auto* const extra =
+          ::new (edges.take(base::slab_class(sizeof(ExtraEdge)))) ExtraEdge{{}, nullptr};
+      extra->next = task.accesses->extra;
+      task.accesses->extra = extra;
+      edge = &extra->edge;
+      edge->task = &task;
+    }
+    edge->by_address = true;
+    return *edge;
+  }
+
+  static void enter(Access& access, Access*& list) noexcept {
+    access.next = list;
+    list = &access;
+    ++access.edge.task->accesses->places;
+  }
+
+  void read(Access& access, Location& location) {
+    follow_all(access, location.set);
+    enter(access, location.readers);
+  }
+
+  void write(Access& access, Location& location) {
+    follow_all(access, location.readers != nullptr ? location.readers : location.set);
+    remove_all(location.readers, outcome);
+    remove_all(location.set, outcome);
+    remove_all(location.before, outcome);
+    location.listed = 0;
+    location.set_kind = access.kind;
+    enter(access, location.set);
+  }
+
+  void join_set(Access& access, Location& location) {
+    const bool joins = location.set != nullptr && location.set_kind == access.kind &&
+                       location.readers == nullptr;
+    if (!joins) {
+      remove_all(location.before, outcome);
+      Access*& kept = location.readers != nullptr ? location.readers : location.set;
+      location.before = kept;
+      kept = nullptr;
+      remove_all(location.readers, outcome);
+      remove_all(location.set, outcome);
+      location.set_kind = access.kind;
+      location.listed = 0;
+      if (location.mutex != nullptr) drop_mutex(location.mutex);
+      location.mutex = access.kind == AccessKind::mutexinoutset ? new Mutex : nullptr;
+    }
+    follow_all(access, location.before);
+    if (location.mutex != nullptr) {
+      access.mutex = location.mutex;
+      location.mutex->references.fetch_add(1, std::memory_order_relaxed);
+    }
+    enter(access, location.set);
+  }
+};
+
+DependTable::~DependTable() {
+  for (std::size_t index = 0; index < capacity_; ++index) {
+    if (locations_[index].mutex != nullptr) drop_mutex(locations_[index].mutex);
+  }
+}
+
+bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) {
+  Link link{task, edges, outcome};
+  AccessBlock& block = *task.accesses;
+  if ((used_ + block.count) * 2 > capacity_) resize(block.count, outcome);
+  block.places = 1;  // ours, until all are entered
+  add_reference(task);
+  for (Access& access : block.accesses()) {
+    if (access.kind == AccessKind::after) {
+      auto& completion = *static_cast<detail::Completion*>(const_cast<void*>(access.address));
+      if (event::add(completion.event, access.edge)) ++link.count;
+      continue;
+    }
+    Location& location = locate(access.address);
+    if (location.last_task == task.id) continue;  // the same again
+    location.last_task = task.id;
+    if (is_set(access.kind)) {
+      link.join_set(access, location);
+    } else if (access.kind == AccessKind::in) {
+      link.read(access, location);
+    } else {
+      link.write(access, location);
+    }
+    if (++location.listed >= location.sweep_at) sweep(location, outcome);
+  }
+  if (--block.places == 0) lose(task, outcome);
+  if (link.count == 0 && task.pending.load(std::memory_order_acquire) == unlinked) {
+    task.pending.store(0, std::memory_order_relaxed);  // no edge, so nobody else changes it
+    return true;
+  }
+  const int excess = unlinked - link.count;
+  return task.pending.fetch_sub(excess, std::memory_order_acq_rel) == excess;
+}
+
+DependTable::Location& DependTable::locate(const void* const address) {
+  const auto key = reinterpret_cast<std::uintptr_t>(address);
+  std::size_t index = (key * 0x9E3779B97F4A7C15u) >> shift_;  // Fibonacci hashing
+  while (locations_[index].address != address) {
+    if (locations_[index].address == nullptr) {
+      locations_[index].address = address;
+      ++used_;
+      break;
+    }
+    index = (index + 1) & (capacity_ - 1);
+  }
+  return locations_[index];
+}
+
+void DependTable::resize(const std::size_t room, Outcome& outcome) {
+  std::unique_ptr<Location[]> const old = std::move(locations_);
+  const std::size_t old_capacity = capacity_;
+  std::size_t live = 0;
+  for (std::size_t index = 0; index < old_capacity; ++index) {
+    Location& location = old[index];
+    if (location.address == nullptr) continue;
+    sweep(location, outcome);
+    if (location.set == nullptr && location.readers == nullptr && location.before == nullptr) {
+      if (location.mutex != nullptr) drop_mutex(location.mutex);
+      location.address = nullptr;
+    } else {
+      ++live;
+    }
+  }
+  // Half full at most after as many insertions again, whatever one task names.
+  capacity_ = std::bit_ceil((live + room) * 4 + 64);
+  shift_ = 64 - static_cast<unsigned>(std::countr_zero(capacity_));
+  locations_ = std::make_unique<Location[]>(capacity_);
+  used_ = 0;
+  for (std::size_t index = 0; index < old_capacity; ++index) {
+    if (old[index].address == nullptr) continue;
+    Location& location = locate(old[index].address);
+    location = old[index];
+    old[index].mutex = nullptr;
+  }
+}
+
+void DependTable::sweep(Location& location, Outcome& outcome) noexcept {
+  location.listed = 0;
+  const auto prune = [&](Access*& list) {
+    for (Access** link = &list; *link != nullptr;) {
+      Access& access = **link;
+      if (access.edge.task->event.has_fired()) {
+        *link = access.next;
+        leave_table(access, outcome);
+      } else {
+        link = &access.next;
+        ++location.listed;
+      }
+    }
+  };
+  prune(location.set);
+  prune(location.readers);
+  prune(location.before);
+  location.sweep_at = std::max<std::uint32_t>(16, location.listed * 2);
+}
+
+void DependTable::remove_all(Access*& list, Outcome& outcome) noexcept {
+  while (list != nullptr) {
+    Access& access = *list;
+    list = access.next;
+    leave_table(access, outcome);
+  }
+}
+
+void DependTable::clear(Outcome& outcome) noexcept {
+  for (std::size_t index = 0; index < capacity_; ++index) {
+    remove_all(locations_[index].set, outcome);
+    remove_all(locations_[index].readers, outcome);
+    remove_all(locations_[index].before, outcome);
+  }
+}
+
+}  // namespace imbrex::task

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Event: a thing that happens once. Tasks wait for it; firing hands back those that may now run.
+//
+// Everything a task can wait for is an Event: the end of another task, a future's value, an MPI
+// request. This file knows neither threads nor queues: fire() returns the newly ready tasks and its
+// caller (sched/) decides where they run. The state is a detail::EventWord, so that the public
+// headers can hold one.
+//
+// Thread safety: every function may be called by any thread at any time.
+// Invariants:
+//   (1) head is `fired` for ever once fire() has run; before that, a stack of waiters.
+//   (2) a waiter is in one event's stack at most, from a successful add() until fire(), filter()
+//       or remove().
+//   (3) while the lock bit is set only its holder changes head; a holder runs a few instructions
+//       for each waiter, calls nothing that waits, and clears the bit.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/arch.hpp"
+#include "imbrex/detail/completion.hpp"
+
+namespace imbrex::task {
+
+using detail::EventWord;
+
+struct Task;
+
+// Tasks on their way up to the scheduler. Those that one event made ready are in the order in
+// which they began to wait.
+struct ReadyList {
+  Task* head = nullptr;
+  [[nodiscard]] bool empty() const noexcept { return head == nullptr; }
+  inline void push(Task& task) noexcept;       // in front
+  [[nodiscard]] inline Task* pop() noexcept;
+};
+
+// What a step leads to: tasks that became ready, and descriptors that nobody refers to any more.
+// Whoever receives it queues the ones and reuses the others.
+struct Outcome {
+  ReadyList ready;
+  ReadyList dead;
+};
+
+// Something that waits for one event. Plain: a task, one of whose pending counts the firing
+// releases. With `notify`: a call, which must be short, must not wait, and may free the waiter.
+struct alignas(8) Waiter {
+  using Notify = void (*)(Waiter& waiter, Outcome& outcome) noexcept;
+  Task* task = nullptr;
+  Waiter* next = nullptr;  // link in the event's stack
+  Notify notify = nullptr;
+  bool by_address = false;  // an edge of the dependency graph, which an early release may let go
+};
+
+namespace event {
+
+inline constexpr std::uintptr_t lock_bit = 2;
+
+inline std::uintptr_t lock(EventWord& word) noexcept;  // the head; not locked if it is `fired`
+
+// Makes `waiter` wait: takes over one of its task's pending counts, to be released by fire().
+// Returns false, and takes nothing, if the event has fired.
+[[nodiscard]] inline bool add(EventWord& word, Waiter& waiter) noexcept {
+  std::uintptr_t head = word.head.load(std::memory_order_acquire);
+  for (;;) {
+    if (head == EventWord::fired) return false;
+    if ((head & lock_bit) != 0) {
+      head = lock(word);
+      if (head == EventWord::fired) return false;
+      waiter.next = reinterpret_cast<Waiter*>(head);
+      word.head.store(reinterpret_cast<std::uintptr_t>(&waiter), std::memory_order_release);
+      return true;
+    }
+    waiter.next = reinterpret_cast<Waiter*>(head);
+    // release: fire() sees the waiter; acquire on failure: as the first load. seq_cst, since an
+    // early release is looked for afterwards (depend.cpp).
+    if (word.head.compare_exchange_weak(head, reinterpret_cast<std::uintptr_t>(&waiter),
+                                        std::memory_order_seq_cst, std::memory_order_acquire)) {
+      return true;
+    }
+  }
+}
+
+// Releases what one waiter holds.
+inline void let_go(Waiter& waiter, Outcome& outcome) noexcept;
+
+// Lets go the stack from `head` on.
+inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
+  while (waiter != nullptr) {
+    Waiter* const next = waiter->next;  // read first: once let go, the waiter may be gone
+    let_go(*waiter, outcome);
+    waiter = next;
+  }
+}
+
+// Fires; false, and nothing done, if it has fired before.
+inline bool try_fire(EventWord& word, Outcome& outcome) noexcept {
+  std::uintptr_t head = word.head.load(std::memory_order_relaxed);
+  for (int round = 0;; ++round) {
+    if (head == EventWord::fired) return false;
+    if ((head & lock_bit) != 0) {
+      round < 64 ? base::pause() : static_cast<void>(sched_yield());
+      head = word.head.load(std::memory_order_relaxed);
+      continue;
+    }
+    // acquire: the waiters' contents; release: what happened before is seen by who asks
+    if (word.head.compare_exchange_weak(head, EventWord::fired, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed)) {
+      break;
+    }
+  }
+  let_go_all(reinterpret_cast<Waiter*>(head), outcome);
+  return true;
+}
+
+// Fires. REQUIRES: called once.
+inline void fire(EventWord& word, Outcome& outcome) noexcept {
+  [[maybe_unused]] const bool first = try_fire(word, outcome);
+}
+
+inline std::uintptr_t lock(EventWord& word) noexcept {
+  for (int round = 0;; ++round) {
+    std::uintptr_t head = word.head.load(std::memory_order_acquire);
+    if (head == EventWord::fired) return head;
+    if ((head & lock_bit) == 0 &&
+        word.head.compare_exchange_weak(head, head | lock_bit, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed)) {
+      return head;
+    }
+    round < 64 ? base::pause() : static_cast<void>(sched_yield());
+  }
+}
+
+// Takes back a waiter that add() accepted. False if it is not there any more: then it has been let
+// go, or is about to be, and its memory must stay until then.
+[[nodiscard]] inline bool remove(EventWord& word, Waiter& waiter) noexcept {
+  const std::uintptr_t head = lock(word);
+  if (head == EventWord::fired) return false;
+  auto* first = reinterpret_cast<Waiter*>(head);
+  bool found = false;
+  for (Waiter** link = &first; *link != nullptr; link = &(*link)->next) {
+    if (*link == &waiter) {
+      *link = waiter.next;
+      found = true;
+      break;
+    }
+  }
+  word.head.store(reinterpret_cast<std::uintptr_t>(first), std::memory_order_release);
+  return found;
+}
+
+// Lets go those waiters for which `test` is true, without firing.
+template <class Test>
+void filter(EventWord& word, Outcome& outcome, Test test) noexcept {
+  const std::uintptr_t head = lock(word);
+  if (head == EventWord::fired) return;
+  auto* first = reinterpret_cast<Waiter*>(head);
+  Waiter* free = nullptr;
+  for (Waiter** link = &first; *link != nullptr;) {
+    Waiter& waiter = **link;
+    if (test(waiter)) {
+      *link = waiter.next;
+      waiter.next = free;
+      free = &waiter;
+    } else {
+      link = &waiter.next;
+    }
+  }
+  word.head.store(reinterpret_cast<std::uintptr_t>(first), std::memory_order_release);
+  let_go_all(free, outcome);
+}
+
+// Calls visit(waiter) for each; for reports.
+template <class Visit>
+void for_each(EventWord& word, Visit visit) {
+  const std::uintptr_t head = lock(word);
+  if (head == EventWord::fired) return;
+  for (auto* waiter = reinterpret_cast<Waiter*>(head); waiter != nullptr; waiter = waiter->next) {
+    visit(*waiter);
+  }
+  word.head.store(head, std::memory_order_release);
+}
+
+}  // namespace event
+}  // namespace imbrex::task

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "task/scope.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "imbrex/error.hpp"
+#include "task/depend.hpp"
+
+namespace imbrex::task {
+
+namespace {
+
+// The owner of `scope` waited for what has just happened. A task that waits becomes ready; one
+// that has ended is returned: its life has ended too.
+Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
+  Task& owner = *scope.owner;
+  if (scope.awaiting == Await::life) return &owner;
+  if (owner.release()) make_ready(owner, ready);
+  return nullptr;
+}
+
+// The life of `task` has ended. A loop, not a recursion: chains of ancestors may be long.
+void end_life(Task* task, Outcome& outcome) noexcept {
+  while (task != nullptr) {
+    if (task->root) {  // of a foreign thread that has ended: nobody counts it
+      lose(*task, outcome);
+      return;
+    }
+    Scope& scope = *task->scope;
+    if (task->family != nullptr) {
+      Scope& children = task->family->children;
+      if (children.errors != 0) scope.fail(children.error, children.errors);
+    }
+    lose(*task, outcome);  // `scope` is its parent's, which lives
+    task = scope.count_finished(Scope::one_deep) ? wake_owner(scope, outcome.ready) : nullptr;
+  }
+}
+
+}  // namespace
+
+void complete(Task& task, Outcome& outcome) noexcept {
+  task.state.store(State::complete, std::memory_order_release);  // from running or ended
+  Scope& scope = *task.scope;
+  if (task.error) [[unlikely]] scope.fail(task.error, 1);
+  if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
+  event::fire(task.event, outcome);
+  if (task.family == nullptr) {
+    lose(task, outcome);
+    if (!scope.count_finished(Scope::one_complete | Scope::one_deep)) return;
+    end_life(wake_owner(scope, outcome.ready), outcome);
+    return;
+  }
+  // First the children, then the scope: once it is told that we are complete, our parent may end;
+  // its own life ends only after ours.
+  if (scope.count_finished(Scope::one_complete)) {
+    Task* const owner = wake_owner(scope, outcome.ready);
+    IMBREX_ASSERT(owner == nullptr, "a life ended before its descendants'");
+    (void)owner;
+  }
+  if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
+}
+
+void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
+  if (!task.held) {
+    task.held = true;
+    task.holds.store(1, std::memory_order_relaxed);  // the body's; published with the waiter
+  }
+  task.holds.fetch_add(1, std::memory_order_relaxed);  // we hold the body's: not the last
+  hold.task = &task;
+  hold.notify = [](Waiter& waiter, Outcome& outcome) noexcept {
+    Task& held = *waiter.task;
+    if (held.holds.fetch_sub(1, std::memory_order_acq_rel) == 1) complete(held, outcome);
+  };
+  if (!event::add(event, hold)) task.holds.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Scope::fail(const std::exception_ptr& failure, const std::uint32_t count) noexcept {
+  const std::lock_guard guard(lock);
+  if (!error) error = failure;
+  errors += count;
+}
+
+std::exception_ptr Scope::take_error() noexcept {
+  const std::lock_guard guard(lock);
+  if (errors < 2) return error;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& first) {
+    // A derived class keeps its type and its own text.
+    if (typeid(first) != typeid(Error)) return error;
+    return std::make_exception_ptr(
+        Error(fmt::format("{} (and {} other tasks of this scope failed)", first.what(),
+                          errors - 1)));
+  } catch (...) {
+    return error;
+  }
+}
+
+}  // namespace imbrex::task

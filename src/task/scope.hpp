@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scope: counts tasks until those spawned in it are complete. Each task with children has one for
+// them; finish() opens another.
+//
+// How it counts without a shared count of spawned tasks: the task that owns the scope counts what
+// it spawned in a plain field; each task that ends adds to `finished`. To wait, the owner subtracts
+// what it spawned: from then on the field is minus the number outstanding, and whoever brings it
+// to zero was the last. Before, it is positive after every addition: never zero. `finished` holds
+// two such fields: complete tasks (taskwait) below, those whose descendants are complete too
+// (finish) above.
+//
+// Thread safety: count_finished and fail by any thread; the rest by the owner.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <source_location>
+
+#include "base/spin_lock.hpp"
+#include "task/task.hpp"
+
+namespace imbrex::task {
+
+enum class Await : std::uint8_t {
+  nothing,      // the owner runs
+  children,     // it waits until the tasks spawned here are complete
+  descendants,  // ... and theirs
+  life          // it has ended, and its life ends with its descendants'
+};
+
+struct Scope {
+  static constexpr std::uint64_t one_complete = 1;
+  static constexpr std::uint64_t one_deep = std::uint64_t{1} << 32;
+
+  std::atomic<std::uint64_t> finished{0};  // see above
+  std::uint32_t spawned = 0;       // owner: complete ones not yet subtracted
+  std::uint32_t spawned_deep = 0;  // owner: the same with descendants
+  Task* owner = nullptr;
+  Scope* outer = nullptr;          // owner: the scope that this one's close returns to
+  Await awaiting = Await::nothing; // written by the owner before it subtracts
+  base::SpinLock lock;             // guards the two below
+  std::exception_ptr error;        // the first
+  std::uint32_t errors = 0;
+  std::source_location where;
+
+  [[nodiscard]] static std::int32_t complete_part(const std::uint64_t word) noexcept {
+    return static_cast<std::int32_t>(word);
+  }
+  [[nodiscard]] static std::int32_t deep_part(const std::uint64_t word) noexcept {
+    // The lower field is signed: without it the upper one is exact.
+    return static_cast<std::int32_t>(
+        (word - static_cast<std::uint64_t>(std::int64_t{complete_part(word)})) >> 32);
+  }
+
+  // Adds `amount` (one_complete, one_deep or both). True if that was what the owner waits for.
+  [[nodiscard]] bool count_finished(const std::uint64_t amount) noexcept {
+    // acq_rel: the owner sees what every counted task did.
+    const std::uint64_t word = finished.fetch_add(amount, std::memory_order_acq_rel) + amount;
+    return ((amount & one_complete) != 0 && complete_part(word) == 0) ||
+           ((amount >= one_deep) && deep_part(word) == 0);
+  }
+
+  // The owner begins to wait; true if there is nothing to wait for (then it has ended already).
+  [[nodiscard]] bool begin_wait(const Await what) noexcept {
+    awaiting = what;
+    if (what == Await::children) {
+      const std::uint64_t amount = spawned;
+      spawned = 0;
+      return complete_part(finished.fetch_sub(amount, std::memory_order_acq_rel) - amount) == 0;
+    }
+    const std::uint64_t amount = std::uint64_t{spawned_deep} << 32;
+    spawned_deep = 0;
+    return deep_part(finished.fetch_sub(amount, std::memory_order_acq_rel) - amount) == 0;
+  }
+
+  // How many spawned tasks are not complete: exact for those that were when it was called.
+  [[nodiscard]] std::uint32_t outstanding() const noexcept {
+    return spawned - static_cast<std::uint32_t>(
+                         complete_part(finished.load(std::memory_order_relaxed)));
+  }
+
+  void fail(const std::exception_ptr& failure, std::uint32_t count) noexcept;
+  // The first exception; an Error's text then names the number of others.
+  [[nodiscard]] std::exception_ptr take_error() noexcept;
+};
+static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
+
+// An event that a task's completion waits for.
+struct Hold : Waiter {
+  Hold* following = nullptr;  // of the same task
+};
+
+// What a task needs once it has children, or its completion waits for events.
+struct Family {
+  Scope children;
+  Scope* current = nullptr;        // where it spawns now
+  DependTable* table = nullptr;    // of its children's accesses; made by the first
+  Hold* holds = nullptr;           // owned
+  std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
+};
+
+// The running `task`, once its body has ended, completes only after `event`. `hold` must live as long
+// as the task.
+void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
+
+// The body of `task` has ended and its closure is gone: true if nothing holds its completion.
+[[nodiscard]] inline bool body_ended(Task& task) noexcept {
+  if (!task.held) [[likely]] return true;
+  change_state(task, State::running, State::ended);
+  return task.holds.fetch_sub(1, std::memory_order_acq_rel) == 1;  // pairs with the other holds
+}
+
+// The end of `task`, whose body has ended in its parent `parent` that waited for it and whose future
+// nobody else holds: the same as complete() without atomic operations. False, and nothing done, if
+// it has more to end than itself. REQUIRES: `parent` runs; a run's reference and `parent`'s.
+[[nodiscard]] inline bool complete_alone(Task& task, const Task& parent) noexcept {
+  if (task.references.load(std::memory_order_acquire) != 2 || task.family != nullptr ||
+      task.accesses != nullptr || task.held || task.error || task.scope->owner != &parent) {
+    return false;
+  }
+  task.state.store(State::complete, std::memory_order_relaxed);
+  task.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);
+  --task.scope->spawned;
+  --task.scope->spawned_deep;
+  task.references.store(1, std::memory_order_relaxed);
+  return true;
+}
+
+// `task` is complete: fires its event, counts it in its scope, and follows what that ends.
+void complete(Task& task, Outcome& outcome) noexcept;
+
+}  // namespace imbrex::task

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Task: a descriptor, and the pure half of its life: counts, claims, what became ready. Knows
+// neither threads nor queues; sched/ acts on what these functions return.
+//
+// Memory: [Task][closure, to 64][Accesses]. The closure holds the result once the body has run.
+// Invariants:
+//   (1) a task may run, or go on, when `pending` is zero. Whoever prepares it (the spawner; the
+//       worker still on its stack) holds one count, so that an early wake-up is not lost and none
+//       comes twice.
+//   (2) a queue entry owns one reference. Who takes an entry out claims the task by a change of
+//       `state`; if that fails the entry was stale and its reference is dropped. The claimed
+//       entry's reference goes along with the run, until the end of the task's life (3).
+//   (3) a task is complete when its body has ended and `holds` is zero; its life ends when its
+//       descendants are complete too. The descriptor is reused at reference count zero.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+#include "base/check.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "task/event.hpp"
+
+namespace imbrex::task {
+
+struct AccessBlock;  // depend.hpp
+class DependTable;   // depend.hpp
+struct Scope;        // scope.hpp
+struct Family;       // scope.hpp
+
+enum class State : std::uint8_t {
+  free,       // no task: the slot lies in a free list
+  created,    // pending counts keep it from running
+  ready,      // queued, never run
+  running,    // claimed: on some stack, perhaps below a task that it waits for
+  suspended,  // left its worker; pending counts keep it
+  resumable,  // queued again
+  ended,      // the body has ended; completion is held, or descendants live
+  complete    // (3)
+};
+
+struct alignas(base::cache_line_bytes) Task : detail::Completion {
+  std::atomic<int> pending;      // (1); any thread
+  std::atomic<State> state;      // change_state() only
+  bool tied;                     // resumes on the thread that started it
+  bool root;                     // no body: the code of a thread
+  const detail::BodyOps* ops;    // null for a root
+  Scope* scope;                  // where it is counted
+  Task* parent;                  // lives as long as its children do
+  Task* next_ready;              // link in a ReadyList; owned by the list
+
+  std::uint64_t id;              // order of creation
+  const char* name;
+  std::source_location where;
+  AccessBlock* accesses;         // null if it declared none
+  void* fiber;                   // sched/: where it is suspended; null before it first ran
+  Family* family;                // made by its first child; running task only
+  std::atomic<int> priority;     // may rise while the task is queued
+  std::atomic<int> holds;        // events that completion waits for, and 1 for the body
+  std::uint32_t slot_class;      // of the slab; 0: a large slot
+  bool held;                     // hold_completion() was called; running task only
+
+  [[nodiscard]] void* closure() noexcept {
+    return reinterpret_cast<std::byte*>(this) + sizeof(Task);
+  }
+  [[nodiscard]] static Task& of_closure(void* closure) noexcept {
+    return *reinterpret_cast<Task*>(static_cast<std::byte*>(closure) - sizeof(Task));
+  }
+
+  // Gives back one pending count; true if the caller must now make the task ready.
+  [[nodiscard]] bool release() noexcept {
+    // Only the last holder can see one, and nobody else may then change it.
+    // acquire and acq_rel: what each releaser wrote is visible to the worker that runs the task.
+    if (pending.load(std::memory_order_acquire) == 1) {
+      pending.store(0, std::memory_order_relaxed);
+      return true;
+    }
+    return pending.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+};
+
+// The one function that changes a state, where it is not contended.
+inline void change_state(Task& task, [[maybe_unused]] const State from, const State to) noexcept {
+  IMBREX_ASSERT(task.state.load(std::memory_order_relaxed) == from, "task \"{}\" in state {}, not {}",
+                task.name, static_cast<int>(task.state.load()), static_cast<int>(from));
+  task.state.store(to, std::memory_order_release);  // pairs with claim(), and with reports
+}
+
+// Takes a queued task for running, new or suspended; false if another entry, or a task that waits
+// for it, was faster. The caller owns a reference.
+[[nodiscard]] inline bool claim(Task& task) noexcept {
+  State state = task.state.load(std::memory_order_acquire);
+  if (state != State::ready && state != State::resumable) return false;
+  if (task.references.load(std::memory_order_relaxed) == 1) {  // ours is the only way to it
+    task.state.store(State::running, std::memory_order_relaxed);
+    return true;
+  }
+  return task.state.compare_exchange_strong(state, State::running, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed);
+}
+
+[[nodiscard]] inline bool is_task(const detail::Completion& completion) noexcept {
+  return completion.kind == detail::CompletionKind::task;
+}
+
+// Takes a reference, for somebody who holds one.
+inline void add_reference(detail::Completion& completion) noexcept {
+  completion.references.fetch_add(1, std::memory_order_relaxed);
+}
+// True if the last reference is gone.
+[[nodiscard]] inline bool drop(detail::Completion& completion) noexcept {
+  if (completion.references.load(std::memory_order_acquire) == 1) {  // the only holder: as release()
+    completion.references.store(0, std::memory_order_relaxed);
+    return true;
+  }
+  return completion.references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
+// Drops a reference to a task; the last one makes it dead.
+inline void lose(Task& task, Outcome& outcome) noexcept;
+
+// `task` has no pending count: it becomes ready, or waits for a mutex of its mutexinoutset.
+inline void make_ready(Task& task, ReadyList& ready) noexcept;
+void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;  // depend.cpp
+[[nodiscard]] bool needs_mutexes(const Task& task) noexcept;          // depend.cpp
+
+// ---- bodies of event.hpp ---------------------------------------------------------------------
+
+inline void ReadyList::push(Task& task) noexcept {
+  task.next_ready = head;
+  head = &task;
+}
+inline Task* ReadyList::pop() noexcept {
+  Task* const task = head;
+  if (task != nullptr) head = task->next_ready;
+  return task;
+}
+
+inline void make_ready(Task& task, ReadyList& ready) noexcept {
+  if (task.state.load(std::memory_order_relaxed) == State::suspended) {
+    change_state(task, State::suspended, State::resumable);
+  } else if (task.accesses != nullptr && needs_mutexes(task)) [[unlikely]] {
+    make_ready_with_mutexes(task, ready);
+    return;
+  } else {
+    change_state(task, State::created, State::ready);
+  }
+  ready.push(task);
+}
+
+inline void lose(Task& task, Outcome& outcome) noexcept {
+  if (drop(task)) outcome.dead.push(task);
+}
+
+inline void event::let_go(Waiter& waiter, Outcome& outcome) noexcept {
+  if (waiter.notify != nullptr) {
+    waiter.notify(waiter, outcome);
+  } else if (waiter.task->release()) {
+    make_ready(*waiter.task, outcome.ready);
+  }
+}
+
+static_assert(sizeof(Task) == 2 * base::cache_line_bytes);
+
+}  // namespace imbrex::task

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "trace/trace.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/spin_lock.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex::trace {
+
+namespace {
+
+struct Names {
+  base::SpinLock lock;  // guards the two
+  std::map<std::pair<const char*, std::uint32_t>, std::uint64_t> index;
+  std::vector<std::pair<std::string, std::string>> texts;
+};
+Names& names() {
+  static Names table;
+  return table;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char character : text) {
+    if (character == '"' || character == '\\') {
+      out += '\\';
+      out += character;
+    } else if (static_cast<unsigned char>(character) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(character));
+    } else {
+      out += character;
+    }
+  }
+  return out + '"';
+}
+
+// A file that disappears unless it was written to its end.
+class File {
+ public:
+  explicit File(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
+    file_ = std::fopen(part_.c_str(), "wb");
+    if (file_ == nullptr) fail("open");
+  }
+  ~File() {
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    std::remove(part_.c_str());
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  void write(const void* data, const std::size_t bytes) {
+    if (bytes != 0 && std::fwrite(data, 1, bytes, file_) != bytes) fail("write");
+  }
+  void finish() {
+    std::FILE* const file = std::exchange(file_, nullptr);
+    if (std::fclose(file) != 0 || std::rename(part_.c_str(), path_.c_str()) != 0) fail("finish");
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw Error(fmt::format("imbrex: cannot {} the trace file {}: {}", what, path_,
+                            std::strerror(errno)));
+  }
+  std::string path_, part_;
+  std::FILE* file_;
+};
+
+}  // namespace
+
+std::uint64_t intern(const char* const text, const std::source_location* const where) {
+  Names& table = names();
+  const std::lock_guard guard(table.lock);
+  const auto key = std::pair{text, where == nullptr ? 0 : where->line()};
+  const auto [entry, is_new] = table.index.try_emplace(key, table.texts.size());
+  if (is_new) {
+    table.texts.emplace_back(
+        text, where == nullptr ? "" : fmt::format("{}:{}", where->file_name(), where->line()));
+  }
+  return entry->second;
+}
+
+void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t worker) noexcept {
+  timing_ = timing || tracing;
+  tracing_ = tracing;
+  worker_ = worker;
+  since_ = base::ticks();
+}
+
+void Recorder::enter_slow(const Activity activity) noexcept {
+  if (activity == activity_) return;
+  const std::uint64_t now = base::ticks();
+  spent_[static_cast<std::size_t>(activity_)].add(now - since_);
+  since_ = now;
+  if (tracing_ && activity == Activity::idle) record(Kind::idle_begin, 0, 0, 0, 0);
+  if (tracing_ && activity_ == Activity::idle) record(Kind::idle_end, 0, 0, 0, 0);
+  activity_ = activity;
+}
+
+void Recorder::record(const Kind kind, const std::uint64_t task, const std::uint64_t a,
+                      const std::uint64_t b, const std::uint64_t c) {
+  records_.push_back({base::ticks(), task, worker_, kind, a, b, c});
+}
+
+void TimeBase::start() noexcept {
+  start_ticks_ = base::ticks();
+  start_ns_ = base::clock_ns(CLOCK_REALTIME);
+}
+
+void TimeBase::stop() noexcept {
+  end_ticks_ = base::ticks();
+  end_ns_ = base::clock_ns(CLOCK_REALTIME);
+}
+
+double TimeBase::seconds(const std::uint64_t ticks) const noexcept {
+  const double rate = static_cast<double>(end_ticks_ - start_ticks_) /
+                      static_cast<double>(end_ns_ - start_ns_ + 1);
+  return rate > 0 ? static_cast<double>(ticks) / rate * 1e-9 : 0;
+}
+
+std::uint64_t TimeBase::wall_ns(const std::uint64_t ticks) const noexcept {
+  if (ticks < start_ticks_) return start_ns_;
+  return start_ns_ + static_cast<std::uint64_t>(seconds(ticks - start_ticks_) * 1e9);
+}
+
+class Writer {
+ public:
+  static std::uint64_t write(File& file, Recorder& recorder, const TimeBase& time) {
+    for (Record& record : recorder.records_) record.time = time.wall_ns(record.time);
+    file.write(recorder.records_.data(), recorder.records_.size() * sizeof(Record));
+    return recorder.records_.size();
+  }
+};
+
+void write_files(const std::string& directory, const Header& header, const TimeBase& time,
+                 const std::vector<Recorder*> recorders) {
+  if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+    throw Error(fmt::format("imbrex: IMBREX_TRACE={}: cannot make that directory: {}", directory,
+                            std::strerror(errno)));
+  }
+  File events(fmt::format("{}/rank-{}.events", directory, header.rank));
+  std::uint64_t count = 0;
+  for (Recorder* const recorder : recorders) count += Writer::write(events, *recorder, time);
+  events.finish();
+
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  std::string text = fmt::format(
+      "{{\"version\": 1, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
+      "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"events\": {},\n \"names\": [",
+      header.rank, header.ranks, header.workers, quoted(header.policy), quoted(host),
+      time.start_ns(), time.end_ns(), count);
+  const Names& table = names();
+  for (std::size_t index = 0; index < table.texts.size(); ++index) {
+    text += fmt::format("{}\n  {{\"name\": {}, \"where\": {}}}", index == 0 ? "" : ",",
+                        quoted(table.texts[index].first), quoted(table.texts[index].second));
+  }
+  text += "]}\n";
+  File json(fmt::format("{}/rank-{}.json", directory, header.rank));
+  json.write(text.data(), text.size());
+  json.finish();
+}
+
+}  // namespace imbrex::trace

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Counters, times and event records of one thread, and the files they end in. Used by sched/; knows
+// no task: ids and names are handed in.
+//
+// Thread safety: a Recorder by its thread, except that others may read the counters at any time and
+// the rest when the thread has stopped.
+#pragma once
+
+#include <atomic>
+#include <array>
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "base/arch.hpp"
+
+namespace imbrex::trace {
+
+enum class Kind : std::uint32_t {
+#define IMBREX_EVENT(name, number) name = number,
+#include "trace/events.def"
+#undef IMBREX_EVENT
+};
+
+// As on disk, but for `a` of events with a name, which is the name's address until then.
+struct Record {
+  std::uint64_t time;  // ticks; ns on disk
+  std::uint64_t task;
+  std::uint32_t worker;
+  Kind kind;
+  std::uint64_t a, b, c;
+};
+static_assert(sizeof(Record) == 48);
+
+// Written by one thread, read by any.
+class Counter {
+ public:
+  void add(const std::uint64_t amount) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// What a worker's time goes to (Pereira et al. 2021, section 4.3).
+enum class Activity : std::uint8_t {
+  overhead,  // outside tasks while some task is ready
+  task,      // in a task's body
+  idle       // outside tasks, or polling inside one, with nothing ready
+};
+
+class Recorder {
+ public:
+  Counter tasks, steals, suspensions, polls;
+
+  // Before the thread runs. `timing`: sum up times; `tracing`: keep records.
+  void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;
+  [[nodiscard]] bool timing() const noexcept { return timing_; }
+  [[nodiscard]] bool tracing() const noexcept { return tracing_; }
+
+  // The thread's activity from now on. One predictable branch when off.
+  void enter(const Activity activity) noexcept {
+    if (timing_) [[unlikely]] enter_slow(activity);
+  }
+  void record(Kind kind, std::uint64_t task, std::uint64_t a, std::uint64_t b, std::uint64_t c);
+  [[nodiscard]] std::uint64_t ticks_in(const Activity activity) const noexcept {
+    return spent_[static_cast<std::size_t>(activity)].get();
+  }
+
+ private:
+  friend class Writer;
+  void enter_slow(Activity activity) noexcept;
+
+  bool timing_ = false;
+  bool tracing_ = false;
+  std::uint32_t worker_ = 0;
+  Activity activity_ = Activity::overhead;
+  std::uint64_t since_ = 0;
+  std::array<Counter, 3> spent_;
+  std::vector<Record> records_;  // bounded by the memory that the user gives a trace
+};
+
+
+// Converts ticks to time.
+class TimeBase {
+ public:
+  void start() noexcept;
+  void stop() noexcept;  // fixes the rate
+  [[nodiscard]] double seconds(std::uint64_t ticks) const noexcept;
+  [[nodiscard]] std::uint64_t wall_ns(std::uint64_t ticks) const noexcept;
+  [[nodiscard]] std::uint64_t start_ns() const noexcept { return start_ns_; }
+  [[nodiscard]] std::uint64_t end_ns() const noexcept { return end_ns_; }
+
+ private:
+  std::uint64_t start_ticks_ = 0, end_ticks_ = 0;
+  std::uint64_t start_ns_ = 0, end_ns_ = 0;  // since 1970
+};
+
+struct Header {
+  int rank;
+  int ranks;
+  int workers;
+  std::string policy;
+};
+
+// Writes directory/rank-R.json and .events. Throws Error if it cannot.
+void write_files(const std::string& directory, const Header& header, const TimeBase& time,
+                 std::vector<Recorder*> recorders);
+
+// The record field of a name: an index in a table that only grows.
+[[nodiscard]] std::uint64_t intern(const char* text, const std::source_location* where);
+
+}  // namespace imbrex::trace
