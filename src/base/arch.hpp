@@ -59,14 +59,14 @@ inline std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC);
 // has no membarrier, and under ThreadSanitizer, both are real fences.
 // The frequent side's store and later load are then ordered as seen by the rare side: if the rare
 // side's store came after that load, its load after heavy_fence() sees that store.
-[[nodiscard]] bool membarrier_works() noexcept;
+extern const bool membarrier_works;
 
 inline void light_fence() noexcept {
 #if IMBREX_TSAN
   static std::atomic<int> fence{0};
   fence.fetch_add(0, std::memory_order_seq_cst);  // ThreadSanitizer knows no bare fences
 #else
-  if (membarrier_works()) [[likely]] {
+  if (membarrier_works) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -78,7 +78,7 @@ inline void heavy_fence() noexcept {
 #if IMBREX_TSAN
   light_fence();
 #else
-  if (membarrier_works()) {
+  if (membarrier_works) {
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   } else {
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -6,7 +6,6 @@
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "base/arch.hpp"
@@ -22,29 +21,24 @@ namespace {
 struct Switch {
   Fiber* from;
   Fiber* to;
+  void* globals;  // of the thread that switches: also the one that arrives
   Arrival arrival;
   void* argument;
 };
 
-// __cxa_get_globals is declared const: inlined, the compiler could keep the address across a
-// switch, and the fiber may go on in another thread. Hence two functions that are never inlined.
-[[gnu::noinline]] void save_exceptions(ExceptionState& state) noexcept {
-  std::memcpy(&state.caught, abi::__cxa_get_globals(), sizeof state.caught);
-  std::memcpy(&state.uncaught,
-              reinterpret_cast<const char*>(abi::__cxa_get_globals()) + sizeof state.caught,
-              sizeof state.uncaught);
-}
-[[gnu::noinline]] void restore_exceptions(const ExceptionState& state) noexcept {
-  auto* const globals = reinterpret_cast<char*>(abi::__cxa_get_globals());
-  std::memcpy(globals, &state.caught, sizeof state.caught);
-  std::memcpy(globals + sizeof state.caught, &state.uncaught, sizeof state.uncaught);
-}
+// The first two members of the C++ ABI's __cxa_eh_globals.
+struct ExceptionGlobals {
+  void* caught;
+  unsigned int uncaught;
+};
 
 void arrive(const context::transfer_t transfer) noexcept {
   const Switch* const record = static_cast<const Switch*>(transfer.data);
   sanitizer::finish_switch(*record->from, *record->to);
   record->from->context = transfer.fctx;
-  restore_exceptions(record->to->exceptions);
+  auto* const globals = static_cast<ExceptionGlobals*>(record->globals);
+  globals->caught = record->to->exceptions.caught;
+  globals->uncaught = record->to->exceptions.uncaught;
   // Copied first: the arrival may let another thread resume `from`, whose stack holds the record.
   const Switch copy = *record;
   if (copy.arrival != nullptr) copy.arrival(*copy.from, copy.argument);
@@ -99,9 +93,15 @@ void adopt_native(Fiber& fiber) noexcept {
 
 void forget_native(Fiber& fiber) noexcept { fiber.sanitizer = nullptr; }
 
-void switch_to(Fiber& from, Fiber& to, const Arrival arrival, void* const argument) noexcept {
-  Switch record{&from, &to, arrival, argument};
-  save_exceptions(from.exceptions);
+// Never inlined: __cxa_get_globals is declared const, and a compiler could keep its value across a
+// switch after which the fiber stands in another thread.
+[[gnu::noinline]] void* thread_exception_globals() noexcept { return abi::__cxa_get_globals(); }
+
+void switch_to(Fiber& from, Fiber& to, void* const globals, const Arrival arrival,
+               void* const argument) noexcept {
+  Switch record{&from, &to, globals, arrival, argument};
+  const auto* const state = static_cast<const ExceptionGlobals*>(globals);
+  from.exceptions = {state->caught, state->uncaught};
   sanitizer::start_switch(from, to);
   arrive(context::jump_fcontext(to.context, &record));
 }

@@ -46,10 +46,14 @@ Stack destroy_fiber(Fiber& fiber) noexcept;
 void adopt_native(Fiber& fiber) noexcept;
 void forget_native(Fiber& fiber) noexcept;
 
+// The C++ runtime's exception state of the calling thread; the same for the thread's whole life.
+[[nodiscard]] void* thread_exception_globals() noexcept;
+
 // Leaves `from`, which must be where the caller stands, for `to`; there `arrival(from, argument)`
 // runs before anything else. Returns when someone switches to `from` again, perhaps on another
-// thread: callers must read anew whatever depends on the thread.
-void switch_to(Fiber& from, Fiber& to, Arrival arrival, void* argument) noexcept;
+// thread: callers must read anew whatever depends on the thread. `globals`: the calling thread's
+// thread_exception_globals().
+void switch_to(Fiber& from, Fiber& to, void* globals, Arrival arrival, void* argument) noexcept;
 
 // Bytes below the caller's frame on this stack.
 [[nodiscard]] inline std::size_t bytes_left(const Fiber& fiber) noexcept {

@@ -88,6 +88,7 @@ Task& make_root(Worker& worker, const char* const name) {
 // The calling thread's code becomes a task on its native stack.
 void adopt_thread(Worker& worker, const char* const name) {
   fiber::adopt_native(worker.native);
+  worker.exception_globals = fiber::thread_exception_globals();
   worker.fiber = &worker.native;
   worker.native.tied_to = &worker;
   worker.root = &make_root(worker, name);

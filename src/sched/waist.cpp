@@ -58,7 +58,7 @@ std::size_t aligned(const std::size_t bytes) noexcept {
     family.unchecked = live;
     return;
   }
-  sched::give_way(worker, 2);
+  sched::give_way(worker, window / 2);
   family.unchecked = window / 2;
 }
 
@@ -78,6 +78,18 @@ void wait_scope(Scope& scope, const task::Await what, const WaitReason& reason) 
     sched::suspend(reason);
   }
   scope.awaiting = task::Await::nothing;
+}
+
+// The running task has waited: if none of its children is left, their table is empty, and the
+// descriptors that it kept are reused.
+void forget_children(Family& family) noexcept {
+  if (family.table == nullptr) return;
+  for (const Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
+    if (scope->outstanding() != 0) return;
+  }
+  task::Outcome outcome;
+  family.table->clear(outcome);
+  sched::settle(*sched::current_worker(), outcome);
 }
 
 void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps& ops,
@@ -251,7 +263,7 @@ void release_access(const void* const address) {
 void yield() {
   Worker& worker = waiting_worker("yield");
   if (worker.runtime->outstanding()) sched::poll(worker);
-  sched::give_way(worker, 1);
+  sched::give_way(worker, 0);
 }
 
 void wait_children() {
@@ -261,6 +273,7 @@ void wait_children() {
   for (Scope* scope = worker.task->family->current; scope != nullptr; scope = scope->outer) {
     wait_scope(*scope, task::Await::children, reason);
   }
+  forget_children(*worker.task->family);
 }
 
 void open_scope(ScopeMemory& memory, const std::source_location& where) {
@@ -277,7 +290,9 @@ std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
   auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
   static constexpr WaitReason reason{.what = "finish"};
   wait_scope(scope, task::Await::descendants, reason);
-  scope.owner->family->current = scope.outer;
+  Family& family = *scope.owner->family;
+  family.current = scope.outer;
+  forget_children(family);
   std::exception_ptr error = scope.take_error();
   scope.~Scope();
   return error;

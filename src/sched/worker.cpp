@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -68,6 +69,11 @@ Task* take_behind(Worker& worker, const bool always) noexcept {
   return task;
 }
 
+bool some_gave_way(const Worker& worker) noexcept {
+  return !worker.behind.empty() ||
+         worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
+}
+
 // The next task for `worker`, not yet claimed, or null.
 Task* find(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
@@ -87,10 +93,11 @@ Task* find(Worker& worker, const bool eager) noexcept {
 // As find(), claimed; null if there was nothing.
 Task* find_claimed(Worker& worker, const bool eager) noexcept {
   for (;;) {
-    const bool gave_way = !worker.behind.empty() ||
-                          worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
-    Task* task = find(worker, eager || gave_way);
-    if (task == nullptr && gave_way) task = take_behind(worker, true);
+    Task* task = find(worker, eager);
+    if (task == nullptr && some_gave_way(worker)) {
+      task = find(worker, true);
+      if (task == nullptr) task = take_behind(worker, true);
+    }
     if (task == nullptr || task::claim(*task)) return task;
     drop_reference(worker, *task);  // a stale entry
   }
@@ -165,7 +172,7 @@ Task* idle(Worker& worker) noexcept {
 // ---- running ---------------------------------------------------------------------------------
 
 // The body of `task` on the caller's stack. Afterwards the thread may be another.
-void run_body(Worker& worker, Task& task) noexcept {
+inline void run_body(Worker& worker, Task& task) noexcept {
   worker.task = &task;
   worker.recorder.tasks.add(1);
   worker.recorder.enter(Activity::task);
@@ -185,14 +192,14 @@ void run_body(Worker& worker, Task& task) noexcept {
 }
 
 // The body has ended; the thread's worker is `worker`.
-void end_body(Worker& worker, Task& task, task::Outcome& outcome) noexcept {
+void end_body(Worker& worker, Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
   if (worker.recorder.tracing()) [[unlikely]] {
     worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
   }
   if (task.family != nullptr && task.family->table != nullptr) {
     task.family->table->clear(outcome);
   }
-  if (task::body_ended(task)) task::complete(task, outcome);
+  if (task::body_ended(task)) task::complete(task, tally, outcome);
 }
 
 // One ready task and nothing else to run: no queue between.
@@ -220,8 +227,11 @@ void execute(Worker& started_on, Task& first) noexcept {
     worker->task = nullptr;
     worker->recorder.enter(Activity::overhead);
     task::Outcome outcome;
-    end_body(*worker, *task, outcome);
+    end_body(*worker, *task, worker->tally, outcome);
     task = only_one(*worker, outcome);
+    if (task != nullptr && task->scope != worker->tally.scope) {
+      task::flush(worker->tally, outcome);
+    }
     settle(*worker, outcome);
     if (worker->runtime->outstanding()) {
       const std::uint64_t now = base::ticks();
@@ -244,9 +254,8 @@ void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
   }
 }
 
-// Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
-void resume(Worker& worker, Task& task) noexcept {
-  fiber::Fiber& loop = *worker.fiber;
+// A claimed, suspended task goes on: the fiber to switch to.
+fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
   auto& target = *static_cast<fiber::Fiber*>(task.fiber);
   task.fiber = nullptr;
   worker.recorder.enter(Activity::task);
@@ -255,20 +264,38 @@ void resume(Worker& worker, Task& task) noexcept {
   }
   worker.fiber = &target;
   worker.task = &task;
-  fiber::switch_to(loop, target, &keep_spare, &worker);
+  return target;
+}
+
+// Before the worker turns to something else than a task of the same scope.
+void flush_tally(Worker& worker) noexcept {
+  if (worker.tally.scope == nullptr) return;
+  task::Outcome outcome;
+  task::flush(worker.tally, outcome);
+  settle(worker, outcome);
+}
+
+// Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
+void resume(Worker& worker, Task& task) noexcept {
+  fiber::Fiber& loop = *worker.fiber;
+  fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
 }
 
 void back_to_native(Worker& worker) noexcept {
   fiber::Fiber& loop = *worker.fiber;
   worker.fiber = &worker.native;
-  fiber::switch_to(loop, worker.native, &keep_spare, &worker);
+  fiber::switch_to(loop, worker.native, worker.exception_globals, &keep_spare, &worker);
 }
 
 // The loop of whichever worker stands here. Never returns: its stack is left, or forgotten.
 void loop() noexcept {
   for (;;) {
     Worker& worker = *current_worker();
-    Task* task = find_claimed(worker, false);
+    Task* task = std::exchange(worker.found, nullptr);
+    if (task == nullptr) task = find_claimed(worker, false);
+    if (task == nullptr || task->scope != worker.tally.scope || task->fiber != nullptr) {
+      flush_tally(worker);
+    }
     if (task == nullptr) task = idle(worker);
     if (task == nullptr) {
       back_to_native(worker);  // the runtime stops
@@ -300,7 +327,7 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   Task& task = *static_cast<Task*>(left.task);
   Worker& worker = *current_worker();
   Runtime& runtime = *worker.runtime;
-  const int share = *static_cast<const int*>(argument);  // on the stack that was left: read first
+  const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);  // left: read first
   const bool tied = left.tied_to != nullptr;
   [[maybe_unused]] const bool last = task.release();
   task::change_state(task, State::suspended, State::resumable);
@@ -309,7 +336,7 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
     return;
   }
   const auto ready = static_cast<std::uint64_t>(runtime.policy->size());
-  const Behind entry{&task, runtime.begun() + (ready + share - 1) / share};
+  const Behind entry{&task, runtime.begun() + std::max(ready, tasks_min)};
   if (tied) {
     worker.behind.push_back(entry);
     return;
@@ -322,14 +349,21 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   runtime.parking.wake_one();
 }
 
-// Leaves the running task's stack for a loop; returns when the task is resumed.
+// Leaves the running task's stack, straight for that of the next task if it is a suspended one, else
+// for a loop; returns when the task is resumed.
 void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) noexcept {
   fiber::Fiber& from = *worker.fiber;
-  fiber::Fiber& to = loop_fiber(worker);
   from.task = worker.task;
-  worker.fiber = &to;
+  flush_tally(worker);
+  Task* const next = find_claimed(worker, false);
+  if (next != nullptr && next->fiber != nullptr) {
+    fiber::switch_to(from, wake_up(worker, *next), worker.exception_globals, arrival, argument);
+    return;
+  }
+  worker.found = next;  // the loop starts it
+  worker.fiber = &loop_fiber(worker);
   worker.task = nullptr;
-  fiber::switch_to(from, to, arrival, argument);
+  fiber::switch_to(from, *worker.fiber, worker.exception_globals, arrival, argument);
 }
 
 }  // namespace
@@ -344,9 +378,10 @@ Worker::Worker(Runtime& its_runtime, const int its_id)
 void thread_main(Worker& worker) {
   set_current_worker(&worker);
   fiber::adopt_native(worker.native);
+  worker.exception_globals = fiber::thread_exception_globals();
   fiber::Fiber& first = loop_fiber(worker);
   worker.fiber = &first;
-  fiber::switch_to(worker.native, first, nullptr, nullptr);
+  fiber::switch_to(worker.native, first, worker.exception_globals, nullptr, nullptr);
   set_current_worker(nullptr);  // the runtime has stopped
 }
 
@@ -436,12 +471,14 @@ bool run_in_place(Worker& worker, Task& other) {
   now.task = &waiting;
   if (task::complete_alone(other, waiting)) return true;
   task::Outcome outcome;
-  end_body(now, other, outcome);
+  task::Tally tally;
+  end_body(now, other, tally, outcome);
+  task::flush(tally, outcome);
   settle(now, outcome);
   return true;
 }
 
-void give_way(Worker& worker, int share) noexcept {
+void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
   Runtime& runtime = *worker.runtime;
   if (worker.foreign() || worker.callbacks != 0) return;
   if (runtime.policy->size() == 0 && worker.inbox_taken == nullptr && worker.behind.empty() &&
@@ -458,7 +495,7 @@ void give_way(Worker& worker, int share) noexcept {
                            0);
   }
   worker.recorder.enter(Activity::overhead);
-  leave(worker, &after_give_way, &share);
+  leave(worker, &after_give_way, &tasks_min);
 }
 
 int poll(Worker& worker) noexcept {

@@ -53,6 +53,8 @@ struct Worker {
   int spare_count = 0;
 
   std::uint32_t picks = 0;
+  task::Tally tally;                 // flushed before the worker turns to anything else
+  Task* found = nullptr;             // claimed; for the loop that is switched to next
   std::deque<Behind> behind;         // tied tasks that gave way
   Task* inbox_taken = nullptr;       // from the inbox, oldest first
   alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};  // tied tasks; any thread pushes
@@ -61,6 +63,7 @@ struct Worker {
   std::atomic<std::uint64_t> since_wait{0};  // a foreign thread's
   std::counting_semaphore<> semaphore{0};  // a foreign thread's
   alignas(base::cache_line_bytes) trace::Recorder recorder;
+  void* exception_globals = nullptr; // of the thread
   fiber::Fiber native;               // the stack that the thread was born with
   Task* root = nullptr;              // the code on the native stack of worker 0 and foreign threads
   std::thread thread;                // none for worker 0 and foreign threads
@@ -96,8 +99,9 @@ void suspend(const detail::WaitReason& reason) noexcept;
 // Runs `other`, unstarted, on the caller's stack, if that is possible and nobody else has it.
 [[nodiscard]] bool run_in_place(Worker& worker, Task& other);
 
-// Lets `share` of what is ready (1: all; 2: half) run first. Suspends, if anything is ready.
-void give_way(Worker& worker, int share) noexcept;
+// Lets what is ready run first, and at least `tasks_min` tasks as long as any are ready. Suspends, if
+// anything is.
+void give_way(Worker& worker, std::uint64_t tasks_min) noexcept;
 
 void discard(Worker& worker, detail::Completion& completion) noexcept;  // its last reference is gone
 void drop_reference(Worker& worker, detail::Completion& completion) noexcept;

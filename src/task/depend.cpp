@@ -394,10 +394,14 @@ void DependTable::remove_all(Access*& list, Outcome& outcome) noexcept {
 
 void DependTable::clear(Outcome& outcome) noexcept {
   for (std::size_t index = 0; index < capacity_; ++index) {
-    remove_all(locations_[index].set, outcome);
-    remove_all(locations_[index].readers, outcome);
-    remove_all(locations_[index].before, outcome);
+    Location& location = locations_[index];
+    remove_all(location.set, outcome);
+    remove_all(location.readers, outcome);
+    remove_all(location.before, outcome);
+    if (location.mutex != nullptr) drop_mutex(location.mutex);
   }
+  locations_.reset();
+  capacity_ = used_ = 0;
 }
 
 }  // namespace imbrex::task

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <utility>
 
 #include "imbrex/error.hpp"
 #include "task/depend.hpp"
@@ -40,26 +41,43 @@ void end_life(Task* task, Outcome& outcome) noexcept {
 
 }  // namespace
 
-void complete(Task& task, Outcome& outcome) noexcept {
-  task.state.store(State::complete, std::memory_order_release);  // from running or ended
+void flush(Tally& tally, Outcome& outcome) noexcept {
+  if (tally.scope == nullptr) return;
+  Scope& scope = *std::exchange(tally.scope, nullptr);
+  if (scope.count_finished(std::exchange(tally.amount, 0))) {
+    end_life(wake_owner(scope, outcome.ready), outcome);
+  }
+}
+
+void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   Scope& scope = *task.scope;
   if (task.error) [[unlikely]] scope.fail(task.error, 1);
+  if (tally.scope != &scope) {
+    flush(tally, outcome);
+    tally.scope = &scope;
+  }
+  if (task.references.load(std::memory_order_acquire) == 1 && task.accesses == nullptr &&
+      task.family == nullptr) {
+    // Ours is the only way to it: nobody waits, and nobody will.
+    task.state.store(State::complete, std::memory_order_relaxed);
+    task.references.store(0, std::memory_order_relaxed);
+    outcome.dead.push(task);
+    tally.amount += Scope::one_complete | Scope::one_deep;
+    return;
+  }
+  task.state.store(State::complete, std::memory_order_release);  // from running or ended
   if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
   event::fire(task.event, outcome);
   if (task.family == nullptr) {
+    tally.amount += Scope::one_complete | Scope::one_deep;
     lose(task, outcome);
-    if (!scope.count_finished(Scope::one_complete | Scope::one_deep)) return;
-    end_life(wake_owner(scope, outcome.ready), outcome);
     return;
   }
-  // First the children, then the scope: once it is told that we are complete, our parent may end;
-  // its own life ends only after ours.
-  if (scope.count_finished(Scope::one_complete)) {
-    Task* const owner = wake_owner(scope, outcome.ready);
-    IMBREX_ASSERT(owner == nullptr, "a life ended before its descendants'");
-    (void)owner;
+  tally.amount += Scope::one_complete;
+  if (task.family->children.begin_wait(Await::life)) {
+    flush(tally, outcome);
+    end_life(&task, outcome);
   }
-  if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
 }
 
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
@@ -71,7 +89,10 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   hold.task = &task;
   hold.notify = [](Waiter& waiter, Outcome& outcome) noexcept {
     Task& held = *waiter.task;
-    if (held.holds.fetch_sub(1, std::memory_order_acq_rel) == 1) complete(held, outcome);
+    if (held.holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    Tally tally;
+    complete(held, tally, outcome);
+    flush(tally, outcome);
   };
   if (!event::add(event, hold)) task.holds.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -100,6 +100,16 @@ struct Family {
   std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
 };
 
+// Tasks of one scope that a worker has completed and not yet counted there. It may wait with the count
+// as long as the next task that it runs belongs to the same scope: whoever waits for the scope waits
+// for that task too.
+struct Tally {
+  Scope* scope = nullptr;
+  std::uint64_t amount = 0;
+};
+// Counts what the tally holds.
+void flush(Tally& tally, Outcome& outcome) noexcept;
+
 // The running `task`, once its body has ended, completes only after `event`. `hold` must live as long
 // as the task.
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
@@ -127,7 +137,8 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
   return true;
 }
 
-// `task` is complete: fires its event, counts it in its scope, and follows what that ends.
-void complete(Task& task, Outcome& outcome) noexcept;
+// `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and follows what
+// that ends.
+void complete(Task& task, Tally& tally, Outcome& outcome) noexcept;
 
 }  // namespace imbrex::task

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_Init, MPI_Init_thread and MPI_Finalize: start and end of the runtime in an MPI program.
+#include "world.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <mpi.h>
+#include <sched.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex::mpi {
+
+std::atomic<bool> is_active{false};
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
+
+// While MPI_Finalize waits for the last tasks: when something last completed, else zero. A task
+// whose message never comes would keep it for ever, so it says once what it waits for.
+std::atomic<Clock::rep> finalize_waits_since{0};
+constexpr std::chrono::seconds finalize_patience{5};
+
+void watch_finalize(int completed) noexcept {
+  Clock::rep since = finalize_waits_since.load(std::memory_order_relaxed);
+  if (since == 0) return;
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  if (completed != 0) {
+    finalize_waits_since.compare_exchange_strong(since, now, std::memory_order_relaxed);
+  } else if (Clock::duration(now - since) > finalize_patience &&
+             finalize_waits_since.compare_exchange_strong(since, 0, std::memory_order_relaxed)) {
+    say("MPI_Finalize waits for tasks that wait in MPI:\n" + engine().describe_open());
+  }
+}
+
+int poll_engine(void*) noexcept {
+  const int completed = engine().poll();
+  watch_finalize(completed);
+  return completed;
+}
+detail::Poller poller{&poll_engine, nullptr, nullptr};
+
+// ---- are we reached at all? --------------------------------------------------------------------
+
+// The file that `function` comes from if that is not this library, else empty.
+std::string foreign_file_of(const char* function) {
+  void* const address = dlsym(RTLD_DEFAULT, function);
+  Dl_info here;
+  Dl_info there;
+  ElfW(Sym)* symbol = nullptr;
+  if (dladdr(reinterpret_cast<void*>(&poll_engine), &here) == 0) return "";
+  if (address == nullptr ||
+      dladdr1(address, &there, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) {
+    return "nowhere";
+  }
+  if (there.dli_fbase == here.dli_fbase) return "";
+  // A program that is not position-independent and takes the function's address: what dlsym()
+  // finds is its jump to whoever defines it, which is no definition.
+  if (symbol != nullptr && symbol->st_shndx == SHN_UNDEF) return "";
+  return there.dli_fname;
+}
+
+// Empty if programs reach this library by `functions`; else what is wrong and what to do.
+template <std::size_t Size>
+std::string describe_bypass(const std::array<const char*, Size>& functions) {
+  for (const char* const function : functions) {
+    const std::string file = foreign_file_of(function);
+    if (file.empty()) continue;
+    return std::string(function) + " comes from " + file +
+           ", not from libimbrex_mpi: blocking calls in tasks would block their workers. Link "
+           "libimbrex_mpi before the MPI library (c++ ... -limbrex_mpi -limbrex -lmpi; with CMake "
+           "name imbrex::mpi first and no MPI::MPI_* before it), or preload libimbrex_mpi.so.";
+  }
+  return "";
+}
+
+// Linked behind the MPI library, our MPI_Init is never called: say so when the library is loaded.
+[[gnu::constructor]] void check_that_init_is_ours() {
+  const std::string bypass = describe_bypass(std::array{"MPI_Init", "MPI_Init_thread"});
+  if (bypass.empty()) return;
+  say(bypass);
+  std::_Exit(1);
+}
+
+// ---- start -----------------------------------------------------------------------------------
+
+const char* name_of_level(int level) {
+  if (level == MPI_THREAD_SINGLE) return "MPI_THREAD_SINGLE";
+  if (level == MPI_THREAD_FUNNELED) return "MPI_THREAD_FUNNELED";
+  return "MPI_THREAD_SERIALIZED";
+}
+
+// This process among those of its node that may use the same processors.
+detail::Place find_place() {
+  MPI_Comm node;
+  PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  int rank = 0;
+  int ranks = 1;
+  PMPI_Comm_rank(node, &rank);
+  PMPI_Comm_size(node, &ranks);
+
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(ranks));
+  PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+  PMPI_Comm_free(&node);
+
+  detail::Place place{.index = 0, .count = 0};
+  for (int other = 0; other < ranks; ++other) {
+    if (!CPU_EQUAL(&all[static_cast<std::size_t>(other)], &mine)) continue;
+    if (other < rank) ++place.index;
+    ++place.count;
+  }
+  return place;
+}
+
+void start_runtime() {
+  int rank = 0;
+  int ranks = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const detail::Place place = find_place();
+  if (!detail::started()) detail::set_place(place);
+  detail::set_rank(rank, ranks);
+  detail::start();
+}
+
+// Empty if all is well; else what is wrong on this rank.
+std::string try_to_start(int level) {
+  if (level < MPI_THREAD_MULTIPLE) {
+    return std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
+           ", and tasks that call MPI need MPI_THREAD_MULTIPLE. Use an MPI that is built with "
+           "thread support (and do not restrict it by the environment or a tool).";
+  }
+  const std::string bypass =
+      describe_bypass(std::array{"MPI_Recv", "MPI_Wait", "MPI_Allreduce", "MPI_Finalize"});
+  if (!bypass.empty()) return "MPI_Init: " + bypass;
+  try {
+    start_runtime();
+  } catch (const Error& error) {
+    return std::string("MPI_Init: ") + error.what();
+  }
+  return "";
+}
+
+// All ranks must use the same kind of collectives. True if every rank says `well`; a rank of
+// another program that does not know imbrex never answers, so say what we wait for.
+bool all_agree(bool well) {
+  const int mine = well ? 1 : 0;
+  int all = 0;
+  int done = 0;
+  MPI_Request request;
+  PMPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+  const Clock::time_point begin = Clock::now();
+  for (bool said = false; done == 0;) {
+    PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done == 0) sched_yield();
+    if (!said && Clock::now() - begin > std::chrono::seconds(20)) {
+      say("MPI_Init has waited 20 s for the other ranks. Is every program of this mpirun linked "
+          "with imbrex::mpi? All must be, since collectives of one that is not do not match.");
+      said = true;
+    }
+  }
+  return all == 1;
+}
+
+// Called by MPI_Init and MPI_Init_thread.
+int initialise(int* argc, char*** argv, int* provided) {
+  const int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  if (code != MPI_SUCCESS) return code;
+  const std::string wrong = try_to_start(*provided);
+  if (!wrong.empty()) say(wrong);
+  if (!all_agree(wrong.empty())) {
+    if (wrong.empty()) say("MPI_Init failed on another rank.");
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+    std::_Exit(1);
+  }
+  poller.outstanding = &engine().outstanding();
+  detail::add_poller(poller);
+  is_active.store(true, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
+
+// ---- end -------------------------------------------------------------------------------------
+
+// One table for all ranks, printed by rank 0, if any rank wants one.
+void report_summary() {
+  constexpr int wanted = 1;
+  constexpr int values = sizeof(detail::Totals) / sizeof(double);
+  static_assert(sizeof(detail::Totals) == values * sizeof(double), "sent as doubles");
+  struct Row {
+    double wanted;
+    detail::Totals totals;
+  };
+  int rank = 0;
+  int ranks = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const Row mine{detail::summary_wanted() ? 1.0 : 0.0, detail::totals()};
+  std::vector<Row> rows(rank == 0 ? static_cast<std::size_t>(ranks) : 1);
+  PMPI_Gather(&mine, values + wanted, MPI_DOUBLE, rows.data(), values + wanted, MPI_DOUBLE, 0,
+              MPI_COMM_WORLD);
+  if (rank != 0) return;
+  bool anyone = false;
+  std::vector<detail::Totals> totals;
+  for (const Row& row : rows) {
+    anyone = anyone || row.wanted != 0;
+    totals.push_back(row.totals);
+  }
+  if (anyone) detail::print_summary(totals);
+}
+
+void finish_runtime() {
+  finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (detail::in_task()) detail::drain();
+  finalize_waits_since.store(0, std::memory_order_relaxed);
+  const int open = engine().outstanding().load(std::memory_order_acquire);
+  if (open != 0) {
+    say("MPI_Finalize: " + std::to_string(open) + (open == 1 ? " operation is" : " operations are") +
+        " still open, and will not be waited for:\n" + engine().describe_open());
+  }
+  report_summary();
+}
+
+}  // namespace
+}  // namespace imbrex::mpi
+
+extern "C" [[gnu::visibility("default")]] int MPI_Init(int* argc, char*** argv) {
+  int provided = MPI_THREAD_SINGLE;
+  return imbrex::mpi::initialise(argc, argv, &provided);
+}
+
+// Whatever is asked for: MPI_THREAD_MULTIPLE is what workers need.
+extern "C" [[gnu::visibility("default")]] int MPI_Init_thread(int* argc, char*** argv,
+                                                              int /*required*/, int* provided) {
+  return imbrex::mpi::initialise(argc, argv, provided);
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
+  using namespace imbrex;
+  if (mpi::active()) {
+    if (detail::started()) mpi::finish_runtime();
+    mpi::is_active.store(false, std::memory_order_relaxed);
+    if (detail::started()) detail::remove_poller(mpi::poller);
+  }
+  return PMPI_Finalize();
+}
