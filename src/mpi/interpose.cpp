@@ -108,6 +108,10 @@ int Sendrecv(const void* send_buffer, int send_count, MPI_Datatype send_type, in
 // The outgoing data are packed into memory of their own, so that both may travel at once.
 int Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int destination, int send_tag,
                      int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  if (count < 0) {  // MPI_Pack_size would call it another error
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_COUNT);
+    return MPI_ERR_COUNT;
+  }
   int bytes = 0;
   int code = PMPI_Pack_size(count, type, comm, &bytes);
   if (code != MPI_SUCCESS) return code;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/slab.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace imbrex::base {
+namespace {
+
+TEST(Slab, gives_distinct_aligned_slots_that_do_not_overlap) {
+  SlabPool pool;
+  SlabCache cache(pool);
+  std::set<std::uintptr_t> slots;
+  for (int count = 0; count < 5000; ++count) {
+    slots.insert(reinterpret_cast<std::uintptr_t>(cache.take(slab_class(192))));
+  }
+  ASSERT_EQ(slots.size(), 5000u);
+  std::uintptr_t last = 0;
+  for (const std::uintptr_t slot : slots) {
+    EXPECT_EQ(slot % slab_unit, 0u);
+    EXPECT_GE(slot - last, 192u);
+    last = slot;
+  }
+}
+
+TEST(Slab, reuses_slots_so_that_memory_does_not_grow) {
+  SlabPool pool;
+  SlabCache cache(pool);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<void*> slots;
+    for (int count = 0; count < 20'000; ++count) slots.push_back(cache.take(2));
+    for (void* const slot : slots) cache.give(slot, 2);
+    if (round == 0) continue;
+    EXPECT_LE(pool.mapped_bytes(), 20'000u * 128 + 512 * 1024);
+  }
+}
+
+// Methodology: one thread only takes, another only gives; without batches through the pool the
+// first would map without end.
+TEST(Slab, returns_slots_that_another_thread_gave) {
+  SlabPool pool;
+  std::vector<void*> passed;
+  for (int round = 0; round < 20; ++round) {
+    passed.clear();
+    std::thread([&] {
+      SlabCache cache(pool);
+      for (int count = 0; count < 10'000; ++count) passed.push_back(cache.take(3));
+    }).join();
+    std::thread([&] {
+      SlabCache cache(pool);
+      for (void* const slot : passed) cache.give(slot, 3);
+    }).join();
+  }
+  EXPECT_LE(pool.mapped_bytes(), 10'000u * 192 + 1024 * 1024);
+}
+
+TEST(Slab, walks_every_slot_and_the_large_ones) {
+  SlabPool pool;
+  SlabCache cache(pool);
+  std::set<void*> taken{cache.take(1), cache.take(4), cache.take(4)};
+  void* const large = pool.take_large(5000);
+  taken.insert(large);
+  std::set<void*> seen;
+  pool.for_each([&seen](std::byte* const slot) { seen.insert(slot); });
+  for (void* const slot : taken) EXPECT_EQ(seen.count(slot), 1u);
+  pool.give_large(large);
+  seen.clear();
+  pool.for_each([&seen](std::byte* const slot) { seen.insert(slot); });
+  EXPECT_EQ(seen.count(large), 0u);
+}
+
+}  // namespace
+}  // namespace imbrex::base

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fiber/fiber.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace imbrex::fiber {
+namespace {
+
+// Two fibers and the test's own stack; `trace` is what ran.
+struct World {
+  StackPool stacks{64 * 1024};
+  Fiber native;
+  void* globals = thread_exception_globals();
+  Fiber* first = nullptr;
+  Fiber* second = nullptr;
+  std::string trace;
+
+  World() { adopt_native(native); }
+  void go(Fiber& from, Fiber& to) { switch_to(from, to, globals, nullptr, nullptr); }
+};
+World* world = nullptr;
+
+class FiberTest : public testing::Test {
+ protected:
+  void SetUp() override { world = &world_; }
+  void run(Entry first, Entry second) {
+    world_.first = &make_fiber(world_.stacks.take(), first);
+    world_.second = &make_fiber(world_.stacks.take(), second);
+    world_.go(world_.native, *world_.first);
+    world_.stacks.give(destroy_fiber(*world_.first));
+    world_.stacks.give(destroy_fiber(*world_.second));
+  }
+  World world_;
+};
+
+TEST_F(FiberTest, goes_on_where_it_was_left) {
+  run(
+      [] {
+        world->trace += "a";
+        world->go(*world->first, *world->second);
+        world->trace += "c";
+        world->go(*world->first, world->native);
+      },
+      [] {
+        world->trace += "b";
+        world->go(*world->second, *world->first);
+      });
+  EXPECT_EQ(world_.trace, "abc");
+}
+
+// Methodology: facts of GCC's runtime: without the swap of its globals the first fiber rethrows
+// the second's exception.
+TEST_F(FiberTest, rethrows_its_own_exception_after_another_fiber_threw) {
+  run(
+      [] {
+        try {
+          throw std::runtime_error("first");
+        } catch (...) {
+          world->go(*world->first, *world->second);
+          try {
+            throw;
+          } catch (const std::exception& error) {
+            world->trace += error.what();
+          }
+        }
+        world->go(*world->first, world->native);
+      },
+      [] {
+        try {
+          throw std::runtime_error("second");
+        } catch (...) {
+          world->go(*world->second, *world->first);
+        }
+      });
+  EXPECT_EQ(world_.trace, "first");
+}
+
+TEST_F(FiberTest, keeps_its_rounding_mode) {
+  run(
+      [] {
+        std::fesetround(FE_UPWARD);
+        world->go(*world->first, *world->second);
+        world->trace += std::fegetround() == FE_UPWARD ? "up" : "lost";
+        std::fesetround(FE_TONEAREST);
+        world->go(*world->first, world->native);
+      },
+      [] {
+        std::fesetround(FE_DOWNWARD);
+        world->go(*world->second, *world->first);
+      });
+  EXPECT_EQ(world_.trace, "up");
+}
+
+TEST_F(FiberTest, runs_the_arrival_on_the_new_stack_with_the_fiber_that_was_left) {
+  world_.first = &make_fiber(world_.stacks.take(), [] {
+    switch_to(
+        *world->first, world->native, world->globals,
+        [](Fiber& left, void* argument) {
+          world->trace += &left == world->first ? "left " : "other ";
+          world->trace += static_cast<const char*>(argument);
+        },
+        const_cast<char*>("argument"));
+  });
+  world_.go(world_.native, *world_.first);
+  EXPECT_EQ(world_.trace, "left argument");
+  world_.stacks.give(destroy_fiber(*world_.first));
+}
+
+TEST(StackPool, gives_writable_stacks_with_a_guard_below_each) {
+  StackPool pool(32 * 1024);
+  for (int count = 0; count < 100; ++count) {
+    const Stack stack = pool.take();
+    EXPECT_EQ(stack.top - stack.bottom, 32 * 1024);
+    std::memset(stack.bottom, 1, 4096);
+    EXPECT_TRUE(pool.in_guard(stack.bottom - 1));
+    EXPECT_TRUE(pool.in_guard(stack.bottom - 64 * 1024));
+    EXPECT_FALSE(pool.in_guard(stack.bottom));
+    EXPECT_FALSE(pool.in_guard(stack.top - 1));
+  }
+  int on_this_stack = 0;
+  EXPECT_FALSE(pool.in_guard(&on_this_stack));
+}
+
+TEST(StackPool, reuses_stacks) {
+  StackPool pool(16 * 1024);
+  std::vector<Stack> stacks;
+  for (int round = 0; round < 3; ++round) {
+    for (int count = 0; count < 1000; ++count) stacks.push_back(pool.take());
+    for (const Stack& stack : stacks) pool.give(stack);
+    stacks.clear();
+  }
+  EXPECT_LE(pool.mapped(), 1024u);
+}
+
+}  // namespace
+}  // namespace imbrex::fiber

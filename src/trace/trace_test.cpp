@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "trace/trace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "imbrex/error.hpp"
+
+namespace imbrex::trace {
+namespace {
+
+TEST(Recorder, sums_the_time_of_each_activity) {
+  Recorder recorder;
+  TimeBase time;
+  time.start();
+  recorder.enable(true, false, 0);
+  recorder.enter(Activity::task);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  recorder.enter(Activity::idle);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  recorder.enter(Activity::overhead);
+  time.stop();
+  EXPECT_NEAR(time.seconds(recorder.ticks_in(Activity::task)), 0.020, 0.015);
+  EXPECT_GE(time.seconds(recorder.ticks_in(Activity::idle)), 0.004);
+  EXPECT_LT(time.seconds(recorder.ticks_in(Activity::overhead)), 0.004);
+}
+
+TEST(Recorder, keeps_nothing_when_it_is_off) {
+  Recorder recorder;
+  recorder.enable(false, false, 0);
+  recorder.enter(Activity::task);
+  recorder.enter(Activity::idle);
+  EXPECT_EQ(recorder.ticks_in(Activity::task), 0u);
+}
+
+TEST(Files, hold_every_record_and_the_names) {
+  const std::string directory = testing::TempDir() + "imbrex_trace_test";
+  std::filesystem::remove_all(directory);
+  TimeBase time;
+  time.start();
+  Recorder recorder;
+  recorder.enable(true, true, 3);
+  recorder.record(Kind::task_begin, 17, intern("a \"name\"", nullptr), 0, 0);
+  recorder.record(Kind::task_end, 17, 0, 0, 0);
+  time.stop();
+  write_files(directory, {.rank = 2, .ranks = 4, .workers = 1, .policy = "fifo"}, time, {&recorder});
+  EXPECT_EQ(std::filesystem::file_size(directory + "/rank-2.events"), 2 * sizeof(Record));
+  std::ifstream file(directory + "/rank-2.json");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find(R"("events": 2)"), std::string::npos);
+  EXPECT_NE(text.find(R"(a \"name\")"), std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Files, that_cannot_be_written_are_an_error_that_names_them) {
+  TimeBase time;
+  try {
+    write_files("/proc/no/such", {.rank = 0, .ranks = 1, .workers = 1, .policy = ""}, time, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("/proc/no/such"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace imbrex::trace
