@@ -11,8 +11,10 @@ namespace imbrex::mpi {
 namespace {
 
 // Rounds in place, about 50 ns each, before the processor is offered to another process: ranks may
-// share it.
+// share it; and until the task gives up and suspends: then reports show what it waits for, and the
+// cost of being woken is nothing beside the wait.
 constexpr int patience = 2000;
+constexpr int rounds_max = 100'000;
 
 // One thread polls in place at a time: two that spin inside one MPI cost 100 times the latency of
 // one when they share processors (facts measured with Open MPI). A race lets two in; that is slow,
@@ -44,7 +46,7 @@ class Idle {
 bool poll_in_place(const Question& question, int* code) {
   if (someone_in_place.load(std::memory_order_relaxed) || !alone()) return false;
   const Idle idle;
-  for (int round = 0; alone(); ++round) {
+  for (int round = 0; round < rounds_max && alone(); ++round) {
     int done = 0;
     *code = question.ask(&done);
     if (done != 0 || *code != MPI_SUCCESS) return true;
