@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The cases of bench/compare on imbrex.
+#include <imbrex/imbrex.hpp>
+
+#include <memory>
+#include <string_view>
+
+#include "cases.hpp"
+
+namespace {
+
+long fib(long n) {
+  if (n < 2) return n;
+  auto a = imbrex::task("fib").spawn([n] { return fib(n - 1); });
+  const long b = fib(n - 2);
+  return a.get() + b;
+}
+
+struct System {
+  template <class Create>
+  void finish(Create&& create) {
+    imbrex::finish(create);
+  }
+  template <class Body>
+  void launch(const Body& body) {
+    imbrex::task("spawn").launch(body);
+  }
+  template <class Body>
+  void launch_chain(long& value, const Body& body) {
+    imbrex::task("chain").inout(value).launch(body);
+  }
+  template <class Body>
+  void launch_stencil(const bench::Point& point, const Body& body) {
+    imbrex::task("stencil")
+        .in(*point.left, *point.self, *point.right)
+        .out(*point.next)
+        .launch(body);
+  }
+  long fib(long n) { return ::fib(n); }
+};
+
+// Two tasks that wake each other. Every event is fresh, so every wait suspends (but the first one
+// of the second task, which finds its event fired).
+void wake_each_other(long round_trips) {
+  const auto pings = std::make_unique<imbrex::Event[]>(static_cast<std::size_t>(round_trips));
+  const auto pongs = std::make_unique<imbrex::Event[]>(static_cast<std::size_t>(round_trips));
+  imbrex::finish([&] {
+    imbrex::task("ping").launch([&] {
+      for (long i = 0; i < round_trips; ++i) {
+        pings[i].fire();
+        imbrex::await(pongs[i]);
+      }
+    });
+    imbrex::task("pong").launch([&] {
+      for (long i = 0; i < round_trips; ++i) {
+        imbrex::await(pings[i]);
+        pongs[i].fire();
+      }
+    });
+  });
+}
+
+// Nanoseconds per suspension with its resumption, 8 bytes of fresh event included.
+result run_suspend(long round_trips) {
+  wake_each_other(round_trips / 10 + 1);
+  const auto before = imbrex::statistics().suspensions;
+  const double start = now_ns();
+  wake_each_other(round_trips);
+  const double ns = now_ns() - start;
+  const long suspensions = static_cast<long>(imbrex::statistics().suspensions - before);
+  // With two workers the event sometimes fires before the other task gets to wait for it.
+  if (suspensions < 2 * round_trips / 100 * 99) fail("suspensions", suspensions, 2 * round_trips);
+  return {ns / static_cast<double>(suspensions), suspensions, -1, suspensions};
+}
+
+result run(const request& request) {
+  const std::string_view benchmark = request.benchmark;
+  System system;
+  if (benchmark == "spawn" || benchmark == "spawn_window_off") {
+    const result result = bench::run_spawn(system, request.size);
+    // The promise that makes the figure comparable: no body starts before its spawn returns.
+    require_equal("bodies inside their own spawn, in percent",
+                  static_cast<long>(100 * result.inline_share), 0);
+    return result;
+  }
+  if (benchmark == "chain") return bench::run_chain(system, request.size);
+  if (benchmark == "stencil") return bench::run_stencil(system, request.size);
+  if (benchmark == "fib") return bench::run_fib(system, request.size);
+  if (benchmark == "suspend") return run_suspend(request.size);
+  std::fprintf(stderr, "imbrex_cases: no case '%s'\n", request.benchmark);
+  std::exit(2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const request request =
+      parse_request(argc, argv, "spawn spawn_window_off chain stencil fib suspend");
+  imbrex::Config config;
+  config.workers = request.workers;
+  if (std::string_view(request.benchmark) == "spawn_window_off") config.window = 0;
+  const imbrex::Runtime runtime(config);
+  print_record("imbrex", request, run(request));
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The cases of bench/compare on oneTBB: task_group for spawn and fib; for chain and stencil a flow
+// graph that is built, run and freed, with explicit edges, as oneTBB has no dependencies by
+// address; task::suspend and resume for suspend.
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+#include <oneapi/tbb/version.h>
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory_resource>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases.hpp"
+
+namespace {
+
+namespace flow = oneapi::tbb::flow;
+using Node = flow::continue_node<flow::continue_msg>;
+
+long fib(long n) {
+  if (n < 2) return n;
+  long a;
+  oneapi::tbb::task_group group;
+  group.run([&a, n] { a = fib(n - 1); });
+  const long b = fib(n - 2);
+  group.wait();
+  return a + b;
+}
+
+struct SpawnSystem {
+  oneapi::tbb::task_group group;
+
+  template <class Create>
+  void finish(Create&& create) {
+    create();
+    group.wait();
+  }
+  template <class Body>
+  void launch(const Body& body) {
+    group.run(body);
+  }
+  long fib(long n) { return ::fib(n); }
+};
+
+// Nodes in program order; the edges are worked out by position, which is cheaper than any look-up.
+// The nodes' memory is touched in the first pass and used again: no page faults are timed.
+class GraphSystem {
+ public:
+  explicit GraphSystem(long tasks)
+      : memory_((static_cast<std::size_t>(tasks) + 1024) * (sizeof(Node) + 32)),
+        resource_(memory_.data(), memory_.size()) {}
+
+  template <class Create>
+  void finish(Create&& create) {
+    graph_.emplace();
+    nodes_.emplace(&resource_);
+    create();
+    const std::size_t sources = stencil_ ? bench::Rows::width : 1;
+    for (std::size_t i = 0; i < sources; ++i) (*nodes_)[i].try_put(flow::continue_msg());
+    graph_->wait_for_all();
+    nodes_.reset();
+    resource_.release();
+    graph_.reset();
+  }
+  template <class Body>
+  void launch_chain(long&, const Body& body) {
+    stencil_ = false;
+    add(body);
+    const auto count = nodes_->size();
+    if (count > 1) flow::make_edge((*nodes_)[count - 2], nodes_->back());
+  }
+  // The edges from the three readers of the old value of `next` are those from its three inputs.
+  template <class Body>
+  void launch_stencil(const bench::Point&, const Body& body) {
+    constexpr std::size_t width = bench::Rows::width;
+    stencil_ = true;
+    add(body);
+    const std::size_t index = nodes_->size() - 1;
+    if (index < width) return;
+    const std::size_t x = index % width;
+    const std::size_t row = index - x - width;
+    flow::make_edge((*nodes_)[row + (x + width - 1) % width], nodes_->back());
+    flow::make_edge((*nodes_)[row + x], nodes_->back());
+    flow::make_edge((*nodes_)[row + (x + 1) % width], nodes_->back());
+  }
+
+ private:
+  template <class Body>
+  void add(const Body& body) {
+    nodes_->emplace_back(*graph_, [body](flow::continue_msg) { body(); });
+  }
+
+  bool stencil_ = false;
+  std::optional<flow::graph> graph_;
+  std::vector<std::byte> memory_;
+  std::pmr::monotonic_buffer_resource resource_;
+  std::optional<std::pmr::deque<Node>> nodes_;
+};
+
+// Two tasks; each, once suspended, wakes the other.
+void wake_each_other(long round_trips) {
+  std::atomic<oneapi::tbb::task::suspend_point> waiting{nullptr};
+  const auto wake = [&waiting](oneapi::tbb::task::suspend_point mine) {
+    const auto other = waiting.exchange(mine);
+    if (other != nullptr) oneapi::tbb::task::resume(other);
+  };
+  const auto body = [&] {
+    for (long i = 0; i < round_trips; ++i) {
+      oneapi::tbb::task::suspend([&](oneapi::tbb::task::suspend_point point) { wake(point); });
+      count_body();
+    }
+    wake(nullptr);
+  };
+  oneapi::tbb::task_group group;
+  group.run(body);
+  group.run(body);
+  group.wait();
+}
+
+result run_suspend(long round_trips) {
+  wake_each_other(round_trips / 10 + 1);
+  const long before = bodies_counted();
+  const double start = now_ns();
+  wake_each_other(round_trips);
+  const double ns = now_ns() - start;
+  const long suspensions = bodies_counted() - before;
+  require_equal("suspensions that came back", suspensions, 2 * round_trips);
+  return {ns / static_cast<double>(2 * round_trips), 2 * round_trips, -1, suspensions};
+}
+
+result run(const request& request) {
+  const std::string_view benchmark = request.benchmark;
+  SpawnSystem system;
+  if (benchmark == "spawn") return bench::run_spawn(system, request.size);
+  if (benchmark == "chain") {
+    GraphSystem graph(request.size);
+    return bench::run_chain(graph, request.size);
+  }
+  if (benchmark == "stencil") {
+    GraphSystem graph(request.size * bench::Rows::width);
+    return bench::run_stencil(graph, request.size);
+  }
+  if (benchmark == "fib") return bench::run_fib(system, request.size);
+  if (benchmark == "suspend") return run_suspend(request.size);
+  std::fprintf(stderr, "tbb_cases: no case '%s'\n", request.benchmark);
+  std::exit(2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const request request = parse_request(argc, argv, "spawn chain stencil fib suspend");
+  const auto workers = static_cast<std::size_t>(request.workers);
+  oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism, workers);
+  oneapi::tbb::task_arena arena(request.workers);
+  result measured{};
+  arena.execute([&] { measured = run(request); });
+  print_record((std::string("oneTBB ") + TBB_VERSION_STRING).c_str(), request, measured);
+}
