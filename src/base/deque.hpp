@@ -96,7 +96,7 @@ class Deque {
     std::unique_ptr<std::atomic<T*>[]> slots;
   };
 
-  void grow(const std::int64_t top, const std::int64_t bottom) {
+  [[gnu::cold, gnu::noinline]] void grow(const std::int64_t top, const std::int64_t bottom) {
     auto larger = std::make_unique<Array>(array_ == nullptr ? 1024 : array_->size * 2);
     for (std::int64_t index = top; index < bottom; ++index) {
       larger->at(index).store(array_->at(index).load(std::memory_order_relaxed),

@@ -38,7 +38,7 @@ class Parking {
   [[nodiscard]] int asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
 
  private:
-  bool wake_any() noexcept;
+  [[gnu::noinline]] bool wake_any() noexcept;
   bool wake_if_drowsy(int place) noexcept;
 
   enum Word : std::uint32_t { awake, drowsy };

@@ -48,8 +48,8 @@ class SlabPool {
   void give(std::size_t slab_class, const Batch& batch) noexcept;
 
   // One slot larger than slab_bytes_max. Throws std::bad_alloc.
-  [[nodiscard]] void* take_large(std::size_t bytes);
-  void give_large(void* slot) noexcept;
+  [[nodiscard, gnu::cold, gnu::noinline]] void* take_large(std::size_t bytes);
+  [[gnu::cold, gnu::noinline]] void give_large(void* slot) noexcept;
 
   [[nodiscard]] std::size_t mapped_bytes() const noexcept {
     return mapped_bytes_.load(std::memory_order_relaxed);
@@ -118,8 +118,8 @@ class SlabCache {
     SlabPool::Slot* head = nullptr;
     std::uint32_t count = 0;
   };
-  void refill(std::size_t slab_class);
-  void spill(std::size_t slab_class) noexcept;
+  [[gnu::cold, gnu::noinline]] void refill(std::size_t slab_class);
+  [[gnu::cold, gnu::noinline]] void spill(std::size_t slab_class) noexcept;
 
   SlabPool* pool_;
   std::array<List, slab_classes> lists_;

@@ -342,7 +342,7 @@ bool Runtime::outstanding() const noexcept {
 std::uint64_t Runtime::begun() const noexcept {
   std::uint64_t sum = 0;
   for (const auto& worker : workers) {
-    sum += worker->recorder.tasks.get() + worker->recorder.suspensions.get();
+    sum += worker->recorder.tasks.get() + worker->recorder.resumes.get();
   }
   return sum;
 }

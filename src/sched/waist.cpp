@@ -24,24 +24,28 @@ using task::Task;
 namespace {
 
 // The calling thread's worker, which may wait. Throws Error where waiting is not allowed.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_to_wait(const char* const what) {
+  throw Error(fmt::format(
+      "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
+      "none can be suspended; let the callback fire an Event, and wait for that in a task",
+      what));
+}
+
 Worker& waiting_worker(const char* const what) {
   Worker& worker = sched::here();
-  if (worker.callbacks != 0 || worker.task == nullptr) {
-    throw Error(fmt::format(
-        "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
-        "none can be suspended; let the callback fire an Event, and wait for that in a task",
-        what));
-  }
+  if (worker.callbacks != 0 || worker.task == nullptr) [[unlikely]] refuse_to_wait(what);
   return worker;
 }
 
+[[gnu::noinline]] void make_family(Worker& worker, Task& task) {
+  void* const memory = worker.small.take(base::slab_class(sizeof(Family)));
+  task.family = ::new (memory) Family;
+  task.family->children.owner = &task;
+  task.family->current = &task.family->children;
+}
+
 Family& family_of(Worker& worker, Task& task) {
-  if (task.family == nullptr) [[unlikely]] {
-    void* const memory = worker.small.take(base::slab_class(sizeof(Family)));
-    task.family = ::new (memory) Family;
-    task.family->children.owner = &task;
-    task.family->current = &task.family->children;
-  }
+  if (task.family == nullptr) [[unlikely]] make_family(worker, task);
   return *task.family;
 }
 
@@ -124,9 +128,9 @@ void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps&
 
 // ---- tasks -----------------------------------------------------------------------------------
 
-void* create(const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
+[[gnu::flatten]] void* create(const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
   Worker* worker = &sched::here();
-  if (worker->task == nullptr) (void)waiting_worker("a task spawned");
+  if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] refuse_to_wait("a task spawned");
   if (spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   Family& family = family_of(*worker, *worker->task);
   if (++family.unchecked > worker->window) [[unlikely]] {
@@ -161,7 +165,7 @@ void discard(void* const closure) noexcept {
   sched::discard(worker, task);
 }
 
-Completion* submit(void* const closure, const TaskSpec&, const bool keep) {
+[[gnu::flatten]] Completion* submit(void* const closure, const TaskSpec&, const bool keep) {
   Task& task = Task::of_closure(closure);
   Worker& worker = *sched::current_worker();
   Family& family = *worker.task->family;
@@ -207,7 +211,7 @@ bool in_task() noexcept {
   return worker != nullptr && worker->task != nullptr && worker->callbacks == 0;
 }
 
-void await(EventWord& event, const WaitReason& reason) {
+[[gnu::flatten]] void await(EventWord& event, const WaitReason& reason) {
   Worker& worker = waiting_worker(reason.what);
   Task& task = sched::prepare_wait(worker, 1);
   task::Waiter waiter;
@@ -404,12 +408,14 @@ std::string describe_current_task() {
 
 namespace imbrex {
 
-void Event::fire() {
+[[noreturn, gnu::cold, gnu::noinline]] static void throw_fired_twice() {
+  throw Error(fmt::format("imbrex: an event fired twice, the second time in {}",
+                          detail::describe_current_task()));
+}
+
+[[gnu::flatten]] void Event::fire() {
   task::Outcome outcome;
-  if (!task::event::try_fire(word_, outcome)) {
-    throw Error(fmt::format("imbrex: an event fired twice, the second time in {}",
-                            detail::describe_current_task()));
-  }
+  if (!task::event::try_fire(word_, outcome)) [[unlikely]] throw_fired_twice();
   if (!outcome.ready.empty() || !outcome.dead.empty()) sched::settle(sched::here(), outcome);
 }
 

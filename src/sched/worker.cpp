@@ -21,7 +21,7 @@ constexpr int spares_max = 16;
 
 // ---- finding work ----------------------------------------------------------------------------
 
-Task* take_inbox(Worker& worker) noexcept {
+[[gnu::noinline]] Task* take_inbox(Worker& worker) noexcept {
   if (worker.inbox_taken == nullptr) {
     if (worker.inbox.load(std::memory_order_relaxed) == nullptr) return nullptr;
     Task* newest = worker.inbox.exchange(nullptr, std::memory_order_acquire);  // pairs with post()
@@ -52,7 +52,7 @@ void post(Worker& to, Task& task) noexcept {
 }
 
 // One that gave way. `always`: nothing else is ready; else only one whose ticket is up.
-Task* take_behind(Worker& worker, const bool always) noexcept {
+[[gnu::noinline]] Task* take_behind(Worker& worker, const bool always) noexcept {
   Runtime& runtime = *worker.runtime;
   if (!worker.behind.empty() && (always || worker.behind.front().ticket <= runtime.begun())) {
     Task* const task = worker.behind.front().task;
@@ -77,7 +77,9 @@ bool some_gave_way(const Worker& worker) noexcept {
 // The next task for `worker`, not yet claimed, or null.
 Task* find(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
-  if (Task* const task = take_inbox(worker)) return task;
+  if (worker.inbox_taken != nullptr || worker.inbox.load(std::memory_order_relaxed) != nullptr) {
+    if (Task* const task = take_inbox(worker)) return task;
+  }
   // Those that gave way get their turn even if new tasks never cease.
   if (++worker.picks % 16 == 0) {
     if (Task* const task = take_behind(worker, false)) return task;
@@ -157,7 +159,7 @@ Task* sleep(Worker& worker) noexcept {
 }
 
 // The next task; null only when the runtime stops.
-Task* idle(Worker& worker) noexcept {
+[[gnu::noinline]] Task* idle(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   worker.recorder.enter(Activity::idle);
   Task* task = spin(worker);
@@ -258,6 +260,7 @@ void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
 fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
   auto& target = *static_cast<fiber::Fiber*>(task.fiber);
   task.fiber = nullptr;
+  worker.recorder.resumes.add(1);
   worker.recorder.enter(Activity::task);
   if (worker.recorder.tracing()) [[unlikely]] {
     worker.recorder.record(trace::Kind::task_resume, task.id, 0, 0, 0);
@@ -288,7 +291,7 @@ void back_to_native(Worker& worker) noexcept {
 }
 
 // The loop of whichever worker stands here. Never returns: its stack is left, or forgotten.
-void loop() noexcept {
+[[gnu::flatten]] void loop() noexcept {
   for (;;) {
     Worker& worker = *current_worker();
     Task* task = std::exchange(worker.found, nullptr);
@@ -307,8 +310,12 @@ void loop() noexcept {
   }
 }
 
+[[gnu::noinline]] fiber::Fiber& new_loop(Worker& worker) {
+  return fiber::make_fiber(worker.runtime->stacks.take(), &loop);
+}
+
 fiber::Fiber& loop_fiber(Worker& worker) {
-  if (worker.spares == nullptr) return fiber::make_fiber(worker.runtime->stacks.take(), &loop);
+  if (worker.spares == nullptr) return new_loop(worker);
   fiber::Fiber& spare = *worker.spares;
   worker.spares = spare.next;
   --worker.spare_count;
@@ -417,7 +424,7 @@ void stay(Task& task) noexcept {
   task::change_state(task, State::suspended, State::running);
 }
 
-void suspend(const detail::WaitReason& reason) noexcept {
+[[gnu::flatten]] void suspend(const detail::WaitReason& reason) noexcept {
   Worker& worker = *current_worker();
   Task& task = *worker.task;
   worker.fiber->reason = &reason;
@@ -498,7 +505,7 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
   leave(worker, &after_give_way, &tasks_min);
 }
 
-int poll(Worker& worker) noexcept {
+[[gnu::noinline]] int poll(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   int completed = 0;
   worker.in_poller.store(true, std::memory_order_relaxed);

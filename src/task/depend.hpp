@@ -78,7 +78,7 @@ struct AccessBlock {
 };
 
 // Throws Error if one address is given with two kinds.
-void check_accesses(const char* name, std::span<const AccessSpec> specs);
+[[gnu::noinline]] void check_accesses(const char* name, std::span<const AccessSpec> specs);
 
 // Builds the block of `task` in `memory`, of AccessBlock::bytes(specs.size()).
 void build_accesses(Task& task, void* memory, std::span<const AccessSpec> specs) noexcept;
@@ -133,8 +133,8 @@ class DependTable {
   struct Link;  // one call of link()
 
   [[nodiscard]] Location& locate(const void* address);
-  void resize(std::size_t room, Outcome& outcome);  // room: places that must be free after
-  static void sweep(Location& location, Outcome& outcome) noexcept;
+  [[gnu::noinline]] void resize(std::size_t room, Outcome& outcome);  // room: places that must be free after
+  [[gnu::noinline]] static void sweep(Location& location, Outcome& outcome) noexcept;
   static void remove_all(Access*& list, Outcome& outcome) noexcept;
 
   std::unique_ptr<Location[]> locations_;

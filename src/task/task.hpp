@@ -123,7 +123,7 @@ inline void lose(Task& task, Outcome& outcome) noexcept;
 
 // `task` has no pending count: it becomes ready, or waits for a mutex of its mutexinoutset.
 inline void make_ready(Task& task, ReadyList& ready) noexcept;
-void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;  // depend.cpp
+[[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;  // depend.cpp
 [[nodiscard]] bool needs_mutexes(const Task& task) noexcept;          // depend.cpp
 
 // ---- bodies of event.hpp ---------------------------------------------------------------------

@@ -56,7 +56,7 @@ enum class Activity : std::uint8_t {
 
 class Recorder {
  public:
-  Counter tasks, steals, suspensions, polls;
+  Counter tasks, resumes, steals, suspensions, polls;  // tasks: begun; suspensions: yields too
 
   // Before the thread runs. `timing`: sum up times; `tracing`: keep records.
   void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;
@@ -67,14 +67,14 @@ class Recorder {
   void enter(const Activity activity) noexcept {
     if (timing_) [[unlikely]] enter_slow(activity);
   }
-  void record(Kind kind, std::uint64_t task, std::uint64_t a, std::uint64_t b, std::uint64_t c);
+  [[gnu::cold, gnu::noinline]] void record(Kind kind, std::uint64_t task, std::uint64_t a, std::uint64_t b, std::uint64_t c);
   [[nodiscard]] std::uint64_t ticks_in(const Activity activity) const noexcept {
     return spent_[static_cast<std::size_t>(activity)].get();
   }
 
  private:
   friend class Writer;
-  void enter_slow(Activity activity) noexcept;
+  [[gnu::cold, gnu::noinline]] void enter_slow(Activity activity) noexcept;
 
   bool timing_ = false;
   bool tracing_ = false;
@@ -113,6 +113,6 @@ void write_files(const std::string& directory, const Header& header, const TimeB
                  std::vector<Recorder*> recorders);
 
 // The record field of a name: an index in a table that only grows.
-[[nodiscard]] std::uint64_t intern(const char* text, const std::source_location* where);
+[[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern(const char* text, const std::source_location* where);
 
 }  // namespace imbrex::trace
