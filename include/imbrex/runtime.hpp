@@ -14,7 +14,7 @@ namespace imbrex {
 // A field left as it is takes the value of its IMBREX_* option.
 struct Config {
   int workers = 0;              // IMBREX_WORKERS
-  std::string policy;           // IMBREX_POLICY
+  std::string policy = {};      // IMBREX_POLICY
   std::size_t stack_bytes = 0;  // IMBREX_STACK_SIZE
   int window = -1;              // IMBREX_WINDOW; 0: no window
   int bind = -1;                // IMBREX_BIND; 0 or 1

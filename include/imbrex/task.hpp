@@ -45,6 +45,10 @@ struct Body {
   static constexpr BodyOps ops{&run, &drop, trivial ? nullptr : &destroy};
 };
 
+// What a task may name as written: no constant, and no future, which is set once by its task.
+template <class T>
+concept writable = !std::is_const_v<T> && !std::is_base_of_v<FutureBase, T>;
+
 // The accesses of one task under construction: a few in place, more on the heap.
 class AccessList {
  public:
@@ -79,42 +83,46 @@ class [[nodiscard]] TaskBuilder {
   TaskBuilder(const char* name, std::source_location where) noexcept : name_(name), where_(where) {}
 
   template <class... T>
-  TaskBuilder& in(const T&... objects) {  // reads; a Future: runs after it has completed
+  [[nodiscard]] TaskBuilder& in(const T&... objects) {  // reads; a Future: runs after it has completed
     (add(objects, Kind::in), ...);
     return *this;
   }
   template <class... T>
-  TaskBuilder& out(T&... objects) {  // writes
+    requires(detail::writable<T> && ...)
+  [[nodiscard]] TaskBuilder& out(T&... objects) {  // writes
     (add(objects, Kind::out), ...);
     return *this;
   }
   template <class... T>
-  TaskBuilder& inout(T&... objects) {  // both
+    requires(detail::writable<T> && ...)
+  [[nodiscard]] TaskBuilder& inout(T&... objects) {  // both
     (add(objects, Kind::inout), ...);
     return *this;
   }
   template <class... T>
-  TaskBuilder& mutexinoutset(T&... objects) {  // both, in any order, one at a time
+    requires(detail::writable<T> && ...)
+  [[nodiscard]] TaskBuilder& mutexinoutset(T&... objects) {  // both, in any order, one at a time
     (add(objects, Kind::mutexinoutset), ...);
     return *this;
   }
   template <class... T>
-  TaskBuilder& inoutset(T&... objects) {  // both, in any order, together
+    requires(detail::writable<T> && ...)
+  [[nodiscard]] TaskBuilder& inoutset(T&... objects) {  // both, in any order, together
     (add(objects, Kind::inoutset), ...);
     return *this;
   }
   // Larger runs first; default 0.
-  TaskBuilder& priority(int level) noexcept {
+  [[nodiscard]] TaskBuilder& priority(int level) noexcept {
     priority_ = level;
     return *this;
   }
   // Always resumes on the thread that started it: for bodies that keep errno, pthread_self() or
   // thread-local variables across a wait.
-  TaskBuilder& tied() noexcept {
+  [[nodiscard]] TaskBuilder& tied() noexcept {
     tied_ = true;
     return *this;
   }
-  TaskBuilder& untied() noexcept {  // the default
+  [[nodiscard]] TaskBuilder& untied() noexcept {  // the default
     tied_ = false;
     return *this;
   }

@@ -60,14 +60,20 @@ void start(const context::transfer_t transfer) {
 
 }  // namespace
 
-Fiber& make_fiber(const Stack& stack, const Entry entry) noexcept {
+Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
+                  const Entry entry) noexcept {
   // The record lies in the stack's own topmost bytes: one page serves both.
   constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
   auto* const fiber = ::new (stack.top - reserved) Fiber;
   fiber->stack = {stack.bottom, stack.top - reserved};
   fiber->task = reinterpret_cast<void*>(entry);
+  // Boost gives a new context the caller's control words; the caller's task may have changed them.
+  std::fenv_t present;
+  std::fegetenv(&present);
+  std::fesetenv(&floating_point);
   fiber->context = context::make_fcontext(
       fiber->stack.top, static_cast<std::size_t>(fiber->stack.top - fiber->stack.bottom), &start);
+  std::fesetenv(&present);
   sanitizer::create(*fiber);
   return *fiber;
 }

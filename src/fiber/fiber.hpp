@@ -6,6 +6,7 @@
 // Thread safety: none; a fiber belongs to the thread that stands on it or that found it suspended.
 #pragma once
 
+#include <cfenv>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,8 +38,9 @@ using Arrival = void (*)(Fiber& left, void* argument);
 using Entry = void (*)();
 
 // A fiber on `stack`, in its topmost bytes; when first switched to it calls `entry`, which must
-// never return.
-[[nodiscard]] Fiber& make_fiber(const Stack& stack, Entry entry) noexcept;
+// never return, with these floating-point control words.
+[[nodiscard]] Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
+                                Entry entry) noexcept;
 // Forgets a suspended fiber whose stack holds nothing that must be destroyed. Its stack is free.
 Stack destroy_fiber(Fiber& fiber) noexcept;
 

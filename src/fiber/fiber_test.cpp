@@ -21,7 +21,12 @@ struct World {
   Fiber* second = nullptr;
   std::string trace;
 
-  World() { adopt_native(native); }
+  std::fenv_t floating_point;
+
+  World() {
+    adopt_native(native);
+    std::fegetenv(&floating_point);
+  }
   void go(Fiber& from, Fiber& to) { switch_to(from, to, globals, nullptr, nullptr); }
 };
 World* world = nullptr;
@@ -30,8 +35,8 @@ class FiberTest : public testing::Test {
  protected:
   void SetUp() override { world = &world_; }
   void run(Entry first, Entry second) {
-    world_.first = &make_fiber(world_.stacks.take(), first);
-    world_.second = &make_fiber(world_.stacks.take(), second);
+    world_.first = &make_fiber(world_.stacks.take(), world_.floating_point, first);
+    world_.second = &make_fiber(world_.stacks.take(), world_.floating_point, second);
     world_.go(world_.native, *world_.first);
     world_.stacks.give(destroy_fiber(*world_.first));
     world_.stacks.give(destroy_fiber(*world_.second));
@@ -98,7 +103,7 @@ TEST_F(FiberTest, keeps_its_rounding_mode) {
 }
 
 TEST_F(FiberTest, runs_the_arrival_on_the_new_stack_with_the_fiber_that_was_left) {
-  world_.first = &make_fiber(world_.stacks.take(), [] {
+  world_.first = &make_fiber(world_.stacks.take(), world_.floating_point, [] {
     switch_to(
         *world->first, world->native, world->globals,
         [](Fiber& left, void* argument) {

@@ -55,7 +55,7 @@ struct Operation {
   // Set by the engine, to be read from `complete` on.
   int code = MPI_SUCCESS;
   MPI_Status status = {};
-  bool handler_ran = false;  // MPI has called the communicator's error handler, or `handler` holds it
+  bool handler_ran = false;  // MPI has called the error handler, or `handler` holds the call
   DeferredHandler handler = {};
 
   Operation* next = nullptr;  // the engine's

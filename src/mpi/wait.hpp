@@ -14,15 +14,10 @@ namespace imbrex::mpi {
 // thread stands in a task, not in a callback.
 [[nodiscard]] inline bool suspends() noexcept { return active() && detail::in_task(); }
 
-// A question to MPI that does not block: returns MPI's code, sets *done.
+// A question to MPI that does not block: returns MPI's code, sets *done. It is asked in a Callback.
 struct Question {
   int (*function)(void* arguments, int* done);
   void* arguments;
-
-  [[nodiscard]] int ask(int* done) const {
-    const Callback callback;
-    return function(arguments, done);
-  }
 };
 
 // REQUIRES: `lambda` outlives the question.

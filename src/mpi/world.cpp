@@ -213,7 +213,10 @@ void report_summary() {
   std::vector<Row> rows(rank == 0 ? static_cast<std::size_t>(ranks) : 1);
   PMPI_Gather(&mine, values + wanted, MPI_DOUBLE, rows.data(), values + wanted, MPI_DOUBLE, 0,
               MPI_COMM_WORLD);
-  if (rank != 0) return;
+  if (rank != 0) {
+    detail::print_summary({});  // rank 0 does
+    return;
+  }
   bool anyone = false;
   std::vector<detail::Totals> totals;
   for (const Row& row : rows) {
@@ -229,7 +232,8 @@ void finish_runtime() {
   finalize_waits_since.store(0, std::memory_order_relaxed);
   const int open = engine().outstanding().load(std::memory_order_acquire);
   if (open != 0) {
-    say("MPI_Finalize: " + std::to_string(open) + (open == 1 ? " operation is" : " operations are") +
+    say("MPI_Finalize: " + std::to_string(open) +
+        (open == 1 ? " operation is" : " operations are") +
         " still open, and will not be waited for:\n" + engine().describe_open());
   }
   report_summary();

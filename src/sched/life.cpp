@@ -33,6 +33,7 @@ struct Life {
   detail::Place place;
   int rank = 0, ranks = 1;
   bool summary_printed = false;
+  std::vector<Runtime*> kept;    // stopped, but futures still refer to their tasks
 };
 Life& life() noexcept {
   static Life* const never_destroyed = new Life;  // foreign threads may outlive static objects
@@ -162,7 +163,15 @@ void stop(Runtime& runtime) {
   drop_reference(main, *main.root);
   set_current_worker(nullptr);
   life().runtime.store(nullptr, std::memory_order_release);
-  delete &runtime;
+  bool referred_to = false;  // by futures that outlive the runtime
+  runtime.task_slots.for_each([&referred_to](std::byte* const slot) {
+    referred_to = referred_to || reinterpret_cast<Task*>(slot)->state.load() != task::State::free;
+  });
+  if (referred_to) {
+    life().kept.push_back(&runtime);
+  } else {
+    delete &runtime;
+  }
 }
 
 // Runs at exit(), before static objects are destroyed. From main, with success: what was spawned is
@@ -210,6 +219,7 @@ Runtime& start(const Config& config) {
   const base::Options options = merged(config);
   if (options.HELP) fmt::print(stderr, "imbrex: options:\n{}", base::options_help());
   refuse_second_copy();
+  if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
   const std::vector<int> allowed = base::allowed_processors();
   const std::vector<int> processors = share_of(allowed, now.place);
   const int workers =
@@ -319,6 +329,8 @@ Runtime::Runtime(const base::Options& its_options, std::vector<int> its_processo
                                         .nearest = victims(processors, workers_wanted),
                                         .wake = &wake_worker,
                                         .wake_context = this});
+  one_at_a_time = policy->takes_all();
+  std::fegetenv(&floating_point);
 }
 
 Runtime::~Runtime() {
@@ -445,6 +457,7 @@ bool summary_wanted() noexcept {
 
 void print_summary(const std::span<const Totals> ranks) {
   sched::life().summary_printed = true;
+  if (ranks.empty()) return;  // another rank prints
   std::string text = fmt::format("imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
                                  "workers", "elapsed s", "in task s", "idle s", "overhead s",
                                  "tasks", "steals", "suspensions", "polls");

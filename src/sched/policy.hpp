@@ -17,6 +17,7 @@
 
 namespace imbrex::sched {
 
+using task::Entry;
 using task::Task;
 
 inline constexpr int no_worker = -1;
@@ -38,13 +39,13 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual void push(Task& task, Place place, Origin origin) = 0;
-  // The next for `worker`, or null.
-  [[nodiscard]] virtual Task* pop(int worker) = 0;
-  // One from elsewhere, or null. Not `eager`: leaves alone what its owner will run at once.
-  [[nodiscard]] virtual Task* steal(int worker, bool eager) = 0;
+  // The next for `worker`, if any.
+  [[nodiscard]] virtual Entry pop(int worker) = 0;
+  // One from elsewhere, if any. Not `eager`: leaves alone what its owner will run at once.
+  [[nodiscard]] virtual Entry steal(int worker, bool eager) = 0;
   // True if `task` was the newest entry of `worker` and is now the caller's.
   [[nodiscard]] virtual bool take(int worker, Task& task) = 0;
-  // `task`, which may be queued, now has a higher priority. The caller holds a reference.
+  // `task`, which may be queued to begin, now has a higher priority. The caller holds a reference.
   virtual void raise(Task& task, int priority) = 0;
   // How many are ready, about.
   [[nodiscard]] virtual std::int64_t size() const = 0;

@@ -15,16 +15,17 @@ class Ordered final : public Policy {
 
   void push(Task& task, Place, const Origin origin) override {
     const int level = by_priority_ ? task.priority.load(std::memory_order_relaxed) : 0;
-    queue_.push(task, {level, by_priority_ && origin == Origin::resumed, task.id});
+    const bool resumed = origin == Origin::resumed;
+    queue_.push(task, {level, by_priority_ && resumed, task.id}, resumed);
   }
-  Task* pop(int) override { return queue_.pop(); }
-  Task* steal(int, bool) override { return nullptr; }
+  Entry pop(int) override { return queue_.pop(); }
+  Entry steal(int, bool) override { return {}; }
   bool take(int, Task&) override { return false; }
   void raise(Task& task, const int priority) override {
     if (!by_priority_) return;
     // A second entry at the higher place; the first one will be stale.
     task::add_reference(task);
-    queue_.push(task, {priority, false, task.id});
+    queue_.push(task, {priority, false, task.id}, false);
   }
   std::int64_t size() const override { return queue_.size(); }
   bool empty(int) const override { return queue_.size() == 0; }

@@ -26,55 +26,58 @@ class Seeded final : public Policy {
     int wake = no_worker;
     {
       const std::lock_guard guard(lock_);
-      (origin == Origin::yielded ? yielded_ : ready_).push_back({&task, place.only});
+      const bool yielded = origin == Origin::yielded;
+      const Entry entry{&task, yielded || origin == Origin::resumed};
+      (yielded ? yielded_ : ready_).push_back({entry, place.only});
       if (turn_ == no_worker) wake = draw();
     }
     if (wake != no_worker) wake_(wake_context_, wake);
   }
 
   // Called by the worker whose turn it is when its task has ended or left it: the turn goes on.
-  Task* pop(const int worker) override {
-    Task* task = nullptr;
+  Entry pop(const int worker) override {
+    Entry entry;
     int wake = no_worker;
     {
       const std::lock_guard guard(lock_);
-      if (turn_ != worker) return nullptr;
-      if (drawn_ == nullptr) wake = draw();
-      if (turn_ == worker) std::swap(task, drawn_);
+      if (turn_ != worker) return {};
+      if (!drawn_) wake = draw();
+      if (turn_ == worker) std::swap(entry, drawn_);
     }
     if (wake != no_worker && wake != worker) wake_(wake_context_, wake);
-    return task;
+    return entry;
   }
 
-  Task* steal(int, bool) override { return nullptr; }
+  Entry steal(int, bool) override { return {}; }
   bool take(int, Task&) override { return false; }
   void raise(Task&, int) override {}
   std::int64_t size() const override {
     const std::lock_guard guard(lock_);
-    return static_cast<std::int64_t>(ready_.size() + yielded_.size()) + (drawn_ != nullptr);
+    return static_cast<std::int64_t>(ready_.size() + yielded_.size()) + (drawn_ ? 1 : 0);
   }
   bool empty(int) const override { return false; }  // every task goes through a draw
   bool takes_all() const override { return true; }
 
  private:
-  struct Entry {
-    Task* task;
+  struct Waiting {
+    Entry entry;
     int only;
   };
 
   // Draws the next task and its worker; returns the worker, or no_worker if nothing is ready.
   int draw() {
-    std::vector<Entry>& list = ready_.empty() ? yielded_ : ready_;
+    std::vector<Waiting>& list = ready_.empty() ? yielded_ : ready_;
     if (list.empty()) {
       turn_ = no_worker;
       return no_worker;
     }
-    const std::size_t index = random_() % list.size();
-    const Entry entry = list[index];
+    // Of those that gave way, the first: else one could starve another.
+    const std::size_t index = &list == &yielded_ ? 0 : random_() % list.size();
+    const Waiting next = list[index];
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(index));
-    drawn_ = entry.task;
+    drawn_ = next.entry;
     const int any = static_cast<int>(random_() % static_cast<std::uint64_t>(workers_));
-    turn_ = entry.only != no_worker ? entry.only : any;
+    turn_ = next.only != no_worker ? next.only : any;
     return turn_;
   }
 
@@ -83,8 +86,8 @@ class Seeded final : public Policy {
   void* const wake_context_;
   mutable base::SpinLock lock_;  // guards all below
   std::mt19937_64 random_;
-  std::vector<Entry> ready_, yielded_;
-  Task* drawn_ = nullptr;  // for turn_, until it fetches it
+  std::vector<Waiting> ready_, yielded_;
+  Entry drawn_;            // for turn_, until it fetches it
   int turn_ = 0;           // who runs; worker 0 starts, in the root task
 };
 

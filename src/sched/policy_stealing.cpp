@@ -8,6 +8,8 @@
 //
 // In both, priorities other than 0 are honoured: above 0 before, below 0 after all others.
 #include <atomic>
+#include <deque>
+#include <mutex>
 
 #include "base/deque.hpp"
 #include "base/spin_lock.hpp"
@@ -21,30 +23,27 @@ namespace {
 // Tasks that threads which are no workers made ready, oldest first.
 class Foreign {
  public:
-  void push(Task& task) noexcept {
+  void push(const Entry& entry) {
     const std::lock_guard guard(lock_);
-    task.next_ready = nullptr;
-    (head_ == nullptr ? head_ : tail_->next_ready) = &task;
-    tail_ = &task;
+    entries_.push_back(entry);
     size_.fetch_add(1, std::memory_order_release);
   }
-  [[nodiscard]] Task* pop() noexcept {
-    if (size() == 0) return nullptr;
+  [[nodiscard]] Entry pop() noexcept {
+    if (size() == 0) return {};
     const std::lock_guard guard(lock_);
-    Task* const task = head_;
-    if (task == nullptr) return nullptr;
-    head_ = task->next_ready;
+    if (entries_.empty()) return {};
+    const Entry entry = entries_.front();
+    entries_.pop_front();
     size_.fetch_sub(1, std::memory_order_relaxed);
-    return task;
+    return entry;
   }
   [[nodiscard]] std::int64_t size() const noexcept {
     return size_.load(std::memory_order_acquire);
   }
 
  private:
-  base::SpinLock lock_;  // guards head_ and tail_
-  Task* head_ = nullptr;
-  Task* tail_ = nullptr;
+  base::SpinLock lock_;  // guards entries_
+  std::deque<Entry> entries_;
   std::atomic<std::int64_t> size_{0};  // written under lock_
 };
 
@@ -58,13 +57,14 @@ class Stealing final : public Policy {
 
   void push(Task& task, const Place place, const Origin origin) override {
     const int level = task.priority.load(std::memory_order_relaxed);
+    const bool resumed = origin == Origin::resumed;
     if (level != 0) [[unlikely]] {
-      (level > 0 ? urgent_ : last_).push(task, {level, origin == Origin::resumed, task.id});
+      (level > 0 ? urgent_ : last_).push(task, {level, resumed, task.id}, resumed);
     } else if (place.worker == no_worker) {
-      foreign_.push(task);
+      foreign_.push({&task, resumed});
     } else {
       Queues& own = queues_[place.worker];
-      if (origin == Origin::resumed) {
+      if (resumed) {
         own.resumed.push(&task);
       } else if (graph_order_ && origin == Origin::released) {
         own.oldest_first.push(&task);
@@ -74,41 +74,43 @@ class Stealing final : public Policy {
     }
   }
 
-  Task* pop(const int worker) override {
+  Entry pop(const int worker) override {
     Queues& own = queues_[worker];
-    if (Task* const task = urgent_.pop()) return task;
-    if (Task* const task = own.resumed.steal()) return task;  // by the owner: the oldest
-    if (Task* const task = own.newest_first.pop()) return task;
+    if (urgent_.size() != 0) [[unlikely]] {
+      if (const Entry entry = urgent_.pop()) return entry;
+    }
+    if (Task* const task = own.resumed.steal()) return {task, true};  // by the owner: the oldest
+    if (Task* const task = own.newest_first.pop()) return {task, false};
     while (own.oldest_first.size() != 0) {
-      if (Task* const task = own.oldest_first.steal()) return task;
+      if (Task* const task = own.oldest_first.steal()) return {task, false};
     }
     return foreign_.pop();
   }
 
-  Task* steal(const int worker, const bool eager) override {
+  Entry steal(const int worker, const bool eager) override {
     for (const int victim : nearest_[static_cast<std::size_t>(worker)]) {
       Queues& queues = queues_[victim];
       for (Queue* const queue : {&queues.resumed, &queues.newest_first, &queues.oldest_first}) {
         // A single task, as in a chain, is likely to be run at once by its owner; taking it would
         // move its data to and fro. Unless nothing else turns up for a while.
         if (queue->size() < (eager ? 1 : 2)) continue;
-        if (Task* const task = queue->steal()) return task;
+        if (Task* const task = queue->steal()) return {task, queue == &queues.resumed};
       }
     }
     return last_.pop();
   }
 
   bool take(const int worker, Task& task) override {
-    Queue& queue = queues_[worker].newest_first;
-    if (queue.back() != &task) return false;
-    Task* const popped = queue.pop();
-    return popped == &task;  // else a thief had it, and the queue was empty
+    for (Queue* const queue : {&queues_[worker].newest_first, &queues_[worker].oldest_first}) {
+      if (queue->back() == &task) return queue->pop() == &task;  // false: a thief had it
+    }
+    return false;
   }
 
   void raise(Task& task, const int priority) override {
     if (priority <= 0) return;
     task::add_reference(task);
-    urgent_.push(task, {priority, false, task.id});
+    urgent_.push(task, {priority, false, task.id}, false);
   }
 
   std::int64_t size() const override {

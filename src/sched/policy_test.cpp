@@ -43,10 +43,10 @@ class PolicyTest : public testing::Test {
   std::vector<std::uint64_t> drain(const int worker) {
     std::vector<std::uint64_t> ids;
     for (;;) {
-      Task* next = policy_->pop(worker);
-      if (next == nullptr) next = policy_->steal(worker, true);
-      if (next == nullptr) return ids;
-      ids.push_back(next->id);
+      Entry next = policy_->pop(worker);
+      if (!next) next = policy_->steal(worker, true);
+      if (!next) return ids;
+      ids.push_back(next.task->id);
     }
   }
   std::unique_ptr<Policy> policy_;
@@ -103,13 +103,15 @@ TEST_F(PolicyTest, a_raised_task_comes_first_and_its_old_entry_cannot_be_claimed
     policy_->push(other, {.worker = 0, .only = no_worker}, Origin::released);
     policy_->push(low, {.worker = 0, .only = no_worker}, Origin::released);
     policy_->raise(low, 5);
-    Task* const first = policy_->pop(0);
-    ASSERT_EQ(first, &low) << name;
-    EXPECT_TRUE(task::claim(*first));
-    EXPECT_EQ(policy_->pop(0), &other);
-    Task* const stale = policy_->pop(0);
-    ASSERT_EQ(stale, &low);
-    EXPECT_FALSE(task::claim(*stale));
+    const Entry first = policy_->pop(0);
+    ASSERT_EQ(first.task, &low) << name;
+    EXPECT_TRUE(task::claim(first));
+    EXPECT_EQ(policy_->pop(0).task, &other);
+    const Entry stale = policy_->pop(0);
+    ASSERT_EQ(stale.task, &low);
+    EXPECT_FALSE(task::claim(stale));
+    low.state.store(task::State::resumable);
+    EXPECT_FALSE(task::claim(stale)) << "an entry to begin may not resume";
     EXPECT_EQ(low.references.load(), 2u);  // one for each entry
   }
 }
@@ -117,8 +119,8 @@ TEST_F(PolicyTest, a_raised_task_comes_first_and_its_old_entry_cannot_be_claimed
 TEST_F(PolicyTest, a_thief_leaves_a_single_task_to_its_owner_unless_it_is_eager) {
   use("default", 2);
   policy_->push(task(0), {.worker = 0, .only = no_worker}, Origin::released);
-  EXPECT_EQ(policy_->steal(1, false), nullptr);
-  EXPECT_NE(policy_->steal(1, true), nullptr);
+  EXPECT_FALSE(policy_->steal(1, false));
+  EXPECT_TRUE(policy_->steal(1, true));
 }
 
 TEST_F(PolicyTest, take_gives_the_newest_entry_and_no_other) {
@@ -143,7 +145,7 @@ TEST_F(PolicyTest, seeded_draws_the_same_order_from_the_same_seed) {
     }
     Ids ids;
     for (int turns = 0; turns < 1000 && ids.size() < 10; ++turns) {
-      if (Task* const next = policy_->pop(turns % 4)) ids.push_back(next->id * 10 + turns % 4);
+      if (const Entry next = policy_->pop(turns % 4)) ids.push_back(next.task->id * 10 + turns % 4);
     }
     return ids;
   };

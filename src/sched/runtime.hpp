@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cfenv>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -36,6 +37,8 @@ struct Runtime {
   base::Parking parking;
   std::vector<std::unique_ptr<Worker>> workers;
   std::unique_ptr<Policy> policy;
+  bool one_at_a_time = false;         // the policy takes all
+  std::fenv_t floating_point;         // control words that tasks start with
   trace::TimeBase time;
 
   std::atomic<std::uint64_t> next_id{1};        // blocks of task ids
@@ -66,9 +69,9 @@ struct Runtime {
 [[nodiscard]] Runtime* runtime() noexcept;
 
 // Called by the last worker that finds nothing, again and again.
-void watch_for_stall(Runtime& runtime) noexcept;
+[[gnu::cold, gnu::noinline]] void watch_for_stall(Runtime& runtime) noexcept;
 // Prints who waits for what.
-void report_waits(Runtime& runtime, const char* headline) noexcept;
+[[gnu::cold, gnu::noinline]] void report_waits(Runtime& runtime, const char* headline) noexcept;
 
 [[nodiscard]] std::string describe(const Task& task);
 

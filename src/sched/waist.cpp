@@ -31,7 +31,16 @@ namespace {
       what));
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_without_runtime(const char* const what) {
+  throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope or "
+                          "make an imbrex::Runtime first",
+                          what));
+}
+
 Worker& waiting_worker(const char* const what) {
+  if (sched::current_worker() == nullptr && sched::runtime() == nullptr) [[unlikely]] {
+    refuse_without_runtime(what);
+  }
   Worker& worker = sched::here();
   if (worker.callbacks != 0 || worker.task == nullptr) [[unlikely]] refuse_to_wait(what);
   return worker;
@@ -201,6 +210,11 @@ void release(Completion& completion) noexcept {
     task::destroy_other(completion, outcome);  // its tasks are beyond the end of the runtime
   } else if (sched::runtime() != nullptr) {
     sched::discard(sched::here(), completion);
+  } else {  // the runtime has stopped; it keeps the memory
+    auto& task = static_cast<Task&>(completion);
+    if (task.ops->destroy != nullptr && !task.error) task.ops->destroy(task.closure());
+    task.error = nullptr;
+    task.state.store(State::free, std::memory_order_relaxed);
   }
 }
 
@@ -273,14 +287,16 @@ void yield() {
 void wait_children() {
   Worker& worker = waiting_worker("taskwait");
   if (worker.task->family == nullptr) return;
+  Family& family = *worker.task->family;  // the task's: the worker may be another after each wait
   static constexpr WaitReason reason{.what = "taskwait"};
-  for (Scope* scope = worker.task->family->current; scope != nullptr; scope = scope->outer) {
+  for (Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
     wait_scope(*scope, task::Await::children, reason);
   }
-  forget_children(*worker.task->family);
+  forget_children(family);
 }
 
 void open_scope(ScopeMemory& memory, const std::source_location& where) {
+  (void)sched::here();  // the first use may be a scope
   Worker& worker = waiting_worker("finish");
   Family& family = family_of(worker, *worker.task);
   auto* const scope = ::new (memory.bytes) Scope;

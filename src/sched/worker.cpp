@@ -2,6 +2,7 @@
 #include "sched/worker.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -74,34 +75,35 @@ bool some_gave_way(const Worker& worker) noexcept {
          worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
 }
 
-// The next task for `worker`, not yet claimed, or null.
-Task* find(Worker& worker, const bool eager) noexcept {
+// The next task for `worker`, not yet claimed.
+Entry find(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
   if (worker.inbox_taken != nullptr || worker.inbox.load(std::memory_order_relaxed) != nullptr) {
-    if (Task* const task = take_inbox(worker)) return task;
+    if (Task* const task = take_inbox(worker)) return {task, true};
   }
   // Those that gave way get their turn even if new tasks never cease.
   if (++worker.picks % 16 == 0) {
-    if (Task* const task = take_behind(worker, false)) return task;
+    if (Task* const task = take_behind(worker, false)) return {task, true};
   }
-  if (Task* const task = runtime.policy->pop(worker.id)) return task;
-  if (Task* const task = runtime.policy->steal(worker.id, eager)) {
+  if (const Entry entry = runtime.policy->pop(worker.id)) return entry;
+  if (const Entry entry = runtime.policy->steal(worker.id, eager)) {
     worker.recorder.steals.add(1);
-    return task;
+    return entry;
   }
-  return nullptr;
+  return {};
 }
 
 // As find(), claimed; null if there was nothing.
 Task* find_claimed(Worker& worker, const bool eager) noexcept {
   for (;;) {
-    Task* task = find(worker, eager);
-    if (task == nullptr && some_gave_way(worker)) {
-      task = find(worker, true);
-      if (task == nullptr) task = take_behind(worker, true);
+    Entry entry = find(worker, eager);
+    if (!entry && some_gave_way(worker)) {
+      entry = find(worker, true);
+      if (!entry) entry = {take_behind(worker, true), true};
     }
-    if (task == nullptr || task::claim(*task)) return task;
-    drop_reference(worker, *task);  // a stale entry
+    if (!entry) return nullptr;
+    if (task::claim(entry)) return entry.task;
+    drop_reference(worker, *entry.task);  // a stale entry
   }
 }
 
@@ -213,7 +215,7 @@ Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
     return nullptr;
   }
   outcome.ready.head = nullptr;
-  if (task::claim(*task)) return task;
+  if (task::claim({task, false})) return task;
   drop_reference(worker, *task);
   return nullptr;
 }
@@ -284,7 +286,9 @@ void resume(Worker& worker, Task& task) noexcept {
   fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
 }
 
-void back_to_native(Worker& worker) noexcept {
+// The runtime stops. Worker 0 gets here only if another thread ends the program while main waits.
+void stop_here(Worker& worker) noexcept {
+  while (worker.id == 0) ::pause();
   fiber::Fiber& loop = *worker.fiber;
   worker.fiber = &worker.native;
   fiber::switch_to(loop, worker.native, worker.exception_globals, &keep_spare, &worker);
@@ -295,13 +299,14 @@ void back_to_native(Worker& worker) noexcept {
   for (;;) {
     Worker& worker = *current_worker();
     Task* task = std::exchange(worker.found, nullptr);
+    if (worker.runtime->one_at_a_time) flush_tally(worker);  // before the turn passes on
     if (task == nullptr) task = find_claimed(worker, false);
     if (task == nullptr || task->scope != worker.tally.scope || task->fiber != nullptr) {
       flush_tally(worker);
     }
     if (task == nullptr) task = idle(worker);
     if (task == nullptr) {
-      back_to_native(worker);  // the runtime stops
+      stop_here(worker);
     } else if (task->fiber != nullptr) {
       resume(worker, *task);
     } else {
@@ -311,7 +316,7 @@ void back_to_native(Worker& worker) noexcept {
 }
 
 [[gnu::noinline]] fiber::Fiber& new_loop(Worker& worker) {
-  return fiber::make_fiber(worker.runtime->stacks.take(), &loop);
+  return fiber::make_fiber(worker.runtime->stacks.take(), worker.runtime->floating_point, &loop);
 }
 
 fiber::Fiber& loop_fiber(Worker& worker) {
@@ -338,7 +343,7 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   const bool tied = left.tied_to != nullptr;
   [[maybe_unused]] const bool last = task.release();
   task::change_state(task, State::suspended, State::resumable);
-  if (runtime.policy->takes_all()) {
+  if (runtime.one_at_a_time) {
     runtime.policy->push(task, {worker.id, tied ? worker.id : no_worker}, Origin::yielded);
     return;
   }
@@ -362,7 +367,8 @@ void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) n
   fiber::Fiber& from = *worker.fiber;
   from.task = worker.task;
   flush_tally(worker);
-  Task* const next = find_claimed(worker, false);
+  // Where one worker runs at a time, a search would pass the turn on too early.
+  Task* const next = worker.runtime->one_at_a_time ? nullptr : find_claimed(worker, false);
   if (next != nullptr && next->fiber != nullptr) {
     fiber::switch_to(from, wake_up(worker, *next), worker.exception_globals, arrival, argument);
     return;
@@ -403,7 +409,7 @@ void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
   Runtime& runtime = *worker.runtime;
   const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
   auto* const tied_to = fiber != nullptr ? static_cast<Worker*>(fiber->tied_to) : nullptr;
-  if (tied_to != nullptr && (tied_to->foreign() || !runtime.policy->takes_all())) {
+  if (tied_to != nullptr && (tied_to->foreign() || !runtime.one_at_a_time)) {
     post(*tied_to, task);
     return;
   }
@@ -457,18 +463,14 @@ bool run_in_place(Worker& worker, Task& other) {
       !fiber::half_left(*worker.fiber)) {
     return false;
   }
-  if (!policy.take(worker.id, other)) {
-    if (policy.takes_all()) return false;
-    if (!task::claim(other)) return false;
-    task::add_reference(other);  // the queue's entry keeps its own
-  } else {
-    // The entry is ours and the caller holds a future: with two references there is nobody else.
-    if (other.references.load(std::memory_order_acquire) == 2) {
-      other.state.store(State::running, std::memory_order_relaxed);
-    } else if (!task::claim(other)) {
-      drop_reference(worker, other);
-      return false;
-    }
+  // Only where its queue gives it up: an entry that stays behind would keep the descriptor.
+  if (!policy.take(worker.id, other)) return false;
+  // The entry is ours and the caller holds a future: with two references there is nobody else.
+  if (other.references.load(std::memory_order_acquire) == 2) {
+    other.state.store(State::running, std::memory_order_relaxed);
+  } else if (!task::claim({&other, false})) {
+    drop_reference(worker, other);
+    return false;
   }
   void* const tied_before = worker.fiber->tied_to;
   if (other.tied) worker.fiber->tied_to = &worker;

@@ -22,15 +22,16 @@ void part_of_all_done(Joint& joint, Outcome& outcome) noexcept {
   event::fire(joint.event, outcome);
 }
 
+void take_back(Joint::Part& part) noexcept {
+  if (part.done.load(std::memory_order_acquire)) return;
+  // release: whoever ends the joint sees that we are through
+  if (event::remove(part.of->event, part)) part.done.store(true, std::memory_order_release);
+}
+
 // (2)
-void take_back_others(Joint& joint, Outcome& outcome) noexcept {
+void take_back_others(Joint& joint) noexcept {
   if (joint.cleaned.exchange(true, std::memory_order_acq_rel)) return;
-  add_reference(joint);  // the parts' own may be the last
-  for (std::size_t position = 0; position < joint.count; ++position) {
-    Joint::Part& part = joint.parts[position];
-    if (event::remove(part.of->event, part)) lose_any(joint, outcome);
-  }
-  lose_any(joint, outcome);
+  for (std::size_t position = 0; position < joint.count; ++position) take_back(joint.parts[position]);
 }
 
 void let_go_part(Joint::Part& part, Outcome& outcome) noexcept {
@@ -40,9 +41,9 @@ void let_go_part(Joint::Part& part, Outcome& outcome) noexcept {
   } else if (!joint.decided.exchange(true, std::memory_order_seq_cst)) {
     joint.index = part.position;
     event::fire(joint.event, outcome);
-    if (joint.armed.load(std::memory_order_seq_cst)) take_back_others(joint, outcome);
+    if (joint.armed.load(std::memory_order_seq_cst)) take_back_others(joint);
   }
-  lose_any(joint, outcome);
+  part.done.store(true, std::memory_order_release);  // the last touch
 }
 
 void notify_part(Waiter& waiter, Outcome& outcome) noexcept {
@@ -56,8 +57,7 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all, Ou
   made->parts = std::make_unique<Joint::Part[]>(parts.size());
   Joint& joint = *made.release();  // from here on nothing throws
   joint.kind = detail::CompletionKind::joint;
-  // Ours, the caller's, and each part's.
-  joint.references.store(static_cast<std::uint32_t>(parts.size()) + 2, std::memory_order_relaxed);
+  joint.references.store(1, std::memory_order_relaxed);
   joint.all = all;
   joint.count = parts.size();
   joint.remaining.store(parts.size() + 1, std::memory_order_relaxed);
@@ -77,9 +77,8 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all, Ou
     part_of_all_done(joint, outcome);
   } else {
     joint.armed.store(true, std::memory_order_seq_cst);
-    if (joint.decided.load(std::memory_order_seq_cst)) take_back_others(joint, outcome);
+    if (joint.decided.load(std::memory_order_seq_cst)) take_back_others(joint);
   }
-  [[maybe_unused]] const bool last = drop(joint);  // the caller's remains
   return joint;
 }
 
@@ -87,6 +86,11 @@ void destroy_other(detail::Completion& completion, Outcome& outcome) noexcept {
   if (completion.kind == detail::CompletionKind::joint) {
     const std::unique_ptr<Joint> joint(static_cast<Joint*>(&completion));
     for (std::size_t position = 0; position < joint->count; ++position) {
+      Joint::Part& part = joint->parts[position];
+      take_back(part);
+      for (int round = 0; !part.done.load(std::memory_order_acquire); ++round) {
+        round < 64 ? base::pause() : static_cast<void>(sched_yield());
+      }
       lose_any(*joint->parts[position].of, outcome);
     }
   } else {

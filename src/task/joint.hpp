@@ -3,8 +3,9 @@
 //
 // Thread safety: the parts may complete on any thread, while the joint is made and after.
 // Invariants:
-//   (1) each part that waits owns one reference to the joint, given up once: when the part is let go,
-//       or taken back. The joint owns one to each completion that it follows, until its own end.
+//   (1) the joint owns a reference to each completion that it follows, until its own end. Parts own
+//       none to the joint: at its end those that still wait are taken back, and for those that are
+//       being let go the end waits until they are `done`, a matter of a few instructions.
 //   (2) any: whoever sets `decided` first fires. Then the other parts are taken back, once, by the
 //       one who sets `cleaned`; not before all parts have been added (`armed`). So a completion that
 //       never comes keeps no trace of joints that are decided.
@@ -24,6 +25,7 @@ struct Joint : detail::Completion {
     Joint* joint;
     detail::Completion* of;
     std::size_t position;
+    std::atomic<bool> done{false};  // let go or taken back; nobody touches it any more
   };
   bool all;
   std::size_t count;

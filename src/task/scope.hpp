@@ -53,11 +53,11 @@ struct Scope {
         (word - static_cast<std::uint64_t>(std::int64_t{complete_part(word)})) >> 32);
   }
 
-  // Adds `amount` (one_complete, one_deep or both). True if that was what the owner waits for.
+  // Adds `amount`, a sum of one_complete and one_deep. True if that was what the owner waits for.
   [[nodiscard]] bool count_finished(const std::uint64_t amount) noexcept {
     // acq_rel: the owner sees what every counted task did.
     const std::uint64_t word = finished.fetch_add(amount, std::memory_order_acq_rel) + amount;
-    return ((amount & one_complete) != 0 && complete_part(word) == 0) ||
+    return (complete_part(amount) != 0 && complete_part(word) == 0) ||
            ((amount >= one_deep) && deep_part(word) == 0);
   }
 

@@ -88,11 +88,20 @@ inline void change_state(Task& task, [[maybe_unused]] const State from, const St
   task.state.store(to, std::memory_order_release);  // pairs with claim(), and with reports
 }
 
-// Takes a queued task for running, new or suspended; false if another entry, or a task that waits
-// for it, was faster. The caller owns a reference.
-[[nodiscard]] inline bool claim(Task& task) noexcept {
+// What a queue holds: a task, and whether it was queued to begin or to go on. Without the second, an
+// entry left over from the beginning could resume the task, perhaps on a thread that must not.
+struct Entry {
+  Task* task = nullptr;
+  bool resumed = false;
+  explicit operator bool() const noexcept { return task != nullptr; }
+};
+
+// Takes a queued task for running; false if another entry was faster. The caller owns the entry's
+// reference.
+[[nodiscard]] inline bool claim(const Entry& entry) noexcept {
+  Task& task = *entry.task;
   State state = task.state.load(std::memory_order_acquire);
-  if (state != State::ready && state != State::resumable) return false;
+  if (state != (entry.resumed ? State::resumable : State::ready)) return false;
   if (task.references.load(std::memory_order_relaxed) == 1) {  // ours is the only way to it
     task.state.store(State::running, std::memory_order_relaxed);
     return true;

@@ -26,7 +26,7 @@ struct Names {
   std::vector<std::pair<std::string, std::string>> texts;
 };
 Names& names() {
-  static Names table;
+  static Names& table = *new Names;  // written out when static destructors have run
   return table;
 }
 
@@ -142,12 +142,17 @@ class Writer {
   }
 };
 
+void prepare_directory(const std::string& directory) {
+  if ((mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) ||
+      access(directory.c_str(), W_OK | X_OK) != 0) {
+    throw Error(fmt::format("imbrex: IMBREX_TRACE={}: cannot write into that directory: {}",
+                            directory, std::strerror(errno)));
+  }
+}
+
 void write_files(const std::string& directory, const Header& header, const TimeBase& time,
                  const std::vector<Recorder*> recorders) {
-  if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
-    throw Error(fmt::format("imbrex: IMBREX_TRACE={}: cannot make that directory: {}", directory,
-                            std::strerror(errno)));
-  }
+  prepare_directory(directory);
   File events(fmt::format("{}/rank-{}.events", directory, header.rank));
   std::uint64_t count = 0;
   for (Recorder* const recorder : recorders) count += Writer::write(events, *recorder, time);

@@ -108,6 +108,9 @@ struct Header {
   std::string policy;
 };
 
+// Makes the directory if need be. Throws Error if it cannot be written to.
+void prepare_directory(const std::string& directory);
+
 // Writes directory/rank-R.json and .events. Throws Error if it cannot.
 void write_files(const std::string& directory, const Header& header, const TimeBase& time,
                  std::vector<Recorder*> recorders);

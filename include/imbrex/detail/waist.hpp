@@ -185,7 +185,7 @@ struct Totals {
 [[nodiscard]] Totals totals() noexcept;
 [[nodiscard]] bool summary_wanted() noexcept;
 // One row per rank, printed by whoever has gathered them (rank 0 of the MPI library); then the
-// runtime prints none of its own.
+// runtime prints none of its own. Empty where another rank prints.
 void print_summary(std::span<const Totals> ranks);
 
 // ---- trace -----------------------------------------------------------------------------------

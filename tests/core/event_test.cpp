@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events, and threads of the program's own: they fire, wait, spawn, and have their own root scope.
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "core/on_runtime.hpp"
+
+namespace imbrex::test {
+namespace {
+
+class EventTest : public OnRuntime {};
+INSTANTIATE_TEST_SUITE_P(All, EventTest, testing::ValuesIn(every_setup()), name_of);
+
+TEST_P(EventTest, an_event_fired_before_the_wait_does_not_suspend) {
+  Event event;
+  EXPECT_FALSE(event.has_fired());
+  event.fire();
+  EXPECT_TRUE(event.has_fired());
+  const std::uint64_t before = statistics().suspensions;
+  await(event);
+  EXPECT_EQ(statistics().suspensions, before);
+}
+
+TEST_P(EventTest, an_event_fired_after_the_wait_wakes_every_waiter_once) {
+  const int waiters = scaled(1000);
+  Event event;
+  std::atomic<int> woken = 0;
+  finish([&] {
+    for (int i = 0; i < waiters; ++i) {
+      task("waiter").launch([&] {
+        await(event);
+        EXPECT_TRUE(event.has_fired());
+        ++woken;
+      });
+    }
+    let_others_run();
+    EXPECT_EQ(woken.load(), 0);
+    event.fire();
+  });
+  EXPECT_EQ(woken.load(), waiters);
+}
+
+TEST_P(EventTest, a_second_fire_throws) {
+  Event event;
+  event.fire();
+  EXPECT_THROW(event.fire(), Error);
+  auto again = task("again").spawn([&] { event.fire(); });
+  EXPECT_THROW(again.get(), Error);
+  await(event);
+}
+
+TEST_P(EventTest, a_thread_of_the_program_wakes_tasks) {
+  std::deque<Event> events(scaled(100));
+  std::atomic<int> woken = 0;
+  std::thread thread;
+  finish([&] {
+    for (Event& event : events) {
+      task("waiter").launch([&] {
+        await(event);
+        ++woken;
+      });
+    }
+    thread = std::thread([&] {
+      for (Event& event : events) event.fire();
+    });
+  });
+  thread.join();
+  EXPECT_EQ(woken.load(), static_cast<int>(events.size()));
+}
+
+TEST_P(EventTest, a_thread_of_the_program_blocks_until_a_task_fires) {
+  Event asked;
+  Event answered;
+  std::atomic<bool> order = false;
+  std::thread thread([&] {
+    asked.fire();
+    await(answered);
+    order = true;
+  });
+  await(asked);
+  EXPECT_FALSE(order.load());
+  task("answer").spawn([&] { answered.fire(); }).get();
+  thread.join();
+  EXPECT_TRUE(order.load());
+}
+
+TEST_P(EventTest, an_event_may_be_destroyed_as_soon_as_its_waiter_goes_on) {
+  const int rounds = scaled(2000);
+  std::atomic<int> done = 0;
+  finish([&] {
+    for (int i = 0; i < rounds; ++i) {
+      task("owner").launch([&done] {
+        Event on_my_stack;
+        task("firer").launch([&on_my_stack] { on_my_stack.fire(); });
+        await(on_my_stack);
+        ++done;
+      });
+    }
+  });
+  EXPECT_EQ(done.load(), rounds);
+}
+
+TEST_P(EventTest, an_event_on_the_heap_may_be_deleted_while_a_thread_is_still_in_fire) {
+  const int rounds = scaled(300);
+  std::atomic<Event*> next = nullptr;
+  std::atomic<bool> over = false;
+  std::thread thread([&] {
+    while (!over.load()) {
+      if (Event* const event = next.exchange(nullptr)) event->fire();
+      std::this_thread::yield();
+    }
+  });
+  task("owner")
+      .spawn([&] {
+        for (int i = 0; i < rounds; ++i) {
+          auto event = std::make_unique<Event>();
+          next = event.get();
+          await(*event);
+        }
+      })
+      .get();
+  over = true;
+  thread.join();
+}
+
+TEST_P(EventTest, threads_of_the_program_spawn_and_wait) {
+  std::deque<std::thread> threads;
+  std::atomic<int> total = 0;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&total] {
+      int x = 0;
+      finish([&] {
+        for (int k = 0; k < 100; ++k) task("link").inout(x).launch([&x] { ++x; });
+      });
+      EXPECT_EQ(x, 100);
+      auto sum = task("sum").in(x).spawn([&x] { return x; });
+      total += sum.get();
+      task("child").launch([&total] {
+        yield();
+        ++total;
+      });
+      taskwait();
+    });
+  }
+  // The root task of the runtime is one of its workers: it waits in a task, not in join().
+  while (total.load() < 303) yield();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(total.load(), 303);
+}
+
+TEST_P(EventTest, each_thread_of_the_program_has_its_own_table) {
+  int x = 0;
+  Event gate;
+  std::atomic<bool> joined = false;
+  auto mine = task("mine").inout(x).spawn([&] { await(gate); });
+  std::thread thread([&] {
+    // The same address, but no sibling: it must not wait for `mine`, which waits for it.
+    task("theirs").inout(x).spawn([&] { gate.fire(); }).get();
+    joined = true;
+  });
+  mine.get();
+  while (!joined.load()) yield();
+  thread.join();
+}
+
+TEST_P(EventTest, the_tasks_of_a_thread_that_has_ended_still_run) {
+  std::atomic<int> ran = 0;
+  Event gate;
+  std::thread([&] {
+    int x = 0;  // its address only
+    for (int i = 0; i < 50; ++i) {
+      task("orphan").inout(x).launch([&] {
+        await(gate);
+        ++ran;
+      });
+    }
+  }).join();
+  gate.fire();
+  while (ran.load() < 50) yield();
+}
+
+TEST(WithoutRuntimeTest, a_thread_that_waits_is_told_so) {
+  std::string text;
+  std::thread([&text] {
+    Event event;
+    try {
+      await(event);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+  }).join();
+  EXPECT_NE(text, "");
+}
+
+TEST(WithoutRuntimeTest, an_event_can_fire_and_be_asked) {
+  Event event;
+  event.fire();
+  EXPECT_TRUE(event.has_fired());
+  await(event);
+  EXPECT_THROW(event.fire(), Error);
+}
+
+TEST(WithoutRuntimeTest, a_promise_can_be_set_and_got) {
+  Promise<int> promise;
+  promise.set(4);
+  EXPECT_EQ(promise.future().get(), 4);
+  const Future<int> broken = Promise<int>().future();
+  EXPECT_THROW((void)broken.get(), BrokenPromise);
+}
+
+TEST(WithoutRuntimeTest, one_runtime_follows_another) {
+  for (int i = 0; i < 20; ++i) {
+    const Runtime runtime(config(1 + i % 4, ""));
+    EXPECT_EQ(worker_count(), 1 + i % 4);
+    EXPECT_EQ(task("in turn").spawn([i] { return i; }).get(), i);
+  }
+}
+
+TEST(WithoutRuntimeTest, a_second_runtime_at_a_time_is_refused) {
+  const Runtime runtime(config(2, ""));
+  EXPECT_THROW(Runtime(config(2, "")), Error);
+  EXPECT_EQ(task("goes on").spawn([] { return 1; }).get(), 1);
+}
+
+TEST(WithoutRuntimeTest, a_malformed_configuration_is_refused_with_what_is_valid) {
+  EXPECT_THROW(Runtime(config(-3, "")), Error);
+  EXPECT_THROW(Runtime(config(1, "seeded:x")), Error);
+  try {
+    const Runtime runtime(config(1, "nonsense"));
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    for (const char* word : {"nonsense", "steal", "fifo", "priority", "seeded"}) {
+      EXPECT_NE(text.find(word), std::string::npos) << "no \"" << word << "\" in: " << text;
+    }
+  }
+  const Runtime runtime(config(2, ""));  // a refused one leaves nothing behind
+  EXPECT_EQ(task("works").spawn([] { return 1; }).get(), 1);
+}
+
+TEST(WithoutRuntimeTest, sixty_four_workers_on_few_cores_do_their_work) {
+  for (const char* policy : {"", "steal", "fifo", "priority", "seeded:5"}) {
+    SCOPED_TRACE(policy);
+    const Runtime runtime(config(64, policy));
+    EXPECT_EQ(worker_count(), 64);
+    std::atomic<int> done = 0;
+    int x = 0;
+    finish([&] {
+      for (int i = 0; i < scaled(5000); ++i) {
+        task("free").launch([&done] {
+          yield();
+          ++done;
+        });
+        task("link").inout(x).launch([&x] { ++x; });
+      }
+    });
+    EXPECT_EQ(done.load(), scaled(5000));
+    EXPECT_EQ(x, scaled(5000));
+  }
+}
+
+}  // namespace
+}  // namespace imbrex::test

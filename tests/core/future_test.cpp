@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Promises and futures, in tasks and in threads of the program's own; all of and any of several.
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "core/on_runtime.hpp"
+
+namespace imbrex::test {
+namespace {
+
+class FutureTest : public OnRuntime {};
+INSTANTIATE_TEST_SUITE_P(All, FutureTest, testing::ValuesIn(every_setup()), name_of);
+
+class FutureMemoryTest : public OnRuntime {};
+INSTANTIATE_TEST_SUITE_P(All, FutureMemoryTest,
+                         testing::ValuesIn(setups({1, 2}, {"", "steal", "fifo", "priority"})),
+                         name_of);
+
+struct Odd {
+  int value;
+};
+
+TEST_P(FutureTest, a_value_set_before_or_after_the_wait_is_got) {
+  Promise<int> early;
+  early.set(1);
+  EXPECT_TRUE(early.future().ready());
+  EXPECT_EQ(early.future().get(), 1);
+
+  Promise<int> late;
+  auto waiter = task("waiter").spawn([future = late.future()] { return future.get() + 1; });
+  let_others_run();
+  EXPECT_FALSE(waiter.ready());
+  late.set(2);
+  EXPECT_EQ(waiter.get(), 3);
+}
+
+TEST_P(FutureTest, a_promise_may_be_set_by_a_task) {
+  Promise<std::string> promise;
+  task("setter").launch([promise] {
+    yield();
+    promise.set(3, 'y');  // constructs in place
+  });
+  EXPECT_EQ(promise.future().get(), "yyy");
+}
+
+TEST_P(FutureTest, a_promise_may_be_set_by_a_thread_of_the_program) {
+  Promise<int> promise;
+  auto waiter = task("waiter").spawn([future = promise.future()] { return future.get() * 2; });
+  std::thread thread([promise] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    promise.set(21);
+  });
+  EXPECT_EQ(waiter.get(), 42);
+  thread.join();
+}
+
+TEST_P(FutureTest, values_may_be_void_or_move_only) {
+  Promise<void> done;
+  done.set();
+  done.future().get();
+  Promise<std::unique_ptr<int>> pointer;
+  pointer.set(std::make_unique<int>(4));
+  EXPECT_EQ(*std::move(pointer.future()).get(), 4);
+}
+
+TEST_P(FutureTest, an_exception_set_is_rethrown) {
+  Promise<int> promise;
+  promise.set_exception(std::make_exception_ptr(Odd{8}));
+  auto waiter = task("waiter").in(promise.future()).spawn([future = promise.future()] {
+    return future.get();
+  });
+  EXPECT_THROW((void)waiter.get(), Odd);
+  EXPECT_THROW((void)promise.future().get(), Odd);
+}
+
+struct Fragile {
+  explicit Fragile(int value) {
+    if (value < 0) throw Odd{value};
+  }
+};
+
+TEST_P(FutureTest, a_value_that_cannot_be_constructed_is_an_exception_of_the_future) {
+  Promise<Fragile> promise;
+  promise.set(-3);
+  EXPECT_THROW((void)promise.future().get(), Odd);
+}
+
+TEST_P(FutureTest, a_second_set_throws_and_names_the_promise) {
+  Promise<int> promise("my promise");
+  const int line = __LINE__ - 1;
+  promise.set(1);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      if (i == 0) promise.set(2);
+      if (i == 1) promise.set_exception(std::make_exception_ptr(Odd{2}));
+      FAIL() << "not refused";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("my promise"), std::string::npos) << text;
+      EXPECT_NE(text.find("future_test.cpp:" + std::to_string(line)), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(promise.future().get(), 1);
+}
+
+TEST_P(FutureTest, of_two_that_set_one_promise_exactly_one_is_refused) {
+  for (int round = 0; round < scaled(200); ++round) {
+    Promise<int> promise;
+    std::atomic<int> refused = 0;
+    finish([&] {
+      for (int i = 0; i < 2; ++i) {
+        task("setter").launch([&refused, promise, i] {
+          try {
+            promise.set(i);
+          } catch (const Error&) {
+            ++refused;
+          }
+        });
+      }
+    });
+    ASSERT_EQ(refused.load(), 1);
+  }
+}
+
+TEST_P(FutureTest, a_promise_dropped_unset_breaks_its_future) {
+  std::optional<Promise<int>> promise(std::in_place, "dropped promise");
+  Future<int> future = promise->future();
+  Promise<int> copy = *promise;
+  promise.reset();
+  auto waiter = task("waiter").spawn([future] { return future.get(); });
+  let_others_run();
+  EXPECT_FALSE(future.ready());  // the copy could still set it
+  copy = Promise<int>();
+  EXPECT_THROW((void)waiter.get(), BrokenPromise);
+  try {
+    (void)future.get();
+    FAIL() << "nothing was thrown";
+  } catch (const BrokenPromise& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("dropped promise"), std::string::npos) << text;
+  }
+}
+
+TEST_P(FutureTest, a_promise_kept_by_a_task_that_throws_breaks) {
+  Promise<int> promise;
+  Future<int> future = promise.future();
+  auto setter = task("setter").spawn([promise = std::move(promise)] {
+    yield();
+    throw Odd{1};
+  });
+  EXPECT_THROW((void)future.get(), BrokenPromise);
+  EXPECT_THROW(setter.get(), Odd);
+}
+
+TEST_P(FutureTest, futures_are_copied_and_moved_like_shared_pointers) {
+  Promise<int> promise;
+  Future<int> one = promise.future();
+  Future<int> two = one;
+  Future<int> three = std::move(one);
+  EXPECT_FALSE(one.valid());
+  EXPECT_TRUE(two.valid());
+  one = two;
+  Future<int>& self = one;
+  one = self;
+  promise.set(6);
+  EXPECT_EQ(one.get() + two.get() + three.get(), 18);
+  two = Future<int>();
+  EXPECT_FALSE(two.valid());
+  EXPECT_FALSE(two.ready());
+  EXPECT_EQ(three.get(), 6);
+}
+
+TEST_P(FutureTest, an_empty_future_is_refused) {
+  const Future<int> empty;
+  EXPECT_THROW((void)empty.get(), Error);
+  EXPECT_THROW(empty.wait(), Error);
+  EXPECT_THROW(Future<void>().get(), Error);
+  Promise<int> promise;
+  promise.set(1);
+  EXPECT_THROW((void)when_all(promise.future(), empty), Error);
+  EXPECT_THROW((void)when_any(empty, promise.future()), Error);
+  EXPECT_THROW((void)when_any(std::vector<Future<int>>{}), Error);
+}
+
+TEST_P(FutureTest, when_all_completes_with_the_last) {
+  Promise<int> number;
+  Promise<std::string> text;
+  auto work = task("work").spawn([] { yield(); });
+  auto all = when_all(number.future(), text.future(), work);
+  work.get();
+  number.set(1);
+  let_others_run();
+  EXPECT_FALSE(all.ready());
+  text.set("x");
+  all.get();
+  when_all(number.future(), text.future()).get();  // all complete already
+}
+
+TEST_P(FutureTest, when_all_rethrows_the_first_failure_in_argument_order) {
+  Promise<void> first;
+  Promise<void> second;
+  Promise<void> third;
+  const std::vector<Future<void>> parts{first.future(), second.future(), third.future()};
+  auto all = when_all(parts);
+  third.set_exception(std::make_exception_ptr(Odd{3}));
+  second.set_exception(std::make_exception_ptr(Odd{2}));
+  EXPECT_FALSE(all.ready());  // also after a failure it waits for all
+  first.set();
+  try {
+    all.get();
+    FAIL() << "nothing was thrown";
+  } catch (const Odd& caught) {
+    EXPECT_EQ(caught.value, 2);
+  }
+}
+
+TEST_P(FutureTest, when_all_of_many_tasks) {
+  const int count = scaled(2000);
+  std::vector<Future<int>> parts;
+  for (int i = 0; i < count; ++i) {
+    parts.push_back(task("part").spawn([i] {
+      if (i % 3 == 0) yield();
+      return i;
+    }));
+  }
+  when_all(parts).get();
+  for (int i = 0; i < count; ++i) {
+    ASSERT_TRUE(parts[i].ready());
+    ASSERT_EQ(parts[i].get(), i);
+  }
+}
+
+TEST_P(FutureTest, when_any_tells_the_position_of_the_first) {
+  Promise<int> number;
+  Promise<std::string> text;
+  Promise<void> nothing;
+  auto any = when_any(number.future(), text.future(), nothing.future());
+  let_others_run();
+  EXPECT_FALSE(any.ready());
+  text.set("x");
+  EXPECT_EQ(any.get(), 1u);
+  number.set(3);
+  nothing.set();
+  EXPECT_EQ(any.get(), 1u);
+  auto next = when_any(std::vector<Future<int>>{Promise<int>().future()});
+  EXPECT_EQ(next.get(), 0u);  // a failure counts as completion
+}
+
+TEST_P(FutureTest, when_any_of_a_complete_one_is_complete) {
+  Promise<int> never;
+  Promise<int> done;
+  done.set(1);
+  auto any = when_any(never.future(), done.future());
+  EXPECT_TRUE(any.ready());
+  EXPECT_EQ(any.get(), 1u);
+}
+
+TEST_P(FutureTest, when_any_of_one_future_given_twice) {
+  Promise<int> promise;
+  auto any = when_any(promise.future(), promise.future());
+  auto all = when_all(promise.future(), promise.future());
+  promise.set(1);
+  EXPECT_LE(any.get(), 1u);
+  all.get();
+}
+
+TEST_P(FutureTest, joint_futures_may_be_nested_and_dropped) {
+  std::deque<Promise<void>> promises(4);
+  {
+    auto dropped = when_any(promises[0].future(), promises[1].future());
+    auto dropped_too = when_all(promises[0].future(), promises[2].future());
+  }
+  auto pairs = when_all(when_any(promises[0].future(), promises[1].future()),
+                        when_all(promises[2].future(), promises[3].future()));
+  for (const int i : {3, 2, 1}) {
+    EXPECT_FALSE(pairs.ready()) << "before promise " << i << " is set";
+    promises[i].set();
+  }
+  pairs.get();
+}
+
+TEST_P(FutureTest, a_thread_of_the_program_blocks_in_get) {
+  Promise<int> promise;
+  auto doubled = task("doubled").spawn([future = promise.future()] { return future.get() * 2; });
+  std::atomic<int> got = 0;
+  std::atomic<bool> broken = false;
+  std::optional<Promise<int>> dropped(std::in_place);
+  std::thread thread([&, doubled, lost = dropped->future()] {
+    got = doubled.get();
+    try {
+      (void)lost.get();
+    } catch (const BrokenPromise&) {
+      broken = true;
+    }
+  });
+  promise.set(5);
+  dropped.reset();
+  // The root task is one of the workers: it must not stand in join() while a task has to run.
+  while (!broken.load()) yield();
+  thread.join();
+  EXPECT_EQ(got.load(), 10);
+  EXPECT_TRUE(broken.load());
+}
+
+TEST_P(FutureTest, one_future_wakes_many_tasks) {
+  const int tasks = scaled(1000);
+  Promise<int> promise;
+  std::atomic<long> sum = 0;
+  finish([&] {
+    for (int i = 0; i < tasks; ++i) {
+      task("waiter").launch([&sum, future = promise.future()] { sum += future.get(); });
+    }
+    task("setter").launch([promise] { promise.set(3); });
+  });
+  EXPECT_EQ(sum.load(), 3L * tasks);
+}
+
+long resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  long pages = 0;
+  long resident = 0;
+  file >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+TEST_P(FutureMemoryTest, a_million_when_any_with_one_that_never_completes_leave_no_waiter) {
+  const int rounds = scaled(1'000'000);
+  Promise<void> never("never set");
+  const Future<void> never_done = never.future();
+  long early = 0;
+  for (int i = 0; i < rounds; ++i) {
+    Promise<int> promise;
+    auto any = when_any(never_done, promise.future());
+    promise.set(i);
+    ASSERT_EQ(any.get(), 1u);
+    if (i == rounds / 10) early = resident_bytes();
+  }
+  if (!sanitized) {  // a sanitizer's quarantine grows by itself
+    EXPECT_LE(resident_bytes(), early + (8L << 20));
+  }
+}
+
+TEST_P(FutureMemoryTest, a_waiter_of_a_dropped_when_any_is_taken_back) {
+  const int rounds = scaled(500'000);
+  Promise<void> never("never set");
+  Promise<void> other("never set either");
+  long early = 0;
+  for (int i = 0; i < rounds; ++i) {
+    { auto dropped = when_any(never.future(), other.future()); }
+    if (i == rounds / 10) early = resident_bytes();
+  }
+  if (!sanitized) {
+    EXPECT_LE(resident_bytes(), early + (8L << 20));
+  }
+}
+
+}  // namespace
+}  // namespace imbrex::test

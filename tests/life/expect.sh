@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# expect.sh <end> [-s SECONDS] [-l SECONDS] [-e REGEX]... [-n REGEX]... -- command...
+# Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), or "killed"
+# (any signal), within -s seconds (default 20) and not before -l seconds; each -e must be found in a
+# line of what it prints, no -n may be.
+end=$1
+shift
+longest=20
+least=0
+output=$(mktemp)
+wanted=$(mktemp)
+unwanted=$(mktemp)
+trap 'rm -f "$output" "$wanted" "$unwanted"' EXIT
+while [ "$1" != "--" ]; do
+  case $1 in
+    -s) longest=$2 ;;
+    -l) least=$2 ;;
+    -e) printf '%s\n' "$2" >> "$wanted" ;;
+    -n) printf '%s\n' "$2" >> "$unwanted" ;;
+    *) echo "expect.sh: unknown option $1"; exit 2 ;;
+  esac
+  shift 2
+done
+shift
+
+ulimit -c 0
+began=$(date +%s)
+timeout -k 1 "$longest" "$@" > "$output" 2>&1
+code=$?
+took=$(($(date +%s) - began))
+
+failed=0
+fail() { echo "expect.sh: $1"; failed=1; }
+case $end in
+  abort) [ $code -eq 134 ] || fail "exit code $code instead of an abort (134)" ;;
+  killed) [ $code -gt 128 ] && [ $code -ne 137 ] || fail "exit code $code instead of a signal" ;;
+  *) [ $code -eq "$end" ] || fail "exit code $code instead of $end" ;;
+esac
+[ $code -eq 124 ] && fail "still running after $longest s"
+[ $took -ge "$least" ] || fail "ended after $took s, before $least s"
+while IFS= read -r regex; do
+  grep -Eq -e "$regex" "$output" || fail "nothing printed matches: $regex"
+done < "$wanted"
+while IFS= read -r regex; do
+  ! grep -Eq -e "$regex" "$output" || fail "something printed matches: $regex"
+done < "$unwanted"
+if [ $failed -ne 0 ]; then
+  echo "---- what was printed:"
+  cat "$output"
+fi
+exit $failed

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// life_cases <case>: how a program begins and ends with imbrex, and what it says when it is used
+// wrongly. Each case is a process of its own; expect.sh looks at what it prints and how it ends.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "imbrex/imbrex.hpp"
+
+namespace {
+
+using imbrex::Event;
+using imbrex::Future;
+using imbrex::Promise;
+using imbrex::task;
+
+// Prints what `call` throws; a test looks for it.
+template <class F>
+void print_error_of(const char* what, F&& call) {
+  try {
+    call();
+    std::printf("%s: nothing was thrown\n", what);
+  } catch (const imbrex::Error& error) {
+    std::printf("%s: Error: %s\n", what, error.what());
+  }
+}
+
+// ---- start and end -----------------------------------------------------------------------------
+
+int first_use() {
+  std::printf("workers before: %d\n", imbrex::worker_count());
+  auto answer = task("answer").spawn([] { return 42; });
+  std::printf("answer: %d\n", answer.get());
+  std::printf("workers after: %d\n", imbrex::worker_count());
+  return 0;
+}
+
+int nothing_used() {
+  std::printf("workers: %d\n", imbrex::worker_count());
+  return 0;
+}
+
+int exit_from_a_task() {
+  Event never;
+  for (int i = 0; i < 20; ++i) task("waits").spawn([&never] { imbrex::await(never); });
+  imbrex::yield();
+  task("exits").spawn([] { std::exit(3); }).get();
+  return 1;
+}
+
+int exit_from_a_resumed_task() {
+  task("exits").spawn([] {
+    for (int i = 0; i < 10; ++i) imbrex::yield();
+    std::exit(3);
+  }).get();
+  return 1;
+}
+
+int exit_from_a_foreign_thread() {
+  Event never;
+  task("starts the runtime").spawn([] {}).get();
+  std::thread thread([] {
+    task("work").spawn([] { imbrex::yield(); }).get();
+    std::exit(4);
+  });
+  imbrex::await(never);
+  return 1;
+}
+
+std::atomic<int> late_runs = 0;
+
+int return_with_tasks_ready() {
+  std::atexit([] { std::printf("at exit: %s\n", late_runs.load() <= 1000 ? "sane" : "wrong"); });
+  for (int i = 0; i < 1000; ++i) {
+    task("late").spawn([] {
+      imbrex::yield();
+      ++late_runs;
+    });
+  }
+  return 5;
+}
+
+// Held by static objects that are destroyed before and after the runtime stops.
+struct LooksAtResult {
+  Future<std::string> result;
+  const char* name;
+  ~LooksAtResult() {
+    if (result.valid()) std::printf("%s sees: %s\n", name, result.get().c_str());
+  }
+};
+LooksAtResult static_before{{}, "static object"};
+
+int static_destructors() {
+  static LooksAtResult static_within{{}, "function's static object"};
+  auto text = task("text").spawn([] { return std::string("the result"); });
+  text.wait();
+  static LooksAtResult static_after{{}, "later static object"};
+  static_before.result = text;
+  static_within.result = text;
+  static_after.result = text;
+  return 0;
+}
+
+int spawn_after_shutdown() {
+  std::atexit([] {  // registered before the runtime starts, so it runs after the runtime's end
+    print_error_of("spawn", [] { task("too late").spawn([] { std::printf("ran\n"); }); });
+    print_error_of("launch", [] { task("too late").launch([] { std::printf("ran\n"); }); });
+  });
+  task("in time").spawn([] {}).get();
+  return 0;
+}
+
+int run_child(const char* word) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/echo", "echo", "child says", word, static_cast<char*>(nullptr));
+    _exit(9);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int fork_and_exec() {
+  std::printf("before the start: %d\n", run_child("early"));
+  std::fflush(stdout);
+  int in_task = task("forks").spawn([] {
+    imbrex::yield();
+    return run_child("from a task");
+  }).get();
+  const int in_main = run_child("from main");
+  std::printf("in a task: %d, in main: %d\n", in_task, in_main);
+  std::printf("still works: %d\n", task("next").spawn([] { return 7; }).get());
+  return 0;
+}
+
+int fork_without_exec() {
+  task("first").spawn([] {}).get();
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) std::exit(6);  // runs the handlers of exit, where no worker is left
+  int status = -1;
+  waitpid(child, &status, 0);
+  std::printf("child exited with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  return 0;
+}
+
+int options_are_refused() {
+  try {
+    task("any").spawn([] {}).get();
+    std::printf("not refused\n");
+    return 0;
+  } catch (const imbrex::Error& error) {
+    std::printf("refused: %s\n", error.what());
+    return 2;
+  }
+}
+
+// ---- misuse ------------------------------------------------------------------------------------
+
+[[gnu::noinline]] int fall(volatile char* above, int depth) {
+  volatile char frame[1024];
+  frame[0] = static_cast<char>(above[0] + 1);
+  const int below = depth > 0 ? fall(frame, depth - 1) : 0;
+  return below + frame[0];
+}
+
+void fall_to_the_end() {
+  volatile char top = 0;
+  std::printf("%d\n", fall(&top, 100'000'000));
+}
+
+int stack_overflow() {
+  imbrex::finish([] { task("falls too deep").launch([] { fall_to_the_end(); }); });
+  return 0;
+}
+
+int stack_overflow_after_a_switch() {
+  imbrex::finish([] {
+    Event event;
+    task("falls later").launch([&event] {
+      imbrex::await(event);
+      fall_to_the_end();
+    });
+    task("wakes it").launch([&event] { event.fire(); });
+    imbrex::taskwait();
+  });
+  return 0;
+}
+
+int stack_overflow_in_place() {
+  task("falls in place").spawn([] { fall_to_the_end(); }).get();  // perhaps on main's own stack
+  return 0;
+}
+
+int waits_that_are_not_allowed() {
+  std::thread([] {
+    Event event;
+    print_error_of("await without runtime", [&] { imbrex::await(event); });
+  }).join();
+  const imbrex::Runtime runtime;
+  int x = 0;
+  Event never;
+  std::thread([&] {
+    print_error_of("release outside a task", [&] { imbrex::release(x); });
+    print_error_of("release_after outside a task", [&] { imbrex::release_after(never); });
+  }).join();
+  task("in a callback").spawn([&] {
+    imbrex::detail::enter_callback();
+    print_error_of("await in a callback", [&] { imbrex::await(never); });
+    imbrex::detail::leave_callback();
+  }).get();
+  return 0;
+}
+
+// ---- stalls ------------------------------------------------------------------------------------
+
+int stall_by_a_cycle() {
+  int x = 0;
+  Future<void> second;
+  std::optional<Promise<void>> ready(std::in_place);
+  Future<void> go = ready->future();
+  auto first = task("first task").out(x).spawn([&second, go] {
+    go.get();
+    second.get();
+  });
+  second = task("second task").in(x).spawn([] {});
+  ready->set();
+  ready.reset();
+  first.get();
+  return 0;
+}
+
+int stall_in_a_finish() {
+  imbrex::finish([] {
+    task("outer task").spawn([] {
+      static Future<void> inner;
+      Promise<void> ready;
+      imbrex::finish([&] {
+        inner = task("inner task").spawn([go = ready.future()] {
+          go.get();
+          inner.get();  // waits for itself
+        });
+        ready.set();
+      });
+    });
+  });
+  return 0;
+}
+
+int stall_of_a_foreign_thread() {
+  int x = 0;
+  std::thread([&x] {
+    Future<void> second;
+    Promise<void> ready;
+    auto first = task("first task").out(x).spawn([&second, go = ready.future()] {
+      go.get();
+      second.get();
+    });
+    second = task("second task").in(x).spawn([] {});
+    ready.set();
+    first.get();
+  }).join();
+  return 0;
+}
+
+int late_promise() {
+  Promise<int> promise("late promise");
+  std::thread thread([promise] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    promise.set(17);
+  });
+  auto waiter = task("waits for it").spawn([future = promise.future()] { return future.get(); });
+  std::printf("got %d\n", waiter.get());
+  thread.join();
+  return 0;
+}
+
+int long_computation() {
+  // One task computes for seconds while all others wait for it: no stall.
+  auto slow = task("slow").spawn([] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    return 1;
+  });
+  auto waiter = task("waiter").spawn([slow] { return slow.get() + 1; });
+  std::printf("got %d\n", waiter.get());
+  return 0;
+}
+
+int blocked_in_main() {
+  // Main stands in a system call, not in imbrex, while a task waits for what main does next.
+  Event gate;
+  auto waiter = task("waiter").spawn([&] { imbrex::await(gate); });
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  gate.fire();
+  waiter.get();
+  std::printf("got it\n");
+  return 0;
+}
+
+// ---- reports -----------------------------------------------------------------------------------
+
+int some_work() {
+  int x = 0;
+  imbrex::finish([&] {
+    for (int i = 0; i < 100; ++i) {
+      task("link").inout(x).launch([&x] {
+        ++x;
+        imbrex::yield();
+      });
+    }
+    task("a \"quoted\" name").launch([] { task("inner").spawn([] {}).get(); });
+  });
+  std::printf("work done: %d\n", x);
+  return 0;
+}
+
+const std::map<std::string, std::function<int()>> cases{
+    {"first_use", first_use},
+    {"nothing_used", nothing_used},
+    {"exit_from_a_task", exit_from_a_task},
+    {"exit_from_a_resumed_task", exit_from_a_resumed_task},
+    {"exit_from_a_foreign_thread", exit_from_a_foreign_thread},
+    {"return_with_tasks_ready", return_with_tasks_ready},
+    {"static_destructors", static_destructors},
+    {"spawn_after_shutdown", spawn_after_shutdown},
+    {"fork_and_exec", fork_and_exec},
+    {"fork_without_exec", fork_without_exec},
+    {"options_are_refused", options_are_refused},
+    {"stack_overflow", stack_overflow},
+    {"stack_overflow_after_a_switch", stack_overflow_after_a_switch},
+    {"stack_overflow_in_place", stack_overflow_in_place},
+    {"waits_that_are_not_allowed", waits_that_are_not_allowed},
+    {"stall_by_a_cycle", stall_by_a_cycle},
+    {"stall_in_a_finish", stall_in_a_finish},
+    {"stall_of_a_foreign_thread", stall_of_a_foreign_thread},
+    {"late_promise", late_promise},
+    {"long_computation", long_computation},
+    {"blocked_in_main", blocked_in_main},
+    {"some_work", some_work},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what is printed before an abort is not lost
+  const auto found = argc == 2 ? cases.find(argv[1]) : cases.end();
+  if (found == cases.end()) {
+    std::fprintf(stderr, "usage: %s <case>; cases:", argv[0]);
+    for (const auto& [name, run] : cases) std::fprintf(stderr, " %s", name.c_str());
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
+  return found->second();
+}

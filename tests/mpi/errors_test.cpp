@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Errors of MPI in tasks: return codes, error fields, the user's error handlers, and that one
+// operation's failure harms no other. Methodology: every rank sends to the next; a barrier, while
+// the receivers are suspended, keeps messages from being there too early. Open MPI 4.1 notices no
+// truncation of a message to oneself, so these need two ranks.
+#include <string>
+
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+int class_of(int code) {
+  int error_class = -1;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+// Two ints for a receive of one.
+void send_too_much(const Ring& ring, int tag) {
+  const int values[2] = {1, 2};
+  MPI_Send(values, 2, MPI_INT, ring.next(), tag, ring.comm);
+}
+void send_one(const Ring& ring, int tag, int value) {
+  MPI_Send(&value, 1, MPI_INT, ring.next(), tag, ring.comm);
+}
+int receive_one(const Ring& ring, int tag, int* value) {
+  return MPI_Recv(value, 1, MPI_INT, ring.previous(), tag, ring.comm, MPI_STATUS_IGNORE);
+}
+
+class Errors : public testing::Test {
+ protected:
+  Errors() { MPI_Comm_set_errhandler(ring_.comm, MPI_ERRORS_RETURN); }
+  void SetUp() override {
+    if (ring_.size == 1) GTEST_SKIP() << "needs two ranks";
+  }
+
+  // On all ranks, what was spawned before has got as far as it can.
+  void meet() const {
+    for (int round = 0; round < 3; ++round) yield();
+    MPI_Barrier(ring_.comm);
+  }
+
+  const Ring ring_;
+};
+
+TEST_F(Errors, truncation_gives_its_code_when_the_message_is_there_already) {
+  send_too_much(ring_, 1);
+  MPI_Barrier(ring_.comm);
+  const int code = task("receive").spawn([this] {
+    int value = 0;
+    return receive_one(ring_, 1, &value);
+  }).get();
+  EXPECT_EQ(class_of(code), MPI_ERR_TRUNCATE);
+}
+
+TEST_F(Errors, truncation_gives_its_code_to_a_suspended_task_and_to_no_other) {
+  constexpr int tasks = 40;
+  constexpr int failing = 17;
+  std::vector<Future<int>> codes;
+  std::vector<int> values(tasks, -1);
+  const Bustle bustle;
+  for (int tag = 0; tag < tasks; ++tag) {
+    codes.push_back(task("receive").spawn(
+        [this, tag, &values] { return receive_one(ring_, tag, &values[tag]); }));
+  }
+  meet();
+  for (int tag = tasks - 1; tag >= 0; --tag) {
+    if (tag == failing) {
+      send_too_much(ring_, tag);
+    } else {
+      send_one(ring_, tag, 100 + tag);
+    }
+  }
+  for (int tag = 0; tag < tasks; ++tag) {
+    const int code = codes[tag].get();
+    if (tag == failing) {
+      EXPECT_EQ(class_of(code), MPI_ERR_TRUNCATE);
+    } else {
+      EXPECT_EQ(code, MPI_SUCCESS);
+      EXPECT_EQ(values[tag], 100 + tag);
+    }
+  }
+}
+
+TEST_F(Errors, many_failures_at_once_reach_their_tasks) {
+  constexpr int tasks = 30;
+  std::vector<Future<int>> codes;
+  std::vector<int> values(tasks, -1);
+  const Bustle bustle;
+  for (int tag = 0; tag < tasks; ++tag) {
+    codes.push_back(task("receive").spawn(
+        [this, tag, &values] { return receive_one(ring_, tag, &values[tag]); }));
+  }
+  meet();
+  for (int tag = 0; tag < tasks; ++tag) send_too_much(ring_, tag);
+  for (Future<int>& code : codes) EXPECT_NE(code.get(), MPI_SUCCESS);
+}
+
+TEST_F(Errors, waitall_says_in_the_statuses_which_request_failed) {
+  MPI_Request requests[3];
+  int values[3] = {};
+  for (int tag = 0; tag < 3; ++tag) {
+    MPI_Irecv(&values[tag], 1, MPI_INT, ring_.previous(), tag, ring_.comm, &requests[tag]);
+  }
+  MPI_Status statuses[3];
+  const Bustle bustle;
+  auto code = task("waitall").spawn([&] { return MPI_Waitall(3, requests, statuses); });
+  meet();
+  send_one(ring_, 0, 5);
+  send_too_much(ring_, 1);
+  send_one(ring_, 2, 7);
+  EXPECT_EQ(class_of(code.get()), MPI_ERR_IN_STATUS);
+  EXPECT_EQ(statuses[0].MPI_ERROR, MPI_SUCCESS);
+  EXPECT_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
+  EXPECT_EQ(statuses[2].MPI_ERROR, MPI_SUCCESS);
+  EXPECT_EQ(values[0], 5);
+  EXPECT_EQ(values[2], 7);
+  for (const MPI_Request request : requests) EXPECT_EQ(request, MPI_REQUEST_NULL);
+}
+
+TEST_F(Errors, sendrecv_returns_the_code_of_its_receive) {
+  const int values[2] = {1, 2};
+  const Bustle bustle;
+  const int code = task("sendrecv").spawn([&] {
+    int value = 0;
+    return MPI_Sendrecv(values, 2, MPI_INT, ring_.next(), 1, &value, 1, MPI_INT, ring_.previous(),
+                        1, ring_.comm, MPI_STATUS_IGNORE);
+  }).get();
+  EXPECT_EQ(class_of(code), MPI_ERR_TRUNCATE);
+}
+
+TEST_F(Errors, sendrecv_to_a_rank_that_does_not_exist_leaves_no_receive_behind) {
+  task("sendrecv").spawn([this] {
+    int value = -1;
+    const int one = 1;
+    const int code = MPI_Sendrecv(&one, 1, MPI_INT, ring_.size, 3, &value, 1, MPI_INT,
+                                  ring_.previous(), 3, ring_.comm, MPI_STATUS_IGNORE);
+    MPI_Barrier(ring_.comm);
+    EXPECT_EQ(class_of(code), MPI_ERR_RANK);
+    // The receive that follows gets the message, not the one that was given up.
+    MPI_Request request;
+    int after = -1;
+    MPI_Irecv(&after, 1, MPI_INT, ring_.previous(), 3, ring_.comm, &request);
+    send_one(ring_, 3, 9);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(after, 9);
+    EXPECT_EQ(value, -1);
+  }).get();
+}
+
+TEST_F(Errors, wrong_arguments_give_their_codes) {
+  task("wrong arguments").spawn([this] {
+    int value = 0;
+    EXPECT_EQ(class_of(MPI_Recv(&value, -1, MPI_INT, 0, 0, ring_.comm, MPI_STATUS_IGNORE)),
+              MPI_ERR_COUNT);
+    EXPECT_EQ(class_of(MPI_Send(&value, 1, MPI_INT, ring_.size + 3, 0, ring_.comm)), MPI_ERR_RANK);
+    EXPECT_EQ(class_of(MPI_Probe(0, -77, ring_.comm, MPI_STATUS_IGNORE)), MPI_ERR_TAG);
+    EXPECT_EQ(class_of(MPI_Bcast(&value, 1, MPI_INT, ring_.size, ring_.comm)), MPI_ERR_ROOT);
+    EXPECT_EQ(class_of(MPI_Sendrecv_replace(&value, -2, MPI_INT, 0, 0, 0, 0, ring_.comm,
+                                            MPI_STATUS_IGNORE)),
+              MPI_ERR_COUNT);
+  }).get();
+}
+
+// ---- handlers of the user's --------------------------------------------------------------------
+
+struct Handled {
+  std::atomic<int> calls{0};
+  std::atomic<int> code{MPI_SUCCESS};
+  std::atomic<MPI_Comm> comm{MPI_COMM_NULL};
+} handled;
+
+void remember(MPI_Comm* comm, int* code, ...) {
+  handled.calls.fetch_add(1);
+  handled.code.store(*code);
+  handled.comm.store(*comm);
+}
+
+class Handlers : public Errors {
+ protected:
+  Handlers() {
+    handled.calls.store(0);
+    MPI_Comm_create_errhandler(&remember, &handler_);
+    MPI_Comm_set_errhandler(ring_.comm, handler_);
+  }
+  ~Handlers() override { MPI_Errhandler_free(&handler_); }
+  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
+TEST_F(Handlers, one_is_called_once_for_a_suspended_task_with_its_communicator) {
+  const Bustle bustle;
+  auto code = task("receive").spawn([this] {
+    int value = 0;
+    return receive_one(ring_, 1, &value);
+  });
+  meet();
+  send_too_much(ring_, 1);
+  EXPECT_EQ(class_of(code.get()), MPI_ERR_TRUNCATE);
+  EXPECT_EQ(handled.calls.load(), 1);
+  EXPECT_EQ(class_of(handled.code.load()), MPI_ERR_TRUNCATE);
+  EXPECT_EQ(handled.comm.load(), ring_.comm);
+}
+
+TEST_F(Handlers, each_of_many_failures_calls_it) {
+  constexpr int tasks = 20;
+  std::vector<Future<int>> codes;
+  int values[tasks];
+  const Bustle bustle;
+  for (int tag = 0; tag < tasks; ++tag) {
+    codes.push_back(task("receive").spawn(
+        [this, tag, &values] { return receive_one(ring_, tag, &values[tag]); }));
+  }
+  meet();
+  for (int tag = 0; tag < tasks; ++tag) send_too_much(ring_, tag);
+  for (Future<int>& code : codes) EXPECT_NE(code.get(), MPI_SUCCESS);
+  EXPECT_EQ(handled.calls.load(), tasks);
+}
+
+TEST_F(Handlers, one_is_called_for_wait_whose_request_failed) {
+  MPI_Request request;
+  int value = 0;
+  MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &request);
+  const Bustle bustle;
+  auto code = task("wait").spawn([&] { return MPI_Wait(&request, MPI_STATUS_IGNORE); });
+  meet();
+  send_too_much(ring_, 1);
+  EXPECT_EQ(class_of(code.get()), MPI_ERR_TRUNCATE);
+  EXPECT_EQ(handled.calls.load(), 1);
+}
+
+// The handler runs where the failed call was made: in a task it may itself wait.
+const Ring* ring_of_handler = nullptr;
+std::atomic<int> handler_received{0};
+
+void receive_in_handler(MPI_Comm*, int*, ...) {
+  int value = 0;
+  receive_one(*ring_of_handler, 2, &value);
+  handler_received.store(value);
+}
+
+TEST_F(Handlers, one_may_call_blocking_mpi) {
+  ring_of_handler = &ring_;
+  handler_received.store(0);
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(&receive_in_handler, &handler);
+  MPI_Comm_set_errhandler(ring_.comm, handler);
+  {
+    const Bustle bustle;
+    auto code = task("receive").spawn([this] {
+      int value = 0;
+      return receive_one(ring_, 1, &value);
+    });
+    meet();
+    send_too_much(ring_, 1);
+    for (int round = 0; round < 1000; ++round) yield();
+    send_one(ring_, 2, 42);
+    EXPECT_NE(code.get(), MPI_SUCCESS);
+    EXPECT_EQ(handler_received.load(), 42);
+  }
+  MPI_Errhandler_free(&handler);
+}
+
+TEST_F(Handlers, get_errhandler_gives_what_was_set) {
+  MPI_Errhandler there;
+  MPI_Comm_get_errhandler(ring_.comm, &there);
+  EXPECT_EQ(there, handler_);
+  MPI_Errhandler_free(&there);
+}
+
+}  // namespace
+}  // namespace imbrex::test

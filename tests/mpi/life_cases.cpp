@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Beginnings and ends of MPI programs, one for each argument; CMakeLists.txt says how each must end
+// and what it must print.
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "imbrex/imbrex.hpp"
+#include "imbrex/mpi.hpp"
+
+namespace {
+
+using imbrex::task;
+
+void require(bool condition, const char* text) {
+  if (condition) return;
+  std::fprintf(stderr, "failed: %s\n", text);
+  std::_Exit(1);
+}
+
+int rank_in_world() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+// A program without tasks works as always.
+void plain() {
+  MPI_Init(nullptr, nullptr);
+  require(imbrex::detail::in_task(), "main is a task from MPI_Init on");
+  int sum = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  require(sum == ranks, "allreduce");
+  MPI_Finalize();
+}
+
+// Whatever is asked for, workers need MPI_THREAD_MULTIPLE.
+void thread_level() {
+  int provided = -1;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SINGLE, &provided);
+  int level = -1;
+  MPI_Query_thread(&level);
+  require(provided == MPI_THREAD_MULTIPLE && level == provided, "MPI_THREAD_MULTIPLE");
+  MPI_Finalize();
+}
+
+// Tasks that nobody waited for are completed by MPI_Finalize, also those that wait in MPI.
+void finalize_completes_tasks() {
+  static int received = -1;
+  MPI_Init(nullptr, nullptr);
+  const int rank = rank_in_world();
+  task("receive").launch([rank] {
+    MPI_Recv(&received, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    task("grandchild").launch([] { received += 1000; });
+  });
+  task("send").launch([rank] { MPI_Send(&rank, 1, MPI_INT, rank, 0, MPI_COMM_WORLD); });
+  MPI_Finalize();
+  require(received == rank + 1000, "MPI_Finalize completes all tasks");
+}
+
+// A request that nobody completes is named, and keeps nobody.
+void open_operation() {
+  MPI_Init(nullptr, nullptr);
+  static int never = 0;
+  MPI_Request request;
+  MPI_Irecv(&never, 1, MPI_INT, rank_in_world(), 7, MPI_COMM_WORLD, &request);
+  auto future = imbrex::when(request);
+  MPI_Finalize();
+  require(!future.ready(), "it never came");
+}
+
+// A task that waits for a message for long is named, and completed when it comes after all.
+void late_message() {
+  MPI_Init(nullptr, nullptr);
+  static int value = 0;
+  task("late").launch([] {
+    MPI_Recv(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  });
+  std::thread sender([] {
+    std::this_thread::sleep_for(std::chrono::seconds(7));
+    const int one = 1;
+    MPI_Send(&one, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+  });
+  sender.detach();
+  MPI_Finalize();
+  require(value == 1, "the message came");
+}
+
+// The runtime may run before MPI does, and after it.
+void runtime_around_mpi() {
+  require(task("before").spawn([] { return 1; }).get() == 1, "a task before MPI_Init");
+  MPI_Init(nullptr, nullptr);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  require(task("after").spawn([] { return 2; }).get() == 2, "a task after MPI_Finalize");
+}
+
+// exit() while a task waits in MPI.
+void exit_from_a_task() {
+  MPI_Init(nullptr, nullptr);
+  static int never = 0;
+  task("never").launch([] {
+    MPI_Recv(&never, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  });
+  task("exit").launch([] { std::exit(3); });
+  imbrex::taskwait();
+}
+
+// Requests before MPI_Init are refused by the C++ calls.
+void too_early() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool refused = false;
+  try {
+    (void)imbrex::when(request);
+  } catch (const imbrex::Error& error) {
+    refused = true;
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  require(refused, "when() before MPI_Init");
+}
+
+// The default error handler ends the program, also for an error that a worker meets.
+void fatal_error() {
+  MPI_Init(nullptr, nullptr);
+  if (rank_in_world() == 0) {
+    task("receive").launch([] {
+      int value = 0;
+      MPI_Recv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    });
+  } else {
+    const int values[2] = {1, 2};
+    MPI_Send(values, 2, MPI_INT, 0, 7, MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+}
+
+// Something for the summary and the trace to show.
+void messages() {
+  MPI_Init(nullptr, nullptr);
+  const int rank = rank_in_world();
+  MPI_Comm reversed;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+  for (MPI_Comm comm : {MPI_COMM_WORLD, reversed}) {
+    int ranks = 0;
+    int mine = 0;
+    MPI_Comm_size(comm, &ranks);
+    MPI_Comm_rank(comm, &mine);
+    task("send").launch([=] { MPI_Send(&mine, 1, MPI_INT, (mine + 1) % ranks, 5, comm); });
+    task("receive").launch([=] {
+      int value = -1;
+      MPI_Recv(&value, 1, MPI_INT, (mine + ranks - 1) % ranks, 5, comm, MPI_STATUS_IGNORE);
+      require(value == (mine + ranks - 1) % ranks, "the message");
+    });
+  }
+  imbrex::taskwait();
+  MPI_Comm_free(&reversed);
+  MPI_Finalize();
+}
+
+const std::map<std::string, std::function<void()>> cases{
+    {"plain", plain},
+    {"thread_level", thread_level},
+    {"finalize_completes_tasks", finalize_completes_tasks},
+    {"open_operation", open_operation},
+    {"late_message", late_message},
+    {"runtime_around_mpi", runtime_around_mpi},
+    {"exit_from_a_task", exit_from_a_task},
+    {"too_early", too_early},
+    {"fatal_error", fatal_error},
+    {"messages", messages},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto found = cases.find(argc == 2 ? argv[1] : "");
+  if (found == cases.end()) {
+    for (const auto& [name, run] : cases) std::fprintf(stderr, "%s %s\n", argv[0], name.c_str());
+    return 2;
+  }
+  found->second();
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Succeeds if a task that blocks in MPI_Recv lets the task that sends run on the same worker, so if
+// the installed imbrex::mpi is linked in the order that makes its MPI_Recv the one that is called.
+#include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.hpp>
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int value = 0;
+  imbrex::finish([&] {
+    imbrex::task("receive").launch(
+        [&] { MPI_Recv(&value, 1, MPI_INT, 0, 7, MPI_COMM_SELF, MPI_STATUS_IGNORE); });
+    imbrex::task("send").launch([] {
+      const int answer = 42;
+      MPI_Ssend(&answer, 1, MPI_INT, 0, 7, MPI_COMM_SELF);
+    });
+  });
+  MPI_Finalize();
+  return value == 42 ? 0 : 1;
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# cmake -D build= -D source= -D work= -D with_mpi= -D compiler= -D generator= -P this
+cmake_minimum_required(VERSION 3.25)
+
+function(run what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${what} failed (${status}):\n${text}")
+  endif()
+  message(STATUS "${what}: ok")
+endfunction()
+
+file(REMOVE_RECURSE ${work})
+run("install" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
+run("configure a program that uses it" ${CMAKE_COMMAND} -S ${source} -B ${work}/build
+  -G ${generator} -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${compiler}
+  -D WITH_MPI=${with_mpi})
+run("build it" ${CMAKE_COMMAND} --build ${work}/build)
+run("run it" ${work}/build/consumer)
+if(with_mpi)
+  run("run it with MPI" ${work}/build/consumer_mpi)
+endif()
+run("the installed command" ${work}/prefix/bin/imbrex --help)
+
+# A version that is not there must not be found.
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${source}/../too_new -B ${work}/too_new
+  -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${compiler}
+  RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+if(status EQUAL 0 OR NOT text MATCHES "compatible[ \n]+with requested version")
+  message(FATAL_ERROR "find_package(imbrex 99) did not fail as it must (${status}):\n${text}")
+endif()
+message(STATUS "a version that is not there is refused: ok")
