@@ -27,7 +27,11 @@ struct PromisedOperation : Operation {
 
   static void settle(Operation& self) noexcept {
     const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
-    owned->settle_promise();
+    try {
+      owned->settle_promise();
+    } catch (...) {  // of an error handler of the user's, or for want of memory
+      owned->promise.set_exception(std::current_exception());
+    }
   }
 
   void settle_promise() {

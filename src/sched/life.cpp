@@ -40,8 +40,21 @@ Life& life() noexcept {
   return *never_destroyed;
 }
 
+// A value given in the program is held to what the option's table allows.
+void check_range(const char* const field, const std::int64_t value, const std::int64_t first,
+                 const std::int64_t last) {
+  if (value >= first && value <= last) return;
+  throw Error(fmt::format("imbrex: Config::{} = {}: valid: {} to {}", field, value, first, last));
+}
+
 base::Options merged(const Config& config) {
   base::Options options = base::read_options();
+  check_range("workers", config.workers, 0, 4096);
+  check_range("window", config.window, -1, 1'000'000'000);
+  check_range("bind", config.bind, -1, 1);
+  if (config.stack_bytes != 0) {
+    check_range("stack_bytes", static_cast<std::int64_t>(config.stack_bytes), 16 << 10, 1 << 30);
+  }
   if (config.workers != 0) options.WORKERS = config.workers;
   if (!config.policy.empty()) options.POLICY = config.policy;
   if (config.stack_bytes != 0) options.STACK_SIZE = static_cast<std::int64_t>(config.stack_bytes);

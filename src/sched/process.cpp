@@ -53,16 +53,44 @@ void say(const char* const text) noexcept {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
 }
 
+void say(unsigned number) noexcept {
+  char digits[12];
+  char* first = digits + sizeof digits - 1;
+  *first = '\0';
+  do {
+    *--first = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  say(first);
+}
+
+// Whether the fault at `address` is an overflow of the stack that the thread stands on: in a guard of
+// ours, or just below the native stack of a thread.
+bool is_overflow(const Runtime& runtime, const Worker* const worker, const void* const address) {
+  if (runtime.stacks.in_guard(address)) return true;
+  if (worker == nullptr || worker->fiber == nullptr || !worker->fiber->native) return false;
+  constexpr std::ptrdiff_t near = 2 << 20;  // a large frame may step over the system's guard
+  const auto* const bottom = worker->native.stack.bottom;
+  const auto* const fault = static_cast<const std::byte*>(address);
+  return fault < bottom + base::page_bytes * 32 && fault > bottom - near;
+}
+
 // Only calls that are safe in a signal handler.
 void on_fault(const int signal, siginfo_t* const info, void* const context) {
   const Runtime* const here = runtime();
-  if (here != nullptr && info->si_code > 0 && here->stacks.in_guard(info->si_addr)) {
-    const Worker* const worker = current_worker();
+  const Worker* const worker = current_worker();
+  if (here != nullptr && info->si_code > 0 && is_overflow(*here, worker, info->si_addr)) {
+    const Task* const task = worker != nullptr ? worker->task : nullptr;
     say("imbrex: stack overflow in task \"");
-    say(worker != nullptr && worker->task != nullptr ? worker->task->name : "none");
+    say(task != nullptr ? task->name : "none");
     say("\" (");
-    say(worker != nullptr && worker->task != nullptr ? worker->task->where.file_name() : "");
-    say("): its stack is full; raise IMBREX_STACK_SIZE, or keep large arrays off the stack\n");
+    say(task != nullptr ? task->where.file_name() : "");
+    say(":");
+    say(task != nullptr ? task->where.line() : 0u);
+    say(worker != nullptr && worker->fiber != nullptr && worker->fiber->native
+            ? "): it ran on its thread's own stack, which is full; raise ulimit -s, or keep large "
+              "arrays off the stack\n"
+            : "): its stack is full; raise IMBREX_STACK_SIZE, or keep large arrays off the stack\n");
     ::signal(signal, SIG_DFL);
     raise(signal);
     return;

@@ -195,11 +195,14 @@ inline void run_body(Worker& worker, Task& task) noexcept {
   }
 }
 
-// The body has ended; the thread's worker is `worker`.
-void end_body(Worker& worker, Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
+void record_end(Worker& worker, const Task& task) noexcept {
   if (worker.recorder.tracing()) [[unlikely]] {
     worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
   }
+}
+
+// The body has ended.
+void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
   if (task.family != nullptr && task.family->table != nullptr) {
     task.family->table->clear(outcome);
   }
@@ -227,11 +230,12 @@ void execute(Worker& started_on, Task& first) noexcept {
     if (task->tied) worker->fiber->tied_to = worker;
     run_body(*worker, *task);
     worker = current_worker();
+    record_end(*worker, *task);
     worker->fiber->tied_to = nullptr;
     worker->task = nullptr;
     worker->recorder.enter(Activity::overhead);
     task::Outcome outcome;
-    end_body(*worker, *task, worker->tally, outcome);
+    end_body(*task, worker->tally, outcome);
     task = only_one(*worker, outcome);
     if (task != nullptr && task->scope != worker->tally.scope) {
       task::flush(worker->tally, outcome);
@@ -478,10 +482,11 @@ bool run_in_place(Worker& worker, Task& other) {
   Worker& now = *current_worker();
   now.fiber->tied_to = tied_before;
   now.task = &waiting;
+  record_end(now, other);
   if (task::complete_alone(other, waiting)) return true;
   task::Outcome outcome;
   task::Tally tally;
-  end_body(now, other, tally, outcome);
+  end_body(other, tally, outcome);
   task::flush(tally, outcome);
   settle(now, outcome);
   return true;

@@ -73,11 +73,10 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
     lose(task, outcome);
     return;
   }
+  // Counted before our life may end: the last descendant, elsewhere, may end the scope's.
   tally.amount += Scope::one_complete;
-  if (task.family->children.begin_wait(Await::life)) {
-    flush(tally, outcome);
-    end_life(&task, outcome);
-  }
+  flush(tally, outcome);
+  if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
 }
 
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
