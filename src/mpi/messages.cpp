@@ -65,7 +65,8 @@ int forget(MPI_Comm, int, void* members, void*) {
   return MPI_SUCCESS;
 }
 
-// Two tasks may ask for a communicator that neither has seen: one translates it.
+// Two tasks may ask for a communicator that neither has seen: one translates it. The calls of MPI
+// that are made under the lock are local and call nothing of the user's.
 const Members& members_of(MPI_Comm comm) {
   static const int key = [] {
     int created = MPI_KEYVAL_INVALID;

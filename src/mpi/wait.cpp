@@ -19,7 +19,7 @@ constexpr int patience = 250;
 constexpr int rounds_max = 12'500;
 
 // One thread polls in place at a time: two that spin inside one MPI cost 100 times the latency of
-// one when they share processors (facts measured with Open MPI). A race lets two in; that is slow,
+// one when they share processors (measured with Open MPI). A race lets two in; that is slow,
 // not wrong.
 std::atomic<bool> someone_in_place{false};
 

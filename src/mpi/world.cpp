@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine.hpp"
@@ -151,7 +152,9 @@ std::string try_to_start(int level) {
   try {
     start_runtime();
   } catch (const Error& error) {
-    return std::string("MPI_Init: ") + error.what();
+    const std::string_view text = error.what();
+    constexpr std::string_view prefix = "imbrex: ";
+    return "MPI_Init: " + std::string(text.substr(text.starts_with(prefix) ? prefix.size() : 0));
   }
   return "";
 }

@@ -56,35 +56,25 @@ class Stealing final : public Policy {
         workers_(setup.workers) {}
 
   void push(Task& task, const Place place, const Origin origin) override {
-    const int level = task.priority.load(std::memory_order_relaxed);
-    const bool resumed = origin == Origin::resumed;
-    if (level != 0) [[unlikely]] {
-      (level > 0 ? urgent_ : last_).push(task, {level, resumed, task.id}, resumed);
-    } else if (place.worker == no_worker) {
-      foreign_.push({&task, resumed});
-    } else {
-      Queues& own = queues_[place.worker];
-      if (resumed) {
-        own.resumed.push(&task);
-      } else if (graph_order_ && origin == Origin::released) {
-        own.oldest_first.push(&task);
-      } else {
-        own.newest_first.push(&task);
-      }
+    if (task.priority.load(std::memory_order_relaxed) != 0 || place.worker == no_worker)
+        [[unlikely]] {
+      push_rare(task, origin == Origin::resumed);
+      return;
     }
+    Queues& own = queues_[place.worker];
+    Queue* queue = &own.newest_first;
+    if (origin == Origin::resumed) queue = &own.resumed;
+    if (graph_order_ && origin == Origin::released) queue = &own.oldest_first;
+    queue->push(&task);
   }
 
   Entry pop(const int worker) override {
     Queues& own = queues_[worker];
-    if (urgent_.size() != 0) [[unlikely]] {
-      if (const Entry entry = urgent_.pop()) return entry;
+    if (urgent_.size() == 0) [[likely]] {
+      if (Task* const task = own.resumed.steal()) return {task, true};  // by the owner: the oldest
+      if (Task* const task = own.newest_first.pop()) return {task, false};
     }
-    if (Task* const task = own.resumed.steal()) return {task, true};  // by the owner: the oldest
-    if (Task* const task = own.newest_first.pop()) return {task, false};
-    while (own.oldest_first.size() != 0) {
-      if (Task* const task = own.oldest_first.steal()) return {task, false};
-    }
-    return foreign_.pop();
+    return pop_more(own);
   }
 
   Entry steal(const int worker, const bool eager) override {
@@ -133,6 +123,25 @@ class Stealing final : public Policy {
       return resumed.size() + newest_first.size() + oldest_first.size();
     }
   };
+
+  [[gnu::noinline]] void push_rare(Task& task, const bool resumed) {
+    const int level = task.priority.load(std::memory_order_relaxed);
+    if (level != 0) {
+      (level > 0 ? urgent_ : last_).push(task, {level, resumed, task.id}, resumed);
+    } else {
+      foreign_.push({&task, resumed});
+    }
+  }
+
+  [[gnu::noinline]] Entry pop_more(Queues& own) {
+    if (const Entry entry = urgent_.pop()) return entry;
+    if (Task* const task = own.resumed.steal()) return {task, true};
+    if (Task* const task = own.newest_first.pop()) return {task, false};
+    while (own.oldest_first.size() != 0) {  // steal() fails for a thief's sake too
+      if (Task* const task = own.oldest_first.steal()) return {task, false};
+    }
+    return foreign_.pop();
+  }
 
   const bool graph_order_;
   const std::vector<std::vector<int>> nearest_;

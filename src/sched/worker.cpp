@@ -262,15 +262,25 @@ void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
   }
 }
 
+[[gnu::cold, gnu::noinline]] void observe_resume(Worker& worker, const Task& task) {
+  worker.recorder.enter(Activity::task);
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(trace::Kind::task_resume, task.id, 0, 0, 0);
+}
+
+[[gnu::cold, gnu::noinline]] void observe_suspend(Worker& worker, const Task& task,
+                                                  const char* const what) {
+  if (!worker.foreign()) worker.recorder.enter(Activity::overhead);
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(trace::Kind::task_suspend, task.id, trace::intern(what, nullptr), 0, 0);
+}
+
 // A claimed, suspended task goes on: the fiber to switch to.
 fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
   auto& target = *static_cast<fiber::Fiber*>(task.fiber);
   task.fiber = nullptr;
   worker.recorder.resumes.add(1);
-  worker.recorder.enter(Activity::task);
-  if (worker.recorder.tracing()) [[unlikely]] {
-    worker.recorder.record(trace::Kind::task_resume, task.id, 0, 0, 0);
-  }
+  if (worker.recorder.timing()) [[unlikely]] observe_resume(worker, task);
   worker.fiber = &target;
   worker.task = &task;
   return target;
@@ -439,11 +449,8 @@ void stay(Task& task) noexcept {
   Task& task = *worker.task;
   worker.fiber->reason = &reason;
   worker.recorder.suspensions.add(1);
-  if (worker.recorder.tracing()) [[unlikely]] {
-    worker.recorder.record(trace::Kind::task_suspend, task.id,
-                           trace::intern(reason.what, nullptr), 0, 0);
-  }
-  if (worker.foreign()) {
+  if (worker.recorder.timing()) [[unlikely]] observe_suspend(worker, task, reason.what);
+  if (worker.foreign()) [[unlikely]] {
     if (!task.release()) {
       worker.parked.store(true, std::memory_order_release);
       worker.semaphore.acquire();
@@ -453,7 +460,6 @@ void stay(Task& task) noexcept {
     task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
     return;
   }
-  worker.recorder.enter(Activity::overhead);
   if (worker.runtime->outstanding() && !worker.runtime->watched.load(std::memory_order_relaxed)) {
     worker.runtime->parking.wake_one();  // someone may have to poll while this worker is busy
   }
@@ -504,11 +510,7 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
   Task& task = prepare_wait(worker, 0);
   worker.fiber->reason = &reason;
   worker.recorder.suspensions.add(1);
-  if (worker.recorder.tracing()) [[unlikely]] {
-    worker.recorder.record(trace::Kind::task_suspend, task.id, trace::intern("yield", nullptr), 0,
-                           0);
-  }
-  worker.recorder.enter(Activity::overhead);
+  if (worker.recorder.timing()) [[unlikely]] observe_suspend(worker, task, reason.what);
   leave(worker, &after_give_way, &tasks_min);
 }
 
