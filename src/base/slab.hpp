@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "base/arch.hpp"
@@ -54,10 +55,11 @@ class SlabPool {
   [[nodiscard]] std::size_t mapped_bytes() const noexcept {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
-  // Calls visit(slot) for every slot, in use or not. REQUIRES: nobody allocates meanwhile, or the
-  // caller can live with a stale view.
+  // Calls visit(slot) for every slot, in use or not, with the lock held. Slots may change hands
+  // meanwhile: a moment's view, unless the program is at rest.
   template <class Visit>
   void for_each(Visit visit) {
+    const std::lock_guard guard(lock_);
     for (const Chunk& chunk : chunks_) {
       for (std::size_t offset = 0; offset < chunk.used; offset += chunk.slot_bytes) {
         visit(chunk.memory + offset);

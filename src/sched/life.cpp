@@ -356,7 +356,9 @@ Runtime::~Runtime() {
   }
 }
 
-bool Runtime::outstanding() const noexcept {
+bool Runtime::outstanding(Worker& reader) const noexcept {
+  if (pollers.load(std::memory_order_relaxed) == nullptr) return false;
+  const InPoller guard(reader);
   for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
        poller = poller->next) {
     if (poller->outstanding->load(std::memory_order_relaxed) != 0) return true;

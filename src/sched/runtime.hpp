@@ -61,8 +61,25 @@ struct Runtime {
   std::uint64_t progress_mark = 0;              // stall watch
   bool stall_reported = false;                  // stall watch
 
-  [[nodiscard]] bool outstanding() const noexcept;
+  [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or resumed
+};
+
+// While it lives, `worker` may read the list of pollers: remove_poller() waits for its end.
+class InPoller {
+ public:
+  explicit InPoller(Worker& worker) noexcept
+      : worker_(worker), before_(worker.in_poller.load(std::memory_order_relaxed)) {
+    worker_.in_poller.store(true, std::memory_order_relaxed);
+    base::light_fence();  // pairs with the heavy one of remove_poller()
+  }
+  ~InPoller() { worker_.in_poller.store(before_, std::memory_order_release); }
+  InPoller(const InPoller&) = delete;
+  InPoller& operator=(const InPoller&) = delete;
+
+ private:
+  Worker& worker_;
+  const bool before_;
 };
 
 // The other global: null while no runtime runs.

@@ -142,7 +142,7 @@ void print(const Waits& waits, const char* const headline) {
 
 // All workers sleep and there is nothing to run or to poll for.
 bool at_rest(Runtime& runtime) noexcept {
-  if (runtime.outstanding() || runtime.policy->size() != 0 ||
+  if (runtime.outstanding(*current_worker()) || runtime.policy->size() != 0 ||
       runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
   }

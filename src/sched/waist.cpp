@@ -280,7 +280,7 @@ void release_access(const void* const address) {
 
 void yield() {
   Worker& worker = waiting_worker("yield");
-  if (worker.runtime->outstanding()) sched::poll(worker);
+  if (!worker.foreign() && worker.runtime->outstanding(worker)) sched::poll(worker);
   sched::give_way(worker, 0);
 }
 

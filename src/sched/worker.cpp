@@ -118,7 +118,7 @@ Task* spin(Worker& worker) noexcept {
     const bool eager = elapsed >= runtime.patience || runtime.oversubscribed;
     if (Task* const task = find_claimed(worker, eager)) return task;
     if (runtime.stopping.load(std::memory_order_acquire)) return nullptr;
-    if (runtime.outstanding() && poll(worker) != 0) continue;
+    if (runtime.outstanding(worker) && poll(worker) != 0) continue;
     if (elapsed > runtime.spin_ticks) return nullptr;
     if (runtime.oversubscribed) {
       sched_yield();
@@ -134,7 +134,7 @@ Task* watch(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   if (runtime.watched.exchange(true, std::memory_order_acquire)) return nullptr;
   Task* task = nullptr;
-  while (task == nullptr && runtime.outstanding() &&
+  while (task == nullptr && runtime.outstanding(worker) &&
          !runtime.stopping.load(std::memory_order_acquire)) {
     if (poll(worker) == 0) sched_yield();
     task = find_claimed(worker, true);
@@ -149,7 +149,7 @@ Task* sleep(Worker& worker) noexcept {
   runtime.parking.prepare(worker.id);
   Task* const task = find_claimed(worker, true);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
-      (runtime.outstanding() && !runtime.watched.load(std::memory_order_acquire))) {
+      (runtime.outstanding(worker) && !runtime.watched.load(std::memory_order_acquire))) {
     runtime.parking.cancel(worker.id);
     return task;
   }
@@ -166,7 +166,7 @@ Task* sleep(Worker& worker) noexcept {
   worker.recorder.enter(Activity::idle);
   Task* task = spin(worker);
   while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
-    if (runtime.outstanding()) task = watch(worker);
+    if (runtime.outstanding(worker)) task = watch(worker);
     if (task == nullptr) task = sleep(worker);
   }
   worker.recorder.enter(Activity::overhead);
@@ -241,7 +241,7 @@ void execute(Worker& started_on, Task& first) noexcept {
       task::flush(worker->tally, outcome);
     }
     settle(*worker, outcome);
-    if (worker->runtime->outstanding()) {
+    if (worker->runtime->outstanding(*worker)) {
       const std::uint64_t now = base::ticks();
       if (now - worker->runtime->last_poll.load(std::memory_order_relaxed) >
           worker->runtime->poll_gap) {
@@ -460,7 +460,7 @@ void stay(Task& task) noexcept {
     task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
     return;
   }
-  if (worker.runtime->outstanding() && !worker.runtime->watched.load(std::memory_order_relaxed)) {
+  if (worker.runtime->outstanding(worker) && !worker.runtime->watched.load(std::memory_order_relaxed)) {
     worker.runtime->parking.wake_one();  // someone may have to poll while this worker is busy
   }
   leave(worker, &after_suspend, nullptr);
@@ -517,15 +517,13 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
 [[gnu::noinline]] int poll(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   int completed = 0;
-  worker.in_poller.store(true, std::memory_order_relaxed);
-  base::light_fence();  // pairs with remove_poller()
+  const InPoller guard(worker);
   for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
        poller != nullptr; poller = poller->next) {
     if (poller->outstanding->load(std::memory_order_relaxed) == 0) continue;
     worker.recorder.polls.add(1);
     completed += poller->poll(poller->context);
   }
-  worker.in_poller.store(false, std::memory_order_release);
   runtime.last_poll.store(base::ticks(), std::memory_order_relaxed);
   return completed;
 }
