@@ -12,6 +12,6 @@ if(SCALAPACK_LIBRARY)
   target_link_libraries(pdpotrf PRIVATE imbrex_flags fmt::fmt ${SCALAPACK_LIBRARY}
     ${LAPACKE_LIBRARY} ${LAPACK_LIBRARIES} ${BLAS_LIBRARIES} MPI::MPI_C)
 else()
-  message(STATUS
-    "bench: ScaLAPACK is missing, bench/compare_cholesky cannot run (Debian: libscalapack-openmpi-dev)")
+  message(STATUS "bench: ScaLAPACK is missing, bench/compare_cholesky cannot run "
+    "(Debian: libscalapack-openmpi-dev)")
 endif()

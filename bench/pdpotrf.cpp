@@ -91,10 +91,14 @@ double residual(Local& factor, const RandomSource& source) {
     const auto each = [&](auto&& use) {
       for (int j = 0; j < factor.columns; ++j) {
         const auto c = static_cast<std::size_t>(factor.global_column(j));
-        for (int i = 0; i < factor.rows; ++i) use(static_cast<std::size_t>(factor.global_row(i)), c, factor.at(j)[i]);
+        for (int i = 0; i < factor.rows; ++i) {
+          use(static_cast<std::size_t>(factor.global_row(i)), c, factor.at(j)[i]);
+        }
       }
     };
-    each([&](std::size_t r, std::size_t c, double l) { if (r >= c) z[c] += l * x[r]; });
+    each([&](std::size_t r, std::size_t c, double l) {
+      if (r >= c) z[c] += l * x[r];
+    });
     MPI_Allreduce(MPI_IN_PLACE, z.data(), factor.n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     double squares = 0;
     each([&](std::size_t r, std::size_t c, double l) {
@@ -120,7 +124,8 @@ bool read(int argc, char** argv, Arguments& arguments) {
   arguments.block = std::atoi(argv[2]);
   arguments.runs = std::atoi(argv[4]);
   char rest = 0;
-  const int found = std::sscanf(argv[3], "%dx%d%c", &arguments.grid_rows, &arguments.grid_columns, &rest);
+  const int found =
+      std::sscanf(argv[3], "%dx%d%c", &arguments.grid_rows, &arguments.grid_columns, &rest);
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   return found == 2 && arguments.n > 0 && arguments.block > 0 && arguments.runs > 0 &&

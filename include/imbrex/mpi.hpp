@@ -35,11 +35,13 @@ class MpiError : public Error {
 MPI_Status await(MPI_Request& request);
 
 // Takes the request over, sets it to MPI_REQUEST_NULL, and returns at once. The future's get()
-// throws MpiError. Buffers must live until it is ready. A persistent request is refused.
+// throws MpiError. Buffers must live until it is ready. A persistent request is refused: by Error
+// at once if it is inactive or complete, else by the future.
 [[nodiscard]] Future<MPI_Status> when(MPI_Request& request);
 
 // Takes the request over and returns at once; the running task, once its body has ended, keeps its
-// dependents waiting for it too. (TAMPI_Iwait.) A failed request ends the task with an MpiError.
+// dependents waiting for it too. (TAMPI_Iwait.) If the request fails, the finish() around the task
+// throws MpiError. Throws Error outside a task, and for a persistent request.
 void release_after(MPI_Request& request);
 
 }  // namespace imbrex

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two versions of the right-looking tiled factorisation A = L L^T that are compared.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "matrix.hpp"
+#include "team.hpp"
+
+namespace cholesky {
+
+// What both return, the same on every rank: 0, or the order of the first leading minor that is
+// not positive; the matrix is then undefined. Both overwrite the lower triangle, and what stands
+// above the diagonal of a diagonal tile stays as it is. Collective; called by main.
+
+// The usual MPI + threads code: in each step one rank factors the diagonal tile, main broadcasts
+// it, all threads solve the panel, main broadcasts the panel, all threads update; a barrier of the
+// threads after each phase. Nothing is computed while messages travel.
+[[nodiscard]] std::int64_t factor_fork_join(const Team& team, TiledMatrix& matrix);
+
+struct TaskOptions {
+  // Steps of the factorisation whose received tiles may be in memory at once.
+  int lookahead;
+  // The panel and its messages before the update.
+  bool priorities;
+};
+struct TaskMemory {
+  std::size_t tiles_peak = 0;  // received tiles in memory at once, on this rank
+};
+
+// One task for each operation on a tile, and one for each message, in which plain MPI_Send and
+// MPI_Recv block; one sequential loop creates them in program order on every rank.
+[[nodiscard]] std::int64_t factor_tasks(const Team& team, TiledMatrix& matrix,
+                                        const TaskOptions& options, TaskMemory& memory);
+
+}  // namespace cholesky

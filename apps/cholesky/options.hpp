@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "factor.hpp"
+#include "geo/covariance.hpp"
+#include "solve.hpp"
+
+namespace cholesky {
+
+enum class Variant { fork_join, tasks };
+[[nodiscard]] const char* name_of(Variant variant) noexcept;
+
+struct Options {
+  // The matrix: one of the two.
+  std::string locations;
+  std::int64_t random = 0;
+
+  std::string column = "elevation_m";
+  int holdout = 20;
+  // Close to the maximum of the likelihood for data/airports_us.csv.
+  CovarianceModel model{.smoothness = 1.5,
+                        .range_km = 125,
+                        .sill = 320000,
+                        .nugget = 2000,
+                        .distance = Distance::chordal};
+  std::uint64_t seed = 1;
+  std::int64_t bad_minor = 0;
+
+  int tile = 0;  // 0: default_tile, or n if that is less
+  std::string grid;  // empty: nearly square
+  std::vector<Variant> variants;
+  int repeat = 1;
+  TaskOptions tasks{.lookahead = 3, .priorities = true};
+  ResidualOptions residual;
+  int rate_size = 1024;
+  double rate_s = 0.25;
+  std::string json;
+  bool check_rate = false;
+
+  static constexpr int default_tile = 384;
+};
+
+// Every rank reads the same arguments and comes to the same end. Throws InputError; if the user
+// asks for help, returns with it in `help`.
+[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+
+}  // namespace cholesky

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+
+#include "kernels.hpp"
+
+namespace cholesky {
+namespace {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+}
+
+// The median of `figure` over the runs of one variant.
+template <class Figure>
+double median_of(const std::vector<Run>& runs, Variant variant, Figure&& figure) {
+  std::vector<double> values;
+  for (const Run& run : runs) {
+    if (run.variant == variant) values.push_back(std::invoke(figure, run));
+  }
+  return median(std::move(values));
+}
+
+std::vector<Variant> variants_of(const std::vector<Run>& runs) {
+  std::vector<Variant> variants;
+  for (const Variant variant : {Variant::fork_join, Variant::tasks}) {
+    const auto is_it = [&](const Run& run) { return run.variant == variant; };
+    if (std::any_of(runs.begin(), runs.end(), is_it)) variants.push_back(variant);
+  }
+  return variants;
+}
+
+double busy(const Run& run) {
+  return run.activity.in_task_s + run.activity.idle_s + run.activity.overhead_s;
+}
+double percent(double part, const Run& run) {
+  return busy(run) > 0 ? 100 * part / busy(run) : 0;
+}
+
+struct Line {
+  const char* label;
+  int digits;
+  std::function<double(const Run&)> figure;
+};
+
+const std::vector<Line>& lines() {
+  static const std::vector<Line> all{
+      {"time, s", 3, [](const Run& run) { return run.seconds; }},
+      {"Gflop/s", 1, [](const Run& run) { return run.gflops; }},
+      {"DGEMM, Gflop/s", 1, [](const Run& run) { return run.rate; }},
+      {"share of DGEMM, %", 1, [](const Run& run) { return 100 * run.share(); }},
+      {"in tasks, %", 1, [](const Run& run) { return percent(run.activity.in_task_s, run); }},
+      {"idle, %", 1, [](const Run& run) { return percent(run.activity.idle_s, run); }},
+      {"overhead, %", 1, [](const Run& run) { return percent(run.activity.overhead_s, run); }},
+      {"tasks run", 0, [](const Run& run) { return run.activity.tasks; }},
+      {"suspensions", 0, [](const Run& run) { return run.activity.suspensions; }},
+      {"residual", 4, [](const Run& run) { return run.residual.value; }},
+  };
+  return all;
+}
+
+void print_kriging(const std::vector<Run>& runs) {
+  for (const Variant variant : variants_of(runs)) {
+    const auto last = std::find_if(runs.rbegin(), runs.rend(),
+                                   [&](const Run& run) { return run.variant == variant; });
+    if (!last->kriging) continue;
+    const Kriging& result = *last->kriging;
+    fmt::print("{:<10} log-likelihood {:.6f}, mean {:.1f}\n", name_of(variant),
+               result.log_likelihood, result.mean);
+    if (result.held_out == 0) continue;
+    fmt::print("{:<10} {} held-out places: RMSE of the prediction {:.1f}, of the mean {:.1f}; "
+               "{:.0f} % within 1.96 predicted standard deviations\n", "", result.held_out,
+               result.rmse, result.rmse_mean, 100 * result.coverage);
+  }
+}
+
+nlohmann::json to_json(const Run& run) {
+  nlohmann::json record{{"variant", name_of(run.variant)},
+                        {"seconds", run.seconds},
+                        {"gflops", run.gflops},
+                        {"dgemm_gflops", run.rate},
+                        {"share", run.share()},
+                        {"residual", run.residual.value},
+                        {"residual_method", run.residual.method},
+                        {"in_task_s", run.activity.in_task_s},
+                        {"idle_s", run.activity.idle_s},
+                        {"overhead_s", run.activity.overhead_s},
+                        {"tasks", run.activity.tasks},
+                        {"suspensions", run.activity.suspensions},
+                        {"steals", run.activity.steals},
+                        {"received_tiles_peak", run.received_peak}};
+  if (run.kriging) {
+    record["log_likelihood"] = run.kriging->log_likelihood;
+    record["mean"] = run.kriging->mean;
+    record["held_out"] = run.kriging->held_out;
+    record["rmse"] = run.kriging->rmse;
+    record["rmse_mean"] = run.kriging->rmse_mean;
+    record["coverage"] = run.kriging->coverage;
+  }
+  return record;
+}
+
+}  // namespace
+
+void print_problem(const Problem& problem, const Options& options) {
+  const Layout& layout = problem.layout;
+  const int tiles = layout.tiles();
+  const TaskCount count = count_tasks(layout);
+  fmt::print("Matrix    {}\n", problem.matrix);
+  fmt::print("Tiles     {} x {} of {} rows, the last of {}; {} tasks compute, {} communicate\n",
+             tiles, tiles, layout.tile, layout.extent(tiles - 1), count.computation,
+             count.communication);
+  fmt::print("Ranks     {} in a grid of {} x {}, {} worker{} each\n", problem.ranks,
+             layout.grid.rows, layout.grid.columns, problem.workers,
+             problem.workers == 1 ? "" : "s");
+  fmt::print("BLAS      {}, one thread a call\n", describe_blas());
+  if (const std::string advice = advise_on_blas(); !advice.empty()) {
+    fmt::print("          note: {}\n", advice);
+  }
+  fmt::print("Rate      DGEMM of order {} on all workers at once, before and after each run\n\n",
+             options.rate_size);
+  std::fflush(stdout);
+}
+
+void print_run(int number, const Run& run) {
+  fmt::print("run {:<3} {:<9} {:9.3f} s {:8.1f} Gflop/s {:6.1f} % of DGEMM   residual {:.4f}\n",
+             number, name_of(run.variant), run.seconds, run.gflops, 100 * run.share(),
+             run.residual.value);
+  std::fflush(stdout);
+}
+
+void print_comparison(const Problem& problem, const std::vector<Run>& runs) {
+  const std::vector<Variant> variants = variants_of(runs);
+  fmt::print("\n{:<20}", "medians");
+  for (const Variant variant : variants) fmt::print("{:>12}", name_of(variant));
+  fmt::print("\n");
+  for (const Line& line : lines()) {
+    fmt::print("{:<20}", line.label);
+    for (const Variant variant : variants) {
+      fmt::print("{:>12.{}f}", median_of(runs, variant, line.figure), line.digits);
+    }
+    fmt::print("\n");
+  }
+  fmt::print("(in tasks, idle, overhead: shares of the workers' time; residual: ||A - L L^T|| / "
+             "(n ||A|| eps),\n {})\n", runs.back().residual.method);
+  if (variants.size() == 2) {
+    const double ratio = median_of(runs, Variant::fork_join, &Run::seconds) /
+                         median_of(runs, Variant::tasks, &Run::seconds);
+    fmt::print("Fork-join takes {:.2f} times as long as tasks.\n", ratio);
+  }
+  if (variants.back() == Variant::tasks) {
+    const double peak = median_of(runs, Variant::tasks, &Run::received_peak);
+    const double tile_mib = 8.0 * problem.layout.tile * problem.layout.tile / (1 << 20);
+    fmt::print("Tasks: at most {:.0f} received tiles in memory at once ({:.1f} MiB a rank).\n",
+               peak, peak * tile_mib);
+  }
+  print_kriging(runs);
+  std::fflush(stdout);
+}
+
+void write_json(const std::string& path, const Problem& problem, const std::vector<Run>& runs) {
+  const Layout& layout = problem.layout;
+  nlohmann::json document{{"benchmark", "cholesky"},
+                          {"matrix", problem.matrix},
+                          {"n", layout.n},
+                          {"tile", layout.tile},
+                          {"grid", {layout.grid.rows, layout.grid.columns}},
+                          {"ranks", problem.ranks},
+                          {"workers", problem.workers},
+                          {"blas", describe_blas()}};
+  for (const Run& run : runs) document["runs"].push_back(to_json(run));
+  for (const Variant variant : variants_of(runs)) {
+    document["medians"][name_of(variant)] = {
+        {"seconds", median_of(runs, variant, &Run::seconds)},
+        {"gflops", median_of(runs, variant, &Run::gflops)},
+        {"share", median_share(runs, variant)}};
+  }
+  std::ofstream stream(path);
+  stream << document.dump(2) << "\n";
+  stream.close();
+  if (!stream) throw std::runtime_error("--json " + path + ": " + std::strerror(errno));
+}
+
+double median_share(const std::vector<Run>& runs, Variant variant) {
+  return median_of(runs, variant, &Run::share);
+}
+
+}  // namespace cholesky

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Futures: results of tasks, also as dependencies of others; promises, which anybody may set;
+// all or any of several.
+#include <imbrex/imbrex.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+int main() {
+  std::vector<imbrex::Future<int>> squares;
+  for (int i = 0; i < 10; ++i) {
+    squares.push_back(imbrex::task("square").spawn([i] { return i * i; }));
+  }
+  imbrex::when_all(squares).get();  // rethrows the first failure, had there been one
+  int sum = 0;
+  for (const auto& square : squares) sum += square.get();
+  if (sum != 285) return 1;
+
+  // A task that runs after two futures are there: its get() never suspends.
+  auto a = imbrex::task("a").spawn([] { return std::string("impluvium"); });
+  auto b = imbrex::task("b").spawn([] { return 9; });
+  auto both = imbrex::task("compare").in(a, b).spawn([a, b] {
+    return static_cast<int>(a.get().size()) == b.get();
+  });
+  if (!both.get()) return 2;
+
+  // The first of two: the promise is set by a task, the other one later by main.
+  const imbrex::Promise<int> early("early");
+  const imbrex::Promise<int> late("late");
+  imbrex::task("set").launch([early] { early.set(1); });
+  if (imbrex::when_any(late.future(), early.future()).get() != 1) return 3;  // a position
+  late.set(2);
+  if (late.future().get() != 2) return 4;
+
+  // A promise that nobody can set any more is broken, and says so.
+  imbrex::Future<int> never;
+  {
+    const imbrex::Promise<int> forgotten("forgotten");
+    never = forgotten.future();
+  }
+  try {
+    return never.get();
+  } catch (const imbrex::BrokenPromise& error) {
+    std::printf("sum %d; as it must: %s\n", sum, error.what());
+  }
+  return 0;
+}

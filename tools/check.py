@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks what a program can check of the project's style; prints `file:line: what` for each breach.
+
+Layers (src/imbrex.layers), sizes, SPDX lines, stray thread-locals, leftovers, dead files, paths of
+one machine, and that every block of code in the documentation is cut from a file that is compiled.
+"""
+import argparse
+import ast
+import pathlib
+import re
+import sys
+
+COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
+THREAD_LOCAL_FILE = "src/sched/current.cpp"
+CPP = {".hpp", ".cpp", ".h", ".c"}
+SOURCE = CPP | {".def", ".py", ".cmake", ".sh", ".layers", ".in"}
+TEXT = SOURCE | {".md", ".json", ".txt", ".yml"}
+LEFT_OVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(\(\w+\): \S+)?")  # not one itself
+MACHINE_PATH = re.compile(r"/(?:work|root|farm|home/\w+|tmp/bash_jobs[\w.]*)/")
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+
+
+class Tree:
+    """The files of the project, read once; breaches are gathered here."""
+
+    def __init__(self, root):
+        self.root = root
+        self.texts = {}  # path below the root -> content
+        self.breaches = []
+        for path in sorted(root.rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if skipped(name) or not path.is_file() or path.is_symlink():
+                continue
+            if path.suffix in TEXT or path.name == "CMakeLists.txt" or is_script(path):
+                self.texts[name] = path.read_text(encoding="utf-8", errors="replace")
+
+    def report(self, name, line, what):
+        self.breaches.append((name, line, what))
+
+    def of(self, suffixes, *folders):
+        return [(name, text) for name, text in self.texts.items()
+                if pathlib.PurePath(name).suffix in suffixes
+                and (not folders or name.startswith(folders))]
+
+
+def skipped(name):
+    parts = pathlib.PurePath(name).parts
+    return (re.fullmatch(r"build([-_].*)?", parts[0]) is not None or "__pycache__" in parts
+            or ".git" in parts)
+
+
+def is_script(path):
+    if path.suffix:
+        return False
+    with path.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+def is_source(name):
+    path = pathlib.PurePath(name)
+    return path.suffix in SOURCE or not path.suffix or path.name == "CMakeLists.txt"
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    tree = Tree(parser.parse_args().root.resolve())
+    for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
+                  check_folders, check_layers, check_thread_locals, check_leftovers,
+                  check_dead_files, check_machine_paths, check_links, check_code_in_docs):
+        check(tree)
+    for name, line, what in sorted(tree.breaches):
+        print(f"{name}:{line}: {what}")
+    print(f"tools/check.py: {len(tree.texts)} files, {len(tree.breaches)} breaches")
+    return 1 if tree.breaches else 0
+
+
+# ---- single files ------------------------------------------------------------------------------
+
+def check_licence_lines(tree):
+    for name, text in tree.texts.items():
+        if not is_source(name):
+            continue
+        lines = text.splitlines()
+        at = 1 if lines and lines[0].startswith("#!") else 0
+        if len(lines) <= at or "SPDX-License-Identifier: BSD-3-Clause" not in lines[at]:
+            tree.report(name, at + 1, "no `SPDX-License-Identifier: BSD-3-Clause` in this line")
+
+
+def check_sizes(tree):
+    for name, text in tree.texts.items():
+        if not is_source(name):
+            continue
+        lines = text.splitlines()
+        if len(lines) > FILE_LINES_MAX:
+            tree.report(name, FILE_LINES_MAX + 1, f"{len(lines)} lines: split the file, "
+                        f"{FILE_LINES_MAX} are the limit")
+        if name.endswith(".def"):
+            continue  # a table: a row is a line
+        for number, line in enumerate(lines, 1):
+            if len(line) > COLUMNS_MAX:
+                tree.report(name, number, f"{len(line)} columns: {COLUMNS_MAX} are the limit")
+
+
+def check_cpp_functions(tree):
+    for name, text in tree.of(CPP):
+        for first, last in cpp_functions(without_comments(text)):
+            report_length(tree, name, first, last)
+
+
+def check_python_functions(tree):
+    for name, text in tree.texts.items():
+        if not (name.endswith(".py") or text.startswith("#!/usr/bin/env python3")):
+            continue
+        for node in ast.walk(ast.parse(text, name)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                report_length(tree, name, node.lineno, node.end_lineno)
+
+
+def report_length(tree, name, first, last):
+    length = last - first + 1
+    if length > FUNCTION_LINES_MAX:
+        tree.report(name, first, f"a function of {length} lines: {FUNCTION_LINES_MAX} are the "
+                    "limit")
+
+
+def without_comments(text):
+    """C++ with comments, literals and preprocessor lines blanked; lines stay where they are."""
+    pattern = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"(?P<mark>\w*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"'
+        r"|(?<!\w)'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.DOTALL | re.MULTILINE)
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+
+
+def cpp_functions(code):
+    """First and last line of each function's signature and body: braces are counted, and what
+    stands before an opening one tells a function from a namespace, a class or a list of values."""
+    depth_of_function, depth, start, first, after_function = None, 0, 0, 0, False
+    for match in re.finditer(r"[{};]", code):
+        head = code[start:match.start()].strip()
+        if depth_of_function is None:
+            start = match.end()
+        if match.group() == "{":
+            if depth_of_function is None and is_function(head, after_function):
+                depth_of_function = depth
+                first = line_of(code, match.start() - len(head) if head else match.start())
+            depth += 1
+        elif match.group() == "}":
+            depth -= 1
+            after_function = depth == depth_of_function
+            if after_function:
+                depth_of_function = None
+                start = match.end()
+                yield first, line_of(code, match.start())
+
+
+def is_function(head, after_function):
+    head = re.sub(r"template\s*<[^{]*?>\s*(?=\w)|\balignas\s*\([^)]*\)|\[\[.*?\]\]", "", head)
+    head = re.sub(r"^(?:\w+\s*:(?!:)\s*)*(?:inline\s+)?", "", head.strip())  # public: and so on
+    if re.match(r"(?:namespace|class|struct|union|enum|extern)\b", head):
+        if "(" not in re.sub(r"<[^{]*>", "", head):
+            return False
+    # After `a_{x}` of a constructor's list, which looks like a function, its body follows.
+    return "(" in head or (head == "" and after_function)
+
+
+def check_thread_locals(tree):
+    for name, text in tree.of(CPP, "src/", "include/"):
+        code = without_comments(text)
+        for match in re.finditer(r"\b(thread_local|__thread|_Thread_local)\b", code):
+            if name != THREAD_LOCAL_FILE:
+                tree.report(name, line_of(code, match.start()), f"{match.group()}: allowed only in "
+                            f"{THREAD_LOCAL_FILE}, for a fiber may go on in another thread")
+
+
+def check_leftovers(tree):
+    for name, text in tree.texts.items():
+        for match in LEFT_OVER.finditer(text):
+            if match.group(1)[0] != "T" or match.group(2) is None:
+                tree.report(name, line_of(text, match.start()), f"{match.group(1)} without a "
+                            "reason: write `TO" "DO(name): reason`, or do it")
+
+
+def check_machine_paths(tree):
+    for name, text in tree.texts.items():
+        for match in MACHINE_PATH.finditer(text):
+            tree.report(name, line_of(text, match.start()),
+                        f"a path of one machine: {match.group()}")
+
+
+# ---- the tree ----------------------------------------------------------------------------------
+
+def check_folders(tree):
+    names = {}
+    for name, _ in tree.of(CPP | {".def"}, "src/", "include/"):
+        path = pathlib.PurePath(name)
+        names.setdefault(path.parent, set()).add(re.sub("_test$", "", path.stem))
+    for folder, stems in names.items():
+        if len(stems) > FOLDER_NAMES_MAX:
+            tree.report(str(folder), 1, f"{len(stems)} names: {FOLDER_NAMES_MAX} are the limit")
+
+
+def check_layers(tree):
+    layers = read_layers(tree)
+    for name, text in tree.of(CPP):
+        layer = layer_of(name)
+        if name.startswith("src/") and name.count("/") > 1 and layer not in layers:
+            tree.report(name, 1, f"folder {layer} is not in src/imbrex.layers")
+        if layer not in layers:
+            continue
+        allowed = layers[layer] | {layer}
+        if name.endswith("_test.cpp"):
+            allowed = allowed | {"testing"}
+        for match in INCLUDE.finditer(text):
+            target = target_of(match.group(1), layers)
+            if target is not None and target not in allowed:
+                tree.report(name, line_of(text, match.start(1)), f"{layer} includes "
+                            f"{match.group(1)}: {layer} may see {' '.join(sorted(allowed))} "
+                            "(src/imbrex.layers)")
+
+
+def read_layers(tree):
+    layers, name = {}, "src/imbrex.layers"
+    for number, line in enumerate(tree.texts.get(name, "").splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        layer, _, below = line.partition(":")
+        for other in below.split():
+            if other not in layers:
+                tree.report(name, number, f"{layer} may include {other}, which is not above this "
+                            "line: arrows go down")
+        layers[layer] = set(below.split())
+    if not layers:
+        tree.report(name, 1, "missing or empty")
+    return layers
+
+
+def layer_of(name):
+    if name.startswith("include/imbrex/detail/"):
+        return "waist"
+    if name.startswith("include/imbrex/"):
+        return "public"
+    parts = pathlib.PurePath(name).parts
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def target_of(included, layers):
+    """The layer of an included file; None for the system's and for neighbours."""
+    if included.startswith("imbrex/"):
+        return "waist" if included.startswith("imbrex/detail/") else "public"
+    first = included.partition("/")[0]
+    return first if "/" in included and first in layers else None
+
+
+def check_dead_files(tree):
+    """A .cpp must be named, with or without its suffix, in a CMakeLists.txt or .cmake of its own
+    folder or one above; a .hpp must be included."""
+    included = {pathlib.PurePath(target).name for _, text in tree.of(CPP)
+                for target in INCLUDE.findall(text)}
+    for name, _ in tree.of({".hpp", ".h"}):
+        if pathlib.PurePath(name).name not in included and not name.startswith("include/imbrex/"):
+            tree.report(name, 1, "dead: nobody includes it")
+    for name, _ in tree.of({".cpp", ".c"}):
+        if not any(is_named(tree, name, folder) for folder in pathlib.PurePath(name).parents):
+            tree.report(name, 1, "dead: in no CMakeLists.txt of its folder or of one above")
+
+
+def is_named(tree, name, folder):
+    path = pathlib.PurePath(name).relative_to(folder)
+    ours = {str(path), str(path.with_suffix("")), path.name, path.stem}
+    for file, text in tree.texts.items():
+        is_build = file.endswith(("CMakeLists.txt", ".cmake"))
+        if not is_build or pathlib.PurePath(file).parent != folder:
+            continue
+        text = re.sub(r"#[^\n]*", "", text)
+        words = set(re.findall(r"(?:[\w./+*-]|\$\{\w+\})+", text))
+        if ours & {re.sub(r"^\$\{\w+\}/", "", word) for word in words}:
+            return True
+        if "GLOB" in text and any(path.match(word) for word in words if "*" in word):
+            return True
+        if any(is_made(made, word, words) for word in words if "${" in word
+               for made in (str(path), path.name)):
+            return True
+    return False
+
+
+def is_made(name, word, words):
+    """Whether a word such as ${part}_test.cpp, in a loop over the parts, can become `name`."""
+    pattern = re.sub(r"\\\$\\{\w+\\}", r"([\\w/]+)", re.escape(word))
+    match = re.fullmatch(pattern, name)
+    return match is not None and set(match.groups()) <= words
+
+
+# ---- documentation -----------------------------------------------------------------------------
+
+def check_links(tree):
+    for name, text in tree.of({".md"}):
+        for match in re.finditer(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            target = match.group(1)
+            if ":" not in target and not (tree.root / name).parent.joinpath(target).exists():
+                tree.report(name, line_of(text, match.start()), f"a link to {target}, which is not "
+                            "there")
+
+
+def check_code_in_docs(tree):
+    """A line `// ...` in a block (`# ...` for CMake) stands for what was left out."""
+    sources = [squeezed(text) for name, text in tree.texts.items() if compiled(name)]
+    for name, text in tree.of({".md"}):
+        for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            if match.group(1) not in ("cpp", "c", "cmake", "fortran"):
+                continue
+            cuts = [squeezed(cut) for cut in re.split(r"^\s*(?://|#) \.\.\.$", match.group(2),
+                                                      flags=re.MULTILINE)]
+            if not any(contains_in_order(source, cuts) for source in sources):
+                tree.report(name, line_of(text, match.start()) + 1, "this code is cut from no "
+                            "file that is compiled (examples/, apps/, tests/, bench/, include/)")
+
+
+def compiled(name):
+    if not name.startswith(("examples/", "apps/", "tests/", "bench/", "include/", "src/")):
+        return False
+    return pathlib.PurePath(name).suffix in CPP or name.endswith("CMakeLists.txt")
+
+
+def squeezed(text):
+    lines = (line.strip() for line in text.splitlines())
+    return "\n" + "\n".join(line for line in lines if line) + "\n"
+
+
+def contains_in_order(source, cuts):
+    position = 0
+    for cut in cuts:
+        if not cut.strip():
+            continue
+        found = source.find(cut, position)
+        if found < 0:
+            return False
+        position = found + len(cut) - 1
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

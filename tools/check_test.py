@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methodology: a small clean tree passes; then one breach of each kind is planted, and exactly that
+one must be found, in its line."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECK = pathlib.Path(__file__).resolve().parent / "check.py"
+SPDX = "// SPDX-License-Identifier: BSD-3-Clause\n"
+HASH_SPDX = "# SPDX-License-Identifier: BSD-3-Clause\n"
+CLEAN = {
+    "src/imbrex.layers": HASH_SPDX + "waist:\npublic: waist\nbase: public\ntask: base public\n"
+                         "sched: task base public\nmpi: base public waist\nexamples: public\n",
+    "src/CMakeLists.txt": HASH_SPDX + "add_library(x base/a.cpp task/t.cpp sched/s.cpp)\n"
+                          "foreach(part m)\n  target_sources(x mpi/${part}.cpp)\nendforeach()\n",
+    "src/base/a.cpp": SPDX + '#include "base/a.hpp"\n',
+    "src/base/a.hpp": SPDX + "#pragma once\n",
+    "src/task/t.cpp": SPDX + '#include "base/a.hpp"\n#include "imbrex/task.hpp"\n',
+    "src/sched/s.cpp": SPDX + "// thread_local in a comment\nconst char* s = \"thread_local\";\n",
+    "src/mpi/m.cpp": SPDX + '#include "imbrex/detail/waist.hpp"\n#include <vector>\n',
+    "include/imbrex/task.hpp": SPDX + '#include "imbrex/detail/waist.hpp"\n',
+    "include/imbrex/detail/waist.hpp": SPDX,
+    "examples/CMakeLists.txt": HASH_SPDX + "file(GLOB all *.cpp)\n",
+    "examples/hello.cpp": SPDX + "int main() {\n  return 0;  // fine\n}\n",
+    "README.md": "# x\n\n```cpp\nint main() {\n// ...\n}\n```\n\n```sh\nanything goes\n```\n",
+    "tools/run": "#!/usr/bin/env bash\n" + HASH_SPDX,
+    "build/junk.cpp": "no licence, and /" + "root/here\n",
+}
+
+
+def function(lines, head="void f()"):
+    return SPDX + head + " {\n" + "  g();\n" * (lines - 2) + "}\n"
+
+
+class Check(unittest.TestCase):
+    def run_on(self, changes):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**CLEAN, **changes}.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            result = subprocess.run([sys.executable, str(CHECK), "--root", folder],
+                                    capture_output=True, text=True, check=False)
+        self.assertEqual(result.stderr, "")
+        found = result.stdout.splitlines()[:-1]
+        self.assertEqual(result.returncode, 1 if found else 0)
+        return found
+
+    def finds(self, where, what, changes):
+        found = self.run_on(changes)
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith(where + ": "), found)
+        self.assertIn(what, found[0])
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(self.run_on({}), [])
+
+    def test_an_upward_include(self):
+        self.finds("src/task/t.cpp:2", "task includes sched/s.hpp: task may see base public task",
+                   {"src/task/t.cpp": SPDX + '#include "sched/s.hpp"\n'})
+
+    def test_mpi_may_not_see_the_scheduler(self):
+        self.finds("src/mpi/m.cpp:3", "mpi includes sched/s.hpp",
+                   {"src/mpi/m.cpp": SPDX + '\n#include "sched/s.hpp"\n'})
+
+    def test_users_may_not_see_the_waist(self):
+        self.finds("examples/hello.cpp:2", "examples includes imbrex/detail/waist.hpp",
+                   {"examples/hello.cpp": SPDX + "#include <imbrex/detail/waist.hpp>\n"
+                                                 "int main() {\n}\n"})
+
+    def test_a_folder_that_is_in_no_layer(self):
+        self.finds("src/utils/u.cpp:1", "folder utils is not in src/imbrex.layers",
+                   {"src/utils/u.cpp": SPDX, "src/utils/CMakeLists.txt": HASH_SPDX + "u.cpp\n"})
+
+    def test_layers_that_form_a_cycle(self):
+        self.finds("src/imbrex.layers:4", "base may include task, which is not above",
+                   {"src/imbrex.layers": CLEAN["src/imbrex.layers"].replace(
+                       "base: public", "base: public task", 1)})
+
+    def test_a_missing_licence_line(self):
+        self.finds("src/base/a.hpp:1", "SPDX", {"src/base/a.hpp": "#pragma once\n"})
+
+    def test_a_script_without_suffix_needs_a_licence_line_too(self):
+        self.finds("tools/run:2", "SPDX", {"tools/run": "#!/usr/bin/env bash\necho\n"})
+
+    def test_long_lines(self):
+        self.finds("src/base/a.hpp:2", "101 columns", {"src/base/a.hpp": SPDX + "/" * 101 + "\n"})
+        self.assertEqual(self.run_on({"src/base/a.hpp": SPDX + "/" * 100 + "\n"}), [])
+
+    def test_long_files(self):
+        self.finds("src/base/a.hpp:801", "801 lines", {"src/base/a.hpp": SPDX + "//\n" * 800})
+        self.assertEqual(self.run_on({"src/base/a.hpp": SPDX + "//\n" * 799}), [])
+
+    def test_long_functions_of_all_shapes(self):
+        for head in ("void f()", "template <class T>\nauto f(T t) noexcept -> T",
+                     "TEST(A, b)", "A::A(int b) : c_{b}, d_(b)", "A::A(int b) : c_(b), d_{b}",
+                     "namespace n {\nstruct S : T {\n  void f() const", "static int f(struct X x)"):
+            lines = 71 - head.split("{\n")[-1].count("\n")
+            text = function(lines, head)
+            found = self.run_on({"src/base/a.hpp": text})
+            self.assertEqual(len(found), 1, (head, found))
+            self.assertIn("a function of 71 lines", found[0])
+            text = function(lines - 1, head)
+            self.assertEqual(self.run_on({"src/base/a.hpp": text}), [], head)
+
+    def test_what_is_no_function_may_be_long(self):
+        for head in ("namespace n", "struct S : T", "class alignas(64) [[nodiscard]] C final",
+                     "enum class E : int", "const int table[] =", 'extern "C"',
+                     "template <class T>\nstruct S<T(int)> : T"):
+            text = SPDX + head + " {\n" + "// row\n" * 90 + "}\n"
+            self.assertEqual(self.run_on({"src/base/a.hpp": text}), [], head)
+
+    def test_braces_in_literals_do_not_count(self):
+        text = SPDX + "void f() {\n  g('{', \"{{\", R\"x({)x\");  // {\n}\n" + "// row\n" * 90
+        self.assertEqual(self.run_on({"src/base/a.hpp": text + "void h() {\n}\n"}), [])
+
+    def test_long_functions_in_python(self):
+        text = HASH_SPDX + "def f():\n" + "    pass\n" * 70
+        self.finds("tools/x.py:2", "a function of 71 lines", {"tools/x.py": text})
+
+    def test_a_stray_thread_local(self):
+        self.finds("src/task/t.cpp:2", "thread_local: allowed only in src/sched/current.cpp",
+                   {"src/task/t.cpp": SPDX + "thread_local int x;\n"})
+        self.assertEqual(self.run_on({
+            "src/sched/current.cpp": SPDX + "thread_local int x;\n",
+            "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] + "# \nx(sched/current.cpp)\n"}), [])
+
+    def test_a_leftover_without_a_reason(self):
+        word = "TO" "DO"
+        self.finds("src/base/a.hpp:2", "without a reason",
+                   {"src/base/a.hpp": SPDX + f"// {word} later\n"})
+        self.finds("src/base/a.hpp:2", "without a reason",
+                   {"src/base/a.hpp": SPDX + "// FIX" "ME(me): because\n"})
+        self.assertEqual(self.run_on({"src/base/a.hpp": SPDX + f"// {word}(me): because\n"}), [])
+
+    def test_a_dead_source_file(self):
+        self.finds("src/base/unused.cpp:1", "dead", {"src/base/unused.cpp": SPDX})
+
+    def test_a_dead_header(self):
+        self.finds("src/base/unused.hpp:1", "dead", {"src/base/unused.hpp": SPDX})
+
+    def test_too_many_names_in_a_folder(self):
+        found = self.run_on({f"include/imbrex/n{i}.hpp": SPDX for i in range(12)})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("include/imbrex:1: 13 names", found[0])
+
+    def test_a_path_of_one_machine(self):
+        self.finds("README.md:1", "a path of one machine: /home" "/me/",
+                   {"README.md": "see /home" "/me/x\n"})
+
+    def test_a_link_to_nowhere(self):
+        self.finds("README.md:2", "a link to docs/x.md, which is not there",
+                   {"README.md": "[a](src/imbrex.layers#b), [c](https://example.org),\n"
+                                 "[d](docs/x.md#e)\n"})
+
+    def test_code_in_the_documentation_that_nobody_compiles(self):
+        self.finds("README.md:2", "cut from no file", {"README.md": "```cpp\nint x;\n```\n"})
+
+    def test_the_parts_of_a_block_must_come_in_order(self):
+        self.finds("README.md:2", "cut from no file",
+                   {"README.md": "```cpp\n}\n// ...\nint main() {\n```\n"})
+
+
+if __name__ == "__main__":
+    unittest.main()

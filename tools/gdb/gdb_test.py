@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""gdb_test.py PROGRAM: the commands of imbrex-gdb.py on a live process and on a core file of it.
+
+Methodology: PROGRAM (suspended_case.cpp) stands still with tasks in known states. Exits with 77,
+which ctest shows as skipped, where there is no gdb or no process may be traced.
+"""
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parent / "imbrex-gdb.py"
+SKIPPED = 77
+
+
+def gdb(*arguments):
+    result = subprocess.run(["gdb", "-nx", "-batch", "-ex", f"source {SCRIPT}", *arguments],
+                            capture_output=True, text=True, check=False, timeout=120)
+    return result.stdout, result.stderr
+
+
+def commands(*texts):
+    return [part for text in texts for part in ("-ex", text)]
+
+
+def start(folder):
+    """A process that stands still; it leaves a core file in `folder` if it is aborted."""
+    hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    process = subprocess.Popen(
+        [program], stdout=subprocess.PIPE, text=True, cwd=folder,
+        env={"IMBREX_WORKERS": "2", "IMBREX_STACK_SIZE": "64K"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
+                                              (hard_limit, hard_limit)))
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def core_file(folder):
+    """One that the kernel writes: gdb's own leaves out what lies behind a guard of the stacks,
+    which has no mapping of its own. None where the kernel hands cores to a program."""
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    hard_limit = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    if "/" in pattern or "|" in pattern or hard_limit != resource.RLIM_INFINITY:
+        print(f"core file: skipped: core_pattern is {pattern}, the limit of its size {hard_limit}")
+        return None
+    process = start(folder)
+    process.stdout.close()
+    process.send_signal(signal.SIGABRT)
+    process.wait()
+    return next(pathlib.Path(folder).glob("*core*"), None)
+
+
+class Gdb(unittest.TestCase):
+    targets = []  # arguments of gdb: the process; the program and its core file
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        process = start(folder.name)
+        cls.addClassCleanup(process.stdout.close)
+        cls.addClassCleanup(process.wait)
+        cls.addClassCleanup(process.kill)
+        out, error = gdb("-p", str(process.pid), *commands("info threads"))
+        if "Thread" not in out:
+            print(f"skipped: gdb could not trace the process: {out}{error}")
+            sys.exit(SKIPPED)
+        cls.targets = [["-p", str(process.pid)]]
+        if (core := core_file(folder.name)) is not None:
+            cls.targets.append([program, str(core)])
+
+    def both(self, *texts):
+        """What the commands print, for the live process and for the core file."""
+        return [gdb(*target, *commands(*texts)) for target in self.targets]
+
+    def row(self, text, name):
+        rows = [line for line in text.splitlines() if f'"{name}"' in line.split("  ")]
+        self.assertEqual(len(rows), 1, text)
+        return rows[0]
+
+    def task_id(self, name):
+        return self.row(gdb(*self.targets[0], *commands("imbrex tasks"))[0], name).split()[0]
+
+    def test_tasks_are_listed_with_state_site_and_what_they_wait_for(self):
+        for text, error in self.both("imbrex tasks"):
+            site = r"\S*suspended_case\.cpp:\d+"
+            first = self.row(text, "waits for an event")
+            self.assertRegex(first, rf"^\d+ +suspended +\"waits for an event\" +{site} +event$")
+            number = first.split()[0]
+            self.assertRegex(self.row(text, "depends on it"),
+                             rf"not started .* {site} +task {number} \"waits for an event\"$")
+            self.assertRegex(self.row(text, "waits for a promise"),
+                             rf"suspended .* {site} +promise \"the answer\" \({site}\)$")
+            self.assertRegex(self.row(text, "runs"), r"running .* - \(runs on worker \d\)$")
+            self.assertRegex(self.row(text, "main"), r"suspended .* finish$")
+            self.assertIn("\n5 tasks\n", text, error)
+
+    def test_the_stack_of_a_suspended_task_is_shown_to_its_end(self):
+        number = self.task_id("waits for an event")
+        for text, error in self.both(f"imbrex stack {number}", "frame function innermost"):
+            text = text[text.index(f"task {number} "):]  # gdb shows where the process stands first
+            numbers = re.findall(r"^#(\d+) ", text, re.MULTILINE)
+            self.assertEqual([int(number) for number in numbers], list(range(len(numbers))), text)
+            names = re.findall(r"^#\d+ .*?(\w+) \((?!anonymous)", text, re.MULTILINE)
+            self.assertEqual(names.count("innermost"), 1, text + error)
+            self.assertGreaterEqual(names.count("deeper"), 1)
+            self.assertLess(names.index("innermost"), names.index("deeper"))
+            self.assertEqual(names[-1], "start")  # the fiber's entry: nothing beyond
+            self.assertNotIn("corrupt", text + error)
+            self.assertIn("No frame for function", error)  # all is as before
+
+    def test_main_suspended_on_its_native_stack_is_shown_too(self):
+        for text, error in self.both(f"imbrex stack {self.task_id('main')}"):
+            self.assertRegex(text, r"#\d+ .*\bmain \(\)", error)
+
+    def test_what_has_no_stack_is_refused(self):
+        for name, words in (("depends on it", "has no stack: not started"),
+                            ("runs", "is not suspended")):
+            for _, error in self.both(f"imbrex stack {self.task_id(name)}"):
+                self.assertIn(words, error)
+        for _, error in self.both("imbrex stack 987654321"):
+            self.assertIn("no task 987654321", error)
+        for _, error in self.both("imbrex stack x"):
+            self.assertIn("usage: imbrex stack ID", error)
+
+    def test_a_process_without_imbrex_is_refused(self):
+        _, error = gdb(sys.executable, *commands("imbrex tasks"))
+        self.assertIn("no libimbrex.so with its symbols here", error)
+
+
+if __name__ == "__main__":
+    program = sys.argv.pop(1)
+    if shutil.which("gdb") is None:
+        print("skipped: gdb is not installed")
+        sys.exit(SKIPPED)
+    unittest.main()

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replays the records of one rank: what each worker did when, and where each task went.
+
+Used by chrome, timeline and summary; knows nothing of files or of how it is shown.
+"""
+import dataclasses
+import enum
+
+from imbrex_trace.reader import NO_WORKER, Kind, Name, TraceError
+
+
+class State(enum.Enum):
+    TASK = "in task"
+    IDLE = "idle"
+    OVERHEAD = "overhead"
+
+
+@dataclasses.dataclass(slots=True)
+class Piece:
+    """A worker's time without gaps: the pieces of one worker do not overlap."""
+    start: int
+    end: int
+    state: State
+    task: int  # the innermost, also if idle in it; 0 for none
+    name: int  # its name's position, if state is TASK
+
+
+@dataclasses.dataclass(slots=True)
+class Slice:
+    """A task on a worker, from begin or resume to suspension or end; may nest in another's."""
+    worker: int
+    start: int
+    end: int
+    task: int
+    part: int  # 1 for the first, one more after each suspension
+    waits_for: int = -1  # name of what it waits for, if a suspension ended it
+
+
+@dataclasses.dataclass(slots=True)
+class Message:
+    time: int
+    worker: int
+    sent: bool
+    peer: int
+    tag: int
+    bytes: int
+    communicator: int
+
+
+@dataclasses.dataclass(slots=True)
+class Task:
+    name: int
+    priority: int
+    parent: int
+    parts: int = 0
+    root: bool = False  # the code of main, which nobody spawned
+
+
+@dataclasses.dataclass
+class History:
+    rank: object  # reader.Rank
+    start: int
+    end: int
+    pieces: dict  # worker -> list of Piece, in order of time
+    slices: list  # of Slice, in order of their ends
+    messages: list  # of Message, in order of time
+    tasks: dict  # id -> Task
+
+
+def replay(rank):
+    player = Player(rank)
+    for record in rank.records:
+        player.play(record)
+    return player.finish()
+
+
+def crop(histories, names, directory):
+    """Limits all ranks to the time from the first start to the last end of tasks so named."""
+    wanted = set(names)
+    spans = []
+    for history in histories:
+        numbers = {i for i, name in enumerate(history.rank.names) if name.name in wanted}
+        spans += [(piece.start, piece.end) for pieces in history.pieces.values()
+                  for piece in pieces if piece.state is State.TASK and piece.name in numbers]
+    if not spans:
+        raise TraceError(f"{directory}: no task is named {' or '.join(sorted(wanted))}")
+    start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+    for history in histories:
+        history.start, history.end = start, end
+        for worker, pieces in history.pieces.items():
+            history.pieces[worker] = [
+                dataclasses.replace(piece, start=max(piece.start, start), end=min(piece.end, end))
+                for piece in pieces if piece.start < end and piece.end > start]
+
+
+@dataclasses.dataclass(slots=True)
+class Worker:
+    """Invariant: `stack` are the slices of the tasks on the stack that the worker stands on, the
+    innermost last; everything before `since` is in `pieces`."""
+    number: int
+    since: int
+    stack: list = dataclasses.field(default_factory=list)
+    idle: bool = False
+    pieces: list = dataclasses.field(default_factory=list)
+
+
+class Player:
+    """A suspension takes all tasks of a stack off their worker, a resume brings all back.
+
+    The root task has no body that begins: unless the trace says else, worker 0 stands in it from
+    the start."""
+
+    def __init__(self, rank):
+        self.rank = rank
+        self.workers = {n: Worker(n, rank.start) for n in range(rank.workers)}
+        self.slices = []
+        self.messages = []
+        self.tasks = {}
+        self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
+        if not begins_in_trace(rank):
+            root = root_of(rank)
+            rank.names.append(Name("main", ""))
+            self.tasks[root] = Task(name=len(rank.names) - 1, priority=0, parent=0, root=True)
+            self.enter(self.workers[0], rank.start, [root])
+
+    def play(self, record):
+        time, task, number, kind, a, b, c = record
+        if kind in (Kind.MESSAGE_SENT, Kind.MESSAGE_RECEIVED):
+            self.messages.append(Message(time, number, kind == Kind.MESSAGE_SENT, signed(b),
+                                         signed(b >> 32), a, c))
+            return
+        if number == NO_WORKER:
+            return  # it runs no task, and its idle time is its own affair
+        worker = self.workers[number]
+        self.pass_time(worker, time)
+        if kind == Kind.TASK_BEGIN:
+            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, root=c == 0)
+            self.enter(worker, time, [task])
+        elif kind == Kind.TASK_END:
+            self.end(worker, time, task)
+        elif kind == Kind.TASK_SUSPEND:
+            if task in (piece.task for piece in worker.stack):  # else an inner one took it along
+                self.suspend(worker, time, a)
+        elif kind == Kind.TASK_RESUME:
+            self.resume(worker, time, task)
+        else:
+            worker.idle = kind == Kind.IDLE_BEGIN
+
+    def pass_time(self, worker, time):
+        """What the worker did since its last event becomes a piece."""
+        if time <= worker.since:
+            return
+        top = worker.stack[-1].task if worker.stack else 0
+        state = State.IDLE if worker.idle else State.TASK if top else State.OVERHEAD
+        name = self.tasks[top].name if state is State.TASK else -1
+        last = worker.pieces[-1] if worker.pieces else None
+        if last and last.state is state and last.task == top and last.end == worker.since:
+            last.end = time
+        else:
+            worker.pieces.append(Piece(worker.since, time, state, top, name))
+        worker.since = time
+
+    def enter(self, worker, time, tasks):
+        for task in tasks:
+            self.tasks[task].parts += 1
+            worker.stack.append(Slice(worker.number, time, time, task, self.tasks[task].parts))
+
+    def leave(self, worker, time):
+        """Takes everything off the worker's stack; returns the tasks, outermost first."""
+        stack, worker.stack = worker.stack, []
+        for piece in stack:
+            piece.end = time
+        self.slices += reversed(stack)
+        return [piece.task for piece in stack]
+
+    def suspend(self, worker, time, waits_for):
+        worker.stack[-1].waits_for = waits_for
+        tasks = self.leave(worker, time)
+        self.away[tasks[-1]] = tasks
+
+    def resume(self, worker, time, task):
+        if task in (piece.task for piece in worker.stack):
+            return  # an inner task, resumed first, has brought it back
+        if task not in self.away:
+            # Clocks of two processors may differ a little: its suspension elsewhere comes later.
+            for other in self.workers.values():
+                if other.stack and other.stack[-1].task == task:
+                    self.pass_time(other, time)
+                    self.suspend(other, time, -1)
+        if task not in self.away:
+            self.refuse(worker, time, task, "is resumed, but was not suspended")
+        self.enter(worker, time, self.away.pop(task))
+
+    def end(self, worker, time, task):
+        if not worker.stack or worker.stack[-1].task != task:
+            self.refuse(worker, time, task, "ends, but was not running there")
+        ended = worker.stack.pop()
+        ended.end = time
+        self.slices.append(ended)
+
+    def refuse(self, worker, time, task, what):
+        raise TraceError(f"rank {self.rank.rank}, worker {worker.number}, "
+                         f"{(time - self.rank.start) / 1e6:.3f} ms: task {task} {what}")
+
+    def finish(self):
+        end = max([self.rank.end] + [worker.since for worker in self.workers.values()])
+        for worker in self.workers.values():  # exit() leaves tasks open
+            self.pass_time(worker, end)
+            self.leave(worker, end)
+        return History(rank=self.rank, start=self.rank.start, end=end,
+                       pieces={w.number: w.pieces for w in self.workers.values()},
+                       slices=self.slices, messages=self.messages, tasks=self.tasks)
+
+
+def begins_in_trace(rank):
+    """Whether the root task, the only one without a parent, has a record of its begin."""
+    return any(record[3] == Kind.TASK_BEGIN and record[2] == 0 and record[6] == 0
+               for record in rank.records)
+
+
+def root_of(rank):
+    """The one task that is suspended or resumed without having begun; if main never was suspended,
+    a number that no task has."""
+    begun = {record[1] for record in rank.records if record[3] == Kind.TASK_BEGIN}
+    for _, task, worker, kind, *_ in rank.records:
+        if (kind in (Kind.TASK_SUSPEND, Kind.TASK_RESUME) and worker != NO_WORKER
+                and task not in begun):
+            return task
+    return -1
+
+
+def signed(value):
+    """The low 32 bits as a signed number: any tag and peer of MPI."""
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads the files of one traced run and refuses what is not whole.
+
+The format is docs/design/trace-format.md. Knows nothing of what the events mean.
+"""
+import dataclasses
+import enum
+import json
+import pathlib
+import re
+import struct
+
+VERSION = 1
+RECORD = struct.Struct("<QQIIQQQ")  # time, task, worker, kind, a, b, c
+NO_WORKER = 0xFFFFFFFF
+
+
+class TraceError(Exception):
+    """The trace cannot be shown; the text says which file, and what is wrong with it."""
+
+
+class Kind(enum.IntEnum):
+    TASK_BEGIN = 1
+    TASK_END = 2
+    TASK_SUSPEND = 3
+    TASK_RESUME = 4
+    IDLE_BEGIN = 5
+    IDLE_END = 6
+    MESSAGE_SENT = 7
+    MESSAGE_RECEIVED = 8
+
+
+NAMED = (Kind.TASK_BEGIN, Kind.TASK_SUSPEND)  # kinds whose field `a` is the position of a name
+
+
+@dataclasses.dataclass
+class Name:
+    name: str
+    where: str  # file:line, or empty
+
+
+@dataclasses.dataclass
+class Rank:
+    rank: int
+    ranks: int
+    workers: int
+    policy: str
+    host: str
+    start: int  # ns since 1970
+    end: int
+    names: list  # of Name
+    records: list  # of tuples (time, task, worker, kind, a, b, c), by time
+
+
+def read_run(directory):
+    """All ranks of the run that wrote `directory`, in order of rank."""
+    folder = pathlib.Path(directory)
+    if not folder.is_dir():
+        raise TraceError(f"{directory}: no such directory")
+    files = {}
+    for path in folder.iterdir():
+        match = re.fullmatch(r"rank-(\d+)\.json", path.name)
+        if match:
+            files[int(match.group(1))] = path
+    if not files:
+        raise TraceError(f"{directory}: holds no trace (no rank-*.json). A program run with "
+                         f"IMBREX_TRACE={directory} writes it when its runtime stops")
+    ranks = [read_rank(files[rank], rank) for rank in sorted(files)]
+    check_complete(directory, ranks)
+    return ranks
+
+
+def check_complete(directory, ranks):
+    sizes = sorted({rank.ranks for rank in ranks})
+    if len(sizes) > 1:
+        raise TraceError(f"{directory}: holds files of runs with {sizes[0]} and {sizes[-1]} "
+                         "ranks: remove the old ones")
+    present = {rank.rank for rank in ranks}
+    missing = [str(rank) for rank in range(sizes[0]) if rank not in present]
+    if missing:
+        raise TraceError(f"{directory}: of {sizes[0]} ranks, no file of rank "
+                         f"{', '.join(missing)}: did the run end by MPI_Finalize everywhere?")
+    beyond = sorted(rank for rank in present if rank >= sizes[0])
+    if beyond:
+        raise TraceError(f"{directory}: rank {beyond[0]} in a run of {sizes[0]} ranks")
+
+
+def read_rank(path, number):
+    head = read_head(path)
+    if head["rank"] != number:
+        raise TraceError(f"{path}: is of rank {head['rank']}")
+    events = path.with_suffix(".events")
+    names = [Name(entry["name"], entry["where"]) for entry in head["names"]]
+    records = read_records(events, head)
+    return Rank(rank=number, ranks=head["ranks"], workers=head["workers"], policy=head["policy"],
+                host=head["host"], start=head["start_ns"], end=head["end_ns"], names=names,
+                records=records)
+
+
+def read_head(path):
+    try:
+        head = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise TraceError(f"{path}: truncated or no JSON ({error})") from None
+    if not isinstance(head, dict):
+        raise TraceError(f"{path}: not a JSON object")
+    if head.get("version") != VERSION:
+        raise TraceError(f"{path}: trace version {head.get('version', 'missing')}; this tool "
+                         f"reads version {VERSION}")
+    kinds = {"rank": int, "ranks": int, "workers": int, "policy": str, "host": str,
+             "start_ns": int, "end_ns": int, "names": list, "events": int}
+    for key, kind in kinds.items():
+        if type(head.get(key)) is not kind:
+            raise TraceError(f"{path}: key \"{key}\" is missing or is no {kind.__name__}")
+    for position, entry in enumerate(head["names"]):
+        if not (isinstance(entry, dict) and isinstance(entry.get("name"), str)
+                and isinstance(entry.get("where"), str)):
+            raise TraceError(f"{path}: names[{position}] is not {{\"name\", \"where\"}}")
+    if head["end_ns"] < head["start_ns"]:
+        raise TraceError(f"{path}: ends {head['start_ns'] - head['end_ns']} ns before it starts")
+    return head
+
+
+def read_records(path, head):
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise TraceError(f"{path}: missing, though its .json is there") from None
+    if len(data) != head["events"] * RECORD.size:
+        state = "truncated" if len(data) < head["events"] * RECORD.size else "too long"
+        raise TraceError(f"{path}: {state}: {len(data)} bytes, not the "
+                         f"{head['events'] * RECORD.size} of its {head['events']} records")
+    records = list(RECORD.iter_unpack(data))
+    kinds = frozenset(Kind)
+    for position, (_, _, worker, kind, a, _, _) in enumerate(records):
+        if kind not in kinds:
+            raise TraceError(f"{path}: record {position}: unknown kind {kind}")
+        if worker >= head["workers"] and worker != NO_WORKER:
+            raise TraceError(f"{path}: record {position}: worker {worker} of {head['workers']}")
+        if kind in NAMED and a >= len(head["names"]):
+            raise TraceError(f"{path}: record {position}: name {a} of {len(head['names'])}")
+    records.sort(key=lambda record: record[0])  # stable: a worker's own order stays
+    return records

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of a traced run: one row per worker, one row per name of tasks."""
+import collections
+
+from imbrex_trace.history import State
+
+
+def lines(histories):
+    """The text, line by line, without line ends."""
+    yield from worker_table(histories)
+    yield ""
+    yield from name_table(histories)
+
+
+def worker_table(histories):
+    rows = [("rank", "worker", "in-task s", "%", "idle s", "%", "overhead s", "%", "tasks",
+             "suspensions")]
+    everything, tasks, suspensions = [], 0, 0
+    for history in histories:
+        begun, suspended = counts(history)
+        for number, pieces in sorted(history.pieces.items()):
+            rows.append((str(history.rank.rank), str(number), *shares(pieces),
+                         str(begun[number]), str(suspended[number])))
+            everything += pieces
+        tasks += begun.total()
+        suspensions += suspended.total()
+    rows.append(("all", "", *shares(everything), str(tasks), str(suspensions)))
+    return aligned(rows, left=0)
+
+
+def shares(pieces):
+    time = time_by_state(pieces)
+    total = sum(time.values())
+    for state in (State.TASK, State.IDLE, State.OVERHEAD):
+        yield f"{time[state] / 1e9:.6f}"
+        yield f"{100 * time[state] / total:.1f}" if total else "-"
+
+
+def time_by_state(pieces):
+    time = collections.Counter()
+    for piece in pieces:
+        time[piece.state] += piece.end - piece.start
+    return time
+
+
+def counts(history):
+    """For each worker the tasks begun and suspended there, in the part of the time shown."""
+    begun, suspended = collections.Counter(), collections.Counter()
+    for task_slice in history.slices:
+        if is_begun_here(history, task_slice) and not history.tasks[task_slice.task].root:
+            begun[task_slice.worker] += 1
+        if task_slice.waits_for >= 0 and history.start < task_slice.end <= history.end:
+            suspended[task_slice.worker] += 1
+    return begun, suspended
+
+
+def is_begun_here(history, task_slice):
+    return task_slice.part == 1 and history.start <= task_slice.start <= history.end
+
+
+def name_table(histories):
+    count, time, where = collections.Counter(), collections.Counter(), {}
+    for history in histories:
+        names = history.rank.names
+        for pieces in history.pieces.values():
+            for piece in pieces:
+                if piece.state is State.TASK:
+                    name = names[piece.name]
+                    time[name.name] += piece.end - piece.start
+                    where.setdefault(name.name, name.where)
+        for task_slice in history.slices:
+            if is_begun_here(history, task_slice):
+                name = names[history.tasks[task_slice.task].name]
+                count[name.name] += 1
+                where.setdefault(name.name, name.where)
+    rows = [("task", "count", "mean us", "total s", "from")]
+    for name in sorted(where, key=lambda key: (-time[key], key)):
+        mean = f"{time[name] / count[name] / 1e3:.3f}" if count[name] else "-"  # begun earlier
+        rows.append((name, str(count[name]), mean, f"{time[name] / 1e9:.6f}", where[name]))
+    return aligned(rows, left=0, last_left=True)
+
+
+def aligned(rows, left, last_left=False):
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = []
+        for column, text in enumerate(row):
+            to_left = column == left or (last_left and column == len(row) - 1)
+            cells.append(text.ljust(widths[column]) if to_left else text.rjust(widths[column]))
+        yield "  ".join(cells).rstrip()
