@@ -73,6 +73,7 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
     operation->settle_promise();
   } else {
     mpi::engine().add(*operation.release());
+    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   }
   return future;
 }

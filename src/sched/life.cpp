@@ -32,6 +32,7 @@ struct Life {
   pid_t process = 0;             // that started it: a child of fork has no threads
   detail::Place place;
   int rank = 0, ranks = 1;
+  bool want_times = false;
   bool summary_printed = false;
   std::vector<Runtime*> kept;    // stopped, but futures still refer to their tasks
 };
@@ -206,6 +207,9 @@ void at_exit(const int status, void*) {
       return;
     }
   }
+  for (const auto& other : runtime->workers) {  // nobody can wait for threads that hold tasks
+    if (other->thread.joinable()) other->thread.detach();
+  }
   runtime->stopping.store(true, std::memory_order_release);
   runtime->parking.wake_all();
   if (worker != nullptr) set_current_worker(nullptr);
@@ -335,7 +339,7 @@ Runtime::Runtime(const base::Options& its_options, std::vector<int> its_processo
   patience = static_cast<std::uint64_t>(2 * ticks_per_us);
   for (int id = 0; id < workers_wanted; ++id) {
     workers.push_back(std::make_unique<Worker>(*this, id));
-    workers.back()->recorder.enable(options.SUMMARY, !options.TRACE.empty(),
+    workers.back()->recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                                     static_cast<std::uint32_t>(id));
   }
   policy = make_policy(options.POLICY, {.workers = workers_wanted,
@@ -397,6 +401,8 @@ void start() {
   if (now.runtime.load(std::memory_order_acquire) == nullptr) sched::start({});
 }
 
+void want_times() { sched::life().want_times = true; }
+
 bool started() noexcept { return sched::runtime() != nullptr; }
 
 void drain() noexcept {
@@ -422,6 +428,13 @@ void add_poller(Poller& poller) {
   const std::lock_guard guard(runtime.pollers_lock);
   poller.next = runtime.pollers.load(std::memory_order_relaxed);
   runtime.pollers.store(&poller, std::memory_order_release);
+}
+
+void wake_poller() noexcept {
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime != nullptr && !runtime->watched.load(std::memory_order_relaxed)) {
+    runtime->parking.wake_one();
+  }
 }
 
 void remove_poller(Poller& poller) {

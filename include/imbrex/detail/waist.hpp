@@ -142,6 +142,8 @@ struct Poller {
   Poller* next = nullptr;  // the runtime's
 };
 void add_poller(Poller& poller);
+// Something has become outstanding by a caller that goes on: a sleeping worker shall look after it.
+void wake_poller() noexcept;
 void remove_poller(Poller& poller);  // returns when no worker is in it any more
 
 // True if this worker knows of nothing else to run: then a wait that will be short may poll in
@@ -175,9 +177,12 @@ void start();
 // Suspends the root task until no task is left. REQUIRES: called from the root task.
 void drain() noexcept;
 
+// From the start on, workers measure their times though no option asks for it. Before start() only.
+void want_times();
+
 // Sums over this process, for the summary that is printed at the end.
 struct Totals {
-  double in_task_s, idle_s, overhead_s;  // over all workers; 0 unless IMBREX_SUMMARY or _TRACE
+  double in_task_s, idle_s, overhead_s;  // over all workers; 0 unless want_times() or an option
   double tasks, steals, suspensions, polls;
   double workers;
   double elapsed_s;
