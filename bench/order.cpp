@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the order of ready tasks is worth: the graph of a tiled Cholesky factorisation over ranks,
 // whose kernels sleep as long as they would compute. So ranks that share processors do not hide
-// each other's idle time, and only the order counts. One worker a rank; the policy is IMBREX_POLICY.
+// each other's idle time, and only the order counts. One worker a rank; the policy is
+// IMBREX_POLICY.
 //
 //   IMBREX_POLICY=fifo IMBREX_WORKERS=1 mpirun -n 4 order [tiles a side] [gemm, microseconds]
 #include <imbrex/imbrex.hpp>
@@ -74,7 +75,8 @@ class Factorisation {
           .launch([this] { rest(gemm_us_); });
     }
   }
-  // Who needs tile (row, column) of this step gets it from its owner: a send and a receive task each.
+  // Who needs tile (row, column) of this step gets it from its owner: a send and a receive task
+  // each.
   void pass_on(const int row, const int column, const int step) {
     std::vector<bool> needs(static_cast<std::size_t>(grid_.rows * grid_.columns), false);
     const auto mark = [&](const int r, const int c) {

@@ -29,7 +29,8 @@ add_library(imbrex_flags INTERFACE)
 target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
   $<$<BOOL:${IMBREX_WERROR}>:-Werror>)
 if(IMBREX_SANITIZE STREQUAL "address")
-  target_compile_options(imbrex_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  target_compile_options(imbrex_flags INTERFACE -fsanitize=address,undefined
+    -fno-omit-frame-pointer)
   target_link_options(imbrex_flags INTERFACE -fsanitize=address,undefined)
 elseif(IMBREX_SANITIZE STREQUAL "thread")
   target_compile_options(imbrex_flags INTERFACE -fsanitize=thread)

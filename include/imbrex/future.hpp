@@ -55,7 +55,9 @@ class FutureBase {
 
   // False for a default-constructed future, and for one that get() has emptied.
   [[nodiscard]] bool valid() const noexcept { return completion_ != nullptr; }
-  [[nodiscard]] bool ready() const noexcept { return completion_ && completion_->event.has_fired(); }
+  [[nodiscard]] bool ready() const noexcept {
+    return completion_ != nullptr && completion_->event.has_fired();
+  }
 
   // Suspends the running task until the value is there; throws nothing of the task's.
   void wait() const {

@@ -83,7 +83,8 @@ class [[nodiscard]] TaskBuilder {
   TaskBuilder(const char* name, std::source_location where) noexcept : name_(name), where_(where) {}
 
   template <class... T>
-  [[nodiscard]] TaskBuilder& in(const T&... objects) {  // reads; a Future: runs after it has completed
+  // reads; a Future: runs after it has completed
+  [[nodiscard]] TaskBuilder& in(const T&... objects) {
     (add(objects, Kind::in), ...);
     return *this;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What depends on processor, compiler or kernel: pause, time stamp, barriers. Knows nothing of ours.
+// What depends on processor, compiler or kernel: pause, time stamp, barriers. Knows nothing of
+// ours.
 #pragma once
 
 #include <linux/membarrier.h>

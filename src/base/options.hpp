@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The IMBREX_* options of the environment, from the one table options.def. Knows no meaning of them.
+// The IMBREX_* options of the environment, from the one table options.def. Knows no meaning of
+// them.
 #pragma once
 
 #include <cstdint>

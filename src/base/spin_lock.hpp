@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A lock for sections of a few instructions that nobody sleeps in. Never held over user code or MPI.
+// A lock for sections of a few instructions that nobody sleeps in. Never held over user code or
+// MPI.
 #pragma once
 
 #include <sched.h>

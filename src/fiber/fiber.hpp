@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fibers: stacks that one thread at a time stands on, and the switch between them. On Boost.Context,
-// whose switch keeps the floating-point control words; C++'s exception state and the sanitizers'
-// are switched here. Knows no task and no worker.
+// Fibers: stacks that one thread at a time stands on, and the switch between them. On
+// Boost.Context, whose switch keeps the floating-point control words; C++'s exception state and the
+// sanitizers' are switched here. Knows no task and no worker.
 //
 // Thread safety: none; a fiber belongs to the thread that stands on it or that found it suspended.
 #pragma once

@@ -8,6 +8,7 @@
 #if IMBREX_TSAN
 #include <sanitizer/tsan_interface.h>
 #elif defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -25,7 +26,12 @@ inline void finish_switch(Fiber&, Fiber&) noexcept {}
 
 #elif defined(__SANITIZE_ADDRESS__)
 
-inline void create(Fiber&) noexcept {}
+inline void create(Fiber& fiber) noexcept {
+  // The stack may have been left by a loop whose frames never returned: their marks are still
+  // there.
+  __asan_unpoison_memory_region(fiber.stack.bottom,
+                                static_cast<std::size_t>(fiber.stack.top - fiber.stack.bottom));
+}
 inline void destroy(Fiber&) noexcept {}
 inline void adopt(Fiber&) noexcept {}
 inline void start_switch(Fiber& from, Fiber& to) noexcept {

@@ -239,8 +239,9 @@ Runtime& start(const Config& config) {
   if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
   const std::vector<int> allowed = base::allowed_processors();
   const std::vector<int> processors = share_of(allowed, now.place);
-  const int workers =
-      options.WORKERS != 0 ? static_cast<int>(options.WORKERS) : static_cast<int>(processors.size());
+  const std::int64_t wanted =
+      options.WORKERS != 0 ? options.WORKERS : static_cast<std::int64_t>(processors.size());
+  const int workers = static_cast<int>(wanted);
   const bool fits = workers <= static_cast<int>(processors.size()) &&
                     now.place.count <= static_cast<int>(allowed.size());
   auto* const runtime = new Runtime(options, processors, workers, !fits);
@@ -486,13 +487,15 @@ bool summary_wanted() noexcept {
 void print_summary(const std::span<const Totals> ranks) {
   sched::life().summary_printed = true;
   if (ranks.empty()) return;  // another rank prints
-  std::string text = fmt::format("imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
-                                 "workers", "elapsed s", "in task s", "idle s", "overhead s",
-                                 "tasks", "steals", "suspensions", "polls");
+  std::string text = fmt::format(
+      "imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
+      "workers", "elapsed s", "in task s", "idle s", "overhead s", "tasks", "steals",
+      "suspensions", "polls");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const Totals& row = ranks[rank];
     text += fmt::format(
-        "imbrex: {:>5} {:>7.0f} {:>9.3f} {:>10.3f} {:>9.3f} {:>11.3f} {:>9.0f} {:>9.0f} {:>11.0f} {:>10.0f}\n",
+        "imbrex: {:>5} {:>7.0f} {:>9.3f} {:>10.3f} {:>9.3f} {:>11.3f} {:>9.0f} {:>9.0f} {:>11.0f} "
+        "{:>10.0f}\n",
         rank, row.workers, row.elapsed_s, row.in_task_s, row.idle_s, row.overhead_s, row.tasks,
         row.steals, row.suspensions, row.polls);
   }
@@ -542,7 +545,8 @@ Statistics statistics() noexcept {
     ++result.live_tasks;
     if (state == task::State::suspended) ++result.suspended_tasks;
   });
-  result.descriptor_bytes = runtime->task_slots.mapped_bytes() + runtime->small_slots.mapped_bytes();
+  result.descriptor_bytes =
+      runtime->task_slots.mapped_bytes() + runtime->small_slots.mapped_bytes();
   result.stack_count = runtime->stacks.mapped();
   return result;
 }

@@ -52,7 +52,8 @@ class Policy {
   // True if `worker` would find nothing without stealing: a task that has just become ready may run
   // there at once.
   [[nodiscard]] virtual bool empty(int worker) const = 0;
-  // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a time.
+  // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a
+  // time.
   [[nodiscard]] virtual bool takes_all() const { return false; }
 };
 

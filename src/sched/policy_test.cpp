@@ -21,7 +21,9 @@ class PolicyTest : public testing::Test {
     PolicySetup setup{workers, {}, [](void*, int) {}, nullptr};
     for (int self = 0; self < workers; ++self) {
       setup.nearest.emplace_back();
-      for (int step = 1; step < workers; ++step) setup.nearest[self].push_back((self + step) % workers);
+      for (int step = 1; step < workers; ++step) {
+        setup.nearest[self].push_back((self + step) % workers);
+      }
     }
     policy_ = make_policy(name, setup);
   }

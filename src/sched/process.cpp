@@ -64,8 +64,8 @@ void say(unsigned number) noexcept {
   say(first);
 }
 
-// Whether the fault at `address` is an overflow of the stack that the thread stands on: in a guard of
-// ours, or just below the native stack of a thread.
+// Whether the fault at `address` is an overflow of the stack that the thread stands on: in a guard
+// of ours, or just below the native stack of a thread.
 bool is_overflow(const Runtime& runtime, const Worker* const worker, const void* const address) {
   if (runtime.stacks.in_guard(address)) return true;
   if (worker == nullptr || worker->fiber == nullptr || !worker->fiber->native) return false;
@@ -90,7 +90,8 @@ void on_fault(const int signal, siginfo_t* const info, void* const context) {
     say(worker != nullptr && worker->fiber != nullptr && worker->fiber->native
             ? "): it ran on its thread's own stack, which is full; raise ulimit -s, or keep large "
               "arrays off the stack\n"
-            : "): its stack is full; raise IMBREX_STACK_SIZE, or keep large arrays off the stack\n");
+            : "): its stack is full; raise IMBREX_STACK_SIZE, or keep large arrays off the "
+              "stack\n");
     ::signal(signal, SIG_DFL);
     raise(signal);
     return;

@@ -32,8 +32,8 @@ namespace {
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_without_runtime(const char* const what) {
-  throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope or "
-                          "make an imbrex::Runtime first",
+  throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope "
+                          "or make an imbrex::Runtime first",
                           what));
 }
 
@@ -139,7 +139,9 @@ void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps&
 
 [[gnu::flatten]] void* create(const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
   Worker* worker = &sched::here();
-  if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] refuse_to_wait("a task spawned");
+  if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] {
+    refuse_to_wait("a task spawned");
+  }
   if (spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   Family& family = family_of(*worker, *worker->task);
   if (++family.unchecked > worker->window) [[unlikely]] {

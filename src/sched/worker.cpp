@@ -375,8 +375,8 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   runtime.parking.wake_one();
 }
 
-// Leaves the running task's stack, straight for that of the next task if it is a suspended one, else
-// for a loop; returns when the task is resumed.
+// Leaves the running task's stack, straight for that of the next task if it is a suspended one,
+// else for a loop; returns when the task is resumed.
 void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) noexcept {
   fiber::Fiber& from = *worker.fiber;
   from.task = worker.task;
@@ -460,7 +460,8 @@ void stay(Task& task) noexcept {
     task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
     return;
   }
-  if (worker.runtime->outstanding(worker) && !worker.runtime->watched.load(std::memory_order_relaxed)) {
+  if (worker.runtime->outstanding(worker) &&
+      !worker.runtime->watched.load(std::memory_order_relaxed)) {
     worker.runtime->parking.wake_one();  // someone may have to poll while this worker is busy
   }
   leave(worker, &after_suspend, nullptr);

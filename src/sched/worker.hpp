@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Worker: a thread that runs tasks, its loop, and the only place where fibers are switched. A thread
-// of the program's own that spawns or waits has a Worker too, without a loop: it is never switched.
+// Worker: a thread that runs tasks, its loop, and the only place where fibers are switched. A
+// thread of the program's own that spawns or waits has a Worker too, without a loop: it is never
+// switched.
 //
 // The loop runs on fibers. A task is a plain call on the loop's stack. When it suspends, that stack
 // is left to it, and the worker goes on with another loop: a spare one, or a new one. To resume a
@@ -57,7 +58,8 @@ struct Worker {
   Task* found = nullptr;             // claimed; for the loop that is switched to next
   std::deque<Behind> behind;         // tied tasks that gave way
   Task* inbox_taken = nullptr;       // from the inbox, oldest first
-  alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};  // tied tasks; any thread pushes
+  // tied tasks; any thread pushes
+  alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};
   std::atomic<bool> in_poller{false};  // remove_poller() waits for it; owner writes
   std::atomic<bool> parked{false};     // asleep, or a foreign thread that waits; owner writes
   std::atomic<std::uint64_t> since_wait{0};  // a foreign thread's
@@ -99,11 +101,12 @@ void suspend(const detail::WaitReason& reason) noexcept;
 // Runs `other`, unstarted, on the caller's stack, if that is possible and nobody else has it.
 [[nodiscard]] bool run_in_place(Worker& worker, Task& other);
 
-// Lets what is ready run first, and at least `tasks_min` tasks as long as any are ready. Suspends, if
-// anything is.
+// Lets what is ready run first, and at least `tasks_min` tasks as long as any are ready. Suspends,
+// if anything is.
 void give_way(Worker& worker, std::uint64_t tasks_min) noexcept;
 
-void discard(Worker& worker, detail::Completion& completion) noexcept;  // its last reference is gone
+// its last reference is gone
+void discard(Worker& worker, detail::Completion& completion) noexcept;
 void drop_reference(Worker& worker, detail::Completion& completion) noexcept;
 
 // Calls all pollers that have something outstanding; how many operations completed.

@@ -133,7 +133,8 @@ class DependTable {
   struct Link;  // one call of link()
 
   [[nodiscard]] Location& locate(const void* address);
-  [[gnu::noinline]] void resize(std::size_t room, Outcome& outcome);  // room: places that must be free after
+  // room: places that must be free after
+  [[gnu::noinline]] void resize(std::size_t room, Outcome& outcome);
   [[gnu::noinline]] static void sweep(Location& location, Outcome& outcome) noexcept;
   static void remove_all(Access*& list, Outcome& outcome) noexcept;
 

@@ -56,8 +56,9 @@ TEST(Event, filter_lets_go_those_that_pass_and_keeps_the_others) {
   Outcome outcome;
   Counting waiters[4];
   for (Counting& waiter : waiters) ASSERT_TRUE(event::add(word, waiter));
-  event::filter(word, outcome,
-                [&](const Waiter& waiter) { return &waiter == &waiters[0] || &waiter == &waiters[3]; });
+  event::filter(word, outcome, [&](const Waiter& waiter) {
+    return &waiter == &waiters[0] || &waiter == &waiters[3];
+  });
   EXPECT_EQ(waiters[0].calls, 1);
   EXPECT_EQ(waiters[1].calls, 0);
   event::fire(word, outcome);

@@ -31,7 +31,9 @@ void take_back(Joint::Part& part) noexcept {
 // (2)
 void take_back_others(Joint& joint) noexcept {
   if (joint.cleaned.exchange(true, std::memory_order_acq_rel)) return;
-  for (std::size_t position = 0; position < joint.count; ++position) take_back(joint.parts[position]);
+  for (std::size_t position = 0; position < joint.count; ++position) {
+    take_back(joint.parts[position]);
+  }
 }
 
 void let_go_part(Joint::Part& part, Outcome& outcome) noexcept {

@@ -7,8 +7,8 @@
 //       none to the joint: at its end those that still wait are taken back, and for those that are
 //       being let go the end waits until they are `done`, a matter of a few instructions.
 //   (2) any: whoever sets `decided` first fires. Then the other parts are taken back, once, by the
-//       one who sets `cleaned`; not before all parts have been added (`armed`). So a completion that
-//       never comes keeps no trace of joints that are decided.
+//       one who sets `cleaned`; not before all parts have been added (`armed`). So a completion
+//       that never comes keeps no trace of joints that are decided.
 #pragma once
 
 #include <atomic>

@@ -100,9 +100,9 @@ struct Family {
   std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
 };
 
-// Tasks of one scope that a worker has completed and not yet counted there. It may wait with the count
-// as long as the next task that it runs belongs to the same scope: whoever waits for the scope waits
-// for that task too.
+// Tasks of one scope that a worker has completed and not yet counted there. It may wait with the
+// count as long as the next task that it runs belongs to the same scope: whoever waits for the
+// scope waits for that task too.
 struct Tally {
   Scope* scope = nullptr;
   std::uint64_t amount = 0;
@@ -110,8 +110,8 @@ struct Tally {
 // Counts what the tally holds.
 void flush(Tally& tally, Outcome& outcome) noexcept;
 
-// The running `task`, once its body has ended, completes only after `event`. `hold` must live as long
-// as the task.
+// The running `task`, once its body has ended, completes only after `event`. `hold` must live as
+// long as the task.
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
 
 // The body of `task` has ended and its closure is gone: true if nothing holds its completion.
@@ -121,9 +121,10 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
   return task.holds.fetch_sub(1, std::memory_order_acq_rel) == 1;  // pairs with the other holds
 }
 
-// The end of `task`, whose body has ended in its parent `parent` that waited for it and whose future
-// nobody else holds: the same as complete() without atomic operations. False, and nothing done, if
-// it has more to end than itself. REQUIRES: `parent` runs; a run's reference and `parent`'s.
+// The end of `task`, whose body has ended in its parent `parent` that waited for it and whose
+// future nobody else holds: the same as complete() without atomic operations. False, and nothing
+// done, if it has more to end than itself. REQUIRES: `parent` runs; a run's reference and
+// `parent`'s.
 [[nodiscard]] inline bool complete_alone(Task& task, const Task& parent) noexcept {
   if (task.references.load(std::memory_order_acquire) != 2 || task.family != nullptr ||
       task.accesses != nullptr || task.held || task.error || task.scope->owner != &parent) {
@@ -137,8 +138,8 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
   return true;
 }
 
-// `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and follows what
-// that ends.
+// `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and follows
+// what that ends.
 void complete(Task& task, Tally& tally, Outcome& outcome) noexcept;
 
 }  // namespace imbrex::task

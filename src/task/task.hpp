@@ -83,13 +83,13 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
 
 // The one function that changes a state, where it is not contended.
 inline void change_state(Task& task, [[maybe_unused]] const State from, const State to) noexcept {
-  IMBREX_ASSERT(task.state.load(std::memory_order_relaxed) == from, "task \"{}\" in state {}, not {}",
-                task.name, static_cast<int>(task.state.load()), static_cast<int>(from));
+  IMBREX_ASSERT(task.state.load(std::memory_order_relaxed) == from,
+                "task \"{}\" in state {}, not {}", task.name, static_cast<int>(task.state.load()), static_cast<int>(from));
   task.state.store(to, std::memory_order_release);  // pairs with claim(), and with reports
 }
 
-// What a queue holds: a task, and whether it was queued to begin or to go on. Without the second, an
-// entry left over from the beginning could resume the task, perhaps on a thread that must not.
+// What a queue holds: a task, and whether it was queued to begin or to go on. Without the second,
+// an entry left over from the beginning could resume the task, perhaps on a thread that must not.
 struct Entry {
   Task* task = nullptr;
   bool resumed = false;
@@ -120,7 +120,8 @@ inline void add_reference(detail::Completion& completion) noexcept {
 }
 // True if the last reference is gone.
 [[nodiscard]] inline bool drop(detail::Completion& completion) noexcept {
-  if (completion.references.load(std::memory_order_acquire) == 1) {  // the only holder: as release()
+  // the only holder: as release()
+  if (completion.references.load(std::memory_order_acquire) == 1) {
     completion.references.store(0, std::memory_order_relaxed);
     return true;
   }
@@ -132,7 +133,8 @@ inline void lose(Task& task, Outcome& outcome) noexcept;
 
 // `task` has no pending count: it becomes ready, or waits for a mutex of its mutexinoutset.
 inline void make_ready(Task& task, ReadyList& ready) noexcept;
-[[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;  // depend.cpp
+// depend.cpp
+[[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;
 [[nodiscard]] bool needs_mutexes(const Task& task) noexcept;          // depend.cpp
 
 // ---- bodies of event.hpp ---------------------------------------------------------------------

@@ -67,7 +67,8 @@ class Recorder {
   void enter(const Activity activity) noexcept {
     if (timing_) [[unlikely]] enter_slow(activity);
   }
-  [[gnu::cold, gnu::noinline]] void record(Kind kind, std::uint64_t task, std::uint64_t a, std::uint64_t b, std::uint64_t c);
+  [[gnu::cold, gnu::noinline]] void record(Kind kind, std::uint64_t task, std::uint64_t a,
+                                           std::uint64_t b, std::uint64_t c);
   [[nodiscard]] std::uint64_t ticks_in(const Activity activity) const noexcept {
     return spent_[static_cast<std::size_t>(activity)].get();
   }
@@ -116,6 +117,7 @@ void write_files(const std::string& directory, const Header& header, const TimeB
                  std::vector<Recorder*> recorders);
 
 // The record field of a name: an index in a table that only grows.
-[[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern(const char* text, const std::source_location* where);
+[[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern(const char* text,
+                                                             const std::source_location* where);
 
 }  // namespace imbrex::trace

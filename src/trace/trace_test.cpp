@@ -49,7 +49,8 @@ TEST(Files, hold_every_record_and_the_names) {
   recorder.record(Kind::task_begin, 17, intern("a \"name\"", nullptr), 0, 0);
   recorder.record(Kind::task_end, 17, 0, 0, 0);
   time.stop();
-  write_files(directory, {.rank = 2, .ranks = 4, .workers = 1, .policy = "fifo"}, time, {&recorder});
+  const Header header{.rank = 2, .ranks = 4, .workers = 1, .policy = "fifo"};
+  write_files(directory, header, time, {&recorder});
   EXPECT_EQ(std::filesystem::file_size(directory + "/rank-2.events"), 2 * sizeof(Record));
   std::ifstream file(directory + "/rank-2.json");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
