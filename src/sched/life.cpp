@@ -96,6 +96,7 @@ Task& make_root(Worker& worker, const char* const name) {
   root.priority.store(0, std::memory_order_relaxed);
   root.slot_class = slot_class;
   root.held = false;
+  root.kept = false;
   root.state.store(task::State::running, std::memory_order_release);
   return root;
 }
@@ -338,6 +339,7 @@ Runtime::Runtime(const base::Options& its_options, std::vector<int> its_processo
   poll_gap = static_cast<std::uint64_t>(10 * ticks_per_us);
   spin_ticks = static_cast<std::uint64_t>(static_cast<double>(options.SPIN_US) * ticks_per_us);
   patience = static_cast<std::uint64_t>(2 * ticks_per_us);
+  brief = static_cast<std::uint64_t>(0.5 * ticks_per_us);
   for (int id = 0; id < workers_wanted; ++id) {
     workers.push_back(std::make_unique<Worker>(*this, id));
     workers.back()->recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),

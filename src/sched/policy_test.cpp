@@ -30,6 +30,7 @@ class PolicyTest : public testing::Test {
   Task& task(const int priority) {
     Task& made = tasks_.emplace_back();
     made.references.store(1);
+    made.kept = true;
     made.state.store(task::State::ready);
     made.id = tasks_.size();
     made.priority.store(priority);

@@ -184,6 +184,7 @@ void discard(void* const closure) noexcept {
   ++scope.spawned;
   ++scope.spawned_deep;
   task.scope = &scope;
+  task.kept = keep;
   if (keep) task.references.store(2, std::memory_order_relaxed);
   if (task.accesses == nullptr) {
     task.pending.store(0, std::memory_order_relaxed);

@@ -54,6 +54,8 @@ struct Worker {
   int spare_count = 0;
 
   std::uint32_t picks = 0;
+  std::uint64_t stolen_at = 0;       // ticks; the task that runs was stolen then; 0: it was not
+  std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
   std::deque<Behind> behind;         // tied tasks that gave way

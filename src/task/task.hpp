@@ -61,6 +61,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::atomic<int> holds;        // events that completion waits for, and 1 for the body
   std::uint32_t slot_class;      // of the slab; 0: a large slot
   bool held;                     // hold_completion() was called; running task only
+  bool kept;                     // a future was made: then there may be a second entry
 
   [[nodiscard]] void* closure() noexcept {
     return reinterpret_cast<std::byte*>(this) + sizeof(Task);
@@ -84,7 +85,8 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
 // The one function that changes a state, where it is not contended.
 inline void change_state(Task& task, [[maybe_unused]] const State from, const State to) noexcept {
   IMBREX_ASSERT(task.state.load(std::memory_order_relaxed) == from,
-                "task \"{}\" in state {}, not {}", task.name, static_cast<int>(task.state.load()), static_cast<int>(from));
+                "task \"{}\" in state {}, not {}", task.name,
+                static_cast<int>(task.state.load()), static_cast<int>(from));
   task.state.store(to, std::memory_order_release);  // pairs with claim(), and with reports
 }
 
@@ -102,7 +104,9 @@ struct Entry {
   Task& task = *entry.task;
   State state = task.state.load(std::memory_order_acquire);
   if (state != (entry.resumed ? State::resumable : State::ready)) return false;
-  if (task.references.load(std::memory_order_relaxed) == 1) {  // ours is the only way to it
+  // Without a future nobody waits for the task, so nobody has raised it: one entry. With one
+  // reference, ours is the only way to it.
+  if (!task.kept || task.references.load(std::memory_order_relaxed) == 1) {
     task.state.store(State::running, std::memory_order_relaxed);
     return true;
   }
