@@ -209,7 +209,8 @@ int run(int argc, char** argv) {
   check_json(team, options);
   const Input input = make_input(team, options);
   const int tile = options.tile != 0 ? options.tile
-                   : static_cast<int>(std::min<std::int64_t>(Options::default_tile, input.n));
+                   : static_cast<int>(std::min<std::int64_t>(Options::default_tile(input.n),
+                                                             input.n));
   const Layout layout{input.n, tile, team.grid()};
   check_layout(team, options, layout);
   const std::unique_ptr<TiledMatrix> matrix = allocate(team, layout);

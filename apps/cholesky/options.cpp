@@ -48,7 +48,8 @@ void add_model(CLI::App& app, Options& options) {
 }
 
 void add_run(CLI::App& app, Options& options, std::string& variant) {
-  app.add_option("--tile", options.tile, "Rows of a tile; 384, or all if the matrix has fewer")
+  app.add_option("--tile", options.tile, 
+                 "Rows of a tile; 384, from 8,000 rows on 512, or all if the matrix has fewer")
       ->check(CLI::PositiveNumber);
   app.add_option("--grid", options.grid, "ROWSxCOLUMNS of ranks; nearly square if not given");
   app.add_option("--variant", variant, "forkjoin, tasks, or both in turn")
