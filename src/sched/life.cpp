@@ -162,7 +162,11 @@ void finish_records(Runtime& runtime) {
 }
 
 void stop(Runtime& runtime) {
-  runtime.workers[0]->recorder.enter(trace::Activity::overhead);
+  Worker& main = *runtime.workers[0];
+  main.recorder.enter(trace::Activity::overhead);
+  if (main.recorder.tracing()) {
+    main.recorder.record(trace::Kind::task_end, main.root->id, 0, 0, 0);
+  }
   stop_threads(runtime);
   finish_records(runtime);
   {
@@ -174,7 +178,6 @@ void stop(Runtime& runtime) {
     }
     runtime.foreign.clear();
   }
-  Worker& main = *runtime.workers[0];
   drop_reference(main, *main.root);
   set_current_worker(nullptr);
   life().runtime.store(nullptr, std::memory_order_release);
@@ -252,6 +255,10 @@ Runtime& start(const Config& config) {
   catch_overflow();
   Worker& main = *runtime->workers[0];
   adopt_thread(main, "main");
+  if (main.recorder.tracing()) {
+    main.recorder.record(trace::Kind::task_begin, main.root->id, trace::intern("main", nullptr), 0,
+                         0);
+  }
   const bool bind = options.BIND && fits;
   for (int index = 1; index < workers; ++index) {
     Worker& worker = *runtime->workers[static_cast<std::size_t>(index)];
