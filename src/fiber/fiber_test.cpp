@@ -74,7 +74,7 @@ TEST_F(FiberTest, rethrows_its_own_exception_after_another_fiber_threw) {
             world->trace += error.what();
           }
         }
-        world->go(*world->first, world->native);
+        world->go(*world->first, *world->second);
       },
       [] {
         try {
@@ -82,6 +82,7 @@ TEST_F(FiberTest, rethrows_its_own_exception_after_another_fiber_threw) {
         } catch (...) {
           world->go(*world->second, *world->first);
         }
+        world->go(*world->second, world->native);
       });
   EXPECT_EQ(world_.trace, "first");
 }

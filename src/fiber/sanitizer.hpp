@@ -16,6 +16,7 @@ namespace imbrex::fiber::sanitizer {
 
 #if IMBREX_TSAN
 
+inline void clean(void*, std::size_t) noexcept {}
 inline void create(Fiber& fiber) noexcept { fiber.sanitizer = __tsan_create_fiber(0); }
 inline void destroy(Fiber& fiber) noexcept { __tsan_destroy_fiber(fiber.sanitizer); }
 inline void adopt(Fiber& fiber) noexcept { fiber.sanitizer = __tsan_get_current_fiber(); }
@@ -26,11 +27,13 @@ inline void finish_switch(Fiber&, Fiber&) noexcept {}
 
 #elif defined(__SANITIZE_ADDRESS__)
 
+// Forgets what was marked in a stack's memory: by a loop whose frames never returned, before the
+// memory serves another one, or somebody else once it is unmapped.
+inline void clean(void* const memory, const std::size_t bytes) noexcept {
+  __asan_unpoison_memory_region(memory, bytes);
+}
 inline void create(Fiber& fiber) noexcept {
-  // The stack may have been left by a loop whose frames never returned: their marks are still
-  // there.
-  __asan_unpoison_memory_region(fiber.stack.bottom,
-                                static_cast<std::size_t>(fiber.stack.top - fiber.stack.bottom));
+  clean(fiber.stack.bottom, static_cast<std::size_t>(fiber.stack.top - fiber.stack.bottom));
 }
 inline void destroy(Fiber&) noexcept {}
 inline void adopt(Fiber&) noexcept {}
@@ -44,6 +47,7 @@ inline void finish_switch(Fiber&, Fiber& to) noexcept {
 
 #else
 
+inline void clean(void*, std::size_t) noexcept {}
 inline void create(Fiber&) noexcept {}
 inline void destroy(Fiber&) noexcept {}
 inline void adopt(Fiber&) noexcept {}

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/arch.hpp"
+#include "fiber/sanitizer.hpp"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102  // Linux 6.13: a guard that costs no mapping
@@ -27,8 +28,11 @@ constexpr std::size_t protected_max = 24'000;
 StackPool::StackPool(const std::size_t bytes) : bytes_(round_up(bytes)), slabs_(slabs_max) {}
 
 StackPool::~StackPool() {
-  for (std::size_t slab = 0; slab < slab_count_.load(std::memory_order_acquire); ++slab) {
-    munmap(slabs_[slab].load(std::memory_order_relaxed), slab_stacks * (bytes_ + guard_bytes));
+  const std::size_t slab_bytes = slab_stacks * (bytes_ + guard_bytes);
+  for (std::size_t index = 0; index < slab_count_.load(std::memory_order_acquire); ++index) {
+    std::byte* const slab = slabs_[index].load(std::memory_order_relaxed);
+    sanitizer::clean(slab, slab_bytes);
+    munmap(slab, slab_bytes);
   }
 }
 

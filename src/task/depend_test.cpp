@@ -25,6 +25,10 @@ class Graph {
   ~Graph() {
     Outcome outcome;
     table_.clear(outcome);
+    take(outcome);
+    for (const std::unique_ptr<Child>& child : children_) {  // those that never ran
+      if (child->task.references.load() != 0) destroy_accesses(child->task, cache_);
+    }
   }
 
   // Spawns the next child; its number.
