@@ -97,8 +97,6 @@ void adopt_native(Fiber& fiber) noexcept {
   sanitizer::adopt(fiber);
 }
 
-void forget_native(Fiber& fiber) noexcept { fiber.sanitizer = nullptr; }
-
 // Never inlined: __cxa_get_globals is declared const, and a compiler could keep its value across a
 // switch after which the fiber stands in another thread.
 [[gnu::noinline]] void* thread_exception_globals() noexcept {

@@ -46,7 +46,6 @@ Stack destroy_fiber(Fiber& fiber) noexcept;
 
 // Fills in `fiber` for the thread that calls, on its native stack.
 void adopt_native(Fiber& fiber) noexcept;
-void forget_native(Fiber& fiber) noexcept;
 
 // The C++ runtime's exception state of the calling thread; the same for the thread's whole life.
 [[nodiscard]] void* thread_exception_globals() noexcept;
@@ -57,11 +56,7 @@ void forget_native(Fiber& fiber) noexcept;
 // thread_exception_globals().
 void switch_to(Fiber& from, Fiber& to, void* globals, Arrival arrival, void* argument) noexcept;
 
-// Bytes below the caller's frame on this stack.
-[[nodiscard]] inline std::size_t bytes_left(const Fiber& fiber) noexcept {
-  const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
-  return static_cast<std::size_t>(here - fiber.stack.bottom);
-}
+// Whether the caller's frame lies in the upper half of the stack.
 [[nodiscard]] inline bool half_left(const Fiber& fiber) noexcept {
   const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
   return here - fiber.stack.bottom > fiber.stack.top - here;

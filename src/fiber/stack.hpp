@@ -34,7 +34,6 @@ class StackPool {
   // True if `address` lies in the guard of one of our stacks. For the signal handler: takes no
   // lock, since slabs are only added.
   [[nodiscard]] bool in_guard(const void* address) const noexcept;
-  [[nodiscard]] std::size_t stack_bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t mapped() const noexcept {
     return mapped_.load(std::memory_order_relaxed);
   }

@@ -415,24 +415,6 @@ void want_times() { sched::life().want_times = true; }
 
 bool started() noexcept { return sched::runtime() != nullptr; }
 
-void drain() noexcept {
-  Worker& worker = *sched::current_worker();
-  if (worker.task->family == nullptr) return;
-  static constexpr WaitReason reason{.what = "end of the program"};
-  task::Scope& scope = worker.task->family->children;
-  task::Task& task = sched::prepare_wait(worker, 1);
-  if (scope.begin_wait(task::Await::descendants)) {
-    sched::stay(task);
-  } else {
-    sched::suspend(reason);
-  }
-  scope.awaiting = task::Await::nothing;
-  if (worker.task->family->table == nullptr) return;
-  task::Outcome outcome;
-  worker.task->family->table->clear(outcome);
-  sched::settle(worker, outcome);
-}
-
 void add_poller(Poller& poller) {
   sched::Runtime& runtime = *sched::here().runtime;
   const std::lock_guard guard(runtime.pollers_lock);

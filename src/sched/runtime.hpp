@@ -89,9 +89,6 @@ class InPoller {
 
 // Called by the last worker that finds nothing, again and again.
 [[gnu::cold, gnu::noinline]] void watch_for_stall(Runtime& runtime) noexcept;
-// Prints who waits for what.
-[[gnu::cold, gnu::noinline]] void report_waits(Runtime& runtime, const char* headline) noexcept;
-
 [[nodiscard]] std::string describe(const Task& task);
 
 }  // namespace imbrex::sched

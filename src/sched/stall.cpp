@@ -163,10 +163,6 @@ std::string describe(const Task& task) {
   return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
 }
 
-void report_waits(Runtime& runtime, const char* const headline) noexcept {
-  print(collect(runtime), headline);
-}
-
 void watch_for_stall(Runtime& runtime) noexcept {
   if (!at_rest(runtime)) return;
   const std::uint64_t now = base::monotonic_ns();

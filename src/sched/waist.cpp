@@ -298,6 +298,15 @@ void wait_children() {
   forget_children(family);
 }
 
+void drain() noexcept {
+  const Worker& worker = *sched::current_worker();
+  if (worker.task->family == nullptr) return;
+  Family& family = *worker.task->family;
+  static constexpr WaitReason reason{.what = "end of the program"};
+  wait_scope(family.children, task::Await::descendants, reason);
+  forget_children(family);
+}
+
 void open_scope(ScopeMemory& memory, const std::source_location& where) {
   (void)sched::here();  // the first use may be a scope
   Worker& worker = waiting_worker("finish");

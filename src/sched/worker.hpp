@@ -47,7 +47,6 @@ struct Worker {
   const int id;                      // no_worker: a foreign thread
   const std::uint32_t window;        // of the options; UINT32_MAX: none
   int callbacks = 0;                 // depth of callbacks made by a poller
-  bool waits_in_place = false;       // between begin_idle() and end_idle()
 
   // Loops that were left at a place where they hold nothing.
   fiber::Fiber* spares = nullptr;
@@ -64,7 +63,6 @@ struct Worker {
   alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};
   std::atomic<bool> in_poller{false};  // remove_poller() waits for it; owner writes
   std::atomic<bool> parked{false};     // asleep, or a foreign thread that waits; owner writes
-  std::atomic<std::uint64_t> since_wait{0};  // a foreign thread's
   std::counting_semaphore<> semaphore{0};  // a foreign thread's
   alignas(base::cache_line_bytes) trace::Recorder recorder;
   void* exception_globals = nullptr; // of the thread

@@ -110,7 +110,6 @@ void open_scope(ScopeMemory& memory, const std::source_location& where);
 
 // One that completes when all of `parts` have (its error: their first), or when any has; `index`
 // is then the position of the first. The caller owns the reference. REQUIRES: `parts` not empty.
-struct Joint;
 [[nodiscard]] Completion* join_all(std::span<Completion* const> parts);
 [[nodiscard]] Completion* join_any(std::span<Completion* const> parts);
 [[nodiscard]] std::size_t joint_index(const Completion& joint) noexcept;
