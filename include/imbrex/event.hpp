@@ -29,7 +29,8 @@ class Event {
 // Suspends the running task until `event` fires. In a thread that imbrex does not know it throws
 // Error if the runtime does not run; else it blocks that thread.
 inline void await(Event& event) {
-  if (!event.has_fired()) detail::await(event.word_, {.what = "event"});
+  static constexpr detail::WaitReason reason{.what = "event"};
+  if (!event.has_fired()) detail::await(event.word_, reason);
 }
 
 // Returns at once; the running task, once its body has ended, keeps its dependents waiting until

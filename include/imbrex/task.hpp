@@ -161,7 +161,9 @@ class [[nodiscard]] TaskBuilder {
     using Body = detail::Body<std::decay_t<F>, R>;
     static_assert(alignof(Body) <= 64, "a task's closure may be aligned to 64 bytes at most");
     const detail::TaskSpec spec{name_, where_, priority_, tied_, accesses_.span()};
-    void* const memory = detail::create(spec, Body::ops, sizeof(Body));
+    void* const memory = spec.accesses.empty()
+                             ? detail::create(spec, Body::ops, sizeof(Body))
+                             : detail::create_with_accesses(spec, Body::ops, sizeof(Body));
     Body* body;
     try {
       body = ::new (memory) Body{std::forward<F>(function), {}};
@@ -173,7 +175,9 @@ class [[nodiscard]] TaskBuilder {
       detail::Completion* completion;
       detail::Slot<R>* slot;
     };
-    return Handle{detail::submit(memory, spec, keep), &body->slot};
+    return Handle{spec.accesses.empty() ? detail::submit(memory, keep)
+                                        : detail::submit_with_accesses(memory, keep),
+                  &body->slot};
   }
 
   const char* name_;

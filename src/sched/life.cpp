@@ -16,6 +16,7 @@
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
 #include "sched/process.hpp"
+#include "sched/policy_stealing.hpp"
 #include "sched/runtime.hpp"
 #include "task/joint.hpp"
 
@@ -356,6 +357,9 @@ Runtime::Runtime(const base::Options& its_options, std::vector<int> its_processo
                                         .nearest = victims(processors, workers_wanted),
                                         .wake = &wake_worker,
                                         .wake_context = this});
+  if (auto* const stealing = dynamic_cast<Stealing*>(policy.get())) {
+    for (const auto& worker : workers) worker->queues = &stealing->queues(worker->id);
+  }
   one_at_a_time = policy->takes_all();
   std::fegetenv(&floating_point);
 }
@@ -383,7 +387,7 @@ bool Runtime::outstanding(Worker& reader) const noexcept {
 std::uint64_t Runtime::begun() const noexcept {
   std::uint64_t sum = 0;
   for (const auto& worker : workers) {
-    sum += worker->recorder.tasks.get() + worker->recorder.resumes.get();
+    sum += worker->recorder.tasks.get() + worker->recorder.suspensions.get();
   }
   return sum;
 }

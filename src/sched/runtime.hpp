@@ -64,7 +64,7 @@ struct Runtime {
   bool stall_reported = false;                  // stall watch
 
   [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
-  [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or resumed
+  [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
 };
 
 // While it lives, `worker` may read the list of pollers: remove_poller() waits for its end.

@@ -37,11 +37,11 @@ namespace {
                           what));
 }
 
-Worker& waiting_worker(const char* const what) {
-  if (sched::current_worker() == nullptr && sched::runtime() == nullptr) [[unlikely]] {
-    refuse_without_runtime(what);
-  }
-  Worker& worker = sched::here();
+// `what` is read only to refuse.
+Worker& waiting_worker(const char* const& what) {
+  Worker* const here = sched::current_worker();
+  if (here == nullptr && sched::runtime() == nullptr) [[unlikely]] refuse_without_runtime(what);
+  Worker& worker = here != nullptr && here->runtime != nullptr ? *here : sched::here();
   if (worker.callbacks != 0 || worker.task == nullptr) [[unlikely]] refuse_to_wait(what);
   return worker;
 }
@@ -83,16 +83,6 @@ void raise_to(Worker& worker, Task& task, const int priority) noexcept {
   }
 }
 
-void wait_scope(Scope& scope, const task::Await what, const WaitReason& reason) noexcept {
-  Task& task = sched::prepare_wait(*sched::current_worker(), 1);
-  if (scope.begin_wait(what)) {
-    sched::stay(task);
-  } else {
-    sched::suspend(reason);
-  }
-  scope.awaiting = task::Await::nothing;
-}
-
 // The running task has waited: if none of its children is left, their table is empty, and the
 // descriptors that it kept are reused.
 void forget_children(Family& family) noexcept {
@@ -117,7 +107,7 @@ void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps&
   task.event.head.store(0, std::memory_order_relaxed);
   ::new (&task.error) std::exception_ptr;
   task.state.store(State::created, std::memory_order_relaxed);
-  task.tied = spec.tied || !worker.runtime->options.UNTIED;
+  task.tied = spec.tied || worker.ties_all;
   task.root = false;
   task.ops = &ops;
   task.scope = nullptr;
@@ -133,35 +123,60 @@ void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps&
   task.held = false;
 }
 
-}  // namespace
+// A descriptor with `bytes` behind it.
+Task& make_task(Worker& worker, const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
+  const std::size_t total = sizeof(Task) + bytes;
+  const bool large = total > base::slab_bytes_max;
+  const std::size_t slot_class = large ? 0 : base::slab_class(total);
+  void* const memory =
+      large ? worker.runtime->task_slots.take_large(total) : worker.tasks.take(slot_class);
+  auto& task = *static_cast<Task*>(memory);
+  initialise(worker, task, spec, ops, slot_class);
+  return task;
+}
 
-// ---- tasks -----------------------------------------------------------------------------------
-
-[[gnu::flatten]] void* create(const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
+// The worker on which the caller's next child is made. May let other tasks run first.
+Worker& creating_worker() {
   Worker* worker = &sched::here();
   if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] {
     refuse_to_wait("a task spawned");
   }
-  if (spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   Family& family = family_of(*worker, *worker->task);
   if (++family.unchecked > worker->window) [[unlikely]] {
     run_ahead(*worker, family);
     worker = sched::current_worker();
   }
+  return *worker;
+}
+
+// The child is counted where its parent spawns now.
+Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept {
+  Task& task = Task::of_closure(closure);
+  Scope& scope = *worker.task->family->current;
+  ++scope.spawned;
+  ++scope.spawned_deep;
+  task.scope = &scope;
+  task.kept = keep;
+  if (keep) task.references.store(2, std::memory_order_relaxed);
+  return task;
+}
+
+}  // namespace
+
+// ---- tasks -----------------------------------------------------------------------------------
+
+[[gnu::flatten]] void* create(const TaskSpec& spec, const BodyOps& ops, const std::size_t bytes) {
+  return make_task(creating_worker(), spec, ops, aligned(bytes)).closure();
+}
+
+[[gnu::flatten]] void* create_with_accesses(const TaskSpec& spec, const BodyOps& ops,
+                                            const std::size_t bytes) {
+  if (spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   const std::size_t closure_bytes = aligned(bytes);
-  const std::size_t count = spec.accesses.size();
-  const std::size_t total =
-      sizeof(Task) + closure_bytes + (count == 0 ? 0 : task::AccessBlock::bytes(count));
-  const bool large = total > base::slab_bytes_max;
-  const std::size_t slot_class = large ? 0 : base::slab_class(total);
-  void* const memory =
-      large ? worker->runtime->task_slots.take_large(total) : worker->tasks.take(slot_class);
-  auto& task = *static_cast<Task*>(memory);
-  initialise(*worker, task, spec, ops, slot_class);
-  if (count != 0) {
-    task::build_accesses(task, static_cast<std::byte*>(task.closure()) + closure_bytes,
-                         spec.accesses);
-  }
+  Task& task = make_task(creating_worker(), spec, ops,
+                         closure_bytes + task::AccessBlock::bytes(spec.accesses.size()));
+  task::build_accesses(task, static_cast<std::byte*>(task.closure()) + closure_bytes,
+                       spec.accesses);
   return task.closure();
 }
 
@@ -176,30 +191,26 @@ void discard(void* const closure) noexcept {
   sched::discard(worker, task);
 }
 
-[[gnu::flatten]] Completion* submit(void* const closure, const TaskSpec&, const bool keep) {
-  Task& task = Task::of_closure(closure);
+[[gnu::flatten]] Completion* submit(void* const closure, const bool keep) noexcept {
   Worker& worker = *sched::current_worker();
+  Task& task = count_child(worker, closure, keep);
+  task.pending.store(0, std::memory_order_relaxed);
+  task.state.store(State::ready, std::memory_order_relaxed);  // published by the queue
+  sched::enqueue(worker, task, sched::Origin::forked);
+  return &task;
+}
+
+[[gnu::flatten]] Completion* submit_with_accesses(void* const closure, const bool keep) {
+  Worker& worker = *sched::current_worker();
+  Task& task = count_child(worker, closure, keep);
   Family& family = *worker.task->family;
-  Scope& scope = *family.current;
-  ++scope.spawned;
-  ++scope.spawned_deep;
-  task.scope = &scope;
-  task.kept = keep;
-  if (keep) task.references.store(2, std::memory_order_relaxed);
-  if (task.accesses == nullptr) {
-    task.pending.store(0, std::memory_order_relaxed);
-    task.state.store(State::ready, std::memory_order_relaxed);  // published by the queue
-    sched::enqueue(worker, task, sched::Origin::forked);
-    return &task;
-  }
-  if (family.table == nullptr) family.table = new task::DependTable;
-  task.pending.store(task::DependTable::unlinked, std::memory_order_relaxed);
+  if (family.table == nullptr) [[unlikely]] family.table = new task::DependTable;
   task::Outcome outcome;
   if (family.table->link(task, worker.small, outcome)) task::make_ready(task, outcome.ready);
   if (outcome.ready.head != nullptr || outcome.dead.head != nullptr) {
     sched::settle(worker, outcome);
   }
-  return keep ? &task : nullptr;
+  return &task;
 }
 
 void retain(Completion& completion) noexcept { task::add_reference(completion); }
@@ -229,15 +240,7 @@ bool in_task() noexcept {
 }
 
 [[gnu::flatten]] void await(EventWord& event, const WaitReason& reason) {
-  Worker& worker = waiting_worker(reason.what);
-  Task& task = sched::prepare_wait(worker, 1);
-  task::Waiter waiter;
-  waiter.task = &task;
-  if (task::event::add(event, waiter)) {
-    sched::suspend(reason);
-  } else {
-    sched::stay(task);
-  }
+  sched::wait_for(waiting_worker(reason.what), event, reason);
 }
 
 void await(Completion& completion) {
@@ -251,11 +254,10 @@ void await(Completion& completion) {
   await(completion.event, {.what = "future", .completion = &completion});
 }
 
-void fire(EventWord& event) noexcept {
-  task::Outcome outcome;
-  task::event::fire(event, outcome);
-  if (outcome.ready.empty() && outcome.dead.empty()) return;
-  sched::settle(sched::here(), outcome);  // someone waited, so the runtime runs
+[[gnu::flatten]] void fire(EventWord& event) noexcept {
+  task::Waiter* waiters = nullptr;
+  if (!task::event::try_fire(event, waiters) || waiters == nullptr) return;
+  sched::let_go(sched::here(), *waiters);  // someone waited, so the runtime runs
 }
 
 void release_after(EventWord& event) {
@@ -293,7 +295,7 @@ void wait_children() {
   Family& family = *worker.task->family;  // the task's: the worker may be another after each wait
   static constexpr WaitReason reason{.what = "taskwait"};
   for (Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
-    wait_scope(*scope, task::Await::children, reason);
+    sched::wait_for(*sched::current_worker(), *scope, task::Await::children, reason);
   }
   forget_children(family);
 }
@@ -303,7 +305,7 @@ void drain() noexcept {
   if (worker.task->family == nullptr) return;
   Family& family = *worker.task->family;
   static constexpr WaitReason reason{.what = "end of the program"};
-  wait_scope(family.children, task::Await::descendants, reason);
+  sched::wait_for(*sched::current_worker(), family.children, task::Await::descendants, reason);
   forget_children(family);
 }
 
@@ -321,7 +323,7 @@ void open_scope(ScopeMemory& memory, const std::source_location& where) {
 std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
   auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
   static constexpr WaitReason reason{.what = "finish"};
-  wait_scope(scope, task::Await::descendants, reason);
+  sched::wait_for(*sched::current_worker(), scope, task::Await::descendants, reason);
   Family& family = *scope.owner->family;
   family.current = scope.outer;
   forget_children(family);
@@ -442,9 +444,9 @@ namespace imbrex {
 }
 
 [[gnu::flatten]] void Event::fire() {
-  task::Outcome outcome;
-  if (!task::event::try_fire(word_, outcome)) [[unlikely]] throw_fired_twice();
-  if (!outcome.ready.empty() || !outcome.dead.empty()) sched::settle(sched::here(), outcome);
+  task::Waiter* waiters = nullptr;
+  if (!task::event::try_fire(word_, waiters)) [[unlikely]] throw_fired_twice();
+  if (waiters != nullptr) sched::let_go(sched::here(), *waiters);
 }
 
 }  // namespace imbrex

@@ -75,16 +75,9 @@ bool some_gave_way(const Worker& worker) noexcept {
          worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
 }
 
-// The next task for `worker`, not yet claimed.
-Entry find(Worker& worker, const bool eager) noexcept {
+// Through the policy, and from others.
+[[gnu::noinline]] Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
-  if (worker.inbox_taken != nullptr || worker.inbox.load(std::memory_order_relaxed) != nullptr) {
-    if (Task* const task = take_inbox(worker)) return {task, true};
-  }
-  // Those that gave way get their turn even if new tasks never cease.
-  if (++worker.picks % 16 == 0) {
-    if (Task* const task = take_behind(worker, false)) return {task, true};
-  }
   if (const Entry entry = runtime.policy->pop(worker.id)) return entry;
   if (runtime.workers.size() == 1) return runtime.policy->steal(worker.id, eager);
   const std::uint64_t now = base::ticks();
@@ -95,6 +88,29 @@ Entry find(Worker& worker, const bool eager) noexcept {
     worker.stolen_at = now;
   }
   return entry;
+}
+
+// From the inbox, or one that gave way.
+[[gnu::noinline]] Entry take_others(Worker& worker) noexcept {
+  worker.until_others = 16;
+  if (Task* const task = take_inbox(worker)) {
+    if (worker.inbox_taken != nullptr) worker.until_others = 0;
+    return {task, true};
+  }
+  return {take_behind(worker, false), true};
+}
+
+// The next task for `worker`, not yet claimed.
+Entry find(Worker& worker, const bool eager) noexcept {
+  // Those that gave way get their turn even if new tasks never cease.
+  if (worker.inbox.load(std::memory_order_relaxed) != nullptr || worker.until_others-- == 0)
+      [[unlikely]] {
+    if (const Entry entry = take_others(worker)) return entry;
+  }
+  if (worker.queues != nullptr) [[likely]] {
+    if (const Entry entry = worker.queues->pop()) [[likely]] return entry;
+  }
+  return find_elsewhere(worker, eager);
 }
 
 // A stolen task has ended, or left the worker. Moving it cost its owner and us some 300 ns: where
@@ -162,7 +178,8 @@ Task* sleep(Worker& worker) noexcept {
   runtime.parking.prepare(worker.id);
   Task* const task = find_claimed(worker, true);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
-      (runtime.outstanding(worker) && !runtime.watched.load(std::memory_order_acquire))) {
+      (runtime.outstanding(worker) && !runtime.watched.load(std::memory_order_acquire)) ||
+      (worker.queues != nullptr && runtime.policy->size() != 0)) {  // its owner was in the way
     runtime.parking.cancel(worker.id);
     return task;
   }
@@ -226,14 +243,42 @@ void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
 Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
   Task* const task = outcome.ready.head;
   if (task == nullptr || task->next_ready != nullptr || task->fiber != nullptr ||
-      worker.inbox.load(std::memory_order_relaxed) != nullptr ||
-      !worker.runtime->policy->empty(worker.id)) {
+      worker.inbox.load(std::memory_order_relaxed) != nullptr) {
     return nullptr;
   }
+  const bool alone = worker.queues != nullptr ? worker.queues->empty()
+                                              : worker.runtime->policy->empty(worker.id);
+  if (!alone) return nullptr;
   outcome.ready.head = nullptr;
   if (task::claim({task, false})) return task;
   drop_reference(worker, *task);
   return nullptr;
+}
+
+// The memory of a task that nobody refers to any more.
+void recycle(Worker& worker, Task& task) noexcept {
+  task.state.store(State::free, std::memory_order_relaxed);
+  if (task.slot_class != 0) {
+    worker.tasks.give(&task, task.slot_class);
+  } else {
+    worker.runtime->task_slots.give_large(&task);
+  }
+}
+
+// A task has ended in the loop. The one to run next at once, if there is one.
+Task* finish(Worker& worker, Task& task) noexcept {
+  task::Outcome outcome;
+  if (task::complete_unknown(task, worker.tally, outcome)) {
+    if (task.ops->destroy != nullptr) task.ops->destroy(task.closure());
+    recycle(worker, task);
+    if (outcome.ready.empty() && outcome.dead.empty()) [[likely]] return nullptr;
+  } else {
+    end_body(task, worker.tally, outcome);
+  }
+  Task* const next = only_one(worker, outcome);
+  if (next != nullptr && next->scope != worker.tally.scope) task::flush(worker.tally, outcome);
+  settle(worker, outcome);
+  return next;
 }
 
 // A claimed, unstarted task in the loop; then those it leads to.
@@ -248,13 +293,7 @@ void execute(Worker& started_on, Task& first) noexcept {
     worker->task = nullptr;
     if (worker->stolen_at != 0) [[unlikely]] judge_theft(*worker);
     worker->recorder.enter(Activity::overhead);
-    task::Outcome outcome;
-    end_body(*task, worker->tally, outcome);
-    task = only_one(*worker, outcome);
-    if (task != nullptr && task->scope != worker->tally.scope) {
-      task::flush(worker->tally, outcome);
-    }
-    settle(*worker, outcome);
+    task = finish(*worker, *task);
     if (worker->runtime->outstanding(*worker)) {
       const std::uint64_t now = base::ticks();
       if (now - worker->runtime->last_poll.load(std::memory_order_relaxed) >
@@ -289,12 +328,18 @@ void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
   worker.recorder.record(trace::Kind::task_suspend, task.id, trace::intern(what, nullptr), 0, 0);
 }
 
+// The running task leaves its stack for that of `next`, if that is a suspended one.
+[[gnu::cold, gnu::noinline]] void observe_switch(Worker& worker, const Task* const next) {
+  const auto* const reason = static_cast<const detail::WaitReason*>(worker.fiber->reason);
+  observe_suspend(worker, *worker.task, reason->what);
+  if (next != nullptr && next->fiber != nullptr) observe_resume(worker, *next);
+}
+
 // A claimed, suspended task goes on: the fiber to switch to.
 fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
   auto& target = *static_cast<fiber::Fiber*>(task.fiber);
   task.fiber = nullptr;
-  worker.recorder.resumes.add(1);
-  if (worker.recorder.timing()) [[unlikely]] observe_resume(worker, task);
+  worker.recorder.suspensions.add(1);
   worker.fiber = &target;
   worker.task = &task;
   return target;
@@ -311,6 +356,7 @@ void flush_tally(Worker& worker) noexcept {
 // Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
 void resume(Worker& worker, Task& task) noexcept {
   fiber::Fiber& loop = *worker.fiber;
+  if (worker.recorder.timing()) [[unlikely]] observe_resume(worker, task);
   fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
 }
 
@@ -355,21 +401,14 @@ fiber::Fiber& loop_fiber(Worker& worker) {
   return spare;
 }
 
-// On the new stack, right after a task has left its own: the task may be resumed from now on.
-void after_suspend(fiber::Fiber& left, void*) noexcept {
-  Task& task = *static_cast<Task*>(left.task);
-  if (!task.release()) return;
-  task::change_state(task, State::suspended, State::resumable);
-  enqueue(*current_worker(), task, Origin::resumed);
-}
-
+// On the new stack, right after a task has left its own: it may be resumed from now on.
 void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   Task& task = *static_cast<Task*>(left.task);
   Worker& worker = *current_worker();
   Runtime& runtime = *worker.runtime;
   const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);  // left: read first
   const bool tied = left.tied_to != nullptr;
-  [[maybe_unused]] const bool last = task.release();
+  task.pending.store(0, std::memory_order_relaxed);
   task::change_state(task, State::suspended, State::resumable);
   if (runtime.one_at_a_time) {
     runtime.policy->push(task, {worker.id, tied ? worker.id : no_worker}, Origin::yielded);
@@ -393,10 +432,11 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
 // else for a loop; returns when the task is resumed.
 void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) noexcept {
   fiber::Fiber& from = *worker.fiber;
-  from.task = worker.task;
   flush_tally(worker);
   // Where one worker runs at a time, a search would pass the turn on too early.
-  Task* const next = worker.runtime->one_at_a_time ? nullptr : find_claimed(worker, false);
+  const bool search = worker.queues != nullptr || !worker.runtime->one_at_a_time;
+  Task* const next = search ? find_claimed(worker, false) : nullptr;
+  if (worker.recorder.timing()) [[unlikely]] observe_switch(worker, next);
   if (next != nullptr && next->fiber != nullptr) {
     fiber::switch_to(from, wake_up(worker, *next), worker.exception_globals, arrival, argument);
     return;
@@ -414,7 +454,8 @@ Worker::Worker(Runtime& its_runtime, const int its_id)
       id(its_id),
       window(its_runtime.options.WINDOW == 0
                  ? UINT32_MAX
-                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)) {}
+                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)),
+      ties_all(!its_runtime.options.UNTIED) {}
 
 void thread_main(Worker& worker) {
   set_current_worker(&worker);
@@ -433,6 +474,25 @@ void settle(Worker& worker, task::Outcome& outcome) noexcept {
   }
 }
 
+void let_go(Worker& worker, task::Waiter& first) noexcept {
+  Task* const only = first.next == nullptr && first.notify == nullptr ? first.task : nullptr;
+  if (only != nullptr) {
+    if (!only->release()) return;
+    if (only->state.load(std::memory_order_relaxed) == State::suspended) [[likely]] {
+      task::change_state(*only, State::suspended, State::resumable);
+      enqueue(worker, *only, Origin::resumed);
+      return;
+    }
+  }
+  task::Outcome outcome;
+  if (only != nullptr) {
+    task::make_ready(*only, outcome.ready);
+  } else {
+    task::event::let_go_all(&first, outcome);
+  }
+  settle(worker, outcome);
+}
+
 void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
   Runtime& runtime = *worker.runtime;
   const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
@@ -441,44 +501,98 @@ void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
     post(*tied_to, task);
     return;
   }
-  runtime.policy->push(task, {worker.id, tied_to != nullptr ? tied_to->id : no_worker}, origin);
+  if (worker.queues == nullptr || !worker.queues->push(task, origin)) [[unlikely]] {
+    const int only = tied_to != nullptr ? tied_to->id : no_worker;
+    runtime.policy->push(task, {worker.id, only}, origin);
+  }
   runtime.parking.wake_one();
 }
 
-Task& prepare_wait(Worker& worker, const int events) noexcept {
+namespace {
+
+// From now on the running task counts as suspended, with one pending count for what it waits for.
+Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
   Task& task = *worker.task;
-  task.fiber = worker.fiber;
-  task.pending.store(1 + events, std::memory_order_relaxed);  // published with the waiters
+  fiber::Fiber& fiber = *worker.fiber;
+  fiber.reason = &reason;
+  fiber.task = &task;
+  task.fiber = &fiber;
+  task.pending.store(1, std::memory_order_relaxed);  // published with the waiter
   task::change_state(task, State::running, State::suspended);
   return task;
 }
 
-void stay(Task& task) noexcept {
-  task.fiber = nullptr;
-  task::change_state(task, State::suspended, State::running);
+// What a task waits for becomes known only when its worker stands on another stack: so whoever
+// fires it finds one count, its own, and needs to tell nobody else.
+template <class Wait>
+void publish_wait(fiber::Fiber& left, void* const argument) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  if (static_cast<Wait*>(argument)->publish()) return;  // the task may run elsewhere by now
+  task.pending.store(0, std::memory_order_relaxed);
+  task::change_state(task, State::suspended, State::resumable);
+  enqueue(*current_worker(), task, Origin::resumed);
 }
 
-[[gnu::flatten]] void suspend(const detail::WaitReason& reason) noexcept {
-  Worker& worker = *current_worker();
-  Task& task = *worker.task;
-  worker.fiber->reason = &reason;
+// A foreign thread blocks: it has no loop.
+template <class Wait>
+[[gnu::cold, gnu::noinline]] void block(Worker& worker, Task& task, Wait& wait) noexcept {
+  if (wait.publish()) {
+    worker.parked.store(true, std::memory_order_release);
+    worker.semaphore.acquire();
+    worker.parked.store(false, std::memory_order_relaxed);
+  }
+  task.fiber = nullptr;
   worker.recorder.suspensions.add(1);
-  if (worker.recorder.timing()) [[unlikely]] observe_suspend(worker, task, reason.what);
+  task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
+}
+
+// Leaves the worker until the task is released. `wait.publish()` makes the wait known; false if
+// there is nothing to wait for any more.
+template <class Wait>
+void suspend(Worker& worker, const detail::WaitReason& reason, Wait& wait) noexcept {
+  Task& task = begin_wait(worker, reason);
   if (worker.foreign()) [[unlikely]] {
-    if (!task.release()) {
-      worker.parked.store(true, std::memory_order_release);
-      worker.semaphore.acquire();
-      worker.parked.store(false, std::memory_order_relaxed);
-    }
-    task.fiber = nullptr;
-    task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
+    block(worker, task, wait);
     return;
   }
   if (worker.runtime->outstanding(worker) &&
       !worker.runtime->watched.load(std::memory_order_relaxed)) {
     worker.runtime->parking.wake_one();  // someone may have to poll while this worker is busy
   }
-  leave(worker, &after_suspend, nullptr);
+  leave(worker, &publish_wait<Wait>, &wait);
+}
+
+struct EventWait : task::Waiter {
+  EventWait(Task& waiting, detail::EventWord& its_event) noexcept : event(&its_event) {
+    task = &waiting;
+  }
+  detail::EventWord* event;
+  [[nodiscard]] bool publish() noexcept { return task::event::add(*event, *this); }
+};
+
+struct ScopeWait {
+  task::Scope* scope;
+  task::Await what;
+  [[nodiscard]] bool publish() noexcept { return !scope->begin_wait(what); }
+};
+
+}  // namespace
+
+[[gnu::flatten]] void wait_for(Worker& worker, detail::EventWord& event,
+                               const detail::WaitReason& reason) noexcept {
+  EventWait wait(*worker.task, event);
+  suspend(worker, reason, wait);
+}
+
+void wait_for(Worker& worker, task::Scope& scope, const task::Await what,
+              const detail::WaitReason& reason) noexcept {
+  if (scope.finished_all(what)) {
+    [[maybe_unused]] const bool over = scope.begin_wait(what);  // nobody else changes it any more
+  } else {
+    ScopeWait wait{&scope, what};
+    suspend(worker, reason, wait);
+  }
+  scope.awaiting = task::Await::nothing;
 }
 
 bool run_in_place(Worker& worker, Task& other) {
@@ -489,7 +603,9 @@ bool run_in_place(Worker& worker, Task& other) {
     return false;
   }
   // Only where its queue gives it up: an entry that stays behind would keep the descriptor.
-  if (!policy.take(worker.id, other)) return false;
+  if (!(worker.queues != nullptr ? worker.queues->take(other) : policy.take(worker.id, other))) {
+    return false;
+  }
   // The entry is ours and the caller holds a future: with two references there is nobody else.
   if (other.references.load(std::memory_order_acquire) == 2) {
     other.state.store(State::running, std::memory_order_relaxed);
@@ -522,10 +638,7 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
     return;
   }
   static constexpr detail::WaitReason reason{.what = "yield"};
-  Task& task = prepare_wait(worker, 0);
-  worker.fiber->reason = &reason;
-  worker.recorder.suspensions.add(1);
-  if (worker.recorder.timing()) [[unlikely]] observe_suspend(worker, task, reason.what);
+  (void)begin_wait(worker, reason);
   leave(worker, &after_give_way, &tasks_min);
 }
 
@@ -565,12 +678,7 @@ void discard(Worker& worker, detail::Completion& completion) noexcept {
     task.family->~Family();
     worker.small.give(task.family, base::slab_class(sizeof(task::Family)));
   }
-  task.state.store(State::free, std::memory_order_relaxed);
-  if (task.slot_class != 0) {
-    worker.tasks.give(&task, task.slot_class);
-  } else {
-    worker.runtime->task_slots.give_large(&task);
-  }
+  recycle(worker, task);
 }
 
 void drop_reference(Worker& worker, detail::Completion& completion) noexcept {

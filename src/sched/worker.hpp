@@ -19,7 +19,7 @@
 
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
-#include "sched/policy.hpp"
+#include "sched/policy_stealing.hpp"
 #include "task/depend.hpp"
 #include "task/scope.hpp"
 #include "trace/trace.hpp"
@@ -45,14 +45,16 @@ struct Worker {
   std::uint64_t next_id = 0, last_id = 0;  // a block of task ids
   Runtime* runtime;                  // null once it has stopped; only foreign threads see that
   const int id;                      // no_worker: a foreign thread
+  LocalQueues* queues = nullptr;     // of the policy, if it is a stealing one; else null
   const std::uint32_t window;        // of the options; UINT32_MAX: none
+  const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
 
   // Loops that were left at a place where they hold nothing.
   fiber::Fiber* spares = nullptr;
   int spare_count = 0;
 
-  std::uint32_t picks = 0;
+  std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
   std::uint64_t stolen_at = 0;       // ticks; the task that runs was stolen then; 0: it was not
   std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
   task::Tally tally;                 // flushed before the worker turns to anything else
@@ -91,12 +93,13 @@ void thread_main(Worker& worker);
 // Queues what became ready and drops the references to what is dead.
 void settle(Worker& worker, task::Outcome& outcome) noexcept;
 void enqueue(Worker& worker, Task& task, Origin origin) noexcept;
+// Lets go the waiters, linked from `first` on, of an event that has fired.
+void let_go(Worker& worker, task::Waiter& first) noexcept;
 
-// Prepares the running task to wait: after it, make its events known, then suspend() or stay().
-Task& prepare_wait(Worker& worker, int events) noexcept;
-void stay(Task& task) noexcept;
-// Leaves the worker until every event has fired. Suspends.
-void suspend(const detail::WaitReason& reason) noexcept;
+// Leaves the worker until `event` has fired, or until what `scope` counts is complete. Suspends.
+void wait_for(Worker& worker, detail::EventWord& event, const detail::WaitReason& reason) noexcept;
+void wait_for(Worker& worker, task::Scope& scope, task::Await what,
+              const detail::WaitReason& reason) noexcept;
 
 // Runs `other`, unstarted, on the caller's stack, if that is possible and nobody else has it.
 [[nodiscard]] bool run_in_place(Worker& worker, Task& other);

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "imbrex/error.hpp"
 
@@ -200,11 +202,23 @@ bool release_access(Task& task, const void* const address, Outcome& outcome) noe
 
 // ---- the table -------------------------------------------------------------------------------
 
+// Edges are found first and added then, when their number stands in the task's pending count: an
+// added one may be released at once, but the count of those that follow keeps the task back. What
+// is found must live until it is added: so accesses that leave the table keep their place until
+// the end.
 struct DependTable::Link {
+  Link(Task& its_task, base::SlabCache& its_edges, Outcome& its_outcome) noexcept
+      : task(its_task), edges(its_edges), outcome(its_outcome) {}
+
   Task& task;
   base::SlabCache& edges;
   Outcome& outcome;
-  int count = 0;
+  int found = 0;          // in `waiters` and `after`, not yet added
+  int added = 0;          // earlier, for want of room; then `unlinked` guards the pending count
+  bool guarded = false;
+  Access* left = nullptr;  // have left the table, but for their place
+  std::array<Waiter*, 16> waiters;  // the first `found`
+  std::array<detail::Completion*, 16> after;
 
   // `access` must follow all of `list`.
   void follow_all(Access& access, Access* list) {
@@ -217,10 +231,46 @@ struct DependTable::Link {
     if (block.last_linked == task.id || earlier.released.load(std::memory_order_seq_cst)) return;
     if (predecessor.event.has_fired()) return;
     block.last_linked = task.id;
-    if (event::add(predecessor.event, free_edge(access))) ++count;
-    if (block.any_released.load(std::memory_order_seq_cst)) {
-      sweep_waiters(predecessor, outcome);
+    find(free_edge(access), predecessor);
+  }
+
+  void find(Waiter& waiter, detail::Completion& completion) {
+    if (found == static_cast<int>(waiters.size())) [[unlikely]] {
+      if (!guarded) task.pending.store(unlinked, std::memory_order_relaxed);
+      guarded = true;
+      added += add_found();
+      found = 0;
     }
+    waiters[found] = &waiter;
+    after[found] = &completion;
+    ++found;
+  }
+
+  // How many of the found were accepted; the others have nothing to wait for.
+  [[nodiscard]] int add_found() noexcept {
+    int accepted = 0;
+    for (int i = 0; i < found; ++i) {
+      if (event::add(after[i]->event, *waiters[i])) ++accepted;
+      if (!waiters[i]->by_address) continue;
+      auto& predecessor = static_cast<Task&>(*after[i]);
+      if (predecessor.accesses->any_released.load(std::memory_order_seq_cst)) [[unlikely]] {
+        sweep_waiters(predecessor, outcome);
+      }
+    }
+    return accepted;
+  }
+
+  // True if the task has nothing to wait for.
+  [[nodiscard]] bool close() noexcept {
+    int excess = found;
+    if (guarded) {
+      excess = unlinked - added - add_found();
+    } else {
+      task.pending.store(found, std::memory_order_relaxed);  // published with the edges
+      excess -= add_found();
+      if (excess == 0) return found == 0;
+    }
+    return task.pending.fetch_sub(excess, std::memory_order_acq_rel) == excess;
   }
 
   // The access's own, or a further one.
@@ -249,11 +299,19 @@ struct DependTable::Link {
     enter(access, location.readers);
   }
 
+  void take_out(Access*& list) noexcept {
+    while (list != nullptr) {
+      Access& access = *list;
+      list = std::exchange(access.next, left);
+      left = &access;
+    }
+  }
+
   void write(Access& access, Location& location) {
     follow_all(access, location.readers != nullptr ? location.readers : location.set);
-    remove_all(location.readers, outcome);
-    remove_all(location.set, outcome);
-    remove_all(location.before, outcome);
+    take_out(location.readers);
+    take_out(location.set);
+    take_out(location.before);
     location.listed = 0;
     location.set_kind = access.kind;
     enter(access, location.set);
@@ -263,12 +321,12 @@ struct DependTable::Link {
     const bool joins = location.set != nullptr && location.set_kind == access.kind &&
                        location.readers == nullptr;
     if (!joins) {
-      remove_all(location.before, outcome);
+      take_out(location.before);
       Access*& kept = location.readers != nullptr ? location.readers : location.set;
       location.before = kept;
       kept = nullptr;
-      remove_all(location.readers, outcome);
-      remove_all(location.set, outcome);
+      take_out(location.readers);
+      take_out(location.set);
       location.set_kind = access.kind;
       location.listed = 0;
       if (location.mutex != nullptr) drop_mutex(location.mutex);
@@ -290,20 +348,22 @@ DependTable::~DependTable() {
 }
 
 bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) {
-  Link link{task, edges, outcome};
+  Link link(task, edges, outcome);
   AccessBlock& block = *task.accesses;
   if ((used_ + block.count) * 2 > capacity_) resize(block.count, outcome);
   block.places = 1;  // ours, until all are entered
-  add_reference(task);
+  // Nobody else knows the task yet.
+  task.references.store(task.references.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
   for (Access& access : block.accesses()) {
     if (access.kind == AccessKind::after) {
-      auto& completion = *static_cast<detail::Completion*>(const_cast<void*>(access.address));
-      if (event::add(completion.event, access.edge)) ++link.count;
+      link.find(access.edge, *static_cast<detail::Completion*>(const_cast<void*>(access.address)));
       continue;
     }
     Location& location = locate(access.address);
     if (location.last_task == task.id) continue;  // the same again
     location.last_task = task.id;
+    if (location.listed >= location.sweep_at) [[unlikely]] sweep(location, outcome);
     if (is_set(access.kind)) {
       link.join_set(access, location);
     } else if (access.kind == AccessKind::in) {
@@ -311,15 +371,12 @@ bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) {
     } else {
       link.write(access, location);
     }
-    if (++location.listed >= location.sweep_at) sweep(location, outcome);
+    ++location.listed;
   }
+  const bool ready = link.close();
+  remove_all(link.left, outcome);
   if (--block.places == 0) lose(task, outcome);
-  if (link.count == 0 && task.pending.load(std::memory_order_acquire) == unlinked) {
-    task.pending.store(0, std::memory_order_relaxed);  // no edge, so nobody else changes it
-    return true;
-  }
-  const int excess = unlinked - link.count;
-  return task.pending.fetch_sub(excess, std::memory_order_acq_rel) == excess;
+  return ready;
 }
 
 DependTable::Location& DependTable::locate(const void* const address) {

@@ -110,9 +110,8 @@ class DependTable {
   DependTable(const DependTable&) = delete;
   DependTable& operator=(const DependTable&) = delete;
 
-  // Adds the edges of `task`, whose pending count must be `unlinked`, and sets the count to their
+  // Adds the edges of `task`, which nobody else knows yet, and sets its pending count to their
   // number. True if there are none: the task is ready.
-  static constexpr int unlinked = 1 << 30;
   [[nodiscard]] bool link(Task& task, base::SlabCache& edges, Outcome& outcome);
 
   // Takes all tasks out: the parent's life has ended, or nobody will spawn any more.
@@ -131,6 +130,7 @@ class DependTable {
     std::uint32_t sweep_at = 16;    // (2)
   };
   struct Link;  // one call of link()
+  static constexpr int unlinked = 1 << 30;  // more than any number of edges
 
   [[nodiscard]] Location& locate(const void* address);
   // room: places that must be free after

@@ -42,7 +42,6 @@ class Graph {
     task.id = static_cast<std::uint64_t>(number) + 1;
     task.name = "child";
     task.scope = &scope_;
-    task.pending.store(DependTable::unlinked);
     child.block = std::make_unique<std::max_align_t[]>(
         AccessBlock::bytes(specs.size()) / sizeof(std::max_align_t) + 1);
     build_accesses(task, child.block.get(), specs);

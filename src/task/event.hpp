@@ -96,8 +96,9 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   }
 }
 
-// Fires; false, and nothing done, if it has fired before.
-inline bool try_fire(EventWord& word, Outcome& outcome) noexcept {
+// Fires; false, and nothing done, if it has fired before. `waiters` is the stack of those that the
+// caller must then let go.
+[[nodiscard]] inline bool try_fire(EventWord& word, Waiter*& waiters) noexcept {
   std::uintptr_t head = word.head.load(std::memory_order_relaxed);
   for (int round = 0;; ++round) {
     if (head == EventWord::fired) return false;
@@ -109,16 +110,16 @@ inline bool try_fire(EventWord& word, Outcome& outcome) noexcept {
     // acquire: the waiters' contents; release: what happened before is seen by who asks
     if (word.head.compare_exchange_weak(head, EventWord::fired, std::memory_order_acq_rel,
                                         std::memory_order_relaxed)) {
-      break;
+      waiters = reinterpret_cast<Waiter*>(head);
+      return true;
     }
   }
-  let_go_all(reinterpret_cast<Waiter*>(head), outcome);
-  return true;
 }
 
-// Fires. REQUIRES: called once.
+// Fires and lets go. REQUIRES: called once.
 inline void fire(EventWord& word, Outcome& outcome) noexcept {
-  [[maybe_unused]] const bool first = try_fire(word, outcome);
+  Waiter* waiters = nullptr;
+  if (try_fire(word, waiters)) let_go_all(waiters, outcome);
 }
 
 inline std::uintptr_t lock(EventWord& word) noexcept {

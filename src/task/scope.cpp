@@ -56,15 +56,6 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
     flush(tally, outcome);
     tally.scope = &scope;
   }
-  if (task.references.load(std::memory_order_acquire) == 1 && task.accesses == nullptr &&
-      task.family == nullptr) {
-    // Ours is the only way to it: nobody waits, and nobody will.
-    task.state.store(State::complete, std::memory_order_relaxed);
-    task.references.store(0, std::memory_order_relaxed);
-    outcome.dead.push(task);
-    tally.amount += Scope::one_complete | Scope::one_deep;
-    return;
-  }
   task.state.store(State::complete, std::memory_order_release);  // from running or ended
   if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
   event::fire(task.event, outcome);

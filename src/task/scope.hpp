@@ -74,6 +74,13 @@ struct Scope {
     return deep_part(finished.fetch_sub(amount, std::memory_order_acq_rel) - amount) == 0;
   }
 
+  // True if the owner need not wait, as far as can be seen; false proves nothing. Changes nothing.
+  [[nodiscard]] bool finished_all(const Await what) const noexcept {
+    const std::uint64_t word = finished.load(std::memory_order_relaxed);
+    return what == Await::children ? complete_part(word) == static_cast<std::int32_t>(spawned)
+                                   : deep_part(word) == static_cast<std::int32_t>(spawned_deep);
+  }
+
   // How many spawned tasks are not complete: exact for those that were when it was called.
   [[nodiscard]] std::uint32_t outstanding() const noexcept {
     return spawned - static_cast<std::uint32_t>(
@@ -135,6 +142,21 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
   --task.scope->spawned;
   --task.scope->spawned_deep;
   task.references.store(1, std::memory_order_relaxed);
+  return true;
+}
+
+// The end of `task`, which nobody else refers to and which ends nothing but itself: counts it,
+// and the descriptor is the caller's. False, and nothing done, if it is no such task.
+[[nodiscard]] inline bool complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcept {
+  if (task.references.load(std::memory_order_acquire) != 1 || task.accesses != nullptr ||
+      task.family != nullptr || task.held || task.error) {
+    return false;
+  }
+  if (tally.scope != task.scope) [[unlikely]] {
+    flush(tally, outcome);
+    tally.scope = task.scope;
+  }
+  tally.amount += Scope::one_complete | Scope::one_deep;
   return true;
 }
 

@@ -102,8 +102,12 @@ struct Entry {
 // reference.
 [[nodiscard]] inline bool claim(const Entry& entry) noexcept {
   Task& task = *entry.task;
+  if (entry.resumed) {  // one entry for each time that it becomes resumable
+    task.state.store(State::running, std::memory_order_relaxed);
+    return true;
+  }
   State state = task.state.load(std::memory_order_acquire);
-  if (state != (entry.resumed ? State::resumable : State::ready)) return false;
+  if (state != State::ready) return false;
   // Without a future nobody waits for the task, so nobody has raised it: one entry. With one
   // reference, ours is the only way to it.
   if (!task.kept || task.references.load(std::memory_order_relaxed) == 1) {

@@ -56,7 +56,8 @@ enum class Activity : std::uint8_t {
 
 class Recorder {
  public:
-  Counter tasks, resumes, steals, suspensions, polls;  // tasks: begun; suspensions: yields too
+  Counter tasks, steals, polls;  // tasks: begun
+  Counter suspensions;           // that have ended; yields too
 
   // Before the thread runs. `timing`: sum up times; `tracing`: keep records.
   void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;

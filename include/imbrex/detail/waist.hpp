@@ -51,13 +51,18 @@ struct BodyOps {
 
 // A task's memory: `bytes` for its closure, aligned to 64. The caller constructs the closure there,
 // then calls submit(), or discard() if it could not. May let other tasks run first, when the
-// caller is IMBREX_WINDOW tasks ahead. Suspends. Throws Error after shutdown.
+// caller is IMBREX_WINDOW tasks ahead. Suspends. Throws Error after shutdown. The first takes a
+// `spec` without accesses, the second one with some, and throws Error if it names one address with
+// two kinds.
 [[nodiscard]] void* create(const TaskSpec& spec, const BodyOps& ops, std::size_t bytes);
+[[nodiscard]] void* create_with_accesses(const TaskSpec& spec, const BodyOps& ops,
+                                         std::size_t bytes);
 void discard(void* closure) noexcept;
 
-// Gives the task to the scheduler. With `keep`, returns a reference that the caller owns; else
-// null. Throws Error (and discards) if `spec` names one address with two kinds.
-Completion* submit(void* closure, const TaskSpec& spec, bool keep);
+// Gives the task, from the function of the same kind above, to the scheduler. With `keep`, returns
+// a reference that the caller owns; else nothing that may be used.
+Completion* submit(void* closure, bool keep) noexcept;
+Completion* submit_with_accesses(void* closure, bool keep);
 
 void retain(Completion& completion) noexcept;
 void release(Completion& completion) noexcept;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A queue of pointers with two ends, which grows as needed: the only bound is what is queued at
+// once. Knows no threads.
+//
+// Thread safety: one thread at a time, except that any may ask for size(), a moment's value.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/arch.hpp"
+
+namespace imbrex::base {
+
+template <class T>
+class Ring {
+ public:
+  Ring() : slots_(new T*[first_capacity]), mask_(first_capacity - 1) {}
+
+  void push_back(T* const item) {
+    const std::uint64_t end = end_.load(std::memory_order_relaxed);
+    if (end - begin_.load(std::memory_order_relaxed) > mask_) [[unlikely]] grow();
+    slots_[end & mask_] = item;
+    end_.store(end + 1, std::memory_order_relaxed);
+  }
+  // Null if empty.
+  [[nodiscard]] T* pop_back() noexcept {
+    const std::uint64_t end = end_.load(std::memory_order_relaxed);
+    if (end == begin_.load(std::memory_order_relaxed)) return nullptr;
+    end_.store(end - 1, std::memory_order_relaxed);
+    return slots_[(end - 1) & mask_];
+  }
+  [[nodiscard]] T* pop_front() noexcept {
+    const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
+    if (begin == end_.load(std::memory_order_relaxed)) return nullptr;
+    begin_.store(begin + 1, std::memory_order_relaxed);
+    return slots_[begin & mask_];
+  }
+  [[nodiscard]] T* back() const noexcept {
+    const std::uint64_t end = end_.load(std::memory_order_relaxed);
+    return end == begin_.load(std::memory_order_relaxed) ? nullptr : slots_[(end - 1) & mask_];
+  }
+  [[nodiscard]] std::int64_t size() const noexcept {
+    const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
+    const auto size = static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin);
+    return size > 0 ? size : 0;  // the two were not read at one moment
+  }
+
+ private:
+  static constexpr std::uint64_t first_capacity = 1024;
+
+  [[gnu::cold, gnu::noinline]] void grow() {
+    const std::uint64_t capacity = (mask_ + 1) * 2;
+    std::unique_ptr<T*[]> larger(new T*[capacity]);
+    const std::uint64_t end = end_.load(std::memory_order_relaxed);
+    for (std::uint64_t at = begin_.load(std::memory_order_relaxed); at != end; ++at) {
+      larger[at & (capacity - 1)] = slots_[at & mask_];
+    }
+    slots_ = std::move(larger);
+    mask_ = capacity - 1;
+  }
+
+  // Written by the one thread; read by any, for size().
+  std::atomic<std::uint64_t> begin_{0};
+  std::atomic<std::uint64_t> end_{0};
+  std::unique_ptr<T*[]> slots_;
+  std::uint64_t mask_;
+};
+
+}  // namespace imbrex::base

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+#include <vector>
+
+namespace imbrex::base {
+namespace {
+
+// Methodology: random operations, more pushes than pops, compared with std::deque after each.
+TEST(Ring, behaves_like_a_sequential_deque) {
+  std::mt19937 random(20261121);
+  std::vector<int> items(20'000);
+  Ring<int> ring;
+  std::deque<int*> model;
+  for (std::size_t next = 0; next < items.size();) {
+    const unsigned choice = random() % 5;
+    if (choice < 3) {
+      ring.push_back(&items[next]);
+      model.push_back(&items[next++]);
+    } else if (choice == 3) {
+      int* const expected = model.empty() ? nullptr : model.back();
+      if (expected != nullptr) model.pop_back();
+      ASSERT_EQ(ring.pop_back(), expected);
+    } else {
+      int* const expected = model.empty() ? nullptr : model.front();
+      if (expected != nullptr) model.pop_front();
+      ASSERT_EQ(ring.pop_front(), expected);
+    }
+    ASSERT_EQ(ring.size(), static_cast<std::int64_t>(model.size()));
+    ASSERT_EQ(ring.back(), model.empty() ? nullptr : model.back());
+  }
+}
+
+TEST(Ring, is_empty_again_after_it_has_wrapped_around) {
+  Ring<int> ring;
+  int item = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    ring.push_back(&item);
+    ASSERT_EQ(ring.pop_front(), &item);
+  }
+  EXPECT_EQ(ring.pop_front(), nullptr);
+  EXPECT_EQ(ring.pop_back(), nullptr);
+  EXPECT_EQ(ring.back(), nullptr);
+}
+
+}  // namespace
+}  // namespace imbrex::base
