@@ -265,6 +265,15 @@ void recycle(Worker& worker, Task& task) noexcept {
   }
 }
 
+[[gnu::noinline]] void destroy_family(Worker& worker, task::Family& family) noexcept {
+  for (task::Hold* hold = family.holds; hold != nullptr;) {
+    worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
+  }
+  delete family.table;
+  family.~Family();
+  worker.small.give(&family, base::slab_class(sizeof(task::Family)));
+}
+
 // A task has ended in the loop. The one to run next at once, if there is one.
 Task* finish(Worker& worker, Task& task) noexcept {
   task::Outcome outcome;
@@ -670,14 +679,7 @@ void discard(Worker& worker, detail::Completion& completion) noexcept {
   }
   if (task.error) [[unlikely]] task.error = nullptr;
   if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
-  if (task.family != nullptr) {
-    for (task::Hold* hold = task.family->holds; hold != nullptr;) {
-      worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
-    }
-    delete task.family->table;
-    task.family->~Family();
-    worker.small.give(task.family, base::slab_class(sizeof(task::Family)));
-  }
+  if (task.family != nullptr) [[unlikely]] destroy_family(worker, *task.family);
   recycle(worker, task);
 }
 

@@ -34,7 +34,7 @@ const char* kind_name(const AccessKind kind) noexcept {
 // Whether `next` must still wait for an access of `task` that has not ended.
 [[nodiscard]] bool blocks(Task& task, Task& next) noexcept {
   for (const Access& mine : task.accesses->accesses()) {
-    if (mine.kind == AccessKind::after || mine.released.load(std::memory_order_seq_cst)) continue;
+    if (mine.kind == AccessKind::after || mine.released.load(std::memory_order_acquire)) continue;
     for (const Access& other : next.accesses->accesses()) {
       if (other.kind != AccessKind::after && other.address == mine.address &&
           conflict(mine.kind, other.kind)) {
@@ -43,6 +43,15 @@ const char* kind_name(const AccessKind kind) noexcept {
     }
   }
   return false;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void throw_two_kinds(const char* const name,
+                                                            const AccessSpec& first,
+                                                            const AccessSpec& second) {
+  throw Error(fmt::format(
+      "imbrex: task \"{}\" names {} as {} and as {}: give each object once, inout if it is both "
+      "read and written",
+      name, first.address, kind_name(first.kind), kind_name(second.kind)));
 }
 
 // Lets go those tasks that waited only for accesses that have ended early.
@@ -54,6 +63,12 @@ void sweep_waiters(Task& task, Outcome& outcome) noexcept {
 
 void drop_mutex(Mutex* const mutex) noexcept {
   if (mutex->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mutex;
+}
+
+[[gnu::noinline]] void drop_mutexes(AccessBlock& block) noexcept {
+  for (const Access& access : block.accesses()) {
+    if (access.mutex != nullptr) drop_mutex(access.mutex);
+  }
 }
 
 // True if `access` has its mutex now; else it waits in the mutex's queue.
@@ -115,9 +130,8 @@ void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
   ready.push(task);
 }
 
-void give_back_mutexes(Task& task, ReadyList& ready) noexcept {
+void give_back_all(Task& task, ReadyList& ready) noexcept {
   AccessBlock& block = *task.accesses;
-  if (!block.has_mutexes) return;
   for (Access& access : block.accesses()) {
     if (access.mutex != nullptr && !access.released.load(std::memory_order_relaxed)) {
       give_back(access, ready);
@@ -127,15 +141,11 @@ void give_back_mutexes(Task& task, ReadyList& ready) noexcept {
 
 void check_accesses(const char* const name, const std::span<const AccessSpec> specs) {
   for (std::size_t second = 1; second < specs.size(); ++second) {
+    const void* const address = specs[second].address;
     for (std::size_t first = 0; first < second; ++first) {
-      if (specs[first].address != specs[second].address ||
-          specs[first].kind == specs[second].kind) {
-        continue;
+      if (specs[first].address == address && specs[first].kind != specs[second].kind) [[unlikely]] {
+        throw_two_kinds(name, specs[first], specs[second]);
       }
-      throw Error(fmt::format(
-          "imbrex: task \"{}\" names {} as {} and as {}: give each object once, inout if it is "
-          "both read and written",
-          name, specs[first].address, kind_name(specs[first].kind), kind_name(specs[second].kind)));
     }
   }
 }
@@ -178,10 +188,7 @@ void destroy_accesses(Task& task, base::SlabCache& edges) noexcept {
     edge = next;
   }
   block.extra = nullptr;
-  if (!block.has_mutexes) return;
-  for (const Access& access : block.accesses()) {
-    if (access.mutex != nullptr) drop_mutex(access.mutex);
-  }
+  if (block.has_mutexes) [[unlikely]] drop_mutexes(block);
 }
 
 bool release_access(Task& task, const void* const address, Outcome& outcome) noexcept {
@@ -191,11 +198,10 @@ bool release_access(Task& task, const void* const address, Outcome& outcome) noe
     if (access.address != address || access.kind == AccessKind::after) continue;
     found = true;
     if (access.released.load(std::memory_order_relaxed)) continue;
-    access.released.store(true, std::memory_order_seq_cst);
+    access.released.store(true, std::memory_order_release);
     if (access.mutex != nullptr) give_back(access, outcome.ready);
   }
   if (!found) return false;
-  task.accesses->any_released.store(true, std::memory_order_seq_cst);
   sweep_waiters(task, outcome);
   return true;
 }
@@ -216,7 +222,7 @@ struct DependTable::Link {
   int found = 0;          // in `waiters` and `after`, not yet added
   int added = 0;          // earlier, for want of room; then `unlinked` guards the pending count
   bool guarded = false;
-  Access* left = nullptr;  // have left the table, but for their place
+  Access* left = nullptr;  // of tasks that have left the table, but for one place
   std::array<Waiter*, 16> waiters;  // the first `found`
   std::array<detail::Completion*, 16> after;
 
@@ -228,7 +234,7 @@ struct DependTable::Link {
   void follow(Access& access, Access& earlier) {
     Task& predecessor = *earlier.edge.task;
     AccessBlock& block = *predecessor.accesses;
-    if (block.last_linked == task.id || earlier.released.load(std::memory_order_seq_cst)) return;
+    if (block.last_linked == task.id || earlier.released.load(std::memory_order_acquire)) return;
     if (predecessor.event.has_fired()) return;
     block.last_linked = task.id;
     find(free_edge(access), predecessor);
@@ -250,14 +256,27 @@ struct DependTable::Link {
   [[nodiscard]] int add_found() noexcept {
     int accepted = 0;
     for (int i = 0; i < found; ++i) {
-      if (event::add(after[i]->event, *waiters[i])) ++accepted;
-      if (!waiters[i]->by_address) continue;
-      auto& predecessor = static_cast<Task&>(*after[i]);
-      if (predecessor.accesses->any_released.load(std::memory_order_seq_cst)) [[unlikely]] {
-        sweep_waiters(predecessor, outcome);
-      }
+      detail::Completion& earlier = *after[i];
+      const bool added_one = waiters[i]->by_address
+                                 ? add_edge(static_cast<Task&>(earlier), *waiters[i])
+                                 : event::add(earlier.event, *waiters[i]);
+      accepted += added_one ? 1 : 0;
     }
     return accepted;
+  }
+
+  [[nodiscard]] bool add_edge(Task& predecessor, Waiter& waiter) noexcept {
+    const bool leaving = predecessor.accesses->places == AccessBlock::leaving;
+    event::Added result;
+    if (leaving) {
+      result = event::add_and_leave(predecessor.event, waiter);
+      if (result == event::Added::and_left) return true;  // (4)
+    } else {
+      result = event::add(predecessor.event, waiter) ? event::Added::yes : event::Added::no;
+    }
+    if (event::was_swept(predecessor.event)) [[unlikely]] sweep_waiters(predecessor, outcome);
+    if (leaving) lose(predecessor, outcome);
+    return result == event::Added::yes;
   }
 
   // True if the task has nothing to wait for.
@@ -302,8 +321,16 @@ struct DependTable::Link {
   void take_out(Access*& list) noexcept {
     while (list != nullptr) {
       Access& access = *list;
-      list = std::exchange(access.next, left);
-      left = &access;
+      AccessBlock& block = *access.edge.task->accesses;
+      list = access.next;
+      if (block.places > 1) {
+        --block.places;
+      } else if (block.last_linked == task.id && !guarded) {  // its edge is found and not added
+        block.places = AccessBlock::leaving;
+      } else {
+        access.next = left;
+        left = &access;
+      }
     }
   }
 

@@ -13,9 +13,12 @@
 //       AccessBlock::places by the creating code.
 //   (2) memory is bounded by the live tasks: complete ones leave when a list or the table has
 //       doubled since it was last swept; so the cost of sweeping is constant for each access.
-//   (3) early release: who releases sets `released`, then sweeps the waiters; who adds an edge adds
-//       it, then looks at `any_released`, and sweeps if it is set. All four are sequentially
-//       consistent, so one of the two sees the other, and no waiter stays behind.
+//   (3) early release: who releases sets `released`, then sweeps the waiters, which marks the event
+//       as swept; who adds an edge adds it, and if the event was swept before, sweeps too. Both
+//       change the one word of the event, so one of the two sees the other.
+//   (4) where the last place of a task is lost to a task that follows it, its reference goes along
+//       with the edge to whoever completes it (event::add_and_leave). Such a task may be gone as
+//       soon as the edge is added.
 #pragma once
 
 #include <atomic>
@@ -62,12 +65,12 @@ struct ExtraEdge {
 
 struct AccessBlock {
   std::uint64_t last_linked = 0;    // creating code: id of the last task with an edge from here
-  std::uint32_t places = 0;         // creating code: (1)
+  static constexpr std::uint32_t leaving = UINT32_MAX;
+  std::uint32_t places = 0;         // creating code: (1); `leaving`: none, (4)
   std::uint32_t count = 0;
   std::uint32_t acquired = 0;       // mutexes held are among the first `acquired` accesses
   bool has_mutexes = false;
   bool has_futures = false;         // AccessKind::after; released when the task starts
-  std::atomic<bool> any_released{false};  // (3)
   ExtraEdge* extra = nullptr;       // owned
   [[nodiscard]] std::span<Access> accesses() noexcept {
     return {reinterpret_cast<Access*>(this + 1), count};
@@ -98,7 +101,10 @@ void release_futures(Task& task, Release release) noexcept {
 }
 
 // `task` is complete: its mutexes go to the next.
-void give_back_mutexes(Task& task, ReadyList& ready) noexcept;
+[[gnu::noinline]] void give_back_all(Task& task, ReadyList& ready) noexcept;
+inline void give_back_mutexes(Task& task, ReadyList& ready) noexcept {
+  if (task.accesses->has_mutexes) [[unlikely]] give_back_all(task, ready);
+}
 
 // Ends the access of the running `task` to `address`. False if it declared none.
 [[nodiscard]] bool release_access(Task& task, const void* address, Outcome& outcome) noexcept;

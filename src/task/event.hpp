@@ -13,6 +13,7 @@
 //       or remove().
 //   (3) while the lock bit is set only its holder changes head; a holder runs a few instructions
 //       for each waiter, calls nothing that waits, and clears the bit.
+//   (4) the two bits above the lock, once set, stay until the firing.
 #pragma once
 
 #include <sched.h>
@@ -47,7 +48,7 @@ struct Outcome {
 
 // Something that waits for one event. Plain: a task, one of whose pending counts the firing
 // releases. With `notify`: a call, which must be short, must not wait, and may free the waiter.
-struct alignas(8) Waiter {
+struct alignas(16) Waiter {
   using Notify = void (*)(Waiter& waiter, Outcome& outcome) noexcept;
   Task* task = nullptr;
   Waiter* next = nullptr;  // link in the event's stack
@@ -57,31 +58,71 @@ struct alignas(8) Waiter {
 
 namespace event {
 
+// Below the address of the first waiter.
 inline constexpr std::uintptr_t lock_bit = 2;
+inline constexpr std::uintptr_t left_bit = 4;   // add_and_leave() has left a reference
+inline constexpr std::uintptr_t swept_bit = 8;  // filter() has run
+inline constexpr std::uintptr_t lasting_bits = left_bit | swept_bit;
+
+[[nodiscard]] inline Waiter* first_waiter(const std::uintptr_t head) noexcept {
+  return reinterpret_cast<Waiter*>(head & ~(lock_bit | lasting_bits));
+}
+// The head with `first` in front and the lasting bits of `head`.
+[[nodiscard]] inline std::uintptr_t head_of(Waiter* const first,
+                                            const std::uintptr_t head) noexcept {
+  return reinterpret_cast<std::uintptr_t>(first) | (head & lasting_bits);
+}
+[[nodiscard]] inline bool was_swept(const EventWord& word) noexcept {
+  return (word.head.load(std::memory_order_relaxed) & swept_bit) != 0;
+}
 
 inline std::uintptr_t lock(EventWord& word) noexcept;  // the head; not locked if it is `fired`
+
+// add(), where the head has bits or is contended.
+[[nodiscard, gnu::noinline]] inline bool add_slowly(EventWord& word, Waiter& waiter) noexcept {
+  const std::uintptr_t head = lock(word);
+  if (head == EventWord::fired) return false;
+  waiter.next = first_waiter(head);
+  word.head.store(head_of(&waiter, head), std::memory_order_release);
+  return true;
+}
 
 // Makes `waiter` wait: takes over one of its task's pending counts, to be released by fire().
 // Returns false, and takes nothing, if the event has fired.
 [[nodiscard]] inline bool add(EventWord& word, Waiter& waiter) noexcept {
   std::uintptr_t head = word.head.load(std::memory_order_acquire);
-  for (;;) {
-    if (head == EventWord::fired) return false;
-    if ((head & lock_bit) != 0) {
-      head = lock(word);
-      if (head == EventWord::fired) return false;
-      waiter.next = reinterpret_cast<Waiter*>(head);
-      word.head.store(reinterpret_cast<std::uintptr_t>(&waiter), std::memory_order_release);
-      return true;
-    }
+  if (head == EventWord::fired) return false;
+  if ((head & (lock_bit | lasting_bits)) == 0) [[likely]] {
     waiter.next = reinterpret_cast<Waiter*>(head);
-    // release: fire() sees the waiter; acquire on failure: as the first load. seq_cst, since an
-    // early release is looked for afterwards (depend.cpp).
-    if (word.head.compare_exchange_weak(head, reinterpret_cast<std::uintptr_t>(&waiter),
-                                        std::memory_order_seq_cst, std::memory_order_acquire)) {
+    // acq_rel: fire() sees the waiter, and we what was done before filter() ran.
+    if (word.head.compare_exchange_strong(head, reinterpret_cast<std::uintptr_t>(&waiter),
+                                          std::memory_order_acq_rel,
+                                          std::memory_order_relaxed)) [[likely]] {
       return true;
     }
   }
+  return add_slowly(word, waiter);
+}
+
+enum class Added : std::uint8_t {
+  no,       // the event has fired
+  yes,      // as by add()
+  and_left  // and whoever fires owns a reference of the caller's
+};
+
+// As add(); at the same time leaves one reference to the event's holder to whoever fires, unless
+// that cannot be done at once, or filter() has run.
+[[nodiscard]] inline Added add_and_leave(EventWord& word, Waiter& waiter) noexcept {
+  std::uintptr_t head = word.head.load(std::memory_order_acquire);
+  if (head != EventWord::fired && (head & (lock_bit | swept_bit)) == 0) {
+    waiter.next = first_waiter(head);
+    if (word.head.compare_exchange_strong(head, head_of(&waiter, head | left_bit),
+                                          std::memory_order_acq_rel,
+                                          std::memory_order_relaxed)) {
+      return Added::and_left;
+    }
+  }
+  return add(word, waiter) ? Added::yes : Added::no;
 }
 
 // Releases what one waiter holds.
@@ -96,12 +137,12 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   }
 }
 
-// Fires; false, and nothing done, if it has fired before. `waiters` is the stack of those that the
-// caller must then let go.
-[[nodiscard]] inline bool try_fire(EventWord& word, Waiter*& waiters) noexcept {
+// Fires, and returns the head before: whose waiters the caller must let go, and whose left
+// reference it must drop. `fired`, and nothing done, if the event had fired.
+[[nodiscard]] inline std::uintptr_t exchange(EventWord& word) noexcept {
   std::uintptr_t head = word.head.load(std::memory_order_relaxed);
   for (int round = 0;; ++round) {
-    if (head == EventWord::fired) return false;
+    if (head == EventWord::fired) return head;
     if ((head & lock_bit) != 0) {
       round < 64 ? base::pause() : static_cast<void>(sched_yield());
       head = word.head.load(std::memory_order_relaxed);
@@ -110,10 +151,16 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
     // acquire: the waiters' contents; release: what happened before is seen by who asks
     if (word.head.compare_exchange_weak(head, EventWord::fired, std::memory_order_acq_rel,
                                         std::memory_order_relaxed)) {
-      waiters = reinterpret_cast<Waiter*>(head);
-      return true;
+      return head;
     }
   }
+}
+
+// The same where nobody leaves references. False if it has fired before.
+[[nodiscard]] inline bool try_fire(EventWord& word, Waiter*& waiters) noexcept {
+  const std::uintptr_t head = exchange(word);
+  waiters = first_waiter(head);
+  return head != EventWord::fired;
 }
 
 // Fires and lets go. REQUIRES: called once.
@@ -127,7 +174,7 @@ inline std::uintptr_t lock(EventWord& word) noexcept {
     std::uintptr_t head = word.head.load(std::memory_order_acquire);
     if (head == EventWord::fired) return head;
     if ((head & lock_bit) == 0 &&
-        word.head.compare_exchange_weak(head, head | lock_bit, std::memory_order_seq_cst,
+        word.head.compare_exchange_weak(head, head | lock_bit, std::memory_order_acq_rel,
                                         std::memory_order_relaxed)) {
       return head;
     }
@@ -140,7 +187,7 @@ inline std::uintptr_t lock(EventWord& word) noexcept {
 [[nodiscard]] inline bool remove(EventWord& word, Waiter& waiter) noexcept {
   const std::uintptr_t head = lock(word);
   if (head == EventWord::fired) return false;
-  auto* first = reinterpret_cast<Waiter*>(head);
+  Waiter* first = first_waiter(head);
   bool found = false;
   for (Waiter** link = &first; *link != nullptr; link = &(*link)->next) {
     if (*link == &waiter) {
@@ -149,7 +196,7 @@ inline std::uintptr_t lock(EventWord& word) noexcept {
       break;
     }
   }
-  word.head.store(reinterpret_cast<std::uintptr_t>(first), std::memory_order_release);
+  word.head.store(head_of(first, head), std::memory_order_release);
   return found;
 }
 
@@ -158,7 +205,7 @@ template <class Test>
 void filter(EventWord& word, Outcome& outcome, Test test) noexcept {
   const std::uintptr_t head = lock(word);
   if (head == EventWord::fired) return;
-  auto* first = reinterpret_cast<Waiter*>(head);
+  Waiter* first = first_waiter(head);
   Waiter* free = nullptr;
   for (Waiter** link = &first; *link != nullptr;) {
     Waiter& waiter = **link;
@@ -170,7 +217,7 @@ void filter(EventWord& word, Outcome& outcome, Test test) noexcept {
       link = &waiter.next;
     }
   }
-  word.head.store(reinterpret_cast<std::uintptr_t>(first), std::memory_order_release);
+  word.head.store(head_of(first, head) | swept_bit, std::memory_order_release);
   let_go_all(free, outcome);
 }
 
@@ -179,7 +226,7 @@ template <class Visit>
 void for_each(EventWord& word, Visit visit) {
   const std::uintptr_t head = lock(word);
   if (head == EventWord::fired) return;
-  for (auto* waiter = reinterpret_cast<Waiter*>(head); waiter != nullptr; waiter = waiter->next) {
+  for (Waiter* waiter = first_waiter(head); waiter != nullptr; waiter = waiter->next) {
     visit(*waiter);
   }
   word.head.store(head, std::memory_order_release);

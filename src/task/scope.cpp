@@ -41,7 +41,7 @@ void end_life(Task* task, Outcome& outcome) noexcept {
 
 }  // namespace
 
-void flush(Tally& tally, Outcome& outcome) noexcept {
+[[gnu::noinline]] void flush(Tally& tally, Outcome& outcome) noexcept {
   if (tally.scope == nullptr) return;
   Scope& scope = *std::exchange(tally.scope, nullptr);
   if (scope.count_finished(std::exchange(tally.amount, 0))) {
@@ -49,25 +49,39 @@ void flush(Tally& tally, Outcome& outcome) noexcept {
   }
 }
 
+namespace {
+
+// `task` has had children; `left` references of the table's are ours.
+[[gnu::noinline]] void complete_parent(Task& task, const std::uint32_t left, Tally& tally,
+                                       Outcome& outcome) noexcept {
+  // Never the last: the run's is kept.
+  if (left != 0) task.references.fetch_sub(left, std::memory_order_acq_rel);
+  // Counted before our life may end: the last descendant, elsewhere, may end the scope's.
+  tally.amount += Scope::one_complete;
+  flush(tally, outcome);
+  if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
+}
+
+}  // namespace
+
 void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   Scope& scope = *task.scope;
   if (task.error) [[unlikely]] scope.fail(task.error, 1);
-  if (tally.scope != &scope) {
+  if (tally.scope != &scope) [[unlikely]] {
     flush(tally, outcome);
     tally.scope = &scope;
   }
   task.state.store(State::complete, std::memory_order_release);  // from running or ended
   if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
-  event::fire(task.event, outcome);
-  if (task.family == nullptr) {
-    tally.amount += Scope::one_complete | Scope::one_deep;
-    lose(task, outcome);
+  const std::uintptr_t head = event::exchange(task.event);
+  event::let_go_all(event::first_waiter(head), outcome);
+  const std::uint32_t left = (head & event::left_bit) != 0 ? 1 : 0;
+  if (task.family != nullptr) [[unlikely]] {
+    complete_parent(task, left, tally, outcome);
     return;
   }
-  // Counted before our life may end: the last descendant, elsewhere, may end the scope's.
-  tally.amount += Scope::one_complete;
-  flush(tally, outcome);
-  if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
+  tally.amount += Scope::one_complete | Scope::one_deep;
+  if (drop(task, 1 + left)) outcome.dead.push(task);
 }
 
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
@@ -87,7 +101,7 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   if (!event::add(event, hold)) task.holds.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Scope::fail(const std::exception_ptr& failure, const std::uint32_t count) noexcept {
+[[gnu::noinline]] void Scope::fail(const std::exception_ptr& failure, const std::uint32_t count) noexcept {
   const std::lock_guard guard(lock);
   if (!error) error = failure;
   errors += count;

@@ -126,14 +126,17 @@ struct Entry {
 inline void add_reference(detail::Completion& completion) noexcept {
   completion.references.fetch_add(1, std::memory_order_relaxed);
 }
-// True if the last reference is gone.
-[[nodiscard]] inline bool drop(detail::Completion& completion) noexcept {
+// Drops `count` references. True if the last is gone.
+[[nodiscard]] inline bool drop(detail::Completion& completion, const std::uint32_t count) noexcept {
   // the only holder: as release()
-  if (completion.references.load(std::memory_order_acquire) == 1) {
+  if (completion.references.load(std::memory_order_acquire) == count) {
     completion.references.store(0, std::memory_order_relaxed);
     return true;
   }
-  return completion.references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  return completion.references.fetch_sub(count, std::memory_order_acq_rel) == count;
+}
+[[nodiscard]] inline bool drop(detail::Completion& completion) noexcept {
+  return drop(completion, 1);
 }
 
 // Drops a reference to a task; the last one makes it dead.

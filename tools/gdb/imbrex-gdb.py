@@ -122,7 +122,7 @@ def predecessors(tasks):
     waiter_type = gdb.lookup_type("imbrex::task::Waiter").pointer()
     edges = {}
     for task in tasks:
-        waiter = int(loaded(task["event"]["head"])) & ~3
+        waiter = int(loaded(task["event"]["head"])) & ~15
         while waiter:
             entry = gdb.Value(waiter).cast(waiter_type).dereference()
             if int(entry["task"]):
