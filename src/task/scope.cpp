@@ -101,7 +101,8 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   if (!event::add(event, hold)) task.holds.fetch_sub(1, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void Scope::fail(const std::exception_ptr& failure, const std::uint32_t count) noexcept {
+[[gnu::noinline]] void Scope::fail(const std::exception_ptr& failure,
+                                   const std::uint32_t count) noexcept {
   const std::lock_guard guard(lock);
   if (!error) error = failure;
   errors += count;

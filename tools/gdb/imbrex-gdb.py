@@ -118,7 +118,7 @@ def wait_of(task, before):
 
 def predecessors(tasks):
     """Task address -> the tasks whose events it waits for: edges are stored with the predecessor,
-    as a stack of waiters whose lowest two bits are flags."""
+    as a stack of waiters whose lowest four bits are flags."""
     waiter_type = gdb.lookup_type("imbrex::task::Waiter").pointer()
     edges = {}
     for task in tasks:
