@@ -115,7 +115,8 @@ struct Persistent {
   Receive* active = nullptr;  // by the calls that use the request; null: MPI's own, or not started
   bool posted = false;        // the same: MPI's own, and counted
 };
-void forget_persistent(Persistent& gone) noexcept;
+// As MPI_Request_free of its request: a receive that is active goes on.
+int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
 
 // The receive that `request` stands for; null: it is MPI's own.
 [[nodiscard]] Receive* substitute(MPI_Request request) noexcept;
