@@ -21,7 +21,7 @@ struct Call {
   MPI_Comm comm = MPI_COMM_NULL;          // null if the call names none
   int peer = -1;                          // -1: none, or any
   int tag = -1;
-  int count = 0;
+  MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
 };
 

@@ -6,51 +6,107 @@
 #include <new>
 
 #include "messages.hpp"
+#include "spare.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {
 
 namespace {
 
-using SendStart = int(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
-
+template <class Count>
 struct Sending {
+  int (*start)(const void*, Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
   const void* buffer;
-  int count;
+  Count count;
   MPI_Datatype type;
   int destination;
   int tag;
   MPI_Comm comm;
 };
 
-int send(const char* name, SendStart* start, const Sending& it) {
+template <class Count>
+int send(const char* name, const Sending<Count>& it) {
   if (detail::tracing()) trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
   const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
-    return start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
+    return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
   });
 }
 
+// `blocking()` is MPI's own function, `start(&request)` its non-blocking twin.
 template <class Blocking, class Start>
-int collective(const Call& call, Blocking blocking, Start start) {
+int by_twin_in_tasks(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
+  return suspends() ? carry_out(call, status, start) : blocking();
+}
+
+template <class Blocking, class Start>
+int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
   if (!active()) return blocking();
-  if (detail::in_task()) return carry_out(call, MPI_STATUS_IGNORE, start);
+  if (detail::in_task()) return carry_out(call, status, start);
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = start(&request);
-  return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+  return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
 }
+
+template <class Blocking>
+int by_spare_thread(const char* name, Blocking blocking) {
+  return suspends() ? on_spare_thread(name, blocking) : blocking();
+}
+
+// The calls that the functions below need with either type of count.
+int start_receive(void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                  MPI_Request* request) {
+  return PMPI_Irecv(buffer, count, type, source, tag, comm, request);
+}
+int start_send(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
+               MPI_Comm comm, MPI_Request* request) {
+  return PMPI_Isend(buffer, count, type, destination, tag, comm, request);
+}
+int start_matched(void* buffer, int count, MPI_Datatype type, MPI_Message* message,
+                  MPI_Request* request) {
+  return PMPI_Imrecv(buffer, count, type, message, request);
+}
+int pack_size(int count, MPI_Datatype type, MPI_Comm comm, int* bytes) {
+  return PMPI_Pack_size(count, type, comm, bytes);
+}
+int pack(const void* buffer, int count, MPI_Datatype type, void* packed, int bytes, int* end,
+         MPI_Comm comm) {
+  return PMPI_Pack(buffer, count, type, packed, bytes, end, comm);
+}
+#if MPI_VERSION >= 4
+int start_receive(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
+                  MPI_Comm comm, MPI_Request* request) {
+  return PMPI_Irecv_c(buffer, count, type, source, tag, comm, request);
+}
+int start_send(const void* buffer, MPI_Count count, MPI_Datatype type, int destination, int tag,
+               MPI_Comm comm, MPI_Request* request) {
+  return PMPI_Isend_c(buffer, count, type, destination, tag, comm, request);
+}
+int start_matched(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
+                  MPI_Request* request) {
+  return PMPI_Imrecv_c(buffer, count, type, message, request);
+}
+int pack_size(MPI_Count count, MPI_Datatype type, MPI_Comm comm, MPI_Count* bytes) {
+  return PMPI_Pack_size_c(count, type, comm, bytes);
+}
+int pack(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, MPI_Count bytes,
+         MPI_Count* end, MPI_Comm comm) {
+  return PMPI_Pack_c(buffer, count, type, packed, bytes, end, comm);
+}
+#endif
 
 // The functions that IMBREX_CALL names, for a caller that is in a task.
 namespace in_task {
 
-int Recv(void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+template <class Count>
+int Recv(void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
          MPI_Status* status) {
   MPI_Status own;
   const bool traced = detail::tracing();
   if (traced && status == MPI_STATUS_IGNORE) status = &own;
   const Call call{"MPI_Recv", comm, source, tag, count, type};
   const int code = carry_out(call, status, [&](MPI_Request* request) {
-    return PMPI_Irecv(buffer, count, type, source, tag, comm, request);
+    return start_receive(buffer, count, type, source, tag, comm, request);
   });
   if (traced && code == MPI_SUCCESS) trace_received(comm, *status);
   return code;
@@ -89,39 +145,41 @@ int exchange(const Call& call, StartReceive start_receive, StartSend start_send,
   return code;
 }
 
-int Sendrecv(const void* send_buffer, int send_count, MPI_Datatype send_type, int destination,
-             int send_tag, void* buffer, int count, MPI_Datatype type, int source, int tag,
+template <class Count>
+int Sendrecv(const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,
+             int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,
              MPI_Comm comm, MPI_Status* status) {
   if (detail::tracing()) trace_sent({comm, destination, send_tag, send_count, send_type});
   const Call call{"MPI_Sendrecv", comm, source, tag, count, type};
   return exchange(
       call,
       [&](MPI_Request* request) {
-        return PMPI_Irecv(buffer, count, type, source, tag, comm, request);
+        return start_receive(buffer, count, type, source, tag, comm, request);
       },
       [&](MPI_Request* request) {
-        return PMPI_Isend(send_buffer, send_count, send_type, destination, send_tag, comm, request);
+        return start_send(send_buffer, send_count, send_type, destination, send_tag, comm, request);
       },
       status);
 }
 
 // The outgoing data are packed into memory of their own, so that both may travel at once.
-int Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int destination, int send_tag,
+template <class Count>
+int Sendrecv_replace(void* buffer, Count count, MPI_Datatype type, int destination, int send_tag,
                      int source, int tag, MPI_Comm comm, MPI_Status* status) {
   if (count < 0) {  // MPI_Pack_size would call it another error
     PMPI_Comm_call_errhandler(comm, MPI_ERR_COUNT);
     return MPI_ERR_COUNT;
   }
-  int bytes = 0;
-  int code = PMPI_Pack_size(count, type, comm, &bytes);
+  Count bytes = 0;
+  int code = pack_size(count, type, comm, &bytes);
   if (code != MPI_SUCCESS) return code;
   const std::unique_ptr<char[]> packed(new (std::nothrow) char[static_cast<std::size_t>(bytes)]);
   if (packed == nullptr) {
     PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
     return MPI_ERR_NO_MEM;
   }
-  int end = 0;
-  code = PMPI_Pack(buffer, count, type, packed.get(), bytes, &end, comm);
+  Count end = 0;
+  code = pack(buffer, count, type, packed.get(), bytes, &end, comm);
   if (code != MPI_SUCCESS) return code;
 
   if (detail::tracing()) trace_sent({comm, destination, send_tag, count, type});
@@ -129,10 +187,10 @@ int Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int destination
   return exchange(
       call,
       [&](MPI_Request* request) {
-        return PMPI_Irecv(buffer, count, type, source, tag, comm, request);
+        return start_receive(buffer, count, type, source, tag, comm, request);
       },
       [&](MPI_Request* request) {
-        return PMPI_Isend(packed.get(), end, MPI_PACKED, destination, send_tag, comm, request);
+        return start_send(packed.get(), end, MPI_PACKED, destination, send_tag, comm, request);
       },
       status);
 }
@@ -148,10 +206,11 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
 }
 
 // Not traced: a matched message does not say its communicator.
-int Mrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+template <class Count>
+int Mrecv(void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
   const Call call{.name = "MPI_Mrecv", .count = count, .type = type};
   return carry_out(call, status, [&](MPI_Request* request) {
-    return PMPI_Imrecv(buffer, count, type, message, request);
+    return start_matched(buffer, count, type, message, request);
   });
 }
 
@@ -187,32 +246,104 @@ int Waitsome(int count, MPI_Request requests[], int* found, int indices[], MPI_S
 
 }  // namespace in_task
 }  // namespace
-}  // namespace imbrex::mpi
 
 // ---- what programs call ----------------------------------------------------------------------
 
-#define IMBREX_LIST(...) __VA_ARGS__
+#define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
+#define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
+#define IMBREX_AND_STATUS_PARAMETER(...) (__VA_ARGS__, MPI_Status* status)
+#define IMBREX_AND_INIT(...) (__VA_ARGS__, info, request)
+#define IMBREX_AND_INIT_PARAMETERS(...) (__VA_ARGS__, MPI_Info info, MPI_Request* request)
 
-#define IMBREX_SEND(name, twin)                                                                 \
-  extern "C" [[gnu::visibility("default")]] int MPI_##name(                                     \
-      const void* buffer, int count, MPI_Datatype type, int destination, int tag,               \
-      MPI_Comm comm) {                                                                          \
-    if (!imbrex::mpi::suspends()) return PMPI_##name(buffer, count, type, destination, tag, comm); \
-    return imbrex::mpi::send("MPI_" #name, &PMPI_##twin,                                        \
-                             {buffer, count, type, destination, tag, comm});                    \
+#define IMBREX_FUNCTION(name) extern "C" [[gnu::visibility("default")]] int MPI_##name
+
+#define IMBREX_MAKE_SEND(name, twin)                                                       \
+  IMBREX_FUNCTION(name)(const void* buffer, Count count, MPI_Datatype type,                \
+                        int destination, int tag, MPI_Comm comm) {                         \
+    if (!suspends()) return PMPI_##name(buffer, count, type, destination, tag, comm);      \
+    return send<Count>("MPI_" #name,                                                       \
+                       {&PMPI_##twin, buffer, count, type, destination, tag, comm});       \
   }
 
-#define IMBREX_CALL(name, twin, parameters, arguments)                    \
-  extern "C" [[gnu::visibility("default")]] int MPI_##name parameters {   \
-    if (!imbrex::mpi::suspends()) return PMPI_##name arguments;           \
-    return imbrex::mpi::in_task::name arguments;                          \
+#define IMBREX_MAKE_CALL(name, function, parameters, arguments)                            \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return suspends() ? in_task::function arguments : PMPI_##name arguments;               \
   }
 
-#define IMBREX_COLLECTIVE(name, twin, parameters, arguments)                                  \
-  extern "C" [[gnu::visibility("default")]] int MPI_##name parameters {                       \
-    return imbrex::mpi::collective(                                                           \
-        {"MPI_" #name, comm}, [&] { return PMPI_##name arguments; },                          \
-        [&](MPI_Request* request) { return PMPI_##twin(IMBREX_LIST arguments, request); });   \
+#define IMBREX_MAKE_LOCAL(name, twin, parameters, arguments)                               \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_twin_in_tasks(                                                               \
+        {"MPI_" #name}, MPI_STATUS_IGNORE, [&] { return PMPI_##name arguments; },          \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
   }
 
+// `how`: by_twin_in_tasks or by_twin_everywhere.
+#define IMBREX_MAKE_FILE(how, name, twin, parameters, arguments)                           \
+  IMBREX_FUNCTION(name) IMBREX_AND_STATUS_PARAMETER parameters {                           \
+    return how(                                                                            \
+        {"MPI_" #name, MPI_COMM_NULL, -1, -1, count, type}, status,                        \
+        [&] { return PMPI_##name IMBREX_AND_STATUS arguments; },                           \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
+  }
+
+#define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                          \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_twin_everywhere(                                                             \
+        {"MPI_" #name, comm}, MPI_STATUS_IGNORE, [&] { return PMPI_##name arguments; },    \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
+  }
+
+#define IMBREX_MAKE_SPARE(name, parameters, arguments)                                     \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });           \
+  }
+
+#if IMBREX_MPI_4
+#define IMBREX_MAKE_INIT(name, parameters, arguments)                                      \
+  IMBREX_MAKE_SPARE(name, IMBREX_AND_INIT_PARAMETERS parameters, IMBREX_AND_INIT arguments)
+#else
+#define IMBREX_MAKE_INIT(name, parameters, arguments)
+#endif
+
+// The table is read once for the functions that count with int, with those that count nothing...
+namespace of_int {
+using Count = int;
+using Place = int;
+#define IMBREX_SEND_C IMBREX_MAKE_SEND
+#define IMBREX_CALL(name, twin, parameters, arguments)                                     \
+  IMBREX_MAKE_CALL(name, name, parameters, arguments)
+#define IMBREX_CALL_C IMBREX_CALL
+#define IMBREX_LOCAL IMBREX_MAKE_LOCAL
+#define IMBREX_FILE_C(...) IMBREX_MAKE_FILE(by_twin_in_tasks, __VA_ARGS__)
+#define IMBREX_FILE_ALL_C(...) IMBREX_MAKE_FILE(by_twin_everywhere, __VA_ARGS__)
+#define IMBREX_COLLECTIVE IMBREX_MAKE_COLLECTIVE
+#define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
+  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                                \
+  IMBREX_MAKE_INIT(name##_init, parameters, arguments)
+#define IMBREX_SPARE IMBREX_MAKE_SPARE
+#define IMBREX_SPARE_C IMBREX_MAKE_SPARE
 #include "calls.def"
+}  // namespace of_int
+
+// ... and once for those of large counts.
+#if MPI_VERSION >= 4
+namespace of_count {
+using Count = MPI_Count;
+using Place = MPI_Aint;
+#define IMBREX_SEND_C(name, twin) IMBREX_MAKE_SEND(name##_c, twin##_c)
+#define IMBREX_CALL_C(name, twin, parameters, arguments)                                   \
+  IMBREX_MAKE_CALL(name##_c, name, parameters, arguments)
+#define IMBREX_FILE_C(name, twin, parameters, arguments)                                   \
+  IMBREX_MAKE_FILE(by_twin_in_tasks, name##_c, twin##_c, parameters, arguments)
+#define IMBREX_FILE_ALL_C(name, twin, parameters, arguments)                               \
+  IMBREX_MAKE_FILE(by_twin_everywhere, name##_c, twin##_c, parameters, arguments)
+#define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
+  IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments)                        \
+  IMBREX_MAKE_INIT(name##_init_c, parameters, arguments)
+#define IMBREX_SPARE_C(name, parameters, arguments)                                        \
+  IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
+#include "calls.def"
+}  // namespace of_count
+#endif
+
+}  // namespace imbrex::mpi

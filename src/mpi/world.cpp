@@ -18,6 +18,7 @@
 
 #include "engine.hpp"
 #include "imbrex/error.hpp"
+#include "spare.hpp"
 
 namespace imbrex::mpi {
 
@@ -234,6 +235,7 @@ void finish_runtime() {
   finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (detail::in_task()) detail::drain();
   finalize_waits_since.store(0, std::memory_order_relaxed);
+  end_spare_threads();
   const int open = engine().outstanding().load(std::memory_order_acquire);
   if (open != 0) {
     say("MPI_Finalize: " + std::to_string(open) +
