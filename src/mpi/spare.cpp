@@ -138,7 +138,8 @@ SpareThreads& spare_threads() {
   return the_threads;
 }
 
-std::atomic<const char*> forbidden{nullptr};  // written while MPI is initialised, read by any thread
+// Written in MPI_Init, read by any thread; relaxed, since MPI orders its users' calls behind that.
+std::atomic<const char*> forbidden{nullptr};
 
 void say(const char* name, const std::string& what) {
   std::fprintf(stderr, "imbrex: %s in task %s %s\n", name,
@@ -156,7 +157,6 @@ int refuse(const char* name, const char* reason) {
 }  // namespace
 
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
-  // Relaxed: MPI_Init orders its users' calls behind it.
   if (const char* const reason = forbidden.load(std::memory_order_relaxed)) {
     return refuse(name, reason);
   }
@@ -172,6 +172,10 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
 
 void forbid_spare_threads(const char* reason) noexcept {
   forbidden.store(reason, std::memory_order_relaxed);
+}
+
+bool spare_threads_allowed() noexcept {
+  return forbidden.load(std::memory_order_relaxed) == nullptr;
 }
 
 void end_spare_threads() noexcept { spare_threads().end(); }

@@ -17,9 +17,10 @@ template <class F>
       name, [](void* arguments) { return (*static_cast<F*>(arguments))(); }, &call);
 }
 
-// From now on such calls in tasks are refused, because of `reason` (a sentence without its full
-// stop, kept by the caller): this MPI may be called by one thread only.
+// From now on such calls in tasks are refused, because of `reason` (a part of a sentence, kept by the
+// caller): this MPI may be called by one thread only, say. Called in MPI_Init.
 void forbid_spare_threads(const char* reason) noexcept;
+[[nodiscard]] bool spare_threads_allowed() noexcept;
 
 // Ends the threads that are idle; waits for them. Called before MPI is finalised.
 void end_spare_threads() noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files: what has a non-blocking twin suspends the task, the rest runs on a spare thread. Methodology:
-// each rank writes a block of its own by one call and reads it back by another; every pair of calls
-// works on the same file.
+// Files: in a task their calls run on spare threads; requests of MPI_File_iread and so on are waited
+// for as any other. Methodology: each rank writes a block of its own by one call and reads it back by
+// another.
 #include <unistd.h>
 
 #include <array>
@@ -271,21 +271,69 @@ TEST_P(Files, size_and_settings) {
   });
 }
 
-// Files return their errors, unless told otherwise.
-TEST_P(Files, errors) {
+TEST_P(Files, requests) {
   call([this] {
-    MPI_File handle = MPI_FILE_NULL;
-    int error_class = MPI_SUCCESS;
-    MPI_Error_class(MPI_File_open(ring_.comm, "/nowhere/at/all", MPI_MODE_RDONLY, MPI_INFO_NULL,
-                                  &handle),
-                    &error_class);
-    EXPECT_EQ(error_class, MPI_ERR_NO_SUCH_FILE);
     const File file(ring_);
-    int value = 0;
-    const int code = MPI_File_read_at(file.handle, -1, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
-    MPI_Error_class(code, &error_class);
-    EXPECT_EQ(error_class, MPI_ERR_ARG);
+    const Block out = mine();
+    Block in{};
+    const auto place = MPI_Offset{ring_.rank} * MPI_Offset{sizeof(Block)};
+    const auto next = MPI_Offset{ring_.next()} * MPI_Offset{sizeof(Block)};
+    MPI_Request request;
+    MPI_Status status;
+    MPI_File_iwrite_at(file.handle, place, out.data(), length, MPI_INT, &request);
+    EXPECT_EQ(MPI_Wait(&request, &status), MPI_SUCCESS);
+    expect_length(status);
+    file.publish();
+    come_late();
+    MPI_File_iread_at_all(file.handle, next, in.data(), length, MPI_INT, &request);
+    status = await(request);
+    expect_length(status);
+    EXPECT_EQ(in, block_of(ring_.next()));
   });
+}
+
+int error_class_of(int code) {
+  int error_class = -1;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+// Codes of calls that fail: at once, at the operating system's, and for want of space.
+struct Codes {
+  int open;
+  int read;
+  int read_before_begin;
+  int write;
+};
+Codes fail(const std::string& name) {
+  Codes codes{};
+  MPI_File file = MPI_FILE_NULL;
+  codes.open = error_class_of(
+      MPI_File_open(MPI_COMM_SELF, "/nowhere/at/all", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+  MPI_File_open(MPI_COMM_SELF, name.c_str(),
+                MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+  int value = 0;
+  codes.read_before_begin =
+      error_class_of(MPI_File_read_at(file, -1, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+  MPI_File_close(&file);
+  MPI_File_open(MPI_COMM_SELF, "/dev/full", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  codes.read = error_class_of(MPI_File_read_at(file, 0, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+  codes.write = error_class_of(MPI_File_write_at(file, 0, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+  MPI_File_close(&file);
+  return codes;
+}
+
+TEST_P(Files, errors_are_those_of_mpi) {
+  const std::string name = testing::TempDir() + "imbrex_files_" + std::to_string(getpid());
+  Codes plain{};
+  on_unknown_thread([&] { plain = fail(name); });
+  Codes codes{};
+  call([&] { codes = fail(name); });
+  EXPECT_EQ(plain.open, MPI_ERR_NO_SUCH_FILE);
+  EXPECT_EQ(codes.open, plain.open);
+  EXPECT_EQ(codes.read, plain.read);
+  EXPECT_EQ(codes.read_before_begin, plain.read_before_begin);
+  EXPECT_EQ(codes.write, plain.write);
 }
 
 EVERY_CALLER(Files);
