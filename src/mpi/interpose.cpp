@@ -7,6 +7,7 @@
 
 #include "messages.hpp"
 #include "spare.hpp"
+#include "standard.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {

@@ -262,7 +262,7 @@ TEST_P(Files, size_and_settings) {
     MPI_Offset bytes = -1;
     MPI_File_get_size(file.handle, &bytes);
     EXPECT_EQ(bytes, 200);
-    EXPECT_EQ(MPI_File_set_atomicity(file.handle, 1), MPI_SUCCESS);
+    EXPECT_EQ(MPI_File_set_atomicity(file.handle, 0), MPI_SUCCESS);
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "access_style", "read_once");
