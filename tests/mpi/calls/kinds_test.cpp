@@ -58,7 +58,9 @@ TEST_P(Kinds, partitioned_messages) {
       MPI_Startall(2, both);
       come_late();
       for (int part = 0; part < parts; ++part) MPI_Pready(part, both[1]);
-      EXPECT_EQ(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+      // One by one: MPI_Testall of MPICH 5 takes such a request that is pending for a failure.
+      EXPECT_EQ(MPI_Wait(&both[0], MPI_STATUS_IGNORE), MPI_SUCCESS);
+      EXPECT_EQ(MPI_Wait(&both[1], MPI_STATUS_IGNORE), MPI_SUCCESS);
       for (int part = 0; part < parts; ++part) EXPECT_EQ(in[part], 10 * ring_.previous() + part);
     }
     for (MPI_Request& request : both) MPI_Request_free(&request);
