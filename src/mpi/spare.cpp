@@ -34,8 +34,8 @@ struct Errand {
   detail::EventWord done;
 };
 
-// The processors of this process, read when the library is loaded: later the calling thread may be a
-// worker that is bound to one of them, and a new thread would be bound with it.
+// The processors of this process, read when the library is loaded: later the calling thread may be
+// a worker that is bound to one of them, and a new thread would be bound with it.
 const cpu_set_t processors = [] {
   cpu_set_t set;
   CPU_ZERO(&set);

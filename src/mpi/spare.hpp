@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Spare threads: where calls of MPI are made that may block and have no non-blocking twin, while the
-// task that makes them is suspended. Used by interpose.cpp; ended by world.cpp. Knows no MPI call.
+// Spare threads: where calls of MPI are made that may block and have no non-blocking twin, while
+// the task that makes them is suspended. Used by interpose.cpp; ended by world.cpp. Knows no MPI
+// call.
 #pragma once
 
 namespace imbrex::mpi {
@@ -17,8 +18,8 @@ template <class F>
       name, [](void* arguments) { return (*static_cast<F*>(arguments))(); }, &call);
 }
 
-// From now on such calls in tasks are refused, because of `reason` (a part of a sentence, kept by the
-// caller): this MPI may be called by one thread only, say. Called in MPI_Init.
+// From now on such calls in tasks are refused, because of `reason` (a part of a sentence, kept by
+// the caller): this MPI may be called by one thread only, say. Called in MPI_Init.
 void forbid_spare_threads(const char* reason) noexcept;
 [[nodiscard]] bool spare_threads_allowed() noexcept;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Methodology: every call of calls.def that a non-blocking one carries out, and the persistent
 // collectives, are made by four kinds of callers: a task that may poll in place, a task that
-// suspends since another is always ready, main, and a thread that imbrex does not know. In each, one
-// rank comes late, so that the others wait. Results are compared with what the standard says.
+// suspends since another is always ready, main, and a thread that imbrex does not know. In each,
+// one rank comes late, so that the others wait. Results are compared with what the standard says.
 #include <functional>
 #include <map>
 #include <numeric>
@@ -100,13 +100,15 @@ void check_recv(const Ring& ring) {
   MPI_Status status;
   {
     const OneMessage message(ring);
-    EXPECT_EQ(either::Recv(&value, Count{1}, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, ring.comm, &status),
+    EXPECT_EQ(either::Recv(&value, Count{1}, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, ring.comm,
+                           &status),
               MPI_SUCCESS);
     expect_message(ring, status, value);
   }
   MPI_Barrier(ring.comm);
   const OneMessage message(ring);
-  EXPECT_EQ(either::Recv(&value, Count{1}, MPI_INT, ring.previous(), 8, ring.comm, MPI_STATUS_IGNORE),
+  EXPECT_EQ(either::Recv(&value, Count{1}, MPI_INT, ring.previous(), 8, ring.comm,
+                         MPI_STATUS_IGNORE),
             MPI_SUCCESS);
 }
 
@@ -136,8 +138,8 @@ void check_sendrecv(const Ring& ring) {
   come_late(ring);
   int value = -1;
   MPI_Status status;
-  EXPECT_EQ(either::Sendrecv(&ring.rank, Count{1}, MPI_INT, ring.next(), 8, &value, Count{1}, MPI_INT,
-                         ring.previous(), 8, ring.comm, &status),
+  EXPECT_EQ(either::Sendrecv(&ring.rank, Count{1}, MPI_INT, ring.next(), 8, &value, Count{1},
+                             MPI_INT, ring.previous(), 8, ring.comm, &status),
             MPI_SUCCESS);
   expect_message(ring, status, value);
 }
@@ -151,8 +153,8 @@ void check_sendrecv_replace(const Ring& ring) {
   MPI_Type_commit(&strided);
   Ints values(100000, ring.rank);
   MPI_Status status;
-  EXPECT_EQ(either::Sendrecv_replace(values.data(), Count{1}, strided, ring.next(), 9, ring.previous(), 9,
-                                 ring.comm, &status),
+  EXPECT_EQ(either::Sendrecv_replace(values.data(), Count{1}, strided, ring.next(), 9,
+                                     ring.previous(), 9, ring.comm, &status),
             MPI_SUCCESS);
   MPI_Type_free(&strided);
   for (std::size_t i = 0; i < values.size(); i += 2) {
@@ -282,7 +284,9 @@ void check_bcast(const Ring& ring) {
 template <class Count>
 void check_gather(const Ring& ring) {
   Ints to = same(ring, -1);
-  EXPECT_EQ(either::Gather(&ring.rank, Count{1}, MPI_INT, to.data(), Count{1}, MPI_INT, 0, ring.comm), MPI_SUCCESS);
+  EXPECT_EQ(either::Gather(&ring.rank, Count{1}, MPI_INT, to.data(), Count{1}, MPI_INT, 0,
+                           ring.comm),
+            MPI_SUCCESS);
   EXPECT_EQ(to, ring.rank == 0 ? places(ring) : same(ring, -1));
 }
 
@@ -299,7 +303,9 @@ template <class Count>
 void check_scatter(const Ring& ring) {
   int value = -1;
   const Ints from = ramp(ring.size, 20);
-  EXPECT_EQ(either::Scatter(from.data(), Count{1}, MPI_INT, &value, Count{1}, MPI_INT, 0, ring.comm), MPI_SUCCESS);
+  EXPECT_EQ(either::Scatter(from.data(), Count{1}, MPI_INT, &value, Count{1}, MPI_INT, 0,
+                            ring.comm),
+            MPI_SUCCESS);
   EXPECT_EQ(value, 20 + ring.rank);
 }
 
@@ -307,8 +313,9 @@ template <class Count>
 void check_scatterv(const Ring& ring) {
   int value = -1;
   const Ints from = ramp(ring.size, 20);
-  EXPECT_EQ(either::Scatterv(from.data(), same<Count>(ring, 1).data(), places<PlaceOf<Count>>(ring).data(), MPI_INT, &value,
-                         Count{1}, MPI_INT, 0, ring.comm),
+  EXPECT_EQ(either::Scatterv(from.data(), same<Count>(ring, 1).data(),
+                             places<PlaceOf<Count>>(ring).data(), MPI_INT, &value, Count{1},
+                             MPI_INT, 0, ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(value, 20 + ring.rank);
 }
@@ -316,15 +323,18 @@ void check_scatterv(const Ring& ring) {
 template <class Count>
 void check_allgather(const Ring& ring) {
   Ints to = same(ring, -1);
-  EXPECT_EQ(either::Allgather(&ring.rank, Count{1}, MPI_INT, to.data(), Count{1}, MPI_INT, ring.comm), MPI_SUCCESS);
+  EXPECT_EQ(either::Allgather(&ring.rank, Count{1}, MPI_INT, to.data(), Count{1}, MPI_INT,
+                              ring.comm),
+            MPI_SUCCESS);
   EXPECT_EQ(to, places(ring));
 }
 
 template <class Count>
 void check_allgatherv(const Ring& ring) {
   Ints to = same(ring, -1);
-  EXPECT_EQ(either::Allgatherv(&ring.rank, Count{1}, MPI_INT, to.data(), same<Count>(ring, 1).data(),
-                           places<PlaceOf<Count>>(ring).data(), MPI_INT, ring.comm),
+  EXPECT_EQ(either::Allgatherv(&ring.rank, Count{1}, MPI_INT, to.data(),
+                               same<Count>(ring, 1).data(), places<PlaceOf<Count>>(ring).data(),
+                               MPI_INT, ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(to, places(ring));
 }
@@ -340,7 +350,8 @@ Ints from_each_rank(const Ring& ring) {
 template <class Count>
 void check_alltoall(const Ring& ring) {
   Ints to = same(ring, -1);
-  EXPECT_EQ(either::Alltoall(for_each_rank(ring).data(), Count{1}, MPI_INT, to.data(), Count{1}, MPI_INT, ring.comm),
+  EXPECT_EQ(either::Alltoall(for_each_rank(ring).data(), Count{1}, MPI_INT, to.data(), Count{1},
+                             MPI_INT, ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(to, from_each_rank(ring));
 }
@@ -349,8 +360,10 @@ template <class Count>
 void check_alltoallv(const Ring& ring) {
   Ints to = same(ring, -1);
   const Ints from = for_each_rank(ring);
-  EXPECT_EQ(either::Alltoallv(from.data(), same<Count>(ring, 1).data(), places<PlaceOf<Count>>(ring).data(), MPI_INT,
-                          to.data(), same<Count>(ring, 1).data(), places<PlaceOf<Count>>(ring).data(), MPI_INT, ring.comm),
+  EXPECT_EQ(either::Alltoallv(from.data(), same<Count>(ring, 1).data(),
+                              places<PlaceOf<Count>>(ring).data(), MPI_INT, to.data(),
+                              same<Count>(ring, 1).data(), places<PlaceOf<Count>>(ring).data(),
+                              MPI_INT, ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(to, from_each_rank(ring));
 }
@@ -362,8 +375,9 @@ void check_alltoallw(const Ring& ring) {
   auto bytes = places<PlaceOf<Count>>(ring);
   for (auto& place : bytes) place *= static_cast<int>(sizeof(int));
   const std::vector<MPI_Datatype> types(static_cast<std::size_t>(ring.size), MPI_INT);
-  EXPECT_EQ(either::Alltoallw(from.data(), same<Count>(ring, 1).data(), bytes.data(), types.data(), to.data(),
-                          same<Count>(ring, 1).data(), bytes.data(), types.data(), ring.comm),
+  EXPECT_EQ(either::Alltoallw(from.data(), same<Count>(ring, 1).data(), bytes.data(), types.data(),
+                              to.data(), same<Count>(ring, 1).data(), bytes.data(), types.data(),
+                              ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(to, from_each_rank(ring));
 }
@@ -373,7 +387,8 @@ int sum_below(int count) { return count * (count - 1) / 2; }
 template <class Count>
 void check_reduce(const Ring& ring) {
   int sum = -1;
-  EXPECT_EQ(either::Reduce(&ring.rank, &sum, Count{1}, MPI_INT, MPI_SUM, 0, ring.comm), MPI_SUCCESS);
+  EXPECT_EQ(either::Reduce(&ring.rank, &sum, Count{1}, MPI_INT, MPI_SUM, 0, ring.comm),
+            MPI_SUCCESS);
   EXPECT_EQ(sum, ring.rank == 0 ? sum_below(ring.size) : -1);
 }
 
@@ -388,8 +403,8 @@ void check_allreduce(const Ring& ring) {
 template <class Count>
 void check_reduce_scatter_block(const Ring& ring) {
   int sum = -1;
-  EXPECT_EQ(either::Reduce_scatter_block(for_each_rank(ring).data(), &sum, Count{1}, MPI_INT, MPI_SUM,
-                                     ring.comm),
+  EXPECT_EQ(either::Reduce_scatter_block(for_each_rank(ring).data(), &sum, Count{1}, MPI_INT,
+                                         MPI_SUM, ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(sum, 100 * sum_below(ring.size) + ring.size * ring.rank);
 }
@@ -397,8 +412,8 @@ void check_reduce_scatter_block(const Ring& ring) {
 template <class Count>
 void check_reduce_scatter(const Ring& ring) {
   int sum = -1;
-  EXPECT_EQ(either::Reduce_scatter(for_each_rank(ring).data(), &sum, same<Count>(ring, 1).data(), MPI_INT,
-                               MPI_SUM, ring.comm),
+  EXPECT_EQ(either::Reduce_scatter(for_each_rank(ring).data(), &sum, same<Count>(ring, 1).data(),
+                                   MPI_INT, MPI_SUM, ring.comm),
             MPI_SUCCESS);
   EXPECT_EQ(sum, 100 * sum_below(ring.size) + ring.size * ring.rank);
 }
@@ -435,7 +450,8 @@ template <class Count>
 void check_neighbor_allgather(const Ring& ring) {
   const Neighbors neighbors(ring);
   int to = -1;
-  EXPECT_EQ(either::Neighbor_allgather(&ring.rank, Count{1}, MPI_INT, &to, Count{1}, MPI_INT, neighbors.comm),
+  EXPECT_EQ(either::Neighbor_allgather(&ring.rank, Count{1}, MPI_INT, &to, Count{1}, MPI_INT,
+                                       neighbors.comm),
             MPI_SUCCESS);
   EXPECT_EQ(to, ring.previous());
 }
@@ -456,7 +472,8 @@ template <class Count>
 void check_neighbor_alltoall(const Ring& ring) {
   const Neighbors neighbors(ring);
   int to = -1;
-  EXPECT_EQ(either::Neighbor_alltoall(&ring.rank, Count{1}, MPI_INT, &to, Count{1}, MPI_INT, neighbors.comm),
+  EXPECT_EQ(either::Neighbor_alltoall(&ring.rank, Count{1}, MPI_INT, &to, Count{1}, MPI_INT,
+                                      neighbors.comm),
             MPI_SUCCESS);
   EXPECT_EQ(to, ring.previous());
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that calls.def is complete: every function that the MPI's header declares either stands in
-the table or, as one that cannot block, in the lists below; the library defines all of the table that
+"""Checks that calls.def is complete: every function that the MPI's header declares stands in the
+table or, as one that cannot block, in the lists below; the library defines all of the table that
 the header declares; and a test of this folder makes each of these calls.
 
 check_table.py --compiler <cc> --include <dir>... --library <libimbrex_mpi.so> [--also <function>]
@@ -18,7 +18,8 @@ ROOT = HERE.parent.parent.parent
 # Functions of objects that no other process sees, and conversions.
 LOCAL_FAMILIES = re.compile(
     r"MPI_(T|Type|Group|Info|Status|Error|Abi|Errhandler|Op|Add_error|Remove_error|Attr|Keyval)_\w+"
-    r"|MPI_\w+_(f2c|c2f|f082f|f2f08|f082c|c2f08|toint|fromint)|MPI_W(time|tick)|MPI_Aint_(add|diff)")
+    r"|MPI_\w+_(f2c|c2f|f082f|f2f08|f082c|c2f08|toint|fromint)"
+    r"|MPI_W(time|tick)|MPI_Aint_(add|diff)")
 
 # Local by the standard, or they only start something. Comm_free, Comm_set_info and Session_init may
 # wait for others by the letter of the standard, and do so in no MPI; Finalize completes the tasks
@@ -98,8 +99,9 @@ def main():
     if len(header & calls) < 100:
         sys.exit(f"check_table.py: mpi.h declares only {len(header & calls)} calls of the table: "
                  "was it read?")
-    breaches = [f"{name}: may it block? Then it belongs in src/mpi/calls.def, else into the list of "
-                "this script" for name in sorted(header - calls - twins) if not cannot_block(name)]
+    breaches = [f"{name}: may it block? Then it belongs in src/mpi/calls.def, else into the list "
+                "of this script"
+                for name in sorted(header - calls - twins) if not cannot_block(name)]
     breaches += [f"{name}: in calls.def, but {arguments.library} does not define it"
                  for name in sorted((header & calls) - defined(arguments.library))]
     breaches += [f"{name}: in calls.def, but no test in tests/mpi/calls calls it"

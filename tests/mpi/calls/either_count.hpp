@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// either::Bcast(...) and so on: MPI_Bcast if the count is an int, MPI_Bcast_c if it is an MPI_Count;
-// while `persistently` is set, MPI_Bcast_init and so on, twice started and waited for. Made from the
-// table, so that a test is written once for all of them.
+// either::Bcast(...) and so on: MPI_Bcast if the count is an int, MPI_Bcast_c if it is an
+// MPI_Count; while `persistently` is set, MPI_Bcast_init and so on, twice started and waited for.
+// Made from the table, so that a test is written once for all of them.
 #pragma once
 
 #include <mpi.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of callers that a call must serve: a task that may poll in place, one that suspends since
-// another is always ready, main, and a thread that imbrex does not know.
+// The kinds of callers that a call must serve: a task that may poll in place, one that suspends
+// since another is always ready, main, and a thread that imbrex does not know.
 #pragma once
 
 #include <string>

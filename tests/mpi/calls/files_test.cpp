@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files: in a task their calls run on spare threads; requests of MPI_File_iread and so on are waited
-// for as any other. Methodology: each rank writes a block of its own by one call and reads it back by
-// another.
+// Files: in a task their calls run on spare threads; requests of MPI_File_iread and so on are
+// waited for as any other. Methodology: each rank writes a block of its own by one call and reads
+// it back by another.
 #include <unistd.h>
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of requests that no other file here has: persistent sends and receives, partitioned ones,
-// generalised ones; and the buffers of MPI_Bsend.
+// The kinds of requests that no other file here has: persistent sends and receives, partitioned
+// ones, generalised ones; and the buffers of MPI_Bsend.
 #include <string>
 
 #include "either_count.hpp"

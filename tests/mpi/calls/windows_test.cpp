@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Remote memory: its synchronisation has no non-blocking twin and runs on a spare thread; a request
-// of MPI_Rput and so on is waited for as any other. Methodology: each rank writes to the next rank's
-// window, reads the previous one's, and compares with what the standard says.
+// of MPI_Rput and so on is waited for as any other. Methodology: each rank writes to the next
+// rank's window, reads the previous one's, and compares with what the standard says.
 #include <algorithm>
 #include <string>
 
