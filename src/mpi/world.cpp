@@ -246,6 +246,17 @@ void finish_runtime() {
 }
 
 }  // namespace
+
+bool call_while_inactive() noexcept {
+  static std::atomic<bool> said{false};  // any thread
+  if (detail::in_task() && !said.exchange(true, std::memory_order_relaxed)) {
+    say("an MPI call in task " + detail::describe_current_task() +
+        " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "
+        "that uses sessions can call MPI_Init too.");
+  }
+  return false;
+}
+
 }  // namespace imbrex::mpi
 
 extern "C" [[gnu::visibility("default")]] int MPI_Init(int* argc, char*** argv) {
@@ -261,7 +272,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Init_thread(int* argc, char***
 
 extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   using namespace imbrex;
-  if (mpi::active()) {
+  if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
     mpi::is_active.store(false, std::memory_order_relaxed);
     if (detail::started()) detail::remove_poller(mpi::poller);
