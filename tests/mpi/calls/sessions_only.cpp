@@ -6,10 +6,8 @@
 #include <cstdio>
 
 #include "imbrex/imbrex.hpp"
-#include "standard.hpp"
 
 int main() {
-#if IMBREX_MPI_4
   MPI_Session session;
   MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
   MPI_Group all;
@@ -29,8 +27,5 @@ int main() {
   MPI_Comm_free(&comm);
   MPI_Session_finalize(&session);
   if (sum != size * (size - 1) / 2) return 1;
-#else
-  std::fprintf(stderr, "imbrex: no sessions here: imbrex looks after MPI from MPI_Init\n");
-#endif
   std::puts("ran to its end");
 }
