@@ -15,7 +15,9 @@ TABLE = HERE / "calls.def"
 PAGE = HERE.parent.parent / "docs" / "user" / "mpi.md"
 BEGIN = "<!-- begin: made by src/mpi/calls_doc.py -->"
 END = "<!-- end -->"
-KINDS = "SEND_C|CALL|CALL_C|LOCAL|COLLECTIVE|COLLECTIVE_C|FILE_C|FILE_ALL_C|SPARE|SPARE_C"
+KINDS = ("SEND_C|CALL|CALL_C|LOCAL|ASK|COLLECTIVE|COLLECTIVE_C|FILE_C|FILE_ALL_C|SPARE|"
+         "SPARE_C")
+ON_SPARE_THREAD = ("SPARE", "FILE")
 ENTRY = re.compile(rf"^IMBREX_({KINDS})\((\w+),\s*(\w[\w+ ]*)?|^// ---- ([\w ]+) -", re.MULTILINE)
 
 
@@ -51,7 +53,7 @@ def quote(names):
 def twin_table(rows):
     lines = ["| call | in a task | elsewhere |", "|---|---|---|"]
     for _, kind, name, twin in rows:
-        if kind.startswith(("SPARE", "FILE")):
+        if kind.startswith(ON_SPARE_THREAD):
             continue
         by = " and ".join(f"`MPI_{one.strip()}`" for one in twin.split("+"))
         elsewhere = "the same" if kind.startswith("COLLECTIVE") else "MPI's own"
@@ -62,7 +64,7 @@ def twin_table(rows):
 def spare_list(rows):
     sections = {}
     for section, kind, name, _ in rows:
-        if kind.startswith(("SPARE", "FILE")) and not name.endswith("_init"):
+        if kind.startswith(ON_SPARE_THREAD) and not name.endswith("_init"):
             sections.setdefault(section, []).append(f"MPI_{name}")
     return "\n".join(
         textwrap.fill(f"- {section.capitalize()}: {quote(names)}.", 100, subsequent_indent="  ",

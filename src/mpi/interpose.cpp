@@ -49,9 +49,20 @@ int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, 
   return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
 }
 
+// A program without tasks is spared the way to another thread (5 microseconds, as much as 50 calls of
+// MPI_Win_flush): nothing waits for the thread that would be blocked.
 template <class Blocking>
 int by_spare_thread(const char* name, Blocking blocking) {
-  return suspends() ? on_spare_thread(name, blocking) : blocking();
+  if (!suspends()) return blocking();
+  const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
+                     detail::main_is_alone();
+  return alone ? blocking() : on_spare_thread(name, blocking);
+}
+
+// `ask(&flag)` is the question that does not block.
+template <class Blocking, class Ask>
+int by_asking(const char* name, Blocking blocking, Ask ask) {
+  return suspends() ? wait_until({name}, question(ask)) : blocking();
 }
 
 // Files have twins, but an operation that fails is in good hands only with the blocking call: on
@@ -265,6 +276,7 @@ int Waitsome(int count, MPI_Request requests[], int* found, int indices[], MPI_S
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
+#define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
 #define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
 #define IMBREX_AND_STATUS_PARAMETER(...) (__VA_ARGS__, MPI_Status* status)
 #define IMBREX_AND_INIT(...) (__VA_ARGS__, info, request)
@@ -313,6 +325,13 @@ int Waitsome(int count, MPI_Request requests[], int* found, int indices[], MPI_S
     return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });           \
   }
 
+#define IMBREX_MAKE_ASK(name, question, parameters, arguments)                             \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_asking(                                                                      \
+        "MPI_" #name, [&] { return PMPI_##name arguments; },                               \
+        [&](int* flag) { return PMPI_##question IMBREX_AND_FLAG arguments; });             \
+  }
+
 #if IMBREX_MPI_4
 #define IMBREX_MAKE_INIT(name, parameters, arguments)                                      \
   IMBREX_MAKE_SPARE(name, IMBREX_AND_INIT_PARAMETERS parameters, IMBREX_AND_INIT arguments)
@@ -336,6 +355,7 @@ using Place = int;
   IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                                \
   IMBREX_MAKE_INIT(name##_init, parameters, arguments)
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
+#define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
 #include "calls.def"
 }  // namespace of_int
