@@ -3,61 +3,176 @@
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
 #include "messages.hpp"
+#include "spare.hpp"
+#include "standard.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {
 
 namespace {
 
-using SendStart = int(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
-
+template <class Count>
 struct Sending {
+  int (*start)(const void*, Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
   const void* buffer;
-  int count;
+  Count count;
   MPI_Datatype type;
   int destination;
   int tag;
   MPI_Comm comm;
 };
 
-int send(const char* name, SendStart* start, const Sending& it) {
-  if (detail::tracing() && suspends()) trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
+template <class Count>
+int send(const char* name, const Sending<Count>& it) {
+  if (detail::tracing() && suspends()) {
+    trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
+  }
   const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
-    return start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
+    return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
   });
 }
 
+// `blocking()` is MPI's own function, `start(&request)` its non-blocking twin.
 template <class Blocking, class Start>
-int collective(const Call& call, Blocking blocking, Start start) {
+int by_twin_in_tasks(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
+  return may_block() ? blocking() : carry_out(call, status, start);
+}
+
+template <class Blocking, class Start>
+int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
   if (!active()) return blocking();
-  return carry_out(call, MPI_STATUS_IGNORE, start);
+  return carry_out(call, status, start);
+}
+
+// A program without tasks is spared the way to another thread (5 microseconds, as much as 50 calls
+// of MPI_Win_flush): nothing waits for the thread that would be blocked.
+template <class Blocking>
+int by_spare_thread(const char* name, Blocking blocking) {
+  if (!suspends()) return blocking();
+  const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
+                     detail::main_is_alone();
+  return alone ? blocking() : on_spare_thread(name, blocking);
+}
+
+// `ask(&flag)` is the question that does not block.
+template <class Blocking, class Ask>
+int by_asking(const char* name, Blocking blocking, Ask ask) {
+  return suspends() ? wait_until({name}, question(ask)) : blocking();
+}
+
+// Files have twins, but an operation that fails is in good hands only with the blocking call: on
+// Open MPI 4.1 and 5 MPI_Test crashes, on MPICH 4 and 5 a full disk never completes. And a twin may
+// read or write before it returns, which would keep the worker.
+template <class Blocking, class Start>
+int read_or_write(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
+  if (spare_threads_allowed()) return by_spare_thread(call.name, blocking);
+  return by_twin_in_tasks(call, status, blocking, start);
+}
+template <class Blocking, class Start>
+int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
+  if (spare_threads_allowed()) return by_spare_thread(call.name, blocking);
+  return by_twin_everywhere(call, status, blocking, start);
 }
 
 }  // namespace
-}  // namespace imbrex::mpi
 
 // ---- what programs call ----------------------------------------------------------------------
 
-#define IMBREX_LIST(...) __VA_ARGS__
+#define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
+#define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
+#define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
+#define IMBREX_AND_STATUS_PARAMETER(...) (__VA_ARGS__, MPI_Status* status)
+#define IMBREX_AND_INIT(...) (__VA_ARGS__, info, request)
+#define IMBREX_AND_INIT_PARAMETERS(...) (__VA_ARGS__, MPI_Info info, MPI_Request* request)
 
-#define IMBREX_SEND(name, twin)                                                                 \
-  extern "C" [[gnu::visibility("default")]] int MPI_##name(                                     \
-      const void* buffer, int count, MPI_Datatype type, int destination, int tag,               \
-      MPI_Comm comm) {                                                                          \
-    if (imbrex::mpi::may_block()) return PMPI_##name(buffer, count, type, destination, tag, comm); \
-    return imbrex::mpi::send("MPI_" #name, &PMPI_##twin,                                        \
-                             {buffer, count, type, destination, tag, comm});                    \
+#define IMBREX_FUNCTION(name) extern "C" [[gnu::visibility("default")]] int MPI_##name
+
+#define IMBREX_MAKE_SEND(name, twin)                                                       \
+  IMBREX_FUNCTION(name)(const void* buffer, Count count, MPI_Datatype type,                \
+                        int destination, int tag, MPI_Comm comm) {                         \
+    if (may_block()) return PMPI_##name(buffer, count, type, destination, tag, comm);      \
+    return send<Count>("MPI_" #name,                                                       \
+                       {&PMPI_##twin, buffer, count, type, destination, tag, comm});       \
   }
 
-// Receives, probes and waits: defined in receive/.
-#define IMBREX_CALL(...)
-
-#define IMBREX_COLLECTIVE(name, twin, parameters, arguments)                                  \
-  extern "C" [[gnu::visibility("default")]] int MPI_##name parameters {                       \
-    return imbrex::mpi::collective(                                                           \
-        {"MPI_" #name, comm}, [&] { return PMPI_##name arguments; },                          \
-        [&](MPI_Request* request) { return PMPI_##twin(IMBREX_LIST arguments, request); });   \
+#define IMBREX_MAKE_LOCAL(name, twin, parameters, arguments)                               \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_twin_in_tasks(                                                               \
+        {"MPI_" #name}, MPI_STATUS_IGNORE, [&] { return PMPI_##name arguments; },          \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
   }
 
+// `how`: read_or_write or read_or_write_all.
+#define IMBREX_MAKE_FILE(how, name, twin, parameters, arguments)                           \
+  IMBREX_FUNCTION(name) IMBREX_AND_STATUS_PARAMETER parameters {                           \
+    return how(                                                                            \
+        {"MPI_" #name, MPI_COMM_NULL, -1, -1, count, type}, status,                        \
+        [&] { return PMPI_##name IMBREX_AND_STATUS arguments; },                           \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
+  }
+
+#define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                          \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_twin_everywhere(                                                             \
+        {"MPI_" #name, comm}, MPI_STATUS_IGNORE, [&] { return PMPI_##name arguments; },    \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
+  }
+
+#define IMBREX_MAKE_SPARE(name, parameters, arguments)                                     \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });           \
+  }
+
+#define IMBREX_MAKE_ASK(name, question, parameters, arguments)                             \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return by_asking(                                                                      \
+        "MPI_" #name, [&] { return PMPI_##name arguments; },                               \
+        [&](int* flag) { return PMPI_##question IMBREX_AND_FLAG arguments; });             \
+  }
+
+#if IMBREX_MPI_4
+#define IMBREX_MAKE_INIT(name, parameters, arguments)                                      \
+  IMBREX_MAKE_SPARE(name, IMBREX_AND_INIT_PARAMETERS parameters, IMBREX_AND_INIT arguments)
+#else
+#define IMBREX_MAKE_INIT(name, parameters, arguments)
+#endif
+
+// The table is read once for the functions that count with int, with those that count nothing...
+namespace of_int {
+using Count = int;
+using Place = int;
+#define IMBREX_SEND_C IMBREX_MAKE_SEND
+#define IMBREX_LOCAL IMBREX_MAKE_LOCAL
+#define IMBREX_FILE_C(...) IMBREX_MAKE_FILE(read_or_write, __VA_ARGS__)
+#define IMBREX_FILE_ALL_C(...) IMBREX_MAKE_FILE(read_or_write_all, __VA_ARGS__)
+#define IMBREX_COLLECTIVE IMBREX_MAKE_COLLECTIVE
+#define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
+  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                                \
+  IMBREX_MAKE_INIT(name##_init, parameters, arguments)
+#define IMBREX_SPARE IMBREX_MAKE_SPARE
+#define IMBREX_ASK IMBREX_MAKE_ASK
+#define IMBREX_SPARE_C IMBREX_MAKE_SPARE
 #include "calls.def"
+}  // namespace of_int
+
+// ... and once for those of large counts.
+#if MPI_VERSION >= 4
+namespace of_count {
+using Count = MPI_Count;
+using Place = MPI_Aint;
+#define IMBREX_SEND_C(name, twin) IMBREX_MAKE_SEND(name##_c, twin##_c)
+#define IMBREX_FILE_C(name, twin, parameters, arguments)                                   \
+  IMBREX_MAKE_FILE(read_or_write, name##_c, twin##_c, parameters, arguments)
+#define IMBREX_FILE_ALL_C(name, twin, parameters, arguments)                               \
+  IMBREX_MAKE_FILE(read_or_write_all, name##_c, twin##_c, parameters, arguments)
+#define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
+  IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments)                        \
+  IMBREX_MAKE_INIT(name##_init_c, parameters, arguments)
+#define IMBREX_SPARE_C(name, parameters, arguments)                                        \
+  IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
+#include "calls.def"
+}  // namespace of_count
+#endif
+
+}  // namespace imbrex::mpi

@@ -10,7 +10,7 @@ struct Message {
   MPI_Comm comm;
   int peer;  // in `comm`
   int tag;
-  int count;
+  MPI_Count count;
   MPI_Datatype type;
 };
 

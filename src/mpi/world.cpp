@@ -18,6 +18,7 @@
 
 #include "engine.hpp"
 #include "imbrex/error.hpp"
+#include "spare.hpp"
 
 namespace imbrex::mpi {
 
@@ -234,6 +235,7 @@ void finish_runtime() {
   finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (detail::in_task()) detail::drain();
   finalize_waits_since.store(0, std::memory_order_relaxed);
+  end_spare_threads();
   const int open = engine().outstanding().load(std::memory_order_acquire);
   if (open != 0) {
     say("MPI_Finalize: " + std::to_string(open) +
@@ -244,6 +246,17 @@ void finish_runtime() {
 }
 
 }  // namespace
+
+bool call_while_inactive() noexcept {
+  static std::atomic<bool> said{false};  // any thread
+  if (detail::in_task() && !said.exchange(true, std::memory_order_relaxed)) {
+    say("an MPI call in task " + detail::describe_current_task() +
+        " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "
+        "that uses sessions can call MPI_Init too.");
+  }
+  return false;
+}
+
 }  // namespace imbrex::mpi
 
 extern "C" [[gnu::visibility("default")]] int MPI_Init(int* argc, char*** argv) {
@@ -259,7 +272,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Init_thread(int* argc, char***
 
 extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   using namespace imbrex;
-  if (mpi::active()) {
+  if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
     mpi::is_active.store(false, std::memory_order_relaxed);
     if (detail::started()) detail::remove_poller(mpi::poller);

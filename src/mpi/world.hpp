@@ -10,7 +10,13 @@ namespace imbrex::mpi {
 // behind MPI_Init.
 extern std::atomic<bool> is_active;
 
+// A call that may block, outside of MPI_Init and MPI_Finalize: of a program that uses sessions
+// only. Says so once, if a task makes it. Returns false.
+[[nodiscard]] bool call_while_inactive() noexcept;
+
 // True from MPI_Init to MPI_Finalize, on all ranks alike.
-[[nodiscard]] inline bool active() noexcept { return is_active.load(std::memory_order_relaxed); }
+[[nodiscard]] inline bool active() noexcept {
+  return is_active.load(std::memory_order_relaxed) || call_while_inactive();
+}
 
 }  // namespace imbrex::mpi

@@ -392,6 +392,16 @@ bool nothing_ready() noexcept {
          worker->runtime->behind_count.load(std::memory_order_relaxed) == 0;
 }
 
+bool main_is_alone() noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->id != 0 || worker->task == nullptr ||
+      worker->task != worker->root || worker->task->family != nullptr) {
+    return false;
+  }
+  const std::lock_guard guard(worker->runtime->foreign_lock);
+  return worker->runtime->foreign.empty();
+}
+
 void begin_idle() noexcept {
   if (Worker* const worker = sched::current_worker()) {
     worker->recorder.enter(trace::Activity::idle);

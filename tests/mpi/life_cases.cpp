@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <thread>
@@ -143,6 +145,34 @@ void fatal_error() {
   MPI_Finalize();
 }
 
+int threads_of_this_process() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return static_cast<int>(std::distance(begin(threads), end(threads)));
+}
+
+void use_a_window() {
+  int* memory = nullptr;
+  MPI_Win window;
+  MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   static_cast<void*>(&memory), &window);
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+  MPI_Win_unlock(0, window);
+  MPI_Win_free(&window);
+}
+
+// A main program without tasks makes its calls itself; with tasks, spare threads make them, until
+// MPI_Finalize.
+void spare_threads() {
+  MPI_Init(nullptr, nullptr);
+  const int at_first = threads_of_this_process();
+  use_a_window();
+  require(threads_of_this_process() == at_first, "no thread for a program without tasks");
+  task("window").spawn(use_a_window).get();
+  require(threads_of_this_process() == at_first + 1, "one spare thread for calls one by one");
+  MPI_Finalize();
+  require(threads_of_this_process() <= at_first, "no spare thread after MPI_Finalize");
+}
+
 // Something for the summary and the trace to show.
 void messages() {
   MPI_Init(nullptr, nullptr);
@@ -176,6 +206,7 @@ const std::map<std::string, std::function<void()>> cases{
     {"exit_from_a_task", exit_from_a_task},
     {"too_early", too_early},
     {"fatal_error", fatal_error},
+    {"spare_threads", spare_threads},
     {"messages", messages},
 };
 

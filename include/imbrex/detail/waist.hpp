@@ -154,6 +154,10 @@ void remove_poller(Poller& poller);  // returns when no worker is in it any more
 // place. A hint, cheap enough to be asked at each round.
 [[nodiscard]] bool nothing_ready() noexcept;
 
+// True if main runs, has had no children, and no thread of the program's own has used imbrex: then
+// nothing of this process waits for the calling thread, and a call may block it.
+[[nodiscard]] bool main_is_alone() noexcept;
+
 // Between these two the running task is shown as idle in trace and summary (it polls in place).
 void begin_idle() noexcept;
 void end_idle() noexcept;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sessions: MPI_Session_init asks for MPI_THREAD_MULTIPLE, whatever the program asks for. The level
+// of the first initialisation may hold for the whole process, so a session that comes before
+// MPI_Init could take from the workers what they need.
+#include "standard.hpp"
+
+#if IMBREX_MPI_4
+
+extern "C" [[gnu::visibility("default")]] int MPI_Session_init(MPI_Info info,
+                                                               MPI_Errhandler handler,
+                                                               MPI_Session* session) {
+  MPI_Info raised = MPI_INFO_NULL;
+  const int code =
+      info == MPI_INFO_NULL ? PMPI_Info_create(&raised) : PMPI_Info_dup(info, &raised);
+  if (code != MPI_SUCCESS) return PMPI_Session_init(info, handler, session);  // it says why
+  PMPI_Info_set(raised, "thread_level", "MPI_THREAD_MULTIPLE");
+  const int made = PMPI_Session_init(raised, handler, session);
+  PMPI_Info_free(&raised);
+  return made;
+}
+
+#endif

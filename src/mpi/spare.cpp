@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Spare threads: a pool that starts one more thread whenever all are busy, so that two calls that
+// wait for each other (MPI_Comm_accept and MPI_Comm_connect, say) both run. So it has as many
+// threads as calls have been under way at once, and they live until MPI_Finalize.
+#include "spare.hpp"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+// One call. It lives on the suspended task's stack.
+struct Errand {
+  int (*const function)(void*);
+  void* const arguments;
+  int code = MPI_SUCCESS;    // written before `done` fires, read after it
+  detail::EventWord done;
+};
+
+// The processors of this process, read when the library is loaded: later the calling thread may be
+// a worker that is bound to one of them, and a new thread would be bound with it.
+const cpu_set_t processors = [] {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  return set;
+}();
+
+// Thread safety: every member, any thread.
+// Invariants, while mutex_ is free: (1) waiting_.size() <= idle_: every errand has a thread that
+// takes it without waiting for another errand's end; (2) every thread is idle (waits for an errand
+// or is about to look for one) or busy with one.
+class SpareThreads {
+ public:
+  // False if it needs one more thread and the system gives none: then nobody takes it.
+  [[nodiscard]] bool give(Errand& errand);
+  void end() noexcept;
+
+ private:
+  void run();
+  [[nodiscard]] Errand* take();
+
+  std::mutex mutex_;                  // guards all below; held for a few instructions, or while a
+                                      // thread is made
+  std::condition_variable changed_;   // waiting_ or closing_
+  std::deque<Errand*> waiting_;       // no bound: one for each suspended task
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool closing_ = false;
+};
+
+bool SpareThreads::give(Errand& errand) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.size() == idle_) {
+    try {
+      threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    ++idle_;
+  }
+  waiting_.push_back(&errand);
+  changed_.notify_one();
+  return true;
+}
+
+// Null when the pool ends.
+Errand* SpareThreads::take() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
+  --idle_;
+  if (waiting_.empty()) return nullptr;
+  Errand* const errand = waiting_.front();
+  waiting_.pop_front();
+  return errand;
+}
+
+void SpareThreads::run() {
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  sched_setaffinity(0, sizeof processors, &processors);
+  detail::yield();           // from now on the runtime knows this thread, and may be told
+  detail::enter_callback();  // that it stands in no task
+  while (Errand* const errand = take()) {
+    errand->code = errand->function(errand->arguments);
+    {
+      // Idle before the task goes on: its next call finds this thread.
+      const std::lock_guard lock(mutex_);
+      ++idle_;
+    }
+    detail::fire(errand->done);
+  }
+  detail::leave_callback();
+}
+
+void SpareThreads::end() noexcept {
+  std::vector<std::thread> threads;
+  bool busy;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    threads.swap(threads_);
+    busy = idle_ != threads.size();
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads) {
+    // One that never returns from MPI belongs to a task that MPI_Finalize did not wait for.
+    if (busy) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
+}
+
+// Never destroyed: a thread may be inside MPI when the program exits.
+SpareThreads& spare_threads() {
+  static SpareThreads& the_threads = *new SpareThreads;
+  return the_threads;
+}
+
+// Written in MPI_Init, read by any thread; relaxed, since MPI orders its users' calls behind that.
+std::atomic<const char*> forbidden{nullptr};
+
+void say(const char* name, const std::string& what) {
+  std::fprintf(stderr, "imbrex: %s in task %s %s\n", name,
+               detail::describe_current_task().c_str(), what.c_str());
+}
+
+int refuse(const char* name, const char* reason) {
+  say(name, std::string("is refused: it may block, has no non-blocking twin, and ") + reason +
+                ". Make the call before the first task or outside tasks, or use an MPI that gives "
+                "MPI_THREAD_MULTIPLE.");
+  PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
+}  // namespace
+
+int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
+  if (const char* const reason = forbidden.load(std::memory_order_relaxed)) {
+    return refuse(name, reason);
+  }
+  Errand errand{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
+  if (!spare_threads().give(errand)) {
+    say(name, "blocks its worker: the system gives no thread for it. Raise the limit of threads "
+              "(ulimit -u), or let fewer tasks make such calls at once.");
+    return function(arguments);
+  }
+  detail::await(errand.done, {.what = name, .mpi = true});
+  return errand.code;
+}
+
+void forbid_spare_threads(const char* reason) noexcept {
+  forbidden.store(reason, std::memory_order_relaxed);
+}
+
+bool spare_threads_allowed() noexcept {
+  return forbidden.load(std::memory_order_relaxed) == nullptr;
+}
+
+void end_spare_threads() noexcept { spare_threads().end(); }
+
+}  // namespace imbrex::mpi
