@@ -49,8 +49,8 @@ int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, 
   return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
 }
 
-// A program without tasks is spared the way to another thread (5 microseconds, as much as 50 calls of
-// MPI_Win_flush): nothing waits for the thread that would be blocked.
+// A program without tasks is spared the way to another thread (5 microseconds, as much as 50 calls
+// of MPI_Win_flush): nothing waits for the thread that would be blocked.
 template <class Blocking>
 int by_spare_thread(const char* name, Blocking blocking) {
   if (!suspends()) return blocking();
