@@ -3,8 +3,6 @@
 // array, groups (Waitall, Probe, ...) by a call of their own each.
 #include "engine.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -27,6 +25,7 @@ void Engine::Done::push(Operation& operation) noexcept {
 }
 
 void Engine::add(Operation& operation) noexcept {
+  operation.task = detail::current_task();
   outstanding_.fetch_add(1, std::memory_order_relaxed);  // before the push: see (3)
   operation.next = intake_.load(std::memory_order_relaxed);
   while (!intake_.compare_exchange_weak(operation.next, &operation, std::memory_order_release,
@@ -213,27 +212,6 @@ void Engine::ask_groups(Done& done) {
     groups_.pop_back();
     done.push(operation);
   }
-}
-
-// ---- reports ---------------------------------------------------------------------------------
-
-std::string Engine::describe_open() {
-  while (!try_lock()) sched_yield();
-  take_intake();
-  std::vector<Operation*> open = singles_;
-  open.insert(open.end(), groups_.begin(), groups_.end());
-  constexpr std::size_t most = 20;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(open.size(), most); ++i) {
-    const Call& call = open[i]->call;
-    text += std::string("  ") + call.name;
-    if (call.peer != -1) text += ", peer " + std::to_string(call.peer);
-    if (call.tag != -1) text += ", tag " + std::to_string(call.tag);
-    text += '\n';
-  }
-  unlock();
-  if (open.size() > most) text += "  and " + std::to_string(open.size() - most) + " more\n";
-  return text;
 }
 
 Engine& engine() noexcept {

@@ -6,9 +6,10 @@
 
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
-#include <string>
+#include <climits>
 #include <vector>
 
 #include "imbrex/detail/waist.hpp"
@@ -18,9 +19,10 @@ namespace imbrex::mpi {
 // What an operation carries out, for reports, traces and errors.
 struct Call {
   const char* name;                       // a literal
+  static constexpr int none = INT_MIN;
   MPI_Comm comm = MPI_COMM_NULL;          // null if the call names none
-  int peer = -1;                          // -1: none, or any
-  int tag = -1;
+  int peer = none;                        // may be MPI_ANY_SOURCE
+  int tag = none;                         // may be MPI_ANY_TAG
   int count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
 };
@@ -52,6 +54,8 @@ struct Operation {
   MPI_Request request = MPI_REQUEST_NULL;      // asked for together with others, unless `ask`:
   bool (*ask)(Operation& self) = nullptr;      // asks MPI; true once complete, and `code` is set
 
+  detail::TaskLabel task;  // that called; set by Engine::add()
+
   // Set by the engine, to be read from `complete` on.
   int code = MPI_SUCCESS;
   MPI_Status status = {};
@@ -77,8 +81,11 @@ class Engine {
   [[nodiscard]] bool polling_here() const noexcept;
   void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
 
-  // One line for each operation under way, 20 at most. Waits for the lock.
-  [[nodiscard]] std::string describe_open();
+  // Calls look(operations, settled) with all operations under way, and the lock held: none
+  // completes meanwhile. `settled`: no other one has just been completed whose owner does not know
+  // it yet.
+  template <class Look>
+  void hold_still(Look look);
 
  private:
   // Operations that are complete, in order.
@@ -113,6 +120,17 @@ class Engine {
   std::size_t next_group_ = 0;
   DeferredHandler deferred_;            // by the question that is being asked
 };
+
+template <class Look>
+void Engine::hold_still(Look look) {
+  while (!try_lock()) sched_yield();
+  take_intake();
+  std::vector<const Operation*> open(singles_.begin(), singles_.end());
+  open.insert(open.end(), groups_.begin(), groups_.end());
+  // acquire: pairs with poll(); see (3)
+  look(open, outstanding_.load(std::memory_order_acquire) == static_cast<int>(open.size()));
+  unlock();
+}
 
 // The one of this process. Never destroyed: workers may poll while static destructors run.
 [[nodiscard]] Engine& engine() noexcept;

@@ -76,8 +76,8 @@ void suspend(WaitingOperation& operation) {
   const detail::WaitReason reason{
       .what = call.name,
       .mpi = true,
-      .peer = call.peer,
-      .tag = call.tag,
+      .peer = call.peer == Call::none ? -1 : call.peer,
+      .tag = call.tag == Call::none ? -1 : call.tag,
       .bytes = static_cast<std::size_t>(type_bytes) * static_cast<std::size_t>(call.count)};
   operation.complete = &WaitingOperation::wake;
   engine().add(operation);

@@ -27,6 +27,7 @@ namespace {
 struct Life {
   std::mutex lock;               // guards start and stop
   std::atomic<Runtime*> runtime{nullptr};
+  std::mutex end_lock;           // held to set `runtime` to null before it is destroyed
   bool ended = false;            // the program is about to end: nothing starts any more
   bool hooked = false;           // on_exit and atfork are registered
   pid_t process = 0;             // that started it: a child of fork has no threads
@@ -180,7 +181,10 @@ void stop(Runtime& runtime) {
   }
   drop_reference(main, *main.root);
   set_current_worker(nullptr);
-  life().runtime.store(nullptr, std::memory_order_release);
+  {
+    const std::lock_guard guard(life().end_lock);
+    life().runtime.store(nullptr, std::memory_order_release);
+  }
   bool referred_to = false;  // by futures that outlive the runtime
   runtime.task_slots.for_each([&referred_to](std::byte* const slot) {
     referred_to = referred_to || reinterpret_cast<Task*>(slot)->state.load() != task::State::free;
@@ -327,6 +331,7 @@ Worker& attach(Runtime& runtime) {
 }  // namespace
 
 Runtime* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
+std::mutex& end_lock() noexcept { return life().end_lock; }
 
 Worker& here() {
   Worker* const worker = current_worker();

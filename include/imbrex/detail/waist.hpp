@@ -11,6 +11,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "imbrex/detail/completion.hpp"
 
@@ -206,8 +207,45 @@ struct MessageRecord {
 };
 void trace_message(const MessageRecord& message) noexcept;
 
+// ---- reports ---------------------------------------------------------------------------------
+
 // Where the running task is, for messages: `"name" (file:line)`, or "no task".
 [[nodiscard]] std::string describe_current_task();
+
+// Names a task in reports, also when it is gone: what it points to are literals of the program.
+struct TaskLabel {
+  const char* name = nullptr;  // null: no task
+  std::source_location where;
+  std::uint64_t id = 0;
+};
+[[nodiscard]] TaskLabel current_task() noexcept;
+[[nodiscard]] std::string describe(const TaskLabel& task);
+
+// What the workers do, for somebody who watches them. Cheap; a moment's view.
+struct Situation {
+  std::uint64_t begun = 0;  // grows whenever a task begins or goes on
+  bool at_rest = false;     // no worker runs a task, and none is ready
+};
+[[nodiscard]] Situation situation() noexcept;
+
+// One task that lives, as reports show it.
+struct TaskView {
+  TaskLabel task;
+  bool runs = false;       // on a worker, or it could
+  bool in_mpi = false;     // waits in a call of MPI
+  std::string waits_for;   // empty if it runs, or if that cannot be told
+};
+// With `at_rest` it follows the graph to say what each waits for, which is safe only if
+// situation() said so, twice, and while the caller keeps what the tasks wait for from happening.
+[[nodiscard]] std::vector<TaskView> view_tasks(bool at_rest);
+
+// What the options of these names say.
+struct ReportOptions {
+  std::int64_t STALL_S = 0;
+  bool stall_aborts = false;
+  bool CHECK = false;
+};
+[[nodiscard]] ReportOptions report_options() noexcept;
 
 }  // namespace imbrex::detail
 

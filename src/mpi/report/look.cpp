@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a look is safe while the program runs: operations are read under the engine's lock, where
+// none completes, so each still has its task and its communicator. What tasks wait for outside of
+// MPI is followed through the graph only if all are at rest, were so a moment ago with nothing
+// having happened in between, and MPI can wake none of them meanwhile, because of that lock.
+#include "report/look.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "engine.hpp"
+
+namespace imbrex::mpi::report {
+
+namespace {
+
+constexpr std::size_t waits_max = 18;
+constexpr std::size_t messages_max = 8;
+constexpr std::size_t tasks_max = 12;
+
+std::string name_of(MPI_Comm comm) {
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  if (PMPI_Comm_get_name(comm, name, &length) == MPI_SUCCESS && length > 0) {
+    return {name, static_cast<std::size_t>(length)};
+  }
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  return fmt::format("communicator #{} of {} ranks",
+                     static_cast<std::uint32_t>(PMPI_Comm_c2f(comm)), size);
+}
+
+bool is_send(const std::string_view call) {
+  for (const std::string_view send : {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend"}) {
+    if (call == send || (call.starts_with(send) && call.substr(send.size()) == "_c")) return true;
+  }
+  return false;
+}
+
+Wait describe(const Operation& operation) {
+  const Call& call = operation.call;
+  Wait wait{.call = call.name, .task = detail::describe(operation.task)};
+  if (call.comm != MPI_COMM_NULL) wait.comm = name_of(call.comm);
+  if (call.peer != Call::none) wait.peer = call.peer == MPI_ANY_SOURCE ? any : call.peer;
+  if (call.tag != Call::none) wait.tag = call.tag == MPI_ANY_TAG ? any : call.tag;
+  wait.receives = call.peer != Call::none && !is_send(call.name);
+  if (call.type != MPI_DATATYPE_NULL) {
+    int type_bytes = 0;
+    PMPI_Type_size(call.type, &type_bytes);
+    wait.sized = true;
+    wait.bytes = static_cast<std::uint64_t>(type_bytes) * static_cast<std::uint64_t>(call.count);
+  }
+  return wait;
+}
+
+// ---- messages that nobody receives -----------------------------------------------------------
+
+// What the program asserts of its receives on a communicator holds for our probes too.
+bool may_probe_any(MPI_Comm comm) {
+  MPI_Info info = MPI_INFO_NULL;
+  if (PMPI_Comm_get_info(comm, &info) != MPI_SUCCESS) return false;
+  bool may = true;
+  for (const char* const key : {"mpi_assert_no_any_source", "mpi_assert_no_any_tag"}) {
+    char value[8] = "";
+    int found = 0;
+    PMPI_Info_get(info, key, static_cast<int>(sizeof value) - 1, value, &found);
+    if (found != 0 && std::string_view(value) == "true") may = false;
+  }
+  PMPI_Info_free(&info);
+  return may;
+}
+
+// A probe shows the first message that fits, so it is asked for any, and then for each source and
+// each tag that a task waits for.
+class Search {
+ public:
+  Search(MPI_Comm comm, std::vector<Message>& found) : comm_(comm), found_(found) {}
+
+  void probe(const int source, const int tag) {
+    constexpr int probes_max = 16;
+    if (++probes_ > probes_max) return;
+    int there = 0;
+    MPI_Status status;
+    if (PMPI_Iprobe(source, tag, comm_, &there, &status) != MPI_SUCCESS || there == 0) return;
+    if (!seen_.emplace(status.MPI_SOURCE, status.MPI_TAG).second) return;
+    MPI_Count bytes = 0;
+    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    found_.push_back({name_of(comm_), status.MPI_SOURCE, status.MPI_TAG,
+                      bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes)});
+  }
+
+ private:
+  MPI_Comm comm_;
+  std::vector<Message>& found_;
+  std::set<std::pair<int, int>> seen_;
+  int probes_ = 0;
+};
+
+std::vector<Message> find_messages(const std::vector<const Operation*>& operations) {
+  std::vector<MPI_Comm> comms{MPI_COMM_WORLD};
+  for (const Operation* const operation : operations) {
+    const MPI_Comm comm = operation->call.comm;
+    if (comm != MPI_COMM_NULL && std::ranges::find(comms, comm) == comms.end()) {
+      comms.push_back(comm);
+    }
+  }
+  std::vector<Message> found;
+  for (const MPI_Comm comm : comms) {
+    if (!may_probe_any(comm)) continue;
+    Search search(comm, found);
+    search.probe(MPI_ANY_SOURCE, MPI_ANY_TAG);
+    for (const Operation* const operation : operations) {
+      const Call& call = operation->call;
+      if (call.comm != comm || call.peer == Call::none || is_send(call.name)) continue;
+      if (call.peer != MPI_ANY_SOURCE) search.probe(call.peer, MPI_ANY_TAG);
+      if (call.tag != MPI_ANY_TAG) search.probe(MPI_ANY_SOURCE, call.tag);
+    }
+  }
+  return found;
+}
+
+// ---- tasks -----------------------------------------------------------------------------------
+
+struct Tasks {
+  std::size_t all = 0;
+  std::size_t running = 0;
+  Lines lines;  // those whose wait is not among the operations
+};
+
+Tasks describe(const std::vector<detail::TaskView>& views, const std::set<std::uint64_t>& shown) {
+  Tasks tasks{.all = views.size(), .running = 0, .lines = {}};
+  for (const detail::TaskView& view : views) {
+    if (view.runs) {
+      ++tasks.running;
+      tasks.lines.push_back("runs, or is ready to: " + detail::describe(view.task));
+    } else if (!view.waits_for.empty() && !(view.in_mpi && shown.contains(view.task.id))) {
+      tasks.lines.push_back(view.waits_for + ": in " + detail::describe(view.task));
+    }
+  }
+  return tasks;
+}
+
+std::string heading(const Tasks& tasks) {
+  int rank = 0;
+  int ranks = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  std::string state = fmt::format("{} of {} tasks run or are ready", tasks.running, tasks.all);
+  if (tasks.running == 0) {
+    state = tasks.all == 0   ? "no task is left"
+            : tasks.all == 1 ? "its only task waits"
+                             : fmt::format("all {} tasks wait", tasks.all);
+  }
+  return fmt::format("rank {} of {} (process {} on {}): {}", rank, ranks, getpid(), host, state);
+}
+
+// In the order in which their tasks were made.
+std::vector<const Operation*> ordered(std::vector<const Operation*> operations) {
+  std::ranges::stable_sort(operations, {}, [](const Operation* const operation) {
+    return operation->task.id;
+  });
+  return operations;
+}
+
+}  // namespace
+
+Mark mark() noexcept {
+  const int outstanding = engine().outstanding().load(std::memory_order_relaxed);
+  const detail::Situation now = detail::situation();
+  return {now.begun, outstanding, now.at_rest && outstanding != 0};
+}
+
+Lines look(const Mark& last) {
+  std::vector<Wait> waits;
+  std::vector<Message> messages;
+  std::vector<detail::TaskView> views;
+  std::set<std::uint64_t> shown;
+  engine().hold_still([&](const std::vector<const Operation*>& operations, const bool settled) {
+    const bool at_rest = settled && last.all_wait && mark() == last;
+    views = detail::view_tasks(at_rest);
+    for (const Operation* const operation : ordered(operations)) {
+      waits.push_back(describe(*operation));
+      shown.insert(operation->task.id);
+    }
+    messages = find_messages(operations);
+  });
+
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Tasks tasks = describe(views, shown);
+  Lines lines{heading(tasks)};
+  for (const Lines& part :
+       {fold(waits, waits_max), unite(tasks.lines, tasks_max),
+        explain(messages, waits, rank, messages_max)}) {
+    for (const std::string& line : part) lines.push_back("  " + line);
+  }
+  return lines;
+}
+
+Lines open_operations() {
+  std::vector<Wait> waits;
+  engine().hold_still([&](const std::vector<const Operation*>& operations, bool) {
+    for (const Operation* const operation : ordered(operations)) {
+      waits.push_back(describe(*operation));
+    }
+  });
+  return fold(waits, waits_max);
+}
+
+}  // namespace imbrex::mpi::report
