@@ -32,6 +32,7 @@ struct Call {
 class Callback {
  public:
   Callback() noexcept { detail::enter_callback(); }
+  explicit Callback(const Call& call) noexcept { detail::enter_callback(call.name); }
   ~Callback() { detail::leave_callback(); }
   Callback(const Callback&) = delete;
   Callback& operator=(const Callback&) = delete;
@@ -59,7 +60,7 @@ struct Operation {
   // Set by the engine, to be read from `complete` on.
   int code = MPI_SUCCESS;
   MPI_Status status = {};
-  bool handler_ran = false;  // MPI has called the error handler, or `handler` holds the call
+  bool handler_ran = false;  // MPI has called an error handler, or `handler` holds the call
   DeferredHandler handler = {};
 
   Operation* next = nullptr;  // the engine's

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "errors.hpp"
-#include "imbrex/task.hpp"
 #include "wait.hpp"
 
 namespace imbrex {
@@ -69,7 +68,6 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
   if (done != 0 && request != MPI_REQUEST_NULL) throw operation->refuse();
   operation->request = std::exchange(request, MPI_REQUEST_NULL);
   if (done != 0 || operation->code != MPI_SUCCESS) {
-    operation->handler_ran = true;  // by MPI_Test
     operation->settle_promise();
   } else {
     mpi::engine().add(*operation.release());
@@ -101,10 +99,7 @@ void release_after(MPI_Request& request) {
     (void)future.get();
     return;
   }
-  // A child that starts only then: it keeps the future, and so the event, and it takes a failure
-  // to the enclosing finish().
-  task("MPI request").in(future).launch([future] { (void)future.get(); });
-  detail::release_after(future.completion()->event);
+  detail::release_after(*future.completion());
 }
 
 }  // namespace imbrex

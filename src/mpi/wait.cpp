@@ -6,6 +6,8 @@
 
 #include <atomic>
 
+#include "errors.hpp"
+
 namespace imbrex::mpi {
 
 namespace {
@@ -45,12 +47,12 @@ class Idle {
 };
 
 // True once the question is answered; false if the task should make room.
-bool poll_in_place(const Question& question, int* code) {
+bool poll_in_place(const Call& call, const Question& question, int* code) {
   if (someone_in_place.load(std::memory_order_relaxed) || !alone()) return false;
   const Idle idle;
   for (int round = 0; round < rounds_max && alone(); ++round) {
     if (round > patience) sched_yield();
-    const Callback callback;
+    const Callback callback(call);
     for (int i = 0; i < asks_per_round; ++i) {
       int done = 0;
       *code = question.function(question.arguments, &done);
@@ -110,11 +112,11 @@ int wait_until(const Call& call, Question question) {
   int done = 0;
   int code;
   {
-    const Callback callback;
+    const Callback callback(call);
     code = question.function(question.arguments, &done);
   }
   if (done != 0 || code != MPI_SUCCESS) return code;
-  if (poll_in_place(question, &code)) return code;
+  if (poll_in_place(call, question, &code)) return code;
 
   AskingOperation operation;
   operation.call = call;
@@ -127,7 +129,7 @@ int wait_until(const Call& call, Question question) {
 int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
   auto test = [&](int* done) { return PMPI_Test(&request, done, status); };
   int code = MPI_SUCCESS;
-  if (poll_in_place(question(test), &code)) return code;
+  if (poll_in_place(call, question(test), &code)) return code;
 
   WaitingOperation operation;
   operation.call = call;
@@ -136,21 +138,6 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
   request = operation.request;
   copy_status(operation.status, status);
   return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
-}
-
-int raise_error(const Operation& operation) {
-  int code = operation.code;
-  if (operation.handler.function != nullptr) {
-    // As MPI would have called it: the code is MPI's, and the function may change it.
-    MPI_Comm comm = operation.handler.comm;
-    code = operation.handler.code;
-    operation.handler.function(&comm, &code, nullptr);
-    return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
-  }
-  if (!operation.handler_ran && operation.call.comm != MPI_COMM_NULL) {
-    PMPI_Comm_call_errhandler(operation.call.comm, code);
-  }
-  return code;
 }
 
 }  // namespace imbrex::mpi

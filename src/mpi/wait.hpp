@@ -39,16 +39,12 @@ template <class Start>
   int done = 0;
   int code;
   {
-    const Callback callback;
+    const Callback callback(call);
     code = start(&request);
     if (code == MPI_SUCCESS) code = PMPI_Test(&request, &done, status);
   }
   if (done != 0 || code != MPI_SUCCESS) return code;
   return wait_pending(call, request, status);
 }
-
-// What a failed operation that the engine completed still owes: the communicator's error handler.
-// Returns the code that the call returns. REQUIRES: operation.code is an error.
-[[nodiscard]] int raise_error(const Operation& operation);
 
 }  // namespace imbrex::mpi

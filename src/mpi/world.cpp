@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "errors.hpp"
 #include "imbrex/error.hpp"
 #include "report/look.hpp"
 #include "report/watch.hpp"
@@ -200,6 +201,7 @@ int initialise(int* argc, char*** argv, int* provided) {
     PMPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }
+  begin_errors();
   poller.outstanding = &engine().outstanding();
   detail::add_poller(poller);
   report::start_watch();
@@ -273,6 +275,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
     mpi::report::stop_watch();
     mpi::is_active.store(false, std::memory_order_relaxed);
     if (detail::started()) detail::remove_poller(mpi::poller);
+    mpi::end_errors();
   }
   return PMPI_Finalize();
 }

@@ -258,7 +258,9 @@ void fire(EventWord& event) noexcept {
   sched::settle(sched::here(), outcome);  // someone waited, so the runtime runs
 }
 
-void release_after(EventWord& event) {
+namespace {
+
+void hold_running_task(EventWord& event, Completion* const source) {
   Worker& worker = waiting_worker("release_after");
   Task& task = *worker.task;
   if (task.root) {
@@ -267,9 +269,16 @@ void release_after(EventWord& event) {
   Family& family = family_of(worker, task);
   auto* const hold = ::new (worker.small.take(base::slab_class(sizeof(task::Hold)))) task::Hold;
   hold->following = family.holds;
+  hold->source = source;
+  if (source != nullptr) task::add_reference(*source);
   family.holds = hold;
   task::hold_completion(task, event, *hold);
 }
+
+}  // namespace
+
+void release_after(EventWord& event) { hold_running_task(event, nullptr); }
+void release_after(Completion& completion) { hold_running_task(completion.event, &completion); }
 
 void release_access(const void* const address) {
   Worker& worker = waiting_worker("release");
@@ -401,11 +410,19 @@ void end_idle() noexcept {
   }
 }
 
-void enter_callback() noexcept {
-  if (Worker* const worker = sched::current_worker()) ++worker->callbacks;
+void enter_callback() noexcept { enter_callback(nullptr); }
+void enter_callback(const char* const call) noexcept {
+  if (Worker* const worker = sched::current_worker()) {
+    ++worker->callbacks;
+    worker->callback_call = call;
+  }
 }
 void leave_callback() noexcept {
   if (Worker* const worker = sched::current_worker()) --worker->callbacks;
+}
+const char* callback_call() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->callbacks != 0 ? worker->callback_call : nullptr;
 }
 
 // ---- trace -----------------------------------------------------------------------------------

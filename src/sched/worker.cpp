@@ -559,6 +559,7 @@ void discard(Worker& worker, detail::Completion& completion) noexcept {
   if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
   if (task.family != nullptr) {
     for (task::Hold* hold = task.family->holds; hold != nullptr;) {
+      if (hold->source != nullptr) drop_reference(worker, *hold->source);
       worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
     }
     delete task.family->table;

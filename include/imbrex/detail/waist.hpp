@@ -91,6 +91,8 @@ void fire(EventWord& event) noexcept;
 // The running task, once its body has ended, is complete only after `event` has fired.
 // REQUIRES: in_task(); the event lives until it has fired.
 void release_after(EventWord& event);
+// The same for what may fail: then the task fails, as if its body had thrown that error.
+void release_after(Completion& completion);
 
 // Ends the running task's access to `address`: those that wait for it alone become ready.
 void release_access(const void* address);
@@ -154,9 +156,12 @@ void remove_poller(Poller& poller);  // returns when no worker is in it any more
 void begin_idle() noexcept;
 void end_idle() noexcept;
 
-// Brackets a callback that MPI makes while it progresses: within, in_task() is false.
+// Brackets a callback that MPI makes while it progresses: within, in_task() is false. `call`, a
+// literal, is what the program calls, for messages; outside of callbacks callback_call() is null.
 void enter_callback() noexcept;
+void enter_callback(const char* call) noexcept;
 void leave_callback() noexcept;
+[[nodiscard]] const char* callback_call() noexcept;
 
 // ---- life cycle ------------------------------------------------------------------------------
 

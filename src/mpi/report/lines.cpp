@@ -126,7 +126,8 @@ Lines explain(const std::vector<Message>& messages, const std::vector<Wait>& wai
     }
     if (taken) continue;
     lines.push_back(
-        fmt::format("a message from {} with tag {}, {} bytes, on {} is there and nobody receives it",
+        fmt::format("a message from {} with tag {}, {} bytes, on {} is there and nobody receives "
+                    "it",
                     message.source, message.tag, message.bytes, message.comm));
     if (nearest != nullptr) lines.back() += "; " + describe_wanted(*nearest, message, rank);
   }
