@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/check.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::base {
@@ -117,6 +118,15 @@ Options read_options() {
     }
   }
   return options;
+}
+
+OptionValue option_value(const Options& options, const std::string_view name) {
+#define IMBREX_OPTION(option, kind, default_value, valid, help) \
+  if (name == #option) return options.option;
+#include "base/options.def"
+#undef IMBREX_OPTION
+  IMBREX_CHECK(false, "a plug-in asks for an option that options.def does not have: {}", name);
+  return {};
 }
 
 std::string options_help() {

@@ -3,6 +3,8 @@
 // array, groups (Waitall, Probe, ...) by a call of their own each.
 #include "engine.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,32 +16,62 @@ namespace {
 // worker polls between tasks. Testsome costs about 2 ns for each request, a group 50 ns.
 constexpr int singles_per_round = 512;
 constexpr std::size_t groups_per_round = 16;
+constexpr std::size_t feeds_per_round = 16;
 constexpr int looked_at_twice = 64;
+
+// REQUIRES: `next` is the link of `item`'s type. Pairs with the exchange that empties the stack.
+template <class T>
+void push_on(std::atomic<T*>& stack, T& item, T*& next) noexcept {
+  next = stack.load(std::memory_order_relaxed);
+  while (!stack.compare_exchange_weak(next, &item, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+  }
+}
 
 }  // namespace
 
-void Engine::Done::push(Operation& operation) noexcept {
-  operation.next = nullptr;
-  *end = &operation;
-  end = &operation.next;
-}
+class Engine::Done final : public Round {
+ public:
+  explicit Done(Engine& engine) noexcept : engine_(engine) {}
+  [[nodiscard]] Operation* first() const noexcept { return first_; }
+
+  void under_way(Operation& operation) override {
+    engine_.requests_.push_back(operation.request);
+    engine_.singles_.push_back(&operation);
+  }
+  void keep_handler(Operation& operation) noexcept override {
+    operation.handler_ran = operation.code != MPI_SUCCESS;
+    operation.handler = std::exchange(engine_.deferred_, {});
+  }
+
+ private:
+  Engine& engine_;
+};
 
 void Engine::add(Operation& operation) noexcept {
   operation.task = detail::current_task();
   outstanding_.fetch_add(1, std::memory_order_relaxed);  // before the push: see (3)
-  operation.next = intake_.load(std::memory_order_relaxed);
-  while (!intake_.compare_exchange_weak(operation.next, &operation, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-  }
+  push(operation);
+}
+
+void Engine::push(Operation& operation) noexcept { push_on(intake_, operation, operation.next); }
+
+void Engine::add(Feed& feed) noexcept { push_on(feed_intake_, feed, feed.next_); }
+
+void Engine::expect() noexcept {
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+  fed_.fetch_add(1, std::memory_order_relaxed);
+  unattended_.fetch_add(1, std::memory_order_relaxed);
 }
 
 int Engine::poll() noexcept {
   if (outstanding_.load(std::memory_order_relaxed) == 0 || !try_lock()) return 0;
-  Done done;
+  Done done(*this);
   {
     const Callback callback;
     poller_.store(pthread_self(), std::memory_order_relaxed);
     take_intake();
+    draw(done);
     ask_singles(done);
     ask_groups(done);
     poller_.store(pthread_t{}, std::memory_order_relaxed);
@@ -47,7 +79,7 @@ int Engine::poll() noexcept {
   unlock();
 
   int count = 0;
-  for (Operation* operation = done.first; operation != nullptr; ++count) {
+  for (Operation* operation = done.first(); operation != nullptr; ++count) {
     Operation* const next = operation->next;  // before the owner may end it
     operation->complete(*operation);
     operation = next;
@@ -81,6 +113,29 @@ void Engine::take_intake() {
     } else {
       requests_.push_back(oldest->request);
       singles_.push_back(oldest);
+    }
+  }
+}
+
+// ---- feeds -----------------------------------------------------------------------------------
+
+void Engine::take_feeds() {
+  if (feed_intake_.load(std::memory_order_relaxed) == nullptr) return;
+  Feed* feed = feed_intake_.exchange(nullptr, std::memory_order_acquire);  // pairs with add()
+  for (; feed != nullptr; feed = feed->next_) feeds_.push_back(feed);
+}
+
+void Engine::draw(Done& done) {
+  take_feeds();
+  deferred_ = {};
+  const std::size_t rounds = std::min(feeds_.size(), feeds_per_round);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (next_feed_ >= feeds_.size()) next_feed_ = 0;
+    if (feeds_[next_feed_]->draw(done)) {
+      ++next_feed_;
+    } else {  // another thread may have added it again already: to the intake, not to feeds_
+      feeds_[next_feed_] = feeds_.back();
+      feeds_.pop_back();
     }
   }
 }
@@ -171,7 +226,7 @@ void Engine::finish(int place, const MPI_Status& status, int code, Done& done) {
   operation.request = requests_[place];  // null, or persistent and inactive
   operation.status = status;
   operation.code = code;
-  done.push(operation);
+  done.complete(operation);
 }
 
 void Engine::forget_finished(int first, int count) {
@@ -210,8 +265,24 @@ void Engine::ask_groups(Done& done) {
     operation.handler = deferred_;
     groups_[next_group_] = groups_.back();
     groups_.pop_back();
-    done.push(operation);
+    done.complete(operation);
   }
+}
+
+// ---- reports ---------------------------------------------------------------------------------
+
+void Engine::hold_still(const Look& look) {
+  while (!try_lock()) sched_yield();
+  take_intake();
+  take_feeds();
+  std::vector<const Operation*> open(singles_.begin(), singles_.end());
+  open.insert(open.end(), groups_.begin(), groups_.end());
+  for (Feed* const feed : feeds_) {
+    feed->for_each([&open](const Operation& operation) { open.push_back(&operation); });
+  }
+  // acquire: pairs with poll(); see (3)
+  look(open, outstanding_.load(std::memory_order_acquire) == static_cast<int>(open.size()));
+  unlock();
 }
 
 Engine& engine() noexcept {

@@ -399,6 +399,16 @@ namespace imbrex::detail {
 
 using sched::Worker;
 
+std::string text_option(const char* const name) {
+  return std::get<std::string>(base::option_value(base::read_options(), name));
+}
+
+std::int64_t number_option(const char* const name) {
+  const base::OptionValue value = base::option_value(base::read_options(), name);
+  if (const bool* const on = std::get_if<bool>(&value)) return *on ? 1 : 0;
+  return std::get<std::int64_t>(value);
+}
+
 void set_place(const Place& place) { sched::life().place = place; }
 
 void set_rank(const int rank, const int ranks) {

@@ -303,11 +303,4 @@ std::vector<TaskView> view_tasks(const bool at_rest) {
   return views;
 }
 
-ReportOptions report_options() noexcept {
-  const Watched watched;
-  if (watched.runtime() == nullptr) return {};
-  const base::Options& options = watched.runtime()->options;
-  return {options.STALL_S, options.STALL == "abort", options.CHECK};
-}
-
 }  // namespace imbrex::detail

@@ -179,6 +179,11 @@ void set_rank(int rank, int ranks);  // for messages, trace and summary
 void start();
 [[nodiscard]] bool started() noexcept;
 
+// The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or any
+// other option is malformed. REQUIRES: such an option of that kind.
+[[nodiscard]] std::string text_option(const char* name);
+[[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
+
 // Suspends the root task until no task is left. REQUIRES: called from the root task.
 void drain() noexcept;
 
@@ -243,14 +248,6 @@ struct TaskView {
 // With `at_rest` it follows the graph to say what each waits for, which is safe only if
 // situation() said so, twice, and while the caller keeps what the tasks wait for from happening.
 [[nodiscard]] std::vector<TaskView> view_tasks(bool at_rest);
-
-// What the options of these names say.
-struct ReportOptions {
-  std::int64_t STALL_S = 0;
-  bool stall_aborts = false;
-  bool CHECK = false;
-};
-[[nodiscard]] ReportOptions report_options() noexcept;
 
 }  // namespace imbrex::detail
 

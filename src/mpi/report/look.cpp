@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "engine.hpp"
+#include "receive/communicator.hpp"
 
 namespace imbrex::mpi::report {
 
@@ -76,6 +77,13 @@ bool may_probe_any(MPI_Comm comm) {
   return may;
 }
 
+Message message_of(MPI_Comm comm, const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+  return {name_of(comm), status.MPI_SOURCE, status.MPI_TAG,
+          bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes)};
+}
+
 // A probe shows the first message that fits, so it is asked for any, and then for each source and
 // each tag that a task waits for.
 class Search {
@@ -89,10 +97,7 @@ class Search {
     MPI_Status status;
     if (PMPI_Iprobe(source, tag, comm_, &there, &status) != MPI_SUCCESS || there == 0) return;
     if (!seen_.emplace(status.MPI_SOURCE, status.MPI_TAG).second) return;
-    MPI_Count bytes = 0;
-    PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-    found_.push_back({name_of(comm_), status.MPI_SOURCE, status.MPI_TAG,
-                      bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes)});
+    found_.push_back(message_of(comm_, status));
   }
 
  private:
@@ -102,15 +107,31 @@ class Search {
   int probes_ = 0;
 };
 
+// Those that imbrex has taken from MPI already.
+void find_held(receive::Communicator& communicator, std::vector<Message>& found) {
+  constexpr std::size_t held_max = 64;
+  std::vector<MPI_Status> held;
+  communicator.for_each_held([&held](const MPI_Status& status) {
+    if (held.size() < held_max) held.push_back(status);
+  });
+  for (const MPI_Status& status : held) {
+    found.push_back(message_of(communicator.handle(), status));
+  }
+}
+
 std::vector<Message> find_messages(const std::vector<const Operation*>& operations) {
+  std::vector<Message> found;
   std::vector<MPI_Comm> comms{MPI_COMM_WORLD};
+  receive::for_each_communicator([&](receive::Communicator& communicator) {
+    if (communicator.handle() != MPI_COMM_WORLD) comms.push_back(communicator.handle());
+    find_held(communicator, found);
+  });
   for (const Operation* const operation : operations) {
     const MPI_Comm comm = operation->call.comm;
     if (comm != MPI_COMM_NULL && std::ranges::find(comms, comm) == comms.end()) {
       comms.push_back(comm);
     }
   }
-  std::vector<Message> found;
   for (const MPI_Comm comm : comms) {
     if (!may_probe_any(comm)) continue;
     Search search(comm, found);

@@ -149,13 +149,13 @@ class Watch {
   [[nodiscard]] std::string own_answer();
 
   Channel channel_;
-  const detail::ReportOptions options_ = detail::report_options();
-  const std::uint64_t seconds_ = static_cast<std::uint64_t>(options_.STALL_S);
+  const std::int64_t seconds_ = detail::number_option("STALL_S");
+  const bool aborts_ = detail::text_option("STALL") == "abort";
 
   // Only the thread.
   Mark mark_;                                  // at the last tick
   Clock::time_point since_ = Clock::now();     // when it last changed
-  std::uint64_t times_ = 1;                    // of STALL_S that the next report takes
+  std::int64_t times_ = 1;                     // of STALL_S that the next report takes
   bool told_ = false;                          // this stall is reported already
   std::optional<Wish> asked_;                  // rank 0 has not said yet that it has printed this
   Clock::time_point asked_until_;
@@ -216,7 +216,7 @@ void Watch::look_for_stall() {
   if (waited < std::chrono::seconds(seconds_ * times_)) return;
   told_ = true;
   times_ *= 2;  // one that is merely slow shall not be drowned in reports
-  want({options_.stall_aborts,
+  want({aborts_,
         fmt::format("every task of rank {} waits, no message has arrived and no task has run "
                     "for {} s",
                     channel_.rank(),
@@ -286,7 +286,7 @@ void Watch::print_gathered() {
 
 // If it says that all wait, this stall needs no second report.
 std::string Watch::own_answer() {
-  if (mark_.all_wait && options_.STALL_S != 0) told_ = true;
+  if (mark_.all_wait && seconds_ != 0) told_ = true;
   return join(look(mark_));
 }
 
