@@ -271,17 +271,20 @@ void Engine::ask_groups(Done& done) {
 
 // ---- reports ---------------------------------------------------------------------------------
 
-void Engine::hold_still(const Look& look) {
+void Engine::hold_still(const std::function<void(const Operation&)>& visit,
+                        const std::function<void(bool settled)>& look) {
   while (!try_lock()) sched_yield();
   take_intake();
   take_feeds();
-  std::vector<const Operation*> open(singles_.begin(), singles_.end());
-  open.insert(open.end(), groups_.begin(), groups_.end());
-  for (Feed* const feed : feeds_) {
-    feed->for_each([&open](const Operation& operation) { open.push_back(&operation); });
-  }
-  // acquire: pairs with poll(); see (3)
-  look(open, outstanding_.load(std::memory_order_acquire) == static_cast<int>(open.size()));
+  int open = 0;
+  const auto count = [&](const Operation& operation) {
+    ++open;
+    visit(operation);
+  };
+  for (const Operation* const operation : singles_) count(*operation);
+  for (const Operation* const operation : groups_) count(*operation);
+  for (Feed* const feed : feeds_) feed->for_each(count);
+  look(outstanding_.load(std::memory_order_acquire) == open);  // pairs with poll(); see (3)
   unlock();
 }
 

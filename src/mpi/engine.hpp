@@ -141,11 +141,11 @@ class Engine {
   [[nodiscard]] bool polling_here() const noexcept;
   void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
 
-  // Calls look(operations, settled) with all operations under way, and the lock held: none
-  // completes meanwhile. `settled`: no other one has just been completed whose owner does not know
-  // it yet.
-  using Look = std::function<void(const std::vector<const Operation*>&, bool settled)>;
-  void hold_still(const Look& look);
+  // Calls visit(operation) for each operation under way, then look(settled), all with the lock
+  // held: MPI completes none meanwhile. `settled`: it has just completed no other one whose owner
+  // does not know it yet.
+  void hold_still(const std::function<void(const Operation&)>& visit,
+                  const std::function<void(bool settled)>& look);
 
  private:
   class Done;

@@ -119,25 +119,23 @@ void find_held(receive::Communicator& communicator, std::vector<Message>& found)
   }
 }
 
-std::vector<Message> find_messages(const std::vector<const Operation*>& operations) {
+std::vector<Message> find_messages(const std::vector<Call>& calls) {
   std::vector<Message> found;
   std::vector<MPI_Comm> comms{MPI_COMM_WORLD};
   receive::for_each_communicator([&](receive::Communicator& communicator) {
     if (communicator.handle() != MPI_COMM_WORLD) comms.push_back(communicator.handle());
     find_held(communicator, found);
   });
-  for (const Operation* const operation : operations) {
-    const MPI_Comm comm = operation->call.comm;
-    if (comm != MPI_COMM_NULL && std::ranges::find(comms, comm) == comms.end()) {
-      comms.push_back(comm);
+  for (const Call& call : calls) {
+    if (call.comm != MPI_COMM_NULL && std::ranges::find(comms, call.comm) == comms.end()) {
+      comms.push_back(call.comm);
     }
   }
   for (const MPI_Comm comm : comms) {
     if (!may_probe_any(comm)) continue;
     Search search(comm, found);
     search.probe(MPI_ANY_SOURCE, MPI_ANY_TAG);
-    for (const Operation* const operation : operations) {
-      const Call& call = operation->call;
+    for (const Call& call : calls) {
       if (call.comm != comm || call.peer == Call::none || is_send(call.name)) continue;
       if (call.peer != MPI_ANY_SOURCE) search.probe(call.peer, MPI_ANY_TAG);
       if (call.tag != MPI_ANY_TAG) search.probe(MPI_ANY_SOURCE, call.tag);
@@ -183,13 +181,34 @@ std::string heading(const Tasks& tasks) {
   return fmt::format("rank {} of {} (process {} on {}): {}", rank, ranks, getpid(), host, state);
 }
 
-// In the order in which their tasks were made.
-std::vector<const Operation*> ordered(std::vector<const Operation*> operations) {
-  std::ranges::stable_sort(operations, {}, [](const Operation* const operation) {
-    return operation->task.id;
-  });
-  return operations;
-}
+// The operations that are open. Read one by one, in place: they may be gone right after.
+class Open {
+ public:
+  void add(const Operation& operation) {
+    waits_.emplace_back(operation.task.id, describe(operation));
+    calls_.push_back(operation.call);
+  }
+  // In the order in which their tasks were made.
+  [[nodiscard]] std::vector<Wait> waits() const {
+    std::vector<const std::pair<std::uint64_t, Wait>*> order;
+    for (const auto& entry : waits_) order.push_back(&entry);
+    std::ranges::stable_sort(order, {}, [](const auto* const entry) { return entry->first; });
+    std::vector<Wait> result;
+    for (const auto* const entry : order) result.push_back(entry->second);
+    return result;
+  }
+  [[nodiscard]] std::set<std::uint64_t> tasks() const {
+    std::set<std::uint64_t> ids;
+    for (const auto& entry : waits_) ids.insert(entry.first);
+    return ids;
+  }
+  // Without types: those may be freed.
+  [[nodiscard]] const std::vector<Call>& calls() const noexcept { return calls_; }
+
+ private:
+  std::vector<std::pair<std::uint64_t, Wait>> waits_;  // by the id of the task
+  std::vector<Call> calls_;
+};
 
 }  // namespace
 
@@ -200,23 +219,20 @@ Mark mark() noexcept {
 }
 
 Lines look(const Mark& last) {
-  std::vector<Wait> waits;
+  Open open;
   std::vector<Message> messages;
   std::vector<detail::TaskView> views;
-  std::set<std::uint64_t> shown;
-  engine().hold_still([&](const std::vector<const Operation*>& operations, const bool settled) {
-    const bool at_rest = settled && last.all_wait && mark() == last;
-    views = detail::view_tasks(at_rest);
-    for (const Operation* const operation : ordered(operations)) {
-      waits.push_back(describe(*operation));
-      shown.insert(operation->task.id);
-    }
-    messages = find_messages(operations);
-  });
+  engine().hold_still([&open](const Operation& operation) { open.add(operation); },
+                      [&](const bool settled) {
+                        const bool at_rest = settled && last.all_wait && mark() == last;
+                        views = detail::view_tasks(at_rest);
+                        messages = find_messages(open.calls());
+                      });
 
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const Tasks tasks = describe(views, shown);
+  const std::vector<Wait> waits = open.waits();
+  const Tasks tasks = describe(views, open.tasks());
   Lines lines{heading(tasks)};
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
@@ -227,13 +243,10 @@ Lines look(const Mark& last) {
 }
 
 Lines open_operations() {
-  std::vector<Wait> waits;
-  engine().hold_still([&](const std::vector<const Operation*>& operations, bool) {
-    for (const Operation* const operation : ordered(operations)) {
-      waits.push_back(describe(*operation));
-    }
-  });
-  return fold(waits, waits_max);
+  Open open;
+  engine().hold_still([&open](const Operation& operation) { open.add(operation); },
+                      [](bool) {});
+  return fold(open.waits(), waits_max);
 }
 
 }  // namespace imbrex::mpi::report
