@@ -108,16 +108,14 @@ constexpr bool calls_the_right_one = true;
 constexpr bool calls_the_right_one = false;
 #endif
 
-int call_handler_of(MPI_Comm comm, const Operation& operation) {
+int call_handler_of(MPI_Comm comm, const char* call, const detail::TaskLabel& task, int code) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(comm, &handler);
   const bool ends = handler == fatal;
   PMPI_Errhandler_free(&handler);
-  if (ends) {
-    end_program(operation.call.name, detail::describe(operation.task), comm, operation.code);
-  }
-  PMPI_Comm_call_errhandler(comm, operation.code);
-  return operation.code;
+  if (ends) end_program(call, detail::describe(task), comm, code);
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
 }
 
 }  // namespace
@@ -129,7 +127,7 @@ int raise_error(const Operation& operation) {
     if (comm == MPI_COMM_NULL || (operation.handler_ran && calls_the_right_one)) {
       return operation.code;
     }
-    return call_handler_of(comm, operation);
+    return call_handler_of(comm, operation.call.name, operation.task, operation.code);
   }
   if (kept.function == &on_fatal) {
     end_program(operation.call.name, detail::describe(operation.task), kept.comm, kept.code);
@@ -139,6 +137,10 @@ int raise_error(const Operation& operation) {
   int code = kept.code;
   kept.function(&its_comm, &code, nullptr);
   return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
+}
+
+int raise_error(const char* call, MPI_Comm comm, int code) {
+  return call_handler_of(comm, call, detail::current_task(), code);
 }
 
 void begin_errors() {

@@ -17,6 +17,10 @@ struct Operation;
 // Returns the code that the call returns. REQUIRES: operation.code is an error.
 [[nodiscard]] int raise_error(const Operation& operation);
 
+// Calls the error handler of `comm` for an error that `call` of the running task finds itself.
+// Returns the code that the call returns.
+[[nodiscard]] int raise_error(const char* call, MPI_Comm comm, int code);
+
 // In MPI_Init and MPI_Finalize.
 void begin_errors();
 void end_errors();

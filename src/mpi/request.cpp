@@ -88,6 +88,7 @@ struct PromisedReceive : mpi::receive::Waiter {
 
 Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request) {
   auto promised = std::make_unique<PromisedReceive>(call, receive);
+  mpi::check::end_request(request);  // from now on it has no handle
   if (receive.persistent != nullptr) {
     (void)promised->receive.release();
     throw promised->promised.refuse();

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "check/check.hpp"
 #include "engine.hpp"
 #include "errors.hpp"
 #include "imbrex/error.hpp"
@@ -202,6 +203,7 @@ int initialise(int* argc, char*** argv, int* provided) {
     std::_Exit(1);
   }
   begin_errors();
+  check::start();
   poller.outstanding = &engine().outstanding();
   detail::add_poller(poller);
   report::start_watch();

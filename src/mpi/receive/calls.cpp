@@ -32,7 +32,9 @@ Call call_of(const char* name, const Arguments& it) noexcept {
           .peer = it.wanted.source,
           .tag = it.wanted.tag,
           .count = it.count,
-          .type = it.type};
+          .type = it.type,
+          .buffer = it.buffer,
+          .writes = true};
 }
 
 // ---- receives --------------------------------------------------------------------------------
@@ -71,6 +73,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
                 MPI_Status* status) {
   Receive receive(name, it, communicator, Receive::Kind::data);
+  const check::Guard guard(call_of(name, it));
   Started started = start(it, communicator, &receive);
   if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
   wait_for(receive);
@@ -83,7 +86,9 @@ int recv_at(const char* name, const Arguments& it, Communicator& communicator,
   if (!communicator.matching()) {
     Started started = start(it, communicator, nullptr);
     if (started.begun != Begun::again) {
-      return finish(call_of(name, it), communicator, started, status);
+      const Call call = call_of(name, it);
+      const check::Guard guard(call);
+      return finish(call, communicator, started, status);
     }
   }
   return recv_queued(name, it, communicator, status);
@@ -125,9 +130,7 @@ int irecv_queued(const char* name, const Arguments& it, Communicator& communicat
   return started.code;
 }
 
-}  // namespace
-
-int irecv(const char* name, const Arguments& it, MPI_Request* request) {
+int irecv_anywhere(const char* name, const Arguments& it, MPI_Request* request) {
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return post(it, request);
   if (!communicator->matching()) {
@@ -141,6 +144,14 @@ int irecv(const char* name, const Arguments& it, MPI_Request* request) {
     }
   }
   return irecv_queued(name, it, *communicator, request);
+}
+
+}  // namespace
+
+int irecv(const char* name, const Arguments& it, MPI_Request* request) {
+  const int code = irecv_anywhere(name, it, request);
+  if (code == MPI_SUCCESS && check::on()) check::begin_request(*request, call_of(name, it));
+  return code;
 }
 
 // ---- probes ----------------------------------------------------------------------------------

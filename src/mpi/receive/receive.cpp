@@ -194,6 +194,7 @@ Receive* substitute(MPI_Request request) noexcept {
 
 int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
   const std::unique_ptr<Receive> owned(&receive);
+  check::end_request(*request);
   copy_status(receive.status, status);
   if (receive.token != nullptr) {
     give_token(*receive.token);

@@ -14,17 +14,6 @@ namespace {
 
 std::string number_or_any(const int value) { return value == any ? "any" : std::to_string(value); }
 
-std::string describe(const Wait& wait) {
-  std::string text = wait.call;
-  if (wait.peer != none) {
-    text += (wait.receives ? " from " : " to ") + number_or_any(wait.peer);
-  }
-  if (wait.tag != none) text += ", tag " + number_or_any(wait.tag);
-  if (wait.sized) text += fmt::format(", {} bytes", wait.bytes);
-  if (!wait.comm.empty()) text += ", on " + wait.comm;
-  return text + ": in " + wait.task;
-}
-
 // "s 4, 7" of those that the first of the group does not have.
 std::string others(const std::vector<const Wait*>& group, int Wait::*const field,
                    const char* const one, const char* const several) {
@@ -38,7 +27,7 @@ std::string others(const std::vector<const Wait*>& group, int Wait::*const field
   return fmt::format(", {} {}", numbers.size() == 1 ? one : several, ranges(std::move(numbers)));
 }
 
-std::string describe(const std::vector<const Wait*>& group) {
+std::string describe_group(const std::vector<const Wait*>& group) {
   std::string text = describe(*group.front());
   if (group.size() == 1) return text;
   text += fmt::format(" (and {} more like this", group.size() - 1);
@@ -74,6 +63,17 @@ std::string describe_wanted(const Wait& wait, const Message& message, const int 
 
 }  // namespace
 
+std::string describe(const Wait& wait) {
+  std::string text = wait.call;
+  if (wait.peer != none) {
+    text += (wait.receives ? " from " : " to ") + number_or_any(wait.peer);
+  }
+  if (wait.tag != none) text += ", tag " + number_or_any(wait.tag);
+  if (wait.sized) text += fmt::format(", {} bytes", wait.bytes);
+  if (!wait.comm.empty()) text += ", on " + wait.comm;
+  return text + ": in " + wait.task;
+}
+
 std::string ranges(std::vector<int> numbers) {
   constexpr int ranges_max = 6;
   std::ranges::sort(numbers);
@@ -103,7 +103,7 @@ Lines fold(const std::vector<Wait>& waits, const std::size_t most) {
   }
   std::ranges::stable_sort(groups, {}, [](const auto& group) { return group.size(); });
   Lines lines;
-  for (const auto& group : groups) lines.push_back(describe(group));
+  for (const auto& group : groups) lines.push_back(describe_group(group));
   limit(lines, most, "kinds of waits");
   return lines;
 }

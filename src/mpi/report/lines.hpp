@@ -36,6 +36,9 @@ struct Message {
 
 using Lines = std::vector<std::string>;
 
+// Call, rank, tag, bytes, communicator and task.
+[[nodiscard]] std::string describe(const Wait& wait);
+
 // One line for each group of waits of the same call, communicator and task: its first in full, of
 // the others their number, ranks and tags. The smallest groups come first: where a thousand wait,
 // the odd one out tells more. At most `most` lines.

@@ -37,27 +37,13 @@ std::string name_of(MPI_Comm comm) {
                      static_cast<std::uint32_t>(PMPI_Comm_c2f(comm)), size);
 }
 
+// They name where the message goes; all else that names a rank receives.
 bool is_send(const std::string_view call) {
-  for (const std::string_view send : {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend"}) {
+  for (const std::string_view send : {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend",
+                                      "MPI_Isend", "MPI_Issend", "MPI_Irsend"}) {
     if (call == send || (call.starts_with(send) && call.substr(send.size()) == "_c")) return true;
   }
   return false;
-}
-
-Wait describe(const Operation& operation) {
-  const Call& call = operation.call;
-  Wait wait{.call = call.name, .task = detail::describe(operation.task)};
-  if (call.comm != MPI_COMM_NULL) wait.comm = name_of(call.comm);
-  if (call.peer != Call::none) wait.peer = call.peer == MPI_ANY_SOURCE ? any : call.peer;
-  if (call.tag != Call::none) wait.tag = call.tag == MPI_ANY_TAG ? any : call.tag;
-  wait.receives = call.peer != Call::none && !is_send(call.name);
-  if (call.type != MPI_DATATYPE_NULL) {
-    int type_bytes = 0;
-    PMPI_Type_size(call.type, &type_bytes);
-    wait.sized = true;
-    wait.bytes = static_cast<std::uint64_t>(type_bytes) * static_cast<std::uint64_t>(call.count);
-  }
-  return wait;
 }
 
 // ---- messages that nobody receives -----------------------------------------------------------
@@ -185,7 +171,7 @@ std::string heading(const Tasks& tasks) {
 class Open {
  public:
   void add(const Operation& operation) {
-    waits_.emplace_back(operation.task.id, describe(operation));
+    waits_.emplace_back(operation.task.id, wait_of(operation.call, operation.task));
     calls_.push_back(operation.call);
   }
   // In the order in which their tasks were made.
@@ -211,6 +197,21 @@ class Open {
 };
 
 }  // namespace
+
+Wait wait_of(const Call& call, const detail::TaskLabel& task) {
+  Wait wait{.call = call.name, .task = detail::describe(task)};
+  if (call.comm != MPI_COMM_NULL) wait.comm = name_of(call.comm);
+  if (call.peer != Call::none) wait.peer = call.peer == MPI_ANY_SOURCE ? any : call.peer;
+  if (call.tag != Call::none) wait.tag = call.tag == MPI_ANY_TAG ? any : call.tag;
+  wait.receives = call.peer != Call::none && !is_send(call.name);
+  if (call.type != MPI_DATATYPE_NULL) {
+    int type_bytes = 0;
+    PMPI_Type_size(call.type, &type_bytes);
+    wait.sized = true;
+    wait.bytes = static_cast<std::uint64_t>(type_bytes) * static_cast<std::uint64_t>(call.count);
+  }
+  return wait;
+}
 
 Mark mark() noexcept {
   const int outstanding = engine().outstanding().load(std::memory_order_relaxed);
