@@ -40,8 +40,9 @@ MPI_Status await(MPI_Request& request);
 [[nodiscard]] Future<MPI_Status> when(MPI_Request& request);
 
 // Takes the request over and returns at once; the running task, once its body has ended, keeps its
-// dependents waiting for it too. (TAMPI_Iwait.) If the request fails, the finish() around the task
-// throws MpiError. Throws Error outside a task, and for a persistent request.
+// dependents waiting for it too. (TAMPI_Iwait.) If the request fails, so does the task: its
+// future's get(), and the finish() around it, throw MpiError. Throws Error outside a task, and for
+// a persistent request.
 void release_after(MPI_Request& request);
 
 // A message that is here, and taken out of MPI's matching: nobody else can receive it. It must be

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/check.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::base {
@@ -119,20 +120,13 @@ Options read_options() {
   return options;
 }
 
-std::int64_t integer_value(const Options& options, const char* name) noexcept {
-  const std::string_view wanted = name;
-  const auto number = [](const auto& value) -> std::int64_t {
-    if constexpr (requires { static_cast<std::int64_t>(value); }) {
-      return static_cast<std::int64_t>(value);
-    } else {
-      return 0;
-    }
-  };
+OptionValue option_value(const Options& options, const std::string_view name) {
 #define IMBREX_OPTION(option, kind, default_value, valid, help) \
-  if (wanted == #option) return number(options.option);
+  if (name == #option) return options.option;
 #include "base/options.def"
 #undef IMBREX_OPTION
-  return 0;
+  IMBREX_CHECK(false, "a plug-in asks for an option that options.def does not have: {}", name);
+  return {};
 }
 
 std::string options_help() {

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <variant>
 
 namespace imbrex::base {
 
@@ -22,8 +24,9 @@ struct Options {
 // valid ones.
 [[nodiscard]] Options read_options();
 
-// The value of a numeric option by its name in the table; 0 if there is none of this name.
-[[nodiscard]] std::int64_t integer_value(const Options& options, const char* name) noexcept;
+// For plug-ins, which do not see the struct. REQUIRES: `name` stands in the table.
+using OptionValue = std::variant<std::int64_t, bool, std::string>;
+[[nodiscard]] OptionValue option_value(const Options& options, std::string_view name);
 
 // The table for IMBREX_HELP.
 [[nodiscard]] std::string options_help();

@@ -49,6 +49,7 @@ class Engine::Done final : public Round {
 };
 
 void Engine::add(Operation& operation) noexcept {
+  operation.task = detail::current_task();
   outstanding_.fetch_add(1, std::memory_order_relaxed);  // before the push: see (3)
   push(operation);
 }
@@ -270,30 +271,21 @@ void Engine::ask_groups(Done& done) {
 
 // ---- reports ---------------------------------------------------------------------------------
 
-void Engine::for_each_open(const std::function<void(const Operation&)>& visit) {
+void Engine::hold_still(const std::function<void(const Operation&)>& visit,
+                        const std::function<void(bool settled)>& look) {
   while (!try_lock()) sched_yield();
   take_intake();
   take_feeds();
-  for (const Operation* const operation : singles_) visit(*operation);
-  for (const Operation* const operation : groups_) visit(*operation);
-  for (Feed* const feed : feeds_) feed->for_each(visit);
+  int open = 0;
+  const auto count = [&](const Operation& operation) {
+    ++open;
+    visit(operation);
+  };
+  for (const Operation* const operation : singles_) count(*operation);
+  for (const Operation* const operation : groups_) count(*operation);
+  for (Feed* const feed : feeds_) feed->for_each(count);
+  look(outstanding_.load(std::memory_order_acquire) == open);  // pairs with poll(); see (3)
   unlock();
-}
-
-std::string Engine::describe_open() {
-  constexpr int most = 20;
-  int count = 0;
-  std::string text;
-  for_each_open([&](const Operation& operation) {
-    if (++count > most) return;
-    const Call& call = operation.call;
-    text += std::string("  ") + call.name;
-    if (call.peer != -1) text += ", peer " + std::to_string(call.peer);
-    if (call.tag != -1) text += ", tag " + std::to_string(call.tag);
-    text += '\n';
-  });
-  if (count > most) text += "  and " + std::to_string(count - most) + " more\n";
-  return text;
 }
 
 Engine& engine() noexcept {

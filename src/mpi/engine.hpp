@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <climits>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "imbrex/detail/waist.hpp"
@@ -18,12 +18,15 @@ namespace imbrex::mpi {
 
 // What an operation carries out, for reports, traces and errors.
 struct Call {
+  static constexpr int none = INT_MIN;
   const char* name;                       // a literal
   MPI_Comm comm = MPI_COMM_NULL;          // null if the call names none
-  int peer = -1;                          // -1: none, or any
-  int tag = -1;
+  int peer = none;                        // may be MPI_ANY_SOURCE
+  int tag = none;                         // may be MPI_ANY_TAG
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
+  const void* buffer = nullptr;           // for IMBREX_CHECK; null: unknown
+  bool writes = false;                    // to the buffer
 };
 
 // While it lives, this thread stands in no task: MPI may call functions of the user's while it
@@ -31,6 +34,7 @@ struct Call {
 class Callback {
  public:
   Callback() noexcept { detail::enter_callback(); }
+  explicit Callback(const Call& call) noexcept { detail::enter_callback(call.name); }
   ~Callback() { detail::leave_callback(); }
   Callback(const Callback&) = delete;
   Callback& operator=(const Callback&) = delete;
@@ -53,10 +57,12 @@ struct Operation {
   MPI_Request request = MPI_REQUEST_NULL;      // asked for together with others, unless `ask`:
   bool (*ask)(Operation& self) = nullptr;      // asks MPI; true once complete, and `code` is set
 
+  detail::TaskLabel task;  // that called; set by Engine::add()
+
   // Set by the engine, to be read from `complete` on.
   int code = MPI_SUCCESS;
+  bool handler_ran = false;  // MPI has called an error handler, or `handler` holds the call
   MPI_Status status = {};
-  bool handler_ran = false;  // MPI has called the error handler, or `handler` holds the call
   DeferredHandler handler = {};
 
   Operation* next = nullptr;  // the engine's
@@ -137,10 +143,11 @@ class Engine {
   [[nodiscard]] bool polling_here() const noexcept;
   void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
 
-  // Calls `visit` for each operation under way. Waits for the lock, and holds it.
-  void for_each_open(const std::function<void(const Operation&)>& visit);
-  // One line for each operation under way, 20 at most. Waits for the lock.
-  [[nodiscard]] std::string describe_open();
+  // Calls visit(operation) for each operation under way, then look(settled), all with the lock
+  // held: MPI completes none meanwhile. `settled`: it has just completed no other one whose owner
+  // does not know it yet.
+  void hold_still(const std::function<void(const Operation&)>& visit,
+                  const std::function<void(bool settled)>& look);
 
  private:
   class Done;

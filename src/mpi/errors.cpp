@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors of MPI: the texts of MpiError, and the user's error handlers, which are kept for the task
-// whose call failed when the engine meets them.
+// Errors of MPI: the texts of MpiError, and error handlers. MPI keeps them, so that every new
+// communicator inherits its parent's; but before each stands a function of ours. When MPI calls it
+// because a worker polls, the call is kept for the task whose operation failed. Since
+// MPI_ERRORS_ARE_FATAL would end the program in the name of whoever polls, a handler of ours stands
+// in for it.
 #include "errors.hpp"
 
 #include <array>
 #include <atomic>
+#include <cstdarg>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "engine.hpp"
@@ -27,6 +33,8 @@ MpiError make_error(const char* call, int code, const std::string& place) {
 namespace {
 
 using Handler = MPI_Comm_errhandler_function;
+
+// ---- handlers of the user's --------------------------------------------------------------------
 
 // MPI passes no pointer of ours to a handler, so each handler of the user's gets a function of ours
 // that knows it. More than these are handed to MPI as they are: the engine then calls them itself.
@@ -61,11 +69,128 @@ Handler* caller_of(Handler* handler) noexcept {
   return handler;
 }
 
+// ---- MPI_ERRORS_ARE_FATAL ----------------------------------------------------------------------
+
+// Stands in for MPI_ERRORS_ARE_FATAL on every communicator of the program. Set in MPI_Init, null
+// again from MPI_Finalize on; all other calls of MPI are in between.
+MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
+
+[[noreturn]] void end_program(const char* call, const std::string& place, MPI_Comm comm, int code) {
+  std::fprintf(stderr,
+               "%s. The communicator's error handler is MPI_ERRORS_ARE_FATAL, so the program "
+               "ends; MPI_Comm_set_errhandler changes that.\n",
+               make_error(call, code, place).what());
+  PMPI_Abort(comm, code);
+  std::abort();
+}
+
+void on_fatal(MPI_Comm* comm, int* code, ...) {
+  if (engine().polling_here()) {
+    engine().defer({&on_fatal, *comm, *code});
+    return;
+  }
+  const char* call = detail::callback_call();
+#ifdef OPEN_MPI
+  va_list arguments;  // it passes the name of the function that failed
+  va_start(arguments, code);
+  if (call == nullptr) call = va_arg(arguments, const char*);
+  va_end(arguments);
+#endif
+  if (call == nullptr) call = "a call of MPI";
+  end_program(call, detail::describe_current_task(), *comm, *code);
+}
+
+// Which handler MPI calls for a request that fails among others: the one of the request's
+// communicator, or some other's.
+#ifdef OPEN_MPI
+constexpr bool calls_the_right_one = true;
+#else
+constexpr bool calls_the_right_one = false;
+#endif
+
+int call_handler_of(MPI_Comm comm, const char* call, const detail::TaskLabel& task, int code) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  PMPI_Comm_get_errhandler(comm, &handler);
+  const bool ends = handler == fatal;
+  PMPI_Errhandler_free(&handler);
+  if (ends) end_program(call, detail::describe(task), comm, code);
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
 }  // namespace
+
+int raise_error(const Operation& operation) {
+  const DeferredHandler& kept = operation.handler;
+  const MPI_Comm comm = operation.call.comm;
+  if (kept.function == nullptr || (comm != MPI_COMM_NULL && kept.comm != comm)) {
+    if (comm == MPI_COMM_NULL || (operation.handler_ran && calls_the_right_one)) {
+      return operation.code;
+    }
+    return call_handler_of(comm, operation.call.name, operation.task, operation.code);
+  }
+  if (kept.function == &on_fatal) {
+    end_program(operation.call.name, detail::describe(operation.task), kept.comm, kept.code);
+  }
+  // As MPI would have called it: the code is MPI's, and the function may change it.
+  MPI_Comm its_comm = kept.comm;
+  int code = kept.code;
+  kept.function(&its_comm, &code, nullptr);
+  return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
+}
+
+int raise_error(const char* call, MPI_Comm comm, int code) {
+  return call_handler_of(comm, call, detail::current_task(), code);
+}
+
+void begin_errors() {
+  PMPI_Comm_create_errhandler(&on_fatal, &fatal);
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF, parent}) {
+    if (comm == MPI_COMM_NULL) continue;
+    MPI_Errhandler present = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_get_errhandler(comm, &present);
+    if (present == MPI_ERRORS_ARE_FATAL) PMPI_Comm_set_errhandler(comm, fatal);
+    PMPI_Errhandler_free(&present);
+  }
+}
+
+void end_errors() {
+  if (fatal != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&fatal);  // communicators keep it
+}
+
 }  // namespace imbrex::mpi
+
+using imbrex::mpi::fatal;
 
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_create_errhandler(
     MPI_Comm_errhandler_function* function, MPI_Errhandler* handler) {
   if (function == nullptr) return PMPI_Comm_create_errhandler(function, handler);
   return PMPI_Comm_create_errhandler(imbrex::mpi::caller_of(function), handler);
+}
+
+// ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
+
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_errhandler(MPI_Comm comm,
+                                                                      MPI_Errhandler handler) {
+  const bool replace = handler == MPI_ERRORS_ARE_FATAL && fatal != MPI_ERRHANDLER_NULL;
+  return PMPI_Comm_set_errhandler(comm, replace ? fatal : handler);
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_get_errhandler(MPI_Comm comm,
+                                                                      MPI_Errhandler* handler) {
+  const int code = PMPI_Comm_get_errhandler(comm, handler);
+  if (code == MPI_SUCCESS && *handler == fatal && fatal != MPI_ERRHANDLER_NULL) {
+    PMPI_Errhandler_free(handler);
+    *handler = MPI_ERRORS_ARE_FATAL;
+  }
+  return code;
+}
+
+// What the function above gave out counts as no reference to MPI's own.
+extern "C" [[gnu::visibility("default")]] int MPI_Errhandler_free(MPI_Errhandler* handler) {
+  if (handler == nullptr || *handler != MPI_ERRORS_ARE_FATAL) return PMPI_Errhandler_free(handler);
+  *handler = MPI_ERRHANDLER_NULL;
+  return MPI_SUCCESS;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors of MPI: what the C++ calls throw.
+// Errors of MPI: what the C++ calls throw, and the error handlers of communicators.
 #pragma once
 
 #include <string>
@@ -8,7 +8,21 @@
 
 namespace imbrex::mpi {
 
+struct Operation;
+
 // `place` is what detail::describe_current_task() said where the operation was begun.
 [[nodiscard]] MpiError make_error(const char* call, int code, const std::string& place);
+
+// What a failed operation that the engine completed still owes: the communicator's error handler.
+// Returns the code that the call returns. REQUIRES: operation.code is an error.
+[[nodiscard]] int raise_error(const Operation& operation);
+
+// Calls the error handler of `comm` for an error that `call` of the running task finds itself.
+// Returns the code that the call returns.
+[[nodiscard]] int raise_error(const char* call, MPI_Comm comm, int code);
+
+// In MPI_Init and MPI_Finalize.
+void begin_errors();
+void end_errors();
 
 }  // namespace imbrex::mpi

@@ -27,7 +27,7 @@ int send(const char* name, const Sending<Count>& it) {
   if (detail::tracing() && suspends()) {
     trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
   }
-  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
+  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type, it.buffer};
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
   });

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "errors.hpp"
-#include "imbrex/task.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
 #include "wait.hpp"
@@ -97,6 +96,7 @@ struct PromisedReceive : mpi::receive::Waiter {
 Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request) {
   auto promised = std::make_unique<PromisedReceive>(call, receive);
   mpi::receive::Token* const token = receive.token;
+  mpi::check::end_request(request);  // from now on it has no handle
   if (token == nullptr) {
     if (receive.done()) throw promised->promised.refuse();
     promised->persistent = request;
@@ -163,10 +163,7 @@ void release_after(MPI_Request& request) {
     (void)future.get();
     return;
   }
-  // A child that starts only then: it keeps the future, and so the event, and it takes a failure
-  // to the enclosing finish().
-  task("MPI request").in(future).launch([future] { (void)future.get(); });
-  detail::release_after(future.completion()->event);
+  detail::release_after(*future.completion());
 }
 
 }  // namespace imbrex

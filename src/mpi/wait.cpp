@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "errors.hpp"
 #include "receive/receive.hpp"
 
 namespace imbrex::mpi {
@@ -69,8 +70,8 @@ void spin_outside(Ask ask) {
 }
 
 // In a Callback, since MPI may call the user's functions. True once it is answered.
-bool ask_once(const Question& question, int* code) {
-  const Callback callback;
+bool ask_once(const Call& call, const Question& question, int* code) {
+  const Callback callback(call);
   int done = 0;
   *code = question.function(question.arguments, &done);
   return done != 0 || *code != MPI_SUCCESS;
@@ -81,8 +82,8 @@ detail::WaitReason reason_of(const Call& call) noexcept {
   if (call.type != MPI_DATATYPE_NULL) PMPI_Type_size(call.type, &type_bytes);
   return {.what = call.name,
           .mpi = true,
-          .peer = call.peer,
-          .tag = call.tag,
+          .peer = call.peer == Call::none ? -1 : call.peer,
+          .tag = call.tag == Call::none ? -1 : call.tag,
           .bytes = static_cast<std::size_t>(type_bytes) * static_cast<std::size_t>(call.count)};
 }
 
@@ -123,18 +124,18 @@ void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
   to->MPI_ERROR = error;
 }
 
-bool ask_in_place(const Question& question, int* code) {
-  const auto ask = [&] { return ask_once(question, code); };
+bool ask_in_place(const Call& call, const Question& question, int* code) {
+  const auto ask = [&] { return ask_once(call, question, code); };
   return ask() || spin_in_place(ask);
 }
 
 int wait_until(const Call& call, Question question) {
   int code = MPI_SUCCESS;
   if (!suspends()) {
-    spin_outside([&] { return ask_once(question, &code); });
+    spin_outside([&] { return ask_once(call, question, &code); });
     return code;
   }
-  if (ask_in_place(question, &code)) return code;
+  if (ask_in_place(call, question, &code)) return code;
 
   AskingOperation operation;
   operation.call = call;
@@ -149,10 +150,10 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
   int code = MPI_SUCCESS;
   if (!suspends()) {
     if (!must_poll()) return PMPI_Wait(&request, status);
-    spin_outside([&] { return ask_once(question(test), &code); });
+    spin_outside([&] { return ask_once(call, question(test), &code); });
     return code;
   }
-  if (spin_in_place([&] { return ask_once(question(test), &code); })) return code;
+  if (spin_in_place([&] { return ask_once(call, question(test), &code); })) return code;
 
   WaitingOperation operation;
   operation.call = call;
@@ -203,21 +204,6 @@ void Countdown::wait(const Call& call) {
   } else {
     spin_outside([&] { return event_.has_fired(); });
   }
-}
-
-int raise_error(const Operation& operation) {
-  int code = operation.code;
-  if (operation.handler.function != nullptr) {
-    // As MPI would have called it: the code is MPI's, and the function may change it.
-    MPI_Comm comm = operation.handler.comm;
-    code = operation.handler.code;
-    operation.handler.function(&comm, &code, nullptr);
-    return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
-  }
-  if (!operation.handler_ran && operation.call.comm != MPI_COMM_NULL) {
-    PMPI_Comm_call_errhandler(operation.call.comm, code);
-  }
-  return code;
 }
 
 }  // namespace imbrex::mpi

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include "check/check.hpp"
 #include "engine.hpp"
 #include "world.hpp"
 
@@ -38,7 +39,7 @@ template <class F>
 }
 
 // Asks once, then while this worker has nothing better to do; false if it should suspend.
-[[nodiscard]] bool ask_in_place(const Question& answer, int* code);
+[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, int* code);
 
 // Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
 // elsewhere.
@@ -65,11 +66,12 @@ class Countdown {
 // Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
 template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
+  const check::Guard guard(call);
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
   int code;
   {
-    const Callback callback;
+    const Callback callback(call);
     code = start(&request);
     if (code == MPI_SUCCESS) code = PMPI_Test(&request, &done, status);
   }
@@ -79,9 +81,5 @@ template <class Start>
 
 // As MPI does for calls that return one status: the error field stays as it was.
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept;
-
-// What a failed operation that the engine completed still owes: the communicator's error handler.
-// Returns the code that the call returns. REQUIRES: operation.code is an error.
-[[nodiscard]] int raise_error(const Operation& operation);
 
 }  // namespace imbrex::mpi

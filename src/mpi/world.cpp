@@ -16,8 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "check/check.hpp"
 #include "engine.hpp"
+#include "errors.hpp"
 #include "imbrex/error.hpp"
+#include "report/look.hpp"
+#include "report/watch.hpp"
 #include "spare.hpp"
 
 namespace imbrex::mpi {
@@ -29,6 +33,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
+
+std::string describe_open() {
+  std::string text;
+  for (const std::string& line : report::open_operations()) text += "\n  " + line;
+  return text;
+}
 
 // While MPI_Finalize waits for the last tasks: when something last completed, else zero. A task
 // whose message never comes would keep it for ever, so it says once what it waits for.
@@ -43,7 +53,7 @@ void watch_finalize(int completed) noexcept {
     finalize_waits_since.compare_exchange_strong(since, now, std::memory_order_relaxed);
   } else if (Clock::duration(now - since) > finalize_patience &&
              finalize_waits_since.compare_exchange_strong(since, 0, std::memory_order_relaxed)) {
-    say("MPI_Finalize waits for tasks that wait in MPI:\n" + engine().describe_open());
+    say("MPI_Finalize waits for tasks that wait in MPI:" + describe_open());
   }
 }
 
@@ -193,8 +203,11 @@ int initialise(int* argc, char*** argv, int* provided) {
     PMPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }
+  begin_errors();
+  check::start();
   poller.outstanding = &engine().outstanding();
   detail::add_poller(poller);
+  report::start_watch();
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -240,7 +253,7 @@ void finish_runtime() {
   if (open != 0) {
     say("MPI_Finalize: " + std::to_string(open) +
         (open == 1 ? " operation is" : " operations are") +
-        " still open, and will not be waited for:\n" + engine().describe_open());
+        " still open, and will not be waited for:" + describe_open());
   }
   report_summary();
 }
@@ -274,8 +287,10 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   using namespace imbrex;
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
+    mpi::report::stop_watch();
     mpi::is_active.store(false, std::memory_order_relaxed);
     if (detail::started()) detail::remove_poller(mpi::poller);
+    mpi::end_errors();
   }
   return PMPI_Finalize();
 }

@@ -28,6 +28,7 @@ namespace {
 struct Life {
   std::mutex lock;               // guards start and stop
   std::atomic<Runtime*> runtime{nullptr};
+  std::mutex end_lock;           // held to set `runtime` to null before it is destroyed
   bool ended = false;            // the program is about to end: nothing starts any more
   bool hooked = false;           // on_exit and atfork are registered
   pid_t process = 0;             // that started it: a child of fork has no threads
@@ -181,7 +182,10 @@ void stop(Runtime& runtime) {
   }
   drop_reference(main, *main.root);
   set_current_worker(nullptr);
-  life().runtime.store(nullptr, std::memory_order_release);
+  {
+    const std::lock_guard guard(life().end_lock);
+    life().runtime.store(nullptr, std::memory_order_release);
+  }
   bool referred_to = false;  // by futures that outlive the runtime
   runtime.task_slots.for_each([&referred_to](std::byte* const slot) {
     referred_to = referred_to || reinterpret_cast<Task*>(slot)->state.load() != task::State::free;
@@ -328,6 +332,7 @@ Worker& attach(Runtime& runtime) {
 }  // namespace
 
 Runtime* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
+std::mutex& end_lock() noexcept { return life().end_lock; }
 
 Worker& here() {
   Worker* const worker = current_worker();
@@ -397,6 +402,16 @@ std::uint64_t Runtime::begun() const noexcept {
 namespace imbrex::detail {
 
 using sched::Worker;
+
+std::string text_option(const char* const name) {
+  return std::get<std::string>(base::option_value(base::read_options(), name));
+}
+
+std::int64_t number_option(const char* const name) {
+  const base::OptionValue value = base::option_value(base::read_options(), name);
+  if (const bool* const on = std::get_if<bool>(&value)) return *on ? 1 : 0;
+  return std::get<std::int64_t>(value);
+}
 
 void set_place(const Place& place) { sched::life().place = place; }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -86,9 +87,14 @@ class InPoller {
 
 // The other global: null while no runtime runs.
 [[nodiscard]] Runtime* runtime() noexcept;
+// Who holds it, and has found a runtime, keeps it from being destroyed. For threads that watch.
+[[nodiscard]] std::mutex& end_lock() noexcept;
 
 // Called by the last worker that finds nothing, again and again.
 [[gnu::cold, gnu::noinline]] void watch_for_stall(Runtime& runtime) noexcept;
 [[nodiscard]] std::string describe(const Task& task);
+[[nodiscard]] inline detail::TaskLabel label_of(const Task& task) noexcept {
+  return {task.name, task.where, task.id};
+}
 
 }  // namespace imbrex::sched

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reports: who waits for what; and the watch that finds out that nothing can ever run again.
 //
-// It looks only when every worker sleeps and finds nothing, twice in a row without a task begun in
-// between. Then nobody but a foreign thread changes the graph; what it reads may be a moment old.
+// The watch looks only when every worker sleeps and finds nothing, twice in a row without a task
+// begun in between. Then nobody but a foreign thread changes the graph; what it reads may be a
+// moment old. While a plug-in has operations outstanding there is no such stall: the plug-in
+// watches them itself, by means of situation() and view_tasks().
 #include <unistd.h>
 
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "base/check.hpp"
@@ -61,22 +64,35 @@ std::string describe(const detail::Completion& completion) {
 struct Wait {
   std::string text;
   bool foreign;  // a thread that is no worker could end it
+  bool mpi = false;
 };
 
-Wait suspended_wait(const Task& task) {
+const detail::WaitReason* reason_of(const Task& task) noexcept {
   const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
-  const auto* const reason =
-      fiber == nullptr ? nullptr : static_cast<const detail::WaitReason*>(fiber->reason);
+  return fiber == nullptr ? nullptr : static_cast<const detail::WaitReason*>(fiber->reason);
+}
+
+// `reason` without what it points to.
+std::string describe_reason(const detail::WaitReason& reason) {
+  if (!reason.mpi) return reason.what;
+  return fmt::format("{} (peer {}, tag {}, {} bytes)", reason.what, reason.peer, reason.tag,
+                     reason.bytes);
+}
+
+Wait suspended_wait(const Task& task) {
+  const auto* const reason = reason_of(task);
   if (reason == nullptr) return {"unknown", true};
   if (reason->completion != nullptr) {
     return {describe(*reason->completion), !task::is_task(*reason->completion)};
   }
-  std::string text = reason->what;
-  if (reason->mpi) {
-    text += fmt::format(" (peer {}, tag {}, {} bytes)", reason->peer, reason->tag, reason->bytes);
+  std::string text = describe_reason(*reason);
+  const bool finish = text == "finish";
+  const bool scope = finish || text == "taskwait" || text == "end of the program";
+  if (finish && task.family != nullptr) {
+    const std::source_location& where = task.family->current->where;
+    text += fmt::format(" ({}:{})", where.file_name(), where.line());
   }
-  const bool scope = text == "finish" || text == "taskwait" || text == "end of the program";
-  return {text, !scope};
+  return {text, !scope, reason->mpi};
 }
 
 void created_waits(Task& task, std::vector<Wait>& waits) {
@@ -106,7 +122,9 @@ Waits collect(Runtime& runtime) {
     const State state = task->state.load(std::memory_order_acquire);
     if (state == State::suspended) mine.push_back(suspended_wait(*task));
     if (state == State::created) created_waits(*task, mine);
-    if (state == State::ended) mine.push_back({"an event given to release_after", true});
+    if (state == State::ended) {
+      mine.push_back({fmt::format("{} given to release_after", "an event"), true});
+    }
   }
   // Edges are stored with the predecessor only.
   for (Task* const task : tasks) {
@@ -120,6 +138,18 @@ Waits collect(Runtime& runtime) {
   return waits;
 }
 
+// The first eight, joined.
+std::string join(const std::vector<Wait>& waits) {
+  std::string text;
+  for (std::size_t index = 0; index < waits.size(); ++index) {
+    text += (index == 0 ? "" : ", ") + waits[index].text;
+    if (index == 7 && waits.size() > 8) {
+      return text + fmt::format(", and {} more", waits.size() - 8);
+    }
+  }
+  return text;
+}
+
 void print(const Waits& waits, const char* const headline) {
   constexpr std::size_t lines_max = 100;
   std::string text = headline;
@@ -127,14 +157,8 @@ void print(const Waits& waits, const char* const headline) {
   for (const auto& [task, mine] : waits) {
     if (mine.empty()) continue;
     if (++lines > lines_max) break;
-    text += fmt::format("\n  {}: {}, waits for ", describe(*task), state_text(*task));
-    for (std::size_t index = 0; index < mine.size(); ++index) {
-      text += (index == 0 ? "" : ", ") + mine[index].text;
-      if (index == 7 && mine.size() > 8) {
-        text += fmt::format(", and {} more", mine.size() - 8);
-        break;
-      }
-    }
+    text += fmt::format("\n  {}: {}, waits for {}", describe(*task), state_text(*task),
+                        join(mine));
   }
   if (lines > lines_max) text += "\n  ... and more tasks";
   base::report(text);
@@ -158,10 +182,7 @@ bool at_rest(Runtime& runtime) noexcept {
 
 }  // namespace
 
-std::string describe(const Task& task) {
-  if (task.root) return fmt::format("\"{}\"", task.name);
-  return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
-}
+std::string describe(const Task& task) { return detail::describe(label_of(task)); }
 
 void watch_for_stall(Runtime& runtime) noexcept {
   if (!at_rest(runtime)) return;
@@ -200,3 +221,86 @@ void watch_for_stall(Runtime& runtime) noexcept {
 }
 
 }  // namespace imbrex::sched
+
+// ---- for plug-ins ----------------------------------------------------------------------------
+
+namespace imbrex::detail {
+
+namespace {
+
+using sched::Runtime;
+using sched::Task;
+using task::State;
+
+// A runtime that does not end while this lives.
+class Watched {
+ public:
+  Watched() : guard_(sched::end_lock()), runtime_(sched::runtime()) {}
+  [[nodiscard]] Runtime* runtime() const noexcept { return runtime_; }
+
+ private:
+  const std::lock_guard<std::mutex> guard_;
+  Runtime* const runtime_;
+};
+
+// While tasks run: only what lies in memory that is mapped for good (descriptors, whose names are
+// literals, and stacks) is looked at, under the slab's lock, and a reason counts only if no task
+// has begun or gone on since: then the stack that it lies on was still the waiting task's.
+std::vector<TaskView> view_in_motion(Runtime& runtime) {
+  std::vector<TaskView> views;
+  std::vector<WaitReason> reasons;
+  const std::uint64_t begun = runtime.begun();
+  runtime.task_slots.for_each([&](std::byte* const slot) {
+    const Task& task = *reinterpret_cast<const Task*>(slot);
+    const State state = task.state.load(std::memory_order_acquire);  // pairs with change_state()
+    if (state != State::running && state != State::ready && state != State::suspended &&
+        state != State::resumable) {
+      return;
+    }
+    const bool runs = state != State::suspended;
+    const WaitReason* const reason = runs ? nullptr : sched::reason_of(task);
+    views.push_back({sched::label_of(task), runs, false, {}});
+    reasons.push_back(reason != nullptr ? *reason : WaitReason{nullptr});
+  });
+  if (runtime.begun() != begun) return views;
+  for (std::size_t index = 0; index < views.size(); ++index) {
+    if (reasons[index].what == nullptr) continue;
+    views[index].in_mpi = reasons[index].mpi;
+    views[index].waits_for = sched::describe_reason(reasons[index]);
+  }
+  return views;
+}
+
+}  // namespace
+
+Situation situation() noexcept {
+  const Watched watched;
+  const Runtime* const runtime = watched.runtime();
+  if (runtime == nullptr) return {.begun = 0, .at_rest = true};
+  Situation now{.begun = runtime->begun(), .at_rest = true};
+  if (runtime->policy->size() != 0 || runtime->behind_count.load(std::memory_order_acquire) != 0) {
+    now.at_rest = false;
+  }
+  for (const auto& worker : runtime->workers) {
+    if (std::atomic_ref(worker->task).load(std::memory_order_relaxed) != nullptr ||
+        worker->inbox.load(std::memory_order_acquire) != nullptr) {
+      now.at_rest = false;
+    }
+  }
+  return now;
+}
+
+std::vector<TaskView> view_tasks(const bool at_rest) {
+  const Watched watched;
+  if (watched.runtime() == nullptr) return {};
+  if (!at_rest) return view_in_motion(*watched.runtime());
+  std::vector<TaskView> views;
+  for (const auto& [task, waits] : sched::collect(*watched.runtime())) {
+    bool in_mpi = false;
+    for (const sched::Wait& wait : waits) in_mpi = in_mpi || wait.mpi;
+    views.push_back({sched::label_of(*task), waits.empty(), in_mpi, sched::join(waits)});
+  }
+  return views;
+}
+
+}  // namespace imbrex::detail

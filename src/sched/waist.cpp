@@ -260,7 +260,9 @@ void await(Completion& completion) {
   sched::let_go(sched::here(), *waiters);  // someone waited, so the runtime runs
 }
 
-void release_after(EventWord& event) {
+namespace {
+
+void hold_running_task(EventWord& event, Completion* const source) {
   Worker& worker = waiting_worker("release_after");
   Task& task = *worker.task;
   if (task.root) {
@@ -269,9 +271,16 @@ void release_after(EventWord& event) {
   Family& family = family_of(worker, task);
   auto* const hold = ::new (worker.small.take(base::slab_class(sizeof(task::Hold)))) task::Hold;
   hold->following = family.holds;
+  hold->source = source;
+  if (source != nullptr) task::add_reference(*source);
   family.holds = hold;
   task::hold_completion(task, event, *hold);
 }
+
+}  // namespace
+
+void release_after(EventWord& event) { hold_running_task(event, nullptr); }
+void release_after(Completion& completion) { hold_running_task(completion.event, &completion); }
 
 void release_access(const void* const address) {
   Worker& worker = waiting_worker("release");
@@ -413,11 +422,19 @@ void end_idle() noexcept {
   }
 }
 
-void enter_callback() noexcept {
-  if (Worker* const worker = sched::current_worker()) ++worker->callbacks;
+void enter_callback() noexcept { enter_callback(nullptr); }
+void enter_callback(const char* const call) noexcept {
+  if (Worker* const worker = sched::current_worker()) {
+    ++worker->callbacks;
+    worker->callback_call = call;
+  }
 }
 void leave_callback() noexcept {
   if (Worker* const worker = sched::current_worker()) --worker->callbacks;
+}
+const char* callback_call() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->callbacks != 0 ? worker->callback_call : nullptr;
 }
 
 // ---- trace -----------------------------------------------------------------------------------
@@ -438,22 +455,20 @@ void trace_message(const MessageRecord& message) noexcept {
                           peer_and_tag, message.communicator);
 }
 
+// ---- reports ---------------------------------------------------------------------------------
+
 std::string describe_current_task() { return describe(current_task()); }
 
 TaskLabel current_task() noexcept {
   const Worker* const worker = sched::current_worker();
   if (worker == nullptr || worker->task == nullptr) return {};
-  return {worker->task->name, worker->task->where, worker->task->id};
+  return sched::label_of(*worker->task);
 }
 
 std::string describe(const TaskLabel& task) {
   if (task.name == nullptr) return "no task";
   if (task.where.line() == 0) return fmt::format("\"{}\"", task.name);  // main, or a thread
   return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
-}
-
-std::int64_t number_option(const char* const name) {
-  return base::integer_value(base::read_options(), name);
 }
 
 }  // namespace imbrex::detail

@@ -267,6 +267,7 @@ void recycle(Worker& worker, Task& task) noexcept {
 
 [[gnu::noinline]] void destroy_family(Worker& worker, task::Family& family) noexcept {
   for (task::Hold* hold = family.holds; hold != nullptr;) {
+    if (hold->source != nullptr) drop_reference(worker, *hold->source);
     worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
   }
   delete family.table;

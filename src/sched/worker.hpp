@@ -49,6 +49,7 @@ struct Worker {
   const std::uint32_t window;        // of the options; UINT32_MAX: none
   const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
+  const char* callback_call = nullptr;  // what the innermost was entered for, if known
 
   // Loops that were left at a place where they hold nothing.
   fiber::Fiber* spares = nullptr;

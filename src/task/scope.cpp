@@ -22,6 +22,16 @@ Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
   return nullptr;
 }
 
+// All holds are released: what their sources wrote before is visible by way of `holds`.
+void take_error_of_holds(Task& task) noexcept {
+  for (const Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
+    if (hold->source == nullptr || !hold->source->error) continue;
+    if (task.ops->destroy != nullptr) task.ops->destroy(task.closure());  // the body's result
+    task.error = hold->source->error;
+    return;
+  }
+}
+
 // The life of `task` has ended. A loop, not a recursion: chains of ancestors may be long.
 void end_life(Task* task, Outcome& outcome) noexcept {
   while (task != nullptr) {
@@ -66,6 +76,7 @@ namespace {
 
 void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   Scope& scope = *task.scope;
+  if (task.held && !task.error) [[unlikely]] take_error_of_holds(task);
   if (task.error) [[unlikely]] scope.fail(task.error, 1);
   if (tally.scope != &scope) [[unlikely]] {
     flush(tally, outcome);

@@ -95,7 +95,9 @@ static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 
 // An event that a task's completion waits for.
 struct Hold : Waiter {
-  Hold* following = nullptr;  // of the same task
+  Hold* following = nullptr;             // of the same task
+  detail::Completion* source = nullptr;  // whose event it is, if anyone's: the task takes over its
+                                         // error, if it has none; holds a reference
 };
 
 // What a task needs once it has children, or its completion waits for events.

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# expect.sh <end> [-s SECONDS] [-l SECONDS] [-e REGEX]... [-n REGEX]... -- command...
+# expect.sh <end> [-s SECONDS] [-l SECONDS] [-e REGEX]... [-n REGEX]... [-c COUNT REGEX] --
+#   command...
 # Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), or "killed"
 # (any signal), within -s seconds (default 20) and not before -l seconds; each -e must be found in a
-# line of what it prints, no -n may be.
+# line of what it prints, no -n may be, and -c in exactly COUNT lines.
 end=$1
 shift
 longest=20
 least=0
+count=
 output=$(mktemp)
 wanted=$(mktemp)
 unwanted=$(mktemp)
@@ -18,6 +20,7 @@ while [ "$1" != "--" ]; do
     -l) least=$2 ;;
     -e) printf '%s\n' "$2" >> "$wanted" ;;
     -n) printf '%s\n' "$2" >> "$unwanted" ;;
+    -c) count=$2 counted=$3; shift ;;
     *) echo "expect.sh: unknown option $1"; exit 2 ;;
   esac
   shift 2
@@ -45,6 +48,10 @@ done < "$wanted"
 while IFS= read -r regex; do
   ! grep -Eq -e "$regex" "$output" || fail "something printed matches: $regex"
 done < "$unwanted"
+if [ -n "$count" ]; then
+  found=$(grep -Ec -e "$counted" "$output")
+  [ "$found" -eq "$count" ] || fail "$found lines instead of $count match: $counted"
+fi
 if [ $failed -ne 0 ]; then
   echo "---- what was printed:"
   cat "$output"

@@ -261,6 +261,32 @@ TEST_F(Handlers, one_may_call_blocking_mpi) {
   MPI_Errhandler_free(&handler);
 }
 
+// Whatever stands there for it: programs may compare, and give it back any number of times.
+TEST(FatalHandler, is_what_a_program_finds_and_what_communicators_inherit) {
+  const auto handler_of = [](MPI_Comm comm) {
+    MPI_Errhandler there;
+    MPI_Comm_get_errhandler(comm, &there);
+    const MPI_Errhandler result = there;
+    MPI_Errhandler_free(&there);
+    EXPECT_EQ(there, MPI_ERRHANDLER_NULL);
+    return result;
+  };
+  for (int round = 0; round < 10; ++round) {
+    EXPECT_EQ(handler_of(MPI_COMM_WORLD), MPI_ERRORS_ARE_FATAL);
+  }
+  EXPECT_EQ(handler_of(MPI_COMM_SELF), MPI_ERRORS_ARE_FATAL);
+  const Ring ring;
+  EXPECT_EQ(handler_of(ring.comm), MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
+  MPI_Comm child;
+  MPI_Comm_split(ring.comm, 0, 0, &child);
+  EXPECT_EQ(handler_of(child), MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(child, MPI_ERRORS_ARE_FATAL);
+  EXPECT_EQ(handler_of(child), MPI_ERRORS_ARE_FATAL);
+  EXPECT_EQ(handler_of(ring.comm), MPI_ERRORS_RETURN);
+  MPI_Comm_free(&child);
+}
+
 TEST_F(Handlers, get_errhandler_gives_what_was_set) {
   MPI_Errhandler there;
   MPI_Comm_get_errhandler(ring_.comm, &there);

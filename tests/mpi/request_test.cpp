@@ -131,6 +131,24 @@ TEST_F(Truncated, request_of_release_after_makes_the_enclosing_finish_throw) {
                MpiError);
 }
 
+TEST_F(Truncated, request_of_release_after_makes_the_future_of_its_task_throw) {
+  auto result = std::make_shared<int>(1);  // what the body returns is destroyed all the same
+  auto done = task("release").spawn([this, result] {
+    release_after(request_);
+    return result;
+  });
+  task("send").launch([this] { send(); });
+  try {
+    (void)done.get();
+    FAIL() << "get did not throw";
+  } catch (const MpiError& error) {
+    expect_truncation(error, "release_after(MPI_Request)", "\"release\"");
+  }
+  done = {};
+  EXPECT_EQ(result.use_count(), 1);
+  taskwait();
+}
+
 TEST(When, gives_a_future_that_tasks_can_depend_on) {
   const Ring ring;
   int value = -1;

@@ -11,6 +11,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "imbrex/detail/completion.hpp"
 
@@ -95,6 +96,8 @@ void fire(EventWord& event) noexcept;
 // The running task, once its body has ended, is complete only after `event` has fired.
 // REQUIRES: in_task(); the event lives until it has fired.
 void release_after(EventWord& event);
+// The same for what may fail: then the task fails, as if its body had thrown that error.
+void release_after(Completion& completion);
 
 // Ends the running task's access to `address`: those that wait for it alone become ready.
 void release_access(const void* address);
@@ -162,9 +165,12 @@ void remove_poller(Poller& poller);  // returns when no worker is in it any more
 void begin_idle() noexcept;
 void end_idle() noexcept;
 
-// Brackets a callback that MPI makes while it progresses: within, in_task() is false.
+// Brackets a callback that MPI makes while it progresses: within, in_task() is false. `call`, a
+// literal, is what the program calls, for messages; outside of callbacks callback_call() is null.
 void enter_callback() noexcept;
+void enter_callback(const char* call) noexcept;
 void leave_callback() noexcept;
+[[nodiscard]] const char* callback_call() noexcept;
 
 // ---- life cycle ------------------------------------------------------------------------------
 
@@ -184,6 +190,7 @@ void start();
 
 // The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or any
 // other option is malformed. REQUIRES: such an option of that kind.
+[[nodiscard]] std::string text_option(const char* name);
 [[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
 
 // Suspends the root task until no task is left. REQUIRES: called from the root task.
@@ -219,6 +226,11 @@ struct MessageRecord {
 };
 void trace_message(const MessageRecord& message) noexcept;
 
+// ---- reports ---------------------------------------------------------------------------------
+
+// Where the running task is, for messages: `"name" (file:line)`, or "no task".
+[[nodiscard]] std::string describe_current_task();
+
 // Names a task in reports, also when it is gone: what it points to are literals of the program.
 struct TaskLabel {
   const char* name = nullptr;  // null: no task
@@ -228,8 +240,23 @@ struct TaskLabel {
 [[nodiscard]] TaskLabel current_task() noexcept;
 [[nodiscard]] std::string describe(const TaskLabel& task);
 
-// Where the running task is, for messages: `"name" (file:line)`, or "no task".
-[[nodiscard]] std::string describe_current_task();
+// What the workers do, for somebody who watches them. Cheap; a moment's view.
+struct Situation {
+  std::uint64_t begun = 0;  // grows whenever a task begins or goes on
+  bool at_rest = false;     // no worker runs a task, and none is ready
+};
+[[nodiscard]] Situation situation() noexcept;
+
+// One task that lives, as reports show it.
+struct TaskView {
+  TaskLabel task;
+  bool runs = false;       // on a worker, or it could
+  bool in_mpi = false;     // waits in a call of MPI
+  std::string waits_for;   // empty if it runs, or if that cannot be told
+};
+// With `at_rest` it follows the graph to say what each waits for, which is safe only if
+// situation() said so, twice, and while the caller keeps what the tasks wait for from happening.
+[[nodiscard]] std::vector<TaskView> view_tasks(bool at_rest);
 
 }  // namespace imbrex::detail
 

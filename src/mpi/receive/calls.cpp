@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "errors.hpp"
 #include "messages.hpp"
 #include "receive/communicator.hpp"
 #include "receive/request_table.hpp"
@@ -31,7 +32,9 @@ Call call_of(const char* name, const Arguments& it) noexcept {
           .peer = it.wanted.source,
           .tag = it.wanted.tag,
           .count = it.count,
-          .type = it.type};
+          .type = it.type,
+          .buffer = it.buffer,
+          .writes = true};
 }
 
 // ---- receives --------------------------------------------------------------------------------
@@ -57,7 +60,7 @@ Started start(const Arguments& it, Communicator& communicator, Receive* receive)
 int finish(const Call& call, Communicator& communicator, Started& started, MPI_Status* status) {
   int done = 0;
   if (started.code == MPI_SUCCESS) {
-    const Callback callback;
+    const Callback callback(call);
     started.code = PMPI_Test(&started.request, &done, status);
   }
   if (done != 0 || started.code != MPI_SUCCESS) return started.code;
@@ -70,6 +73,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
                 MPI_Status* status) {
   Receive receive(name, it, communicator, Receive::Kind::data);
+  const check::Guard guard(call_of(name, it));
   Started started = start(it, communicator, &receive);
   if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
   wait_for(receive);
@@ -82,7 +86,9 @@ int recv_at(const char* name, const Arguments& it, Communicator& communicator,
   if (!communicator.matching()) {
     Started started = start(it, communicator, nullptr);
     if (started.begun != Begun::again) {
-      return finish(call_of(name, it), communicator, started, status);
+      const Call call = call_of(name, it);
+      const check::Guard guard(call);
+      return finish(call, communicator, started, status);
     }
   }
   return recv_queued(name, it, communicator, status);
@@ -124,9 +130,7 @@ int irecv_queued(const char* name, const Arguments& it, Communicator& communicat
   return started.code;
 }
 
-}  // namespace
-
-int irecv(const char* name, const Arguments& it, MPI_Request* request) {
+int irecv_anywhere(const char* name, const Arguments& it, MPI_Request* request) {
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return post(it, request);
   if (!communicator->matching()) {
@@ -140,6 +144,14 @@ int irecv(const char* name, const Arguments& it, MPI_Request* request) {
     }
   }
   return irecv_queued(name, it, *communicator, request);
+}
+
+}  // namespace
+
+int irecv(const char* name, const Arguments& it, MPI_Request* request) {
+  const int code = irecv_anywhere(name, it, request);
+  if (code == MPI_SUCCESS && check::on()) check::begin_request(*request, call_of(name, it));
+  return code;
 }
 
 // ---- probes ----------------------------------------------------------------------------------
@@ -167,7 +179,7 @@ int look_at_mpi(const Probe& it, int* found, Arrived* arrived) {
 
 int look(const Probe& it, int* found, Arrived* arrived) {
   Communicator* const communicator = place_of(it);
-  const Callback callback;
+  const Callback callback({.name = it.name});
   if (communicator == nullptr) return look_at_mpi(it, found, arrived);
   return communicator->look(it.wanted, it.take, found, arrived);
 }
@@ -192,7 +204,7 @@ int probe(const Probe& it, Arrived* arrived) {
   };
   if (!suspends()) return wait_until(call_of(it.name, {nullptr, 0, MPI_BYTE, it.wanted, it.comm}),
                                      question(ask));
-  if (ask_in_place(question(ask), &code)) return code;
+  if (ask_in_place({.name = it.name}, question(ask), &code)) return code;
   return probe_queued(it, *place_of(it), arrived);
 }
 

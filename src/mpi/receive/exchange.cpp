@@ -36,6 +36,13 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int code = irecv(name, it, &requests[0]);
   if (code != MPI_SUCCESS) return code;
+  const check::Guard guard({.name = name,
+                            .comm = sending.comm,
+                            .peer = sending.destination,
+                            .tag = sending.tag,
+                            .count = sending.count,
+                            .type = sending.type,
+                            .buffer = sending.buffer});
   code = isend(sending, &requests[1]);
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.

@@ -12,6 +12,7 @@
 
 #include "base/arch.hpp"
 #include "base/spin_lock.hpp"
+#include "errors.hpp"
 #include "receive/communicator.hpp"
 #include "receive/request_table.hpp"
 #include "wait.hpp"
@@ -80,8 +81,7 @@ Waiter* Receive::announcing_mark() noexcept { return &announcing_waiter; }
 
 Receive::Receive(const char* name, const Arguments& it, Communicator& its_communicator,
                  Kind its_kind)
-    : buffer(it.buffer),
-      communicator(its_communicator),
+    : communicator(its_communicator),
       kind(its_kind),
       owns_type_(its_kind == Kind::data && its_communicator.is_derived(it.type)) {
   call = {.name = name,
@@ -89,8 +89,11 @@ Receive::Receive(const char* name, const Arguments& it, Communicator& its_commun
           .peer = it.wanted.source,
           .tag = it.wanted.tag,
           .count = it.count,
-          .type = it.type};
+          .type = it.type,
+          .buffer = it.buffer,
+          .writes = its_kind == Kind::data};
   if (owns_type_) PMPI_Type_dup(it.type, &call.type);
+  task = detail::current_task();
   complete = &Receive::completed;
 }
 
@@ -155,7 +158,7 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   if (kind == Kind::message) message = arrived.message;
   if (kind != Kind::data) return true;
   MPI_Message its_message = arrived.message;
-  code = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
+  code = receive_message({buffer(), call.count, call.type, link.key, call.comm}, &its_message,
                          &request);
   int over = 0;
   if (code == MPI_SUCCESS) code = PMPI_Test(&request, &over, &status);
@@ -175,7 +178,7 @@ void Receive::matched_here(const Arrived& arrived) {
   engine().expect();
   bool over;
   {
-    const Callback callback;
+    const Callback callback(call);
     over = begin_transfer(arrived);
   }
   if (over) {
@@ -233,6 +236,7 @@ Receive* substitute(MPI_Request request) noexcept {
 
 int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
   const std::unique_ptr<Receive> owned(&receive);
+  check::end_request(*request);
   copy_status(receive.status, status);
   if (receive.token != nullptr) {
     give_token(*receive.token);

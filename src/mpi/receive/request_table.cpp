@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "check/check.hpp"
 #include "receive/communicator.hpp"
 
 namespace imbrex::mpi::receive {
@@ -76,6 +77,7 @@ void RequestTable::forget(MPI_Request request) noexcept {
 }
 
 void RequestTable::settle(MPI_Request request) noexcept {
+  check::end_request(request);
   if (request == MPI_REQUEST_NULL || empty()) return;
   const std::uintptr_t key = key_of(request);
   Part& part = part_of(hash(key));

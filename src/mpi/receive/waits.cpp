@@ -33,7 +33,7 @@ int wait_for_mpi(const char* name, MPI_Request* request, MPI_Status* status) {
   if (may_block()) return PMPI_Wait(request, status);
   int code;
   {
-    const Callback callback;
+    const Callback callback({.name = name});
     code = PMPI_Test(request, &done, status);
   }
   if (done != 0 || code != MPI_SUCCESS) return code;
@@ -58,6 +58,8 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 }  // namespace
 
 int wait(const char* name, MPI_Request* request, MPI_Status* status) {
+  const check::Waiting waiting(name, 1, request);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (Receive* const receive = substitute(*request)) {
     wait_for(*receive);
     return conclude(*receive, request, status);
@@ -107,7 +109,8 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 
 // True if no request can be ours, so that nothing need be looked at one by one.
 bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
-  return !active() || count <= 0 || requests == nullptr || receive::requests().empty();
+  return !active() || count <= 0 || requests == nullptr ||
+         (receive::requests().empty() && !check::on());
 }
 
 struct CountedWaiter : Waiter {
@@ -348,6 +351,8 @@ bool may_block(int count, const MPI_Request requests[]) noexcept {
 }
 
 int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  const check::Waiting waiting("MPI_Waitany", count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitany(count, requests, index, status);
   if (all_are_mpis(count, requests)) {
     auto any = [&](int* done) { return PMPI_Testany(count, requests, index, done, status); };
@@ -360,6 +365,8 @@ int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) 
 }
 
 int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
+  const check::Waiting waiting("MPI_Waitsome", count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitsome(count, requests, found, indices, statuses);
   if (all_are_mpis(count, requests)) {
     auto some = [&](int* done) {
@@ -378,6 +385,8 @@ int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
 }  // namespace
 
 int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status statuses[]) {
+  const check::Waiting waiting(name, count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitall(count, requests, statuses);
   if (all_are_mpis(count, requests)) {
     auto all = [&](int* done) { return PMPI_Testall(count, requests, done, statuses); };

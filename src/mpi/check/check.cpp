@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "check/check.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/memory.hpp"
+#include "errors.hpp"
+#include "report/look.hpp"
+
+namespace imbrex::mpi::check {
+
+bool enabled = false;
+
+void start() { enabled = detail::number_option("CHECK") != 0; }
+
+// An operation that is under way.
+struct Use {
+  Use(const Call& its_call, const detail::TaskLabel& its_task)
+      : call(its_call),
+        task(its_task),
+        text(report::describe(report::wait_of(its_call, its_task))),
+        memory(its_call.buffer, its_call.buffer == nullptr ? 0 : its_call.count,
+               its_call.buffer == nullptr ? MPI_BYTE : its_call.type) {}
+
+  Call call;
+  detail::TaskLabel task;
+  std::string text;  // told at once: the communicator may be freed before the operation ends
+  Memory memory;
+};
+
+namespace {
+
+// Thread safety: every member, any thread.
+// Calls of MPI under the lock are local and call nothing of the user's.
+class Table {
+ public:
+  [[nodiscard]] Use* add(const Call& call);
+  void remove(Use& use) noexcept;
+  void add(MPI_Request request, const Call& call);
+  void remove(MPI_Request request) noexcept;
+
+ private:
+  using Uses = std::multimap<std::uintptr_t, std::unique_ptr<Use>>;  // by first byte
+
+  void compare_memory(const Use& fresh);
+  void compare_order(const Use& fresh);
+  void say(const std::string& finding);
+
+  std::mutex lock_;  // guards all below
+  Uses uses_;        // no bound: one for each operation that is under way
+  std::uintptr_t longest_ = 0;  // of all that were ever here, so that a look begins far enough left
+  std::map<MPI_Request, Use*> by_request_;
+  std::set<std::string> said_;
+};
+
+Table& table() {
+  static Table& the_table = *new Table;  // tasks may end operations while static objects are gone
+  return the_table;
+}
+
+bool is_collective(const Call& call) noexcept {
+  return call.comm != MPI_COMM_NULL && call.peer == Call::none;
+}
+
+Use* Table::add(const Call& call) {
+  if (call.peer == MPI_PROC_NULL || (call.buffer == nullptr && !is_collective(call))) {
+    return nullptr;
+  }
+  auto use = std::make_unique<Use>(call, detail::current_task());
+  const std::lock_guard guard(lock_);
+  if (is_collective(call)) compare_order(*use);
+  if (!use->memory.empty()) compare_memory(*use);
+  longest_ = std::max(longest_, use->memory.end() - use->memory.begin());
+  return uses_.emplace(use->memory.begin(), std::move(use))->second.get();
+}
+
+void Table::remove(Use& use) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto [first, last] = uses_.equal_range(use.memory.begin());
+  for (auto place = first; place != last; ++place) {
+    if (place->second.get() != &use) continue;
+    uses_.erase(place);
+    return;
+  }
+}
+
+void Table::add(MPI_Request request, const Call& call) {
+  remove(request);  // it ended out of our sight
+  Use* const use = add(call);
+  if (use == nullptr) return;
+  const std::lock_guard guard(lock_);
+  by_request_[request] = use;
+}
+
+void Table::remove(MPI_Request request) noexcept {
+  Use* use = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    const auto place = by_request_.find(request);
+    if (place == by_request_.end()) return;
+    use = place->second;
+    by_request_.erase(place);
+  }
+  remove(*use);
+}
+
+void Table::compare_memory(const Use& fresh) {
+  const std::uintptr_t begin = fresh.memory.begin();
+  const std::uintptr_t from = begin > longest_ ? begin - longest_ : 0;
+  for (auto place = uses_.lower_bound(from);
+       place != uses_.end() && place->first < fresh.memory.end(); ++place) {
+    const Use& other = *place->second;
+    if (!fresh.call.writes && !other.call.writes) continue;  // two sends may read the same
+    const std::uintptr_t where = Memory::meet(fresh.memory, other.memory);
+    if (where == 0) continue;
+    say(fmt::format("two operations that are under way use the byte at {:#x}:\n"
+                    "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
+                    "imbrex:   Let the first complete before the second begins (by a dependency "
+                    "on the buffer), or give each a buffer of its own",
+                    where, other.text, other.call.writes ? "writes" : "reads",
+                    other.memory.begin(), other.memory.end(), fresh.text,
+                    fresh.call.writes ? "writes" : "reads", fresh.memory.begin(),
+                    fresh.memory.end()));
+  }
+}
+
+void Table::compare_order(const Use& fresh) {
+  const auto [first, last] = uses_.equal_range(0);
+  for (auto place = first; place != last; ++place) {
+    const Use& other = *place->second;
+    if (other.call.comm != fresh.call.comm || !is_collective(other.call)) continue;
+    say(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
+                    "imbrex:   {}\nimbrex:   {}\n"
+                    "imbrex:   Every rank must begin them in the same order, but tasks run in any: "
+                    "order the tasks by a dependency, or give each a communicator of its own "
+                    "(MPI_Comm_dup)",
+                    other.text, fresh.text));
+  }
+}
+
+void Table::say(const std::string& finding) {
+  constexpr std::size_t findings_max = 20;
+  if (said_.size() >= findings_max || !said_.insert(finding).second) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
+               said_.size() == findings_max ? " (No more findings are printed.)" : "");
+}
+
+}  // namespace
+
+Use* Guard::begin(const Call& call) { return table().add(call); }
+void Guard::end(Use& use) noexcept { table().remove(use); }
+
+void begin_request(MPI_Request request, const Call& call) {
+  if (on() && request != MPI_REQUEST_NULL) table().add(request, call);
+}
+void end_request(MPI_Request request) noexcept {
+  if (on()) table().remove(request);
+}
+
+// ---- two waits for one request -----------------------------------------------------------------
+
+namespace {
+
+struct Waiter {
+  const char* call;
+  detail::TaskLabel task;
+};
+
+std::mutex waiters_lock;
+std::map<MPI_Request, Waiter>& waiters() {  // guarded by waiters_lock
+  static auto& the_waiters = *new std::map<MPI_Request, Waiter>;
+  return the_waiters;
+}
+
+}  // namespace
+
+void Waiting::begin(const char* const call, const int count, const MPI_Request requests[]) {
+  const Waiter fresh{call, detail::current_task()};
+  std::string text;
+  {
+    const std::lock_guard guard(waiters_lock);
+    for (int i = 0; i < count && text.empty(); ++i) {
+      if (requests[i] == MPI_REQUEST_NULL) continue;
+      const auto [place, is_new] = waiters().try_emplace(requests[i], fresh);
+      if (is_new) {
+        requests_.push_back(requests[i]);
+      } else if (place->second.task.id != fresh.task.id) {
+        text = fmt::format("{} in task {} waits for a request that {} in task {} waits for already: "
+                           "let one of them wait, and the other for that task",
+                           call, detail::describe(fresh.task), place->second.call,
+                           detail::describe(place->second.task));
+      }
+    }
+  }
+  if (text.empty()) return;
+  std::fprintf(stderr, "imbrex: %s\n", text.c_str());
+  code_ = raise_error(call, MPI_COMM_WORLD, MPI_ERR_REQUEST);
+}
+
+void Waiting::end() noexcept {
+  const std::lock_guard guard(waiters_lock);
+  for (const MPI_Request request : requests_) waiters().erase(request);
+}
+
+}  // namespace imbrex::mpi::check
+
+// ---- sends that return a request -----------------------------------------------------------------
+
+#define IMBREX_ISEND(twin, Count)                                                                \
+  extern "C" [[gnu::visibility("default")]] int MPI_##twin(                                      \
+      const void* buffer, Count count, MPI_Datatype type, int destination, int tag,              \
+      MPI_Comm comm, MPI_Request* request) {                                                     \
+    const int code = PMPI_##twin(buffer, count, type, destination, tag, comm, request);          \
+    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                       \
+      imbrex::mpi::check::begin_request(                                                         \
+          *request, {.name = "MPI_" #twin, .comm = comm, .peer = destination, .tag = tag,        \
+                     .count = count, .type = type, .buffer = buffer});                           \
+    }                                                                                            \
+    return code;                                                                                 \
+  }
+
+IMBREX_ISEND(Isend, int)
+IMBREX_ISEND(Issend, int)
+IMBREX_ISEND(Irsend, int)
+#if MPI_VERSION >= 4
+IMBREX_ISEND(Isend_c, MPI_Count)
+IMBREX_ISEND(Issend_c, MPI_Count)
+IMBREX_ISEND(Irsend_c, MPI_Count)
+#endif

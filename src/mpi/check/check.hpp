@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What IMBREX_CHECK=1 looks for: buffers that overlap while both operations are under way, requests
+// that two tasks wait for, collectives on one communicator in no order. A finding is printed, and
+// the program goes on as it would; only the second wait for a request is refused.
+#pragma once
+
+#include <mpi.h>
+
+#include "engine.hpp"
+
+namespace imbrex::mpi::check {
+
+// Written by MPI_Init only, before any task calls MPI.
+extern bool enabled;
+[[nodiscard]] inline bool on() noexcept { return enabled; }
+void start();
+
+struct Use;
+
+// While it lives the call is under way, and uses its buffer.
+class Guard {
+ public:
+  explicit Guard(const Call& call) {
+    if (on()) [[unlikely]] use_ = begin(call);
+  }
+  ~Guard() {
+    if (use_ != nullptr) [[unlikely]] end(*use_);
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  [[nodiscard]] static Use* begin(const Call& call);
+  static void end(Use& use) noexcept;
+  Use* use_ = nullptr;
+};
+
+// The same from the call that returns `request` until it is known to have completed.
+void begin_request(MPI_Request request, const Call& call);
+void end_request(MPI_Request request) noexcept;
+
+// While it lives the caller waits for these requests.
+class Waiting {
+ public:
+  Waiting(const char* call, int count, const MPI_Request requests[]) {
+    if (on()) [[unlikely]] begin(call, count, requests);
+  }
+  ~Waiting() {
+    if (!requests_.empty()) [[unlikely]] end();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  // Not MPI_SUCCESS if another waits for one of them: then the call must return this. It has been
+  // said, and the error handler called.
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  void begin(const char* call, int count, const MPI_Request requests[]);
+  void end() noexcept;
+  std::vector<MPI_Request> requests_;  // those that this one has entered
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace imbrex::mpi::check

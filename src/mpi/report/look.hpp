@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A look at this rank: what its tasks wait for in MPI and elsewhere, and which messages are there
+// that nobody receives. Used by watch.cpp and by MPI_Finalize.
+#pragma once
+
+#include <cstdint>
+
+#include "engine.hpp"
+#include "report/lines.hpp"
+
+namespace imbrex::mpi::report {
+
+// REQUIRES: handles that are not freed.
+[[nodiscard]] Wait wait_of(const Call& call, const detail::TaskLabel& task);
+
+// As long as two of these are equal, no task has begun or gone on and no operation has come or
+// gone.
+struct Mark {
+  std::uint64_t begun = 0;
+  int outstanding = 0;
+  bool all_wait = false;  // every task waits, and some of them in MPI
+  bool operator==(const Mark&) const = default;
+};
+[[nodiscard]] Mark mark() noexcept;
+
+// A heading and what stands below it, 40 lines at most. `last` is a mark of a moment ago: if
+// nothing has happened since, what tasks wait for outside of MPI is told too.
+[[nodiscard]] Lines look(const Mark& last);
+
+// The operations under way, one line for each kind. For MPI_Finalize.
+[[nodiscard]] Lines open_operations();
+
+}  // namespace imbrex::mpi::report

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank that wants a report asks rank 0; rank 0 requests one from all, waits a second for the
+// answers, and prints them in one piece. A rank that rank 0 does not hear prints its own.
+#include "report/watch.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "imbrex/detail/waist.hpp"
+#include "report/channel.hpp"
+#include "report/look.hpp"
+
+namespace imbrex::mpi::report {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds tick{100};        // while nothing is going on; five microseconds each
+constexpr milliseconds busy_tick{5};     // while letters are under way
+constexpr milliseconds patience{1000};   // of rank 0, for the others' answers
+constexpr milliseconds rank_0_answers{3000};
+
+// ---- the signal ------------------------------------------------------------------------------
+
+// Written once, before the handler is installed; the descriptor is never closed, since a signal may
+// come at any time.
+int wake_descriptor = -1;
+std::atomic<bool> signalled{false};  // set by the handler, taken by the thread
+
+void wake() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_descriptor, &one, sizeof one);
+}
+
+extern "C" void on_signal(int) {
+  const int error = errno;
+  signalled.store(true, std::memory_order_relaxed);  // the descriptor orders it
+  wake();
+  errno = error;
+}
+
+// A program that has its own handler, or ignores the signal, keeps it so.
+void install_handler() {
+  struct sigaction present{};
+  if (sigaction(SIGUSR1, nullptr, &present) != 0 || (present.sa_flags & SA_SIGINFO) != 0 ||
+      present.sa_handler != SIG_DFL) {
+    return;
+  }
+  struct sigaction action{};
+  action.sa_handler = &on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+void wait(const milliseconds longest) noexcept {
+  pollfd descriptor{.fd = wake_descriptor, .events = POLLIN, .revents = 0};
+  if (::poll(&descriptor, 1, static_cast<int>(longest.count())) <= 0) return;
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(wake_descriptor, &count, sizeof count);
+}
+
+// ---- printing --------------------------------------------------------------------------------
+
+std::string join(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+// Each line says that it is ours, and of which rank; all in one piece.
+std::string prefixed(const std::string& text, const std::string& prefix) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    result += prefix + text.substr(begin, end - begin) + "\n";
+    begin = end + 1;
+  }
+  return result;
+}
+
+void print(const std::string& text) noexcept {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (written <= 0) return;  // nowhere left to say it
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+// ---- the thread ------------------------------------------------------------------------------
+
+// Why a report is wanted. As text: its first character, then the heading.
+struct Wish {
+  bool abort;  // the program is to end after it
+  std::string heading;
+
+  [[nodiscard]] std::string text() const { return (abort ? "!" : " ") + heading; }
+  [[nodiscard]] static Wish from(const std::string& text) {
+    return {text.starts_with('!'), text.substr(std::min<std::size_t>(text.size(), 1))};
+  }
+};
+
+// Thread safety: its thread's, except for end().
+class Watch {
+ public:
+  Watch() : thread_([this] { run(); }) {}
+  // Returns when all ranks have called it.
+  ~Watch() {
+    ending_.store(true, std::memory_order_relaxed);  // the descriptor orders it
+    wake();
+    thread_.join();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  // What rank 0 gathers.
+  struct Gathering {
+    Wish wish;
+    Clock::time_point until;
+    std::map<int, std::string> answers;  // by rank
+    std::vector<int> askers;
+  };
+
+  void run();
+  void notice();
+  void look_for_stall();
+  void want(const Wish& wish);
+  void take(const Mail& mail);
+  void gather(const Wish& wish, int asker);
+  void print_gathered();
+  [[nodiscard]] std::string own_answer();
+
+  Channel channel_;
+  const std::int64_t seconds_ = detail::number_option("STALL_S");
+  const bool aborts_ = detail::text_option("STALL") == "abort";
+
+  // Only the thread.
+  Mark mark_;                                  // at the last tick
+  Clock::time_point since_ = Clock::now();     // when it last changed
+  std::int64_t times_ = 1;                     // of STALL_S that the next report takes
+  bool told_ = false;                          // this stall is reported already
+  std::optional<Wish> asked_;                  // rank 0 has not said yet that it has printed this
+  Clock::time_point asked_until_;
+  std::optional<Gathering> gathering_;
+  Clock::time_point last_print_ = Clock::now() - std::chrono::hours(1);
+
+  std::atomic<bool> ending_{false};            // main
+  std::thread thread_;                         // last: it uses all of the above
+};
+
+void Watch::run() {
+  bool end_begun = false;
+  Clock::time_point end_since;
+  for (;;) {
+    const bool busy = gathering_ || asked_;
+    if (end_begun && Clock::now() - end_since < milliseconds(5)) {
+      std::this_thread::yield();
+    } else {
+      wait(busy || end_begun ? busy_tick : tick);
+    }
+    notice();
+    if (ending_.load(std::memory_order_relaxed) && !end_begun && !gathering_ && !asked_) {
+      channel_.begin_end();
+      end_begun = true;
+      end_since = Clock::now();
+    }
+    if (end_begun && !gathering_ && channel_.all_end()) return;
+  }
+}
+
+void Watch::notice() {
+  const Mark now = mark();
+  if (!(now == mark_)) {
+    mark_ = now;
+    since_ = Clock::now();
+    told_ = false;
+  }
+  while (const std::optional<Mail> mail = channel_.receive()) take(*mail);
+  if (signalled.exchange(false, std::memory_order_relaxed)) {
+    want({false, fmt::format("rank {} was asked by SIGUSR1 what it does", channel_.rank())});
+  }
+  look_for_stall();
+  if (asked_ && Clock::now() > asked_until_) {
+    print("imbrex: " + asked_->heading + ", and rank 0 does not answer\n" +
+          prefixed(own_answer(), fmt::format("imbrex: [{}] ", channel_.rank())));
+    if (asked_->abort) std::abort();
+    asked_.reset();
+  }
+  if (gathering_ && (std::ssize(gathering_->answers) == channel_.ranks() ||
+                     Clock::now() > gathering_->until)) {
+    print_gathered();
+  }
+}
+
+void Watch::look_for_stall() {
+  if (seconds_ == 0 || told_ || !mark_.all_wait) return;
+  const auto waited = Clock::now() - since_;
+  if (waited < std::chrono::seconds(seconds_ * times_)) return;
+  told_ = true;
+  times_ *= 2;  // one that is merely slow shall not be drowned in reports
+  want({aborts_,
+        fmt::format("every task of rank {} waits, no message has arrived and no task has run "
+                    "for {} s",
+                    channel_.rank(),
+                    std::chrono::duration_cast<std::chrono::seconds>(waited).count())});
+}
+
+void Watch::want(const Wish& wish) {
+  if (channel_.rank() == 0) {
+    gather(wish, 0);
+  } else if (!asked_) {
+    channel_.send(0, Letter::ask, wish.text());
+    asked_ = wish;
+    asked_until_ = Clock::now() + rank_0_answers;
+  }
+}
+
+void Watch::take(const Mail& mail) {
+  switch (mail.letter) {
+    case Letter::ask: gather(Wish::from(mail.text), mail.from); break;
+    case Letter::request: channel_.send(0, Letter::answer, own_answer()); break;
+    case Letter::answer:
+      if (gathering_) gathering_->answers[mail.from] = mail.text;
+      break;
+    case Letter::printed: asked_.reset(); break;
+  }
+}
+
+void Watch::gather(const Wish& wish, const int asker) {
+  if (!gathering_ && Clock::now() - last_print_ < patience && !wish.abort) {
+    // A signal to all ranks, or a stall that they notice one after the other: it is printed.
+    if (asker != 0) channel_.send(asker, Letter::printed, "");
+    return;
+  }
+  if (!gathering_) {
+    gathering_ = Gathering{wish, Clock::now() + patience, {}, {}};
+    gathering_->answers[0] = own_answer();
+    for (int rank = 1; rank < channel_.ranks(); ++rank) {
+      channel_.send(rank, Letter::request, "");
+    }
+  }
+  gathering_->wish.abort = gathering_->wish.abort || wish.abort;
+  if (asker != 0) gathering_->askers.push_back(asker);
+}
+
+void Watch::print_gathered() {
+  std::string text = "imbrex: " + gathering_->wish.heading + "\n";
+  std::vector<int> silent;
+  for (int rank = 0; rank < channel_.ranks(); ++rank) {
+    const auto answer = gathering_->answers.find(rank);
+    if (answer == gathering_->answers.end()) {
+      silent.push_back(rank);
+    } else {
+      text += prefixed(answer->second, fmt::format("imbrex: [{}] ", rank));
+    }
+  }
+  if (!silent.empty()) {
+    text += fmt::format("imbrex: no answer within {} s from rank{} {}\n",
+                        std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+                        silent.size() == 1 ? "" : "s", ranges(silent));
+  }
+  print(text);
+  last_print_ = Clock::now();
+  if (gathering_->wish.abort) std::abort();
+  for (const int asker : gathering_->askers) channel_.send(asker, Letter::printed, "");
+  gathering_.reset();
+}
+
+// If it says that all wait, this stall needs no second report.
+std::string Watch::own_answer() {
+  if (mark_.all_wait && seconds_ != 0) told_ = true;
+  return join(look(mark_));
+}
+
+// The one of this process, from MPI_Init to MPI_Finalize; main.
+std::unique_ptr<Watch> watch;
+
+}  // namespace
+
+void start_watch() {
+  wake_descriptor = eventfd(0, EFD_CLOEXEC);
+  watch = std::make_unique<Watch>();
+  install_handler();
+}
+
+void stop_watch() { watch.reset(); }
+
+}  // namespace imbrex::mpi::report
