@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
 
 #include "imbrex/error.hpp"
@@ -43,6 +44,17 @@ MPI_Status await(MPI_Request& request);
 // dependents waiting for it too. (TAMPI_Iwait.) If the request fails, the finish() around the task
 // throws MpiError. Throws Error outside a task, and for a persistent request.
 void release_after(MPI_Request& request);
+
+// Who makes MPI progress in this process, from MPI_Init on (IMBREX_PROGRESS).
+struct ProgressReport {
+  std::string asked;          // the mode that was asked for
+  std::string runs;           // the mode that runs
+  std::string mode;           // the same, and why if it is another
+  std::uint64_t polls = 0;    // by the thread of its own, if the mode has one
+  double seconds = 0;         // of processor time of that thread
+  std::uint64_t notices = 0;  // completions noticed inside MPI, in the callback modes
+};
+[[nodiscard]] ProgressReport progress_report();
 
 }  // namespace imbrex
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/check.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::base {
@@ -119,11 +120,20 @@ Options read_options() {
   return options;
 }
 
+OptionValue option_value(const Options& options, const std::string_view name) {
+#define IMBREX_OPTION(option, kind, default_value, valid, help) \
+  if (name == #option) return options.option;
+#include "base/options.def"
+#undef IMBREX_OPTION
+  IMBREX_CHECK(false, "a plug-in asks for an option that options.def does not have: {}", name);
+  return {};
+}
+
 std::string options_help() {
   std::string text;
   const auto line = [&text](const std::string_view name, const std::string& standard,
                             const std::string_view valid, const std::string_view help) {
-    text += fmt::format("  IMBREX_{:<11} {}\n{:21}valid: {}; default: {}\n", name, help, "", valid,
+    text += fmt::format("  IMBREX_{:<16} {}\n{:26}valid: {}; default: {}\n", name, help, "", valid,
                         standard.empty() ? "none" : standard);
   };
 #define IMBREX_OPTION(name, kind, default_value, valid, help) \

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <variant>
 
 namespace imbrex::base {
 
@@ -21,6 +23,10 @@ struct Options {
 // Reads the environment. Throws Error for a malformed value or an unknown IMBREX_* name, with the
 // valid ones.
 [[nodiscard]] Options read_options();
+
+// For plug-ins, which do not see the struct. REQUIRES: `name` stands in the table.
+using OptionValue = std::variant<std::int64_t, bool, std::string>;
+[[nodiscard]] OptionValue option_value(const Options& options, std::string_view name);
 
 // The table for IMBREX_HELP.
 [[nodiscard]] std::string options_help();

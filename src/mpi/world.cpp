@@ -18,6 +18,7 @@
 
 #include "engine.hpp"
 #include "imbrex/error.hpp"
+#include "progress/progress.hpp"
 
 namespace imbrex::mpi {
 
@@ -47,11 +48,12 @@ void watch_finalize(int completed) noexcept {
 }
 
 int poll_engine(void*) noexcept {
+  progress::begin_poll();
   const int completed = engine().poll();
   watch_finalize(completed);
   return completed;
 }
-detail::Poller poller{&poll_engine, nullptr, nullptr};
+detail::Poller poller{&poll_engine, nullptr, &engine().outstanding()};
 
 // ---- are we reached at all? --------------------------------------------------------------------
 
@@ -133,7 +135,8 @@ void start_runtime() {
   int ranks = 1;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const detail::Place place = find_place();
+  detail::Place place = find_place();
+  place.reserve = progress::has_own_processor(progress::asked_mode());
   if (!detail::started()) detail::set_place(place);
   detail::set_rank(rank, ranks);
   detail::start();
@@ -192,8 +195,7 @@ int initialise(int* argc, char*** argv, int* provided) {
     PMPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }
-  poller.outstanding = &engine().outstanding();
-  detail::add_poller(poller);
+  progress::start(poller);
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -219,6 +221,7 @@ void report_summary() {
               MPI_COMM_WORLD);
   if (rank != 0) {
     detail::print_summary({});  // rank 0 does
+    progress::report(false);
     return;
   }
   bool anyone = false;
@@ -228,6 +231,7 @@ void report_summary() {
     totals.push_back(row.totals);
   }
   if (anyone) detail::print_summary(totals);
+  progress::report(anyone);
 }
 
 void finish_runtime() {
@@ -262,7 +266,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   if (mpi::active()) {
     if (detail::started()) mpi::finish_runtime();
     mpi::is_active.store(false, std::memory_order_relaxed);
-    if (detail::started()) detail::remove_poller(mpi::poller);
+    mpi::progress::stop(mpi::poller);
   }
   return PMPI_Finalize();
 }
