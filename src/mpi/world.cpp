@@ -238,7 +238,13 @@ void finish_runtime() {
   finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (detail::in_task()) detail::drain();
   finalize_waits_since.store(0, std::memory_order_relaxed);
-  const int open = engine().outstanding().load(std::memory_order_acquire);
+  // An operation that is counted and not described is about to be forgotten by who completed it.
+  const std::atomic<int>& outstanding = engine().outstanding();
+  int open = outstanding.load(std::memory_order_acquire);
+  while (open != 0 && engine().describe_open().empty()) {
+    sched_yield();
+    open = outstanding.load(std::memory_order_acquire);
+  }
   if (open != 0) {
     say("MPI_Finalize: " + std::to_string(open) +
         (open == 1 ? " operation is" : " operations are") +

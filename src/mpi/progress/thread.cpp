@@ -73,9 +73,9 @@ void ProgressThread::step_in() {
 }
 
 // Polls all the time while some worker has nothing to do, since a processor is free then. Else it
-// gives way, and sleeps longer the longer nothing comes.
+// sleeps between polls, longer the longer nothing comes: among busy workers, who gives way by
+// sched_yield() waits for a time slice of each of them.
 void ProgressThread::share() {
-  constexpr int yields = 20;
   constexpr std::uint64_t nap_ns = 5 * us;
   constexpr int doublings = 4;
   if (quiet()) {
@@ -83,10 +83,10 @@ void ProgressThread::share() {
     return;
   }
   in_vain_ = poll_once() ? 0 : in_vain_ + 1;
-  if (in_vain_ <= yields || detail::worker_idles()) {
+  if (detail::worker_idles()) {
     sched_yield();
   } else {
-    nap(nap_ns << std::min(in_vain_ - yields, doublings));
+    nap(nap_ns << std::min(in_vain_, doublings));
   }
 }
 
