@@ -147,7 +147,10 @@ std::string try_to_start(int level) {
   if (level < MPI_THREAD_MULTIPLE) {
     return std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
            ", and tasks that call MPI need MPI_THREAD_MULTIPLE. Use an MPI that is built with "
-           "thread support (and do not restrict it by the environment or a tool).";
+           "thread support (and do not restrict it by the environment or a tool)" +
+           (level == MPI_THREAD_SINGLE
+                ? "."
+                : ", or set IMBREX_PROGRESS=dedicated-thread: then one thread makes all calls.");
   }
   const std::string bypass =
       describe_bypass(std::array{"MPI_Recv", "MPI_Wait", "MPI_Allreduce", "MPI_Finalize"});
@@ -185,7 +188,7 @@ bool all_agree(bool well) {
 
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
-  const int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  const int code = progress::initialise_mpi(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
   const std::string wrong = try_to_start(*provided);
   if (!wrong.empty()) say(wrong);
@@ -274,5 +277,13 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
     mpi::is_active.store(false, std::memory_order_relaxed);
     mpi::progress::stop(mpi::poller);
   }
-  return PMPI_Finalize();
+  return mpi::progress::finalise_mpi();
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Is_thread_main(int* flag) {
+  return imbrex::mpi::progress::is_thread_main(flag);
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Query_thread(int* provided) {
+  return imbrex::mpi::progress::query_thread(provided);
 }

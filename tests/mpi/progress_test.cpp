@@ -139,8 +139,9 @@ TEST(Waiting, rank_uses_one_core_at_most_whatever_its_workers) {
 // One worker computes; calls of MPI that it makes meanwhile notice what has come for another task.
 TEST(Callbacks, notice_completions_inside_any_call_of_mpi) {
   const Ring ring;
-  if (running_mode() != "callback" || worker_count() != 1) {
-    GTEST_SKIP() << "for one worker in mode callback: an idle one would be first";
+  if (running_mode() != "callback" || worker_count() != 1 || ring.size == 1) {
+    GTEST_SKIP() << "for one worker in mode callback: an idle one would be first, and MPICH makes "
+                    "no progress for a rank that is alone";
   }
   int value = -1;
   auto receive = task("receive").spawn([&] {
@@ -155,7 +156,7 @@ TEST(Callbacks, notice_completions_inside_any_call_of_mpi) {
   const Clock::time_point begin = Clock::now();
   while (progress_report().notices == before && seconds_since(begin) < 10) {
     int flag = 0;
-    MPI_Iprobe(ring.rank, 99, ring.comm, &flag, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(ring.previous(), 99, ring.comm, &flag, MPI_STATUS_IGNORE);  // past the engine
   }
   EXPECT_GT(progress_report().notices, before);
   receive.get();

@@ -2,16 +2,22 @@
 #include "progress/progress.hpp"
 
 #include <mpi.h>
+#include <sched.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "engine.hpp"
+#include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"
 #include "progress/notice.hpp"
+#include "progress/ship.hpp"
+#include "progress/ship_blocking.hpp"
 #include "progress/thread.hpp"
 
 namespace imbrex::mpi::progress {
@@ -21,6 +27,8 @@ namespace {
 struct State {
   Choice choice{Mode::automatic, Mode::automatic, ""};
   bool runs = false;
+  bool serves = false;       // the thread has initialised MPI
+  pthread_t main{};          // then: the thread of the program that asked for it
   ProgressThread thread;
 };
 // Never destroyed: the thread may run while static objects are.
@@ -54,23 +62,104 @@ void prepare(detail::Poller& poller, Mode mode) {
   poller.ring = sleeps ? &ring : nullptr;
 }
 
-void start_thread(const detail::Poller& poller, Mode mode) {
-  if (mode == Mode::poll || mode == Mode::callback) return;
+void stop_thread_at_exit() {
   static const int registered = std::atexit(&stop_thread);
   static_cast<void>(registered);
+}
+
+void start_thread(const detail::Poller& poller, Mode mode) {
+  if (mode == Mode::poll || mode == Mode::callback) return;
   const Pace pace = mode == Mode::automatic       ? Pace::steps_in
                     : mode == Mode::shared_thread ? Pace::shares
                                                   : Pace::owns;
-  state().thread.start({.poller = &poller,
-                        .pace = pace,
-                        .gap_us = static_cast<std::uint64_t>(detail::number_option("POLL_GAP_US")),
-                        .processor = has_own_processor(mode) ? detail::reserved_processor() : -1,
-                        .drive = &drive_mpi});
+  const ProgressThread::Setup setup{
+      .poller = &poller,
+      .pace = pace,
+      .gap_us = static_cast<std::uint64_t>(detail::number_option("POLL_GAP_US")),
+      .processor = has_own_processor(mode) ? detail::reserved_processor() : -1,
+      .drive = &drive_mpi};
+  if (state().serves) {
+    ship([&] { state().thread.change(setup); });
+  } else {
+    stop_thread_at_exit();
+    state().thread.start(setup);
+  }
 }
 
 }  // namespace
 
 Mode asked_mode() { return mode_of(detail::text_option("PROGRESS")); }
+
+// A malformed option is reported later, where every rank looks.
+static bool thread_initialises() {
+  try {
+    return asked_mode() == Mode::dedicated_thread;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+int initialise_mpi(int* argc, char*** argv, int* provided) {
+  if (!thread_initialises()) return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  State& now = state();
+  now.serves = true;
+  now.main = pthread_self();
+  now.thread.serve();
+  int code = MPI_SUCCESS;
+  ship([&] { code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided); });
+  stop_thread_at_exit();  // behind MPI's own exit handlers, so before them
+  if (code == MPI_SUCCESS && *provided > MPI_THREAD_SINGLE && *provided < MPI_THREAD_MULTIPLE) {
+    shipping.store(true, std::memory_order_relaxed);
+    *provided = MPI_THREAD_MULTIPLE;
+  }
+  return code;
+}
+
+int finalise_mpi() {
+  State& now = state();
+  if (!now.serves) return PMPI_Finalize();
+  int code = MPI_SUCCESS;
+  ship([&] { code = PMPI_Finalize(); });
+  shipping.store(false, std::memory_order_relaxed);
+  now.thread.stop();
+  return code;
+}
+
+int is_thread_main(int* flag) {
+  if (!state().serves) return PMPI_Is_thread_main(flag);
+  *flag = pthread_equal(state().main, pthread_self()) != 0 ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+int query_thread(int* provided) {
+  const int code = PMPI_Query_thread(provided);
+  if (code == MPI_SUCCESS && shipping.load(std::memory_order_relaxed)) {
+    *provided = MPI_THREAD_MULTIPLE;
+  }
+  return code;
+}
+
+// ---- shipping ----------------------------------------------------------------------------------
+
+std::atomic<bool> shipping{false};
+
+bool on_mpi_thread() noexcept { return state().thread.is_caller(); }
+
+void ship(void (*function)(void* arguments), void* arguments) noexcept {
+  Errand errand{function, arguments};
+  state().thread.run(errand);
+}
+
+void wait_between_questions(const int round) noexcept {
+  constexpr int yields = 100;
+  if (round < yields) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// ---- the mode ----------------------------------------------------------------------------------
 
 void start(detail::Poller& poller) {
   State& now = state();
@@ -96,7 +185,11 @@ void start(detail::Poller& poller) {
 void stop(detail::Poller& poller) {
   if (!state().runs) return;
   state().runs = false;
-  state().thread.stop();
+  if (state().serves) {
+    ship([] { state().thread.change(ProgressThread::serving); });
+  } else {
+    state().thread.stop();
+  }
   stop_noticing();
   if (detail::started()) detail::remove_poller(poller);
 }

@@ -14,6 +14,16 @@ namespace imbrex::mpi::progress {
 // What IMBREX_PROGRESS asks for. Throws Error if it is malformed.
 [[nodiscard]] Mode asked_mode();
 
+// As PMPI_Init_thread. Under dedicated-thread the thread itself calls it; if MPI gives it less than
+// MPI_THREAD_MULTIPLE, but not MPI_THREAD_SINGLE, all calls are shipped to it from now on (ship.hpp),
+// and the program is given MPI_THREAD_MULTIPLE.
+[[nodiscard]] int initialise_mpi(int* argc, char*** argv, int* provided);
+// As PMPI_Finalize, by the same thread.
+[[nodiscard]] int finalise_mpi();
+// As MPI_Is_thread_main and MPI_Query_thread, for the program's threads.
+[[nodiscard]] int is_thread_main(int* flag);
+[[nodiscard]] int query_thread(int* provided);
+
 // Prepares `poller` for the mode, adds it to the runtime, and starts what the mode needs. Rank 0
 // says so on standard error if that is not the mode that was asked for.
 // REQUIRES: MPI and the runtime are initialised. Throws Error as asked_mode() does.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "progress/thread.hpp"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "base/arch.hpp"
 
@@ -20,23 +23,20 @@ constexpr std::uint64_t us = 1'000;  // in ns
 // Short enough that stop() does not wait for long.
 constexpr std::uint64_t nap_max_ns = 10'000 * us;
 
-void nap(const std::uint64_t ns) noexcept {
-  const std::uint64_t time = std::min(ns, nap_max_ns);
-  const timespec span{0, static_cast<long>(time)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
-}
-
 }  // namespace
 
 // ---- what the thread does ----------------------------------------------------------------------
 
 void ProgressThread::run() {
+  self_.store(pthread_self(), std::memory_order_relaxed);
   prepare();
   while (!stopping_.load(std::memory_order_relaxed)) {
+    run_errands();
     switch (setup_.pace) {
       case Pace::steps_in: step_in(); break;
       case Pace::shares: share(); break;
       case Pace::owns: own(); break;
+      case Pace::serves: sleep_until_rung(); break;
     }
   }
   cpu_ns_.store(base::clock_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
@@ -114,32 +114,99 @@ bool ProgressThread::poll_once() {
 }
 
 bool ProgressThread::quiet() const noexcept {
+  if (setup_.pace == Pace::serves) return true;
   // Without a runtime there is nobody that a completion could wake.
   return setup_.poller->outstanding->load(std::memory_order_relaxed) == 0 || !detail::started();
 }
 
+// Oldest first.
+void ProgressThread::run_errands() noexcept {
+  if (errands_.load(std::memory_order_relaxed) == nullptr) return;
+  Errand* newest = errands_.exchange(nullptr, std::memory_order_acquire);  // pairs with run()
+  Errand* oldest = nullptr;
+  while (newest != nullptr) {
+    Errand* const next = std::exchange(newest->next, oldest);
+    oldest = newest;
+    newest = next;
+  }
+  while (oldest != nullptr) {
+    Errand& errand = *std::exchange(oldest, oldest->next);
+    errand.function(errand.arguments);
+    errand.done.store(true, std::memory_order_release);  // the owner may end it from here on
+  }
+}
+
 void ProgressThread::sleep_until_rung() noexcept {
   in_vain_ = 0;
-  bell_.exchange(asleep, std::memory_order_acq_rel);  // see (1)
-  if (!quiet() || stopping_.load(std::memory_order_relaxed)) {
-    bell_.store(awake, std::memory_order_relaxed);
-  } else {
-    bell_.wait(asleep, std::memory_order_acquire);
-  }
+  wait_for_bell(0);
   last_ns_ = base::monotonic_ns();  // the gap begins when something is outstanding
 }
 
-void ProgressThread::prepare() const {
+// Returns when rung, or after `ns` (0: no limit), or at once if there is something to do.
+void ProgressThread::wait_for_bell(const std::uint64_t ns) noexcept {
+  bell_.exchange(asleep, std::memory_order_acq_rel);  // see (1)
+  const bool idle = ns != 0 || quiet();
+  if (idle && errands_.load(std::memory_order_relaxed) == nullptr &&
+      !stopping_.load(std::memory_order_relaxed)) {
+    const timespec span{0, static_cast<long>(ns)};
+    syscall(SYS_futex, &bell_, FUTEX_WAIT_PRIVATE, asleep, ns == 0 ? nullptr : &span, nullptr, 0);
+  }
+  bell_.store(awake, std::memory_order_relaxed);
+}
+
+void ProgressThread::nap(const std::uint64_t ns) noexcept {
+  const std::uint64_t time = std::min(ns, nap_max_ns);
+  if (serving_) {  // errands wait for it
+    wait_for_bell(time);
+    return;
+  }
+  const timespec span{0, static_cast<long>(time)};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
+}
+
+void ProgressThread::prepare() noexcept {
   pthread_setname_np(pthread_self(), "imbrex-progress");
   prctl(PR_SET_TIMERSLACK, 1 * us);  // the default adds 50 microseconds to each nap
   if (setup_.processor < 0) return;
   cpu_set_t mask;
   CPU_ZERO(&mask);
   CPU_SET(static_cast<unsigned>(setup_.processor), &mask);
-  sched_setaffinity(0, sizeof mask, &mask);  // if refused, it runs elsewhere
+  const bool bound = sched_setaffinity(0, sizeof mask, &mask) == 0;
+  has_processor_.store(bound, std::memory_order_relaxed);
 }
 
 // ---- what others ask ---------------------------------------------------------------------------
+
+void ProgressThread::serve() {
+  serving_ = true;
+  start(serving);
+}
+
+void ProgressThread::change(const Setup& setup) {
+  setup_ = setup;
+  prepare();
+}
+
+void ProgressThread::run(Errand& errand) noexcept {
+  errand.next = errands_.load(std::memory_order_relaxed);
+  while (!errands_.compare_exchange_weak(errand.next, &errand, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+  }
+  ring();
+  constexpr int spins = 100;
+  for (int round = 0; !errand.done.load(std::memory_order_acquire); ++round) {
+    if (round < spins && has_processor_.load(std::memory_order_relaxed)) {
+      base::pause();
+    } else {
+      sched_yield();  // it may need this processor
+    }
+  }
+}
+
+bool ProgressThread::is_caller() const noexcept {
+  // Only the thread itself stores its own name, so a stale value cannot equal another's.
+  return pthread_equal(self_.load(std::memory_order_relaxed), pthread_self()) != 0;
+}
 
 void ProgressThread::start(const Setup& setup) {
   setup_ = setup;
@@ -158,14 +225,15 @@ void ProgressThread::stop() {
   if (!thread_.joinable() || process_ != getpid()) return;
   stopping_.store(true, std::memory_order_relaxed);
   if (thread_.get_id() == std::this_thread::get_id()) return;  // exit() in a callback that it made
-  bell_.store(awake, std::memory_order_release);
-  bell_.notify_all();
+  ring();
   thread_.join();
 }
 
 void ProgressThread::ring() noexcept {
   if (bell_.fetch_add(0, std::memory_order_acq_rel) != asleep) return;  // see (1)
-  if (bell_.exchange(awake, std::memory_order_acq_rel) == asleep) bell_.notify_all();
+  if (bell_.exchange(awake, std::memory_order_acq_rel) == asleep) {
+    syscall(SYS_futex, &bell_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
 }
 
 double ProgressThread::seconds() const noexcept {
