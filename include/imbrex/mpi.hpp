@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
 
 #include "imbrex/error.hpp"
@@ -73,6 +74,17 @@ class ArrivedMessage {
 // arguments, made now, would get (wildcards included). A task that takes the future by .in() starts
 // only then: it costs no stack and no worker while it waits. get() throws MpiError.
 [[nodiscard]] Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm);
+
+// Who makes MPI progress in this process, from MPI_Init on (IMBREX_PROGRESS).
+struct ProgressReport {
+  std::string asked;          // the mode that was asked for
+  std::string runs;           // the mode that runs
+  std::string mode;           // the same, and why if it is another
+  std::uint64_t polls = 0;    // by the thread of its own, if the mode has one
+  double seconds = 0;         // of processor time of that thread
+  std::uint64_t notices = 0;  // completions noticed inside MPI, in the callback modes
+};
+[[nodiscard]] ProgressReport progress_report();
 
 }  // namespace imbrex
 

@@ -133,7 +133,7 @@ std::string options_help() {
   std::string text;
   const auto line = [&text](const std::string_view name, const std::string& standard,
                             const std::string_view valid, const std::string_view help) {
-    text += fmt::format("  IMBREX_{:<11} {}\n{:21}valid: {}; default: {}\n", name, help, "", valid,
+    text += fmt::format("  IMBREX_{:<16} {}\n{:26}valid: {}; default: {}\n", name, help, "", valid,
                         standard.empty() ? "none" : standard);
   };
 #define IMBREX_OPTION(name, kind, default_value, valid, help) \

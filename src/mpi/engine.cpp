@@ -107,12 +107,14 @@ void Engine::take_intake() {
     oldest = operation;
     operation = next;
   }
+  auto* const begin = begin_.load(std::memory_order_relaxed);
   for (; oldest != nullptr; oldest = oldest->next) {
     if (oldest->ask != nullptr) {
       groups_.push_back(oldest);
     } else {
       requests_.push_back(oldest->request);
       singles_.push_back(oldest);
+      if (begin != nullptr) begin(oldest->request);
     }
   }
 }
@@ -267,6 +269,20 @@ void Engine::ask_groups(Done& done) {
     groups_.pop_back();
     done.complete(operation);
   }
+}
+
+// ---- callback modes --------------------------------------------------------------------------
+
+bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
+  if (!try_lock()) return false;
+  constexpr std::size_t looks_max = 4;
+  bool found = false;
+  for (std::size_t i = 0; i < std::min(requests_.size(), looks_max) && !found; ++i) {
+    if (next_glance_ >= requests_.size()) next_glance_ = 0;
+    found = is_complete(requests_[next_glance_++]);
+  }
+  unlock();
+  return found;
 }
 
 // ---- reports ---------------------------------------------------------------------------------

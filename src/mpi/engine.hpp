@@ -139,6 +139,15 @@ class Engine {
   int poll() noexcept;
   [[nodiscard]] const std::atomic<int>& outstanding() const noexcept { return outstanding_; }
 
+  // For the callback modes. glance(): true if one of a few single requests, others at each call, is
+  // complete by `is_complete`; completes nothing, and gives up if another thread has the lock.
+  // watch(): `begin`, unless null, is called for each single request that is taken in, under the
+  // lock.
+  [[nodiscard]] bool glance(bool (*is_complete)(MPI_Request)) noexcept;
+  void watch(void (*begin)(MPI_Request) noexcept) noexcept {
+    begin_.store(begin, std::memory_order_relaxed);
+  }
+
   // True if this thread is in poll(): then the caller is called by MPI.
   [[nodiscard]] bool polling_here() const noexcept;
   void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
@@ -172,6 +181,7 @@ class Engine {
   std::atomic<Feed*> feed_intake_{nullptr};    // the same
   std::atomic<bool> locked_{false};            // the try-lock
   std::atomic<pthread_t> poller_{};            // who holds it; only compared with oneself
+  std::atomic<void (*)(MPI_Request) noexcept> begin_{nullptr};  // watch() sets it, at start and end
 
   // Under the lock (2). No bound: one entry for each suspended task or pending future.
   std::vector<MPI_Request> requests_;   // singles, compact
@@ -183,6 +193,7 @@ class Engine {
   int next_single_ = 0;                 // where the next round begins
   std::size_t next_group_ = 0;
   std::size_t next_feed_ = 0;
+  std::size_t next_glance_ = 0;
   DeferredHandler deferred_;            // by the question that is being asked
 };
 

@@ -20,6 +20,7 @@
 #include "engine.hpp"
 #include "errors.hpp"
 #include "imbrex/error.hpp"
+#include "progress/progress.hpp"
 #include "report/look.hpp"
 #include "report/watch.hpp"
 #include "spare.hpp"
@@ -58,11 +59,12 @@ void watch_finalize(int completed) noexcept {
 }
 
 int poll_engine(void*) noexcept {
+  progress::begin_poll();
   const int completed = engine().poll();
   watch_finalize(completed);
   return completed;
 }
-detail::Poller poller{&poll_engine, nullptr, nullptr};
+detail::Poller poller{&poll_engine, nullptr, &engine().outstanding()};
 
 // ---- are we reached at all? --------------------------------------------------------------------
 
@@ -144,7 +146,8 @@ void start_runtime() {
   int ranks = 1;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const detail::Place place = find_place();
+  detail::Place place = find_place();
+  place.reserve = progress::has_own_processor(progress::asked_mode());
   if (!detail::started()) detail::set_place(place);
   detail::set_rank(rank, ranks);
   detail::start();
@@ -155,7 +158,10 @@ std::string try_to_start(int level) {
   if (level < MPI_THREAD_MULTIPLE) {
     return std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
            ", and tasks that call MPI need MPI_THREAD_MULTIPLE. Use an MPI that is built with "
-           "thread support (and do not restrict it by the environment or a tool).";
+           "thread support (and do not restrict it by the environment or a tool)" +
+           (level == MPI_THREAD_SINGLE
+                ? "."
+                : ", or set IMBREX_PROGRESS=dedicated-thread: then one thread makes all calls.");
   }
   const std::string bypass =
       describe_bypass(std::array{"MPI_Recv", "MPI_Wait", "MPI_Allreduce", "MPI_Finalize"});
@@ -193,7 +199,7 @@ bool all_agree(bool well) {
 
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
-  const int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  const int code = progress::initialise_mpi(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
   const std::string wrong = try_to_start(*provided);
   if (!wrong.empty()) say(wrong);
@@ -205,8 +211,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   begin_errors();
   check::start();
-  poller.outstanding = &engine().outstanding();
-  detail::add_poller(poller);
+  progress::start(poller);
   report::start_watch();
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
@@ -233,6 +238,7 @@ void report_summary() {
               MPI_COMM_WORLD);
   if (rank != 0) {
     detail::print_summary({});  // rank 0 does
+    progress::report(false);
     return;
   }
   bool anyone = false;
@@ -242,6 +248,7 @@ void report_summary() {
     totals.push_back(row.totals);
   }
   if (anyone) detail::print_summary(totals);
+  progress::report(anyone);
 }
 
 void finish_runtime() {
@@ -249,7 +256,13 @@ void finish_runtime() {
   if (detail::in_task()) detail::drain();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
-  const int open = engine().outstanding().load(std::memory_order_acquire);
+  // An operation that is counted and not described is about to be forgotten by who completed it.
+  const std::atomic<int>& outstanding = engine().outstanding();
+  int open = outstanding.load(std::memory_order_acquire);
+  while (open != 0 && describe_open().empty()) {
+    sched_yield();
+    open = outstanding.load(std::memory_order_acquire);
+  }
   if (open != 0) {
     say("MPI_Finalize: " + std::to_string(open) +
         (open == 1 ? " operation is" : " operations are") +
@@ -289,8 +302,16 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
     if (detail::started()) mpi::finish_runtime();
     mpi::report::stop_watch();
     mpi::is_active.store(false, std::memory_order_relaxed);
-    if (detail::started()) detail::remove_poller(mpi::poller);
+    mpi::progress::stop(mpi::poller);
     mpi::end_errors();
   }
-  return PMPI_Finalize();
+  return mpi::progress::finalise_mpi();
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Is_thread_main(int* flag) {
+  return imbrex::mpi::progress::is_thread_main(flag);
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Query_thread(int* provided) {
+  return imbrex::mpi::progress::query_thread(provided);
 }

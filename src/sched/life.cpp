@@ -67,13 +67,17 @@ base::Options merged(const Config& config) {
 }
 
 // This process's share of the processors: ranks with the same mask divide it.
-std::vector<int> share_of(std::vector<int> processors, const detail::Place& place) {
+Share share_of(const std::vector<int>& processors, const detail::Place& place) {
   const int all = static_cast<int>(processors.size());
-  if (place.count <= 1) return processors;
-  if (all < place.count) return {processors[static_cast<std::size_t>(place.index % all)]};
+  if (all < place.count) return {{processors[static_cast<std::size_t>(place.index % all)]}};
   const auto begin = processors.begin() + all * place.index / place.count;
   const auto end = processors.begin() + all * (place.index + 1) / place.count;
-  return {begin, end};
+  Share share{{begin, end}};
+  if (place.reserve && share.processors.size() > 1) {
+    share.reserved = share.processors.back();
+    share.processors.pop_back();
+  }
+  return share;
 }
 
 Task& make_root(Worker& worker, const char* const name) {
@@ -247,13 +251,14 @@ Runtime& start(const Config& config) {
   refuse_second_copy();
   if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
   const std::vector<int> allowed = base::allowed_processors();
-  const std::vector<int> processors = share_of(allowed, now.place);
+  const Share share = share_of(allowed, now.place);
+  const std::vector<int>& processors = share.processors;
   const std::int64_t wanted =
       options.WORKERS != 0 ? options.WORKERS : static_cast<std::int64_t>(processors.size());
   const int workers = static_cast<int>(wanted);
   const bool fits = workers <= static_cast<int>(processors.size()) &&
                     now.place.count <= static_cast<int>(allowed.size());
-  auto* const runtime = new Runtime(options, processors, workers, !fits);
+  auto* const runtime = new Runtime(options, share, workers, !fits);
   now.process = getpid();
   now.runtime.store(runtime, std::memory_order_release);
   hook_once();
@@ -340,16 +345,18 @@ Worker& here() {
   return here_slow(worker);
 }
 
-Runtime::Runtime(const base::Options& its_options, std::vector<int> its_processors,
-                 const int workers_wanted, const bool crowded)
+Runtime::Runtime(const base::Options& its_options, Share its_share, const int workers_wanted,
+                 const bool crowded)
     : options(its_options),
-      processors(std::move(its_processors)),
+      processors(std::move(its_share.processors)),
+      reserved(its_share.reserved),
       oversubscribed(crowded),
       stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
       parking(workers_wanted) {
   time.start();
   const double ticks_per_us = ticks_per_microsecond();
   poll_gap = static_cast<std::uint64_t>(10 * ticks_per_us);
+  poll_cost_min = static_cast<std::uint64_t>(0.05 * ticks_per_us);
   spin_ticks = static_cast<std::uint64_t>(static_cast<double>(options.SPIN_US) * ticks_per_us);
   patience = static_cast<std::uint64_t>(2 * ticks_per_us);
   brief = static_cast<std::uint64_t>(0.5 * ticks_per_us);
@@ -387,6 +394,28 @@ bool Runtime::outstanding(Worker& reader) const noexcept {
     if (poller->outstanding->load(std::memory_order_relaxed) != 0) return true;
   }
   return false;
+}
+
+Polling Runtime::polling(Worker& reader) const noexcept {
+  Polling most = Polling::none;
+  if (pollers.load(std::memory_order_relaxed) == nullptr) return most;
+  const InPoller guard(reader);
+  for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
+       poller = poller->next) {
+    most = std::max(most, polling_of(*poller));
+  }
+  return most;
+}
+
+void Runtime::ring(Worker& reader) const noexcept {
+  if (pollers.load(std::memory_order_relaxed) == nullptr) return;
+  const InPoller guard(reader);
+  for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
+       poller = poller->next) {
+    if (poller->ring != nullptr && poller->outstanding->load(std::memory_order_relaxed) != 0) {
+      poller->ring(poller->context);
+    }
+  }
 }
 
 std::uint64_t Runtime::begun() const noexcept {
@@ -434,14 +463,35 @@ void want_times() { sched::life().want_times = true; }
 
 bool started() noexcept { return sched::runtime() != nullptr; }
 
+namespace {
+
+// REQUIRES: pollers_lock.
+void set_pollers(sched::Runtime& runtime, Poller* const first) {
+  bool in_place = true;
+  for (const Poller* poller = first; poller != nullptr; poller = poller->next) {
+    in_place = in_place && poller->by_workers;
+  }
+  runtime.in_place.store(in_place, std::memory_order_relaxed);
+  runtime.pollers.store(first, std::memory_order_release);
+}
+
+}  // namespace
+
 void add_poller(Poller& poller) {
   sched::Runtime& runtime = *sched::here().runtime;
   const std::lock_guard guard(runtime.pollers_lock);
   poller.next = runtime.pollers.load(std::memory_order_relaxed);
-  runtime.pollers.store(&poller, std::memory_order_release);
+  set_pollers(runtime, &poller);
 }
 
 void wake_poller() noexcept {
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return;
+  runtime->ring(sched::here());
+  wake_worker();
+}
+
+void wake_worker() noexcept {
   sched::Runtime* const runtime = sched::runtime();
   if (runtime != nullptr && !runtime->watched.load(std::memory_order_relaxed)) {
     runtime->parking.wake_one();
@@ -460,12 +510,35 @@ void remove_poller(Poller& poller) {
         break;
       }
     }
-    runtime->pollers.store(first, std::memory_order_release);
+    set_pollers(*runtime, first);
   }
   base::heavy_fence();  // pairs with poll(): who came before is seen, who comes later does not see
-  for (const auto& worker : runtime->workers) {
-    while (worker->in_poller.load(std::memory_order_acquire)) std::this_thread::yield();
-  }
+  const auto wait_for = [](const Worker& worker) {
+    while (worker.in_poller.load(std::memory_order_acquire)) std::this_thread::yield();
+  };
+  for (const auto& worker : runtime->workers) wait_for(*worker);
+  const std::lock_guard guard(runtime->foreign_lock);  // they only ring: it takes no time
+  for (const Worker* const worker : runtime->foreign) wait_for(*worker);
+}
+
+std::uint64_t poll_age_us() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return 0;
+  const std::uint64_t last = runtime->last_poll.load(std::memory_order_relaxed);
+  const std::uint64_t now = base::ticks();
+  return now <= last ? 0
+                     : static_cast<std::uint64_t>(static_cast<double>(now - last) /
+                                                  sched::ticks_per_microsecond());
+}
+
+bool worker_idles() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->parking.asleep() != 0;
+}
+
+int reserved_processor() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime == nullptr ? -1 : runtime->reserved;
 }
 
 Totals totals() noexcept {

@@ -24,13 +24,35 @@
 
 namespace imbrex::sched {
 
+// Processors, by the system's numbers.
+struct Share {
+  std::vector<int> processors;  // for the workers
+  int reserved = -1;            // for a thread that is none; -1: no such
+};
+
+// What the workers owe a poller, or all of them.
+enum class Polling : std::uint8_t {
+  none,    // nothing is outstanding, or a thread of its own calls it
+  wanted,  // now and then
+  noticed  // now: something has completed
+};
+
+[[nodiscard]] inline Polling polling_of(const detail::Poller& poller) noexcept {
+  if (!poller.by_workers || poller.outstanding->load(std::memory_order_relaxed) == 0) {
+    return Polling::none;
+  }
+  const bool noticed =
+      poller.noticed != nullptr && poller.noticed->load(std::memory_order_relaxed);
+  return noticed ? Polling::noticed : Polling::wanted;
+}
+
 struct Runtime {
-  Runtime(const base::Options& its_options, std::vector<int> its_processors, int workers_wanted,
-          bool crowded);
+  Runtime(const base::Options& its_options, Share its_share, int workers_wanted, bool crowded);
   ~Runtime();
 
   const base::Options options;
   const std::vector<int> processors;  // that the workers may use
+  const int reserved;                 // a processor that they leave alone; -1: none
   const bool oversubscribed;          // more workers than those, or shared with other ranks
   base::SlabPool task_slots;
   base::SlabPool small_slots;
@@ -46,12 +68,14 @@ struct Runtime {
   std::atomic<detail::Poller*> pollers{nullptr};  // pushed under pollers_lock
   base::SpinLock pollers_lock;
   std::atomic<std::uint64_t> last_poll{0};      // ticks; any worker
-  std::uint64_t poll_gap = 0;                   // ticks between polls of a busy worker
+  std::atomic<std::uint64_t> poll_gap{0};       // ticks between polls of busy workers; who polls
+  std::uint64_t poll_cost_min = 0;              // ticks; less is not believed
   std::uint64_t spin_ticks = 0;                 // that an idle worker spins
   std::uint64_t patience = 0;                   // ticks before it steals what is alone
   std::uint64_t brief = 0;                      // ticks; a stolen task that took less was not
                                                 // worth its way: the thief holds off for a while
   std::atomic<bool> watched{false};             // an idle worker polls; it holds this
+  std::atomic<bool> in_place{true};             // tasks may poll in place: no poller forbids it
   std::atomic<bool> stopping{false};
 
   base::SpinLock behind_lock;                   // guards behind
@@ -65,6 +89,8 @@ struct Runtime {
   bool stall_reported = false;                  // stall watch
 
   [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
+  [[nodiscard]] Polling polling(Worker& reader) const noexcept;
+  void ring(Worker& reader) const noexcept;            // threads that poll for others
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
 };
 

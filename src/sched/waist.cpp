@@ -294,7 +294,9 @@ void release_access(const void* const address) {
 
 void yield() {
   Worker& worker = waiting_worker("yield");
-  if (!worker.foreign() && worker.runtime->outstanding(worker)) sched::poll(worker);
+  if (!worker.foreign() && worker.runtime->polling(worker) != sched::Polling::none) {
+    sched::poll(worker);
+  }
   sched::give_way(worker, 0);
 }
 
@@ -395,7 +397,8 @@ void drop_holder(PromiseState& state) noexcept {
 
 bool nothing_ready() noexcept {
   const Worker* const worker = sched::current_worker();
-  return worker != nullptr && worker->runtime->policy->size() == 0 &&
+  return worker != nullptr && worker->runtime->in_place.load(std::memory_order_relaxed) &&
+         worker->runtime->policy->size() == 0 &&
          worker->inbox.load(std::memory_order_relaxed) == nullptr &&
          worker->inbox_taken == nullptr && worker->behind.empty() &&
          worker->runtime->behind_count.load(std::memory_order_relaxed) == 0;

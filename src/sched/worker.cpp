@@ -136,40 +136,118 @@ Task* find_claimed(Worker& worker, const bool eager) noexcept {
   }
 }
 
-// ---- idle ------------------------------------------------------------------------------------
+// ---- polling ---------------------------------------------------------------------------------
 
-// Looks for work and polls until there is a task, for the time that an idle worker spins.
-Task* spin(Worker& worker) noexcept {
+// A busy worker may give the 50th part of its time to polls that find nothing. Their cost is the
+// least of late: a poll that took longer has moved data, which is no overhead. It rises slowly, so
+// that it follows what is outstanding. Racing workers may undo each other's step: the next one
+// makes it again.
+void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
+  constexpr std::uint64_t share = 50;
+  const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / share;
+  const std::uint64_t now = std::max(std::min(spent, cost + cost / 16 + 1), runtime.poll_cost_min);
+  if (now != cost) runtime.poll_gap.store(now * share, std::memory_order_relaxed);
+}
+
+// Between two tasks of a busy worker. One of those that find it due does it.
+void poll_if_due(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
-  const std::uint64_t begin = base::ticks();
-  for (int round = 0;; ++round) {
-    const std::uint64_t elapsed = base::ticks() - begin;
-    const bool eager = elapsed >= runtime.patience || runtime.oversubscribed;
-    if (Task* const task = find_claimed(worker, eager)) return task;
-    if (runtime.stopping.load(std::memory_order_acquire)) return nullptr;
-    if (runtime.outstanding(worker) && poll(worker) != 0) continue;
-    if (elapsed > runtime.spin_ticks) return nullptr;
-    if (runtime.oversubscribed) {
-      sched_yield();
-    } else {
-      for (int pause = 0; pause < 8; ++pause) base::pause();
-    }
-    if (round % 64 == 63) sched_yield();
+  const Polling polling = runtime.polling(worker);
+  if (polling == Polling::none) return;
+  std::uint64_t last = runtime.last_poll.load(std::memory_order_relaxed);
+  const std::uint64_t now = base::ticks();
+  if (polling == Polling::wanted &&
+      now < last + runtime.poll_gap.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (runtime.last_poll.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
+    poll(worker);
   }
 }
 
-// Polls for all, while something is outstanding: one idle worker does. Null if it should sleep.
-Task* watch(Worker& worker) noexcept {
+// This worker turns to a task, or blocks: a sleeping one may have to poll in its place.
+void let_another_poll(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
-  if (runtime.watched.exchange(true, std::memory_order_acquire)) return nullptr;
-  Task* task = nullptr;
-  while (task == nullptr && runtime.outstanding(worker) &&
-         !runtime.stopping.load(std::memory_order_acquire)) {
-    if (poll(worker) == 0) sched_yield();
-    task = find_claimed(worker, true);
+  if (runtime.parking.asleep() == 0 || runtime.watched.load(std::memory_order_relaxed)) return;
+  if (runtime.polling(worker) != Polling::none) runtime.parking.wake_one();
+}
+
+// ---- idle ------------------------------------------------------------------------------------
+
+// One idle worker at a time polls for all, while something is outstanding. It holds `watched`.
+class Watch {
+ public:
+  explicit Watch(Worker& worker) noexcept : worker_(worker) {}
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // True if this worker shall poll now.
+  bool hold() noexcept {
+    Runtime& runtime = *worker_.runtime;
+    if (runtime.polling(worker_) == Polling::none) {
+      drop();
+    } else if (!held_ && !runtime.watched.load(std::memory_order_relaxed)) {
+      held_ = !runtime.watched.exchange(true, std::memory_order_acquire);
+    }
+    return held_;
   }
-  runtime.watched.store(false, std::memory_order_release);
-  return task;
+
+  // Before the worker turns to a task: a sleeper takes over, unless one has been woken since there
+  // were `sleepers` of them. It looks for what is left to poll when it is awake.
+  void hand_over(const int sleepers) noexcept {
+    if (!held_) return;
+    drop();
+    if (worker_.runtime->parking.asleep() >= sleepers) let_another_poll(worker_);
+  }
+
+  void drop() noexcept {
+    if (!held_) return;
+    held_ = false;
+    worker_.runtime->watched.store(false, std::memory_order_release);
+  }
+
+ private:
+  Worker& worker_;
+  bool held_ = false;
+};
+
+// Between two looks of an idle worker.
+void take_breath(const Runtime& runtime, const int round) noexcept {
+  if (runtime.oversubscribed || round % 64 == 63) {
+    sched_yield();
+  } else {
+    for (int pause = 0; pause < 8; ++pause) base::pause();
+  }
+}
+
+// Looks for work until there is a task. Null if the runtime stops, or if this worker should sleep:
+// it has looked for as long as an idle worker spins, and is not the one that polls.
+Task* look_out(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  Watch watch(worker);
+  const std::uint64_t begin = base::ticks();
+  int sleepers = 0;
+  for (int round = 0;; ++round) {
+    const std::uint64_t elapsed = base::ticks() - begin;
+    const bool eager = elapsed >= runtime.patience || runtime.oversubscribed;
+    if (Task* const task = find_claimed(worker, eager)) {
+      watch.hand_over(sleepers);
+      return task;
+    }
+    sleepers = runtime.parking.asleep();
+    const bool polls = watch.hold();
+    if (runtime.stopping.load(std::memory_order_acquire) ||
+        (!polls && elapsed > runtime.spin_ticks)) {
+      watch.drop();
+      return nullptr;
+    }
+    if (polls && poll(worker) != 0) continue;
+    if (polls && elapsed > runtime.spin_ticks) {
+      sched_yield();
+    } else {
+      take_breath(runtime, round);
+    }
+  }
 }
 
 Task* sleep(Worker& worker) noexcept {
@@ -178,7 +256,8 @@ Task* sleep(Worker& worker) noexcept {
   runtime.parking.prepare(worker.id);
   Task* const task = find_claimed(worker, true);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
-      (runtime.outstanding(worker) && !runtime.watched.load(std::memory_order_acquire)) ||
+      (!runtime.watched.load(std::memory_order_acquire) &&
+       runtime.polling(worker) != Polling::none) ||
       (worker.queues != nullptr && runtime.policy->size() != 0)) {  // its owner was in the way
     runtime.parking.cancel(worker.id);
     return task;
@@ -194,9 +273,9 @@ Task* sleep(Worker& worker) noexcept {
 [[gnu::noinline]] Task* idle(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   worker.recorder.enter(Activity::idle);
-  Task* task = spin(worker);
+  Task* task = nullptr;
   while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
-    if (runtime.outstanding(worker)) task = watch(worker);
+    task = look_out(worker);
     if (task == nullptr) task = sleep(worker);
   }
   worker.recorder.enter(Activity::overhead);
@@ -304,13 +383,7 @@ void execute(Worker& started_on, Task& first) noexcept {
     if (worker->stolen_at != 0) [[unlikely]] judge_theft(*worker);
     worker->recorder.enter(Activity::overhead);
     task = finish(*worker, *task);
-    if (worker->runtime->outstanding(*worker)) {
-      const std::uint64_t now = base::ticks();
-      if (now - worker->runtime->last_poll.load(std::memory_order_relaxed) >
-          worker->runtime->poll_gap) {
-        poll(*worker);
-      }
-    }
+    poll_if_due(*worker);
   }
 }
 
@@ -446,6 +519,7 @@ void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) n
   // Where one worker runs at a time, a search would pass the turn on too early.
   const bool search = worker.queues != nullptr || !worker.runtime->one_at_a_time;
   Task* const next = search ? find_claimed(worker, false) : nullptr;
+  if (next != nullptr) let_another_poll(worker);
   if (worker.recorder.timing()) [[unlikely]] observe_switch(worker, next);
   if (next != nullptr && next->fiber != nullptr) {
     fiber::switch_to(from, wake_up(worker, *next), worker.exception_globals, arrival, argument);
@@ -561,14 +635,13 @@ template <class Wait>
 template <class Wait>
 void suspend(Worker& worker, const detail::WaitReason& reason, Wait& wait) noexcept {
   Task& task = begin_wait(worker, reason);
+  worker.runtime->ring(worker);
   if (worker.foreign()) [[unlikely]] {
+    let_another_poll(worker);
     block(worker, task, wait);
     return;
   }
-  if (worker.runtime->outstanding(worker) &&
-      !worker.runtime->watched.load(std::memory_order_relaxed)) {
-    worker.runtime->parking.wake_one();  // someone may have to poll while this worker is busy
-  }
+  poll_if_due(worker);
   leave(worker, &publish_wait<Wait>, &wait);
 }
 
@@ -654,15 +727,20 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
 
 [[gnu::noinline]] int poll(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
+  const std::uint64_t begin = base::ticks();
   int completed = 0;
-  const InPoller guard(worker);
-  for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
-       poller != nullptr; poller = poller->next) {
-    if (poller->outstanding->load(std::memory_order_relaxed) == 0) continue;
-    worker.recorder.polls.add(1);
-    completed += poller->poll(poller->context);
+  {
+    const InPoller guard(worker);
+    for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
+         poller != nullptr; poller = poller->next) {
+      if (polling_of(*poller) == Polling::none) continue;
+      worker.recorder.polls.add(1);
+      completed += poller->poll(poller->context);
+    }
   }
-  runtime.last_poll.store(base::ticks(), std::memory_order_relaxed);
+  const std::uint64_t end = base::ticks();
+  if (completed == 0) judge_poll(runtime, end - begin);
+  runtime.last_poll.store(end, std::memory_order_relaxed);
   return completed;
 }
 

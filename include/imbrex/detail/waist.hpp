@@ -138,20 +138,35 @@ void drop_holder(PromiseState& state) noexcept;
 
 // ---- plug-ins --------------------------------------------------------------------------------
 
-// Something that must be called again and again to make events fire. poll() is called by idle
-// workers, at yields and between tasks, by any number of threads at once, never with a lock of
-// ours held, never suspends; it returns how many operations it completed. While `outstanding` is
-// above zero one idle worker keeps calling it, and there is no stall.
+// Something that must be called again and again to make events fire. poll() is called by any
+// number of threads at once, never with a lock of ours held, never suspends; it returns how many
+// operations it completed. While `outstanding` is above zero there is no stall, and workers call
+// it: one idle worker all the time, busy ones between tasks, for 2 % of their time at most, and all
+// at yields.
 struct Poller {
   int (*poll)(void* context) noexcept;
   void* context;
   const std::atomic<int>* outstanding;
+  bool by_workers = true;  // false: a thread of its own calls poll(), and tasks do not poll in place
+  // Null, or true when something is known to have completed: then busy workers call at once.
+  const std::atomic<bool>* noticed = nullptr;
+  // Null, or called when something is outstanding and a task suspends: a thread that sleeps while
+  // nothing is outstanding shall wake.
+  void (*ring)(void* context) noexcept = nullptr;
   Poller* next = nullptr;  // the runtime's
 };
 void add_poller(Poller& poller);
-// Something has become outstanding by a caller that goes on: a sleeping worker shall look after it.
+// Something has become outstanding by a caller that goes on: somebody shall look after it.
 void wake_poller() noexcept;
+// A sleeping worker shall look whether there is something to poll, unless another one does.
+void wake_worker() noexcept;
 void remove_poller(Poller& poller);  // returns when no worker is in it any more
+
+// For threads that poll beside the workers: microseconds since a worker last did; whether any
+// worker sleeps; the processor that was reserved for such a thread, -1 if there is none.
+[[nodiscard]] std::uint64_t poll_age_us() noexcept;
+[[nodiscard]] bool worker_idles() noexcept;
+[[nodiscard]] int reserved_processor() noexcept;
 
 // True if this worker knows of nothing else to run: then a wait that will be short may poll in
 // place. A hint, cheap enough to be asked at each round.
@@ -179,9 +194,15 @@ void leave_callback() noexcept;
 struct Place {
   int index = 0;  // this process among those with the same affinity mask
   int count = 1;
+  bool reserve = false;  // leave one of several processors to a thread that is no worker
 };
 void set_place(const Place& place);
 void set_rank(int rank, int ranks);  // for messages, trace and summary
+
+// The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or any
+// other option is malformed. REQUIRES: such an option of that kind.
+[[nodiscard]] std::string text_option(const char* name);
+[[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
 
 // Starts the runtime if it does not run; the calling thread becomes worker 0 and what it runs the
 // root task. Throws Error if the environment is wrong.

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Completions noticed inside MPI's own progress, by whichever thread makes it: the callback modes.
+//
+// A hook in MPI's progress (MPICH's MPIX_Async_start, Open MPI's opal_progress_register) looks at
+// some requests that the engine has under way. It runs inside MPI, perhaps under MPI's locks and in
+// the middle of any call, so it takes no lock that it would have to wait for, completes nothing, and
+// only says that there is something: the next poll, by a worker between two tasks or by one that is
+// woken, does the rest.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace imbrex::mpi::progress {
+
+// Empty if completions are noticed from now on; else why not and what to do. With `in_requests` by
+// the callback inside Open MPI's requests. REQUIRES: MPI is initialised; any thread, once.
+[[nodiscard]] std::string start_noticing(bool in_requests);
+void stop_noticing() noexcept;
+
+// True from a notice to forget_notices(), which is called before each poll.
+extern std::atomic<bool> noticed;
+void forget_notices() noexcept;
+[[nodiscard]] std::uint64_t notices() noexcept;
+
+}  // namespace imbrex::mpi::progress

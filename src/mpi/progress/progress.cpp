@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "progress/progress.hpp"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "engine.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/mpi.hpp"
+#include "progress/notice.hpp"
+#include "progress/ship.hpp"
+#include "progress/ship_blocking.hpp"
+#include "progress/thread.hpp"
+
+namespace imbrex::mpi::progress {
+
+namespace {
+
+struct State {
+  Choice choice{Mode::automatic, Mode::automatic, ""};
+  bool runs = false;
+  bool serves = false;       // the thread has initialised MPI
+  pthread_t main{};          // then: the thread of the program that asked for it
+  ProgressThread thread;
+};
+// Never destroyed: the thread may run while static objects are.
+State& state() noexcept {
+  static State& the_state = *new State;
+  return the_state;
+}
+
+std::string obstacle_to_own_processor() {
+  if (detail::reserved_processor() >= 0) return "";
+  return "this rank has no processor to spare for it: give it two or more (fewer ranks on a node, "
+         "mpirun --bind-to none or --map-by :PE=2), and start no task before MPI_Init";
+}
+
+// Makes progress in MPI that concerns nobody in particular. A probe for one source and one tag:
+// what is asserted about wildcards does not matter.
+void drive_mpi() {
+  int found = 0;
+  PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
+}
+
+void ring(void*) noexcept { state().thread.ring(); }
+
+// At exit() without MPI_Finalize: the runtime ends next.
+void stop_thread() { state().thread.stop(); }
+
+void prepare(detail::Poller& poller, Mode mode) {
+  poller.by_workers = workers_poll(mode);
+  poller.noticed = has_callback(mode) ? &noticed : nullptr;
+  const bool sleeps = mode == Mode::automatic || mode == Mode::shared_thread;
+  poller.ring = sleeps ? &ring : nullptr;
+}
+
+void stop_thread_at_exit() {
+  static const int registered = std::atexit(&stop_thread);
+  static_cast<void>(registered);
+}
+
+void start_thread(const detail::Poller& poller, Mode mode) {
+  if (mode == Mode::poll || mode == Mode::callback) return;
+  const Pace pace = mode == Mode::automatic       ? Pace::steps_in
+                    : mode == Mode::shared_thread ? Pace::shares
+                                                  : Pace::owns;
+  const ProgressThread::Setup setup{
+      .poller = &poller,
+      .pace = pace,
+      .gap_us = static_cast<std::uint64_t>(detail::number_option("POLL_GAP_US")),
+      .processor = has_own_processor(mode) ? detail::reserved_processor() : -1,
+      .drive = &drive_mpi};
+  if (state().serves) {
+    ship([&] { state().thread.change(setup); });
+  } else {
+    stop_thread_at_exit();
+    state().thread.start(setup);
+  }
+}
+
+}  // namespace
+
+Mode asked_mode() { return mode_of(detail::text_option("PROGRESS")); }
+
+// A malformed option is reported later, where every rank looks.
+static bool thread_initialises() {
+  try {
+    return asked_mode() == Mode::dedicated_thread;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+int initialise_mpi(int* argc, char*** argv, int* provided) {
+  if (!thread_initialises()) return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  State& now = state();
+  now.serves = true;
+  now.main = pthread_self();
+  now.thread.serve();
+  int code = MPI_SUCCESS;
+  ship([&] { code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided); });
+  stop_thread_at_exit();  // behind MPI's own exit handlers, so before them
+  if (code == MPI_SUCCESS && *provided > MPI_THREAD_SINGLE && *provided < MPI_THREAD_MULTIPLE) {
+    shipping.store(true, std::memory_order_relaxed);
+    *provided = MPI_THREAD_MULTIPLE;
+  }
+  return code;
+}
+
+int finalise_mpi() {
+  State& now = state();
+  if (!now.serves) return PMPI_Finalize();
+  int code = MPI_SUCCESS;
+  ship([&] { code = PMPI_Finalize(); });
+  shipping.store(false, std::memory_order_relaxed);
+  now.thread.stop();
+  return code;
+}
+
+int is_thread_main(int* flag) {
+  if (!state().serves) return PMPI_Is_thread_main(flag);
+  *flag = pthread_equal(state().main, pthread_self()) != 0 ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+int query_thread(int* provided) {
+  const int code = PMPI_Query_thread(provided);
+  if (code == MPI_SUCCESS && shipping.load(std::memory_order_relaxed)) {
+    *provided = MPI_THREAD_MULTIPLE;
+  }
+  return code;
+}
+
+// ---- shipping ----------------------------------------------------------------------------------
+
+std::atomic<bool> shipping{false};
+
+bool on_mpi_thread() noexcept { return state().thread.is_caller(); }
+
+void ship(void (*function)(void* arguments), void* arguments) noexcept {
+  Errand errand{function, arguments};
+  state().thread.run(errand);
+}
+
+void wait_between_questions(const int round) noexcept {
+  constexpr int yields = 100;
+  if (round < yields) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+// ---- the mode ----------------------------------------------------------------------------------
+
+void start(detail::Poller& poller) {
+  State& now = state();
+  const Mode asked = asked_mode();
+  Obstacles obstacles;
+  if (has_callback(asked)) {
+    obstacles.callback = start_noticing(detail::number_option("REQUEST_CALLBACK") != 0);
+  }
+  obstacles.own_processor = obstacle_to_own_processor();
+  now.choice = choose(asked, obstacles);
+  now.runs = true;
+  if (!has_callback(now.choice.runs)) stop_noticing();
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0 && !now.choice.why.empty()) {
+    std::fprintf(stderr, "imbrex: progress: %s\n", describe(now.choice).c_str());
+  }
+  prepare(poller, now.choice.runs);
+  detail::add_poller(poller);
+  start_thread(poller, now.choice.runs);
+}
+
+void stop(detail::Poller& poller) {
+  if (!state().runs) return;
+  state().runs = false;
+  if (state().serves) {
+    ship([] { state().thread.change(ProgressThread::serving); });
+  } else {
+    state().thread.stop();
+  }
+  stop_noticing();
+  if (detail::started()) detail::remove_poller(poller);
+}
+
+void begin_poll() noexcept { forget_notices(); }
+
+void report(const bool prints) {
+  struct Row {
+    char mode[400];
+    double polls, seconds, notices;
+  };
+  Row mine{};
+  const ProgressReport own = progress_report();
+  std::snprintf(mine.mode, sizeof mine.mode, "%s", own.mode.c_str());
+  mine.polls = static_cast<double>(own.polls);
+  mine.seconds = own.seconds;
+  mine.notices = static_cast<double>(own.notices);
+  int ranks = 1;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::vector<Row> rows(static_cast<std::size_t>(ranks));
+  PMPI_Gather(&mine, sizeof mine, MPI_BYTE, rows.data(), sizeof mine, MPI_BYTE, 0, MPI_COMM_WORLD);
+  if (!prints) return;
+
+  struct Sum {
+    int ranks = 0;
+    Row row{};
+  };
+  std::map<std::string, Sum> sums;
+  for (const Row& row : rows) {
+    Sum& sum = sums[row.mode];
+    ++sum.ranks;
+    sum.row.polls += row.polls;
+    sum.row.seconds += row.seconds;
+    sum.row.notices += row.notices;
+  }
+  for (const auto& [mode, sum] : sums) {
+    std::fprintf(stderr, "imbrex: progress of %d of %d ranks: %s; progress thread: %.0f polls, "
+                 "%.3f s; %.0f completions noticed inside MPI\n",
+                 sum.ranks, ranks, mode.c_str(), sum.row.polls, sum.row.seconds, sum.row.notices);
+  }
+}
+
+}  // namespace imbrex::mpi::progress
+
+namespace imbrex {
+
+ProgressReport progress_report() {
+  using namespace mpi::progress;
+  const State& now = state();
+  return {.asked = std::string(name_of(now.choice.asked)),
+          .runs = std::string(name_of(now.choice.runs)),
+          .mode = describe(now.choice),
+          .polls = now.thread.polls(),
+          .seconds = now.thread.seconds(),
+          .notices = notices()};
+}
+
+}  // namespace imbrex

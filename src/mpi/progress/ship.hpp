@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every call of MPI made by one thread, where MPI gives less than MPI_THREAD_MULTIPLE: others ship
+// theirs to it, and wait for the answer.
+//
+// Two generated files make use of it (ship_calls.py): one renames each PMPI_X in the sources of this
+// library to Shipped<PMPI_X>::call; the other defines, weakly, each MPI_X that this library does not
+// define itself. So no call, of ours or the program's, gets past it.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex::mpi::progress {
+
+// True from MPI_Init to MPI_Finalize, if calls must be shipped. Written there only; relaxed, since
+// MPI orders its users' calls behind MPI_Init.
+extern std::atomic<bool> shipping;
+[[nodiscard]] bool on_mpi_thread() noexcept;
+
+// Runs `function(arguments)` on the thread that makes MPI's calls, and returns when it has.
+// REQUIRES: that thread runs, and is not the caller. Blocks for as long as one call of MPI takes.
+void ship(void (*function)(void* arguments), void* arguments) noexcept;
+
+template <class F>
+void ship(F call) {
+  ship([](void* arguments) { (*static_cast<F*>(arguments))(); }, &call);
+}
+
+// As `Function`, but by the thread that may.
+template <auto Function>
+struct Shipped;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...)>
+struct Shipped<Function> {
+  static Result call(Parameters... parameters) {
+    if (!shipping.load(std::memory_order_relaxed) || on_mpi_thread()) [[likely]] {
+      return Function(parameters...);
+    }
+    Result result{};
+    ship([&] { result = Function(parameters...); });
+    return result;
+  }
+};
+
+}  // namespace imbrex::mpi::progress

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An MPI that may be called by one thread only: linked into a test, it caps what MPI_Init_thread
+// gives, and ends the program if another thread than the one that called it calls MPI.
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+pthread_t only;
+bool initialised = false;
+
+template <class Function>
+Function* next(const char* name, Function*) {
+  if (initialised && pthread_equal(only, pthread_self()) == 0) {
+    std::fprintf(stderr, "capped: %s called by another thread than MPI_Init_thread\n", name);
+    std::_Exit(1);
+  }
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" int PMPI_Init_thread(int* argc, char*** argv, int, int* provided) {
+  const int code = next("PMPI_Init_thread", &PMPI_Init_thread)(argc, argv, MPI_THREAD_FUNNELED,
+                                                                 provided);
+  *provided = MPI_THREAD_FUNNELED;
+  only = pthread_self();
+  initialised = true;
+  return code;
+}
+
+#define CAPPED(name, parameters, arguments)                   \
+  extern "C" int PMPI_##name parameters {                     \
+    return next("PMPI_" #name, &PMPI_##name) arguments;       \
+  }
+CAPPED(Isend,
+       (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+        MPI_Request* request),
+       (buffer, count, type, to, tag, comm, request))
+CAPPED(Irecv,
+       (void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+        MPI_Request* request),
+       (buffer, count, type, from, tag, comm, request))
+CAPPED(Test, (MPI_Request * request, int* done, MPI_Status* status), (request, done, status))
+CAPPED(Testsome,
+       (int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]),
+       (count, requests, found, indices, statuses))
+CAPPED(Iprobe, (int from, int tag, MPI_Comm comm, int* found, MPI_Status* status),
+       (from, tag, comm, found, status))
+CAPPED(Iallreduce,
+       (const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+        MPI_Request* request),
+       (from, to, count, type, op, comm, request))
+CAPPED(Wait, (MPI_Request * request, MPI_Status* status), (request, status))
+CAPPED(Recv,
+       (void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+        MPI_Status* status),
+       (buffer, count, type, from, tag, comm, status))
+CAPPED(Comm_rank, (MPI_Comm comm, int* rank), (comm, rank))
+CAPPED(Comm_free, (MPI_Comm * comm), (comm))
+CAPPED(Type_size, (MPI_Datatype type, int* bytes), (type, bytes))
+CAPPED(Finalize, (), ())

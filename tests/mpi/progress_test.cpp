@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who makes MPI progress: what each mode of IMBREX_PROGRESS promises. CMakeLists.txt runs this in
+// every mode; a test that is about others skips itself.
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string running_mode() { return progress_report().runs; }
+
+bool is_one_of(const std::string& mode, const std::vector<std::string>& modes) {
+  return std::find(modes.begin(), modes.end(), mode) != modes.end();
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double processor_seconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Computes without giving the worker back.
+void compute_ms(int duration) {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(duration);
+  while (Clock::now() < end) {
+  }
+}
+
+TEST(Mode, that_runs_is_the_one_asked_for_or_says_why_not) {
+  const char* const option = std::getenv("IMBREX_PROGRESS");
+  const ProgressReport report = progress_report();
+  EXPECT_EQ(report.asked, option == nullptr ? "auto" : option);
+  if (report.runs == report.asked) {
+    EXPECT_EQ(report.mode, report.runs);
+  } else {
+    EXPECT_NE(report.mode.find(report.asked + " was asked for, but "), std::string::npos);
+  }
+}
+
+TEST(Mode, completes_messages_of_many_tasks) {
+  const Ring ring;
+  constexpr int tasks = 200;
+  std::vector<int> in(tasks, -1);
+  finish([&] {
+    for (int i = 0; i < tasks; ++i) {
+      task("receive").launch([&, i] {
+        MPI_Recv(&in[i], 1, MPI_INT, ring.previous(), i, ring.comm, MPI_STATUS_IGNORE);
+      });
+    }
+    for (int i = 0; i < tasks; ++i) {
+      task("send").launch([&, i] { MPI_Ssend(&i, 1, MPI_INT, ring.next(), i, ring.comm); });
+    }
+  });
+  for (int i = 0; i < tasks; ++i) EXPECT_EQ(in[i], i);
+}
+
+// Rank 1 sends 1 MiB, which needs rank 0's help, while every worker of rank 0 computes for 200 ms.
+// Returns how long it took rank 1 to send.
+double seconds_to_send_to_a_busy_rank(const Ring& ring) {
+  std::vector<char> data(1 << 20, 'x');
+  const int size = static_cast<int>(data.size());
+  double seconds = 0;
+  if (ring.rank == 0) {
+    finish([&] {
+      task("receive").launch([&] {
+        MPI_Recv(data.data(), size, MPI_CHAR, 1, 1, ring.comm, MPI_STATUS_IGNORE);
+      });
+      for (int i = 0; i < 20; ++i) yield();  // it suspends
+      for (int i = 0; i < worker_count(); ++i) {
+        task("compute").launch([&, i] {
+          if (i == 0) MPI_Send(nullptr, 0, MPI_CHAR, 1, 2, ring.comm);
+          compute_ms(200);
+        });
+      }
+    });
+  } else if (ring.rank == 1) {
+    MPI_Recv(nullptr, 0, MPI_CHAR, 0, 2, ring.comm, MPI_STATUS_IGNORE);
+    sleep_ms(10);
+    const Clock::time_point begin = Clock::now();
+    MPI_Send(data.data(), size, MPI_CHAR, 0, 1, ring.comm);
+    seconds = seconds_since(begin);
+  }
+  MPI_Bcast(&seconds, 1, MPI_DOUBLE, 1, ring.comm);
+  return seconds;
+}
+
+TEST(LongTasks, stop_progress_only_where_workers_alone_make_it) {
+  const Ring ring;
+  if (ring.size < 2) GTEST_SKIP() << "needs two ranks";
+  // Another process may hold the processors for a while: the best of three counts.
+  double best = 1;
+  for (int round = 0; round < 3; ++round) {
+    best = std::min(best, seconds_to_send_to_a_busy_rank(ring));
+  }
+  if (!is_one_of(running_mode(), {"poll", "callback"})) {
+    EXPECT_LT(best, 0.02);
+  } else if (worker_count() == 1) {  // of several one may be idle
+    EXPECT_GT(best, 0.1);
+  }
+}
+
+// All other ranks sleep outside MPI meanwhile.
+TEST(Waiting, rank_uses_one_core_at_most_whatever_its_workers) {
+  const Ring ring;
+  constexpr int tasks = 20;
+  MPI_Barrier(ring.comm);
+  if (ring.rank != 0) {
+    sleep_ms(450);
+    return;
+  }
+  std::thread sender([&] {
+    sleep_ms(400);
+    for (int tag = 0; tag <= tasks; ++tag) MPI_Send(nullptr, 0, MPI_CHAR, 0, tag, ring.comm);
+  });
+  finish([&] {
+    for (int tag = 1; tag <= tasks; ++tag) {
+      task("waits").launch([&, tag] {
+        MPI_Recv(nullptr, 0, MPI_CHAR, 0, tag, ring.comm, MPI_STATUS_IGNORE);
+      });
+    }
+    const double before = processor_seconds();
+    const Clock::time_point begin = Clock::now();
+    MPI_Recv(nullptr, 0, MPI_CHAR, 0, 0, ring.comm, MPI_STATUS_IGNORE);
+    EXPECT_LE(processor_seconds() - before, 1.1 * seconds_since(begin));
+  });
+  sender.join();
+}
+
+// One worker computes; calls of MPI that it makes meanwhile notice what has come for another task.
+TEST(Callbacks, notice_completions_inside_any_call_of_mpi) {
+  const Ring ring;
+  if (running_mode() != "callback" || worker_count() != 1 || ring.size == 1) {
+    GTEST_SKIP() << "for one worker in mode callback: an idle one would be first, and MPICH makes "
+                    "no progress for a rank that is alone";
+  }
+  int value = -1;
+  auto receive = task("receive").spawn([&] {
+    MPI_Recv(&value, 1, MPI_INT, ring.rank, 3, ring.comm, MPI_STATUS_IGNORE);
+  });
+  {
+    const Bustle bustle;  // so that the receive suspends
+    for (int i = 0; i < 100; ++i) yield();
+  }
+  const std::uint64_t before = progress_report().notices;
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.rank, 3, ring.comm);
+  const Clock::time_point begin = Clock::now();
+  while (progress_report().notices == before && seconds_since(begin) < 10) {
+    int flag = 0;
+    PMPI_Iprobe(ring.previous(), 99, ring.comm, &flag, MPI_STATUS_IGNORE);  // past the engine
+  }
+  EXPECT_GT(progress_report().notices, before);
+  receive.get();
+  EXPECT_EQ(value, ring.rank);
+}
+
+TEST(Thread, of_the_modes_that_have_one_polls) {
+  const Ring ring;
+  if (is_one_of(running_mode(), {"poll", "callback", "auto"})) GTEST_SKIP() << "no such mode";
+  EXPECT_GT(progress_report().polls, 0u);
+  EXPECT_GT(progress_report().seconds, 0.0);
+}
+
+// The program's own thread waits in a task's manner, since it has spawned; all workers but a busy
+// one sleep by then.
+TEST(Threads, that_wait_as_tasks_are_served_though_no_worker_is_awake) {
+  const Ring ring;
+  if (ring.rank == 0) {
+    std::atomic<bool> done{false};
+    std::thread waiter([&] {
+      finish([] {});  // now imbrex knows the thread
+      sleep_ms(5);
+      MPI_Recv(nullptr, 0, MPI_CHAR, 0, 4, ring.comm, MPI_STATUS_IGNORE);
+      done.store(true);
+    });
+    std::thread sender([&] {
+      sleep_ms(30);
+      MPI_Send(nullptr, 0, MPI_CHAR, 0, 4, ring.comm);
+    });
+    const Clock::time_point begin = Clock::now();
+    const bool somebody_else =
+        worker_count() > 1 || !is_one_of(running_mode(), {"poll", "callback"});
+    while (somebody_else && !done.load() && seconds_since(begin) < 10) {  // this worker is busy
+    }
+    EXPECT_TRUE(done.load() || !somebody_else);
+    while (!done.load()) yield();
+    waiter.join();
+    sender.join();
+  }
+  MPI_Barrier(ring.comm);
+}
+
+}  // namespace
+}  // namespace imbrex::test
