@@ -19,6 +19,7 @@
 #include "engine.hpp"
 #include "imbrex/error.hpp"
 #include "spare.hpp"
+#include "tagged.hpp"
 
 namespace imbrex::mpi {
 
@@ -195,6 +196,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   poller.outstanding = &engine().outstanding();
   detail::add_poller(poller);
+  open_private_world();
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -275,6 +277,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
     mpi::is_active.store(false, std::memory_order_relaxed);
+    mpi::close_private_world();
     if (detail::started()) detail::remove_poller(mpi::poller);
   }
   return PMPI_Finalize();
