@@ -16,7 +16,7 @@ PAGE = HERE.parent.parent / "docs" / "user" / "mpi.md"
 BEGIN = "<!-- begin: made by src/mpi/calls_doc.py -->"
 END = "<!-- end -->"
 KINDS = ("SEND_C|CALL|CALL_C|LOCAL|ASK|COLLECTIVE|COLLECTIVE_C|FILE_C|FILE_ALL_C|SPARE|"
-         "SPARE_C")
+         "SPARE_C|SPARE_OWN")
 ON_SPARE_THREAD = ("SPARE", "FILE")
 ENTRY = re.compile(rf"^IMBREX_({KINDS})\((\w+),\s*(\w[\w+ ]*)?|^// ---- ([\w ]+) -", re.MULTILINE)
 

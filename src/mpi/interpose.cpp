@@ -45,16 +45,6 @@ int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, 
   return carry_out(call, status, start);
 }
 
-// A program without tasks is spared the way to another thread (5 microseconds, as much as 50 calls
-// of MPI_Win_flush): nothing waits for the thread that would be blocked.
-template <class Blocking>
-int by_spare_thread(const char* name, Blocking blocking) {
-  if (!suspends()) return blocking();
-  const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
-                     detail::main_is_alone();
-  return alone ? blocking() : on_spare_thread(name, blocking);
-}
-
 // `ask(&flag)` is the question that does not block.
 template <class Blocking, class Ask>
 int by_asking(const char* name, Blocking blocking, Ask ask) {

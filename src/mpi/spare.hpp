@@ -4,6 +4,8 @@
 // call.
 #pragma once
 
+#include "wait.hpp"
+
 namespace imbrex::mpi {
 
 // Calls `function(arguments)` on a spare thread and returns what it returns. There it stands in no
@@ -16,6 +18,17 @@ template <class F>
 [[nodiscard]] int on_spare_thread(const char* name, F call) {
   return call_on_spare_thread(
       name, [](void* arguments) { return (*static_cast<F*>(arguments))(); }, &call);
+}
+
+// What a call does that has no twin; `blocking()` is MPI's own function. A program without tasks is
+// spared the way to another thread (5 microseconds, as much as 50 calls of MPI_Win_flush): nothing
+// waits for the thread that would be blocked.
+template <class Blocking>
+[[nodiscard]] int by_spare_thread(const char* name, Blocking blocking) {
+  if (!suspends()) return blocking();
+  const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
+                     detail::main_is_alone();
+  return alone ? blocking() : on_spare_thread(name, blocking);
 }
 
 // From now on such calls in tasks are refused, because of `reason` (a part of a sentence, kept by

@@ -24,6 +24,7 @@
 #include "report/look.hpp"
 #include "report/watch.hpp"
 #include "spare.hpp"
+#include "tagged.hpp"
 
 namespace imbrex::mpi {
 
@@ -212,6 +213,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   begin_errors();
   check::start();
   progress::start(poller);
+  open_private_world();
   report::start_watch();
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
@@ -302,6 +304,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
     if (detail::started()) mpi::finish_runtime();
     mpi::report::stop_watch();
     mpi::is_active.store(false, std::memory_order_relaxed);
+    mpi::close_private_world();
     mpi::progress::stop(mpi::poller);
     mpi::end_errors();
   }

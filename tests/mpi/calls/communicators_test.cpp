@@ -80,6 +80,34 @@ TEST_P(Communicators, intercommunicators) {
   });
 }
 
+// MPI may send messages of its own on the communicator for these, with the tag of the call.
+TEST_P(Communicators, making_them_does_not_disturb_open_receives) {
+  if (ring_.size == 1) GTEST_SKIP() << "needs two groups";
+  int value = -1;
+  auto received = task("receive").spawn([&] {
+    MPI_Recv(&value, 1, MPI_INT, ring_.previous(), 77, ring_.comm, MPI_STATUS_IGNORE);
+  });
+  call([this] {
+    MPI_Group all;
+    MPI_Comm_group(ring_.comm, &all);
+    MPI_Comm copy;
+    EXPECT_EQ(MPI_Comm_create_group(ring_.comm, all, 3, &copy), MPI_SUCCESS);
+    MPI_Group_free(&all);
+    EXPECT_EQ(sum_and_free(copy), sum_of_all());
+    MPI_Comm half;
+    MPI_Comm_split(ring_.comm, ring_.rank % 2, 0, &half);
+    come_late();
+    MPI_Comm both;
+    EXPECT_EQ(MPI_Intercomm_create(half, 0, ring_.comm, 1 - ring_.rank % 2, 9, &both),
+              MPI_SUCCESS);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+  });
+  MPI_Send(&ring_.rank, 1, MPI_INT, ring_.next(), 77, ring_.comm);
+  received.get();
+  EXPECT_EQ(value, ring_.previous());
+}
+
 TEST_P(Communicators, cartesian_grids) {
   call([this] {
     come_late();

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two calls that make a communicator by messages with a tag of the program's:
+// MPI_Comm_create_group and MPI_Intercomm_create. Open MPI sends these messages on the communicator
+// that the call names, like the program's own, and an engine that matches receives there takes them
+// for such. So they are sent on a private duplicate of MPI_COMM_WORLD instead.
+//
+// Why no two calls mix there: each carries a number as its tag that one process has drawn, and that
+// no other process can draw (it contains the drawer's rank). The drawer tells it to those who take
+// part, by messages on the program's communicator with the program's tag, which the standard keeps
+// free for this very call; the same order of calls there gives the same numbers to all.
+#include "tagged.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <vector>
+
+#include "spare.hpp"
+#include "wait.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+MPI_Comm private_world = MPI_COMM_NULL;  // written in MPI_Init and MPI_Finalize only
+int my_rank = 0;                         // in it; the same
+int world_size = 1;
+unsigned tags = 1;                       // how many there are
+
+int draw_number() {
+  static std::atomic<unsigned> drawn{0};  // any thread
+  const unsigned rounds = tags / static_cast<unsigned>(world_size);
+  const unsigned round = drawn.fetch_add(1, std::memory_order_relaxed) % (rounds == 0 ? 1 : rounds);
+  return static_cast<int>(round) * world_size + my_rank;
+}
+
+// The ranks of `group` in `comm`; empty if one is not there.
+std::vector<int> ranks_in(MPI_Comm comm, MPI_Group group) {
+  int size = 0;
+  PMPI_Group_size(group, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> there(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  MPI_Group all;
+  PMPI_Comm_group(comm, &all);
+  PMPI_Group_translate_ranks(group, size, ranks.data(), all, there.data());
+  PMPI_Group_free(&all);
+  for (const int rank : there) {
+    if (rank == MPI_UNDEFINED) return {};
+  }
+  return there;
+}
+
+bool between_groups(MPI_Comm comm) {
+  int answer = 0;
+  PMPI_Comm_test_inter(comm, &answer);
+  return answer != 0;
+}
+
+// The members of a call, in the order of its group, on either communicator. Empty if it is none
+// that can be made on the private one: MPI says what is wrong, or it reaches beyond MPI_COMM_WORLD.
+struct Members {
+  std::vector<int> in_comm;
+  std::vector<int> in_world;
+};
+Members members_of(MPI_Comm comm, MPI_Group group, int tag) {
+  if (!active() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || tag < 0 ||
+      static_cast<unsigned>(tag) >= tags || between_groups(comm)) {
+    return {};
+  }
+  Members members{ranks_in(comm, group), ranks_in(private_world, group)};
+  if (members.in_comm.size() != members.in_world.size() ||
+      std::ranges::find(members.in_world, my_rank) == members.in_world.end()) {
+    return {};
+  }
+  return members;
+}
+
+// Draws a number and tells it to the other members.
+int tell_number(const Members& members, MPI_Comm comm, int tag, int* number) {
+  *number = draw_number();
+  for (std::size_t i = 0; i < members.in_comm.size(); ++i) {
+    if (members.in_world[i] == my_rank) continue;
+    const int code = MPI_Send(number, 1, MPI_INT, members.in_comm[i], tag, comm);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  const Members members = members_of(comm, group, tag);
+  if (members.in_world.empty()) {
+    return by_spare_thread("MPI_Comm_create_group",
+                           [&] { return PMPI_Comm_create_group(comm, group, tag, made); });
+  }
+  int number = 0;
+  int code = members.in_world[0] == my_rank
+                 ? tell_number(members, comm, tag, &number)
+                 : MPI_Recv(&number, 1, MPI_INT, members.in_comm[0], tag, comm, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return code;
+  code = by_spare_thread("MPI_Comm_create_group", [&] {
+    return PMPI_Comm_create_group(private_world, group, number, made);
+  });
+  if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
+  MPI_Errhandler handler;
+  MPI_Comm_get_errhandler(comm, &handler);
+  MPI_Comm_set_errhandler(*made, handler);
+  MPI_Errhandler_free(&handler);
+  return MPI_SUCCESS;
+}
+
+struct Leaders {
+  MPI_Comm comm;  // of the group that becomes the local one
+  int leader;
+  MPI_Comm peer_comm;
+  int peer;  // the other leader there
+  int tag;
+};
+
+// This process and the other leader; empty if this process is no leader, or as above.
+Members leaders_of(const Leaders& it) {
+  int rank = -1;
+  if (!active() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
+      PMPI_Comm_rank(it.comm, &rank) != MPI_SUCCESS || rank != it.leader ||
+      it.peer_comm == MPI_COMM_NULL || between_groups(it.peer_comm)) {
+    return {};
+  }
+  int size = 0;
+  int here = 0;
+  PMPI_Comm_size(it.peer_comm, &size);
+  PMPI_Comm_rank(it.peer_comm, &here);
+  if (it.peer < 0 || it.peer >= size || it.peer == here) return {};
+  MPI_Group all;
+  MPI_Group both;
+  const int ranks[2] = {here, it.peer};
+  PMPI_Comm_group(it.peer_comm, &all);
+  PMPI_Group_incl(all, 2, ranks, &both);
+  const Members members = members_of(it.peer_comm, both, it.tag);
+  PMPI_Group_free(&both);
+  PMPI_Group_free(&all);
+  return members;
+}
+
+int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
+  const Members leaders = leaders_of(it);
+  if (leaders.in_world.empty()) {
+    return by_spare_thread("MPI_Intercomm_create", [&] {
+      return PMPI_Intercomm_create(it.comm, it.leader, it.peer_comm, it.peer, it.tag, made);
+    });
+  }
+  const int peer_in_world = leaders.in_world[1];
+  int number = 0;
+  const int code = my_rank < peer_in_world
+                       ? tell_number(leaders, it.peer_comm, it.tag, &number)
+                       : MPI_Recv(&number, 1, MPI_INT, it.peer, it.tag, it.peer_comm,
+                                  MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) return code;
+  return by_spare_thread("MPI_Intercomm_create", [&] {
+    return PMPI_Intercomm_create(it.comm, it.leader, private_world, peer_in_world, number, made);
+  });
+}
+
+}  // namespace
+
+void open_private_world() {
+  PMPI_Comm_dup(MPI_COMM_WORLD, &private_world);
+  PMPI_Comm_rank(private_world, &my_rank);
+  PMPI_Comm_size(private_world, &world_size);
+  void* largest = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&largest), &found);
+  tags = found != 0 ? static_cast<unsigned>(*static_cast<const int*>(largest)) + 1u : 32768u;
+}
+
+void close_private_world() noexcept { PMPI_Comm_free(&private_world); }
+
+}  // namespace imbrex::mpi
+
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group,
+                                                                    int tag, MPI_Comm* made) {
+  return imbrex::mpi::create_group(comm, group, tag, made);
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Intercomm_create(MPI_Comm comm, int leader,
+                                                                   MPI_Comm peer_comm,
+                                                                   int peer_leader, int tag,
+                                                                   MPI_Comm* made) {
+  return imbrex::mpi::create_intercommunicator({comm, leader, peer_comm, peer_leader, tag}, made);
+}
