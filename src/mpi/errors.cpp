@@ -76,11 +76,12 @@ Handler* caller_of(Handler* handler) noexcept {
 MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 
 [[noreturn]] void end_program(const char* call, const std::string& place, MPI_Comm comm, int code) {
+  const MpiError error = make_error(call, code, place);
   std::fprintf(stderr,
                "%s. The communicator's error handler is MPI_ERRORS_ARE_FATAL, so the program "
                "ends; MPI_Comm_set_errhandler changes that.\n",
-               make_error(call, code, place).what());
-  PMPI_Abort(comm, code);
+               error.what());
+  PMPI_Abort(comm, error.error_class());
   std::abort();
 }
 

@@ -200,6 +200,7 @@ bool all_agree(bool well) {
 
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
+  report::remember_signal();
   const int code = progress::initialise_mpi(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
   const std::string wrong = try_to_start(*provided);

@@ -7,6 +7,7 @@
 // watches them itself, by means of situation() and view_tasks().
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -230,6 +231,7 @@ namespace {
 
 using sched::Runtime;
 using sched::Task;
+using sched::Worker;
 using task::State;
 
 // A runtime that does not end while this lives.
@@ -243,6 +245,26 @@ class Watched {
   Runtime* const runtime_;
 };
 
+// A task that waits for one that runs on its own stack stands in no worker, and its state says that
+// it runs. Each worker's field is read as one word: a moment old.
+constexpr const char* waits_in_place = "the end of a task that runs on its stack";
+
+std::vector<const Task*> tasks_on_workers(Runtime& runtime) {
+  std::vector<const Task*> tasks;
+  const auto add = [&tasks](Worker& worker) {
+    tasks.push_back(std::atomic_ref(worker.task).load(std::memory_order_relaxed));
+  };
+  for (const auto& worker : runtime.workers) add(*worker);
+  const std::lock_guard guard(runtime.foreign_lock);
+  for (Worker* const worker : runtime.foreign) add(*worker);
+  return tasks;
+}
+
+bool is_below(const Task& task, const std::vector<const Task*>& on_workers) {
+  return task.state.load(std::memory_order_acquire) == State::running &&
+         std::ranges::find(on_workers, &task) == on_workers.end();
+}
+
 // While tasks run: only what lies in memory that is mapped for good (descriptors, whose names are
 // literals, and stacks) is looked at, under the slab's lock, and a reason counts only if no task
 // has begun or gone on since: then the stack that it lies on was still the waiting task's.
@@ -250,6 +272,7 @@ std::vector<TaskView> view_in_motion(Runtime& runtime) {
   std::vector<TaskView> views;
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();
+  const std::vector<const Task*> on_workers = tasks_on_workers(runtime);
   runtime.task_slots.for_each([&](std::byte* const slot) {
     const Task& task = *reinterpret_cast<const Task*>(slot);
     const State state = task.state.load(std::memory_order_acquire);  // pairs with change_state()
@@ -257,9 +280,10 @@ std::vector<TaskView> view_in_motion(Runtime& runtime) {
         state != State::resumable) {
       return;
     }
-    const bool runs = state != State::suspended;
-    const WaitReason* const reason = runs ? nullptr : sched::reason_of(task);
-    views.push_back({sched::label_of(task), runs, false, {}});
+    const bool below = is_below(task, on_workers);
+    const bool runs = state != State::suspended && !below;
+    const WaitReason* const reason = state == State::suspended ? sched::reason_of(task) : nullptr;
+    views.push_back({sched::label_of(task), runs, false, below ? waits_in_place : ""});
     reasons.push_back(reason != nullptr ? *reason : WaitReason{nullptr});
   });
   if (runtime.begun() != begun) return views;
@@ -295,10 +319,13 @@ std::vector<TaskView> view_tasks(const bool at_rest) {
   if (watched.runtime() == nullptr) return {};
   if (!at_rest) return view_in_motion(*watched.runtime());
   std::vector<TaskView> views;
+  const std::vector<const Task*> on_workers = tasks_on_workers(*watched.runtime());
   for (const auto& [task, waits] : sched::collect(*watched.runtime())) {
     bool in_mpi = false;
     for (const sched::Wait& wait : waits) in_mpi = in_mpi || wait.mpi;
-    views.push_back({sched::label_of(*task), waits.empty(), in_mpi, sched::join(waits)});
+    const bool below = is_below(*task, on_workers);
+    views.push_back({sched::label_of(*task), waits.empty() && !below, in_mpi,
+                     below ? waits_in_place : sched::join(waits)});
   }
   return views;
 }

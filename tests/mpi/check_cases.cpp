@@ -113,12 +113,15 @@ void waited_for_twice() {
   const Bustle bustle;
   const auto first = task("first").spawn([] { return MPI_Wait(&request, MPI_STATUS_IGNORE); });
   settle();
+  MPI_Barrier(MPI_COMM_WORLD);
   const auto second = task("second").spawn([] { return MPI_Wait(&copy, MPI_STATUS_IGNORE); });
   settle();
+  MPI_Barrier(MPI_COMM_WORLD);
   const int out = 7;
   MPI_Send(&out, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
   const bool refused = second.get() != MPI_SUCCESS;
-  std::printf("first %d, second %s, value %d\n", first.get(), refused ? "refused" : "waits", value);
+  const int code = first.get();
+  std::printf("first %d, second %s, value %d\n", code, refused ? "refused" : "waits", value);
 }
 
 void collectives_in_no_order() {
@@ -138,9 +141,11 @@ void freed_while_waited_on() {
   });
   settle();
   const bool refused = MPI_Comm_free(&comm) != MPI_SUCCESS;
+  MPI_Barrier(MPI_COMM_WORLD);
   const int out = 42;
   MPI_Send(&out, 1, MPI_INT, other, 7, comm);
-  std::printf("%s, received %d with code %d\n", refused ? "refused" : "freed", value, waits.get());
+  const int code = waits.get();
+  std::printf("%s, received %d with code %d\n", refused ? "refused" : "freed", value, code);
   MPI_Comm_free(&comm);
 }
 

@@ -195,8 +195,8 @@ void Waiting::begin(const char* const call, const int count, const MPI_Request r
       if (is_new) {
         requests_.push_back(requests[i]);
       } else if (place->second.task.id != fresh.task.id) {
-        text = fmt::format("{} in task {} waits for a request that {} in task {} waits for already: "
-                           "let one of them wait, and the other for that task",
+        text = fmt::format("{} in task {} waits for a request that {} in task {} waits for "
+                           "already: let one of them wait, and the other for that task",
                            call, detail::describe(fresh.task), place->second.call,
                            detail::describe(place->second.task));
       }
@@ -214,7 +214,7 @@ void Waiting::end() noexcept {
 
 }  // namespace imbrex::mpi::check
 
-// ---- sends that return a request -----------------------------------------------------------------
+// ---- sends that return a request ---------------------------------------------------------------
 
 #define IMBREX_ISEND(twin, Count)                                                                \
   extern "C" [[gnu::visibility("default")]] int MPI_##twin(                                      \

@@ -48,23 +48,26 @@ void wake() noexcept {
   [[maybe_unused]] const ssize_t written = ::write(wake_descriptor, &one, sizeof one);
 }
 
-extern "C" void on_signal(int) {
+bool programs_own = false;     // a handler was there before MPI_Init
+struct sigaction of_mpi;       // what MPI has installed since; MPICH uses the signal itself
+
+extern "C" void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
   signalled.store(true, std::memory_order_relaxed);  // the descriptor orders it
   wake();
+  if ((of_mpi.sa_flags & SA_SIGINFO) != 0) {
+    of_mpi.sa_sigaction(number, info, context);
+  } else if (of_mpi.sa_handler != SIG_DFL && of_mpi.sa_handler != SIG_IGN) {
+    of_mpi.sa_handler(number);
+  }
   errno = error;
 }
 
-// A program that has its own handler, or ignores the signal, keeps it so.
 void install_handler() {
-  struct sigaction present{};
-  if (sigaction(SIGUSR1, nullptr, &present) != 0 || (present.sa_flags & SA_SIGINFO) != 0 ||
-      present.sa_handler != SIG_DFL) {
-    return;
-  }
+  if (programs_own || sigaction(SIGUSR1, nullptr, &of_mpi) != 0) return;
   struct sigaction action{};
-  action.sa_handler = &on_signal;
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = &on_signal;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   sigaction(SIGUSR1, &action, nullptr);
 }
@@ -294,6 +297,12 @@ std::string Watch::own_answer() {
 std::unique_ptr<Watch> watch;
 
 }  // namespace
+
+void remember_signal() noexcept {
+  struct sigaction present{};
+  sigaction(SIGUSR1, nullptr, &present);
+  programs_own = (present.sa_flags & SA_SIGINFO) != 0 || present.sa_handler != SIG_DFL;
+}
 
 void start_watch() {
   wake_descriptor = eventfd(0, EFD_CLOEXEC);
