@@ -44,6 +44,35 @@ MPI_Status await(MPI_Request& request);
 // throws MpiError. Throws Error outside a task, and for a persistent request.
 void release_after(MPI_Request& request);
 
+// A message that is here, and taken out of MPI's matching: nobody else can receive it. It must be
+// received; one that is destroyed before is named on standard error.
+// Thread safety: as an int.
+class ArrivedMessage {
+ public:
+  ArrivedMessage(MPI_Message message, const MPI_Status& status) noexcept
+      : message_(message), status_(status) {}
+  ArrivedMessage(ArrivedMessage&& other) noexcept;
+  ArrivedMessage& operator=(ArrivedMessage other) noexcept;
+  ~ArrivedMessage();
+
+  [[nodiscard]] int source() const noexcept { return status_.MPI_SOURCE; }
+  [[nodiscard]] int tag() const noexcept { return status_.MPI_TAG; }
+  [[nodiscard]] int count(MPI_Datatype type) const;  // as MPI_Get_count
+  [[nodiscard]] const MPI_Status& status() const noexcept { return status_; }
+
+  // As MPI_Mrecv, once. Const, so that tasks which share a future may. Throws MpiError. Suspends.
+  MPI_Status receive(void* buffer, int count, MPI_Datatype type) const;
+
+ private:
+  mutable MPI_Message message_;  // null once received or moved away
+  MPI_Status status_;
+};
+
+// Returns at once; the future is ready when a message has arrived that a receive with these
+// arguments, made now, would get (wildcards included). A task that takes the future by .in() starts
+// only then: it costs no stack and no worker while it waits. get() throws MpiError.
+[[nodiscard]] Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm);
+
 }  // namespace imbrex
 
 #pragma GCC visibility pop

@@ -119,6 +119,22 @@ Options read_options() {
   return options;
 }
 
+std::int64_t integer_value(const Options& options, const char* name) noexcept {
+  const std::string_view wanted = name;
+  const auto number = [](const auto& value) -> std::int64_t {
+    if constexpr (requires { static_cast<std::int64_t>(value); }) {
+      return static_cast<std::int64_t>(value);
+    } else {
+      return 0;
+    }
+  };
+#define IMBREX_OPTION(option, kind, default_value, valid, help) \
+  if (wanted == #option) return number(options.option);
+#include "base/options.def"
+#undef IMBREX_OPTION
+  return 0;
+}
+
 std::string options_help() {
   std::string text;
   const auto line = [&text](const std::string_view name, const std::string& standard,

@@ -22,6 +22,9 @@ struct Options {
 // valid ones.
 [[nodiscard]] Options read_options();
 
+// The value of a numeric option by its name in the table; 0 if there is none of this name.
+[[nodiscard]] std::int64_t integer_value(const Options& options, const char* name) noexcept;
+
 // The table for IMBREX_HELP.
 [[nodiscard]] std::string options_help();
 

@@ -16,31 +16,61 @@ namespace {
 // worker polls between tasks. Testsome costs about 2 ns for each request, a group 50 ns.
 constexpr int singles_per_round = 512;
 constexpr std::size_t groups_per_round = 16;
+constexpr std::size_t feeds_per_round = 16;
 constexpr int looked_at_twice = 64;
+
+// REQUIRES: `next` is the link of `item`'s type. Pairs with the exchange that empties the stack.
+template <class T>
+void push_on(std::atomic<T*>& stack, T& item, T*& next) noexcept {
+  next = stack.load(std::memory_order_relaxed);
+  while (!stack.compare_exchange_weak(next, &item, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+  }
+}
 
 }  // namespace
 
-void Engine::Done::push(Operation& operation) noexcept {
-  operation.next = nullptr;
-  *end = &operation;
-  end = &operation.next;
-}
+class Engine::Done final : public Round {
+ public:
+  explicit Done(Engine& engine) noexcept : engine_(engine) {}
+  [[nodiscard]] Operation* first() const noexcept { return first_; }
+
+  void under_way(Operation& operation) override {
+    engine_.requests_.push_back(operation.request);
+    engine_.singles_.push_back(&operation);
+  }
+  void keep_handler(Operation& operation) noexcept override {
+    operation.handler_ran = operation.code != MPI_SUCCESS;
+    operation.handler = std::exchange(engine_.deferred_, {});
+  }
+
+ private:
+  Engine& engine_;
+};
 
 void Engine::add(Operation& operation) noexcept {
   outstanding_.fetch_add(1, std::memory_order_relaxed);  // before the push: see (3)
-  operation.next = intake_.load(std::memory_order_relaxed);
-  while (!intake_.compare_exchange_weak(operation.next, &operation, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-  }
+  push(operation);
+}
+
+void Engine::push(Operation& operation) noexcept { push_on(intake_, operation, operation.next); }
+
+void Engine::add(Feed& feed) noexcept { push_on(feed_intake_, feed, feed.next_); }
+
+void Engine::expect() noexcept {
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+  fed_.fetch_add(1, std::memory_order_relaxed);
+  unattended_.fetch_add(1, std::memory_order_relaxed);
 }
 
 int Engine::poll() noexcept {
   if (outstanding_.load(std::memory_order_relaxed) == 0 || !try_lock()) return 0;
-  Done done;
+  Done done(*this);
   {
     const Callback callback;
     poller_.store(pthread_self(), std::memory_order_relaxed);
     take_intake();
+    draw(done);
     ask_singles(done);
     ask_groups(done);
     poller_.store(pthread_t{}, std::memory_order_relaxed);
@@ -48,7 +78,7 @@ int Engine::poll() noexcept {
   unlock();
 
   int count = 0;
-  for (Operation* operation = done.first; operation != nullptr; ++count) {
+  for (Operation* operation = done.first(); operation != nullptr; ++count) {
     Operation* const next = operation->next;  // before the owner may end it
     operation->complete(*operation);
     operation = next;
@@ -82,6 +112,29 @@ void Engine::take_intake() {
     } else {
       requests_.push_back(oldest->request);
       singles_.push_back(oldest);
+    }
+  }
+}
+
+// ---- feeds -----------------------------------------------------------------------------------
+
+void Engine::take_feeds() {
+  if (feed_intake_.load(std::memory_order_relaxed) == nullptr) return;
+  Feed* feed = feed_intake_.exchange(nullptr, std::memory_order_acquire);  // pairs with add()
+  for (; feed != nullptr; feed = feed->next_) feeds_.push_back(feed);
+}
+
+void Engine::draw(Done& done) {
+  take_feeds();
+  deferred_ = {};
+  const std::size_t rounds = std::min(feeds_.size(), feeds_per_round);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (next_feed_ >= feeds_.size()) next_feed_ = 0;
+    if (feeds_[next_feed_]->draw(done)) {
+      ++next_feed_;
+    } else {  // another thread may have added it again already: to the intake, not to feeds_
+      feeds_[next_feed_] = feeds_.back();
+      feeds_.pop_back();
     }
   }
 }
@@ -172,7 +225,7 @@ void Engine::finish(int place, const MPI_Status& status, int code, Done& done) {
   operation.request = requests_[place];  // null, or persistent and inactive
   operation.status = status;
   operation.code = code;
-  done.push(operation);
+  done.complete(operation);
 }
 
 void Engine::forget_finished(int first, int count) {
@@ -211,28 +264,35 @@ void Engine::ask_groups(Done& done) {
     operation.handler = deferred_;
     groups_[next_group_] = groups_.back();
     groups_.pop_back();
-    done.push(operation);
+    done.complete(operation);
   }
 }
 
 // ---- reports ---------------------------------------------------------------------------------
 
-std::string Engine::describe_open() {
+void Engine::for_each_open(const std::function<void(const Operation&)>& visit) {
   while (!try_lock()) sched_yield();
   take_intake();
-  std::vector<Operation*> open = singles_;
-  open.insert(open.end(), groups_.begin(), groups_.end());
-  constexpr std::size_t most = 20;
+  take_feeds();
+  for (const Operation* const operation : singles_) visit(*operation);
+  for (const Operation* const operation : groups_) visit(*operation);
+  for (Feed* const feed : feeds_) feed->for_each(visit);
+  unlock();
+}
+
+std::string Engine::describe_open() {
+  constexpr int most = 20;
+  int count = 0;
   std::string text;
-  for (std::size_t i = 0; i < std::min(open.size(), most); ++i) {
-    const Call& call = open[i]->call;
+  for_each_open([&](const Operation& operation) {
+    if (++count > most) return;
+    const Call& call = operation.call;
     text += std::string("  ") + call.name;
     if (call.peer != -1) text += ", peer " + std::to_string(call.peer);
     if (call.tag != -1) text += ", tag " + std::to_string(call.tag);
     text += '\n';
-  }
-  unlock();
-  if (open.size() > most) text += "  and " + std::to_string(open.size() - most) + " more\n";
+  });
+  if (count > most) text += "  and " + std::to_string(count - most) + " more\n";
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Call {
   MPI_Comm comm = MPI_COMM_NULL;          // null if the call names none
   int peer = -1;                          // -1: none, or any
   int tag = -1;
-  int count = 0;
+  MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
 };
 
@@ -61,13 +62,72 @@ struct Operation {
   Operation* next = nullptr;  // the engine's
 };
 
+// What one round of the engine has found so far; handed to feeds.
+class Round {
+ public:
+  // `operation` is complete: code and status are set.
+  void complete(Operation& operation) noexcept {
+    operation.next = nullptr;
+    *end_ = &operation;
+    end_ = &operation.next;
+  }
+  // `operation.request` is to be asked for from now on.
+  virtual void under_way(Operation& operation) = 0;
+  // What a call of MPI's has just answered for `operation`. As Operation::handler says.
+  virtual void keep_handler(Operation& operation) noexcept = 0;
+
+ protected:
+  Round() = default;
+  ~Round() = default;
+  Operation* first_ = nullptr;
+  Operation** end_ = &first_;
+};
+
+// Operations that are not asked for one by one: a communicator whose receives are matched here.
+// It counts them by Engine::expect() when they begin.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  // Asks MPI, under the engine's lock. False once nothing is open: then the feed is forgotten until
+  // it is added again.
+  [[nodiscard]] virtual bool draw(Round& round) = 0;
+  // All its operations that wait, under the engine's lock.
+  virtual void for_each(const std::function<void(const Operation&)>& visit) = 0;
+
+ private:
+  friend class Engine;
+  Feed* next_ = nullptr;
+};
+
 // Thread safety: every member, any thread.
-// Invariants: (1) an operation is in exactly one of intake, singles, groups, or done; (2) only the
-// thread that holds `locked_` touches what stands below it; (3) `outstanding_` counts an operation
-// until its `complete` has returned, so that what it wakes is seen before the count is zero.
+// Invariants: (1) an operation is in exactly one of intake, singles, groups, a feed, or a round;
+// (2) only the thread that holds `locked_` touches what stands below it; (3) `outstanding_` counts
+// an operation until its `complete` has returned, so that what it wakes is seen before the count is
+// zero.
 class Engine {
  public:
   void add(Operation& operation) noexcept;
+
+  // REQUIRES: not added, or draw() has returned false since.
+  void add(Feed& feed) noexcept;
+  // An operation of a feed begins, and nobody waits for it yet; somebody does; it has completed
+  // (also if by no round: then `withdraw`).
+  void expect() noexcept;
+  void attend() noexcept { unattended_.fetch_sub(1, std::memory_order_relaxed); }
+  void leave_feed() noexcept { fed_.fetch_sub(1, std::memory_order_relaxed); }
+  void withdraw() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
+  // An operation of a feed has become an ordinary one, outside of a round.
+  void hand_over(Operation& operation) noexcept { push(operation); }
+
+  // True if receives are open that only a poll brings forward: whoever waits in MPI must poll too.
+  [[nodiscard]] bool must_feed() const noexcept {
+    return fed_.load(std::memory_order_relaxed) != 0;
+  }
+  // True if somebody waits for what only a poll completes.
+  [[nodiscard]] bool attended() const noexcept {
+    return outstanding_.load(std::memory_order_relaxed) >
+           unattended_.load(std::memory_order_relaxed);
+  }
   // Asks MPI once for everything that is under way, unless another thread does so now. Returns how
   // many operations it completed. Never suspends.
   int poll() noexcept;
@@ -77,20 +137,20 @@ class Engine {
   [[nodiscard]] bool polling_here() const noexcept;
   void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
 
+  // Calls `visit` for each operation under way. Waits for the lock, and holds it.
+  void for_each_open(const std::function<void(const Operation&)>& visit);
   // One line for each operation under way, 20 at most. Waits for the lock.
   [[nodiscard]] std::string describe_open();
 
  private:
-  // Operations that are complete, in order.
-  struct Done {
-    Operation* first = nullptr;
-    Operation** end = &first;
-    void push(Operation& operation) noexcept;
-  };
+  class Done;
 
+  void push(Operation& operation) noexcept;
   [[nodiscard]] bool try_lock() noexcept;
   void unlock() noexcept { locked_.store(false, std::memory_order_release); }
   void take_intake();
+  void take_feeds();
+  void draw(Done& done);
   void ask_singles(Done& done);
   void ask_each(int first, int count, Done& done);
   void settle_errors(int first, int count, int found, Done& done);
@@ -99,7 +159,10 @@ class Engine {
   void ask_groups(Done& done);
 
   std::atomic<int> outstanding_{0};            // any thread; see (3)
+  std::atomic<int> fed_{0};                    // of these: by feeds. A hint, so relaxed
+  std::atomic<int> unattended_{0};             // of these: nobody waits for them. A hint, too
   std::atomic<Operation*> intake_{nullptr};    // pushed by any thread, emptied under the lock
+  std::atomic<Feed*> feed_intake_{nullptr};    // the same
   std::atomic<bool> locked_{false};            // the try-lock
   std::atomic<pthread_t> poller_{};            // who holds it; only compared with oneself
 
@@ -107,10 +170,12 @@ class Engine {
   std::vector<MPI_Request> requests_;   // singles, compact
   std::vector<Operation*> singles_;     // same positions; null: finished in this round
   std::vector<Operation*> groups_;
+  std::vector<Feed*> feeds_;
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
   int next_single_ = 0;                 // where the next round begins
   std::size_t next_group_ = 0;
+  std::size_t next_feed_ = 0;
   DeferredHandler deferred_;            // by the question that is being asked
 };
 

@@ -7,6 +7,8 @@
 
 #include "errors.hpp"
 #include "imbrex/task.hpp"
+#include "receive/receive.hpp"
+#include "receive/request_table.hpp"
 #include "wait.hpp"
 
 namespace imbrex {
@@ -14,6 +16,7 @@ namespace imbrex {
 namespace {
 
 using mpi::Operation;
+using mpi::receive::Receive;
 
 void require_active(const char* call) {
   if (mpi::active()) return;
@@ -21,56 +24,115 @@ void require_active(const char* call) {
               " called outside MPI_Init and MPI_Finalize: call MPI_Init first");
 }
 
-struct PromisedOperation : Operation {
-  Promise<MPI_Status> promise{"MPI request"};
-  std::string place;
+// What becomes of a request that was handed over.
+struct Promised {
+  explicit Promised(const char* its_call) : call(its_call) {}
 
-  static void settle(Operation& self) noexcept {
-    const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
+  void settle(const Operation& operation, bool persistent) noexcept {
     try {
-      owned->settle_promise();
+      if (operation.code != MPI_SUCCESS) {
+        promise.set_exception(std::make_exception_ptr(
+            mpi::make_error(call, mpi::raise_error(operation), detail::describe(task))));
+      } else if (persistent) {
+        promise.set_exception(std::make_exception_ptr(refuse()));
+      } else {
+        promise.set(operation.status);
+      }
     } catch (...) {  // of an error handler of the user's, or for want of memory
-      owned->promise.set_exception(std::current_exception());
-    }
-  }
-
-  void settle_promise() {
-    if (code != MPI_SUCCESS) {
-      promise.set_exception(std::make_exception_ptr(
-          mpi::make_error(call.name, mpi::raise_error(*this), place)));
-    } else if (request != MPI_REQUEST_NULL) {
-      PMPI_Request_free(&request);
-      promise.set_exception(std::make_exception_ptr(refuse()));
-    } else {
-      promise.set(status);
+      promise.set_exception(std::current_exception());
     }
   }
 
   // A request that is complete and still there is persistent.
   [[nodiscard]] Error refuse() const {
-    return Error(std::string("imbrex: ") + call.name + " was given a persistent request (by " +
-                 place + "), which it cannot give back: use await()");
+    return Error(std::string("imbrex: ") + call + " was given a persistent request (by " +
+                 detail::describe(task) + "), which it cannot give back: use await()");
   }
+
+  const char* call;
+  detail::TaskLabel task = detail::current_task();
+  Promise<MPI_Status> promise{"MPI request"};
 };
+
+// MPI's own request.
+struct PromisedOperation : Operation {
+  explicit PromisedOperation(const char* its_call) : promised(its_call) {
+    call = {.name = its_call};
+    complete = &PromisedOperation::settle;
+  }
+  static void settle(Operation& self) noexcept {
+    const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
+    mpi::receive::requests().settle(owned->given);
+    const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
+    if (persistent) PMPI_Request_free(&owned->request);
+    owned->promised.settle(*owned, persistent);
+  }
+
+  Promised promised;
+  MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
+};
+
+// One that imbrex matches: it is not asked for, it says so itself.
+struct PromisedReceive : mpi::receive::Waiter {
+  PromisedReceive(const char* its_call, Receive& its_receive)
+      : receive(its_receive), promised(its_call) {
+    fire = &PromisedReceive::settle;
+  }
+  static void settle(Waiter& self) noexcept {
+    const std::unique_ptr<PromisedReceive> owned(static_cast<PromisedReceive*>(&self));
+    const std::unique_ptr<Receive> receive(&owned->receive);
+    const bool persistent = owned->persistent != MPI_REQUEST_NULL;
+    if (persistent) {
+      receive->persistent->active = nullptr;
+      mpi::receive::free_persistent(*receive->persistent, &owned->persistent);
+    }
+    owned->promised.settle(*receive, persistent);
+  }
+
+  Receive& receive;
+  Promised promised;
+  MPI_Request persistent = MPI_REQUEST_NULL;
+};
+
+Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request) {
+  auto promised = std::make_unique<PromisedReceive>(call, receive);
+  mpi::receive::Token* const token = receive.token;
+  if (token == nullptr) {
+    if (receive.done()) throw promised->promised.refuse();
+    promised->persistent = request;
+  }
+  request = MPI_REQUEST_NULL;
+  Future<MPI_Status> future = promised->promised.promise.future();
+  PromisedReceive& waiting = *promised.release();
+  const bool waits = receive.attend(waiting);
+  if (token != nullptr) give_token(*token);
+  if (waits) {
+    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  } else {
+    PromisedReceive::settle(waiting);
+  }
+  return future;
+}
 
 Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
   require_active(call);
-  auto operation = std::make_unique<PromisedOperation>();
-  operation->call = {.name = call};
-  operation->complete = &PromisedOperation::settle;
-  operation->place = detail::describe_current_task();
-  Future<MPI_Status> future = operation->promise.future();
+  if (Receive* const receive = mpi::receive::substitute(request)) {
+    return take_over_receive(call, *receive, request);
+  }
+  auto operation = std::make_unique<PromisedOperation>(call);
+  Future<MPI_Status> future = operation->promised.promise.future();
+  operation->given = request;
 
   int done = 0;
   {
     const mpi::Callback callback;
     operation->code = PMPI_Test(&request, &done, &operation->status);
   }
-  if (done != 0 && request != MPI_REQUEST_NULL) throw operation->refuse();
+  if (done != 0 && request != MPI_REQUEST_NULL) throw operation->promised.refuse();
   operation->request = std::exchange(request, MPI_REQUEST_NULL);
   if (done != 0 || operation->code != MPI_SUCCESS) {
     operation->handler_ran = true;  // by MPI_Test
-    operation->settle_promise();
+    PromisedOperation::settle(*operation.release());
   } else {
     mpi::engine().add(*operation.release());
     detail::wake_poller();  // the caller goes on: somebody idle must ask MPI

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting in a task for MPI.
+// Waiting for MPI: in a task, and on threads that stand in none.
 #include "wait.hpp"
 
 #include <sched.h>
 
 #include <atomic>
+
+#include "receive/receive.hpp"
 
 namespace imbrex::mpi {
 
@@ -23,11 +25,9 @@ constexpr int rounds_max = 12'500;
 // not wrong.
 std::atomic<bool> someone_in_place{false};
 
-// True if this worker has nothing better to do than to spin for its own operation. Operations that
-// are outstanding need the engine, which this thread does not serve meanwhile.
-bool alone() noexcept {
-  return detail::nothing_ready() && engine().outstanding().load(std::memory_order_relaxed) == 0;
-}
+// True if this worker has nothing better to do than to spin for its own operation. What others wait
+// for needs the engine, and a worker that runs them as soon as it completes.
+bool alone() noexcept { return detail::nothing_ready() && !engine().attended(); }
 
 // The running task is shown as idle while this lives.
 class Idle {
@@ -44,20 +44,46 @@ class Idle {
   Idle& operator=(const Idle&) = delete;
 };
 
-// True once the question is answered; false if the task should make room.
-bool poll_in_place(const Question& question, int* code) {
+// Calls `ask` until it returns true, then returns true; false if the task should make room.
+template <class Ask>
+bool spin_in_place(Ask ask) {
   if (someone_in_place.load(std::memory_order_relaxed) || !alone()) return false;
   const Idle idle;
   for (int round = 0; round < rounds_max && alone(); ++round) {
     if (round > patience) sched_yield();
-    const Callback callback;
     for (int i = 0; i < asks_per_round; ++i) {
-      int done = 0;
-      *code = question.function(question.arguments, &done);
-      if (done != 0 || *code != MPI_SUCCESS) return true;
+      if (ask()) return true;
     }
+    if (engine().must_feed()) engine().poll();  // receives that nobody waits for
   }
   return false;
+}
+
+// A thread that stands in no task: there is nothing else that it could do.
+template <class Ask>
+void spin_outside(Ask ask) {
+  for (int round = 0; !ask(); ++round) {
+    if (active()) engine().poll();
+    if (round > patience) sched_yield();
+  }
+}
+
+// In a Callback, since MPI may call the user's functions. True once it is answered.
+bool ask_once(const Question& question, int* code) {
+  const Callback callback;
+  int done = 0;
+  *code = question.function(question.arguments, &done);
+  return done != 0 || *code != MPI_SUCCESS;
+}
+
+detail::WaitReason reason_of(const Call& call) noexcept {
+  int type_bytes = 0;
+  if (call.type != MPI_DATATYPE_NULL) PMPI_Type_size(call.type, &type_bytes);
+  return {.what = call.name,
+          .mpi = true,
+          .peer = call.peer,
+          .tag = call.tag,
+          .bytes = static_cast<std::size_t>(type_bytes) * static_cast<std::size_t>(call.count)};
 }
 
 struct WaitingOperation : Operation {
@@ -70,15 +96,7 @@ struct WaitingOperation : Operation {
 
 // Suspends. After it `operation` is complete.
 void suspend(WaitingOperation& operation) {
-  const Call& call = operation.call;
-  int type_bytes = 0;
-  if (call.type != MPI_DATATYPE_NULL) PMPI_Type_size(call.type, &type_bytes);
-  const detail::WaitReason reason{
-      .what = call.name,
-      .mpi = true,
-      .peer = call.peer,
-      .tag = call.tag,
-      .bytes = static_cast<std::size_t>(type_bytes) * static_cast<std::size_t>(call.count)};
+  const detail::WaitReason reason = reason_of(operation.call);
   operation.complete = &WaitingOperation::wake;
   engine().add(operation);
   detail::await(operation.event, reason);
@@ -96,7 +114,8 @@ struct AskingOperation : WaitingOperation {
   }
 };
 
-// As MPI does for calls that return one status: the error field stays as it was.
+}  // namespace
+
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
   if (to == MPI_STATUS_IGNORE) return;
   const int error = to->MPI_ERROR;
@@ -104,17 +123,18 @@ void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
   to->MPI_ERROR = error;
 }
 
-}  // namespace
+bool ask_in_place(const Question& question, int* code) {
+  const auto ask = [&] { return ask_once(question, code); };
+  return ask() || spin_in_place(ask);
+}
 
 int wait_until(const Call& call, Question question) {
-  int done = 0;
-  int code;
-  {
-    const Callback callback;
-    code = question.function(question.arguments, &done);
+  int code = MPI_SUCCESS;
+  if (!suspends()) {
+    spin_outside([&] { return ask_once(question, &code); });
+    return code;
   }
-  if (done != 0 || code != MPI_SUCCESS) return code;
-  if (poll_in_place(question, &code)) return code;
+  if (ask_in_place(question, &code)) return code;
 
   AskingOperation operation;
   operation.call = call;
@@ -127,7 +147,12 @@ int wait_until(const Call& call, Question question) {
 int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
   auto test = [&](int* done) { return PMPI_Test(&request, done, status); };
   int code = MPI_SUCCESS;
-  if (poll_in_place(question(test), &code)) return code;
+  if (!suspends()) {
+    if (!must_poll()) return PMPI_Wait(&request, status);
+    spin_outside([&] { return ask_once(question(test), &code); });
+    return code;
+  }
+  if (spin_in_place([&] { return ask_once(question(test), &code); })) return code;
 
   WaitingOperation operation;
   operation.call = call;
@@ -136,6 +161,48 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
   request = operation.request;
   copy_status(operation.status, status);
   return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
+}
+
+// ---- receives that imbrex matches --------------------------------------------------------------
+
+namespace {
+
+struct WaitingTask : receive::Waiter {
+  detail::EventWord event;
+
+  static void wake(receive::Waiter& self) noexcept {
+    detail::fire(static_cast<WaitingTask&>(self).event);
+  }
+};
+
+}  // namespace
+
+void wait_for(receive::Receive& receive) {
+  const auto ask = [&] {
+    engine().poll();
+    return receive.done();
+  };
+  if (!suspends()) {
+    spin_outside([&] { return receive.done(); });
+    return;
+  }
+  if (ask() || spin_in_place(ask)) return;
+  WaitingTask waiter;
+  waiter.fire = &WaitingTask::wake;
+  if (receive.attend(waiter)) detail::await(waiter.event, reason_of(receive.call));
+}
+
+void Countdown::count_down() noexcept {
+  if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::fire(event_);
+}
+
+void Countdown::wait(const Call& call) {
+  if (suspends()) {
+    engine().poll();
+    detail::await(event_, reason_of(call));
+  } else {
+    spin_outside([&] { return event_.has_fired(); });
+  }
 }
 
 int raise_error(const Operation& operation) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call that blocks is carried out in a task: start its non-blocking twin, look once, poll in
-// place while nothing else could run, else suspend. Used by interpose.cpp and request.cpp.
+// How a call that blocks is carried out: start its non-blocking twin, look once, poll in place while
+// nothing else could run, else suspend. Used by interpose.cpp, request.cpp and receive/.
 #pragma once
 
 #include <mpi.h>
@@ -10,9 +10,20 @@
 
 namespace imbrex::mpi {
 
+namespace receive {
+class Receive;
+}
+
 // True if a blocking call of this thread suspends a task: the library is initialised, and the
 // thread stands in a task, not in a callback.
 [[nodiscard]] inline bool suspends() noexcept { return active() && detail::in_task(); }
+
+// True if a thread that stands in no task must poll while it waits: a receive that imbrex matches
+// may depend on it, as MPI's own would on any thread that is in MPI.
+[[nodiscard]] inline bool must_poll() noexcept { return active() && engine().must_feed(); }
+
+// True if this call may block in MPI.
+[[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
 
 // A question to MPI that does not block: returns MPI's code, sets *done. It is asked in a Callback.
 struct Question {
@@ -26,13 +37,32 @@ template <class F>
   return {[](void* arguments, int* done) { return (*static_cast<F*>(arguments))(done); }, &lambda};
 }
 
-// Asks until the answer is yes or an error; returns MPI's code. REQUIRES: suspends(). Suspends.
+// Asks once, then while this worker has nothing better to do; false if it should suspend.
+[[nodiscard]] bool ask_in_place(const Question& answer, int* code);
+
+// Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
+// elsewhere.
 [[nodiscard]] int wait_until(const Call& call, Question answer);
 
 // The same for one request that has been asked for once, in vain; as MPI_Wait. Suspends.
 [[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status);
 
-// Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends.
+// Waits for a receive that imbrex matches, and that nobody attends to. Suspends.
+void wait_for(receive::Receive& receive);
+
+// Waits until `count` calls of count_down() have been made. Suspends in a task, and polls elsewhere.
+class Countdown {
+ public:
+  explicit Countdown(int count) noexcept : left_(count) {}
+  void count_down() noexcept;
+  void wait(const Call& call);
+
+ private:
+  std::atomic<int> left_;  // any thread; acq_rel: what each has done is seen by who waits
+  detail::EventWord event_;
+};
+
+// Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
 template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -46,6 +76,9 @@ template <class Start>
   if (done != 0 || code != MPI_SUCCESS) return code;
   return wait_pending(call, request, status);
 }
+
+// As MPI does for calls that return one status: the error field stays as it was.
+void copy_status(const MPI_Status& from, MPI_Status* to) noexcept;
 
 // What a failed operation that the engine completed still owes: the communicator's error handler.
 // Returns the code that the call returns. REQUIRES: operation.code is an error.

@@ -426,10 +426,22 @@ void trace_message(const MessageRecord& message) noexcept {
                           peer_and_tag, message.communicator);
 }
 
-std::string describe_current_task() {
+std::string describe_current_task() { return describe(current_task()); }
+
+TaskLabel current_task() noexcept {
   const Worker* const worker = sched::current_worker();
-  if (worker == nullptr || worker->task == nullptr) return "no task";
-  return sched::describe(*worker->task);
+  if (worker == nullptr || worker->task == nullptr) return {};
+  return {worker->task->name, worker->task->where, worker->task->id};
+}
+
+std::string describe(const TaskLabel& task) {
+  if (task.name == nullptr) return "no task";
+  if (task.where.line() == 0) return fmt::format("\"{}\"", task.name);  // main, or a thread
+  return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
+}
+
+std::int64_t number_option(const char* const name) {
+  return base::integer_value(base::read_options(), name);
 }
 
 }  // namespace imbrex::detail

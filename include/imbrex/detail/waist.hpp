@@ -173,6 +173,10 @@ void set_rank(int rank, int ranks);  // for messages, trace and summary
 void start();
 [[nodiscard]] bool started() noexcept;
 
+// The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or any
+// other option is malformed. REQUIRES: such an option of that kind.
+[[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
+
 // Suspends the root task until no task is left. REQUIRES: called from the root task.
 void drain() noexcept;
 
@@ -205,6 +209,15 @@ struct MessageRecord {
   std::uint32_t communicator;
 };
 void trace_message(const MessageRecord& message) noexcept;
+
+// Names a task in reports, also when it is gone: what it points to are literals of the program.
+struct TaskLabel {
+  const char* name = nullptr;  // null: no task
+  std::source_location where;
+  std::uint64_t id = 0;
+};
+[[nodiscard]] TaskLabel current_task() noexcept;
+[[nodiscard]] std::string describe(const TaskLabel& task);
 
 // Where the running task is, for messages: `"name" (file:line)`, or "no task".
 [[nodiscard]] std::string describe_current_task();

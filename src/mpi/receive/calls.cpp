@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives and probes, as programs call them: in tasks and elsewhere, on every thread, they go
+// through the communicator, so that none overtakes a receive that waits here or misses a message
+// that is held. A thread that stands in no task polls while it waits.
+#include "receive/calls.hpp"
+
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "messages.hpp"
+#include "receive/communicator.hpp"
+#include "receive/request_table.hpp"
+#include "wait.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+// Where a receive with these arguments waits. Null: MPI's own call answers at once, by an error or
+// for MPI_PROC_NULL.
+Communicator* place_of(const Arguments& it) {
+  if (!active() || it.wanted.source == MPI_PROC_NULL) return nullptr;
+  Communicator* const communicator = communicator_of(it.comm);
+  return communicator != nullptr && communicator->accepts(it) ? communicator : nullptr;
+}
+
+Call call_of(const char* name, const Arguments& it) noexcept {
+  return {.name = name,
+          .comm = it.comm,
+          .peer = it.wanted.source,
+          .tag = it.wanted.tag,
+          .count = it.count,
+          .type = it.type};
+}
+
+// ---- receives --------------------------------------------------------------------------------
+
+struct Started {
+  Begun begun;
+  int code = MPI_SUCCESS;
+  MPI_Request request = MPI_REQUEST_NULL;  // unless it is queued
+};
+
+Started start(const Arguments& it, Communicator& communicator, Receive* receive) {
+  Started started{};
+  Arrived arrived;
+  started.begun = communicator.begin(it.wanted, receive, &arrived,
+                                     [&] { started.code = post(it, &started.request); });
+  if (started.begun == Begun::held) {
+    started.code = receive_message(it, &arrived.message, &started.request);
+  }
+  return started;
+}
+
+// MPI has the receive.
+int finish(const Call& call, Communicator& communicator, Started& started, MPI_Status* status) {
+  int done = 0;
+  if (started.code == MPI_SUCCESS) {
+    const Callback callback;
+    started.code = PMPI_Test(&started.request, &done, status);
+  }
+  if (done != 0 || started.code != MPI_SUCCESS) return started.code;
+  communicator.count_open(+1);
+  const int code = wait_pending(call, started.request, status);
+  communicator.count_open(-1);
+  return code;
+}
+
+int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
+                MPI_Status* status) {
+  Receive receive(name, it, communicator, Receive::Kind::data);
+  Started started = start(it, communicator, &receive);
+  if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
+  wait_for(receive);
+  copy_status(receive.status, status);
+  return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
+}
+
+int recv_at(const char* name, const Arguments& it, Communicator& communicator,
+            MPI_Status* status) {
+  if (!communicator.matching()) {
+    Started started = start(it, communicator, nullptr);
+    if (started.begun != Begun::again) {
+      return finish(call_of(name, it), communicator, started, status);
+    }
+  }
+  return recv_queued(name, it, communicator, status);
+}
+
+}  // namespace
+
+int recv(const char* name, const Arguments& it, MPI_Status* status) {
+  Communicator* const communicator = place_of(it);
+  if (communicator == nullptr) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = post(it, &request);
+    return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
+  }
+  MPI_Status own;
+  const bool traced = detail::tracing() && suspends();
+  if (traced && status == MPI_STATUS_IGNORE) status = &own;
+  const int code = recv_at(name, it, *communicator, status);
+  if (traced && code == MPI_SUCCESS) trace_received(it.comm, *status);
+  return code;
+}
+
+namespace {
+
+int irecv_queued(const char* name, const Arguments& it, Communicator& communicator,
+                 MPI_Request* request) {
+  auto receive = std::make_unique<Receive>(name, it, communicator, Receive::Kind::data);
+  Token* const token = take_token(*receive);
+  if (token == nullptr) return MPI_ERR_NO_MEM;
+  receive->token = token;
+  const Started started = start(it, communicator, receive.get());
+  if (started.begun == Begun::queued) {
+    (void)receive.release();  // it may be complete already: conclude() ends it
+    *request = token->request;
+    return MPI_SUCCESS;
+  }
+  give_token(*token);
+  *request = started.request;
+  return started.code;
+}
+
+}  // namespace
+
+int irecv(const char* name, const Arguments& it, MPI_Request* request) {
+  Communicator* const communicator = place_of(it);
+  if (communicator == nullptr) return post(it, request);
+  if (!communicator->matching()) {
+    const Started started = start(it, *communicator, nullptr);
+    if (started.begun != Begun::again) {
+      *request = started.request;
+      if (started.begun == Begun::posted && started.code == MPI_SUCCESS) {
+        requests().know(started.request, {*communicator});
+      }
+      return started.code;
+    }
+  }
+  return irecv_queued(name, it, *communicator, request);
+}
+
+// ---- probes ----------------------------------------------------------------------------------
+
+namespace {
+
+struct Probe {
+  const char* name;
+  Envelope wanted;
+  MPI_Comm comm;
+  bool take;
+};
+
+// Null: MPI's own call answers at once.
+Communicator* place_of(const Probe& it) {
+  return place_of(Arguments{nullptr, 0, MPI_BYTE, it.wanted, it.comm});
+}
+
+int look_at_mpi(const Probe& it, int* found, Arrived* arrived) {
+  const auto [source, tag] = it.wanted;
+  return it.take
+             ? PMPI_Improbe(source, tag, it.comm, found, &arrived->message, &arrived->status)
+             : PMPI_Iprobe(source, tag, it.comm, found, &arrived->status);
+}
+
+int look(const Probe& it, int* found, Arrived* arrived) {
+  Communicator* const communicator = place_of(it);
+  const Callback callback;
+  if (communicator == nullptr) return look_at_mpi(it, found, arrived);
+  return communicator->look(it.wanted, it.take, found, arrived);
+}
+
+int probe_queued(const Probe& it, Communicator& communicator, Arrived* arrived) {
+  const Arguments arguments{nullptr, 0, MPI_DATATYPE_NULL, it.wanted, it.comm};
+  Receive receive(it.name, arguments, communicator,
+                  it.take ? Receive::Kind::message : Receive::Kind::probe);
+  if (communicator.begin_probe(it.wanted, receive, arrived) == Begun::held) return MPI_SUCCESS;
+  wait_for(receive);
+  *arrived = {receive.message, receive.status};
+  return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
+}
+
+int probe(const Probe& it, Arrived* arrived) {
+  int code = MPI_SUCCESS;
+  int found = 0;
+  auto ask = [&](int* done) {
+    code = look(it, done, arrived);
+    found = *done;
+    return code;
+  };
+  if (!suspends()) return wait_until(call_of(it.name, {nullptr, 0, MPI_BYTE, it.wanted, it.comm}),
+                                     question(ask));
+  if (ask_in_place(question(ask), &code)) return code;
+  return probe_queued(it, *place_of(it), arrived);
+}
+
+// Probe and Mprobe that do not wait.
+int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
+  Arrived arrived{MPI_MESSAGE_NULL, {}};
+  const int code = look(it, flag, &arrived);
+  if (code != MPI_SUCCESS || *flag == 0) return code;
+  if (message != nullptr) *message = arrived.message;
+  copy_status(arrived.status, status);
+  return code;
+}
+
+int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
+  Arrived arrived{MPI_MESSAGE_NULL, {}};
+  const int code = probe(it, &arrived);
+  if (code != MPI_SUCCESS) return code;
+  if (message != nullptr) *message = arrived.message;
+  copy_status(arrived.status, status);
+  return code;
+}
+
+}  // namespace
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+// Once with int and once, where MPI has it, with MPI_Count.
+#define IMBREX_RECEIVES(suffix, Count)                                                            \
+  extern "C" [[gnu::visibility("default")]] int MPI_Recv##suffix(                                 \
+      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
+      MPI_Status* status) {                                                                       \
+    return imbrex::mpi::receive::recv("MPI_Recv" #suffix,                                         \
+                                      {buffer, count, type, {source, tag}, comm}, status);        \
+  }                                                                                               \
+  extern "C" [[gnu::visibility("default")]] int MPI_Irecv##suffix(                                \
+      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
+      MPI_Request* request) {                                                                     \
+    return imbrex::mpi::receive::irecv("MPI_Irecv" #suffix,                                       \
+                                       {buffer, count, type, {source, tag}, comm}, request);      \
+  }                                                                                               \
+  extern "C" [[gnu::visibility("default")]] int MPI_Mrecv##suffix(                                \
+      void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {   \
+    const imbrex::mpi::Call call{.name = "MPI_Mrecv" #suffix, .count = count, .type = type};      \
+    return imbrex::mpi::carry_out(call, status, [&](MPI_Request* request) {                       \
+      return PMPI_Imrecv##suffix(buffer, count, type, message, request);                          \
+    });                                                                                           \
+  }
+
+IMBREX_RECEIVES(, int)
+#if MPI_VERSION >= 4
+IMBREX_RECEIVES(_c, MPI_Count)
+#endif
+
+extern "C" [[gnu::visibility("default")]] int MPI_Probe(int source, int tag, MPI_Comm comm,
+                                                        MPI_Status* status) {
+  return imbrex::mpi::receive::look_long({"MPI_Probe", {source, tag}, comm, false}, nullptr,
+                                         status);
+}
+extern "C" [[gnu::visibility("default")]] int MPI_Mprobe(int source, int tag, MPI_Comm comm,
+                                                         MPI_Message* message,
+                                                         MPI_Status* status) {
+  return imbrex::mpi::receive::look_long({"MPI_Mprobe", {source, tag}, comm, true}, message,
+                                         status);
+}
+extern "C" [[gnu::visibility("default")]] int MPI_Iprobe(int source, int tag, MPI_Comm comm,
+                                                         int* flag, MPI_Status* status) {
+  return imbrex::mpi::receive::look_now({"MPI_Iprobe", {source, tag}, comm, false}, flag, nullptr,
+                                        status);
+}
+extern "C" [[gnu::visibility("default")]] int MPI_Improbe(int source, int tag, MPI_Comm comm,
+                                                          int* flag, MPI_Message* message,
+                                                          MPI_Status* status) {
+  return imbrex::mpi::receive::look_now({"MPI_Improbe", {source, tag}, comm, true}, flag, message,
+                                        status);
+}

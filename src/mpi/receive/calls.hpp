@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of MPI that this folder carries out, for one another: `name` is the call that the
+// program made.
+#pragma once
+
+#include <mpi.h>
+
+#include "receive/receive.hpp"
+
+namespace imbrex::mpi::receive {
+
+// Suspends in a task.
+[[nodiscard]] int recv(const char* name, const Arguments& arguments, MPI_Status* status);
+// The request may stand for a receive that imbrex matches.
+[[nodiscard]] int irecv(const char* name, const Arguments& arguments, MPI_Request* request);
+
+// These take such requests, MPI's own, and null and inactive ones.
+[[nodiscard]] int wait(const char* name, MPI_Request* request, MPI_Status* status);
+[[nodiscard]] int wait_all(const char* name, int count, MPI_Request requests[],
+                           MPI_Status statuses[]);
+[[nodiscard]] int cancel(MPI_Request* request);
+
+}  // namespace imbrex::mpi::receive

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicators: where each receive goes, and the round that brings messages to those that wait.
+#include "receive/communicator.hpp"
+
+#include <link.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "imbrex/detail/waist.hpp"
+#include "world.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+// What one communicator takes from MPI in one round, so that what has completed is told soon.
+constexpr int messages_per_round = 32;
+// Receives in a row that must find the queue short before receives are posted again: a program that
+// posts, waits and posts again is not at its end whenever the queue is empty.
+constexpr int calm_enough = 64;
+
+// ---- may receives be matched here? -------------------------------------------------------------
+
+// Open MPI's Fortran library calls PMPI_Recv and so on: receives that we would not see.
+bool fortran_passes_by() {
+  const auto look = [](dl_phdr_info* library, std::size_t, void*) -> int {
+    return std::strstr(library->dlpi_name, "libmpi_mpifh") != nullptr ? 1 : 0;
+  };
+  return dl_iterate_phdr(look, nullptr) != 0;
+}
+
+bool asserts(MPI_Info info, const char* key) {
+  char value[8] = "";
+  int found = 0;
+  PMPI_Info_get(info, key, sizeof value - 1, value, &found);
+  return found != 0 && std::strcmp(value, "true") == 0;
+}
+
+// True if the program has promised to use no wildcard: then MPI may refuse ours.
+bool asserts_no_wildcards(MPI_Comm comm) {
+  MPI_Info info = MPI_INFO_NULL;
+  if (PMPI_Comm_get_info(comm, &info) != MPI_SUCCESS || info == MPI_INFO_NULL) return false;
+  const bool result =
+      asserts(info, "mpi_assert_no_any_source") || asserts(info, "mpi_assert_no_any_tag");
+  PMPI_Info_free(&info);
+  return result;
+}
+
+// IMBREX_MATCH_ABOVE: so many receives of a communicator MPI may have.
+constexpr int never = 1'000'000'000;
+int match_above() noexcept {
+  static const int value = static_cast<int>(detail::number_option("MATCH_ABOVE"));
+  return value;
+}
+
+}  // namespace
+
+bool Communicator::may_match() {
+  if (permission_ == Permission::unknown) {
+    const bool yes = match_above() != never && !fortran_passes_by() && !asserts_no_wildcards(handle_);
+    permission_ = yes ? Permission::yes : Permission::no;
+  }
+  return permission_ == Permission::yes;
+}
+
+bool Communicator::crowded() {
+  return open_.load(std::memory_order_relaxed) >= match_above() && may_match();
+}
+
+void Communicator::settle_state() {
+  if (!matching()) {
+    if (crowded()) {
+      calm_ = 0;
+      state_.store(State::matching, std::memory_order_relaxed);
+    }
+  } else if (calm_ >= calm_enough && queue_.empty() && probes_.empty() && held_.empty() &&
+             !crowded()) {
+    state_.store(State::posting, std::memory_order_relaxed);
+  }
+}
+
+bool Communicator::accepts(const Arguments& it) const noexcept {
+  const auto [source, tag] = it.wanted;
+  return (source == MPI_ANY_SOURCE || (source >= 0 && source < peers_)) &&
+         (tag == MPI_ANY_TAG || (tag >= 0 && tag <= tag_max_)) && it.count >= 0 &&
+         it.type != MPI_DATATYPE_NULL;
+}
+
+bool Communicator::is_derived(MPI_Datatype type) noexcept {
+  if (type == named_type_.load(std::memory_order_relaxed)) return false;
+  if (receive::is_derived(type)) return true;
+  named_type_.store(type, std::memory_order_relaxed);
+  return false;
+}
+
+// ---- the queue -------------------------------------------------------------------------------
+
+void Communicator::enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive) {
+  queue.push(receive.link, wanted, &receive);
+  engine().expect();
+  calm_ = 2 * static_cast<long>(queue_.size()) <= match_above() + 1L ? calm_ + 1 : 0;
+  if (!std::exchange(listed_, true)) engine().add(*this);
+}
+
+bool Communicator::cancel(Receive& receive) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    if (receive.link.owner == nullptr) return false;
+    (receive.kind == Receive::Kind::probe ? probes_ : queue_).remove(receive.link);
+  }
+  receive.end_cancelled();
+  return true;
+}
+
+Arrived Communicator::take_held(Held<Arrived>& held) noexcept {
+  const std::unique_ptr<Held<Arrived>> owned(&held);
+  held_.remove(held);
+  return held.message;
+}
+
+void Communicator::for_each(const std::function<void(const Operation&)>& visit) {
+  const std::lock_guard guard(lock_);
+  const auto each = [&](const Link& link) { visit(*static_cast<const Receive*>(link.owner)); };
+  queue_.for_each(each);
+  probes_.for_each(each);
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+bool Communicator::draw(Round& round) {
+  bool open = true;
+  for (int i = 0; i < messages_per_round && open; ++i) {
+    if (!draw_one(round, &open)) break;
+  }
+  return open;
+}
+
+// Takes one message from MPI; false if there is none.
+bool Communicator::draw_one(Round& round, bool* open) {
+  Arrived arrived{MPI_MESSAGE_NULL, {}};
+  Receive* receive = nullptr;
+  std::vector<Receive*> probes;
+  {
+    const std::lock_guard guard(lock_);
+    if (queue_.empty() && probes_.empty()) {
+      *open = listed_ = false;
+      return false;
+    }
+    int found = 0;
+    if (PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_, &found, &arrived.message,
+                     &arrived.status) != MPI_SUCCESS) {
+      // A process has failed, for instance. Each receive asks MPI for itself from now on.
+      leave_matching(probes);
+    } else if (found == 0) {
+      return false;
+    } else {
+      const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
+      if (Link* const link = queue_.find(came)) {
+        receive = static_cast<Receive*>(link->owner);
+        queue_.remove(*link);
+      } else {
+        held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
+        while (Link* const probe = probes_.find(came)) {
+          probes.push_back(static_cast<Receive*>(probe->owner));
+          probes_.remove(*probe);
+        }
+      }
+    }
+  }
+  if (receive != nullptr) receive->matched(arrived, round);
+  for (Receive* const probe : probes) {
+    if (probe->ask != nullptr) {  // it asks for itself now, unless MPI has refused it
+      if (probe->code == MPI_SUCCESS) continue;
+    } else {
+      probe->status = arrived.status;
+    }
+    round.complete(*probe);
+  }
+  return true;
+}
+
+int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived) {
+  for (bool polled = false;; polled = true) {
+    {
+      const std::lock_guard guard(lock_);
+      if (Held<Arrived>* const held = held_.find(wanted)) {
+        *arrived = take ? take_held(*held) : held->message;
+        *found = 1;
+        return MPI_SUCCESS;
+      }
+      if (queue_.empty()) {  // whatever MPI has is nobody else's
+        return take ? PMPI_Improbe(wanted.source, wanted.tag, handle_, found, &arrived->message,
+                                   &arrived->status)
+                    : PMPI_Iprobe(wanted.source, wanted.tag, handle_, found, &arrived->status);
+      }
+    }
+    *found = 0;
+    if (polled) return MPI_SUCCESS;
+    engine().poll();  // first what is queued
+  }
+}
+
+// ---- the end of matching ---------------------------------------------------------------------
+
+namespace {
+
+// As the engine asks for an operation on its own. REQUIRES: a Receive of kind `message` or `probe`.
+bool ask_probe(Operation& operation) {
+  Receive& self = static_cast<Receive&>(operation);
+  int found = 0;
+  Arrived arrived{MPI_MESSAGE_NULL, {}};
+  self.code = self.communicator.look(self.link.key, self.kind == Receive::Kind::message, &found,
+                                     &arrived);
+  self.message = arrived.message;
+  self.status = arrived.status;
+  return found != 0 || self.code != MPI_SUCCESS;
+}
+
+}  // namespace
+
+Begun Communicator::begin_probe(Envelope wanted, Receive& receive, Arrived* arrived) {
+  const std::lock_guard guard(lock_);
+  if (Held<Arrived>* const held = held_.find(wanted)) {
+    *arrived = receive.kind == Receive::Kind::message ? take_held(*held) : held->message;
+    return Begun::held;
+  }
+  if (!matching() && may_match()) {
+    calm_ = 0;
+    state_.store(State::matching, std::memory_order_relaxed);
+  }
+  if (matching()) {
+    enqueue(receive.kind == Receive::Kind::message ? queue_ : probes_, wanted, receive);
+  } else {
+    receive.link.key = wanted;
+    receive.ask = &ask_probe;
+    engine().expect();
+    engine().hand_over(receive);
+  }
+  return Begun::queued;
+}
+
+// By (1), and since they are posted in their order, MPI matches them as we would have.
+void Communicator::post_queued(std::vector<Receive*>& impossible) {
+  std::vector<Link*> links;
+  const auto collect = [&](const Link& link) { links.push_back(const_cast<Link*>(&link)); };
+  queue_.for_each(collect);
+  std::sort(links.begin(), links.end(),
+            [](const Link* a, const Link* b) { return a->sequence < b->sequence; });
+  for (Link* const link : links) {
+    Receive& receive = *static_cast<Receive*>(link->owner);
+    queue_.remove(*link);
+    if (receive.kind != Receive::Kind::data) {
+      impossible.push_back(&receive);
+      continue;
+    }
+    const Call& call = receive.call;
+    receive.code =
+        post({receive.buffer(), call.count, call.type, link->key, call.comm}, &receive.request);
+    if (receive.code == MPI_SUCCESS) {
+      engine().hand_over(receive);
+    } else {
+      impossible.push_back(&receive);
+    }
+  }
+}
+
+// Probes, and what MPI refuses, are given to `rest`.
+void Communicator::leave_matching(std::vector<Receive*>& rest) {
+  permission_ = Permission::no;
+  state_.store(State::posting, std::memory_order_relaxed);
+  post_queued(rest);
+  std::vector<Link*> links;
+  probes_.for_each([&](const Link& link) { links.push_back(const_cast<Link*>(&link)); });
+  for (Link* const link : links) {
+    rest.push_back(static_cast<Receive*>(link->owner));
+    probes_.remove(*link);
+  }
+  for (Receive* const receive : rest) {
+    receive->ask = &ask_probe;
+    if (receive->code == MPI_SUCCESS) engine().hand_over(*receive);
+  }
+}
+
+void Communicator::stop_matching() {
+  std::vector<Receive*> rest;
+  {
+    const std::lock_guard guard(lock_);
+    leave_matching(rest);
+  }
+  for (Receive* const receive : rest) {
+    if (receive->code != MPI_SUCCESS) receive->end_failed(receive->code);
+  }
+}
+
+void Communicator::close() {
+  std::vector<Receive*> rest;
+  {
+    const std::lock_guard guard(lock_);
+    permission_ = Permission::no;
+    state_.store(State::posting, std::memory_order_relaxed);
+    post_queued(rest);
+    std::vector<Link*> links;
+    probes_.for_each([&](const Link& link) { links.push_back(const_cast<Link*>(&link)); });
+    for (Link* const link : links) {
+      rest.push_back(static_cast<Receive*>(link->owner));
+      probes_.remove(*link);
+    }
+  }
+  for (Receive* const receive : rest) receive->end_failed(MPI_ERR_COMM);
+}
+
+// ---- all communicators -----------------------------------------------------------------------
+
+// Found by their handles. Thread safety: every member, any thread.
+// Invariants: (1) an object is never freed, and used again for other communicators: whoever walks a
+// chain may step on one that has just moved to another, misses what he looks for, and then looks
+// under the lock.
+class Communicators {
+ public:
+  [[nodiscard]] Communicator* find(MPI_Comm comm) {
+    const std::uintptr_t key = key_of(comm);
+    for (Communicator* one = chain_of(key).load(std::memory_order_acquire); one != nullptr;
+         one = one->next_.load(std::memory_order_acquire)) {
+      if (one->key_.load(std::memory_order_acquire) == key) return one;
+    }
+    return find_or_make(comm, key);
+  }
+
+  void forget(Communicator& gone) {
+    const std::lock_guard guard(mutex_);
+    std::atomic<Communicator*>* link = &chain_of(gone.key_.load(std::memory_order_relaxed));
+    while (Communicator* const one = link->load(std::memory_order_relaxed)) {
+      if (one == &gone) {
+        link->store(one->next_.load(std::memory_order_relaxed), std::memory_order_release);
+        gone.key_.store(0, std::memory_order_release);
+        unused_.push_back(&gone);
+        return;
+      }
+      link = &one->next_;
+    }
+  }
+
+  void for_each(const std::function<void(Communicator&)>& visit) {
+    const std::lock_guard guard(mutex_);
+    for (const auto& chain : chains_) {
+      for (Communicator* one = chain.load(std::memory_order_relaxed); one != nullptr;
+           one = one->next_.load(std::memory_order_relaxed)) {
+        visit(*one);
+      }
+    }
+  }
+
+ private:
+  using Chain = std::atomic<Communicator*>;
+  static constexpr std::size_t chain_count = 1024;
+
+  // Handles are pointers or ints; none is 0.
+  [[nodiscard]] static std::uintptr_t key_of(MPI_Comm comm) noexcept { return (std::uintptr_t)comm; }
+  [[nodiscard]] Chain& chain_of(std::uintptr_t key) noexcept {
+    return chains_[(key * 0x9E3779B97F4A7C15u) >> 54];
+  }
+
+  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm, std::uintptr_t key);
+  [[nodiscard]] int keyval();
+
+  std::array<Chain, chain_count> chains_{};  // written under the lock, release; read without
+  std::mutex mutex_;
+  std::vector<Communicator*> unused_;  // under the lock
+  int keyval_ = MPI_KEYVAL_INVALID;    // under the lock
+};
+
+namespace {
+
+Communicators& communicators() {
+  static Communicators& all = *new Communicators;
+  return all;
+}
+
+// Called by MPI when a communicator goes.
+int forget(MPI_Comm, int, void* value, void*) {
+  communicators().forget(*static_cast<Communicator*>(value));
+  return MPI_SUCCESS;
+}
+
+int peers_of(MPI_Comm comm) {
+  int between_groups = 0;
+  int peers = 0;
+  PMPI_Comm_test_inter(comm, &between_groups);
+  (between_groups != 0 ? PMPI_Comm_remote_size : PMPI_Comm_size)(comm, &peers);
+  return peers;
+}
+
+int tag_upper_bound() {
+  void* value = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&value), &found);
+  return found != 0 ? *static_cast<int*>(value) : 32767;
+}
+
+}  // namespace
+
+int Communicators::keyval() {
+  if (keyval_ == MPI_KEYVAL_INVALID) {
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &receive::forget, &keyval_, nullptr);
+  }
+  return keyval_;
+}
+
+// The calls of MPI that are made under the lock are local and call nothing of the user's.
+Communicator* Communicators::find_or_make(MPI_Comm comm, std::uintptr_t key) {
+  const std::lock_guard guard(mutex_);
+  for (Communicator* one = chain_of(key).load(std::memory_order_relaxed); one != nullptr;
+       one = one->next_.load(std::memory_order_relaxed)) {
+    if (one->key_.load(std::memory_order_relaxed) == key) return one;
+  }
+  std::unique_ptr<Communicator> made;
+  if (unused_.empty()) unused_.push_back(std::make_unique<Communicator>().release());
+  Communicator& one = *unused_.back();
+  if (PMPI_Comm_set_attr(comm, keyval(), &one) != MPI_SUCCESS) return nullptr;
+  unused_.pop_back();
+  one.name(comm);
+  one.next_.store(chain_of(key).load(std::memory_order_relaxed), std::memory_order_release);
+  one.key_.store(key, std::memory_order_release);
+  chain_of(key).store(&one, std::memory_order_release);
+  return &one;
+}
+
+// Held messages of the communicator that this was before are lost, as the program lost them.
+void Communicator::name(MPI_Comm comm) {
+  const std::lock_guard guard(lock_);
+  while (Held<Arrived>* const held = held_.find({MPI_ANY_SOURCE, MPI_ANY_TAG})) {
+    (void)take_held(*held);
+  }
+  handle_ = comm;
+  peers_ = peers_of(comm);
+  tag_max_ = tag_upper_bound();
+  permission_ = Permission::unknown;
+  state_.store(State::posting, std::memory_order_relaxed);
+  open_.store(0, std::memory_order_relaxed);
+  calm_ = 0;
+}
+
+Communicator* communicator_of(MPI_Comm comm) {
+  return comm == MPI_COMM_NULL ? nullptr : communicators().find(comm);
+}
+
+void for_each_communicator(const std::function<void(Communicator&)>& visit) {
+  communicators().for_each(visit);
+}
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  using namespace imbrex::mpi;
+  const int code = PMPI_Comm_set_info(comm, info);
+  if (code != MPI_SUCCESS || !active()) return code;
+  if (receive::asserts_no_wildcards(comm)) {
+    if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
+  }
+  return code;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What imbrex knows of a communicator: whether its receives are posted to MPI or matched here, the
+// receives that wait, and the messages that nobody has received yet. The argument why MPI's rules
+// hold is in docs/design/receives.md.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/spin_lock.hpp"
+#include "engine.hpp"
+#include "receive/match_queue.hpp"
+#include "receive/receive.hpp"
+
+namespace imbrex::mpi::receive {
+
+// What has become of a receive that a call has begun.
+enum class Begun : std::uint8_t {
+  posted,  // by MPI
+  held,    // its message was here already
+  queued,  // it waits in the queue
+  again    // it must wait in the queue, and the caller brought nothing to be put there
+};
+
+// Thread safety: every member, any thread.
+// Invariants, under the lock: (1) no message that is held could serve a receive that is queued;
+// (2) a receive is posted only while nothing is queued and nothing held could serve it; (3) only
+// draw() takes messages from MPI that it was not asked for, and only while something is queued.
+class Communicator final : public Feed {
+ public:
+  Communicator() = default;
+
+  // A guess; it becomes certain under the lock.
+  [[nodiscard]] bool matching() const noexcept {
+    return state_.load(std::memory_order_relaxed) == State::matching;
+  }
+
+  // Begins a receive. `post()` hands it to MPI. `receive` may be null while matching() was false.
+  template <class Post>
+  [[nodiscard]] Begun begin(Envelope wanted, Receive* receive, Arrived* arrived, Post post);
+
+  // Looks for a message: among the held ones, then at MPI's. `take` it away, or leave it.
+  [[nodiscard]] int look(Envelope wanted, bool take, int* found, Arrived* arrived);
+  // Queues a receive of kind `message` or `probe`, for which the communicator begins to match here.
+  // Where that is not possible MPI is asked for it alone, again and again.
+  [[nodiscard]] Begun begin_probe(Envelope wanted, Receive& receive, Arrived* arrived);
+
+  // True if it was still queued; then it has ended as cancelled.
+  [[nodiscard]] bool cancel(Receive& receive) noexcept;
+
+  // Receives that MPI has and that are not complete. A guess that decides when to match here.
+  void count_open(int change) noexcept { open_.fetch_add(change, std::memory_order_relaxed); }
+
+  // True if these are arguments that MPI would take, for a receive that may wait.
+  [[nodiscard]] bool accepts(const Arguments& arguments) const noexcept;
+  // As receive::is_derived, remembering the last named type.
+  [[nodiscard]] bool is_derived(MPI_Datatype type) noexcept;
+
+  // From now on all receives are MPI's own: the communicator asserts that it has no wildcards.
+  void stop_matching();
+  // As stop_matching(), because the communicator is about to be freed.
+  void close();
+
+  // Calls visit(status) for each message that is held, oldest first, under the lock.
+  template <class Visit>
+  void for_each_held(Visit visit) {
+    const std::lock_guard guard(lock_);
+    held_.for_each([&](const Held<Arrived>& held) { visit(held.message.status); });
+  }
+  [[nodiscard]] MPI_Comm handle() const noexcept { return handle_; }
+
+  bool draw(Round& round) override;
+  void for_each(const std::function<void(const Operation&)>& visit) override;
+
+ private:
+  friend class Communicators;
+  enum class State : std::uint8_t {
+    posting,  // receives go to MPI at once
+    matching  // they wait here
+  };
+  enum class Permission : std::uint8_t {
+    unknown,  // nobody has asked yet
+    yes,      // receives may be matched here
+    no        // MPI must do it
+  };
+
+  [[nodiscard]] bool may_match();
+  [[nodiscard]] bool crowded();
+  void settle_state();
+  void enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive);
+  [[nodiscard]] Arrived take_held(Held<Arrived>& held) noexcept;
+  void post_queued(std::vector<Receive*>& impossible);
+  void leave_matching(std::vector<Receive*>& impossible);
+  void end_probes(const std::vector<Receive*>& probes);
+  bool draw_one(Round& round, bool* open);
+
+  void name(MPI_Comm comm);
+
+  base::SpinLock lock_;  // held over calls of MPI that do not block, and over nothing of the user's
+  std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
+  std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
+  std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
+
+  // Under the lock.
+  ReceiveQueue queue_{{MPI_ANY_SOURCE, MPI_ANY_TAG}};
+  ReceiveQueue probes_{{MPI_ANY_SOURCE, MPI_ANY_TAG}};
+  HeldMessages<Arrived> held_{{MPI_ANY_SOURCE, MPI_ANY_TAG}};
+  Permission permission_ = Permission::unknown;
+  bool listed_ = false;   // the engine knows this feed
+  int calm_ = 0;          // receives in a row that found the queue short
+
+  // Written while nobody else knows this object (Communicators).
+  MPI_Comm handle_ = MPI_COMM_NULL;
+  int peers_ = 0;
+  int tag_max_ = 0;
+  std::atomic<std::uintptr_t> key_{0};
+  std::atomic<Communicator*> next_{nullptr};
+};
+
+// The one of `comm`; null if MPI knows no such communicator.
+[[nodiscard]] Communicator* communicator_of(MPI_Comm comm);
+
+// Calls visit(communicator) for each that has been asked for and is not freed.
+void for_each_communicator(const std::function<void(Communicator&)>& visit);
+
+// ---- inline ----------------------------------------------------------------------------------
+
+template <class Post>
+Begun Communicator::begin(Envelope wanted, Receive* receive, Arrived* arrived, Post post) {
+  const std::lock_guard guard(lock_);
+  settle_state();
+  if (!held_.empty()) {
+    if (Held<Arrived>* const held = held_.find(wanted)) {
+      *arrived = take_held(*held);
+      return Begun::held;
+    }
+  }
+  if (!matching()) {
+    post();
+    return Begun::posted;
+  }
+  if (receive == nullptr) return Begun::again;
+  enqueue(queue_, wanted, *receive);
+  return Begun::queued;
+}
+
+}  // namespace imbrex::mpi::receive

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Persistent receives. The program's handle is MPI's own. While the communicator posts, a start is
+// MPI's too; else a receive of ours stands behind the handle until it is waited for.
+#include <memory>
+#include <utility>
+
+#include "receive/communicator.hpp"
+#include "receive/receive.hpp"
+#include "receive/request_table.hpp"
+#include "wait.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+void remember(const Arguments& it, MPI_Request request) {
+  if (!active() || it.wanted.source == MPI_PROC_NULL) return;
+  Communicator* const communicator = communicator_of(it.comm);
+  if (communicator == nullptr) return;
+  auto persistent = std::make_unique<Persistent>(
+      Persistent{it, communicator->is_derived(it.type), *communicator});
+  // The program may free its type while the request lives.
+  if (persistent->owns_type) PMPI_Type_dup(it.type, &persistent->arguments.type);
+  requests().know(request, {*persistent.release()});
+}
+
+std::unique_ptr<Receive> make_receive(Persistent& it) {
+  auto receive = std::make_unique<Receive>("MPI_Start", it.arguments, it.communicator,
+                                           Receive::Kind::data);
+  receive->persistent = &it;
+  return receive;
+}
+
+int start(Persistent& it, MPI_Request* request) {
+  // The communicator is freed, and its object serves another.
+  if (it.communicator.handle() != it.arguments.comm) return PMPI_Start(request);
+  std::unique_ptr<Receive> receive;
+  int code = MPI_SUCCESS;
+  Arrived arrived;
+  const auto post = [&] { code = PMPI_Start(request); };
+  for (;;) {
+    if (it.communicator.matching()) receive = make_receive(it);
+    const Envelope wanted = it.arguments.wanted;
+    switch (it.communicator.begin(wanted, receive.get(), &arrived, post)) {
+      case Begun::posted:
+        if (code == MPI_SUCCESS && !std::exchange(it.posted, true)) it.communicator.count_open(+1);
+        return code;
+      case Begun::queued:
+        it.active = receive.release();
+        return MPI_SUCCESS;
+      case Begun::held:
+        if (receive == nullptr) receive = make_receive(it);
+        it.active = receive.release();
+        it.active->matched_here(arrived);
+        return MPI_SUCCESS;
+      case Begun::again:
+        break;
+    }
+  }
+}
+
+Persistent* persistent_of(MPI_Request request) noexcept {
+  if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
+  return requests().find(request).persistent();
+}
+
+int start_one(MPI_Request* request) {
+  Persistent* const persistent = persistent_of(*request);
+  return persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
+}
+
+int start_all(int count, MPI_Request requests[]) {
+  if (!active() || !receive::requests().has_substitutes()) return PMPI_Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    const int code = start_one(&requests[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
+  const std::unique_ptr<Persistent> owned(&gone);
+  requests().forget(*request);
+  if (gone.active != nullptr) {
+    gone.active->persistent = nullptr;
+    let_go(*gone.active);
+  }
+  if (gone.posted) gone.communicator.count_open(-1);
+  if (gone.owns_type) PMPI_Type_free(&gone.arguments.type);
+  return PMPI_Request_free(request);
+}
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+#define IMBREX_RECV_INIT(suffix, Count)                                                           \
+  extern "C" [[gnu::visibility("default")]] int MPI_Recv_init##suffix(                            \
+      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
+      MPI_Request* request) {                                                                     \
+    const int code =                                                                              \
+        PMPI_Recv_init##suffix(buffer, count, type, source, tag, comm, request);                  \
+    if (code == MPI_SUCCESS) {                                                                    \
+      imbrex::mpi::receive::remember({buffer, count, type, {source, tag}, comm}, *request);       \
+    }                                                                                             \
+    return code;                                                                                  \
+  }
+
+IMBREX_RECV_INIT(, int)
+#if MPI_VERSION >= 4
+IMBREX_RECV_INIT(_c, MPI_Count)
+#endif
+
+extern "C" [[gnu::visibility("default")]] int MPI_Start(MPI_Request* request) {
+  return imbrex::mpi::receive::start_one(request);
+}
+extern "C" [[gnu::visibility("default")]] int MPI_Startall(int count, MPI_Request requests[]) {
+  return imbrex::mpi::receive::start_all(count, requests);
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receives that imbrex matches: their completion, and the generalised requests that stand for them.
+#include "receive/receive.hpp"
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/arch.hpp"
+#include "base/spin_lock.hpp"
+#include "receive/communicator.hpp"
+#include "receive/request_table.hpp"
+#include "wait.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+Waiter done_waiter{nullptr};
+Waiter announcing_waiter{nullptr};
+
+MPI_Status empty_status() noexcept {
+  MPI_Status status = {};
+  status.MPI_SOURCE = MPI_ANY_SOURCE;
+  status.MPI_TAG = MPI_ANY_TAG;
+  status.MPI_ERROR = MPI_SUCCESS;
+  PMPI_Status_set_elements(&status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(&status, 0);
+  return status;
+}
+
+[[noreturn]] void fail_two_waiters(const Call& call) noexcept {
+  std::fprintf(stderr,
+               "imbrex: the request of %s (source %d, tag %d) is waited for twice, now by %s: give "
+               "each request to one call only\n",
+               call.name, call.peer, call.tag, detail::describe_current_task().c_str());
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+}  // namespace
+
+bool is_derived(MPI_Datatype type) {
+  int integers = 0;
+  int addresses = 0;
+  int types = 0;
+  int combiner = MPI_COMBINER_NAMED;
+  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  return combiner != MPI_COMBINER_NAMED;
+}
+
+int post(const Arguments& it, MPI_Request* request) {
+#if MPI_VERSION >= 4
+  if (it.count > INT_MAX) {
+    return PMPI_Irecv_c(it.buffer, it.count, it.type, it.wanted.source, it.wanted.tag, it.comm,
+                        request);
+  }
+#endif
+  return PMPI_Irecv(it.buffer, static_cast<int>(it.count), it.type, it.wanted.source,
+                    it.wanted.tag, it.comm, request);
+}
+
+int receive_message(const Arguments& it, MPI_Message* message, MPI_Request* request) {
+#if MPI_VERSION >= 4
+  if (it.count > INT_MAX) return PMPI_Imrecv_c(it.buffer, it.count, it.type, message, request);
+#endif
+  return PMPI_Imrecv(it.buffer, static_cast<int>(it.count), it.type, message, request);
+}
+
+// ---- the receive -----------------------------------------------------------------------------
+
+Waiter* Receive::done_mark() noexcept { return &done_waiter; }
+Waiter* Receive::announcing_mark() noexcept { return &announcing_waiter; }
+
+Receive::Receive(const char* name, const Arguments& it, Communicator& its_communicator,
+                 Kind its_kind)
+    : communicator(its_communicator),
+      kind(its_kind),
+      buffer_(it.buffer),
+      owns_type_(its_kind == Kind::data && its_communicator.is_derived(it.type)) {
+  call = {.name = name,
+          .comm = it.comm,
+          .peer = it.wanted.source,
+          .tag = it.wanted.tag,
+          .count = it.count,
+          .type = it.type};
+  if (owns_type_) PMPI_Type_dup(it.type, &call.type);
+  complete = &Receive::completed;
+}
+
+Receive::~Receive() {
+  if (owns_type_) PMPI_Type_free(&call.type);
+}
+
+bool Receive::attend(Waiter& waiter) noexcept {
+  Waiter* there = nullptr;
+  // Release: the completing thread sees the waiter. Acquire: a failure means that it is done.
+  while (!waiter_.compare_exchange_strong(there, &waiter, std::memory_order_acq_rel,
+                                          std::memory_order_acquire)) {
+    if (there == done_mark()) return false;
+    if (there != announcing_mark()) fail_two_waiters(call);
+    base::pause();  // a few instructions of the thread that completes it
+    there = nullptr;
+  }
+  engine().attend();
+  return true;
+}
+
+bool Receive::begin_transfer(const Arrived& arrived) {
+  status = arrived.status;
+  if (kind == Kind::message) message = arrived.message;
+  if (kind != Kind::data) return true;
+  MPI_Message its_message = arrived.message;
+  code = receive_message({buffer_, call.count, call.type, link.key, call.comm}, &its_message,
+                         &request);
+  int over = 0;
+  if (code == MPI_SUCCESS) code = PMPI_Test(&request, &over, &status);
+  return over != 0 || code != MPI_SUCCESS;
+}
+
+void Receive::matched(const Arrived& arrived, Round& round) {
+  if (!begin_transfer(arrived)) {
+    round.under_way(*this);
+    return;
+  }
+  round.keep_handler(*this);
+  round.complete(*this);
+}
+
+void Receive::matched_here(const Arrived& arrived) {
+  engine().expect();
+  bool over;
+  {
+    const Callback callback;
+    over = begin_transfer(arrived);
+  }
+  if (over) {
+    handler_ran = code != MPI_SUCCESS;
+    end(code);
+  } else {
+    engine().hand_over(*this);
+  }
+}
+
+void Receive::end_cancelled() noexcept {
+  status = empty_status();
+  PMPI_Status_set_cancelled(&status, 1);
+  end(MPI_SUCCESS);
+}
+
+void Receive::end_failed(int its_code) noexcept {
+  status = empty_status();
+  end(its_code);
+}
+
+void Receive::end(int its_code) noexcept {
+  code = its_code;
+  completed(*this);
+  engine().withdraw();
+}
+
+void Receive::completed(Operation& base) noexcept {
+  Receive& self = static_cast<Receive&>(base);
+  engine().leave_feed();
+  Waiter* waiter = nullptr;
+  if (self.waiter_.compare_exchange_strong(waiter, announcing_mark(), std::memory_order_acquire,
+                                           std::memory_order_acquire)) {
+    engine().attend();  // nobody will
+    if (self.token != nullptr) {
+      self.token->announced = true;
+      PMPI_Grequest_complete(self.token->request);
+    }
+    self.waiter_.store(done_mark(), std::memory_order_release);  // `self` may be gone from here
+    return;
+  }
+  self.waiter_.store(done_mark(), std::memory_order_release);
+  waiter->fire(*waiter);
+}
+
+// ---- as the program sees it --------------------------------------------------------------------
+
+Receive* substitute(MPI_Request request) noexcept {
+  if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
+  const Known known = requests().find(request);
+  if (const Token* const token = known.token()) return token->receive;
+  if (const Persistent* const persistent = known.persistent()) return persistent->active;
+  return nullptr;
+}
+
+int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
+  const std::unique_ptr<Receive> owned(&receive);
+  copy_status(receive.status, status);
+  if (receive.token != nullptr) {
+    give_token(*receive.token);
+    *request = MPI_REQUEST_NULL;
+  } else if (receive.persistent != nullptr) {
+    receive.persistent->active = nullptr;
+  }
+  return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
+}
+
+namespace {
+
+struct Orphan : Waiter {
+  explicit Orphan(Receive& its_receive) : receive(&its_receive) { fire = &Orphan::end; }
+  std::unique_ptr<Receive> receive;
+
+  static void end(Waiter& self) noexcept { delete static_cast<Orphan*>(&self); }
+};
+
+}  // namespace
+
+void let_go(Receive& receive) noexcept {
+  Token* const token = receive.token;
+  Orphan* const orphan = std::make_unique<Orphan>(receive).release();
+  // A receive that is done has announced its token, which is given back before the receive ends.
+  const bool waits = receive.attend(*orphan);
+  if (token != nullptr) give_token(*token);
+  if (!waits) Orphan::end(*orphan);
+}
+
+// ---- tokens ----------------------------------------------------------------------------------
+
+namespace {
+
+// Tokens that are not in use. Any thread, under the lock.
+base::SpinLock spare_lock;
+Token* spare_tokens = nullptr;
+
+// These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
+int query(void* state, MPI_Status* status) {
+  const Receive* const receive = static_cast<const Token*>(state)->receive;
+  *status = receive != nullptr ? receive->status : empty_status();
+  return receive != nullptr ? receive->code : MPI_SUCCESS;
+}
+int cancel(void* state, int complete) {
+  Receive* const receive = static_cast<const Token*>(state)->receive;
+  if (complete == 0 && receive != nullptr) (void)receive->communicator.cancel(*receive);
+  return MPI_SUCCESS;
+}
+int release(void* state) {
+  const std::unique_ptr<Token> token(static_cast<Token*>(state));
+  requests().forget(token->request);
+  delete token->receive;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Token* take_token(Receive& receive) {
+  Token* token;
+  {
+    const std::lock_guard guard(spare_lock);
+    token = spare_tokens;
+    if (token != nullptr) spare_tokens = token->next;
+  }
+  if (token == nullptr) {
+    auto made = std::make_unique<Token>();
+    if (PMPI_Grequest_start(&query, &release, &cancel, made.get(), &made->request) !=
+        MPI_SUCCESS) {
+      return nullptr;
+    }
+    token = made.release();
+    requests().know(token->request, {*token});
+  }
+  token->receive = &receive;
+  return token;
+}
+
+void give_token(Token& token) noexcept {
+  token.receive = nullptr;
+  if (token.announced) {
+    MPI_Request request = token.request;
+    PMPI_Request_free(&request);  // calls release()
+    return;
+  }
+  const std::lock_guard guard(spare_lock);
+  token.next = std::exchange(spare_tokens, &token);
+}
+
+}  // namespace imbrex::mpi::receive

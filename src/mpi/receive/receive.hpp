@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One receive that imbrex matches itself, from the call that makes it to the call that takes its
+// result. Used by the calls of this folder; communicator.hpp finds its message.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "engine.hpp"
+#include "receive/match_queue.hpp"
+
+namespace imbrex::mpi::receive {
+
+class Communicator;
+struct Persistent;
+struct Token;
+
+// What a receiving call was given.
+struct Arguments {
+  void* buffer;
+  MPI_Count count;
+  MPI_Datatype type;
+  Envelope wanted;
+  MPI_Comm comm;
+};
+
+// A message that MPI has matched for us.
+struct Arrived {
+  MPI_Message message;
+  MPI_Status status;
+};
+
+// Whoever is told of a receive's completion. Lives until `fire` has been called.
+struct Waiter {
+  void (*fire)(Waiter& self) noexcept;  // without a lock; may end `self` and the receive
+};
+
+// Thread safety: done() and attend(), any thread; the rest as Operation.
+// Invariants: (1) it is in its communicator's queue, under way at the engine, or complete;
+// (2) `waiter_` leaves `nobody` once, for a waiter or for `announcing`, and ends as `done`: then
+// the receive belongs to whoever made it, or to the waiter.
+class Receive : public Operation {
+ public:
+  enum class Kind : std::uint8_t {
+    data,     // the message goes to the buffer
+    message,  // the matched message is the result (MPI_Mprobe)
+    probe     // the message stays (MPI_Probe)
+  };
+
+  // The type is kept alive until the message is there.
+  Receive(const char* name, const Arguments& arguments, Communicator& communicator, Kind kind);
+  ~Receive();
+  Receive(const Receive&) = delete;
+  Receive& operator=(const Receive&) = delete;
+
+  [[nodiscard]] bool done() const noexcept {
+    return waiter_.load(std::memory_order_acquire) == done_mark();  // pairs with completed()
+  }
+  // False if it is done: then `waiter` is not told. Ends the program if somebody waits already.
+  [[nodiscard]] bool attend(Waiter& waiter) noexcept;
+
+  // For communicator.hpp. Its message has come: REQUIRES to be out of the queue.
+  void matched(const Arrived& arrived, Round& round);
+  // The same, by the calling thread, which holds no lock.
+  void matched_here(const Arrived& arrived);
+  // Ends it as cancelled. REQUIRES to be out of the queue.
+  void end_cancelled() noexcept;
+  // Ends it with an error. REQUIRES to be out of the queue.
+  void end_failed(int its_code) noexcept;
+  void* buffer() const noexcept { return buffer_; }
+
+  Link link;                   // under the communicator's lock
+  Communicator& communicator;
+  Kind kind;
+  MPI_Message message = MPI_MESSAGE_NULL;  // of Kind::message
+  // The program's handle, if it has one: a token or a persistent request.
+  Token* token = nullptr;
+  Persistent* persistent = nullptr;
+
+ private:
+  static Waiter* done_mark() noexcept;
+  static Waiter* announcing_mark() noexcept;
+  static void completed(Operation& self) noexcept;
+  void end(int its_code) noexcept;
+  // Starts the transfer; true if it is over.
+  [[nodiscard]] bool begin_transfer(const Arrived& arrived);
+
+  void* buffer_;
+  bool owns_type_;
+  std::atomic<Waiter*> waiter_{nullptr};  // any thread; see (2), acq_rel: the result is seen
+};
+
+// A generalised request that stands for a receive: the handle that the program gets. MPI is told
+// that it is complete only if nobody has begun to wait by then; else it is used again, which saves
+// its start and its end.
+struct Token {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Receive* receive = nullptr;
+  bool announced = false;  // MPI knows that it is complete
+  Token* next = nullptr;
+};
+
+// One that stands for `receive`; null if MPI gives no more.
+[[nodiscard]] Token* take_token(Receive& receive);
+// The program has it no more.
+void give_token(Token& token) noexcept;
+
+// A receive that a persistent request stands for.
+struct Persistent {
+  Arguments arguments;  // its type is a copy if `owns_type`
+  bool owns_type = false;
+  Communicator& communicator;
+  Receive* active = nullptr;  // by the calls that use the request; null: MPI's own, or not started
+  bool posted = false;        // the same: MPI's own, and counted
+};
+// As MPI_Request_free of its request: a receive that is active goes on.
+int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
+
+// The receive that `request` stands for; null: it is MPI's own.
+[[nodiscard]] Receive* substitute(MPI_Request request) noexcept;
+// Takes the result of a receive that is done. The handle becomes null, or inactive if persistent;
+// the receive ends. Returns its code, for which the error handler has been called.
+int conclude(Receive& receive, MPI_Request* request, MPI_Status* status);
+// The program has let go of the request, the receive goes on.
+void let_go(Receive& receive) noexcept;
+
+// The named types need not be kept alive. A copy else, that its owner frees.
+[[nodiscard]] bool is_derived(MPI_Datatype type);
+
+// PMPI_Irecv and so on, whatever the width of the count.
+int post(const Arguments& arguments, MPI_Request* request);
+int receive_message(const Arguments& arguments, MPI_Message* message, MPI_Request* request);
+
+}  // namespace imbrex::mpi::receive

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that take requests: waits, tests, cancel, free, status. A request that stands for a
+// receive of ours is put out of the array before MPI sees it, and its result is put in afterwards.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "receive/calls.hpp"
+#include "receive/communicator.hpp"
+#include "receive/receive.hpp"
+#include "receive/request_table.hpp"
+#include "wait.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+// What MPI must be asked beside its own requests, since nobody else may: a thread that tests, in
+// vain, is the one that makes progress.
+void poll_for_others() noexcept {
+  if (must_poll()) engine().poll();
+}
+
+bool done_or_poll(const Receive& receive) noexcept {
+  if (!receive.done()) engine().poll();
+  return receive.done();
+}
+
+// ---- one request -----------------------------------------------------------------------------
+
+int wait_for_mpi(const char* name, MPI_Request* request, MPI_Status* status) {
+  int done = 0;
+  if (may_block()) return PMPI_Wait(request, status);
+  int code;
+  {
+    const Callback callback;
+    code = PMPI_Test(request, &done, status);
+  }
+  if (done != 0 || code != MPI_SUCCESS) return code;
+  return wait_pending({.name = name}, *request, status);
+}
+
+int test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (Receive* const receive = substitute(*request)) {
+    *flag = done_or_poll(*receive) ? 1 : 0;
+    return *flag != 0 ? conclude(*receive, request, status) : MPI_SUCCESS;
+  }
+  const MPI_Request before = *request;
+  const int code = PMPI_Test(request, flag, status);
+  if (*flag != 0 || code != MPI_SUCCESS) {
+    requests().settle(before);
+  } else {
+    poll_for_others();
+  }
+  return code;
+}
+
+}  // namespace
+
+int wait(const char* name, MPI_Request* request, MPI_Status* status) {
+  if (Receive* const receive = substitute(*request)) {
+    wait_for(*receive);
+    return conclude(*receive, request, status);
+  }
+  const MPI_Request before = *request;
+  const int code = wait_for_mpi(name, request, status);
+  requests().settle(before);
+  return code;
+}
+
+int cancel(MPI_Request* request) {
+  Receive* const receive = substitute(*request);
+  if (receive == nullptr) return PMPI_Cancel(request);
+  (void)receive->communicator.cancel(*receive);  // too late is no error
+  return MPI_SUCCESS;
+}
+
+namespace {
+
+int free_request(MPI_Request* request) {
+  const Known known = *request == MPI_REQUEST_NULL ? Known() : requests().find(*request);
+  if (const Token* const token = known.token()) {
+    let_go(*token->receive);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
+  if (Persistent* const persistent = known.persistent()) {
+    return free_persistent(*persistent, request);
+  }
+  requests().settle(*request);
+  return PMPI_Request_free(request);
+}
+
+int get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  Receive* const receive = substitute(request);
+  if (receive == nullptr) {
+    const int code = PMPI_Request_get_status(request, flag, status);
+    if (*flag == 0) poll_for_others();
+    return code;
+  }
+  *flag = done_or_poll(*receive) ? 1 : 0;
+  if (*flag != 0) copy_status(receive->status, status);
+  return MPI_SUCCESS;
+}
+
+// ---- many requests ---------------------------------------------------------------------------
+
+// True if no request can be ours, so that nothing need be looked at one by one.
+bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
+  return !active() || count <= 0 || requests == nullptr || receive::requests().empty();
+}
+
+struct CountedWaiter : Waiter {
+  Countdown* countdown;
+
+  static void one_done(Waiter& self) noexcept {
+    static_cast<CountedWaiter&>(self).countdown->count_down();
+  }
+};
+
+// The requests of one call, ours apart from MPI's. A test finds what is complete, and may run as a
+// question of the engine's; the finish that belongs to it gives the results to the program.
+// Thread safety: none.
+// Invariants: (1) `mpis_` has the program's requests, and null where `ours_` has a receive.
+class Requests {
+ public:
+  Requests(int count, MPI_Request requests[])
+      : count_(count),
+        requests_(requests),
+        mpis_(requests, requests + count),
+        ours_(static_cast<std::size_t>(count), nullptr),
+        statuses_(static_cast<std::size_t>(count)) {
+    for (int i = 0; i < count; ++i) {
+      ours_[i] = substitute(requests[i]);
+      if (ours_[i] == nullptr) continue;
+      mpis_[i] = MPI_REQUEST_NULL;
+      ++our_count_;
+    }
+  }
+
+  void wait_for_ours(const char* name);
+
+  int test_all(int* done);
+  int finish_all(int code, MPI_Status statuses[]);
+
+  int test_any(int* done);
+  int finish_any(int code, int* index, MPI_Status* status);
+
+  int test_some(int* done);
+  int finish_some(int code, int* found, int indices[], MPI_Status statuses[]);
+
+ private:
+  [[nodiscard]] bool poll_until_ours(bool (Requests::*enough)() const) {
+    if ((this->*enough)()) return true;
+    if (our_count_ != 0 || must_poll()) engine().poll();
+    return (this->*enough)();
+  }
+  [[nodiscard]] bool all_ours_done() const {
+    return std::all_of(ours_.begin(), ours_.end(),
+                       [](const Receive* one) { return one == nullptr || one->done(); });
+  }
+  [[nodiscard]] bool any_of_ours_done() const {
+    return std::any_of(ours_.begin(), ours_.end(),
+                       [](const Receive* one) { return one != nullptr && one->done(); });
+  }
+  // MPI's request has completed, or failed.
+  void give_back(int i) {
+    receive::requests().settle(requests_[i]);
+    requests_[i] = mpis_[i];
+  }
+  // Those that MPI has made null, after an error.
+  void give_back_changed() {
+    for (int i = 0; i < count_; ++i) {
+      if (ours_[i] == nullptr && requests_[i] != mpis_[i]) give_back(i);
+    }
+  }
+  // The result of one of ours goes to `statuses_`; its code is returned.
+  int take(int i) {
+    statuses_[i].MPI_ERROR = MPI_SUCCESS;
+    const int code = conclude(*ours_[i], &requests_[i], &statuses_[i]);
+    statuses_[i].MPI_ERROR = code;
+    return code;
+  }
+
+  int count_;
+  MPI_Request* requests_;
+  std::vector<MPI_Request> mpis_;
+  std::vector<Receive*> ours_;
+  std::vector<MPI_Status> statuses_;  // by position; of `some`: by order
+  std::vector<int> indices_;          // of `some`
+  int our_count_ = 0;
+  int index_ = MPI_UNDEFINED;
+  int found_ = 0;
+};
+
+// Before a test of all: it would ask each of them again and again.
+void Requests::wait_for_ours(const char* name) {
+  if (our_count_ == 0 || all_ours_done()) return;
+  Countdown countdown(our_count_);
+  std::vector<CountedWaiter> waiters(static_cast<std::size_t>(our_count_));
+  auto waiter = waiters.begin();
+  for (Receive* const one : ours_) {
+    if (one == nullptr) continue;
+    waiter->fire = &CountedWaiter::one_done;
+    waiter->countdown = &countdown;
+    if (!one->attend(*waiter++)) countdown.count_down();
+  }
+  countdown.wait({.name = name});
+}
+
+int Requests::test_all(int* done) {
+  *done = poll_until_ours(&Requests::all_ours_done) ? 1 : 0;
+  if (*done == 0 || our_count_ == count_) return MPI_SUCCESS;
+  return PMPI_Testall(count_, mpis_.data(), done, statuses_.data());
+}
+
+int Requests::finish_all(int code, MPI_Status statuses[]) {
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+    give_back_changed();
+    return code;
+  }
+  for (int i = 0; i < count_; ++i) {
+    if (ours_[i] == nullptr) {
+      if (code == MPI_SUCCESS) statuses_[i].MPI_ERROR = MPI_SUCCESS;
+      if (code == MPI_SUCCESS || requests_[i] != mpis_[i]) give_back(i);
+    }
+  }
+  for (int i = 0; i < count_; ++i) {
+    if (ours_[i] != nullptr && take(i) != MPI_SUCCESS) code = MPI_ERR_IN_STATUS;
+  }
+  if (statuses == MPI_STATUSES_IGNORE) return code;
+  for (int i = 0; i < count_; ++i) {
+    copy_status(statuses_[i], &statuses[i]);
+    if (code == MPI_ERR_IN_STATUS) statuses[i].MPI_ERROR = statuses_[i].MPI_ERROR;
+  }
+  return code;
+}
+
+int Requests::test_any(int* done) {
+  *done = 1;
+  index_ = MPI_UNDEFINED;
+  if (our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done)) return MPI_SUCCESS;
+  const int code = PMPI_Testany(count_, mpis_.data(), &index_, done, statuses_.data());
+  if (code == MPI_SUCCESS && index_ == MPI_UNDEFINED && our_count_ != 0) *done = 0;
+  if (*done == 0) poll_for_others();
+  return code;
+}
+
+// An index that MPI has not named is one of ours, if any is done.
+int Requests::finish_any(int code, int* index, MPI_Status* status) {
+  *index = index_;
+  if (index_ != MPI_UNDEFINED) {
+    give_back(index_);
+  } else {
+    for (int i = 0; i < count_ && code == MPI_SUCCESS; ++i) {
+      if (ours_[i] == nullptr || !ours_[i]->done()) continue;
+      *index = i;
+      return conclude(*ours_[i], &requests_[i], status);
+    }
+  }
+  copy_status(statuses_[0], status);
+  return code;
+}
+
+int Requests::test_some(int* done) {
+  indices_.resize(static_cast<std::size_t>(count_));
+  const bool ours = our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done);
+  const int code =
+      PMPI_Testsome(count_, mpis_.data(), &found_, indices_.data(), statuses_.data());
+  if (our_count_ != 0 && found_ == MPI_UNDEFINED) found_ = 0;
+  *done = ours || found_ != 0 || code != MPI_SUCCESS ? 1 : 0;
+  if (*done == 0) poll_for_others();
+  return code;
+}
+
+int Requests::finish_some(int code, int* found, int indices[], MPI_Status statuses[]) {
+  *found = found_;
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+    give_back_changed();
+    return code;
+  }
+  if (found_ == MPI_UNDEFINED) return code;
+  int failed = code;
+  std::vector<MPI_Status> results(statuses_.begin(), statuses_.begin() + found_);
+  for (int i = 0; i < found_; ++i) {
+    if (code == MPI_SUCCESS) results[i].MPI_ERROR = MPI_SUCCESS;
+    indices[i] = indices_[i];
+    give_back(indices_[i]);
+  }
+  for (int i = 0; i < count_; ++i) {
+    if (ours_[i] == nullptr || !ours_[i]->done()) continue;
+    if (take(i) != MPI_SUCCESS) failed = MPI_ERR_IN_STATUS;
+    ours_[i] = nullptr;
+    indices[(*found)++] = i;
+    results.push_back(statuses_[i]);
+  }
+  if (statuses == MPI_STATUSES_IGNORE) return failed;
+  for (int i = 0; i < *found; ++i) {
+    copy_status(results[i], &statuses[i]);
+    if (failed == MPI_ERR_IN_STATUS) statuses[i].MPI_ERROR = results[i].MPI_ERROR;
+  }
+  return failed;
+}
+
+// ---- the calls -------------------------------------------------------------------------------
+
+int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  if (all_are_mpis(count, requests)) {
+    const int code = PMPI_Testall(count, requests, flag, statuses);
+    poll_for_others();
+    return code;
+  }
+  Requests all(count, requests);
+  const int code = all.test_all(flag);
+  return *flag != 0 || code != MPI_SUCCESS ? all.finish_all(code, statuses) : code;
+}
+
+int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  if (all_are_mpis(count, requests)) {
+    const int code = PMPI_Testany(count, requests, index, flag, status);
+    poll_for_others();
+    return code;
+  }
+  Requests all(count, requests);
+  const int code = all.test_any(flag);
+  if (*flag == 0 && code == MPI_SUCCESS) {
+    *index = MPI_UNDEFINED;
+    return code;
+  }
+  return all.finish_any(code, index, status);
+}
+
+int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
+  if (all_are_mpis(count, requests)) {
+    const int code = PMPI_Testsome(count, requests, found, indices, statuses);
+    poll_for_others();
+    return code;
+  }
+  Requests all(count, requests);
+  int done = 0;
+  const int code = all.test_some(&done);
+  return all.finish_some(code, found, indices, statuses);
+}
+
+// True if the waiting may be left to MPI.
+bool may_block(int count, const MPI_Request requests[]) noexcept {
+  return mpi::may_block() && all_are_mpis(count, requests);
+}
+
+int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  if (may_block(count, requests)) return PMPI_Waitany(count, requests, index, status);
+  if (all_are_mpis(count, requests)) {
+    auto any = [&](int* done) { return PMPI_Testany(count, requests, index, done, status); };
+    return wait_until({.name = "MPI_Waitany"}, question(any));
+  }
+  Requests all(count, requests);
+  auto any = [&](int* done) { return all.test_any(done); };
+  const int code = wait_until({.name = "MPI_Waitany"}, question(any));
+  return all.finish_any(code, index, status);
+}
+
+int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
+  if (may_block(count, requests)) return PMPI_Waitsome(count, requests, found, indices, statuses);
+  if (all_are_mpis(count, requests)) {
+    auto some = [&](int* done) {
+      const int code = PMPI_Testsome(count, requests, found, indices, statuses);
+      *done = code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: there is nothing to wait for
+      return code;
+    };
+    return wait_until({.name = "MPI_Waitsome"}, question(some));
+  }
+  Requests all(count, requests);
+  auto some = [&](int* done) { return all.test_some(done); };
+  const int code = wait_until({.name = "MPI_Waitsome"}, question(some));
+  return all.finish_some(code, found, indices, statuses);
+}
+
+}  // namespace
+
+int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status statuses[]) {
+  if (may_block(count, requests)) return PMPI_Waitall(count, requests, statuses);
+  if (all_are_mpis(count, requests)) {
+    auto all = [&](int* done) { return PMPI_Testall(count, requests, done, statuses); };
+    return wait_until({.name = name}, question(all));
+  }
+  Requests all(count, requests);
+  all.wait_for_ours(name);
+  auto test = [&](int* done) { return all.test_all(done); };
+  const int code = wait_until({.name = name}, question(test));
+  return all.finish_all(code, statuses);
+}
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+#define IMBREX_REQUEST_CALL(name, parameters, call)                                             \
+  extern "C" [[gnu::visibility("default")]] int MPI_##name parameters {                         \
+    return imbrex::mpi::receive::call;                                                          \
+  }
+
+IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
+                    wait("MPI_Wait", request, status))
+IMBREX_REQUEST_CALL(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+                    wait_all("MPI_Waitall", count, requests, statuses))
+IMBREX_REQUEST_CALL(Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),
+                    wait_any(count, requests, index, status))
+IMBREX_REQUEST_CALL(Waitsome,
+                    (int count, MPI_Request requests[], int* found, int indices[],
+                     MPI_Status statuses[]),
+                    wait_some(count, requests, found, indices, statuses))
+IMBREX_REQUEST_CALL(Test, (MPI_Request* request, int* flag, MPI_Status* status),
+                    test(request, flag, status))
+IMBREX_REQUEST_CALL(Testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]),
+                    test_all(count, requests, flag, statuses))
+IMBREX_REQUEST_CALL(Testany,
+                    (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status),
+                    test_any(count, requests, index, flag, status))
+IMBREX_REQUEST_CALL(Testsome,
+                    (int count, MPI_Request requests[], int* found, int indices[],
+                     MPI_Status statuses[]),
+                    test_some(count, requests, found, indices, statuses))
+IMBREX_REQUEST_CALL(Cancel, (MPI_Request* request), cancel(request))
+IMBREX_REQUEST_CALL(Request_free, (MPI_Request* request), free_request(request))
+IMBREX_REQUEST_CALL(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status),
+                    get_status(request, flag, status))
