@@ -186,7 +186,8 @@ class Run {
         {4, &Run::match_in_task},      {4, &Run::probe_now},        {4, &Run::match_now},
         {5, &Run::start_persistent},   {6, &Run::send_own},         {3, &Run::send_in_task},
         {10, &Run::wait_in_task},      {8, &Run::test_now},         {3, &Run::cancel},
-        {2, &Run::forget},             {4, &Run::hand_over},        {5, &Run::let_others_run}};
+        {2, &Run::forget},             {4, &Run::hand_over},        {5, &Run::let_others_run},
+        {4, &Run::receive_arrived}};
     random_.seed(program_.seed * 1'000'003 + static_cast<std::uint64_t>(number));
     int sum = 0;
     for (const Step& step : steps) sum += step.weight;
@@ -288,6 +289,28 @@ class Run {
         return MPI_Mprobe(taking.source, taking.tag, comm_of(taking), &message, &status);
       });
       receive_matched(taking, message);
+    });
+  }
+
+  void receive_arrived() {
+    if (!matches()) return;
+    Taking& taking = add_taking("when_arrived");
+    ++live_bodies_;
+    taking.posted_first = ++clock_;
+    const Future<ArrivedMessage> future =
+        when_arrived(taking.source, taking.tag, comm_of(taking));
+    taking.posted.store(true);
+    task("arrived").in(future).launch([this, &taking, future] {
+      taking.posted_last = ++clock_;
+      MPI_Status status = {};
+      int code = MPI_SUCCESS;
+      try {
+        status = future.get().receive(taking.buffer.data(), taking.words, MPI_UINT64_T);
+      } catch (const MpiError& error) {
+        code = error.code();
+      }
+      complete(taking, code, code == MPI_SUCCESS ? &status : nullptr);
+      --live_bodies_;
     });
   }
 
@@ -788,6 +811,9 @@ bool run_program(const Program& program) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);
+    // Receives of a communicator that MPI has before further ones are matched by imbrex.
+    constexpr const char* match_above[] = {"0", "1", "2", "4", "1000000000"};
+    setenv("IMBREX_MATCH_ABOVE", match_above[program.seed % std::size(match_above)], 1);
     Config config;
     config.workers = program.workers;
     config.policy = program.policy == "seeded" ? "seeded:" + std::to_string(program.seed)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "world.hpp"
+#include "simulation.hpp"
 
 namespace imbrex::fake_mpi {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fake_mpi: sends, receives and probes.
-#include "world.hpp"
+#include "simulation.hpp"
 
 namespace imbrex::fake_mpi {
 

@@ -2,7 +2,7 @@
 // fake_mpi: requests; waits are tests again and again.
 #include <algorithm>
 
-#include "world.hpp"
+#include "simulation.hpp"
 
 namespace imbrex::fake_mpi {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The state of fake_mpi, and its strings.
-#include "world.hpp"
+#include "simulation.hpp"
 
 #include <sched.h>
 
