@@ -17,8 +17,9 @@ namespace imbrex::mpi::receive {
 
 namespace {
 
-// What one communicator takes from MPI in one round, so that what has completed is told soon.
-constexpr int messages_per_round = 32;
+// What one communicator takes from MPI in one round, so that its lock is held for a short time and
+// what has completed is told soon.
+constexpr int messages_at_once = 8;
 // Receives in a row that must find the queue short before receives are posted again: a program that
 // posts, waits and posts again is not at its end whenever the queue is empty.
 constexpr int calm_enough = 64;
@@ -109,7 +110,7 @@ void Communicator::enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receiv
 bool Communicator::cancel(Receive& receive) noexcept {
   {
     const std::lock_guard guard(lock_);
-    if (receive.link.owner == nullptr) return false;
+    if (!receive.link.queued) return false;
     (receive.kind == Receive::Kind::probe ? probes_ : queue_).remove(receive.link);
   }
   receive.end_cancelled();
@@ -132,55 +133,69 @@ void Communicator::for_each(const std::function<void(const Operation&)>& visit) 
 // ---- messages --------------------------------------------------------------------------------
 
 bool Communicator::draw(Round& round) {
-  bool open = true;
-  for (int i = 0; i < messages_per_round && open; ++i) {
-    if (!draw_one(round, &open)) break;
-  }
-  return open;
-}
-
-// Takes one message from MPI; false if there is none.
-bool Communicator::draw_one(Round& round, bool* open) {
-  Arrived arrived{MPI_MESSAGE_NULL, {}};
-  Receive* receive = nullptr;
-  std::vector<Receive*> probes;
+  std::array<Arrived, messages_at_once> arrived;
+  std::array<Receive*, messages_at_once> receives;
+  int count = 0;
   {
     const std::lock_guard guard(lock_);
     if (queue_.empty() && probes_.empty()) {
-      *open = listed_ = false;
+      listed_ = false;
       return false;
     }
-    int found = 0;
-    if (PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_, &found, &arrived.message,
-                     &arrived.status) != MPI_SUCCESS) {
+    bool failed = false;
+    count = take_from_mpi(arrived.data(), &failed);
+    for (int i = 0; i < count; ++i) receives[i] = match(arrived[i], round);
+    if (failed) {
       // A process has failed, for instance. Each receive asks MPI for itself from now on.
-      leave_matching(probes);
-    } else if (found == 0) {
-      return false;
-    } else {
-      const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
-      if (Link* const link = queue_.find(came)) {
-        receive = static_cast<Receive*>(link->owner);
-        queue_.remove(*link);
-      } else {
-        held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
-        while (Link* const probe = probes_.find(came)) {
-          probes.push_back(static_cast<Receive*>(probe->owner));
-          probes_.remove(*probe);
-        }
+      std::vector<Receive*> rest;
+      leave_matching(rest);
+      for (Receive* const receive : rest) {
+        if (receive->code != MPI_SUCCESS) round.complete(*receive);
       }
     }
   }
-  if (receive != nullptr) receive->matched(arrived, round);
-  for (Receive* const probe : probes) {
-    if (probe->ask != nullptr) {  // it asks for itself now, unless MPI has refused it
-      if (probe->code == MPI_SUCCESS) continue;
-    } else {
-      probe->status = arrived.status;
-    }
-    round.complete(*probe);
+  for (int i = 0; i < count; ++i) {
+    if (receives[i] != nullptr) receives[i]->fetch();
+  }
+  for (int i = 0; i < count; ++i) {
+    if (receives[i] != nullptr) receives[i]->matched(arrived[i], round);
   }
   return true;
+}
+
+// How many there are. What a receive needs is far away when many wait, so it is fetched for all
+// messages at once.
+int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
+  int count = 0;
+  for (; count < messages_at_once; ++count) {
+    int found = 0;
+    Arrived& one = arrived[count];
+    *failed = PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_, &found, &one.message,
+                           &one.status) != MPI_SUCCESS;
+    if (*failed || found == 0) break;
+    queue_.fetch_bucket({one.status.MPI_SOURCE, one.status.MPI_TAG});
+  }
+  for (int i = 0; i < count; ++i) {
+    queue_.fetch_link({arrived[i].status.MPI_SOURCE, arrived[i].status.MPI_TAG});
+  }
+  return count;
+}
+
+// The receive that gets the message, or null: then it is held.
+Receive* Communicator::match(const Arrived& arrived, Round& round) {
+  const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
+  if (Link* const link = queue_.find(came)) {
+    queue_.remove(*link);
+    return static_cast<Receive*>(link->owner);
+  }
+  held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
+  while (Link* const link = probes_.find(came)) {
+    Receive& probe = *static_cast<Receive*>(link->owner);
+    probes_.remove(*link);
+    probe.status = arrived.status;
+    round.complete(probe);
+  }
+  return nullptr;
 }
 
 int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived) {
@@ -259,7 +274,7 @@ void Communicator::post_queued(std::vector<Receive*>& impossible) {
     }
     const Call& call = receive.call;
     receive.code =
-        post({receive.buffer(), call.count, call.type, link->key, call.comm}, &receive.request);
+        post({receive.buffer, call.count, call.type, link->key, call.comm}, &receive.request);
     if (receive.code == MPI_SUCCESS) {
       engine().hand_over(receive);
     } else {
