@@ -92,27 +92,38 @@ class Run {
  private:
   static constexpr int ranks = 3;
   static constexpr int tags = 3;
+  // The communicators by their place: two like the world, an intercommunicator, and what a step has
+  // made and freed.
+  static constexpr int without_wildcards = 1;
+  static constexpr int between_groups = 2;
 
   // Half of the programs take no message out of the matching: nobody may hold one back then.
   [[nodiscard]] bool matches() const { return program_.seed % 2 == 0; }
+  // In some programs MPI calls fail.
+  [[nodiscard]] bool faults() const { return program_.seed % 3 == 0; }
 
   // ---- drawing
 
   int below(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
-  int draw_comm() { return below(static_cast<int>(comms_.size())); }
+  int draw_comm() { return below(between_groups + 1); }
   // The remote group of the intercommunicator is smaller.
-  int draw_source(int comm) { return below(comm == between_groups_ ? 2 : ranks); }
+  int draw_source(int comm) { return below(comm == between_groups ? 2 : ranks); }
 
   Way draw_way() { return static_cast<Way>(below(8)); }
+
+  void draw_envelope(Taking& taking) {
+    taking.comm = draw_comm();
+    const bool exact = taking.comm == without_wildcards;
+    taking.source = !exact && below(3) == 0 ? MPI_ANY_SOURCE : draw_source(taking.comm);
+    taking.tag = !exact && below(3) == 0 ? MPI_ANY_TAG : below(tags);
+    taking.words = 1 + below(5);
+  }
 
   Taking& add_taking(const char* call) {
     Taking& made = takings_.emplace_back();
     made.number = takings_.size();
     made.call = call;
-    made.comm = draw_comm();
-    made.source = below(3) == 0 ? MPI_ANY_SOURCE : draw_source(made.comm);
-    made.tag = below(3) == 0 ? MPI_ANY_TAG : below(tags);
-    made.words = 1 + below(5);
+    draw_envelope(made);
     made.buffer.assign(6, untouched);
     return made;
   }
@@ -141,9 +152,8 @@ class Run {
   // ---- the beginning and the end
 
   void make_comms() {
-    comms_.resize(2);
+    comms_.resize(between_groups);
     for (MPI_Comm& comm : comms_) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    between_groups_ = static_cast<int>(comms_.size());
     comms_.push_back(fake_mpi::intercommunicator(2));
     MPI_Comm_create_errhandler(&ignore_error, &handler_);
     for (const MPI_Comm comm : comms_) {
@@ -157,10 +167,7 @@ class Run {
     made.persistent = true;
     made.buffer.assign(6, untouched);
     Taking& envelope = made.envelope;
-    envelope.comm = draw_comm();
-    envelope.source = below(3) == 0 ? MPI_ANY_SOURCE : draw_source(envelope.comm);
-    envelope.tag = below(3) == 0 ? MPI_ANY_TAG : below(tags);
-    envelope.words = 1 + below(5);
+    draw_envelope(envelope);
     MPI_Recv_init(made.buffer.data(), envelope.words, MPI_UINT64_T, envelope.source, envelope.tag,
                   comm_of(envelope), &made.request);
     inactive_.push_back(&made);
@@ -168,7 +175,9 @@ class Run {
 
   void free_all() {
     for (Open* open : inactive_) MPI_Request_free(&open->request);
-    for (MPI_Comm& comm : comms_) MPI_Comm_free(&comm);
+    for (int comm = 0; comm <= between_groups; ++comm) {
+      MPI_Comm_free(&comms_[static_cast<std::size_t>(comm)]);
+    }
     MPI_Errhandler_free(&handler_);
   }
 
@@ -187,7 +196,8 @@ class Run {
         {5, &Run::start_persistent},   {6, &Run::send_own},         {3, &Run::send_in_task},
         {10, &Run::wait_in_task},      {8, &Run::test_now},         {3, &Run::cancel},
         {2, &Run::forget},             {4, &Run::hand_over},        {5, &Run::let_others_run},
-        {4, &Run::receive_arrived}};
+        {4, &Run::receive_arrived},    {1, &Run::burst},           {1, &Run::free_comm},
+        {1, &Run::assert_no_wildcards}, {2, &Run::inject_error}};
     random_.seed(program_.seed * 1'000'003 + static_cast<std::uint64_t>(number));
     int sum = 0;
     for (const Step& step : steps) sum += step.weight;
@@ -210,8 +220,9 @@ class Run {
   }
 
   // A receive in one of three types; the own one may be freed at once.
-  void post() {
-    Taking& taking = add_taking("MPI_Irecv");
+  void post() { post(add_taking("MPI_Irecv")); }
+
+  void post(Taking& taking) {
     Open& open = opens_.emplace_back();
     open.taking = &taking;
     const int style = below(3);
@@ -222,12 +233,69 @@ class Run {
     }
     const MPI_Datatype type = style == 0 ? MPI_UINT64_T : style == 1 ? MPI_BYTE : pair;
     const int count = style == 0 ? taking.words : style == 1 ? taking.words * 8 : 1;
-    posting(taking, [&] {
+    const int code = posting(taking, [&] {
       return MPI_Irecv(taking.buffer.data(), count, type, taking.source, taking.tag,
                        comm_of(taking), &open.request);
     });
     if (style == 2) MPI_Type_free(&pair);
+    if (code != MPI_SUCCESS) open.request = MPI_REQUEST_NULL;
+    if (code != MPI_SUCCESS) complete(open, code, nullptr);
     available_.push_back(&open);
+  }
+
+  // Receives that find the queue empty: a communicator that matches begins to post again.
+  void burst() {
+    const int comm = draw_comm();
+    for (int i = 0; i < 80; ++i) {
+      const int source = draw_source(comm);
+      send_from_peer(comm, source, 0);
+      fake_mpi::arrive(comms_[static_cast<std::size_t>(comm)], source);
+      post();
+      std::vector<Open*> last{available_.back()};
+      available_.pop_back();
+      for (int ask_again = 0; ask_again < 3; ++ask_again) ask(last, Way::test, false);
+      available_.insert(available_.end(), last.begin(), last.end());
+    }
+  }
+
+  // MPI lets go of a freed communicator only when what is under way on it is complete.
+  void free_comm() {
+    const int place = static_cast<int>(comms_.size());
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(comms_[0], &comm);
+    comms_.push_back(comm);
+    const int receives = 1 + below(6);
+    for (int i = 0; i < receives; ++i) {
+      Taking& taking = takings_.emplace_back();
+      taking.number = takings_.size();
+      taking.call = "MPI_Irecv before MPI_Comm_free";
+      taking.comm = place;
+      taking.source = MPI_ANY_SOURCE;
+      taking.tag = MPI_ANY_TAG;
+      taking.words = 5;
+      taking.buffer.assign(6, untouched);
+      if (below(2) == 0) send_from_peer(place, below(ranks), below(tags));
+      if (below(4) == 0) fake_mpi::arrive_any();
+      post(taking);
+    }
+    while (fake_mpi::count_sent(comm) < receives) {
+      send_from_peer(place, below(ranks), below(tags));
+    }
+    MPI_Comm_free(&comm);
+  }
+
+  void assert_no_wildcards() {
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, below(2) == 0 ? "mpi_assert_no_any_source" : "mpi_assert_no_any_tag", "true");
+    MPI_Comm_set_info(comms_[without_wildcards], info);
+    MPI_Info_free(&info);
+  }
+
+  void inject_error() {
+    if (!faults()) return;
+    constexpr const char* functions[] = {"Irecv", "Improbe", "Iprobe"};
+    fake_mpi::fail(functions[below(3)], below(4), injected);
   }
 
   void receive_in_task() {
@@ -264,9 +332,10 @@ class Run {
     Taking& taking = add_taking("MPI_Recv");
     launch([this, &probing, &taking] {
       MPI_Status status = {};
-      searching(probing, [&] {
+      const bool found = searching(probing, [&] {
         return MPI_Probe(probing.source, probing.tag, comm_of(probing), &status);
       });
+      if (!found) return complete(taking, injected, nullptr);
       see(probing, status);
       taking.comm = probing.comm;
       taking.source = status.MPI_SOURCE;
@@ -285,10 +354,10 @@ class Run {
     launch([this, &taking] {
       MPI_Message message = MPI_MESSAGE_NULL;
       MPI_Status status = {};
-      searching(taking, [&] {
+      const bool found = searching(taking, [&] {
         return MPI_Mprobe(taking.source, taking.tag, comm_of(taking), &message, &status);
       });
-      receive_matched(taking, message);
+      if (found) receive_matched(taking, message);
     });
   }
 
@@ -319,10 +388,10 @@ class Run {
     probing.takes = false;
     MPI_Status status = {};
     int flag = 0;
-    searching(probing, [&] {
+    const bool good = searching(probing, [&] {
       return MPI_Iprobe(probing.source, probing.tag, comm_of(probing), &flag, &status);
     });
-    if (flag != 0) return see(probing, status);
+    if (good && flag != 0) return see(probing, status);
     takings_.pop_back();
   }
 
@@ -332,10 +401,10 @@ class Run {
     auto message = std::make_shared<MPI_Message>(MPI_MESSAGE_NULL);
     MPI_Status status = {};
     int flag = 0;
-    searching(taking, [&] {
+    const bool good = searching(taking, [&] {
       return MPI_Improbe(taking.source, taking.tag, comm_of(taking), &flag, message.get(), &status);
     });
-    if (flag == 0) return takings_.pop_back();
+    if (!good || flag == 0) return takings_.pop_back();
     if (below(2) == 0) {
       launch([this, &taking, message] { receive_matched(taking, *message); });
       return;
@@ -383,7 +452,7 @@ class Run {
   void send_own() {
     Open& open = opens_.emplace_back();
     open.buffer = own_content();
-    const int comm = below(between_groups_);
+    const int comm = below(between_groups);
     const int tag = below(tags);
     const int peer = below(ranks);
     if (peer == 0) own_.pop_back();
@@ -395,7 +464,7 @@ class Run {
 
   void send_in_task() {
     const int peer = 1 + below(ranks - 1);
-    const MPI_Comm comm = comms_[static_cast<std::size_t>(below(between_groups_))];
+    const MPI_Comm comm = comms_[static_cast<std::size_t>(below(between_groups))];
     const std::vector<std::uint64_t>& content = own_content();
     const auto send = below(2) == 0 ? &MPI_Send : &MPI_Ssend;
     launch([&content, peer, comm, send] {
@@ -508,12 +577,16 @@ class Run {
   }
 
   // `f` looks for a message at some time until it returns. REQUIRES: `taking` is complete then.
+  // False if it fails; then it is over.
   template <class F>
-  void searching(Taking& taking, F f) {
+  bool searching(Taking& taking, F f) {
     taking.posted_first = ++clock_;
     taking.posted.store(true);
-    if (f() != MPI_SUCCESS) fail("a probe returned an error");
+    const int code = f();
     taking.posted_last = ++clock_;
+    if (code == MPI_SUCCESS) return true;
+    complete(taking, code, nullptr);
+    return false;
   }
 
   void receive_matched(Taking& taking, MPI_Message message) {
@@ -537,10 +610,11 @@ class Run {
     if (status != nullptr) {
       int cancelled = 0;
       MPI_Test_cancelled(status, &cancelled);
-      taking.cancelled = cancelled != 0;
+      taking.empty = cancelled != 0;
       taking.status = *status;
-      taking.has_status = !taking.cancelled;
+      taking.has_status = !taking.empty;
     }
+    if (code == injected) taking.empty = true;
     taking.id = taking.buffer[0];
     taking.done.store(true);
   }
@@ -687,7 +761,7 @@ class Run {
   void feed() {
     for (std::size_t i = 0; i < takings_.size(); ++i) {
       Taking& taking = takings_[i];
-      if (taking.done.load() || !taking.posted.load()) continue;
+      if (taking.done.load() || !taking.posted.load() || taking.comm > between_groups) continue;
       const int source = taking.source == MPI_ANY_SOURCE ? draw_source(taking.comm) : taking.source;
       send_from_peer(taking.comm, source, taking.tag == MPI_ANY_TAG ? below(tags) : taking.tag);
     }
@@ -699,31 +773,39 @@ class Run {
   bool receive_the_rest() {
     while (fake_mpi::arrive_any()) {
     }
-    for (int comm = 0; comm < static_cast<int>(comms_.size()); ++comm) {
-      for (int flag = 1; flag != 0;) {
-        Taking& taking = add_taking("MPI_Improbe at the end");
-        taking.comm = comm;
-        taking.source = MPI_ANY_SOURCE;
-        taking.tag = MPI_ANY_TAG;
-        taking.words = 6;
-        MPI_Message message = MPI_MESSAGE_NULL;
-        MPI_Status status = {};
-        searching(taking, [&] {
-          return MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_of(taking), &flag, &message,
-                             &status);
-        });
-        if (flag != 0) {
-          receive_matched(taking, message);
-        } else {
-          takings_.pop_back();
-        }
+    for (int comm = 0; comm <= between_groups; ++comm) {
+      if (comm != without_wildcards) {
+        receive_all(comm, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        continue;
       }
+      for (int i = 0; i < ranks * tags; ++i) receive_all(comm, i / tags, i % tags);
     }
     std::size_t taken = 0;
-    for (const Taking& taking : takings_) taken += taking.takes && !taking.cancelled ? 1u : 0u;
+    for (const Taking& taking : takings_) taken += taking.takes && !taking.empty ? 1u : 0u;
     std::size_t arrived = 0;
     for (const MPI_Comm comm : comms_) arrived += fake_mpi::arrived(comm).size();
     return taken >= arrived;
+  }
+
+  void receive_all(int comm, int source, int tag) {
+    for (int flag = 1; flag != 0;) {
+      Taking& taking = add_taking("MPI_Improbe at the end");
+      taking.comm = comm;
+      taking.source = source;
+      taking.tag = tag;
+      taking.words = 6;
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Status status = {};
+      const bool good = searching(taking, [&] {
+        return MPI_Improbe(source, tag, comm_of(taking), &flag, &message, &status);
+      });
+      if (good && flag != 0) {
+        receive_matched(taking, message);
+      } else {
+        takings_.pop_back();
+        flag = good ? 0 : 1;
+      }
+    }
   }
 
   // Tasks wait for what never comes: the process ends here.
@@ -774,12 +856,12 @@ class Run {
   }
 
   static constexpr int give_up_s = 5;
+  static constexpr int injected = MPI_ERR_INTERN;  // no message has this error
 
   const Program& program_;
   const bool exact_;
   std::mt19937_64 random_;                   // the root task only, as all that has no atomic type
   std::vector<MPI_Comm> comms_;
-  int between_groups_ = 0;                   // the place of the intercommunicator, the last
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
   std::uint64_t next_id_ = 0;
   std::deque<Taking> takings_;

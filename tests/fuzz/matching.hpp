@@ -49,7 +49,7 @@ struct Taking {
   std::atomic<bool> posted{false};  // what stands above is written
   std::atomic<bool> done{false};    // what stands below is, too
   bool has_status = false;
-  bool cancelled = false;
+  bool empty = false;  // cancelled, or refused by an injected error: it got nothing
   bool code_known = true;
   int code = MPI_SUCCESS;
   MPI_Status status = {};
@@ -78,7 +78,7 @@ class Matching {
     for (const Taking* one : takings_) {
       if (!one->done.load()) {
         fail(*one, "never completes");
-      } else if (one->takes && !one->cancelled) {
+      } else if (one->takes && !one->empty) {
         check_one(*one);
       }
     }
@@ -131,7 +131,7 @@ class Matching {
   // No message that came earlier than the own one may have been there for `one`.
   void check_order() {
     for (const Taking* one : takings_) {
-      if (one->cancelled) continue;
+      if (one->empty) continue;
       if (!one->takes) {
         if (!can_be_seen(*one)) fail(*one, "saw a message that was not there, or not the first");
         continue;

@@ -52,9 +52,11 @@ bool arrive_any();
 // Whether a receive has begun to take it: then a synchronous send is complete.
 [[nodiscard]] bool has_matched(std::uint64_t message);
 
-// The messages that have reached this rank on `comm`, in order.
+// The messages that have reached this rank on `comm`, in order; also once it is freed.
 [[nodiscard]] std::vector<Sending> arrived(MPI_Comm comm);
 [[nodiscard]] int under_way();
+// How many have been sent on it, whether they have arrived or not.
+[[nodiscard]] int count_sent(MPI_Comm comm);
 
 // What stands at `buffer`, where a receive may be under way.
 [[nodiscard]] std::uint64_t peek(const std::uint64_t& buffer);

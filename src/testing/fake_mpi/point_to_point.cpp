@@ -23,6 +23,18 @@ bool valid_peer(const Comm& comm, int peer, bool wildcards) {
   return peer >= 0 && peer < comm.peers;
 }
 
+// A program that says that it uses no wildcard may use none, nor may a tool in its name.
+void check_hints(Lock& lock, const Comm& comm, int peer, int tag) {
+  const auto asserted = [&](const char* key) {
+    const auto found = comm.info.find(key);
+    return found != comm.info.end() && found->second == "true";
+  };
+  if ((peer == MPI_ANY_SOURCE && asserted("mpi_assert_no_any_source")) ||
+      (tag == MPI_ANY_TAG && asserted("mpi_assert_no_any_tag"))) {
+    lock->breach("a wildcard is used on a communicator that asserts to have none");
+  }
+}
+
 bool valid_tag(int tag, bool wildcards) { return tag >= 0 || (wildcards && tag == MPI_ANY_TAG); }
 
 int start(const char* function, const Arguments& it, MPI_Request* request) {
@@ -39,6 +51,7 @@ int start(const char* function, const Arguments& it, MPI_Request* request) {
   if (it.peer != MPI_PROC_NULL && !valid_tag(it.tag, receives)) {
     return raise(lock, comm, MPI_ERR_TAG);
   }
+  if (receives) check_hints(lock, *comm, it.peer, it.tag);
   Request& made = lock->add_request(it.kind, comm);
   made.buffer = it.buffer;
   made.bytes = bytes * static_cast<std::size_t>(it.count);
@@ -90,6 +103,7 @@ int probe(const char* function, int peer, int tag, MPI_Comm handle, int* flag,
     return MPI_SUCCESS;
   }
   if (!valid_tag(tag, true)) return raise(lock, comm, MPI_ERR_TAG);
+  check_hints(lock, *comm, peer, tag);
   lock->progress();
   Message* const found = lock->find_unexpected(*comm, peer, tag);
   *flag = found != nullptr ? 1 : 0;

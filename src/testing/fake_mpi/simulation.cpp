@@ -85,12 +85,19 @@ bool has_matched(std::uint64_t message) {
 }
 
 std::vector<Sending> arrived(MPI_Comm comm) {
-  Lock lock("fake arrived");
+  const Lock lock("fake arrived");
   std::vector<Sending> all;
-  if (const Comm* const found = find_comm(lock, comm); found != nullptr) {
-    for (const Message* const message : found->arrived) all.push_back(message->sending);
+  for (const Message* const message : lock->comms.at(number_of(comm))->arrived) {
+    all.push_back(message->sending);
   }
   return all;
+}
+
+int count_sent(MPI_Comm comm) {
+  const Lock lock("fake count_sent");
+  int count = 0;
+  for (const auto& message : lock->messages) count += message->sending.comm == comm ? 1 : 0;
+  return count;
 }
 
 std::uint64_t peek(const std::uint64_t& buffer) {
