@@ -336,13 +336,18 @@ void Communicator::close() {
 // under the lock.
 class Communicators {
  public:
-  [[nodiscard]] Communicator* find(MPI_Comm comm) {
+  // Null also if it has never been asked for, or, seldom, if chains change meanwhile: see (1).
+  [[nodiscard]] Communicator* find_known(MPI_Comm comm) noexcept {
     const std::uintptr_t key = key_of(comm);
     for (Communicator* one = chain_of(key).load(std::memory_order_acquire); one != nullptr;
          one = one->next_.load(std::memory_order_acquire)) {
       if (one->key_.load(std::memory_order_acquire) == key) return one;
     }
-    return find_or_make(comm, key);
+    return nullptr;
+  }
+  [[nodiscard]] Communicator* find(MPI_Comm comm) {
+    Communicator* const known = find_known(comm);
+    return known != nullptr ? known : find_or_make(comm);
   }
 
   void forget(Communicator& gone) {
@@ -379,7 +384,7 @@ class Communicators {
     return chains_[(key * 0x9E3779B97F4A7C15u) >> 54];
   }
 
-  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm, std::uintptr_t key);
+  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm);
   [[nodiscard]] int keyval();
 
   std::array<Chain, chain_count> chains_{};  // written under the lock, release; read without
@@ -426,13 +431,10 @@ int Communicators::keyval() {
 }
 
 // The calls of MPI that are made under the lock are local and call nothing of the user's.
-Communicator* Communicators::find_or_make(MPI_Comm comm, std::uintptr_t key) {
+Communicator* Communicators::find_or_make(MPI_Comm comm) {
   const std::lock_guard guard(mutex_);
-  for (Communicator* one = chain_of(key).load(std::memory_order_relaxed); one != nullptr;
-       one = one->next_.load(std::memory_order_relaxed)) {
-    if (one->key_.load(std::memory_order_relaxed) == key) return one;
-  }
-  std::unique_ptr<Communicator> made;
+  if (Communicator* const known = find_known(comm)) return known;  // under the lock: certain
+  const std::uintptr_t key = key_of(comm);
   if (unused_.empty()) unused_.push_back(std::make_unique<Communicator>().release());
   Communicator& one = *unused_.back();
   if (PMPI_Comm_set_attr(comm, keyval(), &one) != MPI_SUCCESS) return nullptr;
@@ -470,6 +472,15 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit) {
 }  // namespace imbrex::mpi::receive
 
 // ---- what programs call ----------------------------------------------------------------------
+
+// Receives that wait here are MPI's to complete from now on: the handle is gone after this.
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  if (active() && *comm != MPI_COMM_NULL) {
+    if (receive::Communicator* const it = receive::communicators().find_known(*comm)) it->close();
+  }
+  return PMPI_Comm_free(comm);
+}
 
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;

@@ -274,7 +274,7 @@ Token* spare_tokens = nullptr;
 // These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
 int query(void* state, MPI_Status* status) {
   const Receive* const receive = static_cast<const Token*>(state)->receive;
-  *status = receive != nullptr ? receive->status : empty_status();
+  copy_status(receive != nullptr ? receive->status : empty_status(), status);
   return receive != nullptr ? receive->code : MPI_SUCCESS;
 }
 int cancel(void* state, int complete) {
