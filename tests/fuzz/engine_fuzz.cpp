@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// engine_fuzz [--seed N] [--count N] [--workers N] [--policy P] [--steps N] [--only I,J,...]: random
-// programs of receives, probes, waits and tests against random arrivals in fake_mpi.
+// engine_fuzz [--seed N] [--count N] [--workers N] [--policy P] [--steps N] [--only I,J,...]
+// [--show 1]: random programs of receives, probes, waits and tests against random arrivals in fake_mpi.
 //
 // Methodology: a program is a list of steps, each drawn from a seed of its own, so that it stays the
 // same when others are left out; --only names those that are carried out. The root task carries the
@@ -43,6 +43,7 @@ struct Program {
   int workers = 1;
   std::string policy = "default";
   std::vector<int> steps;  // the numbers of those that are carried out
+  bool show = false;       // prints the steps
 
   // One task runs at a time, so that the order of postings is known.
   [[nodiscard]] bool exact() const { return workers == 1 || policy == "seeded"; }
@@ -186,25 +187,43 @@ class Run {
   struct Step {
     int weight;
     void (Run::*carry_out)();
+    const char* name;
   };
 
   void carry_out(int number) {
     static constexpr Step steps[] = {
-        {22, &Run::send_one},          {12, &Run::let_arrive},      {14, &Run::post},
-        {12, &Run::receive_in_task},   {3, &Run::exchange_in_task}, {4, &Run::probe_in_task},
-        {4, &Run::match_in_task},      {4, &Run::probe_now},        {4, &Run::match_now},
-        {5, &Run::start_persistent},   {6, &Run::send_own},         {3, &Run::send_in_task},
-        {10, &Run::wait_in_task},      {8, &Run::test_now},         {3, &Run::cancel},
-        {2, &Run::forget},             {4, &Run::hand_over},        {5, &Run::let_others_run},
-        {4, &Run::receive_arrived},    {1, &Run::burst},           {1, &Run::free_comm},
-        {1, &Run::assert_no_wildcards}, {2, &Run::inject_error}};
+        {22, &Run::send_one, "send_one"},
+        {12, &Run::let_arrive, "let_arrive"},
+        {14, &Run::post, "post"},
+        {12, &Run::receive_in_task, "receive_in_task"},
+        {3, &Run::exchange_in_task, "exchange_in_task"},
+        {4, &Run::probe_in_task, "probe_in_task"},
+        {4, &Run::match_in_task, "match_in_task"},
+        {4, &Run::probe_now, "probe_now"},
+        {4, &Run::match_now, "match_now"},
+        {5, &Run::start_persistent, "start_persistent"},
+        {6, &Run::send_own, "send_own"},
+        {3, &Run::send_in_task, "send_in_task"},
+        {10, &Run::wait_in_task, "wait_in_task"},
+        {8, &Run::test_now, "test_now"},
+        {3, &Run::cancel, "cancel"},
+        {2, &Run::forget, "forget"},
+        {4, &Run::hand_over, "hand_over"},
+        {5, &Run::let_others_run, "let_others_run"},
+        {4, &Run::receive_arrived, "receive_arrived"},
+        {1, &Run::burst, "burst"},
+        {1, &Run::free_comm, "free_comm"},
+        {1, &Run::assert_no_wildcards, "assert_no_wildcards"},
+        {2, &Run::inject_error, "inject_error"}};
     random_.seed(program_.seed * 1'000'003 + static_cast<std::uint64_t>(number));
     int sum = 0;
     for (const Step& step : steps) sum += step.weight;
     int drawn = below(sum);
     for (const Step& step : steps) {
       drawn -= step.weight;
-      if (drawn < 0) return (this->*step.carry_out)();
+      if (drawn >= 0) continue;
+      if (program_.show) std::printf("step %d: %s\n", number, step.name);
+      return (this->*step.carry_out)();
     }
   }
 
@@ -260,6 +279,7 @@ class Run {
 
   // MPI lets go of a freed communicator only when what is under way on it is complete.
   void free_comm() {
+    if (faults()) return;  // a receive that is refused would leave its message there
     const int place = static_cast<int>(comms_.size());
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(comms_[0], &comm);
@@ -488,9 +508,10 @@ class Run {
     available_.insert(available_.end(), some.begin(), some.end());
   }
 
+  // Not where the communicator is freed: nobody could receive the message then.
   void cancel() {
     const std::vector<Open*> some = take_some(1);
-    if (some.empty() || some[0]->taking == nullptr) {
+    if (some.empty() || some[0]->taking == nullptr || some[0]->taking->comm > between_groups) {
       available_.insert(available_.end(), some.begin(), some.end());
       return;
     }
@@ -886,6 +907,7 @@ struct Options {
   std::string policy = "every";
   int steps = 80;
   std::vector<int> only;
+  bool show = false;
 };
 
 // In a process of its own. True if all is well.
@@ -926,6 +948,7 @@ void print(const Program& program, const std::vector<int>* steps) {
 
 // Leaves out halves, quarters, ... of the steps as long as the program fails all the same.
 void shrink(Program program) {
+  program.show = false;
   const Clock::time_point end = Clock::now() + std::chrono::seconds(60);
   for (std::size_t part = program.steps.size() / 2; part > 0; part /= 2) {
     for (std::size_t first = 0; first + part <= program.steps.size() && Clock::now() < end;) {
@@ -944,7 +967,7 @@ void shrink(Program program) {
 }
 
 bool run_seed(const Options& options, std::uint64_t seed, int workers, const std::string& policy) {
-  Program program{.seed = seed, .workers = workers, .policy = policy, .steps = options.only};
+  Program program{.seed = seed, .workers = workers, .policy = policy, .steps = options.only, .show = options.show};
   print(program, options.only.empty() ? nullptr : &options.only);
   if (program.steps.empty()) {
     program.steps.resize(static_cast<std::size_t>(options.steps));
@@ -980,6 +1003,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.steps = std::atoi(argv[i + 1]);
     } else if (key == "--only") {
       options.only = parse_list(argv[i + 1]);
+    } else if (key == "--show") {
+      options.show = std::atoi(argv[i + 1]) != 0;
     } else {
       return false;
     }
@@ -1015,7 +1040,7 @@ int main(int argc, char** argv) {
   if (!imbrex::test::parse(argc, argv, options)) {
     std::fprintf(stderr,
                  "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--steps N] "
-                 "[--only I,J,...]\n",
+                 "[--only I,J,...] [--show 1]\n",
                  argv[0]);
     return 2;
   }
