@@ -26,7 +26,8 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
 # Warnings and sanitizers for the project's own targets; users of the libraries get neither.
 add_library(imbrex_flags INTERFACE)
-target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<BOOL:${IMBREX_WERROR}>:-Werror>)
 if(IMBREX_SANITIZE STREQUAL "address")
   target_compile_options(imbrex_flags INTERFACE -fsanitize=address,undefined

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which threads are in a handler now: a list of what stands on their stacks. It is short, and is
+// looked at only while it is not empty, so that programs without handlers pay one load.
+#include "continuation/handlers.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <mutex>
+
+#include "base/spin_lock.hpp"
+#include "engine.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+struct Running {
+  pthread_t thread;
+  bool may_call_mpi = true;      // the rest is touched by this thread only
+  std::deque<Handler> waiting = {};
+  Running* next = nullptr;       // under the lock
+};
+
+base::SpinLock lock;
+Running* first = nullptr;     // under the lock
+std::atomic<int> count = 0;   // its length. Relaxed: a thread knows whether itself is in there
+
+Running* find() noexcept {
+  if (count.load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard guard(lock);
+  Running* one = first;
+  while (one != nullptr && pthread_equal(one->thread, pthread_self()) == 0) one = one->next;
+  return one;
+}
+
+void enter(Running& one) noexcept {
+  const std::lock_guard guard(lock);
+  one.next = first;
+  first = &one;
+  count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void leave(Running& one) noexcept {
+  const std::lock_guard guard(lock);
+  Running** place = &first;
+  while (*place != &one) place = &(*place)->next;
+  *place = one.next;
+  count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void call(Running& running, const Handler& handler) noexcept {
+  running.may_call_mpi = handler.may_call_mpi;
+  try {
+    handler.function(handler.argument);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "imbrex: a continuation or event handler has thrown: %s\n", error.what());
+  } catch (...) {
+    std::fprintf(stderr, "imbrex: a continuation or event handler has thrown something\n");
+  }
+}
+
+}  // namespace
+
+void run_handler(const Handler& handler) noexcept {
+  if (Running* const outer = find()) {
+    outer->waiting.push_back(handler);
+    return;
+  }
+  const Callback callback;
+  Running running{.thread = pthread_self()};
+  enter(running);
+  call(running, handler);
+  for (; !running.waiting.empty(); running.waiting.pop_front()) {
+    call(running, Handler(running.waiting.front()));
+  }
+  leave(running);
+}
+
+bool in_handler() noexcept { return find() != nullptr; }
+
+bool refuses_mpi() noexcept {
+  const Running* const running = find();
+  return running != nullptr && !running->may_call_mpi;
+}
+
+}  // namespace imbrex::mpi

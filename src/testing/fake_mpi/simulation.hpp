@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of fake_mpi: communicators, messages, requests, and how messages and receives find each
+// other. Used by the files that define PMPI_*; one lock around all of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "fake_mpi.hpp"
+
+namespace imbrex::fake_mpi {
+
+template <class Handle>
+[[nodiscard]] std::uintptr_t number_of(Handle handle) noexcept {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+
+struct Comm;
+struct Request;
+
+// A message to this rank. It lives as long as the world.
+struct Message {
+  std::uint64_t number = 0;
+  Comm* comm = nullptr;
+  Sending sending;
+  bool arrived = false;
+  bool extracted = false;     // by Mprobe or Improbe
+  bool matched = false;       // a receive has it
+  Request* sender = nullptr;  // an own synchronous send that waits for the match
+  MPI_Message handle = MPI_MESSAGE_NULL;
+};
+
+struct Comm {
+  MPI_Comm handle = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+  int peers = 1;  // ranks that messages come from: the size, or that of the remote group
+  bool between_groups = false;
+  bool freed = false;
+  MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
+  std::string name;
+  std::map<std::string, std::string> info;
+  std::map<int, void*> attributes;
+  std::map<int, std::deque<Message*>> under_way;  // by source
+  std::deque<Message*> unexpected;                // in the order of arrival
+  std::deque<Request*> posted;                    // in the order of posting
+  std::vector<const Message*> arrived;
+};
+
+struct Request {
+  enum class Kind { send, receive, general, collective };
+
+  MPI_Request handle = MPI_REQUEST_NULL;
+  Kind kind = Kind::send;
+  Comm* comm = nullptr;
+  bool persistent = false;
+  bool active = true;
+  bool complete = false;
+  bool freed = false;      // by the user; goes when it is complete
+  std::thread::id user{};  // a thread that is in a call with it
+
+  void* buffer = nullptr;
+  std::size_t bytes = 0;
+  int peer = 0;
+  int tag = 0;
+  bool synchronous = false;
+  int rounds = 0;              // of progress until it is complete
+  Message* message = nullptr;  // a receive's
+
+  MPI_Status status = {};
+  int code = MPI_SUCCESS;
+
+  MPI_Grequest_query_function* query = nullptr;
+  MPI_Grequest_free_function* release = nullptr;
+  MPI_Grequest_cancel_function* cancel = nullptr;
+  void* extra = nullptr;
+};
+
+struct Keyval {
+  MPI_Comm_copy_attr_function* copy;
+  MPI_Comm_delete_attr_function* forget;
+  void* extra;
+};
+
+struct Fault {
+  std::string function;
+  int after;
+  int code;
+};
+
+// Invariants: (1) a message that has arrived is in `unexpected`, extracted, or matched; (2) a
+// receive that is active is in `posted` or has a message; (3) no message in `unexpected` fits a
+// request in `posted`.
+struct World {
+  std::mutex mutex;  // guards everything below; released while functions of the user's run
+  Settings settings;
+  std::mt19937_64 random;
+  bool initialised = false;
+  bool finalised = false;
+  std::uintptr_t next_handle = 0x1000;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Comm>> comms;
+  std::unordered_map<std::uintptr_t, std::unique_ptr<Request>> requests;
+  std::unordered_map<std::uintptr_t, Message*> extracted;  // by handle
+  std::unordered_map<std::uintptr_t, std::size_t> types;   // derived ones: their sizes
+  std::unordered_map<std::uintptr_t, MPI_Comm_errhandler_function*> handlers;
+  std::unordered_map<std::uintptr_t, std::map<std::string, std::string>> infos;
+  std::unordered_map<std::uintptr_t, int> groups;  // their sizes
+  std::map<int, Keyval> keyvals;
+  std::vector<std::unique_ptr<Message>> messages;  // by number - 1
+  std::vector<Request*> moving;                    // transfers that end after some rounds
+  std::vector<Sent> sent;
+  std::vector<Fault> faults;
+  std::map<std::string, std::uint64_t> calls;
+  std::vector<std::string> breaches;
+  int rounds_without_arrival = 0;
+
+  void breach(const std::string& what);
+  [[nodiscard]] bool chance(int percent);
+
+  // ---- messages
+  Message& add_message(const Sending& sending, Comm& comm);
+  bool arrive(Comm& comm, int source);
+  bool arrive_any();
+  [[nodiscard]] Message* find_unexpected(const Comm& comm, int source, int tag) const;
+  void take(Message& message);  // out of `unexpected`
+  void match(Request& receive, Message& message);
+  void progress();
+
+  // ---- requests
+  Request& add_request(Request::Kind kind, Comm* comm);
+  void activate(Request& request);     // a send or receive begins
+  void post(Request& receive);
+  void dispatch(Request& send);
+  void finish(Request& request);       // the transfer is over
+  void forget(Request& request);
+  void check_buffers(const Request& request);
+};
+
+[[nodiscard]] World& world() noexcept;
+
+// Within a PMPI_ function: holds the lock.
+class Lock {
+ public:
+  explicit Lock(const char* function);
+  ~Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  World* operator->() const noexcept { return &world_; }
+  [[nodiscard]] World& operator*() const noexcept { return world_; }
+  // The code that this call shall fail with, or MPI_SUCCESS.
+  [[nodiscard]] int fault();
+  void give_way();  // to other threads, for a moment
+  template <class F>
+  auto unlocked(F&& f) {
+    lock_.unlock();
+    auto result = f();
+    lock_.lock();
+    return result;
+  }
+
+ private:
+  World& world_;
+  const char* function_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// Null if the handle names none; then a breach is noted.
+[[nodiscard]] Comm* find_comm(Lock& lock, MPI_Comm comm);
+[[nodiscard]] bool find_size(Lock& lock, MPI_Datatype type, std::size_t* bytes);
+
+// Calls the error handler of `comm` and returns `code`.
+int raise(Lock& lock, Comm* comm, int code);
+
+void empty_status(MPI_Status& status);
+
+}  // namespace imbrex::fake_mpi
