@@ -74,31 +74,38 @@ struct PromisedOperation : Operation {
 // One that imbrex matches: it is not asked for, it says so itself.
 struct PromisedReceive : mpi::receive::Waiter {
   PromisedReceive(const char* its_call, Receive& its_receive)
-      : receive(&its_receive), promised(its_call) {
+      : receive(its_receive), promised(its_call) {
     fire = &PromisedReceive::settle;
   }
   static void settle(Waiter& self) noexcept {
     const std::unique_ptr<PromisedReceive> owned(static_cast<PromisedReceive*>(&self));
-    owned->promised.settle(*owned->receive, false);
+    const std::unique_ptr<Receive> receive(&owned->receive);
+    const bool persistent = owned->persistent != MPI_REQUEST_NULL;
+    if (persistent) {
+      receive->persistent->active = nullptr;
+      mpi::receive::free_persistent(*receive->persistent, &owned->persistent);
+    }
+    owned->promised.settle(*receive, persistent);
   }
 
-  std::unique_ptr<Receive> receive;
+  Receive& receive;
   Promised promised;
+  MPI_Request persistent = MPI_REQUEST_NULL;
 };
 
 Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request) {
   auto promised = std::make_unique<PromisedReceive>(call, receive);
   mpi::check::end_request(request);  // from now on it has no handle
-  if (receive.persistent != nullptr) {
-    (void)promised->receive.release();
-    throw promised->promised.refuse();
+  mpi::receive::Token* const token = receive.token;
+  if (token == nullptr) {
+    if (receive.done()) throw promised->promised.refuse();
+    promised->persistent = request;
   }
   request = MPI_REQUEST_NULL;
   Future<MPI_Status> future = promised->promised.promise.future();
   PromisedReceive& waiting = *promised.release();
-  mpi::receive::Token& token = *receive.token;
   const bool waits = receive.attend(waiting);
-  give_token(token);
+  if (token != nullptr) give_token(*token);
   if (waits) {
     detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   } else {

@@ -49,8 +49,3 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
 }
 
 }  // namespace imbrex::mpi::check
-
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
-  const int code = imbrex::mpi::check::refuse_to_free("MPI_Comm_free", *comm);
-  return code == MPI_SUCCESS ? PMPI_Comm_free(comm) : code;
-}

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "check/comm_free.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "world.hpp"
 
@@ -17,8 +18,9 @@ namespace imbrex::mpi::receive {
 
 namespace {
 
-// What one communicator takes from MPI in one round, so that what has completed is told soon.
-constexpr int messages_per_round = 32;
+// What one communicator takes from MPI in one round, so that its lock is held for a short time and
+// what has completed is told soon.
+constexpr int messages_at_once = 8;
 // Receives in a row that must find the queue short before receives are posted again: a program that
 // posts, waits and posts again is not at its end whenever the queue is empty.
 constexpr int calm_enough = 64;
@@ -61,7 +63,8 @@ int match_above() noexcept {
 
 bool Communicator::may_match() {
   if (permission_ == Permission::unknown) {
-    const bool yes = match_above() != never && !fortran_passes_by() && !asserts_no_wildcards(handle_);
+    const bool yes =
+        match_above() != never && !fortran_passes_by() && !asserts_no_wildcards(handle_);
     permission_ = yes ? Permission::yes : Permission::no;
   }
   return permission_ == Permission::yes;
@@ -109,7 +112,7 @@ void Communicator::enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receiv
 bool Communicator::cancel(Receive& receive) noexcept {
   {
     const std::lock_guard guard(lock_);
-    if (receive.link.owner == nullptr) return false;
+    if (!receive.link.queued) return false;
     (receive.kind == Receive::Kind::probe ? probes_ : queue_).remove(receive.link);
   }
   receive.end_cancelled();
@@ -132,55 +135,69 @@ void Communicator::for_each(const std::function<void(const Operation&)>& visit) 
 // ---- messages --------------------------------------------------------------------------------
 
 bool Communicator::draw(Round& round) {
-  bool open = true;
-  for (int i = 0; i < messages_per_round && open; ++i) {
-    if (!draw_one(round, &open)) break;
-  }
-  return open;
-}
-
-// Takes one message from MPI; false if there is none.
-bool Communicator::draw_one(Round& round, bool* open) {
-  Arrived arrived{MPI_MESSAGE_NULL, {}};
-  Receive* receive = nullptr;
-  std::vector<Receive*> probes;
+  std::array<Arrived, messages_at_once> arrived;
+  std::array<Receive*, messages_at_once> receives;
+  int count = 0;
   {
     const std::lock_guard guard(lock_);
     if (queue_.empty() && probes_.empty()) {
-      *open = listed_ = false;
+      listed_ = false;
       return false;
     }
-    int found = 0;
-    if (PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_, &found, &arrived.message,
-                     &arrived.status) != MPI_SUCCESS) {
+    bool failed = false;
+    count = take_from_mpi(arrived.data(), &failed);
+    for (int i = 0; i < count; ++i) receives[i] = match(arrived[i], round);
+    if (failed) {
       // A process has failed, for instance. Each receive asks MPI for itself from now on.
-      leave_matching(probes);
-    } else if (found == 0) {
-      return false;
-    } else {
-      const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
-      if (Link* const link = queue_.find(came)) {
-        receive = static_cast<Receive*>(link->owner);
-        queue_.remove(*link);
-      } else {
-        held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
-        while (Link* const probe = probes_.find(came)) {
-          probes.push_back(static_cast<Receive*>(probe->owner));
-          probes_.remove(*probe);
-        }
+      std::vector<Receive*> rest;
+      leave_matching(rest);
+      for (Receive* const receive : rest) {
+        if (receive->code != MPI_SUCCESS) round.complete(*receive);
       }
     }
   }
-  if (receive != nullptr) receive->matched(arrived, round);
-  for (Receive* const probe : probes) {
-    if (probe->ask != nullptr) {  // it asks for itself now, unless MPI has refused it
-      if (probe->code == MPI_SUCCESS) continue;
-    } else {
-      probe->status = arrived.status;
-    }
-    round.complete(*probe);
+  for (int i = 0; i < count; ++i) {
+    if (receives[i] != nullptr) receives[i]->fetch();
+  }
+  for (int i = 0; i < count; ++i) {
+    if (receives[i] != nullptr) receives[i]->matched(arrived[i], round);
   }
   return true;
+}
+
+// How many there are. What a receive needs is far away when many wait, so it is fetched for all
+// messages at once.
+int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
+  int count = 0;
+  for (; count < messages_at_once; ++count) {
+    int found = 0;
+    Arrived& one = arrived[count];
+    *failed = PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, handle_, &found, &one.message,
+                           &one.status) != MPI_SUCCESS;
+    if (*failed || found == 0) break;
+    queue_.fetch_bucket({one.status.MPI_SOURCE, one.status.MPI_TAG});
+  }
+  for (int i = 0; i < count; ++i) {
+    queue_.fetch_link({arrived[i].status.MPI_SOURCE, arrived[i].status.MPI_TAG});
+  }
+  return count;
+}
+
+// The receive that gets the message, or null: then it is held.
+Receive* Communicator::match(const Arrived& arrived, Round& round) {
+  const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
+  if (Link* const link = queue_.find(came)) {
+    queue_.remove(*link);
+    return static_cast<Receive*>(link->owner);
+  }
+  held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
+  while (Link* const link = probes_.find(came)) {
+    Receive& probe = *static_cast<Receive*>(link->owner);
+    probes_.remove(*link);
+    probe.status = arrived.status;
+    round.complete(probe);
+  }
+  return nullptr;
 }
 
 int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived) {
@@ -259,7 +276,7 @@ void Communicator::post_queued(std::vector<Receive*>& impossible) {
     }
     const Call& call = receive.call;
     receive.code =
-        post({receive.buffer(), call.count, call.type, link->key, call.comm}, &receive.request);
+        post({receive.buffer, call.count, call.type, link->key, call.comm}, &receive.request);
     if (receive.code == MPI_SUCCESS) {
       engine().hand_over(receive);
     } else {
@@ -321,13 +338,18 @@ void Communicator::close() {
 // under the lock.
 class Communicators {
  public:
-  [[nodiscard]] Communicator* find(MPI_Comm comm) {
+  // Null also if it has never been asked for, or, seldom, if chains change meanwhile: see (1).
+  [[nodiscard]] Communicator* find_known(MPI_Comm comm) noexcept {
     const std::uintptr_t key = key_of(comm);
     for (Communicator* one = chain_of(key).load(std::memory_order_acquire); one != nullptr;
          one = one->next_.load(std::memory_order_acquire)) {
       if (one->key_.load(std::memory_order_acquire) == key) return one;
     }
-    return find_or_make(comm, key);
+    return nullptr;
+  }
+  [[nodiscard]] Communicator* find(MPI_Comm comm) {
+    Communicator* const known = find_known(comm);
+    return known != nullptr ? known : find_or_make(comm);
   }
 
   void forget(Communicator& gone) {
@@ -359,12 +381,14 @@ class Communicators {
   static constexpr std::size_t chain_count = 1024;
 
   // Handles are pointers or ints; none is 0.
-  [[nodiscard]] static std::uintptr_t key_of(MPI_Comm comm) noexcept { return (std::uintptr_t)comm; }
+  [[nodiscard]] static std::uintptr_t key_of(MPI_Comm comm) noexcept {
+    return (std::uintptr_t)comm;
+  }
   [[nodiscard]] Chain& chain_of(std::uintptr_t key) noexcept {
     return chains_[(key * 0x9E3779B97F4A7C15u) >> 54];
   }
 
-  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm, std::uintptr_t key);
+  [[nodiscard]] Communicator* find_or_make(MPI_Comm comm);
   [[nodiscard]] int keyval();
 
   std::array<Chain, chain_count> chains_{};  // written under the lock, release; read without
@@ -411,13 +435,10 @@ int Communicators::keyval() {
 }
 
 // The calls of MPI that are made under the lock are local and call nothing of the user's.
-Communicator* Communicators::find_or_make(MPI_Comm comm, std::uintptr_t key) {
+Communicator* Communicators::find_or_make(MPI_Comm comm) {
   const std::lock_guard guard(mutex_);
-  for (Communicator* one = chain_of(key).load(std::memory_order_relaxed); one != nullptr;
-       one = one->next_.load(std::memory_order_relaxed)) {
-    if (one->key_.load(std::memory_order_relaxed) == key) return one;
-  }
-  std::unique_ptr<Communicator> made;
+  if (Communicator* const known = find_known(comm)) return known;  // under the lock: certain
+  const std::uintptr_t key = key_of(comm);
   if (unused_.empty()) unused_.push_back(std::make_unique<Communicator>().release());
   Communicator& one = *unused_.back();
   if (PMPI_Comm_set_attr(comm, keyval(), &one) != MPI_SUCCESS) return nullptr;
@@ -455,6 +476,17 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit) {
 }  // namespace imbrex::mpi::receive
 
 // ---- what programs call ----------------------------------------------------------------------
+
+// Receives that wait here are MPI's to complete from now on: the handle is gone after this.
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  const int refused = check::refuse_to_free("MPI_Comm_free", *comm);
+  if (refused != MPI_SUCCESS) return refused;
+  if (active() && *comm != MPI_COMM_NULL) {
+    if (receive::Communicator* const it = receive::communicators().find_known(*comm)) it->close();
+  }
+  return PMPI_Comm_free(comm);
+}
 
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;

@@ -97,7 +97,8 @@ class Communicator final : public Feed {
   void post_queued(std::vector<Receive*>& impossible);
   void leave_matching(std::vector<Receive*>& impossible);
   void end_probes(const std::vector<Receive*>& probes);
-  bool draw_one(Round& round, bool* open);
+  [[nodiscard]] int take_from_mpi(Arrived arrived[], bool* failed);
+  [[nodiscard]] Receive* match(const Arrived& arrived, Round& round);
 
   void name(MPI_Comm comm);
 

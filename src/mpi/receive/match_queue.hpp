@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's matching as a data structure: receives that wait for a message, and messages that wait for a
-// receive. Used by communicator.hpp; knows no MPI, only that `any` stands for every value.
+// MPI's matching as a data structure: receives that wait for a message, and messages that wait for
+// a receive. Used by communicator.hpp; knows no MPI, only that `any` stands for every value.
 //
 // Everything is found by its (source, tag), wildcards being values like others. A message that
 // arrives could serve four kinds of receives, so it asks four times and takes the oldest. A receive
@@ -25,16 +25,17 @@ struct Envelope {
 // One place in an Index. Embedded in what it stands for; not moved while it is in.
 struct Link {
   Envelope key = {};
-  std::uint64_t sequence = 0;  // the order of insertion, over all keys
+  std::uint64_t sequence : 63 = 0;  // the order of insertion, over all keys
+  bool queued : 1 = false;          // it is in an index
   Link* previous = nullptr;
   Link* next = nullptr;
-  void* owner = nullptr;       // null: not in an index
+  void* owner = nullptr;
 };
 
 // Links by key, oldest first among equals. Each bucket is one list in the order of insertion, so
 // that no node is needed for a key; buckets are as many as there were ever links at once.
 // Thread safety: none.
-// Invariants: (1) within a bucket sequences ascend; (2) there are at least as many buckets as links.
+// Invariants: (1) within a bucket sequences ascend; (2) there are never more links than buckets.
 class Index {
  public:
   void insert(Link& link, Envelope key, std::uint64_t sequence, void* owner) {
@@ -42,6 +43,7 @@ class Index {
     link.key = key;
     link.sequence = sequence;
     link.owner = owner;
+    link.queued = true;
     append(bucket_of(key), link);
     ++size_;
   }
@@ -50,7 +52,7 @@ class Index {
     Bucket& bucket = bucket_of(link.key);
     (link.previous != nullptr ? link.previous->next : bucket.first) = link.next;
     (link.next != nullptr ? link.next->previous : bucket.last) = link.previous;
-    link.owner = nullptr;
+    link.queued = false;
     --size_;
   }
 
@@ -60,6 +62,14 @@ class Index {
     Link* link = buckets_[place_of(key)].first;
     while (link != nullptr && link->key != key) link = link->next;
     return link;
+  }
+
+  // Before a find() with this key: brings its bucket near, then its oldest link.
+  void fetch_bucket(Envelope key) const noexcept {
+    if (size_ != 0) __builtin_prefetch(&buckets_[place_of(key)]);
+  }
+  void fetch_link(Envelope key) const noexcept {
+    if (size_ != 0) __builtin_prefetch(buckets_[place_of(key)].first, 1);
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -149,6 +159,10 @@ class ReceiveQueue {
     }
     return oldest;
   }
+
+  // Several messages are matched faster if all their buckets are fetched first, then all links.
+  void fetch_bucket(Envelope message) const noexcept { index_.fetch_bucket(message); }
+  void fetch_link(Envelope message) const noexcept { index_.fetch_link(message); }
 
   [[nodiscard]] std::size_t size() const noexcept { return index_.size(); }
   [[nodiscard]] bool empty() const noexcept { return index_.size() == 0; }

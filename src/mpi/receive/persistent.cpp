@@ -80,15 +80,16 @@ int start_all(int count, MPI_Request requests[]) {
 
 }  // namespace
 
-// The handle is freed by the caller.
-void forget_persistent(Persistent& gone) noexcept {
+int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
   const std::unique_ptr<Persistent> owned(&gone);
+  requests().forget(*request);
   if (gone.active != nullptr) {
     gone.active->persistent = nullptr;
     let_go(*gone.active);
   }
   if (gone.posted) gone.communicator.count_open(-1);
   if (gone.owns_type) PMPI_Type_free(&gone.arguments.type);
+  return PMPI_Request_free(request);
 }
 
 }  // namespace imbrex::mpi::receive

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/arch.hpp"
@@ -71,6 +72,9 @@ int receive_message(const Arguments& it, MPI_Message* message, MPI_Request* requ
   return PMPI_Imrecv(it.buffer, static_cast<int>(it.count), it.type, message, request);
 }
 
+static_assert(sizeof(Receive) <= 4 * base::cache_line_bytes,
+              "each line is far away when many wait");
+
 // ---- the receive -----------------------------------------------------------------------------
 
 Waiter* Receive::done_mark() noexcept { return &done_waiter; }
@@ -78,9 +82,9 @@ Waiter* Receive::announcing_mark() noexcept { return &announcing_waiter; }
 
 Receive::Receive(const char* name, const Arguments& it, Communicator& its_communicator,
                  Kind its_kind)
-    : communicator(its_communicator),
+    : buffer(it.buffer),
+      communicator(its_communicator),
       kind(its_kind),
-      buffer_(it.buffer),
       owns_type_(its_kind == Kind::data && its_communicator.is_derived(it.type)) {
   call = {.name = name,
           .comm = it.comm,
@@ -95,6 +99,44 @@ Receive::Receive(const char* name, const Arguments& it, Communicator& its_commun
 
 Receive::~Receive() {
   if (owns_type_) PMPI_Type_free(&call.type);
+}
+
+void Receive::fetch() const noexcept {
+  const char* const begin = reinterpret_cast<const char*>(this);
+  for (std::size_t line = 0; line < sizeof(Receive); line += base::cache_line_bytes) {
+    __builtin_prefetch(begin + line, 1);
+  }
+  __builtin_prefetch(waiter_.load(std::memory_order_relaxed), 1);
+}
+
+namespace {
+
+// Slots for receives. Any thread, under the lock.
+struct Slot {
+  Slot* next;
+};
+base::SpinLock slots_lock;
+Slot* free_slots = nullptr;
+constexpr std::size_t slots_at_once = 64;
+
+}  // namespace
+
+void* Receive::operator new(std::size_t bytes) {
+  const std::lock_guard guard(slots_lock);
+  if (free_slots == nullptr) {
+    auto* const chunk = static_cast<char*>(
+        ::operator new(slots_at_once * bytes, std::align_val_t{alignof(Receive)}));
+    for (std::size_t i = slots_at_once; i-- > 0;) {
+      free_slots = ::new (chunk + i * bytes) Slot{free_slots};
+    }
+  }
+  Slot* const slot = std::exchange(free_slots, free_slots->next);
+  return slot;
+}
+
+void Receive::operator delete(void* slot) noexcept {
+  const std::lock_guard guard(slots_lock);
+  free_slots = ::new (slot) Slot{free_slots};
 }
 
 bool Receive::attend(Waiter& waiter) noexcept {
@@ -116,7 +158,7 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   if (kind == Kind::message) message = arrived.message;
   if (kind != Kind::data) return true;
   MPI_Message its_message = arrived.message;
-  code = receive_message({buffer_, call.count, call.type, link.key, call.comm}, &its_message,
+  code = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
                          &request);
   int over = 0;
   if (code == MPI_SUCCESS) code = PMPI_Test(&request, &over, &status);
@@ -236,7 +278,7 @@ Token* spare_tokens = nullptr;
 // These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
 int query(void* state, MPI_Status* status) {
   const Receive* const receive = static_cast<const Token*>(state)->receive;
-  *status = receive != nullptr ? receive->status : empty_status();
+  copy_status(receive != nullptr ? receive->status : empty_status(), status);
   return receive != nullptr ? receive->code : MPI_SUCCESS;
 }
 int cancel(void* state, int complete) {

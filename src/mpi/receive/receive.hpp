@@ -41,7 +41,7 @@ struct Waiter {
 // Invariants: (1) it is in its communicator's queue, under way at the engine, or complete;
 // (2) `waiter_` leaves `nobody` once, for a waiter or for `announcing`, and ends as `done`: then
 // the receive belongs to whoever made it, or to the waiter.
-class Receive : public Operation {
+class alignas(64) Receive : public Operation {
  public:
   enum class Kind : std::uint8_t {
     data,     // the message goes to the buffer
@@ -54,6 +54,9 @@ class Receive : public Operation {
   ~Receive();
   Receive(const Receive&) = delete;
   Receive& operator=(const Receive&) = delete;
+  // From a store of slots that is never given back: at most as many as were alive at once.
+  static void* operator new(std::size_t bytes);
+  static void operator delete(void* slot) noexcept;
 
   [[nodiscard]] bool done() const noexcept {
     return waiter_.load(std::memory_order_acquire) == done_mark();  // pairs with completed()
@@ -69,15 +72,10 @@ class Receive : public Operation {
   void end_cancelled() noexcept;
   // Ends it with an error. REQUIRES to be out of the queue.
   void end_failed(int its_code) noexcept;
-  void* buffer() const noexcept { return buffer_; }
+  // Brings near what matched() needs. REQUIRES: the link is near.
+  void fetch() const noexcept;
 
-  Link link;                   // under the communicator's lock
-  Communicator& communicator;
-  Kind kind;
-  MPI_Message message = MPI_MESSAGE_NULL;  // of Kind::message
-  // The program's handle, if it has one: a token or a persistent request.
-  Token* token = nullptr;
-  Persistent* persistent = nullptr;
+  Link link;  // under the communicator's lock
 
  private:
   static Waiter* done_mark() noexcept;
@@ -87,9 +85,19 @@ class Receive : public Operation {
   // Starts the transfer; true if it is over.
   [[nodiscard]] bool begin_transfer(const Arrived& arrived);
 
-  void* buffer_;
-  bool owns_type_;
   std::atomic<Waiter*> waiter_{nullptr};  // any thread; see (2), acq_rel: the result is seen
+
+ public:
+  void* const buffer;
+  Communicator& communicator;
+  // The program's handle, if it has one: a token or a persistent request.
+  Token* token = nullptr;
+  Persistent* persistent = nullptr;
+  MPI_Message message = MPI_MESSAGE_NULL;  // of Kind::message
+  const Kind kind;
+
+ private:
+  bool owns_type_;
 };
 
 // A generalised request that stands for a receive: the handle that the program gets. MPI is told
@@ -115,7 +123,8 @@ struct Persistent {
   Receive* active = nullptr;  // by the calls that use the request; null: MPI's own, or not started
   bool posted = false;        // the same: MPI's own, and counted
 };
-void forget_persistent(Persistent& gone) noexcept;
+// As MPI_Request_free of its request: a receive that is active goes on.
+int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
 
 // The receive that `request` stands for; null: it is MPI's own.
 [[nodiscard]] Receive* substitute(MPI_Request request) noexcept;

@@ -87,11 +87,9 @@ int free_request(MPI_Request* request) {
     return MPI_SUCCESS;
   }
   if (Persistent* const persistent = known.persistent()) {
-    requests().forget(*request);
-    forget_persistent(*persistent);
-  } else {
-    requests().settle(*request);
+    return free_persistent(*persistent, request);
   }
+  requests().settle(*request);
   return PMPI_Request_free(request);
 }
 
