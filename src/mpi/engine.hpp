@@ -25,8 +25,6 @@ struct Call {
   int tag = none;                         // may be MPI_ANY_TAG
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
-  const void* buffer = nullptr;           // for IMBREX_CHECK; null: unknown
-  bool writes = false;                    // to the buffer
 };
 
 // While it lives, this thread stands in no task: MPI may call functions of the user's while it

@@ -2,6 +2,7 @@
 // The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
+#include "check/check.hpp"
 #include "messages.hpp"
 #include "spare.hpp"
 #include "standard.hpp"
@@ -27,7 +28,8 @@ int send(const char* name, const Sending<Count>& it) {
   if (detail::tracing() && suspends()) {
     trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
   }
-  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type, it.buffer};
+  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
+  const check::Guard guard(call, {it.buffer, false});
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
   });

@@ -66,7 +66,7 @@ class Countdown {
 // Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
 template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
-  const check::Guard guard(call);
+  const check::Guard guard(call, {nullptr, false});  // of a collective; others know their buffer
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
   int code;

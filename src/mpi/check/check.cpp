@@ -25,15 +25,15 @@ void start() { enabled = detail::number_option("CHECK") != 0; }
 
 // An operation that is under way.
 struct Use {
-  Use(const Call& its_call, const detail::TaskLabel& its_task)
+  Use(const Call& its_call, const Buffer& its_buffer)
       : call(its_call),
-        task(its_task),
-        text(report::describe(report::wait_of(its_call, its_task))),
-        memory(its_call.buffer, its_call.buffer == nullptr ? 0 : its_call.count,
-               its_call.buffer == nullptr ? MPI_BYTE : its_call.type) {}
+        buffer(its_buffer),
+        text(report::describe(report::wait_of(its_call, detail::current_task()))),
+        memory(its_buffer.address, its_buffer.address == nullptr ? 0 : its_call.count,
+               its_buffer.address == nullptr ? MPI_BYTE : its_call.type) {}
 
   Call call;
-  detail::TaskLabel task;
+  Buffer buffer;
   std::string text;  // told at once: the communicator may be freed before the operation ends
   Memory memory;
 };
@@ -44,9 +44,9 @@ namespace {
 // Calls of MPI under the lock are local and call nothing of the user's.
 class Table {
  public:
-  [[nodiscard]] Use* add(const Call& call);
+  [[nodiscard]] Use* add(const Call& call, const Buffer& buffer);
   void remove(Use& use) noexcept;
-  void add(MPI_Request request, const Call& call);
+  void add(MPI_Request request, const Call& call, const Buffer& buffer);
   void remove(MPI_Request request) noexcept;
 
  private:
@@ -72,11 +72,11 @@ bool is_collective(const Call& call) noexcept {
   return call.comm != MPI_COMM_NULL && call.peer == Call::none;
 }
 
-Use* Table::add(const Call& call) {
-  if (call.peer == MPI_PROC_NULL || (call.buffer == nullptr && !is_collective(call))) {
+Use* Table::add(const Call& call, const Buffer& buffer) {
+  if (call.peer == MPI_PROC_NULL || (buffer.address == nullptr && !is_collective(call))) {
     return nullptr;
   }
-  auto use = std::make_unique<Use>(call, detail::current_task());
+  auto use = std::make_unique<Use>(call, buffer);
   const std::lock_guard guard(lock_);
   if (is_collective(call)) compare_order(*use);
   if (!use->memory.empty()) compare_memory(*use);
@@ -94,9 +94,9 @@ void Table::remove(Use& use) noexcept {
   }
 }
 
-void Table::add(MPI_Request request, const Call& call) {
+void Table::add(MPI_Request request, const Call& call, const Buffer& buffer) {
   remove(request);  // it ended out of our sight
-  Use* const use = add(call);
+  Use* const use = add(call, buffer);
   if (use == nullptr) return;
   const std::lock_guard guard(lock_);
   by_request_[request] = use;
@@ -120,16 +120,16 @@ void Table::compare_memory(const Use& fresh) {
   for (auto place = uses_.lower_bound(from);
        place != uses_.end() && place->first < fresh.memory.end(); ++place) {
     const Use& other = *place->second;
-    if (!fresh.call.writes && !other.call.writes) continue;  // two sends may read the same
+    if (!fresh.buffer.writes && !other.buffer.writes) continue;  // two sends may read the same
     const std::uintptr_t where = Memory::meet(fresh.memory, other.memory);
     if (where == 0) continue;
     say(fmt::format("two operations that are under way use the byte at {:#x}:\n"
                     "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
                     "imbrex:   Let the first complete before the second begins (by a dependency "
                     "on the buffer), or give each a buffer of its own",
-                    where, other.text, other.call.writes ? "writes" : "reads",
+                    where, other.text, other.buffer.writes ? "writes" : "reads",
                     other.memory.begin(), other.memory.end(), fresh.text,
-                    fresh.call.writes ? "writes" : "reads", fresh.memory.begin(),
+                    fresh.buffer.writes ? "writes" : "reads", fresh.memory.begin(),
                     fresh.memory.end()));
   }
 }
@@ -157,11 +157,11 @@ void Table::say(const std::string& finding) {
 
 }  // namespace
 
-Use* Guard::begin(const Call& call) { return table().add(call); }
+Use* Guard::begin(const Call& call, const Buffer& buffer) { return table().add(call, buffer); }
 void Guard::end(Use& use) noexcept { table().remove(use); }
 
-void begin_request(MPI_Request request, const Call& call) {
-  if (on() && request != MPI_REQUEST_NULL) table().add(request, call);
+void begin_request(MPI_Request request, const Call& call, const Buffer& buffer) {
+  if (on() && request != MPI_REQUEST_NULL) table().add(request, call, buffer);
 }
 void end_request(MPI_Request request) noexcept {
   if (on()) table().remove(request);
@@ -223,8 +223,7 @@ void Waiting::end() noexcept {
     const int code = PMPI_##twin(buffer, count, type, destination, tag, comm, request);          \
     if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                       \
       imbrex::mpi::check::begin_request(                                                         \
-          *request, {.name = "MPI_" #twin, .comm = comm, .peer = destination, .tag = tag,        \
-                     .count = count, .type = type, .buffer = buffer});                           \
+          *request, {"MPI_" #twin, comm, destination, tag, count, type}, {buffer, false});       \
     }                                                                                            \
     return code;                                                                                 \
   }

@@ -17,11 +17,17 @@ void start();
 
 struct Use;
 
+// The memory of a call, whose count and type say how much of it.
+struct Buffer {
+  const void* address;  // null: unknown
+  bool writes;          // the call receives
+};
+
 // While it lives the call is under way, and uses its buffer.
 class Guard {
  public:
-  explicit Guard(const Call& call) {
-    if (on()) [[unlikely]] use_ = begin(call);
+  Guard(const Call& call, const Buffer& buffer) {
+    if (on()) [[unlikely]] use_ = begin(call, buffer);
   }
   ~Guard() {
     if (use_ != nullptr) [[unlikely]] end(*use_);
@@ -30,13 +36,13 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
  private:
-  [[nodiscard]] static Use* begin(const Call& call);
+  [[nodiscard]] static Use* begin(const Call& call, const Buffer& buffer);
   static void end(Use& use) noexcept;
   Use* use_ = nullptr;
 };
 
 // The same from the call that returns `request` until it is known to have completed.
-void begin_request(MPI_Request request, const Call& call);
+void begin_request(MPI_Request request, const Call& call, const Buffer& buffer);
 void end_request(MPI_Request request) noexcept;
 
 // While it lives the caller waits for these requests.

@@ -32,9 +32,7 @@ Call call_of(const char* name, const Arguments& it) noexcept {
           .peer = it.wanted.source,
           .tag = it.wanted.tag,
           .count = it.count,
-          .type = it.type,
-          .buffer = it.buffer,
-          .writes = true};
+          .type = it.type};
 }
 
 // ---- receives --------------------------------------------------------------------------------
@@ -73,7 +71,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
                 MPI_Status* status) {
   Receive receive(name, it, communicator, Receive::Kind::data);
-  const check::Guard guard(call_of(name, it));
+  const check::Guard guard(call_of(name, it), {it.buffer, true});
   Started started = start(it, communicator, &receive);
   if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
   wait_for(receive);
@@ -87,7 +85,7 @@ int recv_at(const char* name, const Arguments& it, Communicator& communicator,
     Started started = start(it, communicator, nullptr);
     if (started.begun != Begun::again) {
       const Call call = call_of(name, it);
-      const check::Guard guard(call);
+      const check::Guard guard(call, {it.buffer, true});
       return finish(call, communicator, started, status);
     }
   }
@@ -150,7 +148,9 @@ int irecv_anywhere(const char* name, const Arguments& it, MPI_Request* request) 
 
 int irecv(const char* name, const Arguments& it, MPI_Request* request) {
   const int code = irecv_anywhere(name, it, request);
-  if (code == MPI_SUCCESS && check::on()) check::begin_request(*request, call_of(name, it));
+  if (code == MPI_SUCCESS && check::on()) {
+    check::begin_request(*request, call_of(name, it), {it.buffer, true});
+  }
   return code;
 }
 

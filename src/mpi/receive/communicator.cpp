@@ -276,7 +276,7 @@ void Communicator::post_queued(std::vector<Receive*>& impossible) {
     }
     const Call& call = receive.call;
     receive.code =
-        post({receive.buffer(), call.count, call.type, link->key, call.comm}, &receive.request);
+        post({receive.buffer, call.count, call.type, link->key, call.comm}, &receive.request);
     if (receive.code == MPI_SUCCESS) {
       engine().hand_over(receive);
     } else {
@@ -480,8 +480,8 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit) {
 // Receives that wait here are MPI's to complete from now on: the handle is gone after this.
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
   using namespace imbrex::mpi;
-  const int code = check::refuse_to_free("MPI_Comm_free", *comm);
-  if (code != MPI_SUCCESS) return code;
+  const int refused = check::refuse_to_free("MPI_Comm_free", *comm);
+  if (refused != MPI_SUCCESS) return refused;
   if (active() && *comm != MPI_COMM_NULL) {
     if (receive::Communicator* const it = receive::communicators().find_known(*comm)) it->close();
   }

@@ -41,8 +41,8 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
                             .peer = sending.destination,
                             .tag = sending.tag,
                             .count = sending.count,
-                            .type = sending.type,
-                            .buffer = sending.buffer});
+                            .type = sending.type},
+                           {sending.buffer, false});
   code = isend(sending, &requests[1]);
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.

@@ -82,7 +82,8 @@ Waiter* Receive::announcing_mark() noexcept { return &announcing_waiter; }
 
 Receive::Receive(const char* name, const Arguments& it, Communicator& its_communicator,
                  Kind its_kind)
-    : communicator(its_communicator),
+    : buffer(it.buffer),
+      communicator(its_communicator),
       kind(its_kind),
       owns_type_(its_kind == Kind::data && its_communicator.is_derived(it.type)) {
   call = {.name = name,
@@ -90,9 +91,7 @@ Receive::Receive(const char* name, const Arguments& it, Communicator& its_commun
           .peer = it.wanted.source,
           .tag = it.wanted.tag,
           .count = it.count,
-          .type = it.type,
-          .buffer = it.buffer,
-          .writes = its_kind == Kind::data};
+          .type = it.type};
   if (owns_type_) PMPI_Type_dup(it.type, &call.type);
   task = detail::current_task();
   complete = &Receive::completed;
@@ -159,7 +158,7 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   if (kind == Kind::message) message = arrived.message;
   if (kind != Kind::data) return true;
   MPI_Message its_message = arrived.message;
-  code = receive_message({buffer(), call.count, call.type, link.key, call.comm}, &its_message,
+  code = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
                          &request);
   int over = 0;
   if (code == MPI_SUCCESS) code = PMPI_Test(&request, &over, &status);

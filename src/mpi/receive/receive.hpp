@@ -88,7 +88,7 @@ class alignas(64) Receive : public Operation {
   std::atomic<Waiter*> waiter_{nullptr};  // any thread; see (2), acq_rel: the result is seen
 
  public:
-  [[nodiscard]] void* buffer() const noexcept { return const_cast<void*>(call.buffer); }
+  void* const buffer;
   Communicator& communicator;
   // The program's handle, if it has one: a token or a persistent request.
   Token* token = nullptr;
