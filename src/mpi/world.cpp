@@ -18,8 +18,8 @@
 
 #include "engine.hpp"
 #include "imbrex/error.hpp"
-#include "spare.hpp"
-#include "tagged.hpp"
+#include "calls/spare.hpp"
+#include "calls/tagged.hpp"
 
 namespace imbrex::mpi {
 

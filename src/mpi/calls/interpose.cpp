@@ -6,8 +6,8 @@
 #include <new>
 
 #include "messages.hpp"
-#include "spare.hpp"
-#include "standard.hpp"
+#include "calls/spare.hpp"
+#include "calls/standard.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {
@@ -347,7 +347,7 @@ using Place = int;
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
-#include "calls.def"
+#include "calls/calls.def"
 }  // namespace of_int
 
 // ... and once for those of large counts.
@@ -367,7 +367,7 @@ using Place = MPI_Aint;
   IMBREX_MAKE_INIT(name##_init_c, parameters, arguments)
 #define IMBREX_SPARE_C(name, parameters, arguments)                                        \
   IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
-#include "calls.def"
+#include "calls/calls.def"
 }  // namespace of_count
 #endif
 
