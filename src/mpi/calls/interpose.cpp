@@ -3,8 +3,8 @@
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
 #include "messages.hpp"
-#include "spare.hpp"
-#include "standard.hpp"
+#include "calls/spare.hpp"
+#include "calls/standard.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {
@@ -143,7 +143,7 @@ using Place = int;
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
-#include "calls.def"
+#include "calls/calls.def"
 }  // namespace of_int
 
 // ... and once for those of large counts.
@@ -161,7 +161,7 @@ using Place = MPI_Aint;
   IMBREX_MAKE_INIT(name##_init_c, parameters, arguments)
 #define IMBREX_SPARE_C(name, parameters, arguments)                                        \
   IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
-#include "calls.def"
+#include "calls/calls.def"
 }  // namespace of_count
 #endif
 
