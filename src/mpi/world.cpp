@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calls/spare.hpp"
+#include "calls/tagged.hpp"
 #include "check/check.hpp"
 #include "engine.hpp"
 #include "errors.hpp"
@@ -23,8 +25,6 @@
 #include "progress/progress.hpp"
 #include "report/look.hpp"
 #include "report/watch.hpp"
-#include "spare.hpp"
-#include "tagged.hpp"
 
 namespace imbrex::mpi {
 

@@ -59,7 +59,7 @@ def declared(compiler, includes):
 
 
 def read_table():
-    lines = subprocess.run([sys.executable, ROOT / "src/mpi/calls_doc.py", "--names"],
+    lines = subprocess.run([sys.executable, ROOT / "src/mpi/calls/calls_doc.py", "--names"],
                            capture_output=True, text=True, check=True).stdout.splitlines()
     words = [line.split() for line in lines]
     calls = {name for kind, *names in words if kind == "call" for name in names}
@@ -99,8 +99,8 @@ def main():
     if len(header & calls) < 100:
         sys.exit(f"check_table.py: mpi.h declares only {len(header & calls)} calls of the table: "
                  "was it read?")
-    breaches = [f"{name}: may it block? Then it belongs in src/mpi/calls.def, else into the list "
-                "of this script"
+    breaches = [f"{name}: may it block? Then it belongs in src/mpi/calls/calls.def, else into the "
+                "list of this script"
                 for name in sorted(header - calls - twins) if not cannot_block(name)]
     breaches += [f"{name}: in calls.def, but {arguments.library} does not define it"
                  for name in sorted((header & calls) - defined(arguments.library))]

@@ -2,7 +2,7 @@
 // Spare threads: a pool that starts one more thread whenever all are busy, so that two calls that
 // wait for each other (MPI_Comm_accept and MPI_Comm_connect, say) both run. So it has as many
 // threads as calls have been under way at once, and they live until MPI_Finalize.
-#include "spare.hpp"
+#include "calls/spare.hpp"
 
 #include <mpi.h>
 #include <pthread.h>

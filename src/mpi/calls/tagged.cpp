@@ -8,7 +8,7 @@
 // no other process can draw (it contains the drawer's rank). The drawer tells it to those who take
 // part, by messages on the program's communicator with the program's tag, which the standard keeps
 // free for this very call; the same order of calls there gives the same numbers to all.
-#include "tagged.hpp"
+#include "calls/tagged.hpp"
 
 #include <mpi.h>
 
@@ -17,7 +17,7 @@
 #include <numeric>
 #include <vector>
 
-#include "spare.hpp"
+#include "calls/spare.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {

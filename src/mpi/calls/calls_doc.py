@@ -12,8 +12,8 @@ import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 TABLE = HERE / "calls.def"
-PAGE = HERE.parent.parent / "docs" / "user" / "mpi.md"
-BEGIN = "<!-- begin: made by src/mpi/calls_doc.py -->"
+PAGE = HERE.parent.parent.parent / "docs" / "user" / "mpi.md"
+BEGIN = "<!-- begin: made by src/mpi/calls/calls_doc.py -->"
 END = "<!-- end -->"
 KINDS = ("SEND_C|CALL|CALL_C|LOCAL|ASK|COLLECTIVE|COLLECTIVE_C|FILE_C|FILE_ALL_C|SPARE|"
          "SPARE_C|SPARE_OWN")
@@ -94,7 +94,8 @@ def main():
     if made == page:
         return
     if "--check" in sys.argv[1:]:
-        sys.exit("calls_doc.py: docs/user/mpi.md is older than calls.def: run src/mpi/calls_doc.py")
+        sys.exit("calls_doc.py: docs/user/mpi.md is older than calls.def: run "
+                 "src/mpi/calls/calls_doc.py")
     PAGE.write_text(made)
 
 

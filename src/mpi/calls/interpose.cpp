@@ -4,8 +4,8 @@
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
 #include "check/check.hpp"
 #include "messages.hpp"
-#include "spare.hpp"
-#include "standard.hpp"
+#include "calls/spare.hpp"
+#include "calls/standard.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {
@@ -145,7 +145,7 @@ using Place = int;
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
-#include "calls.def"
+#include "calls/calls.def"
 }  // namespace of_int
 
 // ... and once for those of large counts.
@@ -163,7 +163,7 @@ using Place = MPI_Aint;
   IMBREX_MAKE_INIT(name##_init_c, parameters, arguments)
 #define IMBREX_SPARE_C(name, parameters, arguments)                                        \
   IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
-#include "calls.def"
+#include "calls/calls.def"
 }  // namespace of_count
 #endif
 
