@@ -24,6 +24,9 @@ extern std::atomic<bool> shipping;
 // REQUIRES: that thread runs, and is not the caller. Blocks for as long as one call of MPI takes.
 void ship(void (*function)(void* arguments), void* arguments) noexcept;
 
+// Between two attempts at a lock under which MPI is called: its holder may wait for this thread.
+void wait_for_lock() noexcept;
+
 template <class F>
 void ship(F call) {
   ship([](void* arguments) { (*static_cast<F*>(arguments))(); }, &call);
