@@ -225,6 +225,9 @@ void take_breath(const Runtime& runtime, const int round) noexcept {
 Task* look_out(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   Watch watch(worker);
+  // Where a thread polls that has no processor of its own, it shall have this one.
+  const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
+  const std::uint64_t spin_ticks = spins ? runtime.spin_ticks : 0;
   const std::uint64_t begin = base::ticks();
   int sleepers = 0;
   for (int round = 0;; ++round) {
@@ -237,12 +240,12 @@ Task* look_out(Worker& worker) noexcept {
     sleepers = runtime.parking.asleep();
     const bool polls = watch.hold();
     if (runtime.stopping.load(std::memory_order_acquire) ||
-        (!polls && elapsed > runtime.spin_ticks)) {
+        (!polls && elapsed > spin_ticks)) {
       watch.drop();
       return nullptr;
     }
     if (polls && poll(worker) != 0) continue;
-    if (polls && elapsed > runtime.spin_ticks) {
+    if (polls && elapsed > spin_ticks) {
       sched_yield();
     } else {
       take_breath(runtime, round);

@@ -147,7 +147,8 @@ struct Poller {
   int (*poll)(void* context) noexcept;
   void* context;
   const std::atomic<int>* outstanding;
-  bool by_workers = true;  // false: a thread of its own calls poll(), and tasks do not poll in place
+  // False: a thread of its own calls poll(), and tasks do not poll in place.
+  bool by_workers = true;
   // Null, or true when something is known to have completed: then busy workers call at once.
   const std::atomic<bool>* noticed = nullptr;
   // Null, or called when something is outstanding and a task suspends: a thread that sleeps while
@@ -199,8 +200,8 @@ struct Place {
 void set_place(const Place& place);
 void set_rank(int rank, int ranks);  // for messages, trace and summary
 
-// The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or any
-// other option is malformed. REQUIRES: such an option of that kind.
+// The value of IMBREX_<name>, by the environment or options.def. Throws Error if that or any other
+// option is malformed. REQUIRES: such an option of that kind.
 [[nodiscard]] std::string text_option(const char* name);
 [[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
 

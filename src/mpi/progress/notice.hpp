@@ -3,9 +3,9 @@
 //
 // A hook in MPI's progress (MPICH's MPIX_Async_start, Open MPI's opal_progress_register) looks at
 // some requests that the engine has under way. It runs inside MPI, perhaps under MPI's locks and in
-// the middle of any call, so it takes no lock that it would have to wait for, completes nothing, and
-// only says that there is something: the next poll, by a worker between two tasks or by one that is
-// woken, does the rest.
+// the middle of any call, so it takes no lock that it would have to wait for, completes nothing,
+// and only says that there is something: the next poll, by a worker between two tasks or by one
+// that is woken, does the rest.
 #pragma once
 
 #include <atomic>

@@ -150,6 +150,11 @@ void ship(void (*function)(void* arguments), void* arguments) noexcept {
   state().thread.run(errand);
 }
 
+void wait_for_lock() noexcept {
+  if (shipping.load(std::memory_order_relaxed) && on_mpi_thread()) state().thread.run_errands();
+  sched_yield();
+}
+
 void wait_between_questions(const int round) noexcept {
   constexpr int yields = 100;
   if (round < yields) {

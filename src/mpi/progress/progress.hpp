@@ -15,8 +15,8 @@ namespace imbrex::mpi::progress {
 [[nodiscard]] Mode asked_mode();
 
 // As PMPI_Init_thread. Under dedicated-thread the thread itself calls it; if MPI gives it less than
-// MPI_THREAD_MULTIPLE, but not MPI_THREAD_SINGLE, all calls are shipped to it from now on (ship.hpp),
-// and the program is given MPI_THREAD_MULTIPLE.
+// MPI_THREAD_MULTIPLE, but not MPI_THREAD_SINGLE, all calls are shipped to it from now on
+// (ship.hpp), and the program is given MPI_THREAD_MULTIPLE.
 [[nodiscard]] int initialise_mpi(int* argc, char*** argv, int* provided);
 // As PMPI_Finalize, by the same thread.
 [[nodiscard]] int finalise_mpi();

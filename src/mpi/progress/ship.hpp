@@ -2,9 +2,9 @@
 // Every call of MPI made by one thread, where MPI gives less than MPI_THREAD_MULTIPLE: others ship
 // theirs to it, and wait for the answer.
 //
-// Two generated files make use of it (ship_calls.py): one renames each PMPI_X in the sources of this
-// library to Shipped<PMPI_X>::call; the other defines, weakly, each MPI_X that this library does not
-// define itself. So no call, of ours or the program's, gets past it.
+// Two generated files make use of it (ship_calls.py): one renames each PMPI_X in the sources of
+// this library to Shipped<PMPI_X>::call; the other defines, weakly, each MPI_X that this library
+// does not define itself. So no call, of ours or the program's, gets past it.
 #pragma once
 
 #include <pthread.h>
@@ -23,6 +23,9 @@ extern std::atomic<bool> shipping;
 // Runs `function(arguments)` on the thread that makes MPI's calls, and returns when it has.
 // REQUIRES: that thread runs, and is not the caller. Blocks for as long as one call of MPI takes.
 void ship(void (*function)(void* arguments), void* arguments) noexcept;
+
+// Between two attempts at a lock under which MPI is called: its holder may wait for this thread.
+void wait_for_lock() noexcept;
 
 template <class F>
 void ship(F call) {

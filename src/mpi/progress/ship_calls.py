@@ -58,7 +58,8 @@ def names_header(found):
     for name, (_, parameters) in sorted(found.items()):
         if is_shipped(name, parameters):
             kind = "Blocking" if name in BLOCKING else "Shipped"
-            lines.append(f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<PMPI_{name}>::call)")
+            lines.append(f"#define PMPI_{name} "
+                         f"(::imbrex::mpi::progress::{kind}<PMPI_{name}>::call)")
     return "\n".join(lines) + "\n"
 
 

@@ -77,7 +77,7 @@ void ProgressThread::step_in() {
 // sched_yield() waits for a time slice of each of them.
 void ProgressThread::share() {
   constexpr std::uint64_t nap_ns = 5 * us;
-  constexpr int doublings = 4;
+  constexpr int doublings = 5;
   if (quiet()) {
     sleep_until_rung();
     return;

@@ -51,6 +51,7 @@ class ProgressThread {
   void change(const Setup& setup);   // by the thread itself, in an errand
   // Returns when the thread has run it. REQUIRES: it has been started, and is not the caller.
   void run(Errand& errand) noexcept;
+  void run_errands() noexcept;       // those that wait; by the thread itself, also within one
   [[nodiscard]] bool is_caller() const noexcept;
   void stop();  // returns when it has ended; nothing if it is the caller, or was never started
   void ring() noexcept;
@@ -69,7 +70,6 @@ class ProgressThread {
   void own();
   [[nodiscard]] bool quiet() const noexcept;
   [[nodiscard]] bool poll_once();
-  void run_errands() noexcept;
   void nap(std::uint64_t ns) noexcept;
   void wait_for_bell(std::uint64_t ns) noexcept;
 
