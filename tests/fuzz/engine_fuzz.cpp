@@ -257,9 +257,11 @@ class Run {
                        comm_of(taking), &open.request);
     });
     if (style == 2) MPI_Type_free(&pair);
-    if (code != MPI_SUCCESS) open.request = MPI_REQUEST_NULL;
-    if (code != MPI_SUCCESS) complete(open, code, nullptr);
-    available_.push_back(&open);
+    if (code == MPI_SUCCESS) {
+      available_.push_back(&open);
+    } else {
+      complete(taking, code, nullptr);
+    }
   }
 
   // Receives that find the queue empty: a communicator that matches begins to post again.
@@ -270,8 +272,8 @@ class Run {
       send_from_peer(comm, source, 0);
       fake_mpi::arrive(comms_[static_cast<std::size_t>(comm)], source);
       post();
-      std::vector<Open*> last{available_.back()};
-      available_.pop_back();
+      std::vector<Open*> last;
+      if (!available_.empty()) last = {available_.back()}, available_.pop_back();
       for (int ask_again = 0; ask_again < 3; ++ask_again) ask(last, Way::test, false);
       available_.insert(available_.end(), last.begin(), last.end());
     }
