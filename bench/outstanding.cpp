@@ -6,8 +6,9 @@
 //
 //   mpirun -n 2 outstanding <system> <receives> [batches]
 //
-// Systems: `testsome` is MPI alone, one MPI_Testsome over all. `imbrex` gives each request to when()
-// and has a task run at its completion. `tasks` has one task for each receive, blocked in MPI_Recv.
+// Systems: `testsome` is MPI alone, one MPI_Testsome over all. `imbrex` gives each request to
+// when() and has a task run at its completion. `tasks` has one task for each receive, blocked in
+// MPI_Recv.
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 

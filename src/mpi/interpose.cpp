@@ -21,7 +21,9 @@ struct Sending {
 };
 
 int send(const char* name, SendStart* start, const Sending& it) {
-  if (detail::tracing() && suspends()) trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
+  if (detail::tracing() && suspends()) {
+    trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
+  }
   const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     return start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call that blocks is carried out: start its non-blocking twin, look once, poll in place while
-// nothing else could run, else suspend. Used by interpose.cpp, request.cpp and receive/.
+// How a call that blocks is carried out: start its non-blocking twin, look once, poll in place
+// while nothing else could run, else suspend. Used by interpose.cpp, request.cpp and receive/.
 #pragma once
 
 #include <mpi.h>
@@ -50,7 +50,7 @@ template <class F>
 // Waits for a receive that imbrex matches, and that nobody attends to. Suspends.
 void wait_for(receive::Receive& receive);
 
-// Waits until `count` calls of count_down() have been made. Suspends in a task, and polls elsewhere.
+// Waits until `count` calls of count_down() have been made. Suspends in a task, polls elsewhere.
 class Countdown {
  public:
   explicit Countdown(int count) noexcept : left_(count) {}

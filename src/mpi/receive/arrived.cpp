@@ -54,7 +54,8 @@ struct Expected : Waiter {
 
 Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
   if (!mpi::active()) {
-    throw Error("imbrex: when_arrived called outside MPI_Init and MPI_Finalize: call MPI_Init first");
+    throw Error(
+        "imbrex: when_arrived called outside MPI_Init and MPI_Finalize: call MPI_Init first");
   }
   const Arguments arguments{nullptr, 0, MPI_BYTE, {source, tag}, comm};
   Communicator* const communicator = communicator_of(comm);
@@ -95,8 +96,8 @@ ArrivedMessage& ArrivedMessage::operator=(ArrivedMessage other) noexcept {
 ArrivedMessage::~ArrivedMessage() {
   if (message_ == MPI_MESSAGE_NULL || message_ == MPI_MESSAGE_NO_PROC) return;
   std::fprintf(stderr,
-               "imbrex: a message from %d with tag %d, %d bytes, that when_arrived() has matched is "
-               "dropped: nobody has called receive() on it\n",
+               "imbrex: a message from %d with tag %d, %d bytes, that when_arrived() has matched "
+               "is dropped: nobody has called receive() on it\n",
                status_.MPI_SOURCE, status_.MPI_TAG, count(MPI_BYTE));
 }
 
@@ -108,8 +109,8 @@ int ArrivedMessage::count(MPI_Datatype type) const {
 
 MPI_Status ArrivedMessage::receive(void* buffer, int count, MPI_Datatype type) const {
   if (message_ == MPI_MESSAGE_NULL) {
-    throw Error("imbrex: ArrivedMessage::receive called twice, or on a message that was moved away, in " +
-                detail::describe_current_task());
+    throw Error("imbrex: ArrivedMessage::receive called twice, or on a message that was moved "
+                "away, in " + detail::describe_current_task() + ": receive each message once");
   }
   MPI_Status status = status_;
   const int code = MPI_Mrecv(buffer, count, type, &message_, &status);

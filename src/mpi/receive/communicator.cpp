@@ -64,7 +64,8 @@ int match_above() noexcept {
 
 bool Communicator::may_match() {
   if (permission_ == Permission::unknown) {
-    const bool yes = match_above() != never && !fortran_passes_by() && !asserts_no_wildcards(handle_);
+    const bool yes =
+        match_above() != never && !fortran_passes_by() && !asserts_no_wildcards(handle_);
     permission_ = yes ? Permission::yes : Permission::no;
   }
   return permission_ == Permission::yes;
@@ -381,7 +382,9 @@ class Communicators {
   static constexpr std::size_t chain_count = 1024;
 
   // Handles are pointers or ints; none is 0.
-  [[nodiscard]] static std::uintptr_t key_of(MPI_Comm comm) noexcept { return (std::uintptr_t)comm; }
+  [[nodiscard]] static std::uintptr_t key_of(MPI_Comm comm) noexcept {
+    return (std::uintptr_t)comm;
+  }
   [[nodiscard]] Chain& chain_of(std::uintptr_t key) noexcept {
     return chains_[(key * 0x9E3779B97F4A7C15u) >> 54];
   }

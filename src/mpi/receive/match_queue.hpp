@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's matching as a data structure: receives that wait for a message, and messages that wait for a
-// receive. Used by communicator.hpp; knows no MPI, only that `any` stands for every value.
+// MPI's matching as a data structure: receives that wait for a message, and messages that wait for
+// a receive. Used by communicator.hpp; knows no MPI, only that `any` stands for every value.
 //
 // Everything is found by its (source, tag), wildcards being values like others. A message that
 // arrives could serve four kinds of receives, so it asks four times and takes the oldest. A receive
@@ -35,7 +35,7 @@ struct Link {
 // Links by key, oldest first among equals. Each bucket is one list in the order of insertion, so
 // that no node is needed for a key; buckets are as many as there were ever links at once.
 // Thread safety: none.
-// Invariants: (1) within a bucket sequences ascend; (2) there are at least as many buckets as links.
+// Invariants: (1) within a bucket sequences ascend; (2) there are never more links than buckets.
 class Index {
  public:
   void insert(Link& link, Envelope key, std::uint64_t sequence, void* owner) {

@@ -71,7 +71,8 @@ int receive_message(const Arguments& it, MPI_Message* message, MPI_Request* requ
   return PMPI_Imrecv(it.buffer, static_cast<int>(it.count), it.type, message, request);
 }
 
-static_assert(sizeof(Receive) <= 4 * base::cache_line_bytes, "each line is far away when many wait");
+static_assert(sizeof(Receive) <= 4 * base::cache_line_bytes,
+              "each line is far away when many wait");
 
 // ---- the receive -----------------------------------------------------------------------------
 
@@ -121,8 +122,8 @@ constexpr std::size_t slots_at_once = 64;
 void* Receive::operator new(std::size_t bytes) {
   const std::lock_guard guard(slots_lock);
   if (free_slots == nullptr) {
-    auto* const chunk =
-        static_cast<char*>(::operator new(slots_at_once * bytes, std::align_val_t{alignof(Receive)}));
+    auto* const chunk = static_cast<char*>(
+        ::operator new(slots_at_once * bytes, std::align_val_t{alignof(Receive)}));
     for (std::size_t i = slots_at_once; i-- > 0;) {
       free_slots = ::new (chunk + i * bytes) Slot{free_slots};
     }
