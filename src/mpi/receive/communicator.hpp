@@ -63,8 +63,9 @@ class Communicator final : public Feed {
 
   // From now on all receives are MPI's own: the communicator asserts that it has no wildcards.
   void stop_matching();
-  // As stop_matching(), because the communicator is about to be freed.
-  void close();
+  // As stop_matching(), because the communicator is about to be freed; or, if MPI can take no more
+  // receives for it, all that wait end with an error.
+  void close(bool may_post);
 
   // Calls visit(status) for each message that is held, oldest first, under the lock.
   template <class Visit>
@@ -94,6 +95,7 @@ class Communicator final : public Feed {
   void settle_state();
   void enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive);
   [[nodiscard]] Arrived take_held(Held<Arrived>& held) noexcept;
+  static void take_all(ReceiveQueue& queue, std::vector<Receive*>& all);
   void post_queued(std::vector<Receive*>& impossible);
   void leave_matching(std::vector<Receive*>& impossible);
   void end_probes(const std::vector<Receive*>& probes);
