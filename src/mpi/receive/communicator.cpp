@@ -400,8 +400,8 @@ Communicators& communicators() {
   return all;
 }
 
-// Called by MPI when a communicator goes. What still waits there fails: MPI_Comm_free has handed its
-// receives to MPI before.
+// Called by MPI when a communicator goes. What still waits there fails: MPI_Comm_free has handed
+// its receives to MPI before.
 int forget(MPI_Comm, int, void* value, void*) {
   Communicator& gone = *static_cast<Communicator*>(value);
   if (active()) gone.close(false);
@@ -480,7 +480,8 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit) {
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
   using namespace imbrex::mpi;
   if (active() && *comm != MPI_COMM_NULL) {
-    if (receive::Communicator* const it = receive::communicators().find_known(*comm)) it->close(true);
+    receive::Communicator* const it = receive::communicators().find_known(*comm);
+    if (it != nullptr) it->close(true);
   }
   return PMPI_Comm_free(comm);
 }

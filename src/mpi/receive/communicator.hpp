@@ -44,6 +44,10 @@ class Communicator final : public Feed {
   template <class Post>
   [[nodiscard]] Begun begin(Envelope wanted, Receive* receive, Arrived* arrived, Post post);
 
+  // As begin() for what cannot take a message that is held: posted, or `again`.
+  template <class Post>
+  [[nodiscard]] Begun begin_unless_held(Envelope wanted, Post post);
+
   // Looks for a message: among the held ones, then at MPI's. `take` it away, or leave it.
   [[nodiscard]] int look(Envelope wanted, bool take, int* found, Arrived* arrived);
   // Queues a receive of kind `message` or `probe`, for which the communicator begins to match here.
@@ -150,6 +154,15 @@ Begun Communicator::begin(Envelope wanted, Receive* receive, Arrived* arrived, P
   if (receive == nullptr) return Begun::again;
   enqueue(queue_, wanted, *receive);
   return Begun::queued;
+}
+
+template <class Post>
+Begun Communicator::begin_unless_held(Envelope wanted, Post post) {
+  const std::lock_guard guard(lock_);
+  settle_state();
+  if (matching() || held_.find(wanted) != nullptr) return Begun::again;
+  post();
+  return Begun::posted;
 }
 
 }  // namespace imbrex::mpi::receive

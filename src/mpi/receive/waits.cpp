@@ -385,7 +385,8 @@ int complete_ones(int count, MPI_Request requests[], int most, int indices[],
     if (requests[i] == MPI_REQUEST_NULL) continue;
     *active = 1;
     int flag = 0;
-    (void)get_status(requests[i], &flag, statuses == nullptr ? MPI_STATUS_IGNORE : &statuses[found]);
+    MPI_Status* const status = statuses == nullptr ? MPI_STATUS_IGNORE : &statuses[found];
+    (void)get_status(requests[i], &flag, status);
     if (flag != 0) indices[found++] = i;
   }
   return found;
