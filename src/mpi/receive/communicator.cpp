@@ -42,11 +42,13 @@ bool asserts(MPI_Info info, const char* key) {
 }
 
 // True if the program has promised to use no wildcard: then MPI may refuse ours.
+bool asserts_no_wildcards(MPI_Info info) {
+  return asserts(info, "mpi_assert_no_any_source") || asserts(info, "mpi_assert_no_any_tag");
+}
 bool asserts_no_wildcards(MPI_Comm comm) {
   MPI_Info info = MPI_INFO_NULL;
   if (PMPI_Comm_get_info(comm, &info) != MPI_SUCCESS || info == MPI_INFO_NULL) return false;
-  const bool result =
-      asserts(info, "mpi_assert_no_any_source") || asserts(info, "mpi_assert_no_any_tag");
+  const bool result = asserts_no_wildcards(info);
   PMPI_Info_free(&info);
   return result;
 }
@@ -488,10 +490,9 @@ extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
 
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
-  const int code = PMPI_Comm_set_info(comm, info);
-  if (code != MPI_SUCCESS || !active()) return code;
-  if (receive::asserts_no_wildcards(comm)) {
+  // Before MPI knows: another thread may poll just now.
+  if (active() && info != MPI_INFO_NULL && receive::asserts_no_wildcards(info)) {
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
   }
-  return code;
+  return PMPI_Comm_set_info(comm, info);
 }
