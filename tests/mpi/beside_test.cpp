@@ -3,6 +3,7 @@
 // stand in no task, when_arrived. Methodology: see receives.hpp.
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "receives.hpp"
@@ -167,6 +168,63 @@ TEST(Persistent, receives_start_again_in_either_state_and_may_be_freed_while_ope
     }
   }
 }
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+TEST(Isendrecv, is_one_request_for_both) {
+  const Ring ring;
+  for (const bool beside : {false, true}) {
+    const std::unique_ptr<Crowd> crowd = beside ? std::make_unique<Crowd>(ring) : nullptr;
+    int in = -1;
+    int both = ring.rank;
+    MPI_Request requests[2];
+    MPI_Isendrecv(&ring.rank, 1, MPI_INT, ring.next(), 1, &in, 1, MPI_INT, ring.previous(), 1,
+                  ring.comm, &requests[0]);
+    MPI_Isendrecv_replace(&both, 1, MPI_INT, ring.next(), 2, MPI_ANY_SOURCE, 2, ring.comm,
+                          &requests[1]);
+    MPI_Status statuses[2];
+    EXPECT_EQ(MPI_Waitall(2, requests, statuses), MPI_SUCCESS);
+    EXPECT_EQ(in, ring.previous());
+    EXPECT_EQ(both, ring.previous());
+#ifndef MPICH_VERSION  // its own gives an empty status
+    EXPECT_EQ(statuses[1].MPI_SOURCE, ring.previous());
+    EXPECT_EQ(statuses[1].MPI_TAG, 2);
+#endif
+    EXPECT_EQ(requests[0], MPI_REQUEST_NULL);
+  }
+}
+#endif
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+TEST(Arrays, can_be_asked_for_their_statuses_without_an_end) {
+  const Ring ring;
+  const Crowd crowd(ring);
+  int in[2] = {-1, -1};
+  MPI_Request requests[3] = {irecv(ring, ring.previous(), 1, &in[0]), MPI_REQUEST_NULL,
+                             irecv(ring, MPI_ANY_SOURCE, 2, &in[1])};
+  int flag = 1;
+  EXPECT_EQ(MPI_Request_get_status_all(3, requests, &flag, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(flag, 0);
+  MPI_Barrier(ring.comm);
+  send(ring, 2, 12);
+  int index = -1;
+  MPI_Status status;
+  for (flag = 0; flag == 0;) MPI_Request_get_status_any(3, requests, &index, &flag, &status);
+  EXPECT_EQ(index, 2);
+  EXPECT_EQ(status.MPI_TAG, 2);
+  send(ring, 1, 11);
+  for (flag = 0; flag == 0;) {
+    MPI_Request_get_status_all(3, requests, &flag, MPI_STATUSES_IGNORE);
+  }
+  int indices[3];
+  int found = 0;
+  MPI_Request_get_status_some(3, requests, &found, indices, MPI_STATUSES_IGNORE);
+  EXPECT_EQ(found, 2);
+  EXPECT_NE(requests[0], MPI_REQUEST_NULL);
+  EXPECT_EQ(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(in[0], 11);
+  EXPECT_EQ(in[1], 12);
+}
+#endif
 
 // ---- threads that stand in no task ---------------------------------------------------------
 

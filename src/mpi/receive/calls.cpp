@@ -16,15 +16,13 @@
 
 namespace imbrex::mpi::receive {
 
-namespace {
-
-// Where a receive with these arguments waits. Null: MPI's own call answers at once, by an error or
-// for MPI_PROC_NULL.
 Communicator* place_of(const Arguments& it) {
   if (!active() || it.wanted.source == MPI_PROC_NULL) return nullptr;
   Communicator* const communicator = communicator_of(it.comm);
   return communicator != nullptr && communicator->accepts(it) ? communicator : nullptr;
 }
+
+namespace {
 
 Call call_of(const char* name, const Arguments& it) noexcept {
   return {.name = name,

@@ -9,6 +9,10 @@
 
 namespace imbrex::mpi::receive {
 
+// Where a receive with these arguments waits. Null: MPI's own call answers at once, by an error or
+// for MPI_PROC_NULL.
+[[nodiscard]] Communicator* place_of(const Arguments& arguments);
+
 // Suspends in a task.
 [[nodiscard]] int recv(const char* name, const Arguments& arguments, MPI_Status* status);
 // The request may stand for a receive that imbrex matches.

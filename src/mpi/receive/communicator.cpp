@@ -262,27 +262,33 @@ Begun Communicator::begin_probe(Envelope wanted, Receive& receive, Arrived* arri
   return Begun::queued;
 }
 
+// Empties the queue into `all`, oldest first.
+void Communicator::take_all(ReceiveQueue& queue, std::vector<Receive*>& all) {
+  std::vector<Receive*> taken;
+  queue.for_each([&](const Link& link) { taken.push_back(static_cast<Receive*>(link.owner)); });
+  std::sort(taken.begin(), taken.end(), [](const Receive* a, const Receive* b) {
+    return a->link.sequence < b->link.sequence;
+  });
+  for (Receive* const receive : taken) queue.remove(receive->link);
+  all.insert(all.end(), taken.begin(), taken.end());
+}
+
 // By (1), and since they are posted in their order, MPI matches them as we would have.
 void Communicator::post_queued(std::vector<Receive*>& impossible) {
-  std::vector<Link*> links;
-  const auto collect = [&](const Link& link) { links.push_back(const_cast<Link*>(&link)); };
-  queue_.for_each(collect);
-  std::sort(links.begin(), links.end(),
-            [](const Link* a, const Link* b) { return a->sequence < b->sequence; });
-  for (Link* const link : links) {
-    Receive& receive = *static_cast<Receive*>(link->owner);
-    queue_.remove(*link);
-    if (receive.kind != Receive::Kind::data) {
-      impossible.push_back(&receive);
+  std::vector<Receive*> receives;
+  take_all(queue_, receives);
+  for (Receive* const receive : receives) {
+    if (receive->kind != Receive::Kind::data) {
+      impossible.push_back(receive);
       continue;
     }
-    const Call& call = receive.call;
-    receive.code =
-        post({receive.buffer, call.count, call.type, link->key, call.comm}, &receive.request);
-    if (receive.code == MPI_SUCCESS) {
-      engine().hand_over(receive);
+    const Call& call = receive->call;
+    receive->code = post({receive->buffer, call.count, call.type, receive->link.key, call.comm},
+                         &receive->request);
+    if (receive->code == MPI_SUCCESS) {
+      engine().hand_over(*receive);
     } else {
-      impossible.push_back(&receive);
+      impossible.push_back(receive);
     }
   }
 }
@@ -292,12 +298,7 @@ void Communicator::leave_matching(std::vector<Receive*>& rest) {
   permission_ = Permission::no;
   state_.store(State::posting, std::memory_order_relaxed);
   post_queued(rest);
-  std::vector<Link*> links;
-  probes_.for_each([&](const Link& link) { links.push_back(const_cast<Link*>(&link)); });
-  for (Link* const link : links) {
-    rest.push_back(static_cast<Receive*>(link->owner));
-    probes_.remove(*link);
-  }
+  take_all(probes_, rest);
   for (Receive* const receive : rest) {
     receive->ask = &ask_probe;
     if (receive->code == MPI_SUCCESS) engine().hand_over(*receive);
@@ -315,19 +316,15 @@ void Communicator::stop_matching() {
   }
 }
 
-void Communicator::close() {
+void Communicator::close(bool may_post) {
   std::vector<Receive*> rest;
   {
     const std::lock_guard guard(lock_);
     permission_ = Permission::no;
     state_.store(State::posting, std::memory_order_relaxed);
-    post_queued(rest);
-    std::vector<Link*> links;
-    probes_.for_each([&](const Link& link) { links.push_back(const_cast<Link*>(&link)); });
-    for (Link* const link : links) {
-      rest.push_back(static_cast<Receive*>(link->owner));
-      probes_.remove(*link);
-    }
+    if (may_post) post_queued(rest);
+    take_all(queue_, rest);
+    take_all(probes_, rest);
   }
   for (Receive* const receive : rest) receive->end_failed(MPI_ERR_COMM);
 }
@@ -406,9 +403,12 @@ Communicators& communicators() {
   return all;
 }
 
-// Called by MPI when a communicator goes.
+// Called by MPI when a communicator goes. What still waits there fails: MPI_Comm_free has handed
+// its receives to MPI before.
 int forget(MPI_Comm, int, void* value, void*) {
-  communicators().forget(*static_cast<Communicator*>(value));
+  Communicator& gone = *static_cast<Communicator*>(value);
+  if (active()) gone.close(false);
+  communicators().forget(gone);
   return MPI_SUCCESS;
 }
 
@@ -485,7 +485,8 @@ extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
   const int refused = check::refuse_to_free("MPI_Comm_free", *comm);
   if (refused != MPI_SUCCESS) return refused;
   if (active() && *comm != MPI_COMM_NULL) {
-    if (receive::Communicator* const it = receive::communicators().find_known(*comm)) it->close();
+    receive::Communicator* const it = receive::communicators().find_known(*comm);
+    if (it != nullptr) it->close(true);
   }
   return PMPI_Comm_free(comm);
 }

@@ -44,6 +44,10 @@ class Communicator final : public Feed {
   template <class Post>
   [[nodiscard]] Begun begin(Envelope wanted, Receive* receive, Arrived* arrived, Post post);
 
+  // As begin() for what cannot take a message that is held: posted, or `again`.
+  template <class Post>
+  [[nodiscard]] Begun begin_unless_held(Envelope wanted, Post post);
+
   // Looks for a message: among the held ones, then at MPI's. `take` it away, or leave it.
   [[nodiscard]] int look(Envelope wanted, bool take, int* found, Arrived* arrived);
   // Queues a receive of kind `message` or `probe`, for which the communicator begins to match here.
@@ -63,8 +67,9 @@ class Communicator final : public Feed {
 
   // From now on all receives are MPI's own: the communicator asserts that it has no wildcards.
   void stop_matching();
-  // As stop_matching(), because the communicator is about to be freed.
-  void close();
+  // As stop_matching(), because the communicator is about to be freed; or, if MPI can take no more
+  // receives for it, all that wait end with an error.
+  void close(bool may_post);
 
   // Calls visit(status) for each message that is held, oldest first, under the lock.
   template <class Visit>
@@ -94,6 +99,7 @@ class Communicator final : public Feed {
   void settle_state();
   void enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive);
   [[nodiscard]] Arrived take_held(Held<Arrived>& held) noexcept;
+  static void take_all(ReceiveQueue& queue, std::vector<Receive*>& all);
   void post_queued(std::vector<Receive*>& impossible);
   void leave_matching(std::vector<Receive*>& impossible);
   void end_probes(const std::vector<Receive*>& probes);
@@ -148,6 +154,15 @@ Begun Communicator::begin(Envelope wanted, Receive* receive, Arrived* arrived, P
   if (receive == nullptr) return Begun::again;
   enqueue(queue_, wanted, *receive);
   return Begun::queued;
+}
+
+template <class Post>
+Begun Communicator::begin_unless_held(Envelope wanted, Post post) {
+  const std::lock_guard guard(lock_);
+  settle_state();
+  if (matching() || held_.find(wanted) != nullptr) return Begun::again;
+  post();
+  return Begun::posted;
 }
 
 }  // namespace imbrex::mpi::receive

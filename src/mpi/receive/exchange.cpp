@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Sendrecv and MPI_Sendrecv_replace: a receive and a send at once.
+// MPI_Sendrecv, MPI_Isendrecv and the same with `_replace`: a receive and a send at once.
+#include <atomic>
 #include <climits>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "messages.hpp"
 #include "receive/calls.hpp"
+#include "receive/communicator.hpp"
+#include "receive/request_table.hpp"
 #include "wait.hpp"
+
+// Open MPI 5 says that it is MPI 3.1, and has it.
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define IMBREX_HAS_ISENDRECV 1
+#else
+#define IMBREX_HAS_ISENDRECV 0
+#endif
 
 namespace imbrex::mpi::receive {
 
@@ -72,40 +83,138 @@ int fail(MPI_Comm comm, int code) {
   return code;
 }
 
-// The outgoing data are packed into memory of their own, so that both may travel at once.
-int replace(const char* name, const Sending& sending, const Arguments& it, MPI_Status* status) {
-  if (it.count < 0) return fail(it.comm, MPI_ERR_COUNT);  // MPI_Pack_size calls it another error
-  trace(sending);
-  const Sending* const to_pack = &sending;
+// Outgoing data in memory of their own, so that both may travel at once.
+struct Packed {
+  std::unique_ptr<char[]> memory;
   MPI_Count bytes = 0;
-  MPI_Count end = 0;
-  std::unique_ptr<char[]> packed;
-  const auto allocate = [&] {
-    packed.reset(new (std::nothrow) char[static_cast<std::size_t>(bytes)]);
-    return packed != nullptr;
+};
+
+int pack(const Sending& it, Packed* packed) {
+  if (it.count < 0) return fail(it.comm, MPI_ERR_COUNT);  // MPI_Pack_size calls it another error
+  const auto allocate = [&](MPI_Count bytes) {
+    packed->memory.reset(new (std::nothrow) char[static_cast<std::size_t>(bytes)]);
+    return packed->memory != nullptr;
   };
 #if MPI_VERSION >= 4
-  int code = PMPI_Pack_size_c(to_pack->count, to_pack->type, it.comm, &bytes);
+  MPI_Count size = 0;
+  int code = PMPI_Pack_size_c(it.count, it.type, it.comm, &size);
   if (code != MPI_SUCCESS) return code;
-  if (!allocate()) return fail(it.comm, MPI_ERR_NO_MEM);
-  code = PMPI_Pack_c(to_pack->buffer, to_pack->count, to_pack->type, packed.get(), bytes, &end,
+  if (!allocate(size)) return fail(it.comm, MPI_ERR_NO_MEM);
+  return PMPI_Pack_c(it.buffer, it.count, it.type, packed->memory.get(), size, &packed->bytes,
                      it.comm);
 #else
   int size = 0;
-  int code = PMPI_Pack_size(static_cast<int>(to_pack->count), to_pack->type, it.comm, &size);
+  int end = 0;
+  int code = PMPI_Pack_size(static_cast<int>(it.count), it.type, it.comm, &size);
   if (code != MPI_SUCCESS) return code;
-  bytes = size;
-  if (!allocate()) return fail(it.comm, MPI_ERR_NO_MEM);
-  int position = 0;
-  code = PMPI_Pack(to_pack->buffer, static_cast<int>(to_pack->count), to_pack->type, packed.get(),
-                   size, &position, it.comm);
-  end = position;
+  if (!allocate(size)) return fail(it.comm, MPI_ERR_NO_MEM);
+  code = PMPI_Pack(it.buffer, static_cast<int>(it.count), it.type, packed->memory.get(), size, &end,
+                   it.comm);
+  packed->bytes = end;
+  return code;
 #endif
-  if (code != MPI_SUCCESS) return code;
-  return exchange(name,
-                  {packed.get(), end, MPI_PACKED, sending.destination, sending.tag, sending.comm},
-                  it, status);
 }
+
+Sending sending_of(const Packed& packed, const Sending& it) {
+  return {packed.memory.get(), packed.bytes, MPI_PACKED, it.destination, it.tag, it.comm};
+}
+
+int replace(const char* name, const Sending& sending, const Arguments& it, MPI_Status* status) {
+  Packed packed;
+  const int code = pack(sending, &packed);
+  if (code != MPI_SUCCESS) return code;
+  trace(sending);
+  return exchange(name, sending_of(packed, sending), it, status);
+}
+
+#if IMBREX_HAS_ISENDRECV
+
+// One request for a send and a receive, where the receive waits here. The program's request stands
+// for `both`, which ends when `receive` and the send have.
+// Thread safety: as its parts; the last of the two ends it.
+struct Pair : Operation, Waiter {
+  Pair(const char* name, const Arguments& it, Communicator& communicator, Packed its_packed)
+      : both(std::make_unique<Receive>(name, it, communicator, Receive::Kind::data).release()),
+        receive(std::make_unique<Receive>(name, it, communicator, Receive::Kind::data)),
+        packed(std::move(its_packed)) {
+    call = {.name = name};
+    complete = &Pair::send_ended;
+    fire = &Pair::receive_ended;
+  }
+  static void send_ended(Operation& self) noexcept { static_cast<Pair&>(self).end_part(); }
+  static void receive_ended(Waiter& self) noexcept { static_cast<Pair&>(self).end_part(); }
+
+  void end_part() noexcept {
+    if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const std::unique_ptr<Pair> owned(this);
+    const bool failed = receive->code != MPI_SUCCESS;
+    both->end_like(failed || code == MPI_SUCCESS ? static_cast<Operation&>(*receive) : *this,
+                   failed ? receive->code : code);
+  }
+
+  Receive* both;  // the program's, from its request
+  std::unique_ptr<Receive> receive;
+  Packed packed;
+  std::atomic<int> left{2};  // acq_rel: the results of both parts are seen by the last
+};
+
+int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Arguments& it,
+               MPI_Request* request) {
+  Pair& self = *pair.release();
+  const int code = isend(sending, &self.request);
+  Token* const token = code == MPI_SUCCESS ? take_token(*self.both) : nullptr;
+  if (token == nullptr) {
+    delete self.both;
+    delete &self;
+    return code;
+  }
+  self.both->token = token;
+  *request = token->request;
+  engine().expect();
+  Receive& receive = *self.receive;
+  Arrived arrived;
+  int posted = MPI_SUCCESS;
+  const Begun begun = receive.communicator.begin(it.wanted, &receive, &arrived,
+                                                 [&] { posted = post(it, &receive.request); });
+  if (begun == Begun::held) receive.matched_here(arrived);
+  if (begun == Begun::posted) {
+    engine().expect();
+    if (posted == MPI_SUCCESS) {
+      engine().hand_over(receive);
+    } else {
+      receive.end_failed(posted);
+    }
+  }
+  engine().add(self);
+  if (!receive.attend(self)) self.end_part();
+  return MPI_SUCCESS;
+}
+
+template <class Post>
+int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
+              MPI_Request* request, Post mpis_own) {
+  trace(sending);
+  Communicator* const communicator = place_of(it);
+  if (communicator == nullptr) return mpis_own();
+  if (!communicator->matching()) {
+    int code = MPI_SUCCESS;
+    const Begun begun = communicator->begin_unless_held(it.wanted, [&] { code = mpis_own(); });
+    if (begun == Begun::posted) {
+      if (code == MPI_SUCCESS) requests().know(*request, {*communicator});
+      return code;
+    }
+  }
+  Packed packed;
+  if (pack_first) {
+    const int code = pack(sending, &packed);
+    if (code != MPI_SUCCESS) return code;
+  }
+  auto pair = std::make_unique<Pair>(name, it, *communicator, std::move(packed));
+  const Sending outgoing = pack_first ? sending_of(pair->packed, sending) : sending;
+  return begin_pair(std::move(pair), outgoing, it, request);
+}
+
+#endif
 
 }  // namespace
 }  // namespace imbrex::mpi::receive
@@ -134,4 +243,37 @@ int replace(const char* name, const Sending& sending, const Arguments& it, MPI_S
 IMBREX_EXCHANGES(, int)
 #if MPI_VERSION >= 4
 IMBREX_EXCHANGES(_c, MPI_Count)
+#endif
+
+#if IMBREX_HAS_ISENDRECV
+
+#define IMBREX_ISENDRECV(suffix, Count)                                                           \
+  extern "C" [[gnu::visibility("default")]] int MPI_Isendrecv##suffix(                            \
+      const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
+      int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
+      MPI_Comm comm, MPI_Request* request) {                                                      \
+    return imbrex::mpi::receive::isendrecv(                                                       \
+        "MPI_Isendrecv" #suffix,                                                                  \
+        {send_buffer, send_count, send_type, destination, send_tag, comm},                        \
+        {buffer, count, type, {source, tag}, comm}, false, request, [&] {                         \
+          return PMPI_Isendrecv##suffix(send_buffer, send_count, send_type, destination,          \
+                                        send_tag, buffer, count, type, source, tag, comm,         \
+                                        request);                                                 \
+        });                                                                                       \
+  }                                                                                               \
+  extern "C" [[gnu::visibility("default")]] int MPI_Isendrecv_replace##suffix(                    \
+      void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
+      int tag, MPI_Comm comm, MPI_Request* request) {                                             \
+    return imbrex::mpi::receive::isendrecv(                                                       \
+        "MPI_Isendrecv_replace" #suffix, {buffer, count, type, destination, send_tag, comm},      \
+        {buffer, count, type, {source, tag}, comm}, true, request, [&] {                          \
+          return PMPI_Isendrecv_replace##suffix(buffer, count, type, destination, send_tag,       \
+                                                source, tag, comm, request);                      \
+        });                                                                                       \
+  }
+
+IMBREX_ISENDRECV(, int)
+#if MPI_VERSION >= 4
+IMBREX_ISENDRECV(_c, MPI_Count)
+#endif
 #endif

@@ -200,6 +200,13 @@ void Receive::end_failed(int its_code) noexcept {
   end(its_code);
 }
 
+void Receive::end_like(const Operation& other, int its_code) noexcept {
+  status = other.status;
+  handler_ran = other.handler_ran;
+  handler = other.handler;
+  end(its_code);
+}
+
 void Receive::end(int its_code) noexcept {
   code = its_code;
   completed(*this);

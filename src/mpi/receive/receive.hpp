@@ -72,6 +72,8 @@ class alignas(64) Receive : public Operation {
   void end_cancelled() noexcept;
   // Ends it with an error. REQUIRES to be out of the queue.
   void end_failed(int its_code) noexcept;
+  // Ends it with another's result. REQUIRES: counted by Engine::expect(), and in no queue.
+  void end_like(const Operation& other, int its_code) noexcept;
   // Brings near what matched() needs. REQUIRES: the link is near.
   void fetch() const noexcept;
 

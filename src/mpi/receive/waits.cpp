@@ -382,6 +382,59 @@ int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   return all.finish_some(code, found, indices, statuses);
 }
 
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+// The indices of those that are complete, `most` at most. `active` is whether any is there at all.
+int complete_ones(int count, MPI_Request requests[], int most, int indices[],
+                  MPI_Status statuses[], int* active) {
+  int found = 0;
+  *active = 0;
+  for (int i = 0; i < count && found < most; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    *active = 1;
+    int flag = 0;
+    MPI_Status* const status = statuses == nullptr ? MPI_STATUS_IGNORE : &statuses[found];
+    (void)get_status(requests[i], &flag, status);
+    if (flag != 0) indices[found++] = i;
+  }
+  return found;
+}
+
+int get_status_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  if (all_are_mpis(count, requests)) {
+    return PMPI_Request_get_status_any(count, requests, index, flag, status);
+  }
+  int active = 0;
+  *index = MPI_UNDEFINED;
+  const int found = complete_ones(count, requests, 1, index, status == MPI_STATUS_IGNORE ? nullptr
+                                                                                         : status,
+                                  &active);
+  *flag = found != 0 || active == 0 ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+int get_status_some(int count, MPI_Request requests[], int* found, int indices[],
+                    MPI_Status statuses[]) {
+  if (all_are_mpis(count, requests)) {
+    return PMPI_Request_get_status_some(count, requests, found, indices, statuses);
+  }
+  int active = 0;
+  *found = complete_ones(count, requests, count, indices,
+                         statuses == MPI_STATUSES_IGNORE ? nullptr : statuses, &active);
+  if (active == 0) *found = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  *flag = 1;
+  for (int i = 0; i < count && *flag != 0; ++i) {
+    const int code = get_status(requests[i], flag,
+                                statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+#endif
+
 }  // namespace
 
 int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status statuses[]) {
@@ -431,5 +484,20 @@ IMBREX_REQUEST_CALL(Testsome,
                     test_some(count, requests, found, indices, statuses))
 IMBREX_REQUEST_CALL(Cancel, (MPI_Request* request), cancel(request))
 IMBREX_REQUEST_CALL(Request_free, (MPI_Request* request), free_request(request))
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+// Some headers have the array as const.
+IMBREX_REQUEST_CALL(Request_get_status_any,
+                    (int count, const MPI_Request requests[], int* index, int* flag,
+                     MPI_Status* status),
+                    get_status_any(count, const_cast<MPI_Request*>(requests), index, flag, status))
+IMBREX_REQUEST_CALL(Request_get_status_some,
+                    (int count, const MPI_Request requests[], int* found, int indices[],
+                     MPI_Status statuses[]),
+                    get_status_some(count, const_cast<MPI_Request*>(requests), found, indices,
+                                    statuses))
+IMBREX_REQUEST_CALL(Request_get_status_all,
+                    (int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]),
+                    get_status_all(count, const_cast<MPI_Request*>(requests), flag, statuses))
+#endif
 IMBREX_REQUEST_CALL(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status),
                     get_status(request, flag, status))
