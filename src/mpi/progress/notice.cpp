@@ -29,7 +29,7 @@ void notice() noexcept {
 // Looks at requests now and then: MPI calls a hook at every turn of a waiting loop. MPI may make
 // progress, and so call the hook, while it answers `is_complete`; the inner one finds the engine
 // locked by the outer one, and returns.
-void look(bool (*is_complete)(MPI_Request)) noexcept {
+[[maybe_unused]] void look(bool (*is_complete)(MPI_Request)) noexcept {  // by MPIs with a hook
   constexpr std::uint64_t turn_ticks = 2'000;  // about a microsecond
   if (!noticing.load(std::memory_order_relaxed) || noticed.load(std::memory_order_relaxed) ||
       engine().outstanding().load(std::memory_order_relaxed) == 0) {

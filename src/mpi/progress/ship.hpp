@@ -11,6 +11,7 @@
 
 #include <atomic>
 
+#include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::mpi::progress {
@@ -26,6 +27,19 @@ void ship(void (*function)(void* arguments), void* arguments) noexcept;
 
 // Between two attempts at a lock under which MPI is called: its holder may wait for this thread.
 void wait_for_lock() noexcept;
+
+// A lock under which MPI is called.
+class CallLock {
+ public:
+  void lock() noexcept {
+    while (!lock_.try_lock()) wait_for_lock();
+  }
+  [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
+  void unlock() noexcept { lock_.unlock(); }
+
+ private:
+  base::SpinLock lock_;
+};
 
 template <class F>
 void ship(F call) {

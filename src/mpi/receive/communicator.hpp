@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
-#include "base/spin_lock.hpp"
 #include "engine.hpp"
+#include "progress/ship.hpp"
 #include "receive/match_queue.hpp"
 #include "receive/receive.hpp"
 
@@ -108,7 +108,7 @@ class Communicator final : public Feed {
 
   void name(MPI_Comm comm);
 
-  base::SpinLock lock_;  // held over calls of MPI that do not block, and over nothing of the user's
+  progress::CallLock lock_;  // held over calls of MPI that do not block, and over no user code
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
   std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
