@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "continuation/handlers.hpp"
+#include "errors.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
 #include "wait.hpp"
