@@ -73,7 +73,7 @@ class Run {
                      .patience = 30 + below(100),
                      .yields = exact_ ? 0 : below(20),
                      .late = below(2) == 0,
-                     .watch_held = !matches() && program_.workers == 1});
+                     .watch_held = !matches() && !faults() && program_.workers == 1});
     MPI_Init(nullptr, nullptr);
     make_comms();
     finish([this] {
@@ -99,7 +99,7 @@ class Run {
   static constexpr int between_groups = 2;
 
   // Half of the programs take no message out of the matching. Nobody may hold one back then while
-  // a receive is posted that it fits, unless a thread is about to give it to an earlier receive.
+  // a receive is posted that it fits, unless it is about to be given to an earlier receive.
   [[nodiscard]] bool matches() const { return program_.seed % 2 == 0; }
   // In some programs MPI calls fail.
   [[nodiscard]] bool faults() const { return program_.seed % 3 == 0; }
@@ -638,7 +638,9 @@ class Run {
       taking.status = *status;
       taking.has_status = !taking.empty;
     }
-    if (code == injected) taking.empty = true;
+    if (code == injected || (!taking.code_known && taking.buffer[0] == untouched)) {
+      taking.empty = true;
+    }
     taking.id = taking.buffer[0];
     taking.done.store(true);
   }

@@ -160,6 +160,11 @@ int PMPI_Comm_split_type(MPI_Comm comm, int, int, MPI_Info, MPI_Comm* made) {
   return MPI_SUCCESS;
 }
 
+int PMPI_Comm_get_parent(MPI_Comm* parent) {
+  *parent = MPI_COMM_NULL;
+  return MPI_SUCCESS;
+}
+
 int PMPI_Comm_free(MPI_Comm* comm) { return free_comm("Comm_free", comm); }
 int PMPI_Comm_disconnect(MPI_Comm* comm) { return free_comm("Comm_disconnect", comm); }
 

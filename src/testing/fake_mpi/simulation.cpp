@@ -148,7 +148,6 @@ std::uint64_t calls(const char* function) {
 Lock::Lock(const char* function)
     : world_(world()), function_(function), lock_(world_.mutex) {
   ++world_.calls[function];
-  if (getenv("FAKETRACE")) std::printf("   %s\n", function);
   if (world_.chance(world_.settings.yields)) give_way();
 }
 
