@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/asked.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::mpi {
@@ -23,6 +24,7 @@ struct Call {
   int tag = -1;
   int count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
+  bool throws = false;                    // of C++: its MpiError is the report
 };
 
 // While it lives, this thread stands in no task: MPI may call functions of the user's while it
@@ -50,7 +52,7 @@ struct Operation {
   Call call;
   void (*complete)(Operation& self) noexcept;  // called once, without a lock; may end `self`
   MPI_Request request = MPI_REQUEST_NULL;      // asked for together with others, unless `ask`:
-  bool (*ask)(Operation& self) = nullptr;      // asks MPI; true once complete, and `code` is set
+  bool (*ask)(Operation& self) = nullptr;      // asks MPI; true once complete, `code` and `handler_ran` set
 
   // Set by the engine, to be read from `complete` on.
   int code = MPI_SUCCESS;
@@ -93,7 +95,7 @@ class Engine {
   void take_intake();
   void ask_singles(Done& done);
   void ask_each(int first, int count, Done& done);
-  void settle_errors(int first, int count, int found, Done& done);
+  void settle_errors(int first, int count, int found, bool owed, Done& done);
   void finish(int place, const MPI_Status& status, int code, Done& done);
   void forget_finished(int first, int count);
   void ask_groups(Done& done);

@@ -37,7 +37,8 @@ int collective(const Call& call, Blocking blocking, Start start) {
   if (detail::in_task()) return carry_out(call, MPI_STATUS_IGNORE, start);
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = start(&request);
-  return code == MPI_SUCCESS ? PMPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+  if (code != MPI_SUCCESS) return code;
+  return settle(call, asked::Wait(&request, MPI_STATUS_IGNORE));
 }
 
 // The functions that IMBREX_CALL names, for a caller that is in a task.
@@ -75,7 +76,7 @@ int exchange(const Call& call, StartReceive start_receive, StartSend start_send,
     return code;
   }
   MPI_Status statuses[2] = {};
-  auto both = [&](int* done) { return PMPI_Testall(2, requests, done, statuses); };
+  auto both = [&](int* done) { return asked::Testall(2, requests, done, statuses); };
   code = wait_until(call, question(both));
   if (code == MPI_ERR_IN_STATUS) {
     code = statuses[0].MPI_ERROR != MPI_SUCCESS ? statuses[0].MPI_ERROR : statuses[1].MPI_ERROR;
@@ -156,31 +157,24 @@ int Mrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message, MPI_
 }
 
 int Wait(MPI_Request* request, MPI_Status* status) {
-  int done = 0;
-  int code;
-  {
-    const Callback callback;
-    code = PMPI_Test(request, &done, status);
-  }
-  if (done != 0 || code != MPI_SUCCESS) return code;
-  return wait_pending({"MPI_Wait"}, *request, status);
+  return wait_for({"MPI_Wait"}, *request, status);
 }
 
 int Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  auto all = [&](int* done) { return PMPI_Testall(count, requests, done, statuses); };
+  auto all = [&](int* done) { return asked::Testall(count, requests, done, statuses); };
   return wait_until({"MPI_Waitall"}, question(all));
 }
 
 int Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  auto any = [&](int* done) { return PMPI_Testany(count, requests, index, done, status); };
+  auto any = [&](int* done) { return asked::Testany(count, requests, index, done, status); };
   return wait_until({"MPI_Waitany"}, question(any));
 }
 
 int Waitsome(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
   auto some = [&](int* done) {
-    const int code = PMPI_Testsome(count, requests, found, indices, statuses);
-    *done = code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: there is nothing to wait for
-    return code;
+    const Said said = asked::Testsome(count, requests, found, indices, statuses);
+    *done = said.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: there is nothing to wait for
+    return said;
   };
   return wait_until({"MPI_Waitsome"}, question(some));
 }

@@ -56,7 +56,7 @@ struct PromisedOperation : Operation {
 Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
   require_active(call);
   auto operation = std::make_unique<PromisedOperation>();
-  operation->call = {.name = call};
+  operation->call = {.name = call, .throws = true};
   operation->complete = &PromisedOperation::settle;
   operation->place = detail::describe_current_task();
   Future<MPI_Status> future = operation->promise.future();
@@ -64,12 +64,13 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
   int done = 0;
   {
     const mpi::Callback callback;
-    operation->code = PMPI_Test(&request, &done, &operation->status);
+    const mpi::Said said = mpi::asked::Test(&request, &done, &operation->status);
+    operation->code = said.code;
+    operation->handler_ran = !said.owed;
   }
   if (done != 0 && request != MPI_REQUEST_NULL) throw operation->refuse();
   operation->request = std::exchange(request, MPI_REQUEST_NULL);
   if (done != 0 || operation->code != MPI_SUCCESS) {
-    operation->handler_ran = true;  // by MPI_Test
     operation->settle_promise();
   } else {
     mpi::engine().add(*operation.release());
@@ -81,11 +82,14 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
 }  // namespace
 
 MPI_Status await(MPI_Request& request) {
-  require_active("await(MPI_Request)");
+  constexpr const char* name = "await(MPI_Request)";
+  require_active(name);
   MPI_Status status = {};
-  const int code = MPI_Wait(&request, &status);
+  const int code = mpi::suspends()
+                       ? mpi::wait_for({.name = name, .throws = true}, request, &status)
+                       : mpi::asked::Wait(&request, &status).code;
   if (code != MPI_SUCCESS) {
-    throw mpi::make_error("await(MPI_Request)", code, detail::describe_current_task());
+    throw mpi::make_error(name, code, detail::describe_current_task());
   }
   return status;
 }

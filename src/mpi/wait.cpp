@@ -45,7 +45,7 @@ class Idle {
 };
 
 // True once the question is answered; false if the task should make room.
-bool poll_in_place(const Question& question, int* code) {
+bool poll_in_place(const Question& question, Said* said) {
   if (someone_in_place.load(std::memory_order_relaxed) || !alone()) return false;
   const Idle idle;
   for (int round = 0; round < rounds_max && alone(); ++round) {
@@ -53,8 +53,8 @@ bool poll_in_place(const Question& question, int* code) {
     const Callback callback;
     for (int i = 0; i < asks_per_round; ++i) {
       int done = 0;
-      *code = question.function(question.arguments, &done);
-      if (done != 0 || *code != MPI_SUCCESS) return true;
+      *said = question.function(question.arguments, &done);
+      if (done != 0 || said->code != MPI_SUCCESS) return true;
     }
   }
   return false;
@@ -91,8 +91,10 @@ struct AskingOperation : WaitingOperation {
   static bool ask(Operation& base) {
     AskingOperation& self = static_cast<AskingOperation&>(base);
     int done = 0;
-    self.code = self.question.function(self.question.arguments, &done);
-    return done != 0 || self.code != MPI_SUCCESS;
+    const Said said = self.question.function(self.question.arguments, &done);
+    self.code = said.code;
+    self.handler_ran = said.code != MPI_SUCCESS && !said.owed;
+    return done != 0 || said.code != MPI_SUCCESS;
   }
 };
 
@@ -104,18 +106,8 @@ void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
   to->MPI_ERROR = error;
 }
 
-}  // namespace
-
-int wait_until(const Call& call, Question question) {
-  int done = 0;
-  int code;
-  {
-    const Callback callback;
-    code = question.function(question.arguments, &done);
-  }
-  if (done != 0 || code != MPI_SUCCESS) return code;
-  if (poll_in_place(question, &code)) return code;
-
+// Suspends.
+int wait_suspended(const Call& call, const Question& question) {
   AskingOperation operation;
   operation.call = call;
   operation.question = question;
@@ -124,10 +116,36 @@ int wait_until(const Call& call, Question question) {
   return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
 }
 
+}  // namespace
+
+int wait_until(const Call& call, Question question) {
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback;
+    said = question.function(question.arguments, &done);
+  }
+  if (done == 0 && said.code == MPI_SUCCESS && !poll_in_place(question, &said)) {
+    return wait_suspended(call, question);
+  }
+  return settle(call, said);
+}
+
+int wait_for(const Call& call, MPI_Request& request, MPI_Status* status) {
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback;
+    said = asked::Test(&request, &done, status);
+  }
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  return wait_pending(call, request, status);
+}
+
 int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
-  auto test = [&](int* done) { return PMPI_Test(&request, done, status); };
-  int code = MPI_SUCCESS;
-  if (poll_in_place(question(test), &code)) return code;
+  auto test = [&](int* done) { return asked::Test(&request, done, status); };
+  Said said = MPI_SUCCESS;
+  if (poll_in_place(question(test), &said)) return settle(call, said);
 
   WaitingOperation operation;
   operation.call = call;
@@ -147,10 +165,17 @@ int raise_error(const Operation& operation) {
     operation.handler.function(&comm, &code, nullptr);
     return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
   }
-  if (!operation.handler_ran && operation.call.comm != MPI_COMM_NULL) {
-    PMPI_Comm_call_errhandler(operation.call.comm, code);
+  return settle(operation.call, {code, !operation.handler_ran});
+}
+
+int settle(const Call& call, const Said& said) {
+  if (said.code == MPI_SUCCESS || !said.owed) return said.code;
+  if (call.comm != MPI_COMM_NULL) {
+    PMPI_Comm_call_errhandler(call.comm, said.code);
+  } else if (!mpi_calls_own_handler && !call.throws) {
+    PMPI_Comm_call_errhandler(MPI_COMM_SELF, said.code);  // as MPICH 5 does
   }
-  return code;
+  return said.code;
 }
 
 }  // namespace imbrex::mpi

@@ -14,22 +14,31 @@ namespace imbrex::mpi {
 // thread stands in a task, not in a callback.
 [[nodiscard]] inline bool suspends() noexcept { return active() && detail::in_task(); }
 
-// A question to MPI that does not block: returns MPI's code, sets *done. It is asked in a Callback.
+// A question to MPI that does not block: sets *done. It is asked in a Callback.
 struct Question {
-  int (*function)(void* arguments, int* done);
+  Said (*function)(void* arguments, int* done);
   void* arguments;
 };
 
 // REQUIRES: `lambda` outlives the question.
 template <class F>
 [[nodiscard]] Question question(F& lambda) noexcept {
-  return {[](void* arguments, int* done) { return (*static_cast<F*>(arguments))(done); }, &lambda};
+  return {[](void* arguments, int* done) -> Said {
+            return (*static_cast<F*>(arguments))(done);
+          },
+          &lambda};
 }
 
 // Asks until the answer is yes or an error; returns MPI's code. REQUIRES: suspends(). Suspends.
 [[nodiscard]] int wait_until(const Call& call, Question answer);
 
-// The same for one request that has been asked for once, in vain; as MPI_Wait. Suspends.
+// The code that the call returns, after the error handler that is still owed.
+[[nodiscard]] int settle(const Call& call, const Said& said);
+
+// As MPI_Wait. REQUIRES: suspends(). Suspends.
+[[nodiscard]] int wait_for(const Call& call, MPI_Request& request, MPI_Status* status);
+
+// The same for one request that has been asked for once, in vain. Suspends.
 [[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status);
 
 // Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends.
@@ -37,13 +46,14 @@ template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
-  int code;
+  Said said = MPI_SUCCESS;
   {
     const Callback callback;
-    code = start(&request);
-    if (code == MPI_SUCCESS) code = PMPI_Test(&request, &done, status);
+    said = start(&request);
+    if (said.code != MPI_SUCCESS) return said.code;
+    said = asked::Test(&request, &done, status);
   }
-  if (done != 0 || code != MPI_SUCCESS) return code;
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
   return wait_pending(call, request, status);
 }
 

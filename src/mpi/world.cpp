@@ -194,6 +194,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   poller.outstanding = &engine().outstanding();
   detail::add_poller(poller);
+  replace_default_handlers();
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -263,6 +264,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
     if (detail::started()) mpi::finish_runtime();
     mpi::is_active.store(false, std::memory_order_relaxed);
     if (detail::started()) detail::remove_poller(mpi::poller);
+    mpi::restore_default_handlers();
   }
   return PMPI_Finalize();
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # expect.sh <end> [-s SECONDS] [-l SECONDS] [-e REGEX]... [-n REGEX]... -- command...
-# Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), or "killed"
-# (any signal), within -s seconds (default 20) and not before -l seconds; each -e must be found in a
-# line of what it prints, no -n may be.
+# Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), "killed" (any
+# signal), or "failure" (anything but 0), within -s seconds (default 20) and not before -l seconds;
+# each -e must be found in a line of what it prints, no -n may be.
 end=$1
 shift
 longest=20
@@ -34,6 +34,7 @@ failed=0
 fail() { echo "expect.sh: $1"; failed=1; }
 case $end in
   abort) [ $code -eq 134 ] || fail "exit code $code instead of an abort (134)" ;;
+  failure) [ $code -ne 0 ] && [ $code -ne 124 ] || fail "exit code $code instead of a failure" ;;
   killed) [ $code -gt 128 ] && [ $code -ne 137 ] || fail "exit code $code instead of a signal" ;;
   *) [ $code -eq "$end" ] || fail "exit code $code instead of $end" ;;
 esac

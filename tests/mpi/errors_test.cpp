@@ -30,9 +30,18 @@ int receive_one(const Ring& ring, int tag, int* value) {
 
 class Errors : public testing::Test {
  protected:
-  Errors() { MPI_Comm_set_errhandler(ring_.comm, MPI_ERRORS_RETURN); }
+  Errors() { set_handler(MPI_ERRORS_RETURN); }
+  ~Errors() override { set_handler(MPI_ERRORS_ARE_FATAL); }
   void SetUp() override {
     if (ring_.size == 1) GTEST_SKIP() << "needs two ranks";
+  }
+
+  // Of a request that fails MPICH tells MPI_COMM_SELF (5) or MPI_COMM_WORLD (4), whatever its
+  // communicator is.
+  void set_handler(MPI_Errhandler handler) const {
+    for (const MPI_Comm comm : {ring_.comm, MPI_COMM_SELF, MPI_COMM_WORLD}) {
+      MPI_Comm_set_errhandler(comm, handler);
+    }
   }
 
   // On all ranks, what was spawned before has got as far as it can.
@@ -182,7 +191,7 @@ class Handlers : public Errors {
   Handlers() {
     handled.calls.store(0);
     MPI_Comm_create_errhandler(&remember, &handler_);
-    MPI_Comm_set_errhandler(ring_.comm, handler_);
+    set_handler(handler_);
   }
   ~Handlers() override { MPI_Errhandler_free(&handler_); }
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;

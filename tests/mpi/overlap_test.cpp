@@ -146,6 +146,7 @@ TEST(Threads, that_imbrex_does_not_know_call_mpi_as_without_it) {
 // A message that goes round the ring through many tasks on each rank.
 TEST(Overlap, a_relay_of_tasks_passes_a_message_on) {
   const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "a standard send to oneself may wait for its receive";
   constexpr int laps = 50;
   finish([&] {
     for (int lap = 0; lap < laps; ++lap) {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of MPI that say whether operations are complete, as this library makes them. MPIs differ
+// in what they do about one that has failed. Open MPI calls the error handler of the operation's
+// communicator. MPICH often calls that of MPI_COMM_SELF (5) or MPI_COMM_WORLD (4) instead, so that
+// by default a task's truncated message would end the program although its communicator says
+// MPI_ERRORS_RETURN; and MPICH 5 returns MPI_SUCCESS if the handler returns. Here all give the code,
+// and say whether the right handler is still owed.
+#pragma once
+
+#include <mpi.h>
+
+#include <string_view>
+
+namespace imbrex::mpi {
+
+// True if MPI itself calls the right error handler when an operation has failed.
+inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
+
+// What MPI said.
+struct Said {
+  int code = MPI_SUCCESS;
+  bool owed = false;  // the operation's error handler has not been called
+  // From a call that reports its own errors only.
+  Said(int its_code) noexcept : code(its_code) {}  // NOLINT: converts
+  Said(int its_code, bool is_owed) noexcept : code(its_code), owed(is_owed) {}
+};
+
+// While it lives, what MPI tells error handlers on this thread is kept in it. Thread safety: lives
+// in one piece of code that does not suspend.
+class Asking {
+ public:
+  Asking() noexcept;
+  ~Asking();
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  [[nodiscard]] Said said(int code) const noexcept {
+    return {code == MPI_SUCCESS ? kept_code_ : code, owed_};
+  }
+
+  // Called by error handlers of ours: keeps the code if this thread is asking. True if the call must
+  // not go on to the handler: it is not that of the operation's communicator.
+  [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;
+
+ private:
+  int kept_code_ = MPI_SUCCESS;
+  bool owed_ = false;
+};
+
+// `call()` asks MPI and returns MPI's code.
+template <class F>
+[[nodiscard]] Said ask(F call) noexcept {
+  if constexpr (mpi_calls_own_handler) {
+    return call();
+  } else {
+    const Asking asking;
+    return asking.said(call());
+  }
+}
+
+// As MPI's own of these names.
+namespace asked {
+
+[[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) noexcept {
+  return ask([&] { return PMPI_Test(request, done, status); });
+}
+// An error only once all are complete: MPICH gives it, and MPI_ERR_PENDING, while others are not.
+[[nodiscard]] Said Testall(int count, MPI_Request requests[], int* done, MPI_Status statuses[]);
+[[nodiscard]] inline Said Testany(int count, MPI_Request requests[], int* index, int* done,
+                                  MPI_Status* status) noexcept {
+  return ask([&] { return PMPI_Testany(count, requests, index, done, status); });
+}
+[[nodiscard]] inline Said Testsome(int count, MPI_Request requests[], int* found, int indices[],
+                                   MPI_Status statuses[]) noexcept {
+  return ask([&] { return PMPI_Testsome(count, requests, found, indices, statuses); });
+}
+[[nodiscard]] inline Said Wait(MPI_Request* request, MPI_Status* status) noexcept {
+  return ask([&] { return PMPI_Wait(request, status); });
+}
+
+}  // namespace asked
+
+// Called by MPI_Init and MPI_Finalize. In between, a handler of ours stands in for the default
+// handler, MPI_ERRORS_ARE_FATAL, of the two communicators that every program has.
+void replace_default_handlers();
+void restore_default_handlers();
+
+}  // namespace imbrex::mpi
