@@ -52,7 +52,8 @@ struct Operation {
   Call call;
   void (*complete)(Operation& self) noexcept;  // called once, without a lock; may end `self`
   MPI_Request request = MPI_REQUEST_NULL;      // asked for together with others, unless `ask`:
-  bool (*ask)(Operation& self) = nullptr;      // asks MPI; true once complete, `code` and `handler_ran` set
+  // Asks MPI; true once complete, and `code` and `handler_ran` are set.
+  bool (*ask)(Operation& self) = nullptr;
 
   // Set by the engine, to be read from `complete` on.
   int code = MPI_SUCCESS;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # expect.sh <end> [-s SECONDS] [-l SECONDS] [-e REGEX]... [-n REGEX]... -- command...
-# Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), "killed" (any
-# signal), or "failure" (anything but 0), within -s seconds (default 20) and not before -l seconds;
-# each -e must be found in a line of what it prints, no -n may be.
+# Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), "killed"
+# (any signal), or "failure" (anything but 0), within -s seconds (default 20) and not before -l
+# seconds; each -e must be found in a line of what it prints, no -n may be.
 end=$1
 shift
 longest=20

@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <vector>
 
 namespace imbrex::mpi {
 
 namespace {
 
-// The Asking of each thread, outermost last. A key of pthreads, since a thread-local variable
+// The Asking of each thread. A key of pthreads, since a thread-local variable
 // belongs to the runtime alone; an Asking never outlives a suspension, so no task carries one over.
 pthread_key_t make_key() noexcept {
   pthread_key_t key = 0;
@@ -25,8 +24,8 @@ const pthread_key_t asking_key = make_key();
 
 MPI_Errhandler fatal_handler = MPI_ERRHANDLER_NULL;  // set by MPI_Init, before there are tasks
 
-// As MPI_ERRORS_ARE_FATAL, once the call is not one of this library's. (MPICH 5 holds a lock that it
-// needs for that handler itself.)
+// As MPI_ERRORS_ARE_FATAL, once the call is not one of this library's. (MPICH 5 holds a lock here
+// that it would need for that handler itself.)
 void end_program(MPI_Comm* comm, int* code, ...) {
   if (Asking::keep(*comm, *code)) return;
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -58,29 +57,43 @@ bool Asking::keep(MPI_Comm comm, int code) noexcept {
   return asking->owed_;
 }
 
-Said asked::Testall(int count, MPI_Request requests[], int* done, MPI_Status statuses[]) {
-  const auto look = [&](MPI_Status* into) {
-    return ask([&] { return PMPI_Testall(count, requests, done, into); });
-  };
-  const Said said = look(statuses);
-  if (mpi_calls_own_handler || said.code != MPI_ERR_IN_STATUS) return said;
-
-  // Requests that are not freed yet give the same answer again.
-  std::vector<MPI_Status> own;
-  if (statuses == MPI_STATUSES_IGNORE) {
-    own.resize(static_cast<std::size_t>(count));
-    statuses = own.data();
-    if (look(statuses).code != MPI_ERR_IN_STATUS) {
-      *done = 1;
-      return said;
+Said asked::Testall::operator()(int count, MPI_Request requests[], int* done,
+                                MPI_Status statuses[]) {
+  if (statuses_.empty()) {
+    const Said said = ask([&] { return PMPI_Testall(count, requests, done, statuses); });
+    if (mpi_calls_own_handler || said.code != MPI_ERR_IN_STATUS) return said;
+    owed_ = said.owed;
+    statuses_.resize(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+      if (statuses != MPI_STATUSES_IGNORE) {
+        status = statuses[i];
+      } else {
+        status.MPI_ERROR = requests[i] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_ERR_PENDING;
+      }
     }
   }
-  const bool pending = std::any_of(statuses, statuses + count, [](const MPI_Status& status) {
-    return status.MPI_ERROR == MPI_ERR_PENDING;
-  });
-  if (!pending) return said;
-  *done = 0;
-  return MPI_SUCCESS;
+  const Said said = ask_each(count, requests, done);
+  if (*done != 0 && statuses != MPI_STATUSES_IGNORE) std::copy_n(statuses_.data(), count, statuses);
+  return said;
+}
+
+Said asked::Testall::ask_each(int count, MPI_Request requests[], int* done) {
+  *done = 1;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    MPI_Status& known = statuses_[static_cast<std::size_t>(i)];
+    MPI_Status status = {};
+    int complete = 0;
+    const Said said = Test(&requests[i], &complete, &status);
+    if (complete == 0 && said.code == MPI_SUCCESS) {
+      *done = 0;
+    } else if (known.MPI_ERROR == MPI_ERR_PENDING) {
+      known = status;
+      known.MPI_ERROR = said.code;
+    }
+  }
+  return *done == 0 ? Said(MPI_SUCCESS) : Said(MPI_ERR_IN_STATUS, owed_);
 }
 
 void replace_default_handlers() {

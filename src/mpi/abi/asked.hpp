@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of MPI that say whether operations are complete, as this library makes them. MPIs differ
-// in what they do about one that has failed. Open MPI calls the error handler of the operation's
-// communicator. MPICH often calls that of MPI_COMM_SELF (5) or MPI_COMM_WORLD (4) instead, so that
-// by default a task's truncated message would end the program although its communicator says
-// MPI_ERRORS_RETURN; and MPICH 5 returns MPI_SUCCESS if the handler returns. Here all give the code,
-// and say whether the right handler is still owed.
+// The calls of MPI that say whether operations are complete, as this library makes them. When one
+// has failed, Open MPI calls the error handler of its communicator. MPICH often calls that of
+// MPI_COMM_SELF (5) or MPI_COMM_WORLD (4), so that by default a truncated message would end the
+// program although its communicator says MPI_ERRORS_RETURN; and MPICH 5 returns MPI_SUCCESS once
+// the handler returns. Here all give the code, and say whether the right handler is still owed.
 #pragma once
 
 #include <mpi.h>
 
 #include <string_view>
+#include <vector>
 
 namespace imbrex::mpi {
 
@@ -37,8 +37,8 @@ class Asking {
     return {code == MPI_SUCCESS ? kept_code_ : code, owed_};
   }
 
-  // Called by error handlers of ours: keeps the code if this thread is asking. True if the call must
-  // not go on to the handler: it is not that of the operation's communicator.
+  // Called by error handlers of ours: keeps the code if this thread is asking. True if the call
+  // must not go on to the handler, which is not that of the operation's communicator.
   [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;
 
  private:
@@ -63,8 +63,21 @@ namespace asked {
 [[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) noexcept {
   return ask([&] { return PMPI_Test(request, done, status); });
 }
-// An error only once all are complete: MPICH gives it, and MPI_ERR_PENDING, while others are not.
-[[nodiscard]] Said Testall(int count, MPI_Request requests[], int* done, MPI_Status statuses[]);
+// Asks for the same requests until all are complete, and only then gives the error of one that has
+// failed. (MPICH gives it while others are not complete, with MPI_ERR_PENDING for these; MPICH 4
+// has freed those that are complete then, MPICH 5 none.)
+class Testall {
+ public:
+  [[nodiscard]] Said operator()(int count, MPI_Request requests[], int* done,
+                                MPI_Status statuses[]);
+
+ private:
+  [[nodiscard]] Said ask_each(int count, MPI_Request requests[], int* done);
+
+  std::vector<MPI_Status> statuses_;  // empty until one has failed
+  bool owed_ = false;
+};
+
 [[nodiscard]] inline Said Testany(int count, MPI_Request requests[], int* index, int* done,
                                   MPI_Status* status) noexcept {
   return ask([&] { return PMPI_Testany(count, requests, index, done, status); });
