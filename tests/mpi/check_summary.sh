@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# check_summary.sh command...: the command prints one summary, with the MPI and a row for each of two ranks.
+# check_summary.sh command...: the command prints one summary, with the MPI and a row for each of
+# two ranks.
 output=$("$@" 2>&1) || { echo "$output"; exit 1; }
 headers=$(echo "$output" | grep -c 'rank workers')
 rows=$(echo "$output" | grep -cE '^imbrex: +[01] ')
