@@ -30,15 +30,15 @@ int receive_one(const Ring& ring, int tag, int* value) {
 
 class Errors : public testing::Test {
  protected:
-  Errors() { set_handler(MPI_ERRORS_RETURN); }
-  ~Errors() override { set_handler(MPI_ERRORS_ARE_FATAL); }
+  Errors() { MPI_Comm_set_errhandler(ring_.comm, MPI_ERRORS_RETURN); }
+  ~Errors() override { set_for_all(MPI_ERRORS_ARE_FATAL); }
   void SetUp() override {
     if (ring_.size == 1) GTEST_SKIP() << "needs two ranks";
   }
 
-  // Of a request that fails MPICH tells MPI_COMM_SELF (5) or MPI_COMM_WORLD (4), whatever its
-  // communicator is.
-  void set_handler(MPI_Errhandler handler) const {
+  // For a call that names no communicator: of a request that fails MPICH tells MPI_COMM_SELF (5) or
+  // MPI_COMM_WORLD (4). Everywhere else these two keep the default, which ends the program.
+  void set_for_all(MPI_Errhandler handler) const {
     for (const MPI_Comm comm : {ring_.comm, MPI_COMM_SELF, MPI_COMM_WORLD}) {
       MPI_Comm_set_errhandler(comm, handler);
     }
@@ -107,6 +107,7 @@ TEST_F(Errors, many_failures_at_once_reach_their_tasks) {
 }
 
 TEST_F(Errors, waitall_says_in_the_statuses_which_request_failed) {
+  set_for_all(MPI_ERRORS_RETURN);
   MPI_Request requests[3];
   int values[3] = {};
   for (int tag = 0; tag < 3; ++tag) {
@@ -191,7 +192,7 @@ class Handlers : public Errors {
   Handlers() {
     handled.calls.store(0);
     MPI_Comm_create_errhandler(&remember, &handler_);
-    set_handler(handler_);
+    MPI_Comm_set_errhandler(ring_.comm, handler_);
   }
   ~Handlers() override { MPI_Errhandler_free(&handler_); }
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
@@ -227,6 +228,7 @@ TEST_F(Handlers, each_of_many_failures_calls_it) {
 }
 
 TEST_F(Handlers, one_is_called_for_wait_whose_request_failed) {
+  set_for_all(handler_);
   MPI_Request request;
   int value = 0;
   MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &request);
@@ -268,6 +270,12 @@ TEST_F(Handlers, one_may_call_blocking_mpi) {
     EXPECT_EQ(handler_received.load(), 42);
   }
   MPI_Errhandler_free(&handler);
+}
+
+TEST_F(Errors, get_errhandler_gives_the_default_of_the_world) {
+  MPI_Errhandler there;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &there);
+  EXPECT_EQ(there, MPI_ERRORS_ARE_FATAL);
 }
 
 TEST_F(Handlers, get_errhandler_gives_what_was_set) {
