@@ -13,8 +13,8 @@ namespace imbrex::mpi {
 
 namespace {
 
-// The Asking of each thread. A key of pthreads, since a thread-local variable
-// belongs to the runtime alone; an Asking never outlives a suspension, so no task carries one over.
+// The Asking of each thread. A key of pthreads, since a thread-local variable belongs to the
+// runtime alone; an Asking does not outlive a suspension, so no task carries one over.
 pthread_key_t make_key() noexcept {
   pthread_key_t key = 0;
   pthread_key_create(&key, nullptr);
@@ -97,19 +97,17 @@ Said asked::Testall::ask_each(int count, MPI_Request requests[], int* done) {
 }
 
 void replace_default_handlers() {
-  if constexpr (!mpi_calls_own_handler) {
-    PMPI_Comm_create_errhandler(&end_program, &fatal_handler);
-    replace(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL, fatal_handler);
-    replace(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL, fatal_handler);
-  }
+  if (mpi_calls_own_handler) return;
+  PMPI_Comm_create_errhandler(&end_program, &fatal_handler);
+  replace(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL, fatal_handler);
+  replace(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL, fatal_handler);
 }
 
 void restore_default_handlers() {
-  if constexpr (!mpi_calls_own_handler) {
-    replace(MPI_COMM_WORLD, fatal_handler, MPI_ERRORS_ARE_FATAL);
-    replace(MPI_COMM_SELF, fatal_handler, MPI_ERRORS_ARE_FATAL);
-    PMPI_Errhandler_free(&fatal_handler);
-  }
+  if (mpi_calls_own_handler) return;
+  replace(MPI_COMM_WORLD, fatal_handler, MPI_ERRORS_ARE_FATAL);
+  replace(MPI_COMM_SELF, fatal_handler, MPI_ERRORS_ARE_FATAL);
+  PMPI_Errhandler_free(&fatal_handler);
 }
 
 }  // namespace imbrex::mpi
