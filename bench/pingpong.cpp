@@ -120,7 +120,8 @@ void measure(const std::string& mode, const Job& job, Measured* measured) {
   measured->turns += turns.taken;
 }
 
-// "Open MPI v4.1.4, package: ..." becomes "Open MPI 4.1.4".
+// "Open MPI v4.1.4, package: ..." becomes "Open MPI 4.1.4"; "MPICH Version:      5.0.2" becomes
+// "MPICH 5.0.2".
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -128,6 +129,9 @@ std::string mpi_name() {
   std::string name(text, static_cast<std::size_t>(length));
   name = name.substr(0, name.find_first_of(",\n"));
   if (const auto v = name.find(" v"); v != std::string::npos) name.erase(v + 1, 1);
+  if (const auto v = name.find(" Version:"); v != std::string::npos) {
+    name.erase(v + 1, name.find_first_of("0123456789", v) - v - 1);
+  }
   for (char& letter : name) {
     if (letter == '"' || letter == '\\' || letter == '\t') letter = ' ';
   }
