@@ -156,7 +156,7 @@ void print(const std::string& mode, int workers, const Job& job, Measured measur
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr int slices = 10;
+  constexpr int slices = 100;
   const int workers = argc > 1 ? std::atoi(argv[1]) : 1;
   const long round_trips = argc > 2 ? std::atol(argv[2]) : 20000;
   const long bytes = argc > 3 ? std::atol(argv[3]) : 8;
