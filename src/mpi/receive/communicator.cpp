@@ -234,6 +234,7 @@ bool ask_probe(Operation& operation) {
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   self.code = self.communicator.look(self.link.key, self.kind == Receive::Kind::message, &found,
                                      &arrived);
+  self.handler_ran = self.code != MPI_SUCCESS;
   self.message = arrived.message;
   self.status = arrived.status;
   return found != 0 || self.code != MPI_SUCCESS;
