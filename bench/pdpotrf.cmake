@@ -3,7 +3,7 @@
 # its calls are Open MPI's own. Left out where ScaLAPACK is missing.
 
 find_library(SCALAPACK_LIBRARY NAMES scalapack-openmpi scalapack)
-if(SCALAPACK_LIBRARY)
+if(SCALAPACK_LIBRARY AND IMBREX_MPI_ABI STREQUAL "openmpi")
   add_executable(pdpotrf EXCLUDE_FROM_ALL
     ${PROJECT_SOURCE_DIR}/bench/pdpotrf.cpp ${PROJECT_SOURCE_DIR}/apps/cholesky/kernels.cpp)
   target_include_directories(pdpotrf PRIVATE

@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 8 bytes between two ranks: `raw` by the MPI itself (PMPI, outside of any task), `task` by plain
-// MPI calls in a task when nothing else is ready, `busy` by the same while another task is always
-// ready. One process measures all three in turn, so that they share its thread level and its state.
+// A message between two ranks: `raw` by the MPI itself (PMPI, outside of any task), `task` by plain
+// MPI calls in a task when nothing else is ready, `busy` (8 bytes only) by the same while another
+// task is always ready. One process measures all in turn, in slices, so that they share its thread
+// level, its state, and the machine's moods.
 //
-//   mpirun -n 2 pingpong <workers> [round trips]
+//   mpirun -n 2 pingpong <workers> [round trips [bytes]]
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "measure.h"
 
 namespace {
 
 struct Direct {
-  static int send(const void* data, int peer) {
-    return PMPI_Send(data, 8, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+  static int send(const void* data, int bytes, int peer) {
+    return PMPI_Send(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
   }
-  static int receive(void* data, int peer) {
-    return PMPI_Recv(data, 8, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  static int receive(void* data, int bytes, int peer) {
+    return PMPI_Recv(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 };
 struct Intercepted {
-  static int send(const void* data, int peer) {
-    return MPI_Send(data, 8, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+  static int send(const void* data, int bytes, int peer) {
+    return MPI_Send(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
   }
-  static int receive(void* data, int peer) {
-    return MPI_Recv(data, 8, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  static int receive(void* data, int bytes, int peer) {
+    return MPI_Recv(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 };
+
+// One for both ways, whole numbers; the first is counted up.
+using Buffer = std::vector<std::int64_t>;
 
 // What the other task does in `busy`: it counts its turns. One worker, so no race.
 struct Turns {
@@ -42,46 +48,56 @@ struct Exchange {
   long overlapped = 0; // receives in which the other task had a turn
 };
 
+struct Job {
+  int rank;
+  long round_trips;
+  Buffer* buffer;
+};
+
 // Rank 0 sends a number, rank 1 sends back its successor.
 template <class Calls>
-Exchange exchange(int rank, long round_trips, const Turns& turns) {
+Exchange exchange(const Job& job, const Turns& turns) {
   Exchange result;
-  std::int64_t number = 0;
+  std::int64_t* const data = job.buffer->data();
+  const int bytes = static_cast<int>(job.buffer->size() * sizeof *data);
+  data[0] = 0;
   const volatile long& taken = turns.taken;
   const auto receive = [&](int peer) {
     const long before = taken;
-    Calls::receive(&number, peer);
+    Calls::receive(data, bytes, peer);
     if (taken != before) ++result.overlapped;
   };
   const double start = now_ns();
-  for (long i = 0; i < round_trips; ++i) {
-    if (rank == 0) {
-      Calls::send(&number, 1);
+  for (long i = 0; i < job.round_trips; ++i) {
+    if (job.rank == 0) {
+      Calls::send(data, bytes, 1);
       receive(1);
     } else {
       receive(0);
-      ++number;
-      Calls::send(&number, 0);
+      ++data[0];
+      Calls::send(data, bytes, 0);
     }
   }
-  result.ns = (now_ns() - start) / static_cast<double>(2 * round_trips);
-  require_equal("round trips that came back", number, round_trips);
+  result.ns = (now_ns() - start) / static_cast<double>(2 * job.round_trips);
+  require_equal("round trips that came back", data[0], job.round_trips);
   return result;
 }
 
+// Of the slices of one mode together.
 struct Measured {
-  Exchange exchange;
-  long suspensions;
-  long turns;
+  std::vector<double> ns;
+  long overlapped = 0;
+  long suspensions = 0;
+  long turns = 0;
 };
 
-Measured measure(const std::string& mode, int rank, long round_trips) {
+void measure(const std::string& mode, const Job& job, Measured* measured) {
   Turns turns;
-  Exchange measured;
+  Exchange slice;
   MPI_Barrier(MPI_COMM_WORLD);
   const auto before = imbrex::statistics().suspensions;
   if (mode == "raw") {
-    measured = exchange<Direct>(rank, round_trips, turns);
+    slice = exchange<Direct>(job, turns);
   } else {
     imbrex::finish([&] {
       if (mode == "busy") {
@@ -93,16 +109,19 @@ Measured measure(const std::string& mode, int rank, long round_trips) {
         });
       }
       imbrex::task("pingpong").launch([&] {
-        measured = exchange<Intercepted>(rank, round_trips, turns);
+        slice = exchange<Intercepted>(job, turns);
         turns.stop = true;
       });
     });
   }
-  const auto suspensions = imbrex::statistics().suspensions - before;
-  return {measured, static_cast<long>(suspensions), turns.taken};
+  measured->ns.push_back(slice.ns);
+  measured->overlapped += slice.overlapped;
+  measured->suspensions += static_cast<long>(imbrex::statistics().suspensions - before);
+  measured->turns += turns.taken;
 }
 
-// "Open MPI v4.1.4, package: ..." becomes "Open MPI 4.1.4".
+// "Open MPI v4.1.4, package: ..." becomes "Open MPI 4.1.4"; "MPICH Version:      5.0.2" becomes
+// "MPICH 5.0.2".
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -110,43 +129,64 @@ std::string mpi_name() {
   std::string name(text, static_cast<std::size_t>(length));
   name = name.substr(0, name.find_first_of(",\n"));
   if (const auto v = name.find(" v"); v != std::string::npos) name.erase(v + 1, 1);
+  if (const auto v = name.find(" Version:"); v != std::string::npos) {
+    name.erase(v + 1, name.find_first_of("0123456789", v) - v - 1);
+  }
   for (char& letter : name) {
     if (letter == '"' || letter == '\\' || letter == '\t') letter = ' ';
   }
   return name;
 }
 
-void print(const std::string& mode, int workers, long round_trips, const Measured& measured) {
-  const std::string benchmark = mode == "busy" ? "pingpong_busy" : "pingpong";
+void print(const std::string& mode, int workers, const Job& job, Measured measured) {
+  const long bytes = static_cast<long>(job.buffer->size() * sizeof(std::int64_t));
+  std::string benchmark("pingpong");
+  if (mode == "busy") benchmark.append("_busy");
+  if (bytes != 8) benchmark.append("_").append(std::to_string(bytes));
   const std::string system = mode == "raw" ? mpi_name() : "imbrex";
+  std::sort(measured.ns.begin(), measured.ns.end());
   std::printf("{\"benchmark\": \"%s\", \"system\": \"%s\", \"workers\": %d, \"ns\": %.3f, "
-              "\"operations\": %ld, \"suspensions\": %ld, \"overlapped\": %ld, \"turns\": %ld}\n",
-              benchmark.c_str(), system.c_str(), workers, measured.exchange.ns, 2 * round_trips,
-              measured.suspensions, measured.exchange.overlapped, measured.turns);
+              "\"least_ns\": %.3f, \"operations\": %ld, \"suspensions\": %ld, "
+              "\"overlapped\": %ld, \"turns\": %ld}\n",
+              benchmark.c_str(), system.c_str(), workers, measured.ns[measured.ns.size() / 2],
+              measured.ns[0], 2 * job.round_trips * static_cast<long>(measured.ns.size()),
+              measured.suspensions, measured.overlapped, measured.turns);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr int slices = 100;
   const int workers = argc > 1 ? std::atoi(argv[1]) : 1;
   const long round_trips = argc > 2 ? std::atol(argv[2]) : 20000;
+  const long bytes = argc > 3 ? std::atol(argv[3]) : 8;
+  require_equal("bytes beyond whole numbers of 8", bytes % 8, 0);
   // As an option of the environment, because MPI_Init starts the runtime.
   setenv("IMBREX_WORKERS", std::to_string(workers).c_str(), 1);
   MPI_Init(&argc, &argv);
-  int rank = 0;
+  Buffer buffer(static_cast<std::size_t>(bytes / 8));
+  Job job{0, round_trips / slices + 1, &buffer};
   int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   require_equal("ranks (mpirun -n 2)", ranks, 2);
   require_equal("workers", imbrex::worker_count(), workers);
 
-  for (const std::string mode : {"raw", "task", "busy"}) {
-    (void)measure(mode, rank, round_trips / 10 + 1);  // warms the connection and the stacks
-    const Measured measured = measure(mode, rank, round_trips);
-    if (mode == "busy" && (measured.suspensions == 0 || measured.exchange.overlapped == 0)) {
-      fail("receives in which the other task ran", measured.exchange.overlapped, round_trips);
+  std::vector<std::string> modes = {"raw", "task"};
+  if (bytes == 8) modes.push_back("busy");
+  std::vector<Measured> measured(modes.size());
+  for (int slice = -1; slice < slices; ++slice) {
+    for (std::size_t i = 0; i < modes.size(); ++i) {
+      Measured warm;  // the first slice warms the connection and the stacks
+      measure(modes[i], job, slice < 0 ? &warm : &measured[i]);
     }
-    if (rank == 0) print(mode, workers, round_trips, measured);
+  }
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    const bool suspended = measured[i].suspensions != 0 && measured[i].overlapped != 0;
+    if (modes[i] == "busy" && !suspended) {
+      fail("receives in which the other task ran", measured[i].overlapped, round_trips);
+    }
+    if (job.rank == 0) print(modes[i], workers, job, measured[i]);
   }
   MPI_Finalize();
 }

@@ -7,13 +7,28 @@ include(CMakePackageConfigHelpers)
 set(imbrex_package ${CMAKE_INSTALL_LIBDIR}/cmake/imbrex)
 set(imbrex_share ${CMAKE_INSTALL_DATADIR}/imbrex)
 
+if(TARGET imbrex_mpi)
+  # One library for each binary interface; those of several build trees go to one prefix.
+  set(imbrex_mpi_export imbrex-mpi-${IMBREX_MPI_ABI})
+  set_target_properties(imbrex_mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS imbrex_mpi EXPORT imbrex_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT imbrex_mpi NAMESPACE imbrex:: FILE ${imbrex_mpi_export}.cmake
+    DESTINATION ${imbrex_package})
+endif()
+if(IMBREX_CORE)
+  install(FILES ${PROJECT_SOURCE_DIR}/include/imbrex/mpi.hpp
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/imbrex)
+  return()
+endif()
+
 set_target_properties(imbrex PROPERTIES EXPORT_NAME imbrex INSTALL_RPATH "$ORIGIN")
 install(TARGETS imbrex EXPORT imbrex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT imbrex NAMESPACE imbrex:: FILE imbrex-core.cmake DESTINATION ${imbrex_package})
+# For the trees that add imbrex::mpi for other MPIs.
+export(EXPORT imbrex NAMESPACE imbrex:: FILE ${PROJECT_BINARY_DIR}/package/imbrex-core.cmake)
 if(TARGET imbrex_mpi)
-  set_target_properties(imbrex_mpi PROPERTIES EXPORT_NAME mpi INSTALL_RPATH "$ORIGIN")
-  install(TARGETS imbrex_mpi EXPORT imbrex_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT imbrex_mpi NAMESPACE imbrex:: FILE imbrex-mpi.cmake DESTINATION ${imbrex_package})
+  install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libimbrex_mpi.so
+    DESTINATION ${CMAKE_INSTALL_LIBDIR})
 else()
   set(without_mpi PATTERN mpi.hpp EXCLUDE)
 endif()
@@ -25,7 +40,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/imbrexConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
-  ${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake DESTINATION ${imbrex_package})
+  ${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/ImbrexMpiAbi.cmake DESTINATION ${imbrex_package})
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})

@@ -4,6 +4,11 @@
 option(IMBREX_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(IMBREX_BUILD_APPS "Build apps, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(IMBREX_BUILD_MPI "Build imbrex::mpi" ON)
+set(IMBREX_MPI "" CACHE STRING
+  "Which MPI: openmpi, mpich, openmpi-5, mpich-4, abi, a compiler wrapper's path, or empty")
+set_property(CACHE IMBREX_MPI PROPERTY STRINGS "" openmpi mpich openmpi-5 mpich-4 abi)
+set(IMBREX_CORE "" CACHE PATH
+  "A build tree of imbrex, whose core library serves: only imbrex::mpi is built, for one more MPI")
 option(IMBREX_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(IMBREX_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined), or thread")
 set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)

@@ -40,7 +40,6 @@ class Engine::Done final : public Round {
     engine_.singles_.push_back(&operation);
   }
   void keep_handler(Operation& operation) noexcept override {
-    operation.handler_ran = operation.code != MPI_SUCCESS;
     operation.handler = std::exchange(engine_.deferred_, {});
   }
 
@@ -163,12 +162,13 @@ void Engine::ask_singles(Done& done) {
   deferred_ = {};
   int found = 0;
   const auto look = [&] {
-    return PMPI_Testsome(count, requests_.data() + first, &found, indices_.data(),
-                         statuses_.data());
+    return asked::Testsome(count, requests_.data() + first, &found, indices_.data(),
+                           statuses_.data());
   };
-  int code = look();
+  Said said = look();
   // Open MPI looks first and makes progress then: what has just arrived is seen by a second look.
-  if (code == MPI_SUCCESS && found == 0 && count <= looked_at_twice) code = look();
+  if (said.code == MPI_SUCCESS && found == 0 && count <= looked_at_twice) said = look();
+  const int code = said.code;
   if (code == MPI_SUCCESS && found == 0) {
     next_single_ += count;
     return;
@@ -177,7 +177,7 @@ void Engine::ask_singles(Done& done) {
   if (found == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
     ask_each(first, count, done);
   } else if (code == MPI_ERR_IN_STATUS) {
-    settle_errors(first, count, found, done);
+    settle_errors(first, count, found, said.owed, done);
   } else {
     for (int i = 0; i < found; ++i) finish(first + indices_[i], statuses_[i], MPI_SUCCESS, done);
   }
@@ -189,24 +189,25 @@ void Engine::ask_each(int first, int count, Done& done) {
     deferred_ = {};
     int flag = 0;
     MPI_Status status = {};
-    const int code = PMPI_Test(&requests_[place], &flag, &status);
+    const Said said = asked::Test(&requests_[place], &flag, &status);
+    const int code = said.code;
     if (code == MPI_SUCCESS && flag == 0) continue;
-    singles_[place]->handler_ran = code != MPI_SUCCESS;
+    singles_[place]->handler_ran = code != MPI_SUCCESS && !said.owed;
     singles_[place]->handler = deferred_;
     finish(place, status, code, done);
   }
 }
 
-// At least one of the found has failed. MPI has called the error handler of the first in the array
-// and of no other; the other tasks will call theirs.
-void Engine::settle_errors(int first, int count, int found, Done& done) {
+// At least one of the found has failed. MPI has called the error handler of the first in the array,
+// or of none (`owed`); the other tasks will call theirs.
+void Engine::settle_errors(int first, int count, int found, bool owed, Done& done) {
   int first_failed = count;
   for (int i = 0; i < found; ++i) {
     if (statuses_[i].MPI_ERROR != MPI_SUCCESS) first_failed = std::min(first_failed, indices_[i]);
   }
   for (int i = 0; i < found; ++i) {
     if (indices_[i] == first_failed) {
-      singles_[first + first_failed]->handler_ran = true;
+      singles_[first + first_failed]->handler_ran = !owed;
       singles_[first + first_failed]->handler = deferred_;
     }
     finish(first + indices_[i], statuses_[i], statuses_[i].MPI_ERROR, done);
@@ -263,7 +264,6 @@ void Engine::ask_groups(Done& done) {
       ++next_group_;
       continue;
     }
-    operation.handler_ran = operation.code != MPI_SUCCESS;
     operation.handler = deferred_;
     groups_[next_group_] = groups_.back();
     groups_.pop_back();

@@ -12,6 +12,7 @@
 #include <functional>
 #include <vector>
 
+#include "abi/asked.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::mpi {
@@ -25,6 +26,7 @@ struct Call {
   int tag = none;                         // may be MPI_ANY_TAG
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
+  bool throws = false;                    // of C++: its MpiError is the report
 };
 
 // While it lives, this thread stands in no task: MPI may call functions of the user's while it
@@ -53,7 +55,8 @@ struct Operation {
   Call call;
   void (*complete)(Operation& self) noexcept;  // called once, without a lock; may end `self`
   MPI_Request request = MPI_REQUEST_NULL;      // asked for together with others, unless `ask`:
-  bool (*ask)(Operation& self) = nullptr;      // asks MPI; true once complete, and `code` is set
+  // Asks MPI; true once complete, and `code` and `handler_ran` are set.
+  bool (*ask)(Operation& self) = nullptr;
 
   detail::TaskLabel task;  // that called; set by Engine::add()
 
@@ -167,7 +170,7 @@ class Engine {
   void draw(Done& done);
   void ask_singles(Done& done);
   void ask_each(int first, int count, Done& done);
-  void settle_errors(int first, int count, int found, Done& done);
+  void settle_errors(int first, int count, int found, bool owed, Done& done);
   void finish(int place, const MPI_Status& status, int code, Done& done);
   void forget_finished(int first, int count);
   void ask_groups(Done& done);

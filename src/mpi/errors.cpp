@@ -43,7 +43,9 @@ std::array<std::atomic<Handler*>, handlers_max> handlers;  // set once each, by 
 
 template <std::size_t Index>
 void call_or_defer(MPI_Comm* comm, int* code, ...) {
+  if (Asking::keep(*comm, *code)) return;
   Handler* const handler = handlers[Index].load(std::memory_order_relaxed);
+  if (Asking::keep(*comm, *code)) return;
   if (engine().polling_here()) {
     engine().defer({handler, *comm, *code});
   } else {
@@ -86,6 +88,7 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 }
 
 void on_fatal(MPI_Comm* comm, int* code, ...) {
+  if (Asking::keep(*comm, *code)) return;
   if (engine().polling_here()) {
     engine().defer({&on_fatal, *comm, *code});
     return;
@@ -101,20 +104,19 @@ void on_fatal(MPI_Comm* comm, int* code, ...) {
   end_program(call, detail::describe_current_task(), *comm, *code);
 }
 
-// Which handler MPI calls for a request that fails among others: the one of the request's
-// communicator, or some other's.
-#ifdef OPEN_MPI
-constexpr bool calls_the_right_one = true;
-#else
-constexpr bool calls_the_right_one = false;
-#endif
-
-int call_handler_of(MPI_Comm comm, const char* call, const detail::TaskLabel& task, int code) {
+// A call that names no communicator: Open MPI has called the handlers that it calls, MPICH 5 calls
+// that of MPI_COMM_SELF, and C++ throws.
+int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
+  MPI_Comm comm = call.comm;
+  if (comm == MPI_COMM_NULL) {
+    if (mpi_calls_own_handler || call.throws) return code;
+    comm = MPI_COMM_SELF;
+  }
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(comm, &handler);
   const bool ends = handler == fatal;
   PMPI_Errhandler_free(&handler);
-  if (ends) end_program(call, detail::describe(task), comm, code);
+  if (ends) end_program(call.name, detail::describe(task), comm, code);
   PMPI_Comm_call_errhandler(comm, code);
   return code;
 }
@@ -125,10 +127,8 @@ int raise_error(const Operation& operation) {
   const DeferredHandler& kept = operation.handler;
   const MPI_Comm comm = operation.call.comm;
   if (kept.function == nullptr || (comm != MPI_COMM_NULL && kept.comm != comm)) {
-    if (comm == MPI_COMM_NULL || (operation.handler_ran && calls_the_right_one)) {
-      return operation.code;
-    }
-    return call_handler_of(comm, operation.call.name, operation.task, operation.code);
+    if (operation.handler_ran) return operation.code;
+    return call_handler(operation.call, operation.task, operation.code);
   }
   if (kept.function == &on_fatal) {
     end_program(operation.call.name, detail::describe(operation.task), kept.comm, kept.code);
@@ -140,8 +140,8 @@ int raise_error(const Operation& operation) {
   return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
 }
 
-int raise_error(const char* call, MPI_Comm comm, int code) {
-  return call_handler_of(comm, call, detail::current_task(), code);
+int raise_error(const Call& call, int code) {
+  return call_handler(call, detail::current_task(), code);
 }
 
 void begin_errors() {

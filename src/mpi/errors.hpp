@@ -8,6 +8,7 @@
 
 namespace imbrex::mpi {
 
+struct Call;
 struct Operation;
 
 // `place` is what detail::describe_current_task() said where the operation was begun.
@@ -17,9 +18,9 @@ struct Operation;
 // Returns the code that the call returns. REQUIRES: operation.code is an error.
 [[nodiscard]] int raise_error(const Operation& operation);
 
-// Calls the error handler of `comm` for an error that `call` of the running task finds itself.
-// Returns the code that the call returns.
-[[nodiscard]] int raise_error(const char* call, MPI_Comm comm, int code);
+// Calls the error handler of the call's communicator for an error that this call of the running
+// task finds itself. Returns the code that the call returns.
+[[nodiscard]] int raise_error(const Call& call, int code);
 
 // In MPI_Init and MPI_Finalize.
 void begin_errors();

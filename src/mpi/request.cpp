@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "receive/calls.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
 #include "wait.hpp"
@@ -56,7 +57,7 @@ struct Promised {
 // MPI's own request.
 struct PromisedOperation : Operation {
   explicit PromisedOperation(const char* its_call) : promised(its_call) {
-    call = {.name = its_call};
+    call = {.name = its_call, .throws = true};
     complete = &PromisedOperation::settle;
   }
   static void settle(Operation& self) noexcept {
@@ -126,12 +127,13 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
   int done = 0;
   {
     const mpi::Callback callback;
-    operation->code = PMPI_Test(&request, &done, &operation->status);
+    const mpi::Said said = mpi::asked::Test(&request, &done, &operation->status);
+    operation->code = said.code;
+    operation->handler_ran = said.code != MPI_SUCCESS && !said.owed;
   }
   if (done != 0 && request != MPI_REQUEST_NULL) throw operation->promised.refuse();
   operation->request = std::exchange(request, MPI_REQUEST_NULL);
   if (done != 0 || operation->code != MPI_SUCCESS) {
-    operation->handler_ran = true;  // by MPI_Test
     PromisedOperation::settle(*operation.release());
   } else {
     mpi::engine().add(*operation.release());
@@ -143,11 +145,12 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
 }  // namespace
 
 MPI_Status await(MPI_Request& request) {
-  require_active("await(MPI_Request)");
+  constexpr const char* name = "await(MPI_Request)";
+  require_active(name);
   MPI_Status status = {};
-  const int code = MPI_Wait(&request, &status);
+  const int code = mpi::receive::wait({.name = name, .throws = true}, &request, &status);
   if (code != MPI_SUCCESS) {
-    throw mpi::make_error("await(MPI_Request)", code, detail::describe_current_task());
+    throw mpi::make_error(name, code, detail::describe_current_task());
   }
   return status;
 }

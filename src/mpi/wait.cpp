@@ -70,11 +70,11 @@ void spin_outside(Ask ask) {
 }
 
 // In a Callback, since MPI may call the user's functions. True once it is answered.
-bool ask_once(const Call& call, const Question& question, int* code) {
+bool ask_once(const Call& call, const Question& question, Said* said) {
   const Callback callback(call);
   int done = 0;
-  *code = question.function(question.arguments, &done);
-  return done != 0 || *code != MPI_SUCCESS;
+  *said = question.function(question.arguments, &done);
+  return done != 0 || said->code != MPI_SUCCESS;
 }
 
 detail::WaitReason reason_of(const Call& call) noexcept {
@@ -110,8 +110,10 @@ struct AskingOperation : WaitingOperation {
   static bool ask(Operation& base) {
     AskingOperation& self = static_cast<AskingOperation&>(base);
     int done = 0;
-    self.code = self.question.function(self.question.arguments, &done);
-    return done != 0 || self.code != MPI_SUCCESS;
+    const Said said = self.question.function(self.question.arguments, &done);
+    self.code = said.code;
+    self.handler_ran = said.code != MPI_SUCCESS && !said.owed;
+    return done != 0 || said.code != MPI_SUCCESS;
   }
 };
 
@@ -124,18 +126,23 @@ void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
   to->MPI_ERROR = error;
 }
 
-bool ask_in_place(const Call& call, const Question& question, int* code) {
-  const auto ask = [&] { return ask_once(call, question, code); };
+int settle(const Call& call, const Said& said) {
+  if (said.code == MPI_SUCCESS || !said.owed) return said.code;
+  return raise_error(call, said.code);
+}
+
+bool ask_in_place(const Call& call, const Question& question, Said* said) {
+  const auto ask = [&] { return ask_once(call, question, said); };
   return ask() || spin_in_place(ask);
 }
 
 int wait_until(const Call& call, Question question) {
-  int code = MPI_SUCCESS;
+  Said said = MPI_SUCCESS;
   if (!suspends()) {
-    spin_outside([&] { return ask_once(call, question, &code); });
-    return code;
+    spin_outside([&] { return ask_once(call, question, &said); });
+    return settle(call, said);
   }
-  if (ask_in_place(call, question, &code)) return code;
+  if (ask_in_place(call, question, &said)) return settle(call, said);
 
   AskingOperation operation;
   operation.call = call;
@@ -146,14 +153,15 @@ int wait_until(const Call& call, Question question) {
 }
 
 int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
-  auto test = [&](int* done) { return PMPI_Test(&request, done, status); };
-  int code = MPI_SUCCESS;
+  auto test = [&](int* done) { return asked::Test(&request, done, status); };
+  Said said = MPI_SUCCESS;
+  const auto ask = [&] { return ask_once(call, question(test), &said); };
   if (!suspends()) {
-    if (!must_poll()) return PMPI_Wait(&request, status);
-    spin_outside([&] { return ask_once(call, question(test), &code); });
-    return code;
+    if (!must_poll()) return settle(call, asked::Wait(&request, status));
+    spin_outside(ask);
+    return settle(call, said);
   }
-  if (spin_in_place([&] { return ask_once(call, question(test), &code); })) return code;
+  if (spin_in_place(ask)) return settle(call, said);
 
   WaitingOperation operation;
   operation.call = call;

@@ -26,20 +26,26 @@ class Receive;
 // True if this call may block in MPI.
 [[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
 
-// A question to MPI that does not block: returns MPI's code, sets *done. It is asked in a Callback.
+// A question to MPI that does not block: sets *done. It is asked in a Callback.
 struct Question {
-  int (*function)(void* arguments, int* done);
+  Said (*function)(void* arguments, int* done);
   void* arguments;
 };
 
 // REQUIRES: `lambda` outlives the question.
 template <class F>
 [[nodiscard]] Question question(F& lambda) noexcept {
-  return {[](void* arguments, int* done) { return (*static_cast<F*>(arguments))(done); }, &lambda};
+  return {[](void* arguments, int* done) -> Said {
+            return (*static_cast<F*>(arguments))(done);
+          },
+          &lambda};
 }
 
+// The code that the call returns, after the error handler that is still owed.
+[[nodiscard]] int settle(const Call& call, const Said& said);
+
 // Asks once, then while this worker has nothing better to do; false if it should suspend.
-[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, int* code);
+[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, Said* said);
 
 // Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
 // elsewhere.
@@ -69,13 +75,13 @@ template <class Start>
   const check::Guard guard(call, {nullptr, false});  // of a collective; others know their buffer
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
-  int code;
+  Said said = MPI_SUCCESS;
   {
     const Callback callback(call);
-    code = start(&request);
-    if (code == MPI_SUCCESS) code = PMPI_Test(&request, &done, status);
+    said = start(&request);
+    if (said.code == MPI_SUCCESS) said = asked::Test(&request, &done, status);
   }
-  if (done != 0 || code != MPI_SUCCESS) return code;
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
   return wait_pending(call, request, status);
 }
 

@@ -222,6 +222,15 @@ int initialise(int* argc, char*** argv, int* provided) {
 
 // ---- end -------------------------------------------------------------------------------------
 
+// The first line of what the MPI says of itself.
+std::string name_of_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  PMPI_Get_library_version(text, &length);
+  const std::string_view all(text, static_cast<std::size_t>(length));
+  return std::string(all.substr(0, all.find('\n')));
+}
+
 // One table for all ranks, printed by rank 0, if any rank wants one.
 void report_summary() {
   constexpr int wanted = 1;
@@ -250,7 +259,10 @@ void report_summary() {
     anyone = anyone || row.wanted != 0;
     totals.push_back(row.totals);
   }
-  if (anyone) detail::print_summary(totals);
+  if (anyone) {
+    say("MPI: " + name_of_library());
+    detail::print_summary(totals);
+  }
   progress::report(anyone);
 }
 

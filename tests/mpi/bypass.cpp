@@ -8,15 +8,17 @@
 
 #ifdef BYPASS_RECV
 // As a profiling tool does that is linked into the program: imbrex never sees the call.
-extern "C" int MPI_Recv(void* buffer, int count, MPI_Datatype type, int source, int tag,
-                        MPI_Comm comm, MPI_Status* status) {
+extern "C" [[gnu::visibility("default")]] int MPI_Recv(void* buffer, int count,
+                                                       MPI_Datatype type, int source, int tag,
+                                                       MPI_Comm comm, MPI_Status* status) {
   return PMPI_Recv(buffer, count, type, source, tag, comm, status);
 }
 #endif
 
 #ifdef BYPASS_LEVEL
 // As an MPI without thread support.
-extern "C" int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+extern "C" [[gnu::visibility("default")]] int PMPI_Init_thread(int* argc, char*** argv,
+                                                               int required, int* provided) {
   using Init = int(int*, char***, int, int*);
   auto* const real = reinterpret_cast<Init*>(dlsym(RTLD_NEXT, "PMPI_Init_thread"));
   const int code = real(argc, argv, required, provided);

@@ -2,6 +2,7 @@
 // While a task waits in MPI, others run: with one worker every test here would hang or fail if a
 // blocking call kept its worker.
 #include <numeric>
+#include <string>
 
 #include "mpi_test.hpp"
 
@@ -121,7 +122,17 @@ TEST(Collectives, in_a_task_of_one_rank_match_those_of_main_and_of_foreign_threa
   }
 }
 
+bool is_mpich_4() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string version(text, static_cast<std::size_t>(length));
+  const std::size_t digit = version.find_first_of("0123456789");
+  return version.starts_with("MPICH Version") && version.compare(digit, 2, "4.") == 0;
+}
+
 TEST(Threads, that_imbrex_does_not_know_call_mpi_as_without_it) {
+  if (is_mpich_4()) GTEST_SKIP() << "MPICH 4 starves all other threads while one blocks";
   const Ring ring;
   constexpr int rounds = 200;
   task("answer").launch([&] {
@@ -146,6 +157,7 @@ TEST(Threads, that_imbrex_does_not_know_call_mpi_as_without_it) {
 // A message that goes round the ring through many tasks on each rank.
 TEST(Overlap, a_relay_of_tasks_passes_a_message_on) {
   const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "a standard send to oneself may wait for its receive";
   constexpr int laps = 50;
   finish([&] {
     for (int lap = 0; lap < laps; ++lap) {

@@ -84,7 +84,7 @@ void expect_truncation(const MpiError& error, const std::string& call, const std
   const std::string text = error.what();
   EXPECT_NE(text.find(call), std::string::npos) << text;
   EXPECT_NE(text.find(task), std::string::npos) << text;
-  EXPECT_NE(text.find("MPI_ERR_TRUNCATE"), std::string::npos) << text;
+  EXPECT_NE(text.find("truncated"), std::string::npos) << text;
 }
 
 TEST_F(Truncated, request_makes_await_throw) {
@@ -116,8 +116,15 @@ TEST_F(Truncated, request_makes_the_future_of_when_throw) {
 
 TEST_F(Truncated, request_that_is_complete_already_makes_it_throw_too) {
   send();
+  // MPICH tells one of these of the failure, whatever the request's communicator is.
+  for (const MPI_Comm comm : {MPI_COMM_SELF, MPI_COMM_WORLD}) {
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
   int flag = 0;
   while (flag == 0) MPI_Request_get_status(request_, &flag, MPI_STATUS_IGNORE);
+  for (const MPI_Comm comm : {MPI_COMM_SELF, MPI_COMM_WORLD}) {
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+  }
   auto status = when(request_);
   EXPECT_TRUE(status.ready());
   EXPECT_THROW((void)status.get(), MpiError);

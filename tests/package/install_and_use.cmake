@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# cmake -D build= -D source= -D work= -D with_mpi= -D compiler= -D generator= -P this
+# cmake -D build= -D core= -D mpicc= -D source= -D work= -D with_mpi= -D compiler= -D generator=
+#   -P this
 cmake_minimum_required(VERSION 3.25)
 
 function(run what)
@@ -11,10 +12,13 @@ function(run what)
 endfunction()
 
 file(REMOVE_RECURSE ${work})
+if(core)
+  run("install the core" ${CMAKE_COMMAND} --install ${core} --prefix ${work}/prefix)
+endif()
 run("install" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
 run("configure a program that uses it" ${CMAKE_COMMAND} -S ${source} -B ${work}/build
   -G ${generator} -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${compiler}
-  -D WITH_MPI=${with_mpi})
+  -D WITH_MPI=${with_mpi} -D MPI_C_COMPILER=${mpicc})
 run("build it" ${CMAKE_COMMAND} --build ${work}/build)
 run("run it" ${work}/build/consumer)
 if(with_mpi)

@@ -204,7 +204,7 @@ void Waiting::begin(const char* const call, const int count, const MPI_Request r
   }
   if (text.empty()) return;
   std::fprintf(stderr, "imbrex: %s\n", text.c_str());
-  code_ = raise_error(call, MPI_COMM_WORLD, MPI_ERR_REQUEST);
+  code_ = raise_error({.name = call, .comm = MPI_COMM_WORLD}, MPI_ERR_REQUEST);
 }
 
 void Waiting::end() noexcept {

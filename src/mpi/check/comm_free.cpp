@@ -45,7 +45,7 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
                "imbrex: %s in task %s: another task still waits on this communicator: %s. It is "
                "not freed; wait for that task first, by its future, a dependency, or finish.\n",
                call, detail::describe_current_task().c_str(), obstacle.c_str());
-  return raise_error(call, comm, MPI_ERR_COMM);
+  return raise_error({.name = call, .comm = comm}, MPI_ERR_COMM);
 }
 
 }  // namespace imbrex::mpi::check

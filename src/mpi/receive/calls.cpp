@@ -55,11 +55,12 @@ Started start(const Arguments& it, Communicator& communicator, Receive* receive)
 // MPI has the receive.
 int finish(const Call& call, Communicator& communicator, Started& started, MPI_Status* status) {
   int done = 0;
-  if (started.code == MPI_SUCCESS) {
+  Said said = started.code;
+  if (said.code == MPI_SUCCESS) {
     const Callback callback(call);
-    started.code = PMPI_Test(&started.request, &done, status);
+    said = asked::Test(&started.request, &done, status);
   }
-  if (done != 0 || started.code != MPI_SUCCESS) return started.code;
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
   communicator.count_open(+1);
   const int code = wait_pending(call, started.request, status);
   communicator.count_open(-1);
@@ -95,6 +96,10 @@ int recv_at(const char* name, const Arguments& it, Communicator& communicator,
 int recv(const char* name, const Arguments& it, MPI_Status* status) {
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) {
+    // MPICH 4 gives the non-blocking one a status of zeros.
+    if (it.wanted.source == MPI_PROC_NULL) {
+      return PMPI_Recv(it.buffer, 0, it.type, MPI_PROC_NULL, it.wanted.tag, it.comm, status);
+    }
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = post(it, &request);
     return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
@@ -193,16 +198,16 @@ int probe_queued(const Probe& it, Communicator& communicator, Arrived* arrived) 
 }
 
 int probe(const Probe& it, Arrived* arrived) {
-  int code = MPI_SUCCESS;
   int found = 0;
   auto ask = [&](int* done) {
-    code = look(it, done, arrived);
+    const int code = look(it, done, arrived);
     found = *done;
     return code;
   };
   if (!suspends()) return wait_until(call_of(it.name, {nullptr, 0, MPI_BYTE, it.wanted, it.comm}),
                                      question(ask));
-  if (ask_in_place({.name = it.name}, question(ask), &code)) return code;
+  Said said = MPI_SUCCESS;
+  if (ask_in_place({.name = it.name}, question(ask), &said)) return said.code;
   return probe_queued(it, *place_of(it), arrived);
 }
 

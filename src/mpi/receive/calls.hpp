@@ -19,7 +19,7 @@ namespace imbrex::mpi::receive {
 [[nodiscard]] int irecv(const char* name, const Arguments& arguments, MPI_Request* request);
 
 // These take such requests, MPI's own, and null and inactive ones.
-[[nodiscard]] int wait(const char* name, MPI_Request* request, MPI_Status* status);
+[[nodiscard]] int wait(const Call& call, MPI_Request* request, MPI_Status* status);
 [[nodiscard]] int wait_all(const char* name, int count, MPI_Request requests[],
                            MPI_Status statuses[]);
 [[nodiscard]] int cancel(MPI_Request* request);

@@ -46,7 +46,7 @@ bool asserts(MPI_Info info, const char* key) {
 bool asserts_no_wildcards(MPI_Info info) {
   return asserts(info, "mpi_assert_no_any_source") || asserts(info, "mpi_assert_no_any_tag");
 }
-bool asserts_no_wildcards(MPI_Comm comm) {
+bool communicator_asserts_no_wildcards(MPI_Comm comm) {
   MPI_Info info = MPI_INFO_NULL;
   if (PMPI_Comm_get_info(comm, &info) != MPI_SUCCESS || info == MPI_INFO_NULL) return false;
   const bool result = asserts_no_wildcards(info);
@@ -66,7 +66,8 @@ int match_above() noexcept {
 bool Communicator::may_match() {
   if (permission_ == Permission::unknown) {
     const bool yes =
-        match_above() != never && !fortran_passes_by() && !asserts_no_wildcards(handle_);
+        match_above() != never && !fortran_passes_by() &&
+        !communicator_asserts_no_wildcards(handle_);
     permission_ = yes ? Permission::yes : Permission::no;
   }
   return permission_ == Permission::yes;
@@ -234,6 +235,7 @@ bool ask_probe(Operation& operation) {
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   self.code = self.communicator.look(self.link.key, self.kind == Receive::Kind::message, &found,
                                      &arrived);
+  self.handler_ran = self.code != MPI_SUCCESS;
   self.message = arrived.message;
   self.status = arrived.status;
   return found != 0 || self.code != MPI_SUCCESS;

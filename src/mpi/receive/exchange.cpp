@@ -58,7 +58,7 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.
     (void)cancel(&requests[0]);
-    (void)wait(name, &requests[0], MPI_STATUS_IGNORE);
+    (void)wait({name}, &requests[0], MPI_STATUS_IGNORE);
     return code;
   }
   MPI_Status statuses[2] = {};

@@ -158,10 +158,12 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   if (kind == Kind::message) message = arrived.message;
   if (kind != Kind::data) return true;
   MPI_Message its_message = arrived.message;
-  code = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
-                         &request);
+  Said said = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
+                              &request);
   int over = 0;
-  if (code == MPI_SUCCESS) code = PMPI_Test(&request, &over, &status);
+  if (said.code == MPI_SUCCESS) said = asked::Test(&request, &over, &status);
+  code = said.code;
+  handler_ran = code != MPI_SUCCESS && !said.owed;
   return over != 0 || code != MPI_SUCCESS;
 }
 
@@ -182,7 +184,6 @@ void Receive::matched_here(const Arrived& arrived) {
     over = begin_transfer(arrived);
   }
   if (over) {
-    handler_ran = code != MPI_SUCCESS;
     end(code);
   } else {
     engine().hand_over(*this);

@@ -28,16 +28,16 @@ bool done_or_poll(const Receive& receive) noexcept {
 
 // ---- one request -----------------------------------------------------------------------------
 
-int wait_for_mpi(const char* name, MPI_Request* request, MPI_Status* status) {
+int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status) {
   int done = 0;
-  if (may_block()) return PMPI_Wait(request, status);
-  int code;
+  if (may_block()) return settle(call, asked::Wait(request, status));
+  Said said = MPI_SUCCESS;
   {
-    const Callback callback({.name = name});
-    code = PMPI_Test(request, &done, status);
+    const Callback callback(call);
+    said = asked::Test(request, &done, status);
   }
-  if (done != 0 || code != MPI_SUCCESS) return code;
-  return wait_pending({.name = name}, *request, status);
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  return wait_pending(call, *request, status);
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -57,15 +57,15 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 
 }  // namespace
 
-int wait(const char* name, MPI_Request* request, MPI_Status* status) {
-  const check::Waiting waiting(name, 1, request);
+int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
+  const check::Waiting waiting(call.name, 1, request);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (Receive* const receive = substitute(*request)) {
     wait_for(*receive);
     return conclude(*receive, request, status);
   }
   const MPI_Request before = *request;
-  const int code = wait_for_mpi(name, request, status);
+  const int code = wait_for_mpi(call, request, status);
   requests().settle(before);
   return code;
 }
@@ -143,13 +143,14 @@ class Requests {
 
   void wait_for_ours(const char* name);
 
-  int test_all(int* done);
+  // `waiting` is what remains of earlier tests by the same call; null: it tests once.
+  Said test_all(int* done, asked::Testall* waiting);
   int finish_all(int code, MPI_Status statuses[]);
 
-  int test_any(int* done);
+  Said test_any(int* done);
   int finish_any(int code, int* index, MPI_Status* status);
 
-  int test_some(int* done);
+  Said test_some(int* done);
   int finish_some(int code, int* found, int indices[], MPI_Status statuses[]);
 
  private:
@@ -211,10 +212,11 @@ void Requests::wait_for_ours(const char* name) {
   countdown.wait({.name = name});
 }
 
-int Requests::test_all(int* done) {
+Said Requests::test_all(int* done, asked::Testall* waiting) {
   *done = poll_until_ours(&Requests::all_ours_done) ? 1 : 0;
   if (*done == 0 || our_count_ == count_) return MPI_SUCCESS;
-  return PMPI_Testall(count_, mpis_.data(), done, statuses_.data());
+  if (waiting != nullptr) return (*waiting)(count_, mpis_.data(), done, statuses_.data());
+  return ask([&] { return PMPI_Testall(count_, mpis_.data(), done, statuses_.data()); });
 }
 
 int Requests::finish_all(int code, MPI_Status statuses[]) {
@@ -239,14 +241,14 @@ int Requests::finish_all(int code, MPI_Status statuses[]) {
   return code;
 }
 
-int Requests::test_any(int* done) {
+Said Requests::test_any(int* done) {
   *done = 1;
   index_ = MPI_UNDEFINED;
   if (our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done)) return MPI_SUCCESS;
-  const int code = PMPI_Testany(count_, mpis_.data(), &index_, done, statuses_.data());
-  if (code == MPI_SUCCESS && index_ == MPI_UNDEFINED && our_count_ != 0) *done = 0;
+  const Said said = asked::Testany(count_, mpis_.data(), &index_, done, statuses_.data());
+  if (said.code == MPI_SUCCESS && index_ == MPI_UNDEFINED && our_count_ != 0) *done = 0;
   if (*done == 0) poll_for_others();
-  return code;
+  return said;
 }
 
 // An index that MPI has not named is one of ours, if any is done.
@@ -265,15 +267,15 @@ int Requests::finish_any(int code, int* index, MPI_Status* status) {
   return code;
 }
 
-int Requests::test_some(int* done) {
+Said Requests::test_some(int* done) {
   indices_.resize(static_cast<std::size_t>(count_));
   const bool ours = our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done);
-  const int code =
-      PMPI_Testsome(count_, mpis_.data(), &found_, indices_.data(), statuses_.data());
+  const Said said =
+      asked::Testsome(count_, mpis_.data(), &found_, indices_.data(), statuses_.data());
   if (our_count_ != 0 && found_ == MPI_UNDEFINED) found_ = 0;
-  *done = ours || found_ != 0 || code != MPI_SUCCESS ? 1 : 0;
+  *done = ours || found_ != 0 || said.code != MPI_SUCCESS ? 1 : 0;
   if (*done == 0) poll_for_others();
-  return code;
+  return said;
 }
 
 int Requests::finish_some(int code, int* found, int indices[], MPI_Status statuses[]) {
@@ -314,7 +316,7 @@ int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]
     return code;
   }
   Requests all(count, requests);
-  const int code = all.test_all(flag);
+  const int code = settle({.name = "MPI_Testall"}, all.test_all(flag, nullptr));
   return *flag != 0 || code != MPI_SUCCESS ? all.finish_all(code, statuses) : code;
 }
 
@@ -325,7 +327,7 @@ int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Statu
     return code;
   }
   Requests all(count, requests);
-  const int code = all.test_any(flag);
+  const int code = settle({.name = "MPI_Testany"}, all.test_any(flag));
   if (*flag == 0 && code == MPI_SUCCESS) {
     *index = MPI_UNDEFINED;
     return code;
@@ -341,7 +343,7 @@ int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   }
   Requests all(count, requests);
   int done = 0;
-  const int code = all.test_some(&done);
+  const int code = settle({.name = "MPI_Testsome"}, all.test_some(&done));
   return all.finish_some(code, found, indices, statuses);
 }
 
@@ -355,7 +357,7 @@ int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) 
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitany(count, requests, index, status);
   if (all_are_mpis(count, requests)) {
-    auto any = [&](int* done) { return PMPI_Testany(count, requests, index, done, status); };
+    auto any = [&](int* done) { return asked::Testany(count, requests, index, done, status); };
     return wait_until({.name = "MPI_Waitany"}, question(any));
   }
   Requests all(count, requests);
@@ -370,9 +372,9 @@ int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   if (may_block(count, requests)) return PMPI_Waitsome(count, requests, found, indices, statuses);
   if (all_are_mpis(count, requests)) {
     auto some = [&](int* done) {
-      const int code = PMPI_Testsome(count, requests, found, indices, statuses);
-      *done = code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: there is nothing to wait for
-      return code;
+      const Said said = asked::Testsome(count, requests, found, indices, statuses);
+      *done = said.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
+      return said;
     };
     return wait_until({.name = "MPI_Waitsome"}, question(some));
   }
@@ -441,13 +443,14 @@ int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status sta
   const check::Waiting waiting(name, count, requests);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitall(count, requests, statuses);
+  asked::Testall test_all;
   if (all_are_mpis(count, requests)) {
-    auto all = [&](int* done) { return PMPI_Testall(count, requests, done, statuses); };
+    auto all = [&](int* done) { return test_all(count, requests, done, statuses); };
     return wait_until({.name = name}, question(all));
   }
   Requests all(count, requests);
   all.wait_for_ours(name);
-  auto test = [&](int* done) { return all.test_all(done); };
+  auto test = [&](int* done) { return all.test_all(done, &test_all); };
   const int code = wait_until({.name = name}, question(test));
   return all.finish_all(code, statuses);
 }
@@ -462,7 +465,7 @@ int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status sta
   }
 
 IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
-                    wait("MPI_Wait", request, status))
+                    wait({"MPI_Wait"}, request, status))
 IMBREX_REQUEST_CALL(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
                     wait_all("MPI_Waitall", count, requests, statuses))
 IMBREX_REQUEST_CALL(Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Which binary interface an MPI has. The build names its library by it, and an installed package
+# finds by it the library that fits the MPI of the program.
+
+# imbrex_find_mpi_abi(RESULT): `openmpi`, `mpich`, `abi` (the MPI standard's own), or empty.
+# REQUIRES: find_package(MPI COMPONENTS C) has found one.
+function(imbrex_find_mpi_abi result)
+  set(source ${CMAKE_BINARY_DIR}/imbrex_mpi_abi.c)
+  # MPICH's header serves two interfaces: which of them, its wrapper says by a definition.
+  file(WRITE ${source} [[
+#include <mpi.h>
+#if defined(MPI_ABI)
+imbrex_abi=abi
+#elif defined(OPEN_MPI)
+imbrex_abi=openmpi
+#elif defined(MPICH)
+imbrex_abi=mpich
+#elif defined(MPI_ABI_VERSION)
+imbrex_abi=abi
+#endif
+]])
+  list(TRANSFORM MPI_C_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE includes)
+  list(TRANSFORM MPI_C_COMPILE_DEFINITIONS PREPEND -D OUTPUT_VARIABLE definitions)
+  execute_process(
+    COMMAND ${CMAKE_C_COMPILER} ${MPI_C_COMPILE_OPTIONS} ${definitions} ${includes} -E ${source}
+    OUTPUT_VARIABLE text ERROR_QUIET)
+  set(found "")
+  if(text MATCHES "imbrex_abi=([a-z]+)")
+    set(found ${CMAKE_MATCH_1})
+  endif()
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of MPI that say whether operations are complete, as this library makes them. When one
+// has failed, Open MPI calls the error handler of its communicator. MPICH often calls that of
+// MPI_COMM_SELF (5) or MPI_COMM_WORLD (4), so that by default a truncated message would end the
+// program although its communicator says MPI_ERRORS_RETURN; and MPICH 5 returns MPI_SUCCESS once
+// the handler returns. Here all give the code, and say whether the right handler is still owed.
+#pragma once
+
+#include <mpi.h>
+
+#include <string_view>
+#include <vector>
+
+namespace imbrex::mpi {
+
+// True if MPI itself calls the right error handler when an operation has failed.
+inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
+
+// What MPI said.
+struct Said {
+  int code = MPI_SUCCESS;
+  bool owed = false;  // the operation's error handler has not been called
+  // From a call that reports its own errors only.
+  Said(int its_code) noexcept : code(its_code) {}  // NOLINT: converts
+  Said(int its_code, bool is_owed) noexcept : code(its_code), owed(is_owed) {}
+};
+
+// While it lives, what MPI tells error handlers on this thread is kept in it. Thread safety: lives
+// in one piece of code that does not suspend.
+class Asking {
+ public:
+  Asking() noexcept;
+  ~Asking();
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  [[nodiscard]] Said said(int code) const noexcept {
+    return {code == MPI_SUCCESS ? kept_code_ : code, owed_};
+  }
+
+  // Called by error handlers of ours: keeps the code if this thread is asking. True if the call
+  // must not go on to the handler, which is not that of the operation's communicator.
+  [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;
+
+ private:
+  int kept_code_ = MPI_SUCCESS;
+  bool owed_ = false;
+};
+
+// `call()` asks MPI and returns MPI's code.
+template <class F>
+[[nodiscard]] Said ask(F call) noexcept {
+  if constexpr (mpi_calls_own_handler) {
+    return call();
+  } else {
+    const Asking asking;
+    return asking.said(call());
+  }
+}
+
+// As MPI's own of these names.
+namespace asked {
+
+[[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) noexcept {
+  return ask([&] { return PMPI_Test(request, done, status); });
+}
+// Asks for the same requests until all are complete, and only then gives the error of one that has
+// failed. (MPICH gives it while others are not complete, with MPI_ERR_PENDING for these; MPICH 4
+// has freed those that are complete then, MPICH 5 none.)
+class Testall {
+ public:
+  [[nodiscard]] Said operator()(int count, MPI_Request requests[], int* done,
+                                MPI_Status statuses[]);
+
+ private:
+  [[nodiscard]] Said ask_each(int count, MPI_Request requests[], int* done);
+
+  std::vector<MPI_Status> statuses_;  // empty until one has failed
+  bool owed_ = false;
+};
+
+[[nodiscard]] inline Said Testany(int count, MPI_Request requests[], int* index, int* done,
+                                  MPI_Status* status) noexcept {
+  return ask([&] { return PMPI_Testany(count, requests, index, done, status); });
+}
+[[nodiscard]] inline Said Testsome(int count, MPI_Request requests[], int* found, int indices[],
+                                   MPI_Status statuses[]) noexcept {
+  return ask([&] { return PMPI_Testsome(count, requests, found, indices, statuses); });
+}
+[[nodiscard]] inline Said Wait(MPI_Request* request, MPI_Status* status) noexcept {
+  return ask([&] { return PMPI_Wait(request, status); });
+}
+
+}  // namespace asked
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which MPI libraries are in this process. Each has a binary interface of its own (handles are
+// pointers here and integers there), and this library is compiled for one: a program that brings
+// another would crash in its first call, so it is refused when it is loaded.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace imbrex::mpi {
+
+namespace {
+
+constexpr std::string_view own_interface = IMBREX_MPI_ABI;
+
+std::string_view name_of_interface() {
+  if (own_interface == "openmpi") return "Open MPI";
+  if (own_interface == "mpich") return "MPICH";
+  return "the MPI standard's binary interface";
+}
+
+// An MPI library is what defines PMPI_Init itself; tools on top of one define MPI_Init only.
+int add_if_mpi(dl_phdr_info* object, std::size_t, void* files) {
+  const std::string_view file = object->dlpi_name;
+  if (file.empty()) return 0;  // the program: it has linked its MPI in, and then there is no other
+  void* const library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  // Searches the libraries that this one needs, too: what is found may belong to one of them.
+  void* const address = dlsym(library, "PMPI_Init");
+  Dl_info place;
+  if (address != nullptr && dladdr(address, &place) != 0 && place.dli_fname == file) {
+    static_cast<std::vector<std::string>*>(files)->emplace_back(file);
+  }
+  dlclose(library);
+  return 0;
+}
+
+std::string own_file() {
+  Dl_info here;
+  return dladdr(reinterpret_cast<void*>(&add_if_mpi), &here) != 0 ? here.dli_fname : "imbrex::mpi";
+}
+
+[[gnu::constructor]] void refuse_two_mpis() {
+  std::vector<std::string> files;
+  dl_iterate_phdr(&add_if_mpi, &files);
+  if (files.size() < 2) return;
+  std::string list;
+  for (const std::string& file : files) list += (list.empty() ? "" : " and ") + file;
+  std::fprintf(stderr,
+               "imbrex: this process has loaded %zu MPI libraries: %s. The program needs one, and "
+               "%s is built for the other: %s. Link or preload the libimbrex_mpi_*.so of the "
+               "program's MPI (openmpi, mpich or abi), or build it: cmake -DIMBREX_MPI=<the "
+               "compiler wrapper that the program was built with>.\n",
+               files.size(), list.c_str(), own_file().c_str(),
+               std::string(name_of_interface()).c_str());
+  std::_Exit(1);
+}
+
+}  // namespace
+}  // namespace imbrex::mpi
