@@ -172,6 +172,7 @@ int refuse(int code, const std::string& what) {
 
 int continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
                  void* argument) {
+  if (refused("imbrex_continue")) return MPI_ERR_OTHER;
   if (!active()) {
     return refuse(MPI_ERR_OTHER,
                   "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
