@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -30,6 +31,7 @@
 
 #include "fake_mpi/fake_mpi.hpp"
 #include "fuzz/matching.hpp"
+#include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
@@ -178,6 +180,7 @@ class Run {
   void free_all() {
     for (Open* open : inactive_) MPI_Request_free(&open->request);
     for (int comm = 0; comm <= between_groups; ++comm) {
+      imbrex_events_end(comms_[static_cast<std::size_t>(comm)]);
       MPI_Comm_free(&comms_[static_cast<std::size_t>(comm)]);
     }
     MPI_Errhandler_free(&handler_);
@@ -215,7 +218,8 @@ class Run {
         {1, &Run::burst, "burst"},
         {1, &Run::free_comm, "free_comm"},
         {1, &Run::assert_no_wildcards, "assert_no_wildcards"},
-        {2, &Run::inject_error, "inject_error"}};
+        {2, &Run::inject_error, "inject_error"},
+        {3, &Run::watch, "watch"}};
     random_.seed(program_.seed * 1'000'003 + static_cast<std::uint64_t>(number));
     int sum = 0;
     for (const Step& step : steps) sum += step.weight;
@@ -313,6 +317,23 @@ class Run {
     MPI_Info_set(info, below(2) == 0 ? "mpi_assert_no_any_source" : "mpi_assert_no_any_tag", "true");
     MPI_Comm_set_info(comms_[without_wildcards], info);
     MPI_Info_free(&info);
+  }
+
+  // Each message is told once, and nothing else changes.
+  void watch() {
+    const MPI_Comm comm = comms_[static_cast<std::size_t>(draw_comm())];
+    if (below(2) == 0) {
+      imbrex_events_begin(comm);
+    } else {
+      imbrex_events_end(comm);
+    }
+    imbrex_event event = {};
+    while (imbrex_event_poll(&event) != 0) {
+      const auto arrived = static_cast<int>(fake_mpi::arrived(event.comm).size());
+      if (event.kind == IMBREX_INCOMING_PTP && ++told_[event.comm] > arrived) {
+        fail("more events than messages");
+      }
+    }
   }
 
   void inject_error() {
@@ -896,6 +917,7 @@ class Run {
   std::deque<std::vector<std::uint64_t>> own_;  // contents that this rank sends to others
   std::vector<Open*> available_;             // requests that nobody waits for
   std::set<const Taking*> forgotten_;        // of requests that were freed
+  std::map<MPI_Comm, int> told_;             // events of messages
   std::vector<std::thread> threads_;
   std::mutex mutex_;                         // guards inactive_
   std::vector<Open*> inactive_;              // persistent requests that are not started
