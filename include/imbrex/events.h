@@ -30,9 +30,9 @@ typedef struct {
   MPI_Request request;
 } imbrex_event;
 
-/* From now on the messages and sends of `comm` are events, until imbrex_events_end(), which must come
-   before the communicator is freed and before MPI_Finalize. Receives that MPI has already are none
-   of them. imbrex matches the receives of this communicator itself: returns
+/* From now on the messages and sends of `comm` are events, until imbrex_events_end(), which must
+   come before the communicator is freed and before MPI_Finalize. Receives that MPI has already are
+   none of them. imbrex matches the receives of this communicator itself: returns
    MPI_ERR_UNSUPPORTED_OPERATION, and says why on standard error, where that cannot be (the
    communicator asserts that it uses no wildcards; IMBREX_MATCH_ABOVE forbids it). */
 int imbrex_events_begin(MPI_Comm comm);

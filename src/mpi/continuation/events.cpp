@@ -155,9 +155,10 @@ int begin(MPI_Comm comm) {
   if (it == nullptr) return MPI_ERR_COMM;
   if (it->is_watched()) return MPI_SUCCESS;
   if (!it->watch()) {
-    say("imbrex_events_begin", "needs that imbrex matches the receives of the communicator: it may "
-                               "not assert that it uses no wildcards, IMBREX_MATCH_ABOVE may not be "
-                               "1000000000, and the Fortran library of Open MPI may not be loaded");
+    say("imbrex_events_begin",
+        "needs that imbrex matches the receives of the communicator: it may not assert that it "
+        "uses no wildcards, IMBREX_MATCH_ABOVE may not be 1000000000, and the Fortran library of "
+        "Open MPI may not be loaded");
     return MPI_ERR_UNSUPPORTED_OPERATION;
   }
   watched_communicators.fetch_add(1, std::memory_order_relaxed);
@@ -205,8 +206,8 @@ IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void*
 }
 
 #define IMBREX_ISEND(name)                                                                        \
-  IMBREX_PUBLIC int MPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
-                               MPI_Comm comm, MPI_Request* request) {                             \
+  IMBREX_PUBLIC int MPI_##name(const void* buffer, int count, MPI_Datatype type, int peer,        \
+                               int tag, MPI_Comm comm, MPI_Request* request) {                    \
     if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                                 \
     const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
     if (code != MPI_SUCCESS || !imbrex::mpi::is_watched(comm)) return code;                       \

@@ -87,8 +87,8 @@ bool say_refused(const char* call) noexcept {
   const Running* const running = find();
   if (running == nullptr || running->may_call_mpi) return false;
   std::fprintf(stderr,
-               "imbrex: %s is called within an event handler and does nothing there: a handler says "
-               "what there is to do, and another place does it\n",
+               "imbrex: %s is called within an event handler and does nothing there: a handler "
+               "says what there is to do, and another place does it\n",
                call);
   return true;
 }

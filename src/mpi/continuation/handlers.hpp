@@ -24,8 +24,8 @@ void run_handler(const Handler& handler) noexcept;
 // Threads that are in one. Relaxed: a thread knows whether it is among them itself.
 extern std::atomic<int> threads_in_handlers;
 
-// True if this thread is in a handler that may not call MPI; then `call` is named on standard error,
-// and shall return MPI_ERR_OTHER.
+// True if this thread is in a handler that may not call MPI; then `call` is named on standard
+// error, and shall return MPI_ERR_OTHER.
 [[nodiscard]] bool say_refused(const char* call) noexcept;
 [[nodiscard]] inline bool refused(const char* call) noexcept {
   return threads_in_handlers.load(std::memory_order_relaxed) != 0 && say_refused(call);

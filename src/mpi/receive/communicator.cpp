@@ -82,8 +82,7 @@ void Communicator::settle_state() {
       calm_ = 0;
       state_.store(State::matching, std::memory_order_relaxed);
     }
-  } else if (calm_ >= calm_enough && !is_watched() && queue_.empty() && probes_.empty() && held_.empty() &&
-             !crowded()) {
+  } else if (calm_ >= calm_enough && !draws() && held_.empty() && !crowded()) {
     state_.store(State::posting, std::memory_order_relaxed);
   }
 }

@@ -62,8 +62,9 @@ class Communicator final : public Feed {
   // As receive::is_derived, remembering the last named type.
   [[nodiscard]] bool is_derived(MPI_Datatype type) noexcept;
 
-  // From now on each message that arrives is an event, whoever waits for it (continuation/events.hpp).
-  // False if receives cannot be matched here. end_watch(): false if that was over already.
+  // From now on each message that arrives is an event, whoever waits for it; see
+  // continuation/events.hpp. False if receives cannot be matched here. end_watch(): false if that
+  // was over already.
   [[nodiscard]] bool watch();
   bool end_watch();
   [[nodiscard]] bool is_watched() const noexcept {
