@@ -14,13 +14,14 @@
 extern "C" {
 #endif
 
-/* Called once, by the thread that has found the completion, never within imbrex_continue() and never
-   within another continuation of the same thread. `code` is what MPI_Wait or MPI_Waitall would have
-   returned, after the communicator's error handler; `statuses` has `count` elements and lives until
-   the function returns.
+/* Called once, by the thread that has found the completion, never within imbrex_continue() and
+   never within another continuation of the same thread. `code` is what MPI_Wait or MPI_Waitall
+   would have returned, after the communicator's error handler; `statuses` has `count` elements and
+   lives until the function returns.
 
-   It may start operations, ask for more continuations, launch tasks, take locks that no thread holds
-   while it calls imbrex or MPI. It may not wait: the thread may have other completions to tell. */
+   It may start operations, ask for more continuations, launch tasks, take locks that no thread
+   holds while it calls imbrex or MPI. It may not wait: the thread may have other completions to
+   tell. */
 typedef void imbrex_continuation(int code, int count, const MPI_Status* statuses, void* argument);
 
 /* Takes the request over and sets it to MPI_REQUEST_NULL. Its buffer belongs to MPI until the

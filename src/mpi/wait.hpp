@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include "check/check.hpp"
+#include "continuation/handlers.hpp"
 #include "engine.hpp"
 #include "world.hpp"
 
@@ -72,6 +73,7 @@ class Countdown {
 // Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
 template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
+  if (refused(call.name)) return MPI_ERR_OTHER;
   const check::Guard guard(call, {nullptr, false});  // of a collective; others know their buffer
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;

@@ -125,7 +125,9 @@ struct Echo {
     MPI_Irecv(&value, 1, MPI_INT, peer, 6, comm, &request);
     imbrex_continue(&request, &Echo::answer, this);
   }
-  static void sent(int, int, const MPI_Status*, void* argument) { delete static_cast<int*>(argument); }
+  static void sent(int, int, const MPI_Status*, void* argument) {
+    delete static_cast<int*>(argument);
+  }
   static void answer(int code, int, const MPI_Status*, void* argument) {
     Echo& self = *static_cast<Echo*>(argument);
     EXPECT_EQ(code, MPI_SUCCESS);

@@ -172,6 +172,7 @@ int refuse(int code, const std::string& what) {
 
 int continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
                  void* argument) {
+  if (refused("imbrex_continue")) return MPI_ERR_OTHER;
   if (!active()) {
     return refuse(MPI_ERR_OTHER,
                   "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
@@ -181,8 +182,9 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
   for (int i = 0; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
     if (receive::requests().find(requests[i]).persistent() != nullptr) {
-      return refuse(MPI_ERR_REQUEST, "is given a persistent request, which it cannot give back: use "
-                                     "MPI_Wait or MPI_Test for it");
+      return refuse(MPI_ERR_REQUEST,
+                    "is given a persistent request, which it cannot give back: use MPI_Wait or "
+                    "MPI_Test for it");
     }
   }
 
@@ -220,8 +222,8 @@ extern "C" [[gnu::visibility("default")]] int imbrex_progress(void) {
   using namespace imbrex;
   if (!mpi::active()) return 0;
   if (mpi::in_handler()) {
-    mpi::say("imbrex_progress is called within a continuation or an event handler, and does nothing "
-             "there: the thread that runs it makes progress afterwards");
+    mpi::say("imbrex_progress is called within a continuation or an event handler, and does "
+             "nothing there: the thread that runs it makes progress afterwards");
     return 0;
   }
   return mpi::engine().poll();

@@ -16,6 +16,8 @@
 
 namespace imbrex::mpi {
 
+std::atomic<int> threads_in_handlers{0};
+
 namespace {
 
 struct Running {
@@ -27,10 +29,9 @@ struct Running {
 
 base::SpinLock lock;
 Running* first = nullptr;     // under the lock
-std::atomic<int> count = 0;   // its length. Relaxed: a thread knows whether itself is in there
 
 Running* find() noexcept {
-  if (count.load(std::memory_order_relaxed) == 0) return nullptr;
+  if (threads_in_handlers.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard guard(lock);
   Running* one = first;
   while (one != nullptr && pthread_equal(one->thread, pthread_self()) == 0) one = one->next;
@@ -41,7 +42,7 @@ void enter(Running& one) noexcept {
   const std::lock_guard guard(lock);
   one.next = first;
   first = &one;
-  count.fetch_add(1, std::memory_order_relaxed);
+  threads_in_handlers.fetch_add(1, std::memory_order_relaxed);
 }
 
 void leave(Running& one) noexcept {
@@ -49,7 +50,7 @@ void leave(Running& one) noexcept {
   Running** place = &first;
   while (*place != &one) place = &(*place)->next;
   *place = one.next;
-  count.fetch_sub(1, std::memory_order_relaxed);
+  threads_in_handlers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void call(Running& running, const Handler& handler) noexcept {
@@ -82,9 +83,14 @@ void run_handler(const Handler& handler) noexcept {
 
 bool in_handler() noexcept { return find() != nullptr; }
 
-bool refuses_mpi() noexcept {
+bool say_refused(const char* call) noexcept {
   const Running* const running = find();
-  return running != nullptr && !running->may_call_mpi;
+  if (running == nullptr || running->may_call_mpi) return false;
+  std::fprintf(stderr,
+               "imbrex: %s is called within an event handler and does nothing there: a handler "
+               "says what there is to do, and another place does it\n",
+               call);
+  return true;
 }
 
 }  // namespace imbrex::mpi

@@ -4,6 +4,8 @@
 // after the other in each thread.
 #pragma once
 
+#include <atomic>
+
 namespace imbrex::mpi {
 
 struct Handler {
@@ -16,8 +18,17 @@ struct Handler {
 // standard error, and lost.
 void run_handler(const Handler& handler) noexcept;
 
-// True if this thread is in a handler; `refuses_mpi`: in one that may not call MPI.
+// True if this thread is in a handler.
 [[nodiscard]] bool in_handler() noexcept;
-[[nodiscard]] bool refuses_mpi() noexcept;
+
+// Threads that are in one. Relaxed: a thread knows whether it is among them itself.
+extern std::atomic<int> threads_in_handlers;
+
+// True if this thread is in a handler that may not call MPI; then `call` is named on standard
+// error, and shall return MPI_ERR_OTHER.
+[[nodiscard]] bool say_refused(const char* call) noexcept;
+[[nodiscard]] inline bool refused(const char* call) noexcept {
+  return threads_in_handlers.load(std::memory_order_relaxed) != 0 && say_refused(call);
+}
 
 }  // namespace imbrex::mpi

@@ -94,6 +94,7 @@ int recv_at(const char* name, const Arguments& it, Communicator& communicator,
 }  // namespace
 
 int recv(const char* name, const Arguments& it, MPI_Status* status) {
+  if (refused(name)) return MPI_ERR_OTHER;
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) {
     // MPICH 4 gives the non-blocking one a status of zeros.
@@ -132,6 +133,7 @@ int irecv_queued(const char* name, const Arguments& it, Communicator& communicat
 }
 
 int irecv_anywhere(const char* name, const Arguments& it, MPI_Request* request) {
+  if (refused(name)) return MPI_ERR_OTHER;
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return post(it, request);
   if (!communicator->matching()) {
@@ -213,6 +215,7 @@ int probe(const Probe& it, Arrived* arrived) {
 
 // Probe and Mprobe that do not wait.
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
+  if (refused(it.name)) return MPI_ERR_OTHER;
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = look(it, flag, &arrived);
   if (code != MPI_SUCCESS || *flag == 0) return code;
@@ -222,6 +225,7 @@ int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* statu
 }
 
 int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
+  if (refused(it.name)) return MPI_ERR_OTHER;
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = probe(it, &arrived);
   if (code != MPI_SUCCESS) return code;

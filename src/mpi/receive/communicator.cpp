@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "check/comm_free.hpp"
+#include "continuation/events.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "world.hpp"
 
@@ -83,8 +84,7 @@ void Communicator::settle_state() {
       calm_ = 0;
       state_.store(State::matching, std::memory_order_relaxed);
     }
-  } else if (calm_ >= calm_enough && queue_.empty() && probes_.empty() && held_.empty() &&
-             !crowded()) {
+  } else if (calm_ >= calm_enough && !draws() && held_.empty() && !crowded()) {
     state_.store(State::posting, std::memory_order_relaxed);
   }
 }
@@ -143,7 +143,7 @@ bool Communicator::draw(Round& round) {
   int count = 0;
   {
     const std::lock_guard guard(lock_);
-    if (queue_.empty() && probes_.empty()) {
+    if (!draws()) {
       listed_ = false;
       return false;
     }
@@ -189,14 +189,21 @@ int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
 // The receive that gets the message, or null: then it is held.
 Receive* Communicator::match(const Arrived& arrived, Round& round) {
   const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
-  if (Link* const link = queue_.find(came)) {
+  Link* const link = queue_.find(came);
+  Receive* const receive = link != nullptr ? static_cast<Receive*>(link->owner) : nullptr;
+  if (is_watched()) {
+    const bool named = receive != nullptr && receive->token != nullptr;
+    note_incoming(round, handle_, arrived.status,
+                  named ? receive->token->request : MPI_REQUEST_NULL);
+  }
+  if (receive != nullptr) {
     queue_.remove(*link);
-    return static_cast<Receive*>(link->owner);
+    return receive;
   }
   held_.push(*std::make_unique<Held<Arrived>>(Held<Arrived>{{}, arrived}).release(), came);
-  while (Link* const link = probes_.find(came)) {
-    Receive& probe = *static_cast<Receive*>(link->owner);
-    probes_.remove(*link);
+  while (Link* const waiting = probes_.find(came)) {
+    Receive& probe = *static_cast<Receive*>(waiting->owner);
+    probes_.remove(*waiting);
     probe.status = arrived.status;
     round.complete(probe);
   }
@@ -212,7 +219,7 @@ int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived)
         *found = 1;
         return MPI_SUCCESS;
       }
-      if (queue_.empty()) {  // whatever MPI has is nobody else's
+      if (queue_.empty() && !is_watched()) {  // whatever MPI has is nobody else's
         return take ? PMPI_Improbe(wanted.source, wanted.tag, handle_, found, &arrived->message,
                                    &arrived->status)
                     : PMPI_Iprobe(wanted.source, wanted.tag, handle_, found, &arrived->status);
@@ -222,6 +229,32 @@ int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived)
     if (polled) return MPI_SUCCESS;
     engine().poll();  // first what is queued
   }
+}
+
+// ---- events ----------------------------------------------------------------------------------
+
+// It counts as an operation: whoever waits must draw.
+bool Communicator::watch() {
+  const std::lock_guard guard(lock_);
+  if (!may_match()) return false;
+  if (watched_.exchange(true, std::memory_order_relaxed)) return true;
+  state_.store(State::matching, std::memory_order_relaxed);
+  engine().expect();
+  engine().attend();
+  if (!std::exchange(listed_, true)) engine().add(*this);
+  return true;
+}
+
+bool Communicator::end_watch() {
+  const std::lock_guard guard(lock_);
+  return drop_watch();
+}
+
+bool Communicator::drop_watch() {
+  if (!watched_.exchange(false, std::memory_order_relaxed)) return false;
+  engine().leave_feed();
+  engine().withdraw();
+  return true;
 }
 
 // ---- the end of matching ---------------------------------------------------------------------
@@ -298,6 +331,7 @@ void Communicator::post_queued(std::vector<Receive*>& impossible) {
 // Probes, and what MPI refuses, are given to `rest`.
 void Communicator::leave_matching(std::vector<Receive*>& rest) {
   permission_ = Permission::no;
+  drop_watch();
   state_.store(State::posting, std::memory_order_relaxed);
   post_queued(rest);
   take_all(probes_, rest);
@@ -323,6 +357,7 @@ void Communicator::close(bool may_post) {
   {
     const std::lock_guard guard(lock_);
     permission_ = Permission::no;
+    drop_watch();
     state_.store(State::posting, std::memory_order_relaxed);
     if (may_post) post_queued(rest);
     take_all(queue_, rest);

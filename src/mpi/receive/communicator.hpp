@@ -30,7 +30,8 @@ enum class Begun : std::uint8_t {
 // Thread safety: every member, any thread.
 // Invariants, under the lock: (1) no message that is held could serve a receive that is queued;
 // (2) a receive is posted only while nothing is queued and nothing held could serve it; (3) only
-// draw() takes messages from MPI that it was not asked for, and only while something is queued.
+// draw() takes messages from MPI that it was not asked for, and only while something is queued, or
+// the communicator is watched.
 class Communicator final : public Feed {
  public:
   Communicator() = default;
@@ -65,6 +66,15 @@ class Communicator final : public Feed {
   // As receive::is_derived, remembering the last named type.
   [[nodiscard]] bool is_derived(MPI_Datatype type) noexcept;
 
+  // From now on each message that arrives is an event, whoever waits for it; see
+  // continuation/events.hpp. False if receives cannot be matched here. end_watch(): false if that
+  // was over already.
+  [[nodiscard]] bool watch();
+  bool end_watch();
+  [[nodiscard]] bool is_watched() const noexcept {
+    return watched_.load(std::memory_order_relaxed);
+  }
+
   // From now on all receives are MPI's own: the communicator asserts that it has no wildcards.
   void stop_matching();
   // As stop_matching(), because the communicator is about to be freed; or, if MPI can take no more
@@ -95,6 +105,11 @@ class Communicator final : public Feed {
   };
 
   [[nodiscard]] bool may_match();
+  bool drop_watch();
+  // True while draw() must not be left to those who wait.
+  [[nodiscard]] bool draws() const noexcept {
+    return !queue_.empty() || !probes_.empty() || is_watched();
+  }
   [[nodiscard]] bool crowded();
   void settle_state();
   void enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive);
@@ -110,6 +125,7 @@ class Communicator final : public Feed {
 
   progress::CallLock lock_;  // held over calls of MPI that do not block, and over no user code
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
+  std::atomic<bool> watched_{false};          // under the lock; is_watched() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
   std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
 

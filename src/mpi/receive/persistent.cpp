@@ -65,6 +65,7 @@ Persistent* persistent_of(MPI_Request request) noexcept {
 }
 
 int start_one(MPI_Request* request) {
+  if (refused("MPI_Start")) return MPI_ERR_OTHER;
   Persistent* const persistent = persistent_of(*request);
   return persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
 }

@@ -461,6 +461,7 @@ int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status sta
 
 #define IMBREX_REQUEST_CALL(name, parameters, call)                                             \
   extern "C" [[gnu::visibility("default")]] int MPI_##name parameters {                         \
+    if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                               \
     return imbrex::mpi::receive::call;                                                          \
   }
 

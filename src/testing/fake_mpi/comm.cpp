@@ -136,7 +136,9 @@ int PMPI_Comm_compare(MPI_Comm comm, MPI_Comm two, int* result) {
   return MPI_SUCCESS;
 }
 
-int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) { return duplicate("Comm_dup", comm, made, nullptr); }
+int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+  return duplicate("Comm_dup", comm, made, nullptr);
+}
 
 int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
   return duplicate("Comm_dup_with_info", comm, made, &info);

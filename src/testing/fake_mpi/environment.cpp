@@ -84,7 +84,8 @@ int element_count(const MPI_Status* status, MPI_Datatype type, MPI_Count* count)
   std::size_t bytes = 0;
   if (!find_size(lock, type, &bytes)) return raise(lock, nullptr, MPI_ERR_TYPE);
   const MPI_Count size = static_cast<MPI_Count>(bytes);
-  *count = size == 0 ? 0 : status->fake_bytes % size == 0 ? status->fake_bytes / size : MPI_UNDEFINED;
+  *count = size == 0 ? 0 : status->fake_bytes / size;
+  if (*count * size != status->fake_bytes) *count = MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
 

@@ -18,7 +18,7 @@ namespace imbrex::fake_mpi {
 struct Settings {
   int ranks = 3;           // of MPI_COMM_WORLD; this process is rank 0
   std::uint64_t seed = 1;  // for the order in which patience lets messages arrive, and for yields
-  int patience = 50;       // questions in a row without an arrival, then one comes by itself; 0: never
+  int patience = 50;       // questions in a row without an arrival before one comes; 0: never
   int yields = 0;          // of 100 calls: the thread offers the processor inside
   bool late = false;       // Test and its kin look first and make progress then, as Open MPI's do
   bool watch_held = false;  // a receive posted while a message that it fits is matched is a breach

@@ -167,8 +167,9 @@ using namespace imbrex::fake_mpi;
 #define FAKE_MPI_SEND(name, synchronous)                                                         \
   int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag,           \
                   MPI_Comm comm) {                                                               \
-    return start_and_wait(#name, sending(buffer, count, type, peer, tag, comm, synchronous, false), \
-                          MPI_STATUS_IGNORE);                                                    \
+    return start_and_wait(                                                                       \
+        #name, sending(buffer, count, type, peer, tag, comm, synchronous, false),                \
+        MPI_STATUS_IGNORE);                                                                      \
   }
 #define FAKE_MPI_START(name, synchronous, persistent)                                            \
   int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag,           \

@@ -113,7 +113,8 @@ int test_any(const char* function, int count, MPI_Request* requests, int* index,
   *index = MPI_UNDEFINED;
   look_and_progress(lock, [&] {
     // Fairness is no promise of MPI's: begin anywhere.
-    const int first = count > 1 ? static_cast<int>(lock->random() % static_cast<unsigned>(count)) : 0;
+    const auto size = static_cast<unsigned>(count);
+    const int first = count > 1 ? static_cast<int>(lock->random() % size) : 0;
     for (int i = 0; i < count; ++i) {
       const int place = (first + i) % count;
       none_open = none_open && !used.is_open(place);

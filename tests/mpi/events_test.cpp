@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// imbrex/events.h: messages that arrive and sends that end, polled or told to a handler.
+#include "imbrex/events.h"
+
+#include <mutex>
+#include <string>
+
+#include "imbrex/continue.h"
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+imbrex_event next_event() {
+  imbrex_event event = {};
+  while (imbrex_event_poll(&event) == 0) {
+  }
+  return event;
+}
+
+bool no_event() {
+  imbrex_event event = {};
+  for (int i = 0; i < 100; ++i) {
+    if (imbrex_event_poll(&event) != 0) return false;
+  }
+  return true;
+}
+
+// A communicator whose events are wanted while this lives.
+struct WatchedRing : Ring {
+  WatchedRing() { EXPECT_EQ(imbrex_events_begin(comm), MPI_SUCCESS); }
+  ~WatchedRing() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT_EQ(imbrex_events_end(comm), MPI_SUCCESS);
+  }
+};
+
+TEST(Events, a_message_that_nobody_waits_for_is_told_with_source_and_tag) {
+  const WatchedRing ring;
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 11, ring.comm);
+  const imbrex_event event = next_event();
+  EXPECT_EQ(event.kind, IMBREX_INCOMING_PTP);
+  EXPECT_EQ(event.comm, ring.comm);
+  EXPECT_EQ(event.peer, ring.previous());
+  EXPECT_EQ(event.tag, 11);
+  EXPECT_EQ(event.request, MPI_REQUEST_NULL);
+  int flag = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ring.comm, &flag, MPI_STATUS_IGNORE);
+  EXPECT_EQ(flag, 1);
+  int value = -1;
+  MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 11, ring.comm, MPI_STATUS_IGNORE);
+  EXPECT_EQ(value, ring.previous());
+  EXPECT_TRUE(no_event());  // of each message one
+}
+
+TEST(Events, a_message_names_the_receive_that_gets_it) {
+  const WatchedRing ring;
+  int values[2] = {-1, -1};
+  MPI_Request requests[2];
+  MPI_Irecv(&values[0], 1, MPI_INT, MPI_ANY_SOURCE, 1, ring.comm, &requests[0]);
+  MPI_Irecv(&values[1], 1, MPI_INT, ring.previous(), MPI_ANY_TAG, ring.comm, &requests[1]);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 2, ring.comm);
+  const imbrex_event event = next_event();
+  EXPECT_EQ(event.tag, 2);
+  EXPECT_EQ(event.request, requests[1]);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 1, ring.comm);
+  EXPECT_EQ(next_event().request, requests[0]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  EXPECT_EQ(values[0], ring.previous());
+  EXPECT_EQ(values[1], ring.previous());
+}
+
+TEST(Events, the_end_of_a_send_names_its_request) {
+  const WatchedRing ring;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Issend(&ring.rank, 1, MPI_INT, ring.next(), 4, ring.comm, &request);
+  int value = -1;
+  imbrex_event of_send = {};
+  imbrex_event of_message = {};
+  for (int i = 0; i < 2; ++i) {  // in an order that other ranks decide
+    const imbrex_event event = next_event();
+    (event.kind == IMBREX_OUTGOING_PTP ? of_send : of_message) = event;
+    if (event.kind == IMBREX_OUTGOING_PTP) continue;
+    MPI_Recv(&value, 1, MPI_INT, ring.previous(), 4, ring.comm, MPI_STATUS_IGNORE);
+  }
+  EXPECT_EQ(of_message.kind, IMBREX_INCOMING_PTP);
+  EXPECT_EQ(of_send.kind, IMBREX_OUTGOING_PTP);
+  EXPECT_EQ(of_send.peer, ring.next());
+  EXPECT_EQ(of_send.tag, 4);
+  EXPECT_EQ(of_send.request, request);
+  int flag = 0;
+  MPI_Status status;
+  EXPECT_EQ(MPI_Test(&request, &flag, &status), MPI_SUCCESS);
+  EXPECT_EQ(flag, 1);
+  EXPECT_EQ(request, MPI_REQUEST_NULL);
+}
+
+// A thread that imbrex does not know waits in MPI for the handle of ours.
+TEST(Events, a_thread_may_wait_for_a_send_that_is_watched) {
+  const WatchedRing ring;
+  int value = -1;
+  on_unknown_thread([&] {
+    MPI_Request requests[2];
+    MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 4, ring.comm, &requests[0]);
+    MPI_Issend(&ring.rank, 1, MPI_INT, ring.next(), 4, ring.comm, &requests[1]);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  });
+  EXPECT_EQ(value, ring.previous());
+  (void)next_event();
+  (void)next_event();
+}
+
+TEST(Events, after_the_end_there_are_none) {
+  const Ring ring;
+  imbrex_events_begin(ring.comm);
+  MPI_Barrier(ring.comm);
+  imbrex_events_end(ring.comm);
+  MPI_Request request = MPI_REQUEST_NULL;
+  int value = -1;
+  MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 4, ring.comm, &request);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 4, ring.comm);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(value, ring.previous());
+  EXPECT_TRUE(no_event());
+}
+
+TEST(Events, a_communicator_without_wildcards_is_refused) {
+  const Ring ring;
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "mpi_assert_no_any_source", "true");
+  MPI_Comm_set_info(ring.comm, info);
+  MPI_Comm_get_info(ring.comm, &info);
+  char value[8] = "";
+  int known = 0;
+  MPI_Info_get(info, "mpi_assert_no_any_source", 7, value, &known);
+  if (known == 0) GTEST_SKIP() << "this MPI forgets the hint";
+  EXPECT_EQ(imbrex_events_begin(ring.comm), MPI_ERR_UNSUPPORTED_OPERATION);
+  MPI_Info_free(&info);
+}
+
+// What handlers have seen. They run in any thread that polls.
+struct Seen {
+  std::mutex mutex;
+  std::vector<imbrex_event> events;
+  std::atomic<int> count{0};
+  std::atomic<int> depth{0};
+  std::atomic<int> deepest{0};
+  int codes[4] = {-1, -1, -1, -1};
+
+  static void note(const imbrex_event* event, void* argument) {
+    Seen& self = *static_cast<Seen*>(argument);
+    if (++self.depth > self.deepest) ++self.deepest;
+    {
+      const std::lock_guard guard(self.mutex);
+      self.events.push_back(*event);
+    }
+    (void)imbrex_progress();  // refused: else handlers would be nested
+    --self.depth;
+    ++self.count;
+  }
+  static void call_mpi(const imbrex_event* event, void* argument) {
+    Seen& self = *static_cast<Seen*>(argument);
+    int flag = 0;
+    int value = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    self.codes[0] = MPI_Iprobe(event->peer, event->tag, event->comm, &flag, MPI_STATUS_IGNORE);
+    self.codes[1] = MPI_Recv(&value, 1, MPI_INT, event->peer, 0, event->comm, MPI_STATUS_IGNORE);
+    self.codes[2] = MPI_Isend(&value, 1, MPI_INT, event->peer, 0, event->comm, &request);
+    self.codes[3] = imbrex_events_end(event->comm);
+    ++self.count;
+  }
+  static void wait(const imbrex_event*, void* argument) {
+    Seen& self = *static_cast<Seen*>(argument);
+    ++self.count;
+    static Event never;
+    await(never);  // throws: a handler stands in no task
+  }
+};
+
+// Until `least` handlers have ended.
+void progress_until(const Seen& seen, int least) {
+  while (seen.count.load() < least) (void)imbrex_progress();
+}
+
+TEST(Events, a_handler_is_told_of_each_and_never_nested) {
+  Seen seen;
+  {
+    const WatchedRing ring;
+    testing::internal::CaptureStderr();
+    imbrex_event_set_handler(&Seen::note, &seen);
+    constexpr int messages = 20;
+    for (int i = 0; i < messages; ++i) {
+      MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), i, ring.comm);
+    }
+    progress_until(seen, messages);
+    imbrex_event_set_handler(nullptr, nullptr);
+    (void)testing::internal::GetCapturedStderr();
+    ASSERT_EQ(seen.events.size(), static_cast<std::size_t>(messages));
+    for (int i = 0; i < messages; ++i) {
+      EXPECT_EQ(seen.events[static_cast<std::size_t>(i)].kind, IMBREX_INCOMING_PTP);
+      int value = -1;
+      MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, i, ring.comm, MPI_STATUS_IGNORE);
+    }
+  }
+  if (worker_count() == 1) {
+    EXPECT_EQ(seen.deepest, 1);
+  }
+}
+
+TEST(Events, a_handler_that_calls_mpi_gets_an_error_and_is_named) {
+  const WatchedRing ring;
+  Seen seen;
+  testing::internal::CaptureStderr();
+  imbrex_event_set_handler(&Seen::call_mpi, &seen);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
+  progress_until(seen, 1);
+  imbrex_event_set_handler(nullptr, nullptr);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(seen.codes[0], MPI_ERR_OTHER);
+  EXPECT_EQ(seen.codes[1], MPI_ERR_OTHER);
+  EXPECT_EQ(seen.codes[2], MPI_ERR_OTHER);
+  EXPECT_NE(seen.codes[3], MPI_SUCCESS);
+  for (const char* call : {"MPI_Iprobe", "MPI_Recv", "MPI_Isend", "imbrex_events_end"}) {
+    EXPECT_NE(text.find(std::string(call) + " is called within an event handler"),
+              std::string::npos)
+        << call;
+  }
+  int value = -1;  // nothing is lost
+  MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
+  EXPECT_EQ(value, ring.previous());
+}
+
+TEST(Events, a_handler_that_waits_is_named_and_harms_nobody) {
+  const WatchedRing ring;
+  Seen seen;
+  testing::internal::CaptureStderr();
+  imbrex_event_set_handler(&Seen::wait, &seen);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
+  progress_until(seen, 1);
+  imbrex_event_set_handler(nullptr, nullptr);
+  int value = -1;
+  MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
+  EXPECT_EQ(value, ring.previous());
+  MPI_Barrier(ring.comm);
+  const std::string text = testing::internal::GetCapturedStderr();
+  if (worker_count() == 1) {
+    EXPECT_NE(text.find("event handler has thrown"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace imbrex::test
