@@ -214,7 +214,7 @@ void Waiting::end() noexcept {
 
 }  // namespace imbrex::mpi::check
 
-// ---- sends that return a request ---------------------------------------------------------------
+// ---- sends that return a request (those with int counts: continuation/events.cpp) --------------
 
 #define IMBREX_ISEND(twin, Count)                                                                \
   extern "C" [[gnu::visibility("default")]] int MPI_##twin(                                      \
@@ -228,9 +228,6 @@ void Waiting::end() noexcept {
     return code;                                                                                 \
   }
 
-IMBREX_ISEND(Isend, int)
-IMBREX_ISEND(Issend, int)
-IMBREX_ISEND(Irsend, int)
 #if MPI_VERSION >= 4
 IMBREX_ISEND(Isend_c, MPI_Count)
 IMBREX_ISEND(Issend_c, MPI_Count)

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/spin_lock.hpp"
+#include "check/check.hpp"
 #include "continuation/handlers.hpp"
 #include "imbrex/events.h"
 #include "receive/communicator.hpp"
@@ -210,6 +211,10 @@ IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void*
                                int tag, MPI_Comm comm, MPI_Request* request) {                    \
     if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                                 \
     const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
+    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
+      imbrex::mpi::check::begin_request(                                                          \
+          *request, {"MPI_" #name, comm, peer, tag, count, type}, {buffer, false});               \
+    }                                                                                             \
     if (code != MPI_SUCCESS || !imbrex::mpi::is_watched(comm)) return code;                       \
     return imbrex::mpi::watch_send("MPI_" #name, comm, peer, tag, request);                       \
   }
