@@ -195,7 +195,8 @@ void wait_for(receive::Receive& receive) {
     spin_outside([&] { return receive.done(); });
     return;
   }
-  if (ask() || spin_in_place(ask)) return;
+  // Where others wait too, they are polled for, and one look more for each message is too much.
+  if ((!engine().attended() && ask()) || spin_in_place(ask)) return;
   WaitingTask waiter;
   waiter.fire = &WaitingTask::wake;
   if (receive.attend(waiter)) detail::await(waiter.event, reason_of(receive.call));

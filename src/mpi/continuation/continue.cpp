@@ -111,22 +111,57 @@ struct ReceivePart : receive::Waiter {
 // All was complete already: the next round of the engine says so, since the continuation does not
 // run within the call that asks for it.
 struct Later : Operation {
-  Continuation* whole;
+  Handler handler;
 
   static bool yes(Operation&) { return true; }
   static void run(Operation& self) noexcept {
     const std::unique_ptr<Later> owned(static_cast<Later*>(&self));
-    run_handler({&Continuation::run, owned->whole, true});
+    run_handler(owned->handler);
   }
 };
 
-void run_later(Continuation& whole) {
+void run_later(const Handler& handler) {
   auto later = std::make_unique<Later>();
   later->call = {.name = "imbrex_continue"};
   later->complete = &Later::run;
   later->ask = &Later::yes;
-  later->whole = &whole;
+  later->handler = handler;
   engine().add(*later.release());
+}
+
+// The only request of a continuation, and a receive that imbrex matches: nothing else is needed, so
+// that little memory is touched when very many wait.
+struct OneReceive : receive::Waiter {
+  std::unique_ptr<Receive> receive;
+  imbrex_continuation* function;
+  void* argument;
+
+  [[nodiscard]] Handler handler() noexcept { return {&OneReceive::run, this, true}; }
+  static void settle(receive::Waiter& self) noexcept {
+    run_handler(static_cast<OneReceive&>(self).handler());
+  }
+  static void run(void* self) {
+    const std::unique_ptr<OneReceive> owned(static_cast<OneReceive*>(self));
+    Receive& its = *owned->receive;
+    its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
+    owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
+  }
+};
+
+void continue_receive(Receive& receive, MPI_Request& request, imbrex_continuation* function,
+                      void* argument) {
+  auto one = std::make_unique<OneReceive>();
+  one->fire = &OneReceive::settle;
+  one->receive.reset(&receive);
+  one->function = function;
+  one->argument = argument;
+  OneReceive& waiting = *one.release();
+  receive::Token& token = *receive.token;
+  request = MPI_REQUEST_NULL;
+  const bool waits = receive.attend(waiting);
+  give_token(token);  // not the receive's: that may have ended
+  if (!waits) run_later(waiting.handler());
+  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
 }
 
 void take_over_receive(Continuation& whole, int place, Receive& receive, MPI_Request& request) {
@@ -197,7 +232,7 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
       whole.settle(i, status_of_null(), MPI_SUCCESS);
     }
   }
-  if (whole.let_go()) run_later(whole);
+  if (whole.let_go()) run_later({&Continuation::run, &whole, true});
   detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   return MPI_SUCCESS;
 }
@@ -208,7 +243,15 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
 extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* request,
                                                               imbrex_continuation* function,
                                                               void* argument) {
-  return imbrex::mpi::continue_all(1, request, function, argument);
+  using namespace imbrex::mpi;
+  if (active() && function != nullptr) {
+    receive::Receive* const receive = receive::substitute(*request);
+    if (receive != nullptr && receive->token != nullptr) {
+      continue_receive(*receive, *request, function, argument);
+      return MPI_SUCCESS;
+    }
+  }
+  return continue_all(1, request, function, argument);
 }
 
 extern "C" [[gnu::visibility("default")]] int imbrex_continue_all(int count,

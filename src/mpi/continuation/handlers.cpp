@@ -7,9 +7,9 @@
 
 #include <atomic>
 #include <cstdio>
-#include <deque>
 #include <exception>
 #include <mutex>
+#include <vector>
 
 #include "base/spin_lock.hpp"
 #include "engine.hpp"
@@ -23,7 +23,7 @@ namespace {
 struct Running {
   pthread_t thread;
   bool may_call_mpi = true;      // the rest is touched by this thread only
-  std::deque<Handler> waiting = {};
+  std::vector<Handler> waiting = {};  // in order
   Running* next = nullptr;       // under the lock
 };
 
@@ -75,8 +75,8 @@ void run_handler(const Handler& handler) noexcept {
   Running running{.thread = pthread_self()};
   enter(running);
   call(running, handler);
-  for (; !running.waiting.empty(); running.waiting.pop_front()) {
-    call(running, Handler(running.waiting.front()));
+  for (std::size_t i = 0; i < running.waiting.size(); ++i) {  // it may grow meanwhile
+    call(running, Handler(running.waiting[i]));
   }
   leave(running);
 }
