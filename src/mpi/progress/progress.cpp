@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "calls/spare.hpp"
 #include "engine.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"
@@ -111,7 +110,6 @@ int initialise_mpi(int* argc, char*** argv, int* provided) {
   stop_thread_at_exit();  // behind MPI's own exit handlers, so before them
   if (code == MPI_SUCCESS && *provided > MPI_THREAD_SINGLE && *provided < MPI_THREAD_MULTIPLE) {
     shipping.store(true, std::memory_order_relaxed);
-    forbid_spare_threads("this MPI may be called by one thread only");
     *provided = MPI_THREAD_MULTIPLE;
   }
   return code;
