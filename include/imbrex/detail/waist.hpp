@@ -210,8 +210,8 @@ void set_rank(int rank, int ranks);  // for messages, trace and summary
 void start();
 [[nodiscard]] bool started() noexcept;
 
-// The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or any
-// other option is malformed. REQUIRES: such an option of that kind.
+// The value of IMBREX_<name> as options.def and the environment have it. Throws Error if that or
+// any other option is malformed. REQUIRES: such an option of that kind.
 [[nodiscard]] std::string text_option(const char* name);
 [[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
 
