@@ -64,7 +64,10 @@ void Engine::expect() noexcept {
 }
 
 int Engine::poll() noexcept {
-  if (outstanding_.load(std::memory_order_relaxed) == 0 || !try_lock()) return 0;
+  if (outstanding_.load(std::memory_order_relaxed) == 0 ||
+      wanted_.load(std::memory_order_relaxed) != 0 || !try_lock()) {
+    return 0;
+  }
   Done done(*this);
   {
     const Callback callback;
@@ -289,7 +292,9 @@ bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
 
 void Engine::hold_still(const std::function<void(const Operation&)>& visit,
                         const std::function<void(bool settled)>& look) {
+  wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
   while (!try_lock()) sched_yield();
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
   take_intake();
   take_feeds();
   int open = 0;

@@ -181,6 +181,7 @@ class Engine {
   std::atomic<Operation*> intake_{nullptr};    // pushed by any thread, emptied under the lock
   std::atomic<Feed*> feed_intake_{nullptr};    // the same
   std::atomic<bool> locked_{false};            // the try-lock
+  std::atomic<int> wanted_{0};                 // threads in hold_still() that wait for it
   std::atomic<pthread_t> poller_{};            // who holds it; only compared with oneself
   std::atomic<void (*)(MPI_Request) noexcept> begin_{nullptr};  // watch() sets it, at start and end
 

@@ -11,7 +11,6 @@
 
 #include <atomic>
 
-#include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::mpi::progress {
@@ -28,17 +27,22 @@ void ship(void (*function)(void* arguments), void* arguments) noexcept;
 // Between two attempts at a lock under which MPI is called: its holder may wait for this thread.
 void wait_for_lock() noexcept;
 
-// A lock under which MPI is called.
+// A lock under which MPI is called. First come, first served: MPI may yield the processor inside a
+// probe, and where threads outnumber processors the others then run only while the lock is held. A
+// prober that takes it again and again would keep them out for seconds.
 class CallLock {
  public:
   void lock() noexcept {
-    while (!lock_.try_lock()) wait_for_lock();
+    const unsigned mine = next_.fetch_add(1, std::memory_order_relaxed);
+    while (served_.load(std::memory_order_acquire) != mine) wait_for_lock();  // pairs with unlock()
   }
-  [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
-  void unlock() noexcept { lock_.unlock(); }
+  void unlock() noexcept {
+    served_.store(served_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
 
  private:
-  base::SpinLock lock_;
+  std::atomic<unsigned> next_{0};
+  std::atomic<unsigned> served_{0};
 };
 
 template <class F>
