@@ -249,7 +249,16 @@ TEST_P(Files, by_the_shared_pointer) {
 TEST_P(Files, in_the_order_of_ranks) {
   call([this] { BOTH_COUNTS(check_ordered); });
 }
+// Requests of files, and split collectives, which stand on them.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#define SKIP_WITHOUT_FILE_REQUESTS() \
+  GTEST_SKIP() << "Open MPI 4 crashes if a second thread is in MPI meanwhile"
+#else
+#define SKIP_WITHOUT_FILE_REQUESTS() (void)0
+#endif
+
 TEST_P(Files, split_collectives) {
+  SKIP_WITHOUT_FILE_REQUESTS();
   call([this] { BOTH_COUNTS(check_split_collectives); });
 }
 
@@ -272,6 +281,7 @@ TEST_P(Files, size_and_settings) {
 }
 
 TEST_P(Files, requests) {
+  SKIP_WITHOUT_FILE_REQUESTS();
   call([this] {
     const File file(ring_);
     const Block out = mine();
