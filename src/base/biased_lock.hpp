@@ -3,7 +3,7 @@
 // read-modify-write and without a fence; others pay for it. For data that its owner uses all the
 // time and others now and then (Vasudevan et al., "Simple and fast biased locks", PACT 2010).
 //
-// Thread safety: enter, leave by the owner; try_lock, unlock by any other thread.
+// Thread safety: enter, leave, answer by the owner; try_lock, unlock by any other thread.
 // Why never two are inside: somebody else sets `wanted_` and then waits for one of two things.
 //   (1) The owner has answered: it saw `wanted_` and stepped aside. It counts that in `aside_` and
 //       looks at `wanted_` once more before it goes on. Both sides' accesses are sequentially
@@ -30,6 +30,13 @@ class BiasedLock {
     if (wanted_.load(std::memory_order_acquire)) [[unlikely]] step_aside();
   }
   void leave() noexcept { inside_.store(false, std::memory_order_release); }
+  // Lets others in, where the owner is at work but will not enter for a while. Not inside.
+  void answer() noexcept {
+    if (wanted_.load(std::memory_order_relaxed)) [[unlikely]] {
+      step_aside();
+      leave();
+    }
+  }
 
   // False if another thread is in, or the owner stays in: perhaps it lost its processor there.
   [[nodiscard, gnu::cold, gnu::noinline]] bool try_lock() noexcept {
@@ -53,8 +60,9 @@ class BiasedLock {
   void unlock() noexcept { wanted_.store(false, std::memory_order_release); }
 
  private:
-  // A busy owner answers within a few hundred ns, cheaper than the interrupt of a heavy fence.
-  static constexpr int answer_rounds = 16;
+  // A busy owner answers within a few hundred ns. It is worth some 10 us to wait for that: a heavy
+  // fence interrupts the owner, which takes as long on a virtual machine.
+  static constexpr int answer_rounds = 400;
   static constexpr int leave_rounds = 64;
 
   [[gnu::cold, gnu::noinline]] void step_aside() noexcept {

@@ -209,6 +209,8 @@ void discard(void* const closure) noexcept {
   if (family.table->link(task, worker.small, outcome)) task::make_ready(task, outcome.ready);
   if (outcome.ready.head != nullptr || outcome.dead.head != nullptr) {
     sched::settle(worker, outcome);
+  } else if (worker.queues != nullptr) {  // a creator far ahead of its tasks queues nothing
+    worker.queues->lock.answer();
   }
   return &task;
 }

@@ -75,17 +75,35 @@ bool some_gave_way(const Worker& worker) noexcept {
          worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
 }
 
+// Until a worker whose theft was not worth it steals again, in ticks.
+std::uint64_t theft_pause(const Worker& worker) noexcept {
+  return std::min(4 * worker.theft_ticks, 200 * worker.runtime->brief);
+}
+
+// The worker is out of work again. Moving what it stole cost its owner and us about as long as the
+// theft took: where that was more than the work gained, the owner is faster alone, and the thief
+// waits before it disturbs again.
+void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
+  if (now - worker.stolen_at < worker.theft_ticks) worker.steal_again_at = now + theft_pause(worker);
+  worker.stolen_at = 0;
+}
+
 // Through the policy, and from others.
 [[gnu::noinline]] Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
   if (const Entry entry = runtime.policy->pop(worker.id)) return entry;
   if (runtime.workers.size() == 1) return runtime.policy->steal(worker.id, eager);
-  const std::uint64_t now = base::ticks();
-  if (now < worker.steal_again_at) return {};
+  const std::uint64_t begin = base::ticks();
+  if (worker.stolen_at != 0) judge_theft(worker, begin);
+  if (begin < worker.steal_again_at) return {};
   const Entry entry = runtime.policy->steal(worker.id, eager);
+  const std::uint64_t end = base::ticks();
+  worker.theft_ticks = std::max(end - begin, runtime.brief);
   if (entry) {
     worker.recorder.steals.add(1);
-    worker.stolen_at = now;
+    worker.stolen_at = end;
+  } else if (end - begin > runtime.brief) {  // somebody was in the way
+    worker.steal_again_at = end + theft_pause(worker);
   }
   return entry;
 }
@@ -111,15 +129,6 @@ Entry find(Worker& worker, const bool eager) noexcept {
     if (const Entry entry = worker.queues->pop()) [[likely]] return entry;
   }
   return find_elsewhere(worker, eager);
-}
-
-// A stolen task has ended, or left the worker. Moving it cost its owner and us some 300 ns: where
-// tasks are shorter, the owner is faster alone, and the thief waits before it disturbs again.
-void judge_theft(Worker& worker) noexcept {
-  const std::uint64_t now = base::ticks();
-  const std::uint64_t brief = worker.runtime->brief;
-  worker.steal_again_at = now - worker.stolen_at < brief ? now + 4 * brief : 0;
-  worker.stolen_at = 0;
 }
 
 // As find(), claimed; null if there was nothing.
@@ -211,6 +220,12 @@ class Watch {
   bool held_ = false;
 };
 
+// True if there are tasks that this worker did not get: their owner was in the way, or it waits
+// after a theft that was not worth it.
+bool others_have_work(const Worker& worker) noexcept {
+  return worker.queues != nullptr && worker.runtime->policy->size() != 0;
+}
+
 // Between two looks of an idle worker.
 void take_breath(const Runtime& runtime, const int round) noexcept {
   if (runtime.oversubscribed || round % 64 == 63) {
@@ -239,13 +254,14 @@ Task* look_out(Worker& worker) noexcept {
     }
     sleepers = runtime.parking.asleep();
     const bool polls = watch.hold();
+    const bool tired = elapsed > spin_ticks;
     if (runtime.stopping.load(std::memory_order_acquire) ||
-        (!polls && elapsed > spin_ticks)) {
+        (tired && !polls && !others_have_work(worker))) {
       watch.drop();
       return nullptr;
     }
     if (polls && poll(worker) != 0) continue;
-    if (polls && elapsed > spin_ticks) {
+    if (tired) {
       sched_yield();
     } else {
       take_breath(runtime, round);
@@ -261,7 +277,7 @@ Task* sleep(Worker& worker) noexcept {
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
       (!runtime.watched.load(std::memory_order_acquire) &&
        runtime.polling(worker) != Polling::none) ||
-      (worker.queues != nullptr && runtime.policy->size() != 0)) {  // its owner was in the way
+      others_have_work(worker)) {
     runtime.parking.cancel(worker.id);
     return task;
   }
@@ -383,7 +399,6 @@ void execute(Worker& started_on, Task& first) noexcept {
     record_end(*worker, *task);
     worker->fiber->tied_to = nullptr;
     worker->task = nullptr;
-    if (worker->stolen_at != 0) [[unlikely]] judge_theft(*worker);
     worker->recorder.enter(Activity::overhead);
     task = finish(*worker, *task);
     poll_if_due(*worker);

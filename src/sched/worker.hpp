@@ -56,7 +56,8 @@ struct Worker {
   int spare_count = 0;
 
   std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
-  std::uint64_t stolen_at = 0;       // ticks; the task that runs was stolen then; 0: it was not
+  std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known
+  std::uint64_t theft_ticks = 0;     // that it took
   std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
