@@ -84,7 +84,9 @@ std::uint64_t theft_pause(const Worker& worker) noexcept {
 // theft took: where that was more than the work gained, the owner is faster alone, and the thief
 // waits before it disturbs again.
 void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
-  if (now - worker.stolen_at < worker.theft_ticks) worker.steal_again_at = now + theft_pause(worker);
+  if (now - worker.stolen_at < worker.theft_ticks) {
+    worker.steal_again_at = now + theft_pause(worker);
+  }
   worker.stolen_at = 0;
 }
 
