@@ -4,13 +4,16 @@
 // time and others now and then (Vasudevan et al., "Simple and fast biased locks", PACT 2010).
 //
 // Thread safety: enter, leave, answer by the owner; try_lock, unlock by any other thread.
-// Why never two are inside: somebody else sets `wanted_` and then waits for one of two things.
-//   (1) The owner has answered: it saw `wanted_` and stepped aside. It counts that in `aside_` and
-//       looks at `wanted_` once more before it goes on. Both sides' accesses are sequentially
-//       consistent: the other reads `aside_` after it has set `wanted_`, so a count that it sees
-//       rise was made before the owner's look, which therefore sees `wanted_`.
-//   (2) The owner does not answer, for it does something else: after heavy_fence() it either sees
-//       `wanted_` when it enters, or `inside_` was visible before (arch.hpp).
+// Why never two are inside: another thread states what it wants and then waits for one of two
+// things. All accesses named here are sequentially consistent, save those of enter()'s fast path.
+//   (1) It is `asking`, and the owner answers: it counts that in `aside_` and stays out as long as
+//       it finds `asking`. The other reads `aside_` after it has begun to ask, so a count that it
+//       sees rise was made before a look of the owner's that finds `asking`.
+//   (2) The owner does not answer, for it does something else. The other is `fencing`: after
+//       heavy_fence() either it sees `inside_`, or an owner that enters sees `fencing` at least
+//       (arch.hpp), and then goes the slow way: it sets `inside_` and looks for `taken`. The other
+//       sets `taken` and looks for `inside_`. One of the two sees the other, and gives way.
+// So the owner waits while the lock is held, but not while a fence, which may take 50 us, is made.
 #pragma once
 
 #include <sched.h>
@@ -27,59 +30,75 @@ class BiasedLock {
   void enter() noexcept {
     inside_.store(true, std::memory_order_relaxed);
     light_fence();  // pairs with the heavy one below
-    if (wanted_.load(std::memory_order_acquire)) [[unlikely]] step_aside();
+    if (wanted_.load(std::memory_order_acquire) != Wanted::no) [[unlikely]] enter_slowly();
   }
   void leave() noexcept { inside_.store(false, std::memory_order_release); }
   // Lets others in, where the owner is at work but will not enter for a while. Not inside.
   void answer() noexcept {
-    if (wanted_.load(std::memory_order_relaxed)) [[unlikely]] {
-      step_aside();
-      leave();
-    }
+    if (wanted_.load(std::memory_order_relaxed) == Wanted::asking) [[unlikely]] step_aside();
   }
 
   // False if another thread is in, or the owner stays in: perhaps it lost its processor there.
   [[nodiscard, gnu::cold, gnu::noinline]] bool try_lock() noexcept {
-    if (wanted_.load(std::memory_order_relaxed) ||
-        wanted_.exchange(true, std::memory_order_seq_cst)) {
+    Wanted nobody = Wanted::no;
+    if (wanted_.load(std::memory_order_relaxed) != Wanted::no ||
+        !wanted_.compare_exchange_strong(nobody, Wanted::asking)) {
       return false;
     }
-    const std::uint32_t before = aside_.load(std::memory_order_seq_cst);
+    const std::uint32_t before = aside_.load();
     for (int round = 0; round < answer_rounds; ++round) {
-      if (aside_.load(std::memory_order_seq_cst) != before) return true;  // (1)
+      if (aside_.load() != before) return true;  // (1)
       pause();
     }
+    wanted_.store(Wanted::fencing);
     heavy_fence();
+    wanted_.store(Wanted::taken);
     for (int round = 0; round < leave_rounds; ++round) {
-      if (!inside_.load(std::memory_order_acquire)) return true;  // (2)
+      if (!inside_.load()) return true;  // (2)
       pause();
     }
     unlock();
     return false;
   }
-  void unlock() noexcept { wanted_.store(false, std::memory_order_release); }
+  void unlock() noexcept { wanted_.store(Wanted::no, std::memory_order_release); }
 
  private:
+  enum class Wanted : std::uint8_t { no, asking, fencing, taken };
+
   // A busy owner answers within a few hundred ns. It is worth some 10 us to wait for that: a heavy
   // fence interrupts the owner, which takes as long on a virtual machine.
   static constexpr int answer_rounds = 400;
   static constexpr int leave_rounds = 64;
 
-  [[gnu::cold, gnu::noinline]] void step_aside() noexcept {
-    do {
-      inside_.store(false, std::memory_order_release);
-      aside_.fetch_add(1, std::memory_order_seq_cst);
-      for (int round = 0; wanted_.load(std::memory_order_seq_cst); ++round) {
-        round < 64 ? pause() : static_cast<void>(sched_yield());
+  [[gnu::cold, gnu::noinline]] void enter_slowly() noexcept {
+    for (;;) {
+      inside_.store(true);
+      switch (wanted_.load()) {
+        case Wanted::no:
+        case Wanted::fencing: return;
+        case Wanted::asking: step_aside(); break;
+        case Wanted::taken:
+          inside_.store(false);
+          for (int round = 0; wanted_.load() == Wanted::taken; ++round) wait(round);
+          break;
       }
-      inside_.store(true, std::memory_order_relaxed);
-      light_fence();
-    } while (wanted_.load(std::memory_order_acquire));
+    }
+  }
+  // Answers again and again, since one who asks may follow another unseen.
+  [[gnu::cold, gnu::noinline]] void step_aside() noexcept {
+    inside_.store(false);
+    for (int round = 0; wanted_.load() == Wanted::asking; ++round) {
+      if (round % 16 == 0) aside_.fetch_add(1);
+      wait(round);
+    }
+  }
+  static void wait(const int round) noexcept {
+    round < 64 ? pause() : static_cast<void>(sched_yield());
   }
 
-  std::atomic<bool> inside_{false};        // owner
-  std::atomic<bool> wanted_{false};        // others; whoever set it holds or awaits the lock
-  std::atomic<std::uint32_t> aside_{0};    // owner
+  std::atomic<bool> inside_{false};         // owner
+  std::atomic<Wanted> wanted_{Wanted::no};  // others; whoever changed it from `no` has it
+  std::atomic<std::uint32_t> aside_{0};     // owner
 };
 
 }  // namespace imbrex::base

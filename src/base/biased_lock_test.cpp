@@ -38,6 +38,7 @@ void storm(const int others, const std::chrono::microseconds owner_stays_away) {
       lock.enter();
       ++count;
       lock.leave();
+      lock.answer();
     }
     entered += 1000;
     if (owner_stays_away.count() != 0) std::this_thread::sleep_for(owner_stays_away);
@@ -51,6 +52,20 @@ TEST(BiasedLock, excludes_the_owner_who_enters_all_the_time_from_one_other) { st
 TEST(BiasedLock, excludes_many_from_each_other) { storm(4, {}); }
 TEST(BiasedLock, lets_others_in_while_the_owner_is_away) {
   storm(2, std::chrono::microseconds(50));
+}
+
+TEST(BiasedLock, is_given_by_an_owner_who_only_answers) {
+  BiasedLock lock;
+  std::atomic<int> locked{0};
+  std::thread other([&] {
+    for (int i = 0; i < 100;) {
+      if (!lock.try_lock()) continue;
+      lock.unlock();
+      locked.store(++i);
+    }
+  });
+  while (locked.load() < 100) lock.answer();
+  other.join();
 }
 
 TEST(BiasedLock, refuses_a_second_and_an_owner_who_stays_in) {
