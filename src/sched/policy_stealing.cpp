@@ -7,6 +7,13 @@
 
 namespace imbrex::sched {
 
+namespace {
+
+constexpr int batch_max = 15;
+constexpr std::int64_t recursion = 32;  // forked tasks that one may leave waiting
+
+}  // namespace
+
 void ForeignQueue::push(const Entry& entry) {
   const std::lock_guard guard(lock_);
   entries_.push_back(entry);
@@ -58,8 +65,20 @@ Entry Stealing::steal(const int worker, const bool eager) {
   return last_.pop();
 }
 
-// One task of `victim`, the oldest; from a graph up to half of them, since there a thief mostly
-// comes again: the others go to `own`.
+namespace {
+
+// The oldest of `from`; and up to half of the rest, which go to `more`, where the thief would
+// mostly come again: always in a graph, and from forked tasks where there are more than a
+// recursion leaves behind.
+Task* steal_oldest(base::Ring<Task>& from, const std::int64_t kept, Task* more[], int& count) {
+  Task* const oldest = from.pop_front();
+  const std::int64_t half = (from.size() - kept) / 2;
+  while (count < std::min<std::int64_t>(half, batch_max)) more[count++] = from.pop_front();
+  return oldest;
+}
+
+}  // namespace
+
 Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int64_t least) {
   if (victim.resumed.size() < least && victim.newest_first.size() < least &&
       victim.oldest_first.size() < least) {
@@ -67,22 +86,21 @@ Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int
   }
   if (!victim.lock.try_lock()) return {};
   Entry entry;
-  Task* more[16];
-  std::int64_t count = 0;
+  Task* more[batch_max];
+  int count = 0;
+  base::Ring<Task>* to = &own.oldest_first;
   if (victim.resumed.size() >= least) {
     entry = {victim.resumed.pop_front(), true};
   } else if (victim.newest_first.size() >= least) {
-    entry = {victim.newest_first.pop_front(), false};
-  } else if (const std::int64_t size = victim.oldest_first.size(); size >= least) {
-    entry = {victim.oldest_first.pop_front(), false};
-    count = std::min<std::int64_t>(std::size(more), size / 2);
-    count -= count == 0 ? 0 : 1;  // `entry` is one of the half
-    for (std::int64_t i = 0; i < count; ++i) more[i] = victim.oldest_first.pop_front();
+    entry = {steal_oldest(victim.newest_first, recursion, more, count), false};
+    to = &own.newest_first;
+  } else if (victim.oldest_first.size() >= least) {
+    entry = {steal_oldest(victim.oldest_first, 0, more, count), false};
   }
   victim.lock.unlock();
   if (count != 0) {
     own.lock.enter();
-    for (std::int64_t i = 0; i < count; ++i) own.oldest_first.push_back(more[i]);
+    for (int i = 0; i < count; ++i) to->push_back(more[i]);
     own.lock.leave();
   }
   return entry;

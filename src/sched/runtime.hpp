@@ -72,8 +72,7 @@ struct Runtime {
   std::uint64_t poll_cost_min = 0;              // ticks; less is not believed
   std::uint64_t spin_ticks = 0;                 // that an idle worker spins
   std::uint64_t patience = 0;                   // ticks before it steals what is alone
-  std::uint64_t brief = 0;                      // ticks; theft that gained less was not
-                                                // worth its way: the thief holds off for a while
+  std::uint64_t brief = 0;                      // ticks that a theft costs its owner at least
   std::atomic<bool> watched{false};             // an idle worker polls; it holds this
   std::atomic<bool> in_place{true};             // tasks may poll in place: no poller forbids it
   std::atomic<bool> stopping{false};

@@ -75,17 +75,18 @@ bool some_gave_way(const Worker& worker) noexcept {
          worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
 }
 
-// Until a worker whose theft was not worth it steals again, in ticks.
-std::uint64_t theft_pause(const Worker& worker) noexcept {
-  return std::min(4 * worker.theft_ticks, 200 * worker.runtime->brief);
-}
-
-// The worker is out of work again. Moving what it stole cost its owner and us about as long as the
-// theft took: where that was more than the work gained, the owner is faster alone, and the thief
-// waits before it disturbs again.
+// The worker is out of work again. What it stole cost its owner about what the theft took: once for
+// the disturbance, and again for each task, whose data had to move. Where that was more than the
+// work gained, the owner is faster alone, and the thief waits before it disturbs again: the longer,
+// the more often that was so.
 void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
-  if (now - worker.stolen_at < worker.theft_ticks) {
-    worker.steal_again_at = now + theft_pause(worker);
+  constexpr std::uint64_t longest = 128;
+  const std::uint64_t tasks = worker.recorder.tasks.get() - worker.stolen_before;
+  if (now - worker.stolen_at < worker.theft_price * (1 + tasks)) {
+    worker.theft_pause = std::min(2 * worker.theft_pause, longest * worker.runtime->brief);
+    worker.steal_again_at = now + worker.theft_pause;
+  } else {
+    worker.theft_pause = worker.theft_price;
   }
   worker.stolen_at = 0;
 }
@@ -100,12 +101,14 @@ void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
   if (begin < worker.steal_again_at) return {};
   const Entry entry = runtime.policy->steal(worker.id, eager);
   const std::uint64_t end = base::ticks();
-  worker.theft_ticks = std::max(end - begin, runtime.brief);
+  // What it took longer was a wait for the owner's answer.
+  worker.theft_price = std::clamp(end - begin, runtime.brief, 2 * runtime.brief);
   if (entry) {
     worker.recorder.steals.add(1);
     worker.stolen_at = end;
+    worker.stolen_before = worker.recorder.tasks.get();
   } else if (end - begin > runtime.brief) {  // somebody was in the way
-    worker.steal_again_at = end + theft_pause(worker);
+    worker.steal_again_at = end + 4 * runtime.brief;
   }
   return entry;
 }

@@ -57,7 +57,9 @@ struct Worker {
 
   std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
   std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known
-  std::uint64_t theft_ticks = 0;     // that it took
+  std::uint64_t stolen_before = 0;   // tasks run until then
+  std::uint64_t theft_price = 0;     // ticks that it cost its owner, about
+  std::uint64_t theft_pause = 1;     // ticks before the next, if it was not worth it
   std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
