@@ -52,6 +52,16 @@ class PolicyTest : public testing::Test {
       ids.push_back(next.task->id);
     }
   }
+  void push_many(const int count, const Origin origin) {
+    for (int i = 0; i < count; ++i) {
+      policy_->push(task(0), {.worker = 0, .only = no_worker}, origin);
+    }
+  }
+  std::vector<std::uint64_t> pop_all(const int worker) {
+    std::vector<std::uint64_t> ids;
+    while (const Entry next = policy_->pop(worker)) ids.push_back(next.task->id);
+    return ids;
+  }
   std::unique_ptr<Policy> policy_;
   std::deque<Task> tasks_;
 };
@@ -124,6 +134,25 @@ TEST_F(PolicyTest, a_thief_leaves_a_single_task_to_its_owner_unless_it_is_eager)
   policy_->push(task(0), {.worker = 0, .only = no_worker}, Origin::released);
   EXPECT_FALSE(policy_->steal(1, false));
   EXPECT_TRUE(policy_->steal(1, true));
+}
+
+TEST_F(PolicyTest, a_thief_takes_half_of_a_graph_in_its_order) {
+  use("default", 2);
+  push_many(10, Origin::released);
+  EXPECT_EQ(policy_->steal(1, false).task->id, 1u);
+  EXPECT_EQ(pop_all(1), Ids({2, 3, 4, 5}));
+  EXPECT_EQ(pop_all(0), Ids({6, 7, 8, 9, 10}));
+}
+
+TEST_F(PolicyTest, a_thief_takes_one_task_of_a_recursion_and_several_of_a_flat_loop) {
+  use("default", 2);
+  push_many(20, Origin::forked);
+  EXPECT_EQ(policy_->steal(1, false).task->id, 1u);
+  EXPECT_EQ(pop_all(1), Ids());
+  push_many(60, Origin::forked);
+  EXPECT_EQ(policy_->steal(1, false).task->id, 2u);
+  EXPECT_EQ(pop_all(1).size(), 15u);
+  EXPECT_EQ(pop_all(0).size(), 63u);
 }
 
 TEST_F(PolicyTest, take_gives_the_newest_entry_and_no_other) {
