@@ -140,7 +140,7 @@ TEST(Requests, waitany_skips_null_and_inactive_ones) {
 // One request never completes; nothing that waits for it may pile up.
 TEST(Requests, waitany_many_times_beside_one_that_never_completes_keeps_memory_flat) {
   const Ring ring;
-  constexpr int rounds = 100000;
+  const int rounds = ring.size == 1 ? 1'000'000 : 100'000;
   in_suspending_task([&] {
     int never = -1;
     int value = -1;

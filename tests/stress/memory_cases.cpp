@@ -138,7 +138,7 @@ bool suspended_again() {
 }
 
 int windows_of() {
-  const char* const more = std::getenv("STRESS_TASKS");  // e.g. 100000000
+  const char* const more = std::getenv("STRESS_TASKS");  // in place of this default
   return more != nullptr ? std::atoi(more) : tasks(10'000'000);
 }
 
