@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exchange.hpp"
+
+#include <imbrex/imbrex.hpp>
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <thread>
+
+namespace overlap {
+namespace {
+
+constexpr int tag = 7;
+constexpr int sender = 1;
+
+double now_us() { return PMPI_Wtime() * 1e6; }
+
+void check(const std::vector<char>& buffer, int round) {
+  const char wanted = static_cast<char>(round);
+  if (buffer.front() != wanted || buffer.back() != wanted) {
+    throw std::runtime_error("overlap: a message arrived with wrong content");
+  }
+}
+
+// ---- what rank 0 does --------------------------------------------------------------------------
+
+void receive_and_compute(const Setting& setting, const Work& work, std::vector<char>& buffer) {
+  PMPI_Recv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, MPI_COMM_WORLD,
+            MPI_STATUS_IGNORE);
+  work.run(setting.compute_us);
+}
+
+void compute_between(const Setting& setting, const Work& work, std::vector<char>& buffer,
+                     bool computes, bool tests) {
+  MPI_Request request;
+  PMPI_Irecv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, MPI_COMM_WORLD, &request);
+  if (tests) {
+    int done = 0;
+    work.run(setting.compute_us, setting.step_us, [&] {
+      if (done == 0) PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    });
+  } else if (computes) {
+    work.run(setting.compute_us);
+  }
+  PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// The computing thread is there beforehand: its start is no part of the communication.
+void compute_beside_a_tester(const Setting& setting, const Work& work, std::vector<char>& buffer,
+                             double* start) {
+  std::atomic<bool> begin{false};
+  std::atomic<bool> ready{false};
+  std::thread computes([&] {
+    ready.store(true);
+    while (!begin.load()) std::this_thread::yield();
+    work.run(setting.compute_us);
+  });
+  while (!ready.load()) std::this_thread::yield();
+  *start = now_us();
+  begin.store(true);
+  MPI_Request request;
+  PMPI_Irecv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, MPI_COMM_WORLD, &request);
+  for (int done = 0; done == 0;) {
+    PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    std::this_thread::yield();
+  }
+  computes.join();
+}
+
+void run_tasks(const Setting& setting, const Work& work, std::vector<char>& buffer) {
+  imbrex::finish([&] {
+    imbrex::task("receive").launch([&] {
+      MPI_Recv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+    });
+    imbrex::task("computation").launch([&] {
+      const int parts = std::max(1, static_cast<int>(std::lround(setting.compute_us /
+                                                                 setting.step_us)));
+      char chain = 0;  // the parts one after the other: as long as in one thread
+      for (int part = 0; part < parts; ++part) {
+        imbrex::task("compute").inout(chain).launch(
+            [&work, us = setting.compute_us / parts] { work.run(us); });
+      }
+      imbrex::taskwait();
+    });
+  });
+}
+
+double run_once(Way way, const Setting& setting, const Work& work, std::vector<char>& buffer) {
+  double start = now_us();
+  switch (way) {
+    case Way::block: receive_and_compute(setting, work, buffer); break;
+    case Way::iw: compute_between(setting, work, buffer, false, false); break;
+    case Way::icw: compute_between(setting, work, buffer, true, false); break;
+    case Way::itcw: compute_between(setting, work, buffer, true, true); break;
+    case Way::tests: compute_beside_a_tester(setting, work, buffer, &start); break;
+    case Way::tasks: run_tasks(setting, work, buffer); break;
+  }
+  return now_us() - start;
+}
+
+// The sender is in MPI all the time, so that its side is never in the way.
+void send(const Setting& setting, std::vector<char>& buffer, int round) {
+  std::fill(buffer.begin(), buffer.end(), static_cast<char>(round));
+  PMPI_Barrier(MPI_COMM_WORLD);
+  PMPI_Send(buffer.data(), setting.bytes, MPI_CHAR, 0, tag, MPI_COMM_WORLD);
+}
+
+std::uint64_t churn(std::uint64_t rounds) {
+  std::uint64_t value = rounds;
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    value = value * 6364136223846793005u + 1442695040888963407u;  // Knuth's generator
+    value ^= value >> 33;
+  }
+  return value;
+}
+
+std::atomic<std::uint64_t> kept{0};  // so that nothing is optimised away
+
+}  // namespace
+
+std::string_view name_of(Way way) noexcept {
+  switch (way) {
+    case Way::iw: return "IW";
+    case Way::block: return "blocking";
+    case Way::icw: return "ICW";
+    case Way::itcw: return "ITCW";
+    case Way::tests: return "tester";
+    case Way::tasks: return "imbrex";
+  }
+  return "?";
+}
+
+Work::Work() {
+  constexpr std::uint64_t rounds = 1'000'000;
+  for (int trial = 0; trial < 12; ++trial) {  // the fastest: the others were disturbed
+    const double start = now_us();
+    kept.fetch_add(churn(rounds), std::memory_order_relaxed);
+    rounds_per_us_ = std::max(rounds_per_us_, static_cast<double>(rounds) / (now_us() - start));
+  }
+}
+
+void Work::run(double us) const {
+  kept.fetch_add(churn(static_cast<std::uint64_t>(us * rounds_per_us_)),
+                 std::memory_order_relaxed);
+}
+
+std::vector<double> measure(Way way, const Setting& setting, const Work& work, int repetitions) {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::vector<char> buffer(static_cast<std::size_t>(setting.bytes));
+  std::vector<double> times(static_cast<std::size_t>(repetitions));
+  for (int round = -1; round < repetitions; ++round) {  // the first is not counted
+    if (rank == sender) {
+      send(setting, buffer, round);
+    } else {
+      PMPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (rank != 0) continue;
+    const double time = run_once(way, setting, work, buffer);
+    check(buffer, round);
+    if (round >= 0) times[static_cast<std::size_t>(round)] = time;
+  }
+  return times;
+}
+
+}  // namespace overlap
