@@ -61,6 +61,25 @@ void end_life(Task* task, Outcome& outcome) noexcept {
 
 namespace {
 
+// As long as all that the life of an ended parent waits for is `task`, `task` takes its place in
+// the parent's scope, and the parent's life ends uncounted. So a chain of tasks that each spawn the
+// next and end keeps no ancestors.
+// Nobody else can be changing what is read here: with one outstanding, which is `task`, and the
+// owner ended, nobody is left to count or to spawn there; and `task.scope` is read next by who ends
+// the life of `task`, after its begin_wait().
+void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
+  for (;;) {
+    Scope& scope = *task.scope;
+    // acquire: pairs with the parent's begin_wait()
+    const std::uint64_t word = scope.finished.load(std::memory_order_acquire);
+    if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life || scope.owner->root) return;
+    Task& parent = *scope.owner;
+    if (scope.errors != 0) parent.scope->fail(scope.error, scope.errors);
+    task.scope = parent.scope;
+    lose(parent, outcome);  // `scope` is its
+  }
+}
+
 // `task` has had children; `left` references of the table's are ours.
 [[gnu::noinline]] void complete_parent(Task& task, const std::uint32_t left, Tally& tally,
                                        Outcome& outcome) noexcept {
@@ -69,6 +88,7 @@ namespace {
   // Counted before our life may end: the last descendant, elsewhere, may end the scope's.
   tally.amount += Scope::one_complete;
   flush(tally, outcome);
+  take_place_of_ended_parents(task, outcome);
   if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
 }
 

@@ -214,6 +214,41 @@ bool finish_recursion() {
   return expect(seen == depth, "depth", seen) & peak_is_below(4 * gigabyte);
 }
 
+// Each task spawns the next and ends, and now and then a leaf beside it.
+struct Link {
+  int left;
+  std::atomic<long>* ran;
+  double* early;
+
+  void operator()() const {
+    ran->fetch_add(1);
+    if (left == 0) return;
+    if (left % 1'000 == 0) {
+      imbrex::task("leaf").launch([ran = ran] { ran->fetch_add(1); });
+    }
+    if (*early == 0 && ran->load() > 100'000 / IMBREX_TEST_SCALE) {
+      *early = resident_bytes();
+    }
+    imbrex::task("link").launch(Link{left - 1, ran, early});
+  }
+};
+
+bool descendants() {
+  const int count = tasks(3'000'000);
+  std::atomic<long> ran = 0;
+  double early = 0;
+  double grown = 0;
+  imbrex::finish([&] {
+    imbrex::task("link").launch(Link{count, &ran, &early});
+    imbrex::task("look").launch([&] {
+      while (ran.load() < count) imbrex::yield();
+      grown = resident_bytes() - early;
+    });
+  });
+  return expect(ran.load() == count + 1 + count / 1'000, "tasks that ran", ran.load()) &
+         expect(sanitized || grown < 0.01 * gigabyte, "growth of memory in bytes", grown);
+}
+
 // The last of a chain is waited for first: each waits for the one before it.
 bool backward_waits() {
   const int count = fibers(100'000);
@@ -234,6 +269,7 @@ bool backward_waits() {
 const std::map<std::string, std::function<bool()>> cases{
     {"waiting", waiting},
     {"chained", chained},
+    {"descendants", descendants},
     {"suspended", suspended},
     {"suspended_again", suspended_again},
     {"windows", windows},
