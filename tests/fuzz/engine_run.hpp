@@ -529,7 +529,9 @@ class Run : Workbench {
       for (int i = 0; i < ranks * tags; ++i) receive_all(comm, i / tags, i % tags);
     }
     std::size_t taken = 0;
-    for (const Taking& taking : takings_) taken += taking.takes && !taking.empty ? 1u : 0u;
+    for (const Taking& taking : takings_) {
+      taken += taking.done.load() && taking.takes && !taking.empty ? 1u : 0u;
+    }
     std::size_t arrived = 0;
     for (const MPI_Comm comm : comms_) arrived += fake_mpi::arrived(comm).size();
     return taken >= arrived;

@@ -147,6 +147,7 @@ int receive_matched(const char* function, void* buffer, int count, MPI_Datatype 
   made.peer = matched.sending.source;
   made.tag = matched.sending.tag;
   lock->check_buffers(made);
+  lock->hand_over(made);
   lock->match(made, matched);
   *request = made.handle;
   return MPI_SUCCESS;

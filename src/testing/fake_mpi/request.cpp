@@ -65,6 +65,10 @@ class InUse {
   // The status of a complete request, which stays.
   int ask(int place, MPI_Status* status) {
     Request& request = (*this)[place];
+    {
+      const Loud loud;
+      told(&request);
+    }
     if (request.kind == Request::Kind::general) {
       request.code = lock_.unlocked([&] { return request.query(request.extra, &request.status); });
     }
@@ -361,6 +365,10 @@ int PMPI_Grequest_complete(MPI_Request handle) {
     return raise(lock, nullptr, MPI_ERR_REQUEST);
   }
   Request& request = *found->second;
+  {
+    const Loud loud;
+    transferred(&request);
+  }
   request.complete = true;
   if (!request.freed) return MPI_SUCCESS;
   (void)lock.unlocked([&] { return request.release(request.extra); });

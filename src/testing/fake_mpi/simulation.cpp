@@ -281,6 +281,11 @@ void World::take(Message& message) {
   std::erase(message.comm->unexpected, &message);
 }
 
+void World::hand_over(Request& request) {
+  const Loud loud;
+  transferred(&request);
+}
+
 void World::match(Request& receive, Message& message) {
   message.matched = true;
   receive.message = &message;
@@ -331,6 +336,7 @@ void World::activate(Request& request) {
     return;
   }
   check_buffers(request);
+  hand_over(request);
   if (request.kind == Request::Kind::receive) {
     post(request);
   } else {
@@ -383,7 +389,12 @@ void World::finish(Request& request) {
   if (Message* const message = request.message; message != nullptr) {
     const Sending& from = message->sending;
     const std::size_t bytes = std::min(request.bytes, from.bytes.size());
-    if (bytes != 0) std::memcpy(request.buffer, from.bytes.data(), bytes);
+    if (bytes != 0) {
+      const Loud loud;
+      told(&request);
+      std::memcpy(request.buffer, from.bytes.data(), bytes);
+      transferred(&request);
+    }
     request.status.MPI_SOURCE = from.source;
     request.status.MPI_TAG = from.tag;
     request.status.fake_bytes = static_cast<MPI_Count>(bytes);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fake_mpi.hpp"
+#include "quiet.hpp"
 
 namespace imbrex::fake_mpi {
 
@@ -138,6 +139,7 @@ struct World {
   // ---- requests
   Request& add_request(Request::Kind kind, Comm* comm);
   void activate(Request& request);     // a send or receive begins
+  void hand_over(Request& request);    // by the caller, to whoever makes the transfer
   void post(Request& receive);
   void dispatch(Request& send);
   void finish(Request& request);       // the transfer is over
@@ -162,12 +164,19 @@ class Lock {
   template <class F>
   auto unlocked(F&& f) {
     lock_.unlock();
-    auto result = f();
+    auto result = loudly(f);
     lock_.lock();
     return result;
   }
 
  private:
+  template <class F>
+  static auto loudly(F& f) {
+    const Loud loud;
+    return f();
+  }
+
+  Quiet quiet_;  // before the lock is taken, after it is released
   World& world_;
   const char* function_;
   std::unique_lock<std::mutex> lock_;
