@@ -80,7 +80,7 @@ void on_fault(const int signal, siginfo_t* const info, void* const context) {
   const Runtime* const here = runtime();
   const Worker* const worker = current_worker();
   if (here != nullptr && info->si_code > 0 && is_overflow(*here, worker, info->si_addr)) {
-    const Task* const task = worker != nullptr ? worker->task : nullptr;
+    const Task* const task = worker != nullptr ? static_cast<Task*>(worker->task) : nullptr;
     say("imbrex: stack overflow in task \"");
     say(task != nullptr ? task->name : "none");
     say("\" (");

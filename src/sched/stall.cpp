@@ -246,17 +246,14 @@ class Watched {
 };
 
 // A task that waits for one that runs on its own stack stands in no worker, and its state says that
-// it runs. Each worker's field is read as one word: a moment old.
+// it runs. What each worker stands in is read as it was a moment ago.
 constexpr const char* waits_in_place = "the end of a task that runs on its stack";
 
 std::vector<const Task*> tasks_on_workers(Runtime& runtime) {
   std::vector<const Task*> tasks;
-  const auto add = [&tasks](Worker& worker) {
-    tasks.push_back(std::atomic_ref(worker.task).load(std::memory_order_relaxed));
-  };
-  for (const auto& worker : runtime.workers) add(*worker);
+  for (const auto& worker : runtime.workers) tasks.push_back(worker->task);
   const std::lock_guard guard(runtime.foreign_lock);
-  for (Worker* const worker : runtime.foreign) add(*worker);
+  for (const Worker* const worker : runtime.foreign) tasks.push_back(worker->task);
   return tasks;
 }
 
@@ -306,12 +303,25 @@ Situation situation() noexcept {
     now.at_rest = false;
   }
   for (const auto& worker : runtime->workers) {
-    if (std::atomic_ref(worker->task).load(std::memory_order_relaxed) != nullptr ||
-        worker->inbox.load(std::memory_order_acquire) != nullptr) {
+    if (worker->task != nullptr || worker->inbox.load(std::memory_order_acquire) != nullptr) {
       now.at_rest = false;
     }
   }
   return now;
+}
+
+bool main_is_last() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->id != 0 || worker->callbacks != 0 || worker->task == nullptr ||
+      worker->task != worker->root) {
+    return false;
+  }
+  bool others = false;
+  worker->runtime->task_slots.for_each([&others](std::byte* const slot) {
+    const Task& task = *reinterpret_cast<const Task*>(slot);
+    others = others || (sched::alive(task) && !task.root);
+  });
+  return !others;
 }
 
 std::vector<TaskView> view_tasks(const bool at_rest) {

@@ -7,7 +7,8 @@
 // is left to it, and the worker goes on with another loop: a spare one, or a new one. To resume a
 // task the loop switches to the task's stack, and is itself spare from then on.
 //
-// Thread safety: a Worker is its thread's, except for inbox, semaphore and the recorder's counters.
+// Thread safety: a Worker is its thread's, except for inbox, semaphore and the recorder's counters;
+// threads that watch read task.
 // Code that may have been suspended must ask current_worker() again: it may be in another thread.
 #pragma once
 
@@ -34,11 +35,26 @@ struct Behind {
   std::uint64_t ticket;
 };
 
+// The task that a worker stands in. Its thread uses it as a plain pointer; threads that watch read
+// it too, a moment old. Relaxed, since what they look at by it is mapped for good: a plain store.
+class Innermost {
+ public:
+  Innermost& operator=(Task* task) noexcept {
+    task_.store(task, std::memory_order_relaxed);
+    return *this;
+  }
+  operator Task*() const noexcept { return task_.load(std::memory_order_relaxed); }
+  Task* operator->() const noexcept { return *this; }
+
+ private:
+  std::atomic<Task*> task_{nullptr};
+};
+
 struct Worker {
   Worker(Runtime& its_runtime, int its_id);
 
   // What the thread stands on and in.
-  Task* task = nullptr;              // innermost; null: in the loop
+  Innermost task;                    // null: in the loop
   fiber::Fiber* fiber = nullptr;
   base::SlabCache tasks;             // descriptors
   base::SlabCache small;             // families, edges
