@@ -83,8 +83,8 @@ struct PromisedReceive : mpi::receive::Waiter {
     const std::unique_ptr<Receive> receive(&owned->receive);
     const bool persistent = owned->persistent != MPI_REQUEST_NULL;
     if (persistent) {
-      receive->persistent->active = nullptr;
-      mpi::receive::free_persistent(*receive->persistent, &owned->persistent);
+      receive->persistent()->active = nullptr;
+      mpi::receive::free_persistent(*receive->persistent(), &owned->persistent);
     }
     owned->promised.settle(*receive, persistent);
   }
@@ -96,13 +96,14 @@ struct PromisedReceive : mpi::receive::Waiter {
 
 Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request) {
   auto promised = std::make_unique<PromisedReceive>(call, receive);
-  mpi::receive::Token* const token = receive.token;
+  mpi::receive::Token* const token = receive.token();
   mpi::check::end_request(request);  // from now on it has no handle
   if (token == nullptr) {
     if (receive.done()) throw promised->promised.refuse();
     promised->persistent = request;
   }
   request = MPI_REQUEST_NULL;
+  receive.take_handle();
   Future<MPI_Status> future = promised->promised.promise.future();
   PromisedReceive& waiting = *promised.release();
   const bool waits = receive.attend(waiting);

@@ -70,6 +70,27 @@ TEST(Events, a_message_names_the_receive_that_gets_it) {
   EXPECT_EQ(values[1], ring.previous());
 }
 
+// The handle stands for nothing any more, or for the next receive.
+TEST(Events, a_message_of_a_receive_that_was_handed_over_names_no_request) {
+  const WatchedRing ring;
+  int values[2] = {-1, -1};
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&values[0], 1, MPI_INT, ring.previous(), 1, ring.comm, &request);
+  const Future<MPI_Status> status = when(request);
+  MPI_Irecv(&values[1], 1, MPI_INT, ring.previous(), 2, ring.comm, &request);
+  MPI_Request_free(&request);
+  MPI_Irecv(&values[1], 1, MPI_INT, ring.previous(), 3, ring.comm, &request);
+  for (int tag = 1; tag <= 3; ++tag) {
+    MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), tag, ring.comm);
+    const imbrex_event event = next_event();
+    EXPECT_EQ(event.tag, tag);
+    EXPECT_EQ(event.request, tag == 3 ? request : MPI_REQUEST_NULL);
+  }
+  status.wait();
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(values[0], ring.previous());
+}
+
 TEST(Events, the_end_of_a_send_names_its_request) {
   const WatchedRing ring;
   MPI_Request request = MPI_REQUEST_NULL;

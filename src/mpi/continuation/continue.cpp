@@ -156,8 +156,9 @@ void continue_receive(Receive& receive, MPI_Request& request, imbrex_continuatio
   one->function = function;
   one->argument = argument;
   OneReceive& waiting = *one.release();
-  receive::Token& token = *receive.token;
+  receive::Token& token = *receive.token();
   request = MPI_REQUEST_NULL;
+  receive.take_handle();
   const bool waits = receive.attend(waiting);
   give_token(token);  // not the receive's: that may have ended
   if (!waits) run_later(waiting.handler());
@@ -171,8 +172,9 @@ void take_over_receive(Continuation& whole, int place, Receive& receive, MPI_Req
   part->whole = &whole;
   part->place = place;
   ReceivePart* const waiting = part.release();
-  receive::Token& token = *receive.token;
+  receive::Token& token = *receive.token();
   request = MPI_REQUEST_NULL;
+  receive.take_handle();
   const bool waits = receive.attend(*waiting);
   give_token(token);  // not the receive's: that may have ended
   if (!waits) ReceivePart::settle(*waiting);
@@ -246,7 +248,7 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* reque
   using namespace imbrex::mpi;
   if (active() && function != nullptr) {
     receive::Receive* const receive = receive::substitute(*request);
-    if (receive != nullptr && receive->token != nullptr) {
+    if (receive != nullptr && receive->token() != nullptr) {
       continue_receive(*receive, *request, function, argument);
       return MPI_SUCCESS;
     }

@@ -120,7 +120,7 @@ int irecv_queued(const char* name, const Arguments& it, Communicator& communicat
   auto receive = std::make_unique<Receive>(name, it, communicator, Receive::Kind::data);
   Token* const token = take_token(*receive);
   if (token == nullptr) return MPI_ERR_NO_MEM;
-  receive->token = token;
+  receive->give_handle(*token);
   const Started started = start(it, communicator, receive.get());
   if (started.begun == Begun::queued) {
     (void)receive.release();  // it may be complete already: conclude() ends it

@@ -192,9 +192,8 @@ Receive* Communicator::match(const Arrived& arrived, Round& round) {
   Link* const link = queue_.find(came);
   Receive* const receive = link != nullptr ? static_cast<Receive*>(link->owner) : nullptr;
   if (is_watched()) {
-    const bool named = receive != nullptr && receive->token != nullptr;
     note_incoming(round, handle_, arrived.status,
-                  named ? receive->token->request : MPI_REQUEST_NULL);
+                  receive != nullptr ? receive->handle() : MPI_REQUEST_NULL);
   }
   if (receive != nullptr) {
     queue_.remove(*link);

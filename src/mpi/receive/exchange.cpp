@@ -168,7 +168,7 @@ int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Argumen
     delete &self;
     return code;
   }
-  self.both->token = token;
+  self.both->give_handle(*token);
   *request = token->request;
   engine().expect();
   Receive& receive = *self.receive;

@@ -27,7 +27,7 @@ void remember(const Arguments& it, MPI_Request request) {
 std::unique_ptr<Receive> make_receive(Persistent& it) {
   auto receive = std::make_unique<Receive>("MPI_Start", it.arguments, it.communicator,
                                            Receive::Kind::data);
-  receive->persistent = &it;
+  receive->owner = it;
   return receive;
 }
 
@@ -85,7 +85,7 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
   const std::unique_ptr<Persistent> owned(&gone);
   requests().forget(*request);
   if (gone.active != nullptr) {
-    gone.active->persistent = nullptr;
+    gone.active->owner = {};
     let_go(*gone.active);
   }
   if (gone.posted) gone.communicator.count_open(-1);

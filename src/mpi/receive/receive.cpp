@@ -101,11 +101,17 @@ Receive::~Receive() {
   if (owns_type_) PMPI_Type_free(&call.type);
 }
 
+void Receive::give_handle(Token& token) noexcept {
+  owner = token;
+  handle_.store(token.request, std::memory_order_relaxed);
+}
+
 void Receive::fetch() const noexcept {
   // One without a handle lies on the stack of the task that waits, which will go on from there: its
   // last calls stand below, the caller above. A prefetch of anything else does no harm.
-  const std::ptrdiff_t below = token == nullptr ? 10 * base::cache_line_bytes : 0;
-  const std::ptrdiff_t above = token == nullptr ? 5 * base::cache_line_bytes : 0;
+  const bool on_stack = token() == nullptr;
+  const std::ptrdiff_t below = on_stack ? 10 * base::cache_line_bytes : 0;
+  const std::ptrdiff_t above = on_stack ? 5 * base::cache_line_bytes : 0;
   const char* const begin = reinterpret_cast<const char*>(this) - below;
   const char* const end = reinterpret_cast<const char*>(this + 1) + above;
   for (const char* line = begin; line < end; line += base::cache_line_bytes) {
@@ -226,9 +232,9 @@ void Receive::completed(Operation& base) noexcept {
   if (self.waiter_.compare_exchange_strong(waiter, announcing_mark(), std::memory_order_acquire,
                                            std::memory_order_acquire)) {
     engine().attend();  // nobody will
-    if (self.token != nullptr) {
-      self.token->announced = true;
-      PMPI_Grequest_complete(self.token->request);
+    if (Token* const token = self.token()) {
+      token->announced = true;
+      PMPI_Grequest_complete(token->request);
     }
     self.waiter_.store(done_mark(), std::memory_order_release);  // `self` may be gone from here
     return;
@@ -251,11 +257,11 @@ int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
   const std::unique_ptr<Receive> owned(&receive);
   check::end_request(*request);
   copy_status(receive.status, status);
-  if (receive.token != nullptr) {
-    give_token(*receive.token);
+  if (Token* const token = receive.token()) {
+    give_token(*token);
     *request = MPI_REQUEST_NULL;
-  } else if (receive.persistent != nullptr) {
-    receive.persistent->active = nullptr;
+  } else if (Persistent* const persistent = receive.persistent()) {
+    persistent->active = nullptr;
   }
   return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
 }
@@ -272,8 +278,9 @@ struct Orphan : Waiter {
 }  // namespace
 
 void let_go(Receive& receive) noexcept {
-  Token* const token = receive.token;
+  Token* const token = receive.token();
   Orphan* const orphan = std::make_unique<Orphan>(receive).release();
+  receive.take_handle();
   // A receive that is done has announced its token, which is given back before the receive ends.
   const bool waits = receive.attend(*orphan);
   if (token != nullptr) give_token(*token);

@@ -10,6 +10,7 @@
 
 #include "engine.hpp"
 #include "receive/match_queue.hpp"
+#include "receive/request_table.hpp"
 
 namespace imbrex::mpi::receive {
 
@@ -64,6 +65,15 @@ class alignas(64) Receive : public Operation {
   // False if it is done: then `waiter` is not told. Ends the program if somebody waits already.
   [[nodiscard]] bool attend(Waiter& waiter) noexcept;
 
+  // The program's handle stands for it from now on.
+  void give_handle(Token& token) noexcept;
+  // The handle is about to stand for nothing, or for another receive: REQUIRES attend() to follow.
+  void take_handle() noexcept { handle_.store(MPI_REQUEST_NULL, std::memory_order_relaxed); }
+  // For those that tell of its message. It may be a moment old: relaxed.
+  [[nodiscard]] MPI_Request handle() const noexcept {
+    return handle_.load(std::memory_order_relaxed);
+  }
+
   // For communicator.hpp. Its message has come: REQUIRES to be out of the queue.
   void matched(const Arrived& arrived, Round& round);
   // The same, by the calling thread, which holds no lock.
@@ -88,13 +98,16 @@ class alignas(64) Receive : public Operation {
   [[nodiscard]] bool begin_transfer(const Arrived& arrived);
 
   std::atomic<Waiter*> waiter_{nullptr};  // any thread; see (2), acq_rel: the result is seen
+  std::atomic<MPI_Request> handle_{MPI_REQUEST_NULL};  // written by the calls that use it
 
  public:
   void* const buffer;
   Communicator& communicator;
-  // The program's handle, if it has one: a token or a persistent request.
-  Token* token = nullptr;
-  Persistent* persistent = nullptr;
+  // What the program's handle belongs to, if it has one. A token that is given back is another's:
+  // once somebody attends, nobody may follow this.
+  Known owner;
+  [[nodiscard]] Token* token() const noexcept { return owner.token(); }
+  [[nodiscard]] Persistent* persistent() const noexcept { return owner.persistent(); }
   MPI_Message message = MPI_MESSAGE_NULL;  // of Kind::message
   const Kind kind;
 
