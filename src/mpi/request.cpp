@@ -86,6 +86,7 @@ struct PromisedReceive : mpi::receive::Waiter {
       receive->persistent()->active = nullptr;
       mpi::receive::free_persistent(*receive->persistent(), &owned->persistent);
     }
+    if (receive->code != MPI_SUCCESS) receive->forget_freed();
     owned->promised.settle(*receive, persistent);
   }
 

@@ -102,7 +102,8 @@ struct ReceivePart : receive::Waiter {
 
   static void settle(receive::Waiter& self) noexcept {
     const std::unique_ptr<ReceivePart> owned(static_cast<ReceivePart*>(&self));
-    const Receive& its = *owned->receive;
+    Receive& its = *owned->receive;
+    if (its.code != MPI_SUCCESS) its.forget_freed();
     const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
     owned->whole->settle(owned->place, its.status, code);
   }
@@ -143,6 +144,7 @@ struct OneReceive : receive::Waiter {
   static void run(void* self) {
     const std::unique_ptr<OneReceive> owned(static_cast<OneReceive*>(self));
     Receive& its = *owned->receive;
+    if (its.code != MPI_SUCCESS) its.forget_freed();
     its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
     owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
   }

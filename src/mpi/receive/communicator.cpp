@@ -355,6 +355,7 @@ void Communicator::close(bool may_post) {
   std::vector<Receive*> rest;
   {
     const std::lock_guard guard(lock_);
+    life_.fetch_add(1, std::memory_order_relaxed);
     permission_ = Permission::no;
     drop_watch();
     state_.store(State::posting, std::memory_order_relaxed);

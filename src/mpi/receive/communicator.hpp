@@ -88,6 +88,11 @@ class Communicator final : public Feed {
     held_.for_each([&](const Held<Arrived>& held) { visit(held.message.status); });
   }
   [[nodiscard]] MPI_Comm handle() const noexcept { return handle_; }
+  // Another one once the handle has been freed, also if it stands for a new communicator by then.
+  // Who frees it is ordered with who uses it by the program: relaxed.
+  [[nodiscard]] std::uint32_t life() const noexcept {
+    return life_.load(std::memory_order_relaxed);
+  }
 
   bool draw(Round& round) override;
   void for_each(const std::function<void(const Operation&)>& visit) override;
@@ -127,6 +132,7 @@ class Communicator final : public Feed {
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
   std::atomic<bool> watched_{false};          // under the lock; is_watched() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
+  std::atomic<std::uint32_t> life_{0};        // written under the lock
   std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
 
   // Under the lock.

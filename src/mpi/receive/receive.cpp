@@ -85,7 +85,8 @@ Receive::Receive(const char* name, const Arguments& it, Communicator& its_commun
     : buffer(it.buffer),
       communicator(its_communicator),
       kind(its_kind),
-      owns_type_(its_kind == Kind::data && its_communicator.is_derived(it.type)) {
+      owns_type_(its_kind == Kind::data && its_communicator.is_derived(it.type)),
+      life_(its_communicator.life()) {
   call = {.name = name,
           .comm = it.comm,
           .peer = it.wanted.source,
@@ -104,6 +105,10 @@ Receive::~Receive() {
 void Receive::give_handle(Token& token) noexcept {
   owner = token;
   handle_.store(token.request, std::memory_order_relaxed);
+}
+
+void Receive::forget_freed() noexcept {
+  if (communicator.life() != life_) call.comm = MPI_COMM_NULL;
 }
 
 void Receive::fetch() const noexcept {
@@ -263,7 +268,9 @@ int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
   } else if (Persistent* const persistent = receive.persistent()) {
     persistent->active = nullptr;
   }
-  return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
+  if (receive.code == MPI_SUCCESS) return MPI_SUCCESS;
+  receive.forget_freed();
+  return raise_error(receive);
 }
 
 namespace {
