@@ -152,11 +152,9 @@ bool Communicator::draw(Round& round) {
     for (int i = 0; i < count; ++i) receives[i] = match(arrived[i], round);
     if (failed) {
       // A process has failed, for instance. Each receive asks MPI for itself from now on.
-      std::vector<Receive*> rest;
-      leave_matching(rest);
-      for (Receive* const receive : rest) {
-        if (receive->code != MPI_SUCCESS) round.complete(*receive);
-      }
+      std::vector<Receive*> refused;
+      leave_matching(refused);
+      for (Receive* const receive : refused) round.complete(*receive);
     }
   }
   for (int i = 0; i < count; ++i) {
@@ -327,28 +325,32 @@ void Communicator::post_queued(std::vector<Receive*>& impossible) {
   }
 }
 
-// Probes, and what MPI refuses, are given to `rest`.
-void Communicator::leave_matching(std::vector<Receive*>& rest) {
+// What MPI refuses is given to `failed`, with its code. The others are the engine's: any thread may
+// end them from here on.
+void Communicator::leave_matching(std::vector<Receive*>& failed) {
   permission_ = Permission::no;
   drop_watch();
   state_.store(State::posting, std::memory_order_relaxed);
+  std::vector<Receive*> rest;
   post_queued(rest);
   take_all(probes_, rest);
   for (Receive* const receive : rest) {
-    receive->ask = &ask_probe;
-    if (receive->code == MPI_SUCCESS) engine().hand_over(*receive);
+    if (receive->code != MPI_SUCCESS) {
+      failed.push_back(receive);
+    } else {
+      receive->ask = &ask_probe;
+      engine().hand_over(*receive);
+    }
   }
 }
 
 void Communicator::stop_matching() {
-  std::vector<Receive*> rest;
+  std::vector<Receive*> failed;
   {
     const std::lock_guard guard(lock_);
-    leave_matching(rest);
+    leave_matching(failed);
   }
-  for (Receive* const receive : rest) {
-    if (receive->code != MPI_SUCCESS) receive->end_failed(receive->code);
-  }
+  for (Receive* const receive : failed) receive->end_failed(receive->code);
 }
 
 void Communicator::close(bool may_post) {

@@ -121,8 +121,7 @@ class Communicator final : public Feed {
   [[nodiscard]] Arrived take_held(Held<Arrived>& held) noexcept;
   static void take_all(ReceiveQueue& queue, std::vector<Receive*>& all);
   void post_queued(std::vector<Receive*>& impossible);
-  void leave_matching(std::vector<Receive*>& impossible);
-  void end_probes(const std::vector<Receive*>& probes);
+  void leave_matching(std::vector<Receive*>& failed);
   [[nodiscard]] int take_from_mpi(Arrived arrived[], bool* failed);
   [[nodiscard]] Receive* match(const Arrived& arrived, Round& round);
 
