@@ -32,6 +32,10 @@ std::atomic<bool> is_active{false};
 
 namespace {
 
+// Within MPI_Finalize once imbrex is inactive: MPI calls functions of the program's there (of the
+// attributes of MPI_COMM_SELF) and ours, in main, and no task is left that could be blocked.
+std::atomic<bool> is_ending{false};  // written by MPI_Finalize, read by any thread
+
 using Clock = std::chrono::steady_clock;
 
 void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
@@ -290,7 +294,8 @@ void finish_runtime() {
 
 bool call_while_inactive() noexcept {
   static std::atomic<bool> said{false};  // any thread
-  if (detail::in_task() && !said.exchange(true, std::memory_order_relaxed)) {
+  if (detail::in_task() && !is_ending.load(std::memory_order_relaxed) &&
+      !said.exchange(true, std::memory_order_relaxed)) {
     say("an MPI call in task " + detail::describe_current_task() +
         " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "
         "that uses sessions can call MPI_Init too.");
@@ -316,12 +321,15 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
     mpi::report::stop_watch();
+    mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);
     mpi::close_private_world();
     mpi::progress::stop(mpi::poller);
     mpi::end_errors();
   }
-  return mpi::progress::finalise_mpi();
+  const int code = mpi::progress::finalise_mpi();
+  mpi::is_ending.store(false, std::memory_order_relaxed);
+  return code;
 }
 
 extern "C" [[gnu::visibility("default")]] int MPI_Is_thread_main(int* flag) {

@@ -11,7 +11,7 @@ namespace imbrex::mpi {
 extern std::atomic<bool> is_active;
 
 // A call that may block, outside of MPI_Init and MPI_Finalize: of a program that uses sessions
-// only. Says so once, if a task makes it. Returns false.
+// only. Says so once, if a task makes it and not MPI_Finalize. Returns false.
 [[nodiscard]] bool call_while_inactive() noexcept;
 
 // True from MPI_Init to MPI_Finalize, on all ranks alike.

@@ -69,6 +69,27 @@ void finalize_completes_tasks() {
   require(received == rank + 1000, "MPI_Finalize completes all tasks");
 }
 
+// MPI_Finalize calls functions of the program's, which may call MPI: the first to go are the
+// attributes of MPI_COMM_SELF.
+void finalize_calls_back() {
+  static int called = 0;
+  MPI_Init(nullptr, nullptr);
+  task("a task").launch([] { MPI_Barrier(MPI_COMM_SELF); });
+  const auto forget = [](MPI_Comm, int, void*, void*) -> int {
+    const int out = 7;
+    int in = 0;
+    MPI_Sendrecv(&out, 1, MPI_INT, 0, 1, &in, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_SELF);
+    called += in;
+    return MPI_SUCCESS;
+  };
+  int key = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  MPI_Finalize();
+  require(called == 7, "the attribute's function has run");
+}
+
 // A request that nobody completes is named, and keeps nobody.
 void open_operation() {
   MPI_Init(nullptr, nullptr);
@@ -200,6 +221,7 @@ const std::map<std::string, std::function<void()>> cases{
     {"plain", plain},
     {"thread_level", thread_level},
     {"finalize_completes_tasks", finalize_completes_tasks},
+    {"finalize_calls_back", finalize_calls_back},
     {"open_operation", open_operation},
     {"late_message", late_message},
     {"runtime_around_mpi", runtime_around_mpi},
