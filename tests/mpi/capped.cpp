@@ -61,6 +61,11 @@ CAPPED(Recv,
         MPI_Status* status),
        (buffer, count, type, from, tag, comm, status))
 CAPPED(Comm_rank, (MPI_Comm comm, int* rank), (comm, rank))
+CAPPED(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* made), (comm, color, key, made))
+CAPPED(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made),
+       (comm, group, tag, made))
+CAPPED(Comm_disconnect, (MPI_Comm * comm), (comm))
 CAPPED(Comm_free, (MPI_Comm * comm), (comm))
+CAPPED(Win_fence, (int assertion, MPI_Win window), (assertion, window))
 CAPPED(Type_size, (MPI_Datatype type, int* bytes), (type, bytes))
 CAPPED(Finalize, (), ())

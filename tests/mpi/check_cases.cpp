@@ -130,7 +130,8 @@ void collectives_in_no_order() {
   imbrex::taskwait();
 }
 
-void freed_while_waited_on() {
+// `end` is the call that takes the handle away.
+void ended_while_waited_on(int (*end)(MPI_Comm*)) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -140,14 +141,17 @@ void freed_while_waited_on() {
     return MPI_Recv(&value, 1, MPI_INT, other, 7, comm, MPI_STATUS_IGNORE);
   });
   settle();
-  const bool refused = MPI_Comm_free(&comm) != MPI_SUCCESS;
+  const bool refused = end(&comm) != MPI_SUCCESS;
   MPI_Barrier(MPI_COMM_WORLD);
   const int out = 42;
   MPI_Send(&out, 1, MPI_INT, other, 7, comm);
   const int code = waits.get();
-  std::printf("%s, received %d with code %d\n", refused ? "refused" : "freed", value, code);
-  MPI_Comm_free(&comm);
+  std::printf("%s, received %d with code %d\n", refused ? "refused" : "ended", value, code);
+  end(&comm);
 }
+
+void freed_while_waited_on() { ended_while_waited_on(&MPI_Comm_free); }
+void disconnected_while_waited_on() { ended_while_waited_on(&MPI_Comm_disconnect); }
 
 // MPI completes requests of a communicator that is freed.
 void freed_with_requests() {
@@ -171,6 +175,7 @@ const std::map<std::string, std::function<void()>> cases{
     {"waited_for_twice", waited_for_twice},
     {"collectives_in_no_order", collectives_in_no_order},
     {"freed_while_waited_on", freed_while_waited_on},
+    {"disconnected_while_waited_on", disconnected_while_waited_on},
     {"freed_with_requests", freed_with_requests},
 };
 

@@ -170,6 +170,133 @@ TEST(Thread, of_the_modes_that_have_one_polls) {
   EXPECT_GT(progress_report().seconds, 0.0);
 }
 
+// ---- one thread makes all calls ----------------------------------------------------------------
+
+bool one_thread_calls_mpi() {
+  int level = MPI_THREAD_MULTIPLE;
+  PMPI_Query_thread(&level);
+  return level < MPI_THREAD_MULTIPLE;
+}
+
+// The code that such a call returns, and what imbrex says of it.
+struct Refusal {
+  int code;
+  std::string said;
+};
+template <class F>
+Refusal refusal_of(F&& call) {
+  testing::internal::CaptureStderr();
+  const int code = call();
+  return {code, testing::internal::GetCapturedStderr()};
+}
+
+class OneThread : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!one_thread_calls_mpi()) GTEST_SKIP() << "for an MPI that may be called by one thread only";
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  }
+  void TearDown() override { MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL); }
+
+  int split() {
+    MPI_Comm made = MPI_COMM_NULL;
+    const int code = MPI_Comm_split(ring_.comm, 0, ring_.rank, &made);
+    if (code == MPI_SUCCESS) MPI_Comm_free(&made);
+    return code;
+  }
+  int create_group() {
+    MPI_Group all;
+    MPI_Comm_group(ring_.comm, &all);
+    MPI_Comm made = MPI_COMM_NULL;
+    const int code = MPI_Comm_create_group(ring_.comm, all, 5, &made);
+    MPI_Group_free(&all);
+    if (code == MPI_SUCCESS) MPI_Comm_free(&made);
+    return code;
+  }
+
+  const Ring ring_;
+};
+
+TEST_F(OneThread, makes_calls_without_a_twin_for_main_while_there_is_no_task) {
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(split(), MPI_SUCCESS);
+    EXPECT_EQ(create_group(), MPI_SUCCESS);
+    int* memory = nullptr;
+    MPI_Win window = MPI_WIN_NULL;
+    EXPECT_EQ(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, ring_.comm,
+                               static_cast<void*>(&memory), &window), MPI_SUCCESS);
+    EXPECT_EQ(MPI_Win_fence(0, window), MPI_SUCCESS);
+    EXPECT_EQ(MPI_Put(&ring_.rank, 1, MPI_INT, ring_.next(), 0, 1, MPI_INT, window), MPI_SUCCESS);
+    EXPECT_EQ(MPI_Win_fence(0, window), MPI_SUCCESS);
+    EXPECT_EQ(*memory, ring_.previous());
+    EXPECT_EQ(MPI_Win_free(&window), MPI_SUCCESS);
+    // All is as before when a task has ended.
+    EXPECT_EQ(task("before the next round").spawn([] { return 7; }).get(), 7);
+  }
+}
+
+TEST_F(OneThread, refuses_calls_without_a_twin_in_tasks) {
+  const Refusal refusal = refusal_of([&] {
+    return task("splits").spawn([&] { return split(); }).get();
+  });
+  EXPECT_NE(refusal.code, MPI_SUCCESS);
+  for (const char* const part : {"MPI_Comm_split in task \"splits\" (", "progress_test.cpp:",
+                                 "is refused", "no non-blocking twin", "Make it in main"}) {
+    EXPECT_NE(refusal.said.find(part), std::string::npos) << part << " in " << refusal.said;
+  }
+}
+
+TEST_F(OneThread, refuses_before_it_has_told_anybody) {
+  const Refusal refusal = refusal_of([&] {
+    return task("creates").spawn([&] { return create_group(); }).get();
+  });
+  EXPECT_NE(refusal.code, MPI_SUCCESS);
+  EXPECT_NE(refusal.said.find("MPI_Comm_create_group in task \"creates\""), std::string::npos);
+  MPI_Barrier(ring_.comm);
+  int flag = 1;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ring_.comm, &flag, MPI_STATUS_IGNORE);
+  EXPECT_EQ(flag, 0);
+  EXPECT_EQ(create_group(), MPI_SUCCESS);
+}
+
+TEST_F(OneThread, refuses_calls_without_a_twin_in_main_while_a_task_waits) {
+  int value = -1;
+  const auto receive = task("receive").spawn([&] {
+    MPI_Recv(&value, 1, MPI_INT, ring_.previous(), 3, ring_.comm, MPI_STATUS_IGNORE);
+  });
+  const Refusal refusal = refusal_of([&] { return split(); });
+  EXPECT_NE(refusal.code, MPI_SUCCESS);
+  EXPECT_NE(refusal.said.find("MPI_Comm_split in task \"main\""), std::string::npos)
+      << refusal.said;
+  MPI_Barrier(ring_.comm);  // all are refused before the first message comes
+  MPI_Send(&ring_.rank, 1, MPI_INT, ring_.next(), 3, ring_.comm);
+  receive.get();
+  EXPECT_EQ(value, ring_.previous());
+  EXPECT_EQ(split(), MPI_SUCCESS);
+}
+
+TEST_F(OneThread, refuses_calls_without_a_twin_in_main_while_a_future_waits) {
+  int value = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 3, ring_.comm, &request);
+  const Future<MPI_Status> status = when(request);
+  EXPECT_NE(refusal_of([&] { return split(); }).code, MPI_SUCCESS);
+  MPI_Barrier(ring_.comm);  // all are refused before the first message comes
+  MPI_Send(&ring_.rank, 1, MPI_INT, ring_.next(), 3, ring_.comm);
+  status.wait();
+  EXPECT_EQ(value, ring_.previous());
+}
+
+TEST_F(OneThread, refuses_calls_without_a_twin_on_other_threads) {
+  Refusal refusal{};
+  std::thread([&] { refusal = refusal_of([&] { return split(); }); }).join();
+  EXPECT_NE(refusal.code, MPI_SUCCESS);
+  EXPECT_NE(refusal.said.find("MPI_Comm_split outside of tasks is refused"), std::string::npos)
+      << refusal.said;
+}
+
+// ---- threads of the program's ------------------------------------------------------------------
+
 // The program's own thread waits in a task's manner, since it has spawned; all workers but a busy
 // one sleep by then.
 TEST(Threads, that_wait_as_tasks_are_served_though_no_worker_is_awake) {

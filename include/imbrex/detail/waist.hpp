@@ -177,6 +177,10 @@ void remove_poller(Poller& poller);  // returns when no worker is in it any more
 // nothing of this process waits for the calling thread, and a call may block it.
 [[nodiscard]] bool main_is_alone() noexcept;
 
+// True if main runs, in no callback, and every other task has ended, whoever spawned it. Threads of
+// the program's own count as no tasks. Takes as long as looking at all descriptors.
+[[nodiscard]] bool main_is_last() noexcept;
+
 // Between these two the running task is shown as idle in trace and summary (it polls in place).
 void begin_idle() noexcept;
 void end_idle() noexcept;

@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "errors.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::mpi {
@@ -138,28 +139,33 @@ SpareThreads& spare_threads() {
   return the_threads;
 }
 
-// Written in MPI_Init, read by any thread; relaxed, since MPI orders its users' calls behind that.
-std::atomic<const char*> forbidden{nullptr};
-
 void say(const char* name, const std::string& what) {
-  std::fprintf(stderr, "imbrex: %s in task %s %s\n", name,
-               detail::describe_current_task().c_str(), what.c_str());
+  const std::string place =
+      detail::in_task() ? "in task " + detail::describe_current_task() : "outside of tasks";
+  std::fprintf(stderr, "imbrex: %s %s %s\n", name, place.c_str(), what.c_str());
 }
 
-int refuse(const char* name, const char* reason) {
-  say(name, std::string("is refused: it may block, has no non-blocking twin, and ") + reason +
-                ". Make the call before the first task or outside tasks, or use an MPI that gives "
-                "MPI_THREAD_MULTIPLE.");
-  PMPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
-  return MPI_ERR_OTHER;
+}  // namespace
+
+namespace {
+
+// An operation that is counted and under way no more is about to be forgotten by the thread that
+// completed it, which may have to wait for a processor first.
+bool nothing_under_way() {
+  constexpr std::chrono::seconds patience{1};
+  const auto begin = std::chrono::steady_clock::now();
+  while (engine().outstanding().load(std::memory_order_acquire) != 0) {
+    bool found = std::chrono::steady_clock::now() - begin > patience;
+    engine().hold_still([&found](const Operation&) { found = true; }, [](bool) {});
+    if (found) return false;
+    sched_yield();
+  }
+  return true;
 }
 
 }  // namespace
 
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
-  if (const char* const reason = forbidden.load(std::memory_order_relaxed)) {
-    return refuse(name, reason);
-  }
   Errand errand{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
   if (!spare_threads().give(errand)) {
     say(name, "blocks its worker: the system gives no thread for it. Raise the limit of threads "
@@ -170,12 +176,18 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
   return errand.code;
 }
 
-void forbid_spare_threads(const char* reason) noexcept {
-  forbidden.store(reason, std::memory_order_relaxed);
-}
-
-bool spare_threads_allowed() noexcept {
-  return forbidden.load(std::memory_order_relaxed) == nullptr;
+// Within MPI_Finalize, in functions of the program's that MPI calls, imbrex is inactive.
+int refuse_to_block(const char* name) {
+  if (!is_active.load(std::memory_order_relaxed) ||
+      (detail::main_is_last() && nothing_under_way())) {
+    return MPI_SUCCESS;
+  }
+  say(name, "is refused: it may wait for other ranks, has no non-blocking twin, and would block the "
+            "one thread that makes all calls of MPI, since this MPI gives less than "
+            "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
+            "under way (before the first task, or after a taskwait), or use an MPI that gives "
+            "MPI_THREAD_MULTIPLE.");
+  return raise_error({.name = name, .comm = MPI_COMM_WORLD}, MPI_ERR_OTHER);
 }
 
 void end_spare_threads() noexcept { spare_threads().end(); }

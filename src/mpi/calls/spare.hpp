@@ -4,13 +4,14 @@
 // call.
 #pragma once
 
+#include "progress/ship.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi {
 
 // Calls `function(arguments)` on a spare thread and returns what it returns. There it stands in no
 // task: what MPI calls back (error handlers, attribute functions) cannot suspend.
-// REQUIRES: suspends(). `name` is a literal. Suspends.
+// REQUIRES: suspends(), spare_threads_allowed(). `name` is a literal. Suspends.
 [[nodiscard]] int call_on_spare_thread(const char* name, int (*function)(void* arguments),
                                        void* arguments);
 
@@ -20,21 +21,35 @@ template <class F>
       name, [](void* arguments) { return (*static_cast<F*>(arguments))(); }, &call);
 }
 
+// False where one thread makes all calls of MPI: one that blocks it keeps the whole process from
+// MPI, whichever thread asked for it.
+[[nodiscard]] inline bool spare_threads_allowed() noexcept {
+  return !progress::shipping.load(std::memory_order_relaxed);
+}
+
+// For such a process: MPI_SUCCESS if nobody else can need MPI until a call without a twin returns.
+// That is main while no other task exists and nothing is under way. Else it has said who may not
+// call and what to do, has called the error handler of MPI_COMM_WORLD, and the call must return
+// this code.
+[[nodiscard]] int refuse_to_block(const char* name);
+[[nodiscard]] inline int refuse_where_forbidden(const char* name) {
+  return spare_threads_allowed() ? MPI_SUCCESS : refuse_to_block(name);
+}
+
 // What a call does that has no twin; `blocking()` is MPI's own function. A program without tasks is
 // spared the way to another thread (5 microseconds, as much as 50 calls of MPI_Win_flush): nothing
 // waits for the thread that would be blocked.
 template <class Blocking>
 [[nodiscard]] int by_spare_thread(const char* name, Blocking blocking) {
+  if (!spare_threads_allowed()) [[unlikely]] {
+    const int refused = refuse_to_block(name);
+    return refused == MPI_SUCCESS ? blocking() : refused;
+  }
   if (!suspends()) return blocking();
   const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
                      detail::main_is_alone();
   return alone ? blocking() : on_spare_thread(name, blocking);
 }
-
-// From now on such calls in tasks are refused, because of `reason` (a part of a sentence, kept by
-// the caller): this MPI may be called by one thread only, say. Called in MPI_Init.
-void forbid_spare_threads(const char* reason) noexcept;
-[[nodiscard]] bool spare_threads_allowed() noexcept;
 
 // Ends the threads that are idle; waits for them. Called before MPI is finalised.
 void end_spare_threads() noexcept;

@@ -90,6 +90,9 @@ int tell_number(const Members& members, MPI_Comm comm, int tag, int* number) {
 }
 
 int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  // Before anybody is told a number.
+  const int refused = refuse_where_forbidden("MPI_Comm_create_group");
+  if (refused != MPI_SUCCESS) return refused;
   const Members members = members_of(comm, group, tag);
   if (members.in_world.empty()) {
     return by_spare_thread("MPI_Comm_create_group",
@@ -144,6 +147,8 @@ Members leaders_of(const Leaders& it) {
 }
 
 int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
+  const int refused = refuse_where_forbidden("MPI_Intercomm_create");
+  if (refused != MPI_SUCCESS) return refused;
   const Members leaders = leaders_of(it);
   if (leaders.in_world.empty()) {
     return by_spare_thread("MPI_Intercomm_create", [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Comm_free of a communicator that a task waits on: refused, since the task's call would go on
-// with a handle that means nothing. Requests that are under way, and that nobody waits for in a
-// call which names the communicator, are no obstacle: MPI completes them.
+// MPI_Comm_free and MPI_Comm_disconnect of a communicator that a task waits on: refused, since the
+// task's call would go on with a handle that means nothing. Requests that are under way, and that
+// nobody waits for in a call which names the communicator, are no obstacle: MPI completes them.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -42,8 +42,8 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
   const std::string obstacle = describe_obstacle(comm);
   if (obstacle.empty()) return MPI_SUCCESS;
   std::fprintf(stderr,
-               "imbrex: %s in task %s: another task still waits on this communicator: %s. It is "
-               "not freed; wait for that task first, by its future, a dependency, or finish.\n",
+               "imbrex: %s in task %s: another task still waits on this communicator: %s. It "
+               "stays as it is; wait for that task first, by its future, a dependency, or finish.\n",
                call, detail::describe_current_task().c_str(), obstacle.c_str());
   return raise_error({.name = call, .comm = comm}, MPI_ERR_COMM);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "calls/spare.hpp"
 #include "check/comm_free.hpp"
 #include "continuation/events.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -514,20 +515,36 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit) {
   communicators().for_each(visit);
 }
 
+namespace {
+
+// Before `call` takes the handle away. Receives that wait here are MPI's to complete from now on.
+// Not MPI_SUCCESS if a task waits on `comm`: then the call must return the code.
+int close_for(const char* call, MPI_Comm comm) {
+  const int refused = check::refuse_to_free(call, comm);
+  if (refused != MPI_SUCCESS || !active() || comm == MPI_COMM_NULL) return refused;
+  if (Communicator* const it = communicators().find_known(comm)) it->close(true);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
 }  // namespace imbrex::mpi::receive
 
 // ---- what programs call ----------------------------------------------------------------------
 
-// Receives that wait here are MPI's to complete from now on: the handle is gone after this.
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
   using namespace imbrex::mpi;
-  const int refused = check::refuse_to_free("MPI_Comm_free", *comm);
+  const int refused = receive::close_for("MPI_Comm_free", *comm);
+  return refused == MPI_SUCCESS ? PMPI_Comm_free(comm) : refused;
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Comm_disconnect(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  constexpr const char* name = "MPI_Comm_disconnect";
+  int refused = refuse_where_forbidden(name);
+  if (refused == MPI_SUCCESS) refused = receive::close_for(name, *comm);
   if (refused != MPI_SUCCESS) return refused;
-  if (active() && *comm != MPI_COMM_NULL) {
-    receive::Communicator* const it = receive::communicators().find_known(*comm);
-    if (it != nullptr) it->close(true);
-  }
-  return PMPI_Comm_free(comm);
+  return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
 }
 
 extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
