@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives that fail after their communicator has been freed: engine_fuzz met this by chance. Two
-// fail in one round, so that for the second imbrex itself owes the call of an error handler, and the
-// handle by which it would ask for it means nothing any more.
+// fail in one round, so that for the second imbrex itself owes the call of an error handler, and
+// the handle by which it would ask for it means nothing any more.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

@@ -182,8 +182,8 @@ int refuse_to_block(const char* name) {
       (detail::main_is_last() && nothing_under_way())) {
     return MPI_SUCCESS;
   }
-  say(name, "is refused: it may wait for other ranks, has no non-blocking twin, and would block the "
-            "one thread that makes all calls of MPI, since this MPI gives less than "
+  say(name, "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
+            "the one thread that makes all calls of MPI, since this MPI gives less than "
             "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
             "under way (before the first task, or after a taskwait), or use an MPI that gives "
             "MPI_THREAD_MULTIPLE.");

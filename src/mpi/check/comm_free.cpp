@@ -43,7 +43,7 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
   if (obstacle.empty()) return MPI_SUCCESS;
   std::fprintf(stderr,
                "imbrex: %s in task %s: another task still waits on this communicator: %s. It "
-               "stays as it is; wait for that task first, by its future, a dependency, or finish.\n",
+               "stays; wait for that task first, by its future, a dependency, or finish.\n",
                call, detail::describe_current_task().c_str(), obstacle.c_str());
   return raise_error({.name = call, .comm = comm}, MPI_ERR_COMM);
 }

@@ -84,8 +84,8 @@ class alignas(64) Receive : public Operation {
   void end_failed(int its_code) noexcept;
   // Ends it with another's result. REQUIRES: counted by Engine::expect(), and in no queue.
   void end_like(const Operation& other, int its_code) noexcept;
-  // For whoever takes the result of one that has failed: a handle of a communicator that the program
-  // has freed since means nothing, and is forgotten with its error handler. REQUIRES: it is done.
+  // For whoever takes the result of one that has failed: a handle of a communicator that has been
+  // freed since means nothing, and is forgotten with its error handler. REQUIRES: it is done.
   void forget_freed() noexcept;
   // Brings near what matched() needs. REQUIRES: the link is near.
   void fetch() const noexcept;
