@@ -251,9 +251,9 @@ constexpr const char* waits_in_place = "the end of a task that runs on its stack
 
 std::vector<const Task*> tasks_on_workers(Runtime& runtime) {
   std::vector<const Task*> tasks;
-  for (const auto& worker : runtime.workers) tasks.push_back(worker->task);
+  for (const auto& worker : runtime.workers) tasks.push_back(worker->task.glance());
   const std::lock_guard guard(runtime.foreign_lock);
-  for (const Worker* const worker : runtime.foreign) tasks.push_back(worker->task);
+  for (Worker* const worker : runtime.foreign) tasks.push_back(worker->task.glance());
   return tasks;
 }
 
@@ -303,7 +303,8 @@ Situation situation() noexcept {
     now.at_rest = false;
   }
   for (const auto& worker : runtime->workers) {
-    if (worker->task != nullptr || worker->inbox.load(std::memory_order_acquire) != nullptr) {
+    if (worker->task.glance() != nullptr ||
+        worker->inbox.load(std::memory_order_acquire) != nullptr) {
       now.at_rest = false;
     }
   }

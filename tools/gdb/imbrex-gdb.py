@@ -167,7 +167,7 @@ def worker_of(task):
     worker_type = gdb.lookup_type("imbrex::sched::Worker").pointer().pointer()
     for entry in elements(runtime()["workers"]):
         worker = entry.address.cast(worker_type).dereference().dereference()  # a std::unique_ptr
-        if int(loaded(worker["task"]["task_"])) == int(task.address):
+        if int(worker["task"]["task_"]) == int(task.address):
             return int(worker["id"])
     return None
 
