@@ -145,10 +145,6 @@ void say(const char* name, const std::string& what) {
   std::fprintf(stderr, "imbrex: %s %s %s\n", name, place.c_str(), what.c_str());
 }
 
-}  // namespace
-
-namespace {
-
 // An operation that is counted and under way no more is about to be forgotten by the thread that
 // completed it, which may have to wait for a processor first.
 bool nothing_under_way() {
