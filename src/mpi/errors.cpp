@@ -43,7 +43,6 @@ std::array<std::atomic<Handler*>, handlers_max> handlers;  // set once each, by 
 
 template <std::size_t Index>
 void call_or_defer(MPI_Comm* comm, int* code, ...) {
-  if (Asking::keep(*comm, *code)) return;
   Handler* const handler = handlers[Index].load(std::memory_order_relaxed);
   if (Asking::keep(*comm, *code)) return;
   if (engine().polling_here()) {

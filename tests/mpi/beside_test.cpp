@@ -185,7 +185,7 @@ TEST(Isendrecv, is_one_request_for_both) {
     EXPECT_EQ(MPI_Waitall(2, requests, statuses), MPI_SUCCESS);
     EXPECT_EQ(in, ring.previous());
     EXPECT_EQ(both, ring.previous());
-#ifndef MPICH_VERSION  // its own gives an empty status
+#ifdef OPEN_MPI  // MPICH's own gives an empty status
     EXPECT_EQ(statuses[1].MPI_SOURCE, ring.previous());
     EXPECT_EQ(statuses[1].MPI_TAG, 2);
 #endif

@@ -227,8 +227,7 @@ TEST_F(Handlers, each_of_many_failures_calls_it) {
   EXPECT_EQ(handled.calls.load(), tasks);
 }
 
-TEST_F(Handlers, one_is_called_for_wait_whose_request_failed) {
-  set_for_all(handler_);
+TEST_F(Handlers, that_of_its_communicator_is_called_for_wait_whose_receive_failed) {
   MPI_Request request;
   int value = 0;
   MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &request);
@@ -238,6 +237,37 @@ TEST_F(Handlers, one_is_called_for_wait_whose_request_failed) {
   send_too_much(ring_, 1);
   EXPECT_EQ(class_of(code.get()), MPI_ERR_TRUNCATE);
   EXPECT_EQ(handled.calls.load(), 1);
+  EXPECT_EQ(handled.comm.load(), ring_.comm);
+}
+
+TEST_F(Handlers, that_of_its_communicator_is_called_for_test_whose_receive_failed) {
+  MPI_Request request;
+  int value = 0;
+  MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &request);
+  send_too_much(ring_, 1);
+  int code = MPI_SUCCESS;
+  for (int flag = 0; flag == 0 && code == MPI_SUCCESS;) {
+    code = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+  }
+  EXPECT_EQ(class_of(code), MPI_ERR_TRUNCATE);
+  EXPECT_EQ(handled.calls.load(), 1);
+  EXPECT_EQ(handled.comm.load(), ring_.comm);
+}
+
+TEST_F(Handlers, one_is_called_once_for_sendrecv_in_a_task_and_elsewhere) {
+  const auto exchange = [this] {
+    const int values[2] = {1, 2};
+    int value = 0;
+    const int code = MPI_Sendrecv(values, 2, MPI_INT, ring_.next(), 1, &value, 1, MPI_INT,
+                                  ring_.previous(), 1, ring_.comm, MPI_STATUS_IGNORE);
+    EXPECT_EQ(class_of(code), MPI_ERR_TRUNCATE);
+  };
+  task("sendrecv").spawn(exchange).get();
+  EXPECT_EQ(handled.calls.load(), 1);
+  EXPECT_EQ(handled.comm.load(), ring_.comm);
+  on_unknown_thread(exchange);
+  EXPECT_EQ(handled.calls.load(), 2);
+  EXPECT_EQ(handled.comm.load(), ring_.comm);
 }
 
 // The handler runs where the failed call was made: in a task it may itself wait.

@@ -460,13 +460,13 @@ void count_call(MPI_Comm*, int*, ...) { handler_calls.fetch_add(1); }
 TEST(Truncation, reaches_the_wait_and_its_handler_once_and_harms_no_other) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "needs two ranks";
-#ifdef MPICH_VERSION
-  GTEST_SKIP() << "MPICH calls no handler of the communicator when a wait finds the error";
-#endif
   MPI_Errhandler handler;
   MPI_Comm_create_errhandler(&count_call, &handler);
   MPI_Comm_set_errhandler(ring.comm, handler);
   for (const bool together : {false, true}) {
+#ifndef OPEN_MPI
+    if (together) break;  // MPICH calls another communicator's handler for what it has itself
+#endif
     handler_calls.store(0);
     const Crowd crowd(ring);
     int values[3] = {-1, -1, -1};

@@ -13,6 +13,7 @@
 
 #include "continuation/handlers.hpp"
 #include "errors.hpp"
+#include "receive/calls.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
 #include "wait.hpp"
@@ -188,7 +189,7 @@ void take_over(Continuation& whole, int place, MPI_Request& request) {
     return take_over_receive(whole, place, *receive, request);
   }
   auto part = std::make_unique<Part>();
-  part->call = {.name = "imbrex_continue"};
+  part->call = receive::naming_communicator({.name = "imbrex_continue"}, request);
   part->complete = &Part::settle;
   part->whole = &whole;
   part->place = place;

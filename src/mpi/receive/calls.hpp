@@ -18,10 +18,12 @@ namespace imbrex::mpi::receive {
 // The request may stand for a receive that imbrex matches.
 [[nodiscard]] int irecv(const char* name, const Arguments& arguments, MPI_Request* request);
 
-// These take such requests, MPI's own, and null and inactive ones.
+// These take such a request, MPI's own, and null and inactive ones.
 [[nodiscard]] int wait(const Call& call, MPI_Request* request, MPI_Status* status);
-[[nodiscard]] int wait_all(const char* name, int count, MPI_Request requests[],
-                           MPI_Status statuses[]);
 [[nodiscard]] int cancel(MPI_Request* request);
+
+// `call` with the communicator of the request, if the call names none, MPI does not call the error
+// handler itself, and the request is a receive of MPI's own that is known here.
+[[nodiscard]] Call naming_communicator(const Call& call, MPI_Request request) noexcept;
 
 }  // namespace imbrex::mpi::receive

@@ -93,6 +93,9 @@ class Communicator final : public Feed {
   [[nodiscard]] std::uint32_t life() const noexcept {
     return life_.load(std::memory_order_relaxed);
   }
+  [[nodiscard]] MPI_Comm handle_unless_freed() const noexcept {
+    return key_.load(std::memory_order_relaxed) != 0 ? handle_ : MPI_COMM_NULL;
+  }
 
   bool draw(Round& round) override;
   void for_each(const std::function<void(const Operation&)>& visit) override;

@@ -43,39 +43,49 @@ int isend(const Sending& it, MPI_Request* request) {
                     request);
 }
 
+// MPICH 4 gives the non-blocking receive a status of zeros.
+void set_no_process(const Arguments& it, MPI_Status* status) {
+  (void)PMPI_Recv(nullptr, 0, it.type, MPI_PROC_NULL, it.wanted.tag, it.comm, status);
+}
+
+// Each part is waited for by itself: then the error handler that is called is that of `comm`.
 int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_Status* status) {
+  const Call receive{.name = name,
+                     .comm = it.comm,
+                     .peer = it.wanted.source,
+                     .tag = it.wanted.tag,
+                     .count = it.count,
+                     .type = it.type};
+  const Call send{.name = name,
+                  .comm = sending.comm,
+                  .peer = sending.destination,
+                  .tag = sending.tag,
+                  .count = sending.count,
+                  .type = sending.type};
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int code = irecv(name, it, &requests[0]);
   if (code != MPI_SUCCESS) return code;
-  const check::Guard guard({.name = name,
-                            .comm = sending.comm,
-                            .peer = sending.destination,
-                            .tag = sending.tag,
-                            .count = sending.count,
-                            .type = sending.type},
-                           {sending.buffer, false});
+  const check::Guard guard(send, {sending.buffer, false});
   code = isend(sending, &requests[1]);
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.
     (void)cancel(&requests[0]);
-    (void)wait({name}, &requests[0], MPI_STATUS_IGNORE);
+    (void)wait(receive, &requests[0], MPI_STATUS_IGNORE);
     return code;
   }
-  MPI_Status statuses[2] = {};
-  code = wait_all(name, 2, requests, statuses);
-  if (code == MPI_ERR_IN_STATUS) {
-    code = statuses[0].MPI_ERROR != MPI_SUCCESS ? statuses[0].MPI_ERROR : statuses[1].MPI_ERROR;
-  }
-  copy_status(statuses[0], status);
-  if (code == MPI_SUCCESS && detail::tracing() && suspends()) {
-    trace_received(it.comm, statuses[0]);
-  }
+  MPI_Status received = {};
+  code = wait(receive, &requests[0], &received);
+  const int sent = wait(send, &requests[1], MPI_STATUS_IGNORE);
+  if (code == MPI_SUCCESS) code = sent;
+  if (it.wanted.source == MPI_PROC_NULL) set_no_process(it, &received);
+  copy_status(received, status);
+  if (code == MPI_SUCCESS && detail::tracing() && suspends()) trace_received(it.comm, received);
   return code;
 }
 
 void trace(const Sending& it) noexcept {
   if (!detail::tracing() || !suspends()) return;
-  trace_sent({it.comm, it.destination, it.tag, static_cast<int>(it.count), it.type});
+  trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
 }
 
 int fail(MPI_Comm comm, int code) {
@@ -160,14 +170,14 @@ struct Pair : Operation, Waiter {
 
 int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Arguments& it,
                MPI_Request* request) {
-  Pair& self = *pair.release();
-  const int code = isend(sending, &self.request);
-  Token* const token = code == MPI_SUCCESS ? take_token(*self.both) : nullptr;
-  if (token == nullptr) {
-    delete self.both;
-    delete &self;
-    return code;
+  Token* const token = take_token(*pair->both);
+  const int code = token != nullptr ? isend(sending, &pair->request) : MPI_ERR_NO_MEM;
+  if (code != MPI_SUCCESS) {
+    if (token != nullptr) give_token(*token);
+    delete pair->both;
+    return token != nullptr ? code : fail(it.comm, code);
   }
+  Pair& self = *pair.release();
   self.both->give_handle(*token);
   *request = token->request;
   engine().expect();

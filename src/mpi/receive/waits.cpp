@@ -46,7 +46,8 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
     return *flag != 0 ? conclude(*receive, request, status) : MPI_SUCCESS;
   }
   const MPI_Request before = *request;
-  const int code = PMPI_Test(request, flag, status);
+  const Call call = naming_communicator({.name = "MPI_Test"}, before);
+  const int code = settle(call, asked::Test(request, flag, status));
   if (*flag != 0 || code != MPI_SUCCESS) {
     requests().settle(before);
   } else {
@@ -65,9 +66,22 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
     return conclude(*receive, request, status);
   }
   const MPI_Request before = *request;
-  const int code = wait_for_mpi(call, request, status);
+  const int code = wait_for_mpi(naming_communicator(call, before), request, status);
   requests().settle(before);
   return code;
+}
+
+Call naming_communicator(const Call& call, MPI_Request request) noexcept {
+  Call named = call;
+  if constexpr (!mpi_calls_own_handler) {
+    if (call.comm != MPI_COMM_NULL || request == MPI_REQUEST_NULL) return named;
+    const Known known = requests().find(request);
+    if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();
+    if (const Persistent* const persistent = known.persistent()) {
+      named.comm = persistent->communicator.handle_unless_freed();
+    }
+  }
+  return named;
 }
 
 int cancel(MPI_Request* request) {
@@ -352,6 +366,23 @@ bool may_block(int count, const MPI_Request requests[]) noexcept {
   return mpi::may_block() && all_are_mpis(count, requests);
 }
 
+int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  const char* const name = "MPI_Waitall";
+  const check::Waiting waiting(name, count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  if (may_block(count, requests)) return PMPI_Waitall(count, requests, statuses);
+  asked::Testall test_all;
+  if (all_are_mpis(count, requests)) {
+    auto all = [&](int* done) { return test_all(count, requests, done, statuses); };
+    return wait_until({.name = name}, question(all));
+  }
+  Requests all(count, requests);
+  all.wait_for_ours(name);
+  auto test = [&](int* done) { return all.test_all(done, &test_all); };
+  const int code = wait_until({.name = name}, question(test));
+  return all.finish_all(code, statuses);
+}
+
 int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
   const check::Waiting waiting("MPI_Waitany", count, requests);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
@@ -439,22 +470,6 @@ int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status stat
 
 }  // namespace
 
-int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status statuses[]) {
-  const check::Waiting waiting(name, count, requests);
-  if (waiting.code() != MPI_SUCCESS) return waiting.code();
-  if (may_block(count, requests)) return PMPI_Waitall(count, requests, statuses);
-  asked::Testall test_all;
-  if (all_are_mpis(count, requests)) {
-    auto all = [&](int* done) { return test_all(count, requests, done, statuses); };
-    return wait_until({.name = name}, question(all));
-  }
-  Requests all(count, requests);
-  all.wait_for_ours(name);
-  auto test = [&](int* done) { return all.test_all(done, &test_all); };
-  const int code = wait_until({.name = name}, question(test));
-  return all.finish_all(code, statuses);
-}
-
 }  // namespace imbrex::mpi::receive
 
 // ---- what programs call ----------------------------------------------------------------------
@@ -468,7 +483,7 @@ int wait_all(const char* name, int count, MPI_Request requests[], MPI_Status sta
 IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
                     wait({"MPI_Wait"}, request, status))
 IMBREX_REQUEST_CALL(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
-                    wait_all("MPI_Waitall", count, requests, statuses))
+                    wait_all(count, requests, statuses))
 IMBREX_REQUEST_CALL(Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),
                     wait_any(count, requests, index, status))
 IMBREX_REQUEST_CALL(Waitsome,
