@@ -33,8 +33,12 @@ std::string name_of(MPI_Comm comm) {
   }
   int size = 0;
   PMPI_Comm_size(comm, &size);
-  return fmt::format("communicator #{} of {} ranks",
-                     static_cast<std::uint32_t>(PMPI_Comm_c2f(comm)), size);
+#ifdef MPI_ABI_VERSION  // the standard's ABI leaves Fortran to others
+  const int number = PMPI_Comm_toint(comm);
+#else
+  const int number = PMPI_Comm_c2f(comm);
+#endif
+  return fmt::format("communicator #{} of {} ranks", static_cast<std::uint32_t>(number), size);
 }
 
 // They name where the message goes; all else that names a rank receives.
