@@ -152,7 +152,7 @@ int connect_sockets(const Ring& ring) {
 
 TEST_F(Processes, join) {
   if (ring_.size < 2) GTEST_SKIP() << "needs two ranks";
-  // MPI_Comm_join opens a port too. That it cannot, Debian's MPICH 4 says with an error on all ranks.
+  // MPI_Comm_join opens a port too.
   char port[MPI_MAX_PORT_NAME] = "";
   if (MPI_Open_port(MPI_INFO_NULL, port) != MPI_SUCCESS) {
     GTEST_SKIP() << "this MPI opens no port here";
