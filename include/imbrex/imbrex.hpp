@@ -8,3 +8,4 @@
 #include "imbrex/runtime.hpp"
 #include "imbrex/scope.hpp"
 #include "imbrex/task.hpp"
+#include "imbrex/trigger.hpp"

@@ -19,6 +19,7 @@
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/runtime.hpp"
 #include "sched/policy.hpp"
+#include "sched/trigger/trigger.hpp"
 #include "sched/worker.hpp"
 #include "trace/trace.hpp"
 
@@ -86,6 +87,7 @@ struct Runtime {
   std::atomic<std::uint64_t> last_progress{0};  // ns; when the stall watch last saw any
   std::uint64_t progress_mark = 0;              // stall watch
   bool stall_reported = false;                  // stall watch
+  Triggers triggers{*this};
 
   [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
   [[nodiscard]] Polling polling(Worker& reader) const noexcept;

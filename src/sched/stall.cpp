@@ -57,6 +57,10 @@ std::string describe(const detail::Completion& completion) {
   }
   if (completion.kind == CompletionKind::joint) return "when_all or when_any";
   const auto& promise = static_cast<const detail::PromiseState&>(completion);
+  if (completion.kind == CompletionKind::named) {
+    return fmt::format("a trigger of {} (named at {}:{})", promise.name, promise.where.file_name(),
+                       promise.where.line());
+  }
   return fmt::format("promise \"{}\" ({}:{})", promise.name, promise.where.file_name(),
                      promise.where.line());
 }

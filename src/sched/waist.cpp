@@ -25,6 +25,14 @@ namespace {
 
 // The calling thread's worker, which may wait. Throws Error where waiting is not allowed.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_to_wait(const char* const what) {
+  const Worker* const worker = sched::current_worker();
+  if (worker != nullptr && worker->calling != nullptr) {
+    const std::source_location& where = worker->calling->spec.where;
+    throw Error(fmt::format(
+        "imbrex: {} inside the progress function registered at {}:{}: no task runs there, so none "
+        "can be suspended nor have children; test what is under way, call trigger(), and return",
+        what, where.file_name(), where.line()));
+  }
   throw Error(fmt::format(
       "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
       "none can be suspended; let the callback fire an Event, and wait for that in a task",
@@ -313,13 +321,36 @@ void wait_children() {
   forget_children(family);
 }
 
+namespace {
+
+// Of names and progress functions. Suspends.
+[[gnu::noinline]] void close_region(Scope* const scope) {
+  sched::Triggers& triggers = sched::current_worker()->runtime->triggers;
+  const std::exception_ptr error = triggers.close(scope);
+  if (!error) return;
+  if (scope != nullptr) {
+    scope->fail(error, 1);
+    return;
+  }
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& left) {
+    constexpr std::string_view mark = "imbrex: ";  // as report() writes
+    base::report(std::string(std::string_view(left.what()).substr(mark.size())));
+  }
+}
+
+}  // namespace
+
 void drain() noexcept {
   const Worker& worker = *sched::current_worker();
-  if (worker.task->family == nullptr) return;
-  Family& family = *worker.task->family;
-  static constexpr WaitReason reason{.what = "end of the program"};
-  sched::wait_for(*sched::current_worker(), family.children, task::Await::descendants, reason);
-  forget_children(family);
+  if (worker.task->family != nullptr) {
+    Family& family = *worker.task->family;
+    static constexpr WaitReason reason{.what = "end of the program"};
+    sched::wait_for(*sched::current_worker(), family.children, task::Await::descendants, reason);
+    forget_children(family);
+  }
+  close_region(nullptr);
 }
 
 void open_scope(ScopeMemory& memory, const std::source_location& where) {
@@ -340,6 +371,7 @@ std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
   Family& family = *scope.owner->family;
   family.current = scope.outer;
   forget_children(family);
+  if (scope.has_region.load(std::memory_order_relaxed)) [[unlikely]] close_region(&scope);
   std::exception_ptr error = scope.take_error();
   scope.~Scope();
   return error;
@@ -395,12 +427,38 @@ void drop_holder(PromiseState& state) noexcept {
   release(state);
 }
 
+// ---- named events ----------------------------------------------------------------------------
+
+Completion* name_event(const EventName& name, const std::source_location& where) {
+  Worker& worker = sched::here();
+  if (worker.callbacks != 0) refuse_to_wait("an event named");
+  return worker.runtime->triggers.name(worker, name, where);
+}
+
+void trigger(const EventName& name) {
+  if (sched::runtime() == nullptr) refuse_without_runtime("trigger");
+  Worker& worker = sched::here();
+  worker.runtime->triggers.trigger(worker, name);
+}
+
+void add_progress(const ProgressSpec& spec) {
+  Worker& worker = waiting_worker("progress");
+  const Family* const family = worker.task->family;
+  if (family == nullptr || family->current->outer == nullptr) {
+    throw Error(fmt::format(
+        "imbrex: progress function registered at {}:{} in {}, which has no finish() open: call "
+        "progress() in the body of the finish() whose tasks need it",
+        spec.where.file_name(), spec.where.line(), describe_current_task()));
+  }
+  worker.runtime->triggers.add(*family->current, spec);
+}
+
 // ---- plug-ins --------------------------------------------------------------------------------
 
 bool nothing_ready() noexcept {
   const Worker* const worker = sched::current_worker();
   return worker != nullptr && worker->runtime->in_place.load(std::memory_order_relaxed) &&
-         worker->runtime->policy->size() == 0 &&
+         worker->runtime->policy->size() == 0 && !worker->runtime->triggers.active() &&
          worker->inbox.load(std::memory_order_relaxed) == nullptr &&
          worker->inbox_taken == nullptr && worker->behind.empty() &&
          worker->runtime->behind_count.load(std::memory_order_relaxed) == 0;

@@ -318,9 +318,10 @@ inline void run_body(Worker& worker, Task& task) noexcept {
                            trace::intern(task.name, &task.where),
                            static_cast<std::uint64_t>(task.priority.load()), task.parent->id);
   }
-  if (task.accesses != nullptr) task::release_futures(task, [&worker](detail::Completion& done) {
-    drop_reference(worker, done);
-  });
+  if (task.accesses != nullptr && task.accesses->has_futures &&
+      !begin_after_futures(worker, task)) [[unlikely]] {
+    return;
+  }
   try {
     task.ops->run(task.closure());
   } catch (...) {

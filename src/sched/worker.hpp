@@ -71,6 +71,7 @@ struct Worker {
   const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
   const char* callback_call = nullptr;  // what the innermost was entered for, if known
+  struct ProgressFunction* calling = nullptr;  // of the program's, that this worker is in
 
   // Loops that were left at a place where they hold nothing.
   fiber::Fiber* spares = nullptr;

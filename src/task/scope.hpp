@@ -39,6 +39,7 @@ struct Scope {
   Task* owner = nullptr;
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
+  std::atomic<bool> has_region{false};  // sched/trigger/: names or progress functions belong to it
   base::SpinLock lock;             // guards the two below
   std::exception_ptr error;        // the first
   std::uint32_t errors = 0;

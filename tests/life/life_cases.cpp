@@ -276,6 +276,49 @@ int stall_of_a_foreign_thread() {
   return 0;
 }
 
+// ---- named events and progress functions -------------------------------------------------------
+
+int never_returns_0() {
+  print_error_of("finish", [] {
+    imbrex::finish([] {
+      imbrex::progress([] { return 1; });
+      task("work").launch([] { std::printf("ran\n"); });
+    });
+  });
+  return 0;
+}
+
+int never_triggered() {
+  std::atomic<bool> over = false;
+  std::thread patience([&over] {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    imbrex::trigger("ghost_done");
+    over = true;
+  });
+  imbrex::finish([&over] {
+    imbrex::progress([&over] { return over.load() ? 0 : 1; });
+    task("border").in(imbrex::named("ghost_done")).launch([] { std::printf("border ran\n"); });
+  });
+  patience.join();
+  return 0;
+}
+
+int nobody_left_to_trigger() {
+  imbrex::finish([] {
+    task("border").in(imbrex::named("ghost_done")).launch([] { std::printf("border ran\n"); });
+  });
+  return 0;
+}
+
+int triggers_outside() {
+  print_error_of("trigger without runtime", [] { imbrex::trigger("early"); });
+  task("border").in(imbrex::named("used")).launch([] { std::printf("border ran\n"); });
+  imbrex::trigger("used");
+  print_error_of("again", [] { imbrex::trigger("used"); });
+  imbrex::trigger("misspelt");
+  return 0;
+}
+
 int late_promise() {
   Promise<int> promise("late promise");
   std::thread thread([promise] {
@@ -347,6 +390,10 @@ const std::map<std::string, std::function<int()>> cases{
     {"stall_by_a_cycle", stall_by_a_cycle},
     {"stall_in_a_finish", stall_in_a_finish},
     {"stall_of_a_foreign_thread", stall_of_a_foreign_thread},
+    {"never_returns_0", never_returns_0},
+    {"never_triggered", never_triggered},
+    {"nobody_left_to_trigger", nobody_left_to_trigger},
+    {"triggers_outside", triggers_outside},
     {"late_promise", late_promise},
     {"long_computation", long_computation},
     {"blocked_in_main", blocked_in_main},

@@ -23,7 +23,8 @@ struct EventWord {
 enum class CompletionKind : std::uint8_t {
   task,     // a task's end
   promise,  // set by whoever holds the promise, perhaps a thread that imbrex does not know
-  joint     // all or any of other completions
+  joint,    // all or any of other completions
+  named     // a promise that anybody can set who knows its name
 };
 
 // The base of tasks, promises, when_all and when_any.

@@ -11,6 +11,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "imbrex/detail/completion.hpp"
@@ -135,6 +136,28 @@ struct PromiseState : Completion {
 void complete(PromiseState& state) noexcept;
 [[noreturn]] void throw_set_twice(const PromiseState& state);
 void drop_holder(PromiseState& state) noexcept;
+
+// ---- named events ----------------------------------------------------------------------------
+
+struct EventName {
+  std::string_view text;
+  std::int64_t number = 0;
+};
+// The event that the name means now (trigger.hpp), which somebody waits for from here on. The
+// caller owns the reference. Throws Error in a callback.
+[[nodiscard]] Completion* name_event(const EventName& name, const std::source_location& where);
+// Throws Error if that event has been triggered before.
+void trigger(const EventName& name);
+
+struct ProgressSpec {
+  int (*call)(void* argument);  // 0: not again; may throw
+  void* argument;
+  void (*destroy)(void* argument) noexcept;  // called once, after the last call; null: nothing
+  std::source_location where;
+};
+// For the innermost finish() that the running task has open. Throws Error, and takes nothing over,
+// if there is none.
+void add_progress(const ProgressSpec& spec);
 
 // ---- plug-ins --------------------------------------------------------------------------------
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Named events: which event a name means now, and until when. Knows no thread and no queue: what is
+// to be fired is handed back.
+//
+// A name belongs to the finish scope in which it was named first, or to none; until it is named, to
+// that of who triggered it. It is forgotten when that scope ends.
+//
+// Thread safety: every function, any thread; the scopes that they are given live.
+// Invariants:
+//   (1) the table has a reference to each event in it.
+//   (2) who sets PromiseState::taken, once, fires the event, without the lock.
+//   (3) the scope of an event in the table lives: close() comes first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/spin_lock.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "task/scope.hpp"
+
+namespace imbrex::sched {
+
+// The finish scope that `scope` is, or that waits for its tasks; null if none does.
+[[nodiscard]] task::Scope* finish_around(task::Scope* scope) noexcept;
+
+struct NamedEvent : detail::PromiseState {
+  std::string text;
+  std::string label;              // as messages have it
+  std::int64_t number = 0;
+  bool named = false;             // else it has only been triggered; names' lock
+  task::Scope* finish = nullptr;  // names' lock
+  bool given_up = false;          // nobody will trigger it; names' lock
+  std::string triggered_by;       // names' lock
+};
+
+class Names {
+ public:
+  Names() = default;
+  ~Names();
+  Names(const Names&) = delete;
+  Names& operator=(const Names&) = delete;
+
+  // The event of `name`, with a reference for the caller.
+  [[nodiscard]] NamedEvent& name(const detail::EventName& name, task::Scope* finish,
+                                 const std::source_location& where);
+
+  // The event of `name`, taken, for the caller to fire; with a reference. Null if it was given up.
+  // Throws Error if it has been triggered before. `by` says who triggers.
+  [[nodiscard]] NamedEvent* trigger(const detail::EventName& name, task::Scope* finish,
+                                    const std::string& by);
+
+  // Takes out the events of `finish`, null for those of none, whose tasks are complete. The caller
+  // gets the table's references.
+  [[nodiscard]] std::vector<NamedEvent*> close(task::Scope* finish);
+
+  // All events of `finish`, and of scopes within, that nobody has triggered: taken, for the caller
+  // to fire with `failure`; with a reference each.
+  [[nodiscard]] std::vector<NamedEvent*> give_up(const task::Scope& finish);
+
+  // The same for one event; false if it was triggered.
+  [[nodiscard]] bool give_up(NamedEvent& event);
+
+  // What is named and not triggered, for reports.
+  [[nodiscard]] std::vector<std::string> awaited();
+
+ private:
+  struct Key {
+    std::string_view text;  // of the event itself
+    std::int64_t number;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return std::hash<std::string_view>()(key.text) ^
+             std::hash<std::int64_t>()(key.number * 0x9E3779B97F4A7C15);
+    }
+  };
+  [[nodiscard]] NamedEvent& find_or_make(const detail::EventName& name, task::Scope* finish);
+  void belong(NamedEvent& event, task::Scope* finish);
+
+  base::SpinLock lock_;  // guards the two below
+  std::unordered_map<Key, NamedEvent*, Hash> table_;
+  std::unordered_map<const task::Scope*, std::vector<NamedEvent*>> of_finish_;
+};
+
+// The error of an event that nobody will trigger any more, for those who wait for it.
+[[nodiscard]] std::exception_ptr given_up(const NamedEvent& event, const char* why);
+
+}  // namespace imbrex::sched
