@@ -16,7 +16,9 @@ if(TARGET imbrex_mpi)
     DESTINATION ${imbrex_package})
 endif()
 if(IMBREX_CORE)
-  install(FILES ${PROJECT_SOURCE_DIR}/include/imbrex/mpi.hpp
+  set(imbrex_headers mpi.hpp mpi.h continue.h events.h)
+  list(TRANSFORM imbrex_headers PREPEND ${PROJECT_SOURCE_DIR}/include/imbrex/)
+  install(FILES ${imbrex_headers}
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/imbrex)
   return()
 endif()
@@ -30,10 +32,11 @@ if(TARGET imbrex_mpi)
   install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libimbrex_mpi.so
     DESTINATION ${CMAKE_INSTALL_LIBDIR})
 else()
-  set(without_mpi PATTERN mpi.hpp EXCLUDE)
+  set(without_mpi PATTERN mpi.hpp EXCLUDE PATTERN mpi.h EXCLUDE PATTERN continue.h EXCLUDE
+    PATTERN events.h EXCLUDE)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/imbrex DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN *.hpp ${without_mpi})
+  FILES_MATCHING PATTERN *.hpp PATTERN *.h ${without_mpi})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/imbrexConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake INSTALL_DESTINATION ${imbrex_package})

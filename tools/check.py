@@ -14,7 +14,7 @@ import sys
 COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
 THREAD_LOCAL_FILE = "src/sched/current.cpp"
 CPP = {".hpp", ".cpp", ".h", ".c"}
-SOURCE = CPP | {".def", ".py", ".cmake", ".sh", ".layers", ".in"}
+SOURCE = CPP | {".f90", ".def", ".py", ".cmake", ".sh", ".layers", ".in"}
 TEXT = SOURCE | {".md", ".json", ".txt", ".yml"}
 LEFT_OVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(\(\w+\): \S+)?")  # not one itself
 MACHINE_PATH = re.compile(r"/(?:work|root|farm|home/\w+|tmp/bash_jobs[\w.]*)/")
@@ -266,7 +266,7 @@ def check_dead_files(tree):
     for name, _ in tree.of({".hpp", ".h"}):
         if pathlib.PurePath(name).name not in included and not name.startswith("include/imbrex/"):
             tree.report(name, 1, "dead: nobody includes it")
-    for name, _ in tree.of({".cpp", ".c"}):
+    for name, _ in tree.of({".cpp", ".c", ".f90"}):
         if not any(is_named(tree, name, folder) for folder in pathlib.PurePath(name).parents):
             tree.report(name, 1, "dead: in no CMakeLists.txt of its folder or of one above")
 
@@ -309,13 +309,13 @@ def check_links(tree):
 
 
 def check_code_in_docs(tree):
-    """A line `// ...` in a block (`# ...` for CMake) stands for what was left out."""
+    """A line `// ...` in a block (`# ...` for CMake, `! ...` for Fortran) stands for what was left out."""
     sources = [squeezed(text) for name, text in tree.texts.items() if compiled(name)]
     for name, text in tree.of({".md"}):
         for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             if match.group(1) not in ("cpp", "c", "cmake", "fortran"):
                 continue
-            cuts = [squeezed(cut) for cut in re.split(r"^\s*(?://|#) \.\.\.$", match.group(2),
+            cuts = [squeezed(cut) for cut in re.split(r"^\s*(?://|#|!) \.\.\.$", match.group(2),
                                                       flags=re.MULTILINE)]
             if not any(contains_in_order(source, cuts) for source in sources):
                 tree.report(name, line_of(text, match.start()) + 1, "this code is cut from no "
@@ -325,7 +325,7 @@ def check_code_in_docs(tree):
 def compiled(name):
     if not name.startswith(("examples/", "apps/", "tests/", "bench/", "include/", "src/")):
         return False
-    return pathlib.PurePath(name).suffix in CPP or name.endswith("CMakeLists.txt")
+    return pathlib.PurePath(name).suffix in CPP | {".f90"} or name.endswith("CMakeLists.txt")
 
 
 def squeezed(text):

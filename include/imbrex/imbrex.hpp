@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Everything of the core; <imbrex/mpi.hpp> adds what concerns MPI.
+// Everything of the core; <imbrex/mpi.hpp> adds what concerns MPI. With IMBREX_SERIAL defined, what
+// a program of tasks, named events and progress functions needs to run without the runtime.
 #pragma once
 
+#ifdef IMBREX_SERIAL
+#include "imbrex/detail/serial.hpp"  // without the runtime
+#else
 #include "imbrex/error.hpp"
 #include "imbrex/event.hpp"
 #include "imbrex/future.hpp"
@@ -9,3 +13,4 @@
 #include "imbrex/scope.hpp"
 #include "imbrex/task.hpp"
 #include "imbrex/trigger.hpp"
+#endif

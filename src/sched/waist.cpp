@@ -321,6 +321,13 @@ void wait_children() {
   forget_children(family);
 }
 
+ScopeMemory* innermost_scope() noexcept {
+  if (!in_task()) return nullptr;
+  const Family* const family = sched::current_worker()->task->family;
+  if (family == nullptr || family->current->outer == nullptr) return nullptr;
+  return reinterpret_cast<ScopeMemory*>(family->current);
+}
+
 namespace {
 
 // Of names and progress functions. Suspends.
@@ -519,6 +526,22 @@ void trace_message(const MessageRecord& message) noexcept {
 }
 
 // ---- reports ---------------------------------------------------------------------------------
+
+void keep_message(const std::string& text) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker != nullptr && worker->runtime != nullptr) {
+    worker->message = text;
+  } else {
+    constexpr std::string_view mark = "imbrex: ";  // as report() writes
+    base::report(text.starts_with(mark) ? text.substr(mark.size()) : text);
+  }
+}
+
+const char* kept_message() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker != nullptr && worker->runtime != nullptr) return worker->message.c_str();
+  return "imbrex: outside of the runtime what went wrong is said on standard error at once";
+}
 
 std::string describe_current_task() { return describe(current_task()); }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <semaphore>
+#include <string>
 #include <thread>
 
 #include "base/slab.hpp"
@@ -96,6 +97,7 @@ struct Worker {
   void* exception_globals = nullptr; // of the thread
   fiber::Fiber native;               // the stack that the thread was born with
   Task* root = nullptr;              // the code on the native stack of worker 0 and foreign threads
+  std::string message;               // detail::keep_message()
   std::thread thread;                // none for worker 0 and foreign threads
 
   [[nodiscard]] bool foreign() const noexcept { return id == no_worker; }

@@ -199,12 +199,12 @@ TEST_P(TriggerTest, busy_workers_call_it_between_tasks) {
 
 TEST_P(TriggerTest, several_progress_functions_of_nested_scopes_run_side_by_side) {
   std::atomic<int> outer_calls{0};
-  int steps = 0;
+  std::atomic<int> steps{0};
   std::atomic<int> step_now{0};
   finish([&] {
     progress([&] {
       ++outer_calls;
-      return steps < 20 ? 1 : 0;
+      return steps.load() < 20 ? 1 : 0;
     });
     for (int step = 0; step < 20; ++step) {
       finish([&] {

@@ -114,6 +114,8 @@ void open_scope(ScopeMemory& memory, const std::source_location& where);
 // Suspends until all tasks of the scope and their descendants are complete; then returns the first
 // exception among them, or null.
 [[nodiscard]] std::exception_ptr close_scope(ScopeMemory& memory) noexcept;
+// The one that close_scope() would have to close first; null if the running task has none open.
+[[nodiscard]] ScopeMemory* innermost_scope() noexcept;
 
 // ---- completions that are no tasks -----------------------------------------------------------
 
@@ -276,6 +278,11 @@ struct MessageRecord {
 void trace_message(const MessageRecord& message) noexcept;
 
 // ---- reports ---------------------------------------------------------------------------------
+
+// Keeps a text with the calling thread, the last one only. A thread that imbrex does not know has
+// no place for it: then it is reported at once, and the kept one says so.
+void keep_message(const std::string& text) noexcept;
+[[nodiscard]] const char* kept_message() noexcept;
 
 // Where the running task is, for messages: `"name" (file:line)`, or "no task".
 [[nodiscard]] std::string describe_current_task();

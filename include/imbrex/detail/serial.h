@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* imbrex.h under IMBREX_SERIAL: a program that was written for tasks, named events and progress
+   functions, without the runtime. A task is a plain call at the place where it is spawned; so what
+   it names must have happened before, by the program's noprogress path. Only the functions below
+   are there: events, promises and requests have no meaning without something beside. */
+#ifndef IMBREX_DETAIL_SERIAL_H
+#define IMBREX_DETAIL_SERIAL_H
+
+#include <stdlib.h>
+#include <string.h>
+
+struct imbrex_future_s {
+  int code;
+  size_t size;
+  /* the bytes follow */
+};
+
+/* Tasks of this file's finish that have failed. */
+static int imbrex_serial_failures;
+
+static inline const char* imbrex_message(void) { return "imbrex: the body of a task failed"; }
+static inline const char* imbrex_keep(const char* text) { return text; }
+
+static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* future) {
+  imbrex_future_t made =
+      (imbrex_future_t)calloc(1, sizeof(struct imbrex_future_s) + spec->result_bytes);
+  void* copy = spec->argument_bytes != 0 ? malloc(spec->argument_bytes) : NULL;
+  if (made == NULL || (copy == NULL && spec->argument_bytes != 0)) {
+    free(made);
+    free(copy);
+    return IMBREX_ERR_MEMORY;
+  }
+  if (copy != NULL) memcpy(copy, spec->argument, spec->argument_bytes);
+  made->size = spec->result_bytes;
+  made->code = spec->body(copy != NULL ? copy : (void*)(uintptr_t)spec->argument,
+                          made->size != 0 ? made + 1 : NULL);
+  if (made->code != 0) ++imbrex_serial_failures;
+  free(copy);
+  if (future != NULL) {
+    *future = made;
+  } else {
+    free(made);
+  }
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_release(const void* object) {
+  (void)object;
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line) {
+  (void)file, (void)line;
+  *finish = NULL;
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_finish_end(imbrex_finish_t* finish) {
+  (void)finish;
+  if (imbrex_serial_failures == 0) return IMBREX_SUCCESS;
+  imbrex_serial_failures = 0;
+  return IMBREX_ERR_TASK;
+}
+static inline int imbrex_taskwait(void) { return IMBREX_SUCCESS; }
+static inline int imbrex_yield(void) { return IMBREX_SUCCESS; }
+
+static inline int imbrex_future_wait(imbrex_future_t future) {
+  return future->code == 0 ? IMBREX_SUCCESS : IMBREX_ERR_TASK;
+}
+static inline int imbrex_future_get(imbrex_future_t future, void* value, size_t bytes) {
+  if (bytes != future->size) return IMBREX_ERR_USE;
+  if (future->code != 0) return IMBREX_ERR_TASK;
+  if (bytes != 0) memcpy(value, future + 1, bytes);
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_future_ready(imbrex_future_t future) { return future != NULL; }
+static inline void imbrex_future_free(imbrex_future_t* future) {
+  free(*future);
+  *future = NULL;
+}
+
+static inline int imbrex_trigger(const char* name, int64_t number) {
+  (void)name, (void)number;
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_progress_register(int (*function)(void*), void* argument,
+                                           const char* file, int line) {
+  (void)function, (void)argument, (void)file, (void)line;
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_noprogress(void) { return 1; }
+
+#endif

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// imbrex.h: futures of bytes, promises, events.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "c/guard.hpp"
+#include "imbrex/imbrex.hpp"
+
+struct imbrex_event_s {
+  imbrex::Event event;
+};
+
+// The bytes lie with the state, which the future keeps alive.
+struct imbrex_promise_s {
+  imbrex::Promise<std::unique_ptr<std::byte[]>> promise;
+  std::size_t size;
+  std::byte* bytes;  // of the value that is to be set
+  std::unique_ptr<std::byte[]> value;
+};
+
+namespace imbrex::c {
+
+namespace {
+
+void wait(const imbrex_future_s* const future) {
+  require(future, "a future");
+  future->future.wait();
+}
+
+// IMBREX_SUCCESS, or why a future that is ready has failed.
+int outcome_of(const imbrex_future_s& future) noexcept {
+  const std::exception_ptr& error = future.future.completion()->error;
+  return error ? fail(IMBREX_ERR_TASK, error) : IMBREX_SUCCESS;
+}
+
+template <class Join>
+void join(const int count, const imbrex_future_t* const futures, imbrex_future_t* const joint,
+          const Join& join_parts) {
+  require(futures, "the array of futures");
+  require(joint, "the future for all");
+  std::vector<detail::Completion*> parts;
+  for (int index = 0; index < count; ++index) {
+    require(futures[index], "one of the futures");
+    parts.push_back(futures[index]->future.completion());
+  }
+  auto handle = std::make_unique<imbrex_future_s>(nullptr, nullptr, 0);
+  handle->future = Future<void>(join_parts(parts));
+  *joint = handle.release();
+}
+
+}  // namespace
+
+}  // namespace imbrex::c
+
+using imbrex::c::guard;
+using imbrex::c::require;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int imbrex_future_wait(const imbrex_future_t future) {
+  const int code = guard(IMBREX_ERR_USE, [&] { imbrex::c::wait(future); });
+  return code == IMBREX_SUCCESS ? imbrex::c::outcome_of(*future) : code;
+}
+
+int imbrex_future_get(const imbrex_future_t future, void* const value, const size_t bytes) {
+  const int code = guard(IMBREX_ERR_USE, [&] {
+    require(future, "the future given to imbrex_future_get()");
+    if (bytes != 0) require(value, "the value given to imbrex_future_get()");
+    if (bytes != future->size) {
+      throw imbrex::Error(fmt::format("imbrex: imbrex_future_get() of {} bytes from a future that "
+                                      "has {}",
+                                      bytes, future->size));
+    }
+    imbrex::c::wait(future);
+  });
+  if (code != IMBREX_SUCCESS) return code;
+  if (const int failure = imbrex::c::outcome_of(*future)) return failure;
+  if (bytes != 0) std::memcpy(value, future->bytes, bytes);
+  return IMBREX_SUCCESS;
+}
+
+int imbrex_future_ready(const imbrex_future_t future) {
+  return future != nullptr && future->future.ready() ? 1 : 0;
+}
+
+void imbrex_future_free(imbrex_future_t* const future) {
+  if (future != nullptr) delete std::exchange(*future, nullptr);
+}
+
+int imbrex_when_all(const int count, const imbrex_future_t futures[], imbrex_future_t* const all) {
+  return guard(IMBREX_ERR_USE, [&] {
+    imbrex::c::join(count, futures, all, [](const auto& parts) {
+      return imbrex::detail::join_all(parts);
+    });
+  });
+}
+
+int imbrex_when_any(const int count, const imbrex_future_t futures[],
+                    imbrex_future_t* const first) {
+  return guard(IMBREX_ERR_USE, [&] {
+    imbrex::c::join(count, futures, first, [](const auto& parts) {
+      return imbrex::detail::join_any(parts);
+    });
+    (*first)->first_of = true;
+  });
+}
+
+int imbrex_future_index(const imbrex_future_t first) {
+  if (first == nullptr || !first->first_of || !first->future.ready()) return -1;
+  return static_cast<int>(imbrex::detail::joint_index(*first->future.completion()));
+}
+
+int imbrex_promise_create(const size_t bytes, imbrex_promise_t* const promise,
+                          imbrex_future_t* const future) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(promise, "the promise given to imbrex_promise_create()");
+    require(future, "the future given to imbrex_promise_create()");
+    auto made = std::make_unique<imbrex_promise_s>();
+    made->value = std::make_unique<std::byte[]>(bytes);
+    made->bytes = made->value.get();
+    made->size = bytes;
+    auto handle = std::make_unique<imbrex_future_s>(nullptr, made->bytes, bytes);
+    imbrex::detail::Completion* const state = made->promise.future().completion();
+    imbrex::detail::retain(*state);
+    handle->future = imbrex::Future<void>(state);
+    *promise = made.release();
+    *future = handle.release();
+  });
+}
+
+int imbrex_promise_set(const imbrex_promise_t promise, const void* const value) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(promise, "the promise given to imbrex_promise_set()");
+    if (promise->size != 0) require(value, "the value given to imbrex_promise_set()");
+    auto bytes = std::move(promise->value);  // null if it was set before: then set() says so
+    if (bytes != nullptr && promise->size != 0) std::memcpy(bytes.get(), value, promise->size);
+    promise->promise.set(std::move(bytes));
+  });
+}
+
+void imbrex_promise_free(imbrex_promise_t* const promise) {
+  if (promise != nullptr) delete std::exchange(*promise, nullptr);
+}
+
+int imbrex_event_create(imbrex_event_t* const event) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(event, "the event given to imbrex_event_create()");
+    *event = new imbrex_event_s;
+  });
+}
+
+int imbrex_event_fire(const imbrex_event_t event) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(event, "the event given to imbrex_event_fire()");
+    event->event.fire();
+  });
+}
+
+int imbrex_event_has_fired(const imbrex_event_t event) {
+  return event != nullptr && event->event.has_fired() ? 1 : 0;
+}
+
+int imbrex_event_await(const imbrex_event_t event) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(event, "the event given to imbrex_event_await()");
+    imbrex::await(event->event);
+  });
+}
+
+int imbrex_event_release_after(const imbrex_event_t event) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(event, "the event given to imbrex_event_release_after()");
+    imbrex::release_after(event->event);
+  });
+}
+
+void imbrex_event_free(imbrex_event_t* const event) {
+  if (event != nullptr) delete std::exchange(*event, nullptr);
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the C faces of the core and of the MPI library share: no exception leaves them, and what a
+// future is behind its handle.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "imbrex/detail/waist.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/future.hpp"
+#include "imbrex/imbrex.h"
+
+// One reference, and where the bytes are once it is ready.
+struct imbrex_future_s {
+  imbrex_future_s(imbrex::detail::Completion* owned, const void* its_bytes, std::size_t count)
+      : future(owned), bytes(its_bytes), size(count) {}
+  imbrex::Future<void> future;
+  const void* bytes;
+  std::size_t size;
+  bool first_of = false;  // made by imbrex_when_any()
+};
+
+namespace imbrex::c {
+
+// Keeps the text of `error` for imbrex_message(), and returns `code`; another for want of memory.
+inline int fail(const int code, const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    detail::keep_message("imbrex: no memory left");
+    return IMBREX_ERR_MEMORY;
+  } catch (const std::exception& thrown) {
+    detail::keep_message(thrown.what());
+  } catch (...) {
+    detail::keep_message("imbrex: something that is no std::exception was thrown");
+  }
+  return code;
+}
+
+// Runs `call`; `code` is for what it throws, and is read then.
+template <class F>
+int guard(const int& code, F&& call) noexcept {
+  try {
+    std::forward<F>(call)();
+    return IMBREX_SUCCESS;
+  } catch (...) {
+    return fail(code, std::current_exception());
+  }
+}
+
+// A null handle, or a null pointer for a result.
+inline void require(const void* const pointer, const char* const what) {
+  if (pointer == nullptr) throw Error(std::string("imbrex: ") + what + " is a null pointer");
+}
+
+}  // namespace imbrex::c

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Source locations that are not those of C++ code. Never forgotten: a program has few of them.
+#pragma once
+
+#include <source_location>
+
+namespace imbrex::c {
+
+// Thread safety: any thread. `file` is a literal, or lives as long; null: unknown.
+[[nodiscard]] std::source_location place(const char* file, int line);
+
+}  // namespace imbrex::c

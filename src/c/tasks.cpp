@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// imbrex.h: tasks, scopes, named events and progress functions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "c/guard.hpp"
+#include "c/places.hpp"
+#include "imbrex/imbrex.hpp"
+
+struct imbrex_finish_s {
+  imbrex::detail::ScopeMemory memory;
+};
+
+namespace imbrex::c {
+
+namespace {
+
+constexpr std::size_t alignment = 16;
+constexpr std::size_t aligned(const std::size_t bytes) noexcept {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+// A task's closure: this, then the copy of its argument, then its result.
+struct alignas(alignment) Closure {
+  imbrex_body* body;
+  void* argument;
+  void* result;
+
+  static void run(void* memory);
+};
+constexpr detail::BodyOps ops{&Closure::run, [](void*) noexcept {}, nullptr};
+
+// A C body has no destructors that would close the scopes that it leaves open.
+int close_what_is_open() {
+  int count = 0;
+  for (; detail::innermost_scope() != nullptr; ++count) {
+    const std::unique_ptr<imbrex_finish_s> left(
+        reinterpret_cast<imbrex_finish_s*>(detail::innermost_scope()));
+    (void)detail::close_scope(left->memory);
+  }
+  return count;
+}
+
+void Closure::run(void* const memory) {
+  const Closure& closure = *static_cast<const Closure*>(memory);
+  const int code = closure.body(closure.argument, closure.result);
+  if (const int open = close_what_is_open(); open != 0) {
+    throw Error(fmt::format("imbrex: the body of task {} returned without imbrex_finish_end() for "
+                            "{} imbrex_finish_begin()",
+                            detail::describe_current_task(), open));
+  }
+  if (code == 0) return;
+  throw Error(fmt::format("imbrex: the body of task {} returned {}",
+                          detail::describe_current_task(), code));
+}
+
+// The accesses of one task; named events are kept until it is created.
+class Accesses {
+ public:
+  explicit Accesses(const imbrex_task_spec& spec) {
+    if (spec.access_count != 0) require(spec.accesses, "imbrex_task_spec::accesses");
+    for (int index = 0; index < spec.access_count; ++index) add(spec, spec.accesses[index]);
+  }
+  [[nodiscard]] std::span<const detail::AccessSpec> span() const noexcept { return specs_; }
+
+ private:
+  void add(const imbrex_task_spec& spec, const imbrex_access& access) {
+    require(access.object, "imbrex_access::object");
+    switch (access.kind) {
+      case IMBREX_AFTER: {
+        const auto* const future = static_cast<const imbrex_future_s*>(access.object);
+        specs_.push_back({future->future.completion(), detail::AccessKind::after});
+        return;
+      }
+      case IMBREX_NAMED:
+        named_.push_back(named(static_cast<const char*>(access.object), access.number,
+                               place(spec.file, spec.line)));
+        specs_.push_back({named_.back().completion(), detail::AccessKind::after});
+        return;
+      default: specs_.push_back({access.object, kind_of(access.kind)});
+    }
+  }
+  static detail::AccessKind kind_of(const int kind) {
+    switch (kind) {
+      case IMBREX_IN: return detail::AccessKind::in;
+      case IMBREX_OUT: return detail::AccessKind::out;
+      case IMBREX_INOUT: return detail::AccessKind::inout;
+      case IMBREX_MUTEXINOUTSET: return detail::AccessKind::mutexinoutset;
+      case IMBREX_INOUTSET: return detail::AccessKind::inoutset;
+      default:
+        throw Error(fmt::format("imbrex: {} is no kind of an access: IMBREX_IN to IMBREX_NAMED, {} "
+                                "to {}",
+                                kind, static_cast<int>(IMBREX_IN), static_cast<int>(IMBREX_NAMED)));
+    }
+  }
+
+  std::vector<detail::AccessSpec> specs_;
+  std::vector<Future<void>> named_;
+};
+
+void spawn(const imbrex_task_spec& spec, imbrex_future_t* const future) {
+  require(reinterpret_cast<const void*>(spec.body), "imbrex_task_spec::body");
+  if (spec.argument_bytes != 0) require(spec.argument, "imbrex_task_spec::argument");
+  const Accesses accesses(spec);
+  const detail::TaskSpec described{spec.name != nullptr ? spec.name : "task of C",
+                                   place(spec.file, spec.line), spec.priority, spec.tied != 0,
+                                   accesses.span()};
+  auto handle = future == nullptr
+                    ? nullptr
+                    : std::make_unique<imbrex_future_s>(nullptr, nullptr, spec.result_bytes);
+  const std::size_t argument_at = sizeof(Closure);
+  const std::size_t result_at = argument_at + aligned(spec.argument_bytes);
+  const std::size_t bytes = result_at + aligned(spec.result_bytes);
+  const bool plain = described.accesses.empty();
+  auto* const memory = static_cast<std::byte*>(
+      plain ? detail::create(described, ops, bytes)
+            : detail::create_with_accesses(described, ops, bytes));
+  auto* const argument = const_cast<void*>(spec.argument);
+  auto* const closure = ::new (memory) Closure{spec.body, argument, nullptr};
+  if (spec.argument_bytes != 0) {
+    closure->argument = std::memcpy(memory + argument_at, spec.argument, spec.argument_bytes);
+  }
+  if (spec.result_bytes != 0) {
+    closure->result = std::memset(memory + result_at, 0, spec.result_bytes);
+  }
+  const bool keep = handle != nullptr;
+  detail::Completion* const task = plain ? detail::submit(memory, keep)
+                                         : detail::submit_with_accesses(memory, keep);
+  if (!keep) return;
+  handle->future = Future<void>(task);
+  handle->bytes = memory + result_at;
+  *future = handle.release();
+}
+
+// A progress function of C.
+struct Progress {
+  int (*function)(void* argument);
+  void* argument;
+  std::source_location where;
+
+  int operator()() const {
+    const int more = function(argument);
+    if (more >= 0) return more;
+    throw Error(fmt::format("imbrex: the progress function registered at {}:{} returned {}",
+                            where.file_name(), where.line(), more));
+  }
+};
+
+}  // namespace
+
+}  // namespace imbrex::c
+
+using imbrex::c::guard;
+using imbrex::c::require;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+const char* imbrex_message(void) { return imbrex::detail::kept_message(); }
+
+const char* imbrex_keep(const char* const text) {
+  const char* kept = nullptr;
+  (void)guard(IMBREX_ERR_USE, [&] {
+    require(text, "the text given to imbrex_keep()");
+    static std::mutex lock;
+    static auto& texts = *new std::set<std::string, std::less<>>;  // never destroyed
+    const std::lock_guard locked(lock);
+    kept = texts.emplace(text).first->c_str();
+  });
+  return kept;
+}
+
+int imbrex_spawn(const imbrex_task_spec* const spec, imbrex_future_t* const future) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(spec, "the spec given to imbrex_spawn()");
+    imbrex::c::spawn(*spec, future);
+  });
+}
+
+int imbrex_release(const void* const object) {
+  return guard(IMBREX_ERR_USE, [&] { imbrex::detail::release_access(object); });
+}
+
+int imbrex_finish_begin(imbrex_finish_t* const finish, const char* const file, const int line) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(finish, "the finish given to imbrex_finish_begin()");
+    auto made = std::make_unique<imbrex_finish_s>();
+    imbrex::detail::open_scope(made->memory, imbrex::c::place(file, line));
+    *finish = made.release();
+  });
+}
+
+int imbrex_finish_end(imbrex_finish_t* const finish) {
+  std::exception_ptr failure;
+  const int code = guard(IMBREX_ERR_USE, [&] {
+    require(finish, "the finish given to imbrex_finish_end()");
+    if (*finish == nullptr || imbrex::detail::innermost_scope() != &(*finish)->memory) {
+      throw imbrex::Error(fmt::format(
+          "imbrex: imbrex_finish_end() in {} for a finish that is not the innermost one of this "
+          "task: end them in the opposite order of their beginning, in the task that began them",
+          imbrex::detail::describe_current_task()));
+    }
+    const std::unique_ptr<imbrex_finish_s> owned(std::exchange(*finish, nullptr));
+    failure = imbrex::detail::close_scope(owned->memory);
+  });
+  return failure ? imbrex::c::fail(IMBREX_ERR_TASK, failure) : code;
+}
+
+int imbrex_taskwait(void) {
+  return guard(IMBREX_ERR_USE, [] { imbrex::taskwait(); });
+}
+int imbrex_yield(void) {
+  return guard(IMBREX_ERR_USE, [] { imbrex::yield(); });
+}
+
+int imbrex_named(const char* const name, const int64_t number, imbrex_future_t* const future,
+                 const char* const file, const int line) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(name, "the name given to imbrex_named()");
+    require(future, "the future given to imbrex_named()");
+    auto handle = std::make_unique<imbrex_future_s>(nullptr, nullptr, 0);
+    handle->future = imbrex::named(name, number, imbrex::c::place(file, line));
+    *future = handle.release();
+  });
+}
+
+int imbrex_trigger(const char* const name, const int64_t number) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(name, "the name given to imbrex_trigger()");
+    imbrex::trigger(name, number);
+  });
+}
+
+int imbrex_progress_register(int (*const function)(void*), void* const argument,
+                             const char* const file, const int line) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(reinterpret_cast<const void*>(function), "a progress function");
+    const std::source_location where = imbrex::c::place(file, line);
+    imbrex::progress(imbrex::c::Progress{function, argument, where}, where);
+  });
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* imbrex.h from C. Prints each check that fails; the exit code is their number. */
+#include <stdio.h>
+#include <string.h>
+
+#include "imbrex/imbrex.h"
+
+static int failures;
+
+static void check(int right, const char* what, int line) {
+  if (right) return;
+  ++failures;
+  printf("c_test.c:%d: %s; the last message: %s\n", line, what, imbrex_message());
+}
+#define CHECK(condition) check(condition, #condition, __LINE__)
+#define SUCCEEDS(call) CHECK((call) == IMBREX_SUCCESS)
+#define SAYS(text) check(strstr(imbrex_message(), text) != NULL, "does not say " text, __LINE__)
+
+static int spawn(const char* name, imbrex_body* body, void* argument, int count,
+                 const imbrex_access* accesses, imbrex_future_t* future) {
+  imbrex_task_spec spec = IMBREX_TASK(name, body);
+  spec.argument = argument;
+  spec.access_count = count;
+  spec.accesses = accesses;
+  return imbrex_spawn(&spec, future);
+}
+
+/* ---- tasks and scopes ---- */
+
+static int add_one(void* number, void* result) {
+  (void)result;
+  ++*(int*)number;
+  return 0;
+}
+
+static int twice(void* number, void* result) {
+  *(int*)result = 2 * *(const int*)number;
+  return 0;
+}
+
+static void accesses_order_tasks(void) {
+  int number = 0;
+  const imbrex_access access = {IMBREX_INOUT, &number, 0};
+  imbrex_finish_t finish;
+  SUCCEEDS(imbrex_finish_begin(&finish, IMBREX_HERE));
+  for (int i = 0; i < 1000; ++i) SUCCEEDS(spawn("add", add_one, &number, 1, &access, NULL));
+  SUCCEEDS(imbrex_finish_end(&finish));
+  CHECK(finish == NULL);
+  CHECK(number == 1000);
+}
+
+static void arguments_are_copied_and_results_are_futures(void) {
+  enum { count = 100 };
+  imbrex_future_t results[count];
+  for (int i = 0; i < count; ++i) {
+    imbrex_task_spec spec = IMBREX_TASK("twice", twice);
+    spec.argument = &i;
+    spec.argument_bytes = sizeof i;
+    spec.result_bytes = sizeof(int);
+    SUCCEEDS(imbrex_spawn(&spec, &results[i]));
+  }
+  imbrex_future_t all;
+  SUCCEEDS(imbrex_when_all(count, results, &all));
+  SUCCEEDS(imbrex_future_wait(all));
+  CHECK(imbrex_future_ready(all) == 1);
+  CHECK(imbrex_future_index(all) == -1);
+  imbrex_future_free(&all);
+  for (int i = 0; i < count; ++i) {
+    int value = -1;
+    SUCCEEDS(imbrex_future_get(results[i], &value, sizeof value));
+    CHECK(value == 2 * i);
+    imbrex_future_free(&results[i]);
+  }
+}
+
+static int follows(void* future, void* result) {
+  (void)result;
+  return imbrex_future_ready((imbrex_future_t)future) == 1 ? 0 : 1;
+}
+
+static int returns_7(void* argument, void* result) {
+  (void)argument, (void)result;
+  return 7;
+}
+
+static void what_fails_is_told_by_future_and_finish(void) {
+  imbrex_future_t future;
+  imbrex_finish_t finish;
+  SUCCEEDS(imbrex_finish_begin(&finish, IMBREX_HERE));
+  SUCCEEDS(spawn("broken", returns_7, NULL, 0, NULL, &future));
+  CHECK(imbrex_future_wait(future) == IMBREX_ERR_TASK);
+  SAYS("imbrex: the body of task \"broken\" (");
+  SAYS("c_test.c:");
+  SAYS(") returned 7");
+  const imbrex_access after = {IMBREX_AFTER, future, 0};
+  SUCCEEDS(spawn("follows", follows, future, 1, &after, NULL));
+  CHECK(imbrex_finish_end(&finish) == IMBREX_ERR_TASK);
+  imbrex_future_free(&future);
+}
+
+static int leaves_a_finish_open(void* argument, void* result) {
+  (void)result;
+  imbrex_finish_t left;
+  if (imbrex_finish_begin(&left, IMBREX_HERE) != IMBREX_SUCCESS) return 1;
+  return spawn("child", add_one, argument, 0, NULL, NULL);
+}
+
+static void wrong_calls_are_refused(void) {
+  int number = 0;
+  imbrex_future_t future;
+  CHECK(imbrex_spawn(NULL, NULL) == IMBREX_ERR_USE);
+  SAYS("imbrex_spawn() is a null pointer");
+  CHECK(spawn("no body", NULL, NULL, 0, NULL, NULL) == IMBREX_ERR_USE);
+  const imbrex_access none = {42, &number, 0};
+  CHECK(spawn("no kind", add_one, &number, 1, &none, NULL) == IMBREX_ERR_USE);
+  SAYS("42 is no kind of an access");
+  const imbrex_access two[2] = {{IMBREX_IN, &number, 0}, {IMBREX_OUT, &number, 0}};
+  CHECK(spawn("two kinds", add_one, &number, 2, two, NULL) == IMBREX_ERR_USE);
+  SAYS("task \"two kinds\" names");
+  imbrex_finish_t outer, inner;
+  SUCCEEDS(imbrex_finish_begin(&outer, IMBREX_HERE));
+  SUCCEEDS(imbrex_finish_begin(&inner, IMBREX_HERE));
+  CHECK(imbrex_finish_end(&outer) == IMBREX_ERR_USE);
+  SAYS("not the innermost one");
+  SUCCEEDS(imbrex_finish_end(&inner));
+  SUCCEEDS(spawn("open", leaves_a_finish_open, &number, 0, NULL, &future));
+  CHECK(imbrex_future_wait(future) == IMBREX_ERR_TASK);
+  SAYS("without imbrex_finish_end()");
+  CHECK(number == 1);
+  imbrex_future_free(&future);
+  CHECK(imbrex_finish_end(&outer) == IMBREX_ERR_TASK);
+  CHECK(imbrex_release(&number) == IMBREX_ERR_USE);
+  CHECK(imbrex_future_wait(NULL) == IMBREX_ERR_USE);
+}
+
+/* ---- promises and events ---- */
+
+static int sets(void* promise, void* result) {
+  (void)result;
+  const double value = 2.5;
+  if (imbrex_promise_set((imbrex_promise_t)promise, &value) != IMBREX_SUCCESS) return 1;
+  return imbrex_promise_set((imbrex_promise_t)promise, &value) == IMBREX_ERR_USE ? 0 : 2;
+}
+
+static void promises_are_set_once_or_broken(void) {
+  imbrex_promise_t promise, broken;
+  imbrex_future_t futures[2], first;
+  double value = 0;
+  SUCCEEDS(imbrex_promise_create(sizeof value, &broken, &futures[0]));
+  SUCCEEDS(imbrex_promise_create(sizeof value, &promise, &futures[1]));
+  SUCCEEDS(imbrex_when_any(2, futures, &first));
+  CHECK(imbrex_future_index(first) == -1);
+  SUCCEEDS(spawn("sets", sets, promise, 0, NULL, NULL));
+  SUCCEEDS(imbrex_future_wait(first));
+  CHECK(imbrex_future_index(first) == 1);
+  CHECK(imbrex_future_get(futures[1], &value, 1) == IMBREX_ERR_USE);
+  SUCCEEDS(imbrex_future_get(futures[1], &value, sizeof value));
+  CHECK(value == 2.5);
+  SUCCEEDS(imbrex_taskwait());
+  imbrex_promise_free(&broken);
+  CHECK(imbrex_future_wait(futures[0]) == IMBREX_ERR_TASK);
+  SAYS("given up without a value");
+  imbrex_promise_free(&promise);
+  imbrex_future_free(&first);
+  for (int i = 0; i < 2; ++i) imbrex_future_free(&futures[i]);
+}
+
+static int is_released_by(void* event, void* result) {
+  (void)result;
+  return imbrex_event_release_after((imbrex_event_t)event);
+}
+static int fires(void* event, void* result) {
+  (void)result;
+  return imbrex_event_fire((imbrex_event_t)event);
+}
+
+static void events_release_dependents_late(void) {
+  imbrex_event_t event;
+  imbrex_future_t held;
+  SUCCEEDS(imbrex_event_create(&event));
+  SUCCEEDS(spawn("held", is_released_by, event, 0, NULL, &held));
+  SUCCEEDS(imbrex_yield());
+  CHECK(imbrex_future_ready(held) == 0);
+  CHECK(imbrex_event_has_fired(event) == 0);
+  SUCCEEDS(spawn("fires", fires, event, 0, NULL, NULL));
+  SUCCEEDS(imbrex_event_await(event));
+  SUCCEEDS(imbrex_future_wait(held));
+  CHECK(imbrex_event_has_fired(event) == 1);
+  CHECK(imbrex_event_fire(event) == IMBREX_ERR_USE);
+  SAYS("fired twice");
+  CHECK(imbrex_event_release_after(event) == IMBREX_ERR_USE);
+  SUCCEEDS(imbrex_taskwait());
+  imbrex_future_free(&held);
+  imbrex_event_free(&event);
+}
+
+/* ---- named events and progress functions ---- */
+
+static int triggers_at_10(void* calls, void* unused) {
+  (void)unused;
+  return ++*(int*)calls < 10;
+}
+static int look(void* calls) {
+  if (triggers_at_10(calls, NULL)) return 1;
+  return imbrex_trigger("ghost_done", 3) == IMBREX_SUCCESS ? 0 : -1;
+}
+
+static void progress_functions_trigger_names(void) {
+  for (int step = 0; step < 100; ++step) {
+    int number = 0;
+    int calls = 0;
+    imbrex_finish_t finish;
+    SUCCEEDS(imbrex_finish_begin(&finish, IMBREX_HERE));
+    const imbrex_access ghost[2] = {{IMBREX_NAMED, "ghost_done", 3}, {IMBREX_INOUT, &number, 0}};
+    SUCCEEDS(spawn("border", add_one, &number, 2, ghost, NULL));
+    SUCCEEDS(imbrex_progress_register(look, &calls, IMBREX_HERE));
+    SUCCEEDS(imbrex_finish_end(&finish));
+    CHECK(number == 1 && calls == 10);
+  }
+}
+
+static int fails(void* argument) {
+  (void)argument;
+  return -3;
+}
+
+static void a_progress_function_may_fail(void) {
+  int number = 0;
+  imbrex_finish_t finish;
+  const imbrex_access ghost = {IMBREX_NAMED, "ghost_done", 0};
+  SUCCEEDS(imbrex_finish_begin(&finish, IMBREX_HERE));
+  SUCCEEDS(spawn("border", add_one, &number, 1, &ghost, NULL));
+  SUCCEEDS(imbrex_progress_register(fails, NULL, IMBREX_HERE));
+  CHECK(imbrex_finish_end(&finish) == IMBREX_ERR_TASK);
+  SAYS("the progress function registered at ");
+  SAYS("c_test.c:");
+  SAYS("returned -3");
+  CHECK(number == 0);
+  CHECK(imbrex_progress_register(fails, NULL, IMBREX_HERE) == IMBREX_ERR_USE);
+  CHECK(imbrex_noprogress() == 0);
+  imbrex_future_t once;
+  SUCCEEDS(imbrex_named("once", 0, &once, IMBREX_HERE));
+  SUCCEEDS(imbrex_trigger("once", 0));
+  CHECK(imbrex_trigger("once", 0) == IMBREX_ERR_USE);
+  SAYS("triggered twice");
+  SUCCEEDS(imbrex_future_wait(once));
+  imbrex_future_free(&once);
+}
+
+int main(void) {
+  CHECK(imbrex_trigger("too early", 0) == IMBREX_ERR_USE);
+  accesses_order_tasks();
+  arguments_are_copied_and_results_are_futures();
+  what_fails_is_told_by_future_and_finish();
+  wrong_calls_are_refused();
+  promises_are_set_once_or_broken();
+  events_release_dependents_late();
+  progress_functions_trigger_names();
+  a_progress_function_may_fail();
+  CHECK(strcmp(imbrex_keep("kept"), "kept") == 0 && imbrex_keep("kept") == imbrex_keep("kept"));
+  printf("%d failures\n", failures);
+  return failures;
+}

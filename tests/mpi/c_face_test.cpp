@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// imbrex/mpi.h: requests, from C.
+#include <string>
+
+#include "imbrex/mpi.h"
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+TEST(CFace, awaits_a_request_in_a_task_and_outside) {
+  const Ring ring;
+  int value = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Status status;
+  MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 3, ring.comm, &request);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 3, ring.comm);
+  EXPECT_EQ(imbrex_await_request(&request, &status), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(request, MPI_REQUEST_NULL);
+  EXPECT_EQ(value, ring.previous());
+  EXPECT_EQ(status.MPI_TAG, 3);
+  EXPECT_EQ(imbrex_await_request(nullptr, &status), IMBREX_ERR_USE);
+}
+
+TEST(CFace, gives_the_status_of_a_request_as_a_future) {
+  const Ring ring;
+  int value = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 4, ring.comm, &request);
+  imbrex_future_t future = nullptr;
+  ASSERT_EQ(imbrex_when_request(&request, &future), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(request, MPI_REQUEST_NULL);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 4, ring.comm);
+  MPI_Status status;
+  EXPECT_EQ(imbrex_future_get(future, &status, sizeof status), IMBREX_SUCCESS);
+  EXPECT_EQ(status.MPI_SOURCE, ring.previous());
+  imbrex_future_free(&future);
+}
+
+struct Receive {
+  const Ring* ring;
+  int value = -1;
+  int code = -1;
+
+  static int run(void* self, void*) {
+    auto& receive = *static_cast<Receive*>(self);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&receive.value, 1, MPI_INT, receive.ring->previous(), 5, receive.ring->comm,
+              &request);
+    receive.code = imbrex_release_after_request(&request);
+    return 0;
+  }
+  static int read(void* self, void* result) {
+    *static_cast<int*>(result) = static_cast<const Receive*>(self)->value;
+    return 0;
+  }
+};
+
+TEST(CFace, releases_the_dependents_of_a_task_after_its_request) {
+  const Ring ring;
+  Receive receive{&ring};
+  const imbrex_access out{IMBREX_OUT, &receive, 0};
+  const imbrex_access in{IMBREX_IN, &receive, 0};
+  imbrex_task_spec spec = IMBREX_TASK("receive", &Receive::run);
+  spec.argument = &receive;
+  spec.access_count = 1;
+  spec.accesses = &out;
+  ASSERT_EQ(imbrex_spawn(&spec, nullptr), IMBREX_SUCCESS) << imbrex_message();
+  spec.name = "read";
+  spec.body = &Receive::read;
+  spec.accesses = &in;
+  spec.result_bytes = sizeof(int);
+  imbrex_future_t seen = nullptr;
+  ASSERT_EQ(imbrex_spawn(&spec, &seen), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(imbrex_yield(), IMBREX_SUCCESS);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
+  int value = -1;
+  EXPECT_EQ(imbrex_future_get(seen, &value, sizeof value), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(value, ring.previous());
+  EXPECT_EQ(receive.code, IMBREX_SUCCESS);
+  imbrex_future_free(&seen);
+}
+
+TEST(CFace, tells_an_error_of_MPI_from_a_wrong_call) {
+  const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "Open MPI truncates a message to itself without a word";
+  MPI_Comm_set_errhandler(ring.comm, MPI_ERRORS_RETURN);
+  const int two[2] = {1, 2};
+  int one = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&one, 1, MPI_INT, ring.previous(), 6, ring.comm, &request);
+  MPI_Send(two, 2, MPI_INT, ring.next(), 6, ring.comm);
+  EXPECT_EQ(imbrex_await_request(&request, MPI_STATUS_IGNORE), IMBREX_ERR_MPI);
+  EXPECT_NE(std::string(imbrex_message()).find("await(MPI_Request)"), std::string::npos)
+      << imbrex_message();
+}
+
+}  // namespace
+}  // namespace imbrex::test
