@@ -309,7 +309,8 @@ def check_links(tree):
 
 
 def check_code_in_docs(tree):
-    """A line `// ...` in a block (`# ...` for CMake, `! ...` for Fortran) stands for what was left out."""
+    """A line `// ...` in a block (`# ...` for CMake, `! ...` for Fortran) stands for what was left
+    out."""
     sources = [squeezed(text) for name, text in tree.texts.items() if compiled(name)]
     for name, text in tree.of({".md"}):
         for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):

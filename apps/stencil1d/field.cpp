@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "field.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace stencil1d {
+
+Domain make_domain(MPI_Comm comm, const std::int64_t size, const std::int64_t ghost,
+                   const int chunks, const bool periodic) {
+  Domain domain;
+  domain.comm = comm;
+  MPI_Comm_rank(comm, &domain.rank);
+  MPI_Comm_size(comm, &domain.ranks);
+  const std::int64_t least = size / domain.ranks;
+  if (least < 3 * ghost) {
+    throw std::invalid_argument(fmt::format(
+        "--size {} on {} ranks gives a rank {} cells, fewer than 3 ghost layers of {}: take fewer "
+        "ranks, more cells, or a smaller --ghost",
+        size, domain.ranks, least, ghost));
+  }
+  domain.size = size;
+  domain.ghost = ghost;
+  domain.first = size * domain.rank / domain.ranks;
+  domain.count = size * (domain.rank + 1) / domain.ranks - domain.first;
+  domain.neighbour = {(domain.rank + domain.ranks - 1) % domain.ranks,
+                      (domain.rank + 1) % domain.ranks};
+  if (!periodic && domain.rank == 0) domain.neighbour[left] = MPI_PROC_NULL;
+  if (!periodic && domain.rank == domain.ranks - 1) domain.neighbour[right] = MPI_PROC_NULL;
+  const std::int64_t core = domain.count - 2 * ghost;
+  domain.chunks = static_cast<int>(std::clamp<std::int64_t>(core / ghost, 1, chunks));
+  return domain;
+}
+
+std::vector<Part> parts_of(const Domain& domain) {
+  const std::int64_t core = domain.count - 2 * domain.ghost;
+  std::vector<Part> parts{{0, domain.ghost}};
+  for (int chunk = 0; chunk < domain.chunks; ++chunk) {
+    parts.push_back({domain.ghost + core * chunk / domain.chunks,
+                     domain.ghost + core * (chunk + 1) / domain.chunks});
+  }
+  parts.push_back({domain.count - domain.ghost, domain.count});
+  return parts;
+}
+
+Field::Field(const Domain& domain)
+    : first_(domain.first), ghost_(domain.ghost), count_(domain.count) {
+  for (auto& copy : copies_) copy.resize(static_cast<std::size_t>(count_ + 2 * ghost_));
+}
+
+void Field::reset() {
+  // Ghost cells that belong to no rank are zero for ever.
+  for (auto& copy : copies_) std::ranges::fill(copy, 0.0);
+  for (std::int64_t cell = 0; cell < count_; ++cell) {
+    cells(0)[cell] = initial_value(first_ + cell);
+  }
+}
+
+double initial_value(const std::int64_t cell) noexcept {
+  const auto mixed = static_cast<std::uint64_t>(cell) * 0x9E3779B97F4A7C15;
+  return static_cast<double>(mixed >> 11) * 0x1p-53;
+}
+
+void sweep(const double* const from, double* const to, const Part& part,
+           const std::int64_t reach) noexcept {
+  for (std::int64_t cell = part.begin; cell < part.end; ++cell) {
+    const double near = from[cell - 1] + from[cell + 1];
+    const double far = from[cell - reach] + from[cell + reach];
+    to[cell] = 0.5 * from[cell] + 0.125 * (near + far);
+  }
+}
+
+}  // namespace stencil1d

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace stencil1d {
+
+namespace {
+
+constexpr const char* description =
+    "A 1-D stencil over MPI ranks with wide ghost layers, in the ways of Capra et al.; all must\n"
+    "give the same field to the last bit.";
+
+}  // namespace
+
+const std::vector<Variant>& all_variants() {
+  static const std::vector<Variant> variants{
+      {"bulk", &run_bulk},
+#ifndef IMBREX_SERIAL
+      {"split", &run_split},       {"yield", &run_yield}, {"tasks", &run_tasks},
+#endif
+      {"triggers", &run_triggers},
+  };
+  return variants;
+}
+
+Options parse_options(int argc, char** argv, std::string& help) {
+  Options options;
+  std::vector<std::string> names;
+  std::vector<std::string> known;
+  for (const Variant& variant : all_variants()) known.emplace_back(variant.name);
+  std::string boundary = "periodic";
+  CLI::App app(description, "stencil1d");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app.add_option("--size", options.size, "Cells of all ranks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--ghost", options.ghost, "Cells of a ghost layer, and the reach of a step")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
+  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--repeat", options.repeat, "Runs of each variant, in turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--chunks", options.chunks, "Tasks of a rank's core in a step, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--boundary", boundary, "periodic, or open: the first and last rank have one "
+                 "neighbour")
+      ->check(CLI::IsMember({"periodic", "open"}))
+      ->capture_default_str();
+  app.add_option("--variants", names, "Which; all if not given")
+      ->check(CLI::IsMember(known))
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--verify", options.verify, "Compute the field on one rank too, and compare");
+#ifndef IMBREX_SERIAL
+  app.add_flag("--measure-progress", options.measure,
+               "Instead: time to receive with IW, ICW and ITCW, and with tasks, for sizes of "
+               "messages; pairs of ranks");
+  app.add_option("--computation-us", options.computation_us, "Of --measure-progress")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Of --measure-progress")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+#endif
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    help = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()) + " (--help lists the options)");
+  }
+  options.periodic = boundary == "periodic";
+  for (const Variant& variant : all_variants()) {
+    if (names.empty() || std::ranges::find(names, variant.name) != names.end()) {
+      options.variants.push_back(variant);
+    }
+  }
+  return options;
+}
+
+}  // namespace stencil1d

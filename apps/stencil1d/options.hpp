@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "variants.hpp"
+
+namespace stencil1d {
+
+// Wrong input, the same on every rank.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Variant {
+  const char* name;
+  void (*run)(const Domain& domain, Field& field, int steps);
+};
+[[nodiscard]] const std::vector<Variant>& all_variants();
+
+// The defaults are those of the paper.
+struct Options {
+  std::int64_t size = 10'000'000;
+  std::int64_t ghost = 4096;
+  int steps = 1000;
+  int repeat = 10;
+  int chunks = 64;
+  bool periodic = true;
+  bool verify = false;
+  std::vector<Variant> variants;
+
+  bool measure = false;  // of progress, instead of the benchmark
+  double computation_us = 500;
+  int rounds = 1000;
+};
+
+// `help` is set, and nothing else, if that was asked for. Throws InputError.
+[[nodiscard]] Options parse_options(int argc, char** argv, std::string& help);
+
+}  // namespace stencil1d
