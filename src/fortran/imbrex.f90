@@ -226,7 +226,7 @@ contains
   integer(c_int) function imbrex_spawn(name, body, argument, accesses, future, argument_bytes, &
       result_bytes, priority, tied, file, line)
     character(*), intent(in) :: name
-    type(c_funptr), intent(in) :: body
+    type(c_funptr), value :: body  ! by value: gfortran puts constants to refer to into .rodata
     type(c_ptr), intent(in), optional :: argument
     type(imbrex_access), intent(in), target, optional :: accesses(:)
     type(c_ptr), intent(out), target, optional :: future
@@ -280,7 +280,7 @@ contains
   end function
 
   integer(c_int) function imbrex_progress_register(function, argument, file, line)
-    type(c_funptr), intent(in) :: function
+    type(c_funptr), value :: function
     type(c_ptr), intent(in), optional :: argument
     character(*), intent(in), optional :: file
     integer(c_int), intent(in), optional :: line

@@ -59,6 +59,7 @@ Worker& waiting_worker(const char* const& what) {
   task.family = ::new (memory) Family;
   task.family->children.owner = &task;
   task.family->current = &task.family->children;
+  if (task.scope != nullptr) task.family->children.finish = task.scope->finish;
 }
 
 Family& family_of(Worker& worker, Task& task) {
@@ -368,6 +369,7 @@ void open_scope(ScopeMemory& memory, const std::source_location& where) {
   scope->owner = worker.task;
   scope->where = where;
   scope->outer = family.current;
+  scope->finish = scope;
   family.current = scope;
 }
 

@@ -44,6 +44,9 @@ struct Scope {
   std::exception_ptr error;        // the first
   std::uint32_t errors = 0;
   std::source_location where;
+  // This one if finish() opened it, else the next one around, or null: ancestors may be gone, so
+  // nobody could look for it later. Written before anybody else knows the scope.
+  Scope* finish = nullptr;
 
   [[nodiscard]] static std::int32_t complete_part(const std::uint64_t word) noexcept {
     return static_cast<std::int32_t>(word);

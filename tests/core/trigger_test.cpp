@@ -105,6 +105,29 @@ TEST_P(TriggerTest, a_name_means_one_event_in_all_tasks_of_the_finish) {
   EXPECT_EQ(ran, 1);
 }
 
+// Each task spawns the next and ends: the scopes of ancestors go while descendants run.
+TEST_P(TriggerTest, a_chain_of_tasks_that_have_ended_belongs_to_the_finish_around_them) {
+  struct Chain {
+    static void go(int more) {
+      if (more % 10 == 0) trigger("link", more);
+      if (more > 0) task("next").launch([more] { go(more - 1); });
+    }
+  };
+  const int links = scaled(1000);
+  std::atomic<int> ran{0};
+  finish([&] {
+    for (int i = 0; i <= links; i += 10) {
+      task("waits").in(named("link", i)).launch([&ran] { ++ran; });
+    }
+    task("first").launch([links] { Chain::go(links); });
+  });
+  EXPECT_EQ(ran.load(), links / 10 + 1);
+  const std::string text = error_of([links] {
+    task("first").launch([links] { Chain::go(links); });
+  });
+  EXPECT_TRUE(contains(text, "by the end of the finish() at ")) << text;
+}
+
 TEST_P(TriggerTest, a_thread_of_the_program_may_trigger) {
   bool ran = false;
   std::thread thread;

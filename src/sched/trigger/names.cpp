@@ -10,16 +10,10 @@
 
 namespace imbrex::sched {
 
-task::Scope* finish_around(task::Scope* scope) noexcept {
-  // Only those that finish() has opened have an outer one; others are of all children of a task.
-  while (scope != nullptr && scope->outer == nullptr) scope = scope->owner->scope;
-  return scope;
-}
-
 namespace {
 
 bool is_within(task::Scope* inner, const task::Scope& outer) noexcept {
-  while (inner != nullptr && inner != &outer) inner = finish_around(inner->outer);
+  while (inner != nullptr && inner != &outer) inner = inner->outer->finish;
   return inner != nullptr;
 }
 

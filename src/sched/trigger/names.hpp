@@ -28,9 +28,6 @@
 
 namespace imbrex::sched {
 
-// The finish scope that `scope` is, or that waits for its tasks; null if none does.
-[[nodiscard]] task::Scope* finish_around(task::Scope* scope) noexcept;
-
 struct NamedEvent : detail::PromiseState {
   std::string text;
   std::string label;              // as messages have it

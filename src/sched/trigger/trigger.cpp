@@ -26,7 +26,8 @@ task::Scope* finish_of(const Worker& worker) noexcept {
   if (worker.calling != nullptr) return worker.calling->finish;
   if (worker.callbacks != 0 || worker.task == nullptr) return nullptr;
   const Task& task = *worker.task;
-  return finish_around(task.family != nullptr ? task.family->current : task.scope);
+  const task::Scope* const scope = task.family != nullptr ? task.family->current : task.scope;
+  return scope != nullptr ? scope->finish : nullptr;
 }
 
 std::string caller_of(const Worker& worker) {
@@ -130,7 +131,7 @@ void Triggers::trigger(Worker& worker, const detail::EventName& name) {
 
 // What a progress function of a scope around `finish`, or of its own, has thrown.
 std::exception_ptr Triggers::failure_around(task::Scope* finish) {
-  for (; finish != nullptr; finish = finish_around(finish->outer)) {
+  for (; finish != nullptr; finish = finish->outer->finish) {
     if (!finish->has_region.load(std::memory_order_relaxed)) continue;
     const std::lock_guard guard(lock_);
     const auto region = regions_.find(finish);
