@@ -9,14 +9,23 @@
 #include <array>
 #include <atomic>
 #include <cstdarg>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "engine.hpp"
 
 namespace imbrex::mpi {
+
+void end_all(MPI_Comm comm, int code) noexcept {
+  // MPICH's mpiexec drops what it has not yet passed on when a process aborts.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  PMPI_Abort(comm, code);
+  std::_Exit(1);
+}
 
 MpiError make_error(const char* call, int code, const std::string& place) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -82,8 +91,7 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
                "%s. The communicator's error handler is MPI_ERRORS_ARE_FATAL, so the program "
                "ends; MPI_Comm_set_errhandler changes that.\n",
                error.what());
-  PMPI_Abort(comm, error.error_class());
-  std::abort();
+  end_all(comm, error.error_class());
 }
 
 void on_fatal(MPI_Comm* comm, int* code, ...) {

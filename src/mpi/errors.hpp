@@ -22,6 +22,9 @@ struct Operation;
 // task finds itself. Returns the code that the call returns.
 [[nodiscard]] int raise_error(const Call& call, int code);
 
+// PMPI_Abort, after what was said before has had time to reach the terminal.
+[[noreturn]] void end_all(MPI_Comm comm, int code) noexcept;
+
 // In MPI_Init and MPI_Finalize.
 void begin_errors();
 void end_errors();

@@ -212,8 +212,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   if (!all_agree(wrong.empty())) {
     if (wrong.empty()) say("MPI_Init failed on another rank.");
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
-    PMPI_Abort(MPI_COMM_WORLD, 1);
-    std::_Exit(1);
+    end_all(MPI_COMM_WORLD, 1);
   }
   begin_errors();
   check::start();

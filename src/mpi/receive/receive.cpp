@@ -39,8 +39,7 @@ MPI_Status empty_status() noexcept {
                "imbrex: the request of %s (source %d, tag %d) is waited for twice, now by %s: give "
                "each request to one call only\n",
                call.name, call.peer, call.tag, detail::describe_current_task().c_str());
-  PMPI_Abort(MPI_COMM_WORLD, 1);
-  std::abort();
+  end_all(MPI_COMM_WORLD, 1);
 }
 
 }  // namespace
