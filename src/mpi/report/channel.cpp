@@ -24,7 +24,7 @@ Channel::Channel() {
 
 Channel::~Channel() {
   take_arrived();  // letters that came too late
-  auto& never_taken = *new std::list<Transfer>;  // MPI may read them until the process ends
+  static auto& never_taken = *new std::list<Transfer>;  // MPI may read them until the process ends
   for (std::list<Transfer>* const list : {&sending_, &receiving_}) {
     std::erase_if(*list, [](Transfer& transfer) { return is_complete(transfer.request); });
     for (Transfer& transfer : *list) PMPI_Request_free(&transfer.request);
