@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace overlap {
 namespace {
@@ -19,9 +20,10 @@ constexpr int sender = 1;
 
 double now_us() { return PMPI_Wtime() * 1e6; }
 
-void check(const std::vector<char>& buffer, int round) {
-  const char wanted = static_cast<char>(round);
-  if (buffer.front() != wanted || buffer.back() != wanted) {
+constexpr char content = 'x';  // of each byte
+
+void check(const std::vector<char>& buffer) {
+  if (buffer.front() != content || buffer.back() != content) {
     throw std::runtime_error("overlap: a message arrived with wrong content");
   }
 }
@@ -104,8 +106,8 @@ double run_once(Way way, const Setting& setting, const Work& work, std::vector<c
 }
 
 // The sender is in MPI all the time, so that its side is never in the way.
-void send(const Setting& setting, std::vector<char>& buffer, int round) {
-  std::fill(buffer.begin(), buffer.end(), static_cast<char>(round));
+void send(const Setting& setting, std::vector<char>& buffer) {
+  std::fill(buffer.begin(), buffer.end(), content);
   PMPI_Barrier(MPI_COMM_WORLD);
   PMPI_Send(buffer.data(), setting.bytes, MPI_CHAR, 0, tag, MPI_COMM_WORLD);
 }
@@ -149,23 +151,19 @@ void Work::run(double us) const {
                  std::memory_order_relaxed);
 }
 
-std::vector<double> measure(Way way, const Setting& setting, const Work& work, int repetitions) {
+double measure(Way way, const Setting& setting, const Work& work) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::vector<char> buffer(static_cast<std::size_t>(setting.bytes));
-  std::vector<double> times(static_cast<std::size_t>(repetitions));
-  for (int round = -1; round < repetitions; ++round) {  // the first is not counted
-    if (rank == sender) {
-      send(setting, buffer, round);
-    } else {
-      PMPI_Barrier(MPI_COMM_WORLD);
-    }
-    if (rank != 0) continue;
-    const double time = run_once(way, setting, work, buffer);
-    check(buffer, round);
-    if (round >= 0) times[static_cast<std::size_t>(round)] = time;
+  if (rank == sender) {
+    send(setting, buffer);
+  } else {
+    PMPI_Barrier(MPI_COMM_WORLD);
   }
-  return times;
+  if (rank != 0) return 0;
+  const double time = run_once(way, setting, work, buffer);
+  check(buffer);
+  return time;
 }
 
 }  // namespace overlap

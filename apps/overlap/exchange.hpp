@@ -3,9 +3,7 @@
 // figure 1, names the first three).
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace overlap {
 
@@ -45,10 +43,9 @@ struct Setting {
   double step_us = 0;  // between two MPI_Test, and the length of a task
 };
 
-// Microseconds from a common start to the end of both on rank 0, as each of `repetitions` found it;
-// elsewhere zeros. Collective over MPI_COMM_WORLD; the other ranks send or look on. The first three
-// ways call MPI below imbrex; `tasks` suspends.
-[[nodiscard]] std::vector<double> measure(Way way, const Setting& setting, const Work& work,
-                                          int repetitions);
+// Microseconds from a common start to the end of both on rank 0; elsewhere zero. Collective over
+// MPI_COMM_WORLD: rank 1 sends, others look on. All ways but `tasks`, which suspends, call MPI
+// below imbrex.
+[[nodiscard]] double measure(Way way, const Setting& setting, const Work& work);
 
 }  // namespace overlap

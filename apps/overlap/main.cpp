@@ -82,21 +82,28 @@ struct Row {
   std::vector<Spread> hidden;  // shares, the same
 };
 
-// All ways in turn, so that a change of the machine's speed meets them all.
+// All ways in turn, so that a change of the machine's speed meets them all. The first turn warms
+// up, and is not counted.
 Row measure_row(const Setting& setting, const Work& work, int repetitions) {
   std::vector<double> communication;
   std::vector<double> computation;
   std::vector<double> blocking;
-  std::vector<std::vector<double>> times(std::size(ways));
+  std::vector<std::vector<double>> times;
   std::vector<std::vector<double>> hidden(std::size(ways));
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    communication.push_back(measure(Way::iw, setting, work, 1).front());
+  for (int turn = -1; turn < repetitions; ++turn) {
+    if (turn == 0) {
+      communication.clear();
+      computation.clear();
+      blocking.clear();
+    }
+    if (turn <= 0) times.assign(std::size(ways), {});
+    communication.push_back(measure(Way::iw, setting, work));
     const double start = PMPI_Wtime();
     work.run(setting.compute_us);
     computation.push_back(1e6 * (PMPI_Wtime() - start));
-    blocking.push_back(measure(Way::block, setting, work, 1).front());
+    blocking.push_back(measure(Way::block, setting, work));
     for (std::size_t i = 0; i < std::size(ways); ++i) {
-      times[i].push_back(measure(ways[i], setting, work, 1).front());
+      times[i].push_back(measure(ways[i], setting, work));
     }
   }
   Row row{setting,
@@ -166,8 +173,10 @@ void run(const Options& options, int rank) {
   if (rank == 0) print_head(mode);
   for (const int bytes : options.sizes) {
     const Setting alone{bytes, 0, options.step_us};
-    const double communication =
-        agree(spread_of(measure(Way::iw, alone, work, options.repetitions)).median);
+    std::vector<double> times;
+    (void)measure(Way::iw, alone, work);  // warms up
+    for (int i = 0; i < options.repetitions; ++i) times.push_back(measure(Way::iw, alone, work));
+    const double communication = agree(spread_of(times).median);
     std::vector<double> computations;
     for (const double ratio : options.ratios) computations.push_back(ratio * communication);
     if (options.fixed_us > 0) computations.push_back(options.fixed_us);
