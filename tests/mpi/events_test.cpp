@@ -230,14 +230,19 @@ TEST(Events, a_handler_is_told_of_each_and_never_nested) {
   }
 }
 
+// Sends one to the next rank, and waits until `handler` has seen its own.
+void tell_of_a_message(const WatchedRing& ring, imbrex_event_handler* handler, Seen& seen) {
+  imbrex_event_set_handler(handler, &seen);
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
+  progress_until(seen, 1);
+  imbrex_event_set_handler(nullptr, nullptr);
+}
+
 TEST(Events, a_handler_that_calls_mpi_gets_an_error_and_is_named) {
   const WatchedRing ring;
   Seen seen;
   testing::internal::CaptureStderr();
-  imbrex_event_set_handler(&Seen::call_mpi, &seen);
-  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
-  progress_until(seen, 1);
-  imbrex_event_set_handler(nullptr, nullptr);
+  tell_of_a_message(ring, &Seen::call_mpi, seen);
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(seen.codes[0], MPI_ERR_OTHER);
   EXPECT_EQ(seen.codes[1], MPI_ERR_OTHER);
@@ -257,10 +262,7 @@ TEST(Events, a_handler_that_waits_is_named_and_harms_nobody) {
   const WatchedRing ring;
   Seen seen;
   testing::internal::CaptureStderr();
-  imbrex_event_set_handler(&Seen::wait, &seen);
-  MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 5, ring.comm);
-  progress_until(seen, 1);
-  imbrex_event_set_handler(nullptr, nullptr);
+  tell_of_a_message(ring, &Seen::wait, seen);
   int value = -1;
   MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
   EXPECT_EQ(value, ring.previous());
