@@ -8,8 +8,8 @@
 
 #include <array>
 #include <atomic>
-#include <cstdarg>
 #include <chrono>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -7,13 +7,6 @@
 
 namespace imbrex::sched {
 
-namespace {
-
-constexpr int batch_max = 15;
-constexpr std::int64_t recursion = 32;  // forked tasks that one may leave waiting
-
-}  // namespace
-
 void ForeignQueue::push(const Entry& entry) {
   const std::lock_guard guard(lock_);
   entries_.push_back(entry);
@@ -67,6 +60,9 @@ Entry Stealing::steal(const int worker, const bool eager) {
 
 namespace {
 
+constexpr int batch_max = 15;
+constexpr std::int64_t recursion = 32;  // forked tasks that one may leave waiting
+
 // The oldest of `from`; and up to half of the rest, which go to `more`, where the thief would
 // mostly come again: always in a graph, and from forked tasks where there are more than a
 // recursion leaves behind.
@@ -79,6 +75,7 @@ Task* steal_oldest(base::Ring<Task>& from, const std::int64_t kept, Task* more[]
 
 }  // namespace
 
+// One task of `victim`; what is taken with it goes to `own`.
 Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int64_t least) {
   if (victim.resumed.size() < least && victim.newest_first.size() < least &&
       victim.oldest_first.size() < least) {
