@@ -203,17 +203,18 @@ TEST_P(TriggerTest, busy_workers_call_it_between_tasks) {
       ++calls;
       return over.load() ? 0 : 1;
     });
-    struct Chain {  // each launches the next
-      static void go(std::atomic<int>& calls, int more) {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
-        while (std::chrono::steady_clock::now() < end) {
+    using Clock = std::chrono::steady_clock;
+    struct Chain {  // each launches the next; a processor may be away for seconds
+      static void go(std::atomic<int>& calls, const Clock::time_point give_up) {
+        const auto end = Clock::now() + std::chrono::microseconds(50);
+        while (Clock::now() < end) {
         }
-        if (more > 0 && calls.load() < 3) {
-          task("next").launch([&calls, more] { go(calls, more - 1); });
+        if (Clock::now() < give_up && calls.load() < 3) {
+          task("next").launch([&calls, give_up] { go(calls, give_up); });
         }
       }
     };
-    Chain::go(calls, 10'000);
+    Chain::go(calls, Clock::now() + std::chrono::seconds(60));
     taskwait();
     over.store(true);
   });
