@@ -12,7 +12,8 @@ import re
 import sys
 
 COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
-THREAD_LOCAL_FILE = "src/sched/current.cpp"
+# The worker of a thread; how deep a thread is in calls of MPI, in which nothing suspends.
+THREAD_LOCAL_FILES = ("src/sched/current.cpp", "src/mpi/calls/next.hpp", "src/mpi/calls/next.cpp")
 CPP = {".hpp", ".cpp", ".h", ".c"}
 SOURCE = CPP | {".f90", ".def", ".py", ".cmake", ".sh", ".layers", ".in"}
 TEXT = SOURCE | {".md", ".json", ".txt", ".yml"}
@@ -174,9 +175,9 @@ def check_thread_locals(tree):
     for name, text in tree.of(CPP, "src/", "include/"):
         code = without_comments(text)
         for match in re.finditer(r"\b(thread_local|__thread|_Thread_local)\b", code):
-            if name != THREAD_LOCAL_FILE:
+            if name not in THREAD_LOCAL_FILES:
                 tree.report(name, line_of(code, match.start()), f"{match.group()}: allowed only in "
-                            f"{THREAD_LOCAL_FILE}, for a fiber may go on in another thread")
+                            f"{THREAD_LOCAL_FILES[0]}, for a fiber may go on in another thread")
 
 
 def check_leftovers(tree):

@@ -172,22 +172,20 @@ void end_errors() {
 
 using imbrex::mpi::fatal;
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_create_errhandler(
-    MPI_Comm_errhandler_function* function, MPI_Errhandler* handler) {
+extern "C" int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function,
+                                          MPI_Errhandler* handler) {
   if (function == nullptr) return PMPI_Comm_create_errhandler(function, handler);
   return PMPI_Comm_create_errhandler(imbrex::mpi::caller_of(function), handler);
 }
 
 // ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_errhandler(MPI_Comm comm,
-                                                                      MPI_Errhandler handler) {
+extern "C" int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
   const bool replace = handler == MPI_ERRORS_ARE_FATAL && fatal != MPI_ERRHANDLER_NULL;
   return PMPI_Comm_set_errhandler(comm, replace ? fatal : handler);
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_get_errhandler(MPI_Comm comm,
-                                                                      MPI_Errhandler* handler) {
+extern "C" int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
   const int code = PMPI_Comm_get_errhandler(comm, handler);
   if (code == MPI_SUCCESS && *handler == fatal && fatal != MPI_ERRHANDLER_NULL) {
     PMPI_Errhandler_free(handler);
@@ -197,7 +195,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Comm_get_errhandler(MPI_Comm c
 }
 
 // What the function above gave out counts as no reference to MPI's own.
-extern "C" [[gnu::visibility("default")]] int MPI_Errhandler_free(MPI_Errhandler* handler) {
+extern "C" int MPI_Errhandler_free(MPI_Errhandler* handler) {
   if (handler == nullptr || *handler != MPI_ERRORS_ARE_FATAL) return PMPI_Errhandler_free(handler);
   *handler = MPI_ERRHANDLER_NULL;
   return MPI_SUCCESS;

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "abi/linked.hpp"
+#include "calls/next.hpp"
 #include "calls/spare.hpp"
 #include "calls/tagged.hpp"
 #include "check/check.hpp"
@@ -29,6 +31,7 @@
 namespace imbrex::mpi {
 
 std::atomic<bool> is_active{false};
+bool passes_through = !linked_with_imbrex();
 
 namespace {
 
@@ -91,12 +94,15 @@ std::string foreign_file_of(const char* function) {
   return there.dli_fname;
 }
 
-// Empty if programs reach this library by `functions`; else what is wrong and what to do.
+// Empty if programs reach this library by `functions`, each a PMPI_X and the MPI_X in its name; else
+// what is wrong and what to do. A tool may stand above us: it calls PMPI_X, which is ours as well,
+// or the MPI_X behind its own.
 template <std::size_t Size>
 std::string describe_bypass(const std::array<const char*, Size>& functions) {
-  for (const char* const function : functions) {
+  for (const char* const profiled : functions) {
+    const char* const function = profiled + 1;
     const std::string file = foreign_file_of(function);
-    if (file.empty()) continue;
+    if (file.empty() || foreign_file_of(profiled).empty()) continue;
     return std::string(function) + " comes from " + file +
            ", not from libimbrex_mpi: blocking calls in tasks would block their workers. Link "
            "libimbrex_mpi before the MPI library (c++ ... -limbrex_mpi -limbrex -lmpi; with CMake "
@@ -107,7 +113,7 @@ std::string describe_bypass(const std::array<const char*, Size>& functions) {
 
 // Linked behind the MPI library, our MPI_Init is never called: say so when the library is loaded.
 [[gnu::constructor]] void check_that_init_is_ours() {
-  const std::string bypass = describe_bypass(std::array{"MPI_Init", "MPI_Init_thread"});
+  const std::string bypass = describe_bypass(std::array{"PMPI_Init", "PMPI_Init_thread"});
   if (bypass.empty()) return;
   say(bypass);
   std::_Exit(1);
@@ -169,7 +175,7 @@ std::string try_to_start(int level) {
                 : ", or set IMBREX_PROGRESS=dedicated-thread: then one thread makes all calls.");
   }
   const std::string bypass =
-      describe_bypass(std::array{"MPI_Recv", "MPI_Wait", "MPI_Allreduce", "MPI_Finalize"});
+      describe_bypass(std::array{"PMPI_Recv", "PMPI_Wait", "PMPI_Allreduce", "PMPI_Finalize"});
   if (!bypass.empty()) return "MPI_Init: " + bypass;
   try {
     start_runtime();
@@ -200,6 +206,31 @@ bool all_agree(bool well) {
     }
   }
   return all == 1;
+}
+
+// ---- preloaded under a program that has no tasks ------------------------------------------------
+
+// A malformed option counts as a wish: the start reports it.
+bool main_is_task() {
+  try {
+    return detail::number_option("MAIN_AS_TASK") != 0;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+// True if MPI_Init shall change nothing.
+bool must_pass_through() {
+  passes_through = !linked_with_imbrex() && !detail::started() && !main_is_task();
+  return passes_through;
+}
+
+void explain_passing() {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != 0 || detail::number_option("SUMMARY") == 0) return;
+  say("there is nothing to sum up: no part of this program was linked with imbrex, so all calls "
+      "went through to MPI as they were. IMBREX_MAIN_AS_TASK=1 makes its main a task.");
 }
 
 // Called by MPI_Init and MPI_Init_thread.
@@ -304,19 +335,24 @@ bool call_while_inactive() noexcept {
 
 }  // namespace imbrex::mpi
 
-extern "C" [[gnu::visibility("default")]] int MPI_Init(int* argc, char*** argv) {
+extern "C" int MPI_Init(int* argc, char*** argv) {
+  if (imbrex::mpi::must_pass_through()) return PMPI_Init(argc, argv);
   int provided = MPI_THREAD_SINGLE;
   return imbrex::mpi::initialise(argc, argv, &provided);
 }
 
 // Whatever is asked for: MPI_THREAD_MULTIPLE is what workers need.
-extern "C" [[gnu::visibility("default")]] int MPI_Init_thread(int* argc, char*** argv,
-                                                              int /*required*/, int* provided) {
+extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  if (imbrex::mpi::must_pass_through()) return PMPI_Init_thread(argc, argv, required, provided);
   return imbrex::mpi::initialise(argc, argv, provided);
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
+extern "C" int MPI_Finalize() {
   using namespace imbrex;
+  if (mpi::passes_through) {
+    mpi::explain_passing();
+    return PMPI_Finalize();
+  }
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
     mpi::report::stop_watch();
@@ -331,10 +367,10 @@ extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   return code;
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Is_thread_main(int* flag) {
+extern "C" int MPI_Is_thread_main(int* flag) {
   return imbrex::mpi::progress::is_thread_main(flag);
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Query_thread(int* provided) {
+extern "C" int MPI_Query_thread(int* provided) {
   return imbrex::mpi::progress::query_thread(provided);
 }

@@ -23,14 +23,15 @@ std::string_view name_of_interface() {
   return "the MPI standard's binary interface";
 }
 
-// An MPI library is what defines PMPI_Init itself; tools on top of one define MPI_Init only.
+// An MPI library is what defines PMPI_Wtime itself; tools on top of one define MPI_X only, and this
+// library defines PMPI_X too, but not of the clock.
 int add_if_mpi(dl_phdr_info* object, std::size_t, void* files) {
   const std::string_view file = object->dlpi_name;
   if (file.empty()) return 0;  // the program: it has linked its MPI in, and then there is no other
   void* const library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return 0;
   // Searches the libraries that this one needs, too: what is found may belong to one of them.
-  void* const address = dlsym(library, "PMPI_Init");
+  void* const address = dlsym(library, "PMPI_Wtime");
   Dl_info place;
   if (address != nullptr && dladdr(address, &place) != 0 && place.dli_fname == file) {
     static_cast<std::vector<std::string>*>(files)->emplace_back(file);

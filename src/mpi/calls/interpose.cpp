@@ -78,7 +78,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_AND_INIT(...) (__VA_ARGS__, info, request)
 #define IMBREX_AND_INIT_PARAMETERS(...) (__VA_ARGS__, MPI_Info info, MPI_Request* request)
 
-#define IMBREX_FUNCTION(name) extern "C" [[gnu::visibility("default")]] int MPI_##name
+#define IMBREX_FUNCTION(name) extern "C" int MPI_##name
 
 #define IMBREX_MAKE_SEND(name, twin)                                                       \
   IMBREX_FUNCTION(name)(const void* buffer, Count count, MPI_Datatype type,                \

@@ -183,14 +183,11 @@ void close_private_world() noexcept { PMPI_Comm_free(&private_world); }
 
 }  // namespace imbrex::mpi
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group,
-                                                                    int tag, MPI_Comm* made) {
+extern "C" int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
   return imbrex::mpi::create_group(comm, group, tag, made);
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Intercomm_create(MPI_Comm comm, int leader,
-                                                                   MPI_Comm peer_comm,
-                                                                   int peer_leader, int tag,
-                                                                   MPI_Comm* made) {
+extern "C" int MPI_Intercomm_create(MPI_Comm comm, int leader, MPI_Comm peer_comm, int peer_leader,
+                                    int tag, MPI_Comm* made) {
   return imbrex::mpi::create_intercommunicator({comm, leader, peer_comm, peer_leader, tag}, made);
 }

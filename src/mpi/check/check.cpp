@@ -217,7 +217,7 @@ void Waiting::end() noexcept {
 // ---- sends that return a request (those with int counts: continuation/events.cpp) --------------
 
 #define IMBREX_ISEND(twin, Count)                                                                \
-  extern "C" [[gnu::visibility("default")]] int MPI_##twin(                                      \
+  extern "C" int MPI_##twin(                                                                     \
       const void* buffer, Count count, MPI_Datatype type, int destination, int tag,              \
       MPI_Comm comm, MPI_Request* request) {                                                     \
     const int code = PMPI_##twin(buffer, count, type, destination, tag, comm, request);          \

@@ -158,8 +158,7 @@ int begin(MPI_Comm comm) {
   if (!it->watch()) {
     say("imbrex_events_begin",
         "needs that imbrex matches the receives of the communicator: it may not assert that it "
-        "uses no wildcards, IMBREX_MATCH_ABOVE may not be 1000000000, and the Fortran library of "
-        "Open MPI may not be loaded");
+        "uses no wildcards, and IMBREX_MATCH_ABOVE may not be 1000000000");
     return MPI_ERR_UNSUPPORTED_OPERATION;
   }
   watched_communicators.fetch_add(1, std::memory_order_relaxed);

@@ -2,15 +2,15 @@
 // Every call of MPI made by one thread, where MPI gives less than MPI_THREAD_MULTIPLE: others ship
 // theirs to it, and wait for the answer.
 //
-// Two generated files make use of it (ship_calls.py): one renames each PMPI_X in the sources of
-// this library to Shipped<PMPI_X>::call; the other defines, weakly, each MPI_X that this library
-// does not define itself. So no call, of ours or the program's, gets past it.
+// A generated header renames each PMPI_X in the sources of this library to Shipped<PMPI_X>::call or
+// the like (export_calls.py), so that no call, of ours or the program's, gets past it.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
 
+#include "calls/next.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::mpi::progress {
@@ -50,6 +50,15 @@ void ship(F call) {
   ship([](void* arguments) { (*static_cast<F*>(arguments))(); }, &call);
 }
 
+// As `Function`, by the caller: world.cpp says which thread that is.
+template <auto Function>
+struct Passed;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...)>
+struct Passed<Function> {
+  static Result call(Parameters... parameters) { return below<Function>(parameters...); }
+};
+
 // As `Function`, but by the thread that may.
 template <auto Function>
 struct Shipped;
@@ -58,10 +67,10 @@ template <class Result, class... Parameters, Result (*Function)(Parameters...)>
 struct Shipped<Function> {
   static Result call(Parameters... parameters) {
     if (!shipping.load(std::memory_order_relaxed) || on_mpi_thread()) [[likely]] {
-      return Function(parameters...);
+      return below<Function>(parameters...);
     }
     Result result{};
-    ship([&] { result = Function(parameters...); });
+    ship([&] { result = below<Function>(parameters...); });
     return result;
   }
 };

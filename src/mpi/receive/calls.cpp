@@ -241,19 +241,19 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
 
 // Once with int and once, where MPI has it, with MPI_Count.
 #define IMBREX_RECEIVES(suffix, Count)                                                            \
-  extern "C" [[gnu::visibility("default")]] int MPI_Recv##suffix(                                 \
+  extern "C" int MPI_Recv##suffix(                                                                \
       void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
       MPI_Status* status) {                                                                       \
     return imbrex::mpi::receive::recv("MPI_Recv" #suffix,                                         \
                                       {buffer, count, type, {source, tag}, comm}, status);        \
   }                                                                                               \
-  extern "C" [[gnu::visibility("default")]] int MPI_Irecv##suffix(                                \
+  extern "C" int MPI_Irecv##suffix(                                                               \
       void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
       MPI_Request* request) {                                                                     \
     return imbrex::mpi::receive::irecv("MPI_Irecv" #suffix,                                       \
                                        {buffer, count, type, {source, tag}, comm}, request);      \
   }                                                                                               \
-  extern "C" [[gnu::visibility("default")]] int MPI_Mrecv##suffix(                                \
+  extern "C" int MPI_Mrecv##suffix(                                                               \
       void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {   \
     const imbrex::mpi::Call call{.name = "MPI_Mrecv" #suffix, .count = count, .type = type};      \
     return imbrex::mpi::carry_out(call, status, [&](MPI_Request* request) {                       \
@@ -266,25 +266,21 @@ IMBREX_RECEIVES(, int)
 IMBREX_RECEIVES(_c, MPI_Count)
 #endif
 
-extern "C" [[gnu::visibility("default")]] int MPI_Probe(int source, int tag, MPI_Comm comm,
-                                                        MPI_Status* status) {
+extern "C" int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return imbrex::mpi::receive::look_long({"MPI_Probe", {source, tag}, comm, false}, nullptr,
                                          status);
 }
-extern "C" [[gnu::visibility("default")]] int MPI_Mprobe(int source, int tag, MPI_Comm comm,
-                                                         MPI_Message* message,
-                                                         MPI_Status* status) {
+extern "C" int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
+                          MPI_Status* status) {
   return imbrex::mpi::receive::look_long({"MPI_Mprobe", {source, tag}, comm, true}, message,
                                          status);
 }
-extern "C" [[gnu::visibility("default")]] int MPI_Iprobe(int source, int tag, MPI_Comm comm,
-                                                         int* flag, MPI_Status* status) {
+extern "C" int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return imbrex::mpi::receive::look_now({"MPI_Iprobe", {source, tag}, comm, false}, flag, nullptr,
                                         status);
 }
-extern "C" [[gnu::visibility("default")]] int MPI_Improbe(int source, int tag, MPI_Comm comm,
-                                                          int* flag, MPI_Message* message,
-                                                          MPI_Status* status) {
+extern "C" int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                           MPI_Status* status) {
   return imbrex::mpi::receive::look_now({"MPI_Improbe", {source, tag}, comm, true}, flag, message,
                                         status);
 }

@@ -2,8 +2,6 @@
 // Communicators: where each receive goes, and the round that brings messages to those that wait.
 #include "receive/communicator.hpp"
 
-#include <link.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -28,14 +26,6 @@ constexpr int messages_at_once = 8;
 constexpr int calm_enough = 64;
 
 // ---- may receives be matched here? -------------------------------------------------------------
-
-// Open MPI's Fortran library calls PMPI_Recv and so on: receives that we would not see.
-bool fortran_passes_by() {
-  const auto look = [](dl_phdr_info* library, std::size_t, void*) -> int {
-    return std::strstr(library->dlpi_name, "libmpi_mpifh") != nullptr ? 1 : 0;
-  };
-  return dl_iterate_phdr(look, nullptr) != 0;
-}
 
 bool asserts(MPI_Info info, const char* key) {
   char value[8] = "";
@@ -68,8 +58,7 @@ int match_above() noexcept {
 bool Communicator::may_match() {
   if (permission_ == Permission::unknown) {
     const bool yes =
-        match_above() != never && !fortran_passes_by() &&
-        !communicator_asserts_no_wildcards(handle_);
+        match_above() != never && !communicator_asserts_no_wildcards(handle_);
     permission_ = yes ? Permission::yes : Permission::no;
   }
   return permission_ == Permission::yes;
@@ -532,13 +521,13 @@ int close_for(const char* call, MPI_Comm comm) {
 
 // ---- what programs call ----------------------------------------------------------------------
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_free(MPI_Comm* comm) {
+extern "C" int MPI_Comm_free(MPI_Comm* comm) {
   using namespace imbrex::mpi;
   const int refused = receive::close_for("MPI_Comm_free", *comm);
   return refused == MPI_SUCCESS ? PMPI_Comm_free(comm) : refused;
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_disconnect(MPI_Comm* comm) {
+extern "C" int MPI_Comm_disconnect(MPI_Comm* comm) {
   using namespace imbrex::mpi;
   constexpr const char* name = "MPI_Comm_disconnect";
   int refused = refuse_where_forbidden(name);
@@ -547,7 +536,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Comm_disconnect(MPI_Comm* comm
   return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
 }
 
-extern "C" [[gnu::visibility("default")]] int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+extern "C" int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
   // Before MPI knows: another thread may poll just now.
   if (active() && info != MPI_INFO_NULL && receive::asserts_no_wildcards(info)) {

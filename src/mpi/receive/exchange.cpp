@@ -232,7 +232,7 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_EXCHANGES(suffix, Count)                                                           \
-  extern "C" [[gnu::visibility("default")]] int MPI_Sendrecv##suffix(                             \
+  extern "C" int MPI_Sendrecv##suffix(                                                            \
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Status* status) {                                                        \
@@ -242,7 +242,7 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
     return exchange("MPI_Sendrecv" #suffix, sending,                                              \
                     {buffer, count, type, {source, tag}, comm}, status);                          \
   }                                                                                               \
-  extern "C" [[gnu::visibility("default")]] int MPI_Sendrecv_replace##suffix(                     \
+  extern "C" int MPI_Sendrecv_replace##suffix(                                                    \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Status* status) {                                               \
     return imbrex::mpi::receive::replace("MPI_Sendrecv_replace" #suffix,                          \
@@ -258,7 +258,7 @@ IMBREX_EXCHANGES(_c, MPI_Count)
 #if IMBREX_HAS_ISENDRECV
 
 #define IMBREX_ISENDRECV(suffix, Count)                                                           \
-  extern "C" [[gnu::visibility("default")]] int MPI_Isendrecv##suffix(                            \
+  extern "C" int MPI_Isendrecv##suffix(                                                           \
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Request* request) {                                                      \
@@ -271,7 +271,7 @@ IMBREX_EXCHANGES(_c, MPI_Count)
                                         request);                                                 \
         });                                                                                       \
   }                                                                                               \
-  extern "C" [[gnu::visibility("default")]] int MPI_Isendrecv_replace##suffix(                    \
+  extern "C" int MPI_Isendrecv_replace##suffix(                                                   \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Request* request) {                                             \
     return imbrex::mpi::receive::isendrecv(                                                       \

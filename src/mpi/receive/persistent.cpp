@@ -98,7 +98,7 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_RECV_INIT(suffix, Count)                                                           \
-  extern "C" [[gnu::visibility("default")]] int MPI_Recv_init##suffix(                            \
+  extern "C" int MPI_Recv_init##suffix(                                                           \
       void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
       MPI_Request* request) {                                                                     \
     const int code =                                                                              \
@@ -114,9 +114,9 @@ IMBREX_RECV_INIT(, int)
 IMBREX_RECV_INIT(_c, MPI_Count)
 #endif
 
-extern "C" [[gnu::visibility("default")]] int MPI_Start(MPI_Request* request) {
+extern "C" int MPI_Start(MPI_Request* request) {
   return imbrex::mpi::receive::start_one(request);
 }
-extern "C" [[gnu::visibility("default")]] int MPI_Startall(int count, MPI_Request requests[]) {
+extern "C" int MPI_Startall(int count, MPI_Request requests[]) {
   return imbrex::mpi::receive::start_all(count, requests);
 }

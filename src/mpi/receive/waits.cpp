@@ -475,7 +475,7 @@ int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status stat
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_REQUEST_CALL(name, parameters, call)                                             \
-  extern "C" [[gnu::visibility("default")]] int MPI_##name parameters {                         \
+  extern "C" int MPI_##name parameters {                                                        \
     if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                               \
     return imbrex::mpi::receive::call;                                                          \
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An MPI that may be called by one thread only: linked into a test, it caps what MPI_Init_thread
-// gives, and ends the program if another thread than the one that called it calls MPI.
+// A tool below imbrex, linked behind it: an MPI that gives less than MPI_THREAD_MULTIPLE. Built with
+// the level that it gives, CAPPED_LEVEL. At MPI_THREAD_FUNNELED it ends the program if another thread
+// calls MPI than the one that has initialised it.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@ bool initialised = false;
 
 template <class Function>
 Function* next(const char* name, Function*) {
-  if (initialised && pthread_equal(only, pthread_self()) == 0) {
+  if (CAPPED_LEVEL == MPI_THREAD_FUNNELED && initialised && pthread_equal(only, pthread_self()) == 0) {
     std::fprintf(stderr, "capped: %s called by another thread than MPI_Init_thread\n", name);
     std::_Exit(1);
   }
@@ -24,18 +25,20 @@ Function* next(const char* name, Function*) {
 
 }  // namespace
 
-extern "C" int PMPI_Init_thread(int* argc, char*** argv, int, int* provided) {
-  const int code = next("PMPI_Init_thread", &PMPI_Init_thread)(argc, argv, MPI_THREAD_FUNNELED,
-                                                                 provided);
-  *provided = MPI_THREAD_FUNNELED;
+#define CAPPED_EXPORT extern "C" [[gnu::visibility("default")]] int
+
+CAPPED_EXPORT MPI_Init_thread(int* argc, char*** argv, int, int* provided) {
+  const int code =
+      next("MPI_Init_thread", &MPI_Init_thread)(argc, argv, CAPPED_LEVEL, provided);
+  *provided = CAPPED_LEVEL;
   only = pthread_self();
   initialised = true;
   return code;
 }
 
 #define CAPPED(name, parameters, arguments)                   \
-  extern "C" int PMPI_##name parameters {                     \
-    return next("PMPI_" #name, &PMPI_##name) arguments;       \
+  CAPPED_EXPORT MPI_##name parameters {                       \
+    return next("MPI_" #name, &MPI_##name) arguments;         \
   }
 CAPPED(Isend,
        (const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
