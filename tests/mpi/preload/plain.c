@@ -35,7 +35,9 @@ int main(int argc, char** argv) {
     MPI_Request requests[2];
     MPI_Irecv(in, 2, MPI_INT, MPI_ANY_SOURCE, 1000, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(out, 2, MPI_INT, previous, 1000, MPI_COMM_WORLD, &requests[1]);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Status statuses[2];
+    MPI_Waitall(2, requests, statuses);
+    check(statuses[0].MPI_SOURCE == next && statuses[0].MPI_TAG == 1000, "a status of several");
     check(in[0] == next && in[1] == round, "a message from the next rank");
 
     int sum = 0;
