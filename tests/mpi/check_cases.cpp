@@ -125,8 +125,14 @@ void waited_for_twice() {
 }
 
 void collectives_in_no_order() {
+  int word = 0;
+  if (rank == 1) MPI_Recv(&word, 1, MPI_INT, other, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   task("one").launch([] { MPI_Barrier(MPI_COMM_WORLD); });
   task("two").launch([] { MPI_Barrier(MPI_COMM_WORLD); });
+  if (rank == 0) {
+    settle();  // both are in the barrier: rank 1 is not
+    MPI_Send(&word, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
+  }
   imbrex::taskwait();
 }
 
