@@ -8,6 +8,7 @@
 #define SOURCE(status) status%MPI_SOURCE
 #define TAG(status) status%MPI_TAG
 #define REQUEST_OF type(MPI_Request)
+#define HANDLE(request) request%MPI_VAL
 #define TYPE_OF type(MPI_Datatype)
 #define COMM_OF type(MPI_Comm)
 #else
@@ -15,6 +16,7 @@
 #define SOURCE(status) status(MPI_SOURCE)
 #define TAG(status) status(MPI_TAG)
 #define REQUEST_OF integer
+#define HANDLE(request) request
 #define TYPE_OF integer
 #define COMM_OF integer
 #endif
@@ -29,6 +31,7 @@
 module bodies
   USE_MPI
   use imbrex
+  use imbrex_mpi
   use, intrinsic :: iso_c_binding
   implicit none
 #ifdef BINDING_MPIF
@@ -36,6 +39,7 @@ module bodies
 #endif
   integer, parameter :: messages = 8
   integer :: rank = 0, ranks = 1, following = 0, previous = 0, code = 0
+  integer, target, asynchronous :: arriving = -1
 contains
   subroutine expect(right, what)
     logical, intent(in) :: right
@@ -102,6 +106,42 @@ contains
     call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, error)
     call expect(in(1) == 10 * previous + 1, "a message without a status")
   end function
+
+  ! Ends at once; what depends on it runs when the message is there.
+  integer(c_int) function receive_later(argument, result) bind(C)
+    type(c_ptr), value :: argument, result
+    integer :: error
+    REQUEST_OF :: request
+    call MPI_Irecv(arriving, 1, MPI_INTEGER, previous, 300, MPI_COMM_WORLD, request, error)
+    receive_later = imbrex_release_after_request(HANDLE(request))
+    call expect(.not. c_associated(argument) .and. .not. c_associated(result), "no argument")
+  end function
+
+  integer(c_int) function look_at_it(argument, result) bind(C)
+    type(c_ptr), value :: argument, result
+    call expect(arriving == 300 + previous, "a message that is bound to a task")
+    look_at_it = merge(0, 1, .not. c_associated(argument) .and. .not. c_associated(result))
+  end function
+
+  ! With a status, and by a future.
+  integer(c_int) function send_and_wait(argument, result) bind(C)
+    type(c_ptr), value :: argument, result
+    integer, asynchronous :: value, other
+    integer :: error, status(MPI_STATUS_SIZE)
+    type(c_ptr) :: sent
+    REQUEST_OF :: request, send_request
+    value = 300 + rank
+    call MPI_Issend(value, 1, MPI_INTEGER, following, 300, MPI_COMM_WORLD, send_request, error)
+    send_and_wait = imbrex_when_request(HANDLE(send_request), sent)
+    send_and_wait = send_and_wait + imbrex_future_wait(sent)
+    call imbrex_future_free(sent)
+    call MPI_Irecv(other, 1, MPI_INTEGER, previous, 301, MPI_COMM_WORLD, request, error)
+    call MPI_Ssend(value, 1, MPI_INTEGER, following, 301, MPI_COMM_WORLD, error)
+    send_and_wait = send_and_wait + imbrex_await_request(HANDLE(request), status)
+    call expect(status(MPI_TAG) == 301 .and. status(MPI_SOURCE) == previous, "a status awaited")
+    call expect(other == 300 + previous, "a message awaited")
+    call expect(.not. c_associated(argument) .and. .not. c_associated(result), "no argument")
+  end function
 end module
 
 program exchange
@@ -131,6 +171,11 @@ program exchange
     call check(imbrex_spawn("send", c_funloc(send_one), c_loc(numbers(i))))
   end do
   call check(imbrex_spawn("wait for several", c_funloc(wait_for_several)))
+  call check(imbrex_spawn("receive later", c_funloc(receive_later), &
+    accesses=[imbrex_out(c_loc(arriving))]))
+  call check(imbrex_spawn("look at it", c_funloc(look_at_it), &
+    accesses=[imbrex_in(c_loc(arriving))]))
+  call check(imbrex_spawn("send and wait", c_funloc(send_and_wait)))
   call check(imbrex_finish_end(finish))
 
   call in_main()
