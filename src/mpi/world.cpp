@@ -94,9 +94,9 @@ std::string foreign_file_of(const char* function) {
   return there.dli_fname;
 }
 
-// Empty if programs reach this library by `functions`, each a PMPI_X and the MPI_X in its name; else
-// what is wrong and what to do. A tool may stand above us: it calls PMPI_X, which is ours as well,
-// or the MPI_X behind its own.
+// Empty if programs reach this library by `functions`, each a PMPI_X and the MPI_X in its name;
+// else what is wrong and what to do. A tool may stand above us: it calls PMPI_X, which is ours as
+// well, or the MPI_X behind its own.
 template <std::size_t Size>
 std::string describe_bypass(const std::array<const char*, Size>& functions) {
   for (const char* const profiled : functions) {

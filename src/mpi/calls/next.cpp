@@ -15,8 +15,8 @@ void* find_next(const char* const name, const char* const or_else) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, or_else)) return found;
   std::fprintf(stderr,
                "imbrex: no %s behind libimbrex_mpi: it comes after the MPI library, or the MPI "
-               "library is linked into the program. Link -limbrex_mpi -limbrex -lmpi in this order, "
-               "or preload libimbrex_mpi.so; the MPI must be a shared library.\n",
+               "library is linked into the program. Link -limbrex_mpi -limbrex -lmpi in this "
+               "order, or preload libimbrex_mpi.so; the MPI must be a shared library.\n",
                name);
   std::_Exit(1);
 }

@@ -16,8 +16,8 @@ namespace imbrex::mpi {
 // each MPI_X is a jump to the next. Written when this library is loaded, and in MPI_Init.
 extern bool passes_through;
 
-// Sets all of next<> and real<>. Called when this library is loaded, and before: the constructors of
-// others may come first, and call MPI.
+// Sets all of next<> and real<>. Called when this library is loaded, and before: the constructors
+// of others may come first, and call MPI.
 void find_all() noexcept;
 
 template <auto Function>

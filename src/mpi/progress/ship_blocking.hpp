@@ -78,8 +78,8 @@ struct BlockingExchange {
                   int out_tag, void* in, Count in_count, MPI_Datatype in_type, int source,
                   int in_tag, MPI_Comm comm, MPI_Status* status) {
     if (!must_ship()) {
-      return below<Function>(out, out_count, out_type, destination, out_tag, in, in_count, in_type, source,
-                      in_tag, comm, status);
+      return below<Function>(out, out_count, out_type, destination, out_tag, in, in_count,
+                             in_type, source, in_tag, comm, status);
     }
     MPI_Request receive = MPI_REQUEST_NULL;
     MPI_Request send = MPI_REQUEST_NULL;

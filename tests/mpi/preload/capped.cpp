@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tool below imbrex, linked behind it: an MPI that gives less than MPI_THREAD_MULTIPLE. Built with
-// the level that it gives, CAPPED_LEVEL. At MPI_THREAD_FUNNELED it ends the program if another thread
-// calls MPI than the one that has initialised it.
+// A tool below imbrex, linked behind it: an MPI that gives less than MPI_THREAD_MULTIPLE. Built
+// with the level that it gives, CAPPED_LEVEL. At MPI_THREAD_FUNNELED it ends the program if another
+// thread calls MPI than the one that has initialised it.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -16,7 +16,8 @@ bool initialised = false;
 
 template <class Function>
 Function* next(const char* name, Function*) {
-  if (CAPPED_LEVEL == MPI_THREAD_FUNNELED && initialised && pthread_equal(only, pthread_self()) == 0) {
+  if (CAPPED_LEVEL == MPI_THREAD_FUNNELED && initialised &&
+      pthread_equal(only, pthread_self()) == 0) {
     std::fprintf(stderr, "capped: %s called by another thread than MPI_Init_thread\n", name);
     std::_Exit(1);
   }
