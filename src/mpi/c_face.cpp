@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex/mpi.h: requests. The functions of imbrex/mpi.hpp, without their exceptions; and those of
-// the Fortran module imbrex_mpi, which are the same with Fortran's handles.
+// imbrex/mpi.h: requests. The functions of imbrex/mpi.hpp, without their exceptions.
 #include "imbrex/mpi.h"
 
 #include <exception>
@@ -69,34 +68,6 @@ int imbrex_release_after_request(MPI_Request* const request) {
     imbrex::release_after(*request);
   });
 }
-
-#ifndef MPI_ABI_VERSION  // the standard's ABI leaves Fortran to others
-
-// `status` may be null: nobody wants one.
-int imbrex_await_request_fortran(MPI_Fint* const request, MPI_Fint* const status) {
-  MPI_Request it = PMPI_Request_f2c(*request);
-  MPI_Status its_status = {};
-  const int code = imbrex_await_request(&it, &its_status);
-  *request = PMPI_Request_c2f(it);
-  if (code == IMBREX_SUCCESS && status != nullptr) PMPI_Status_c2f(&its_status, status);
-  return code;
-}
-
-int imbrex_when_request_fortran(MPI_Fint* const request, imbrex_future_t* const future) {
-  MPI_Request it = PMPI_Request_f2c(*request);
-  const int code = imbrex_when_request(&it, future);
-  *request = PMPI_Request_c2f(it);
-  return code;
-}
-
-int imbrex_release_after_request_fortran(MPI_Fint* const request) {
-  MPI_Request it = PMPI_Request_f2c(*request);
-  const int code = imbrex_release_after_request(&it);
-  *request = PMPI_Request_c2f(it);
-  return code;
-}
-
-#endif
 
 }  // extern "C"
 #pragma GCC visibility pop

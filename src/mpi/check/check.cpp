@@ -3,16 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/spin_lock.hpp"
 #include "check/memory.hpp"
 #include "errors.hpp"
 #include "report/look.hpp"
@@ -176,40 +180,68 @@ struct Waiter {
   detail::TaskLabel task;
 };
 
-std::mutex waiters_lock;
-std::map<MPI_Request, Waiter>& waiters() {  // guarded by waiters_lock
-  static auto& the_waiters = *new std::map<MPI_Request, Waiter>;
-  return the_waiters;
+// Requests that somebody waits for. Thread safety: any thread, under the lock.
+struct Shard {
+  base::SpinLock lock;
+  std::map<MPI_Request, Waiter> waiters;
+};
+Shard& shard_of(MPI_Request request) {
+  constexpr std::size_t count = 64;
+  static auto& shards = *new std::array<Shard, count>;  // tasks may wait while static objects go
+  return shards[(std::hash<MPI_Request>()(request) >> 4) % count];  // many handles are addresses
+}
+
+int refuse(const Waiter& fresh, const Waiter& earlier) {
+  std::fprintf(stderr, "imbrex: %s\n",
+               fmt::format("{} in task {} waits for a request that {} in task {} waits for "
+                           "already: let one of them wait, and the other for that task",
+                           fresh.call, detail::describe(fresh.task), earlier.call,
+                           detail::describe(earlier.task))
+                   .c_str());
+  return raise_error({.name = fresh.call, .comm = MPI_COMM_WORLD}, MPI_ERR_REQUEST);
+}
+
+// Whoever waits for `request`, if that is another task than `id`.
+std::optional<Waiter> find_other(MPI_Request request, std::uint64_t id) {
+  Shard& shard = shard_of(request);
+  const std::lock_guard guard(shard.lock);
+  const auto place = shard.waiters.find(request);
+  if (place == shard.waiters.end() || place->second.task.id == id) return {};
+  return place->second;
 }
 
 }  // namespace
 
+int second_wait(const char* const call, MPI_Request request) {
+  const Waiter fresh{call, detail::current_task()};
+  const std::optional<Waiter> other = find_other(request, fresh.task.id);
+  return other ? refuse(fresh, *other) : MPI_SUCCESS;
+}
+
 void Waiting::begin(const char* const call, const int count, const MPI_Request requests[]) {
   const Waiter fresh{call, detail::current_task()};
-  std::string text;
-  {
-    const std::lock_guard guard(waiters_lock);
-    for (int i = 0; i < count && text.empty(); ++i) {
-      if (requests[i] == MPI_REQUEST_NULL) continue;
-      const auto [place, is_new] = waiters().try_emplace(requests[i], fresh);
-      if (is_new) {
-        requests_.push_back(requests[i]);
-      } else if (place->second.task.id != fresh.task.id) {
-        text = fmt::format("{} in task {} waits for a request that {} in task {} waits for "
-                           "already: let one of them wait, and the other for that task",
-                           call, detail::describe(fresh.task), place->second.call,
-                           detail::describe(place->second.task));
-      }
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    Waiter earlier{};
+    {
+      Shard& shard = shard_of(requests[i]);
+      const std::lock_guard guard(shard.lock);
+      const auto [place, is_new] = shard.waiters.try_emplace(requests[i], fresh);
+      if (is_new) requests_.push_back(requests[i]);
+      if (is_new || place->second.task.id == fresh.task.id) continue;
+      earlier = place->second;
     }
+    code_ = refuse(fresh, earlier);
+    return;
   }
-  if (text.empty()) return;
-  std::fprintf(stderr, "imbrex: %s\n", text.c_str());
-  code_ = raise_error({.name = call, .comm = MPI_COMM_WORLD}, MPI_ERR_REQUEST);
 }
 
 void Waiting::end() noexcept {
-  const std::lock_guard guard(waiters_lock);
-  for (const MPI_Request request : requests_) waiters().erase(request);
+  for (const MPI_Request request : requests_) {
+    Shard& shard = shard_of(request);
+    const std::lock_guard guard(shard.lock);
+    shard.waiters.erase(request);
+  }
 }
 
 }  // namespace imbrex::mpi::check

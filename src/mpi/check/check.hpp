@@ -6,6 +6,9 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "engine.hpp"
 
 namespace imbrex::mpi::check {
@@ -45,11 +48,13 @@ class Guard {
 void begin_request(MPI_Request request, const Call& call, const Buffer& buffer);
 void end_request(MPI_Request request) noexcept;
 
-// While it lives the caller waits for these requests.
+// While it lives the caller waits for these requests. `Look::always`: for one that suspends, where
+// it costs little beside the suspension; of other waits only under IMBREX_CHECK.
+enum class Look : std::uint8_t { if_asked, always };
 class Waiting {
  public:
-  Waiting(const char* call, int count, const MPI_Request requests[]) {
-    if (on()) [[unlikely]] begin(call, count, requests);
+  Waiting(const char* call, int count, const MPI_Request requests[], Look look = Look::if_asked) {
+    if (look == Look::always || on()) begin(call, count, requests);
   }
   ~Waiting() {
     if (!requests_.empty()) [[unlikely]] end();
@@ -57,8 +62,8 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  // Not MPI_SUCCESS if another waits for one of them: then the call must return this. It has been
-  // said, and the error handler called.
+  // Not MPI_SUCCESS if another task waits for one of them: then the call must return this. It has
+  // been said, and the error handler called.
   [[nodiscard]] int code() const noexcept { return code_; }
 
  private:
@@ -67,5 +72,9 @@ class Waiting {
   std::vector<MPI_Request> requests_;  // those that this one has entered
   int code_ = MPI_SUCCESS;
 };
+
+// The code of a Waiting for one request that another task waits for; else MPI_SUCCESS. To be asked
+// before MPI is: if the request is complete, MPI would end it for the wrong one.
+[[nodiscard]] int second_wait(const char* call, MPI_Request request);
 
 }  // namespace imbrex::mpi::check

@@ -34,6 +34,8 @@ MPI_Status empty_status() noexcept {
   return status;
 }
 
+std::atomic<std::uint64_t> unattended{0};  // any thread
+
 [[noreturn]] void fail_two_waiters(const Call& call) noexcept {
   std::fprintf(stderr,
                "imbrex: the request of %s (source %d, tag %d) is waited for twice, now by %s: give "
@@ -156,6 +158,10 @@ void Receive::operator delete(void* slot) noexcept {
   free_slots = ::new (slot) Slot{free_slots};
 }
 
+std::uint64_t Receive::ended_unattended() noexcept {
+  return unattended.load(std::memory_order_acquire);
+}
+
 bool Receive::attend(Waiter& waiter) noexcept {
   Waiter* there = nullptr;
   // Release: the completing thread sees the waiter. Acquire: a failure means that it is done.
@@ -243,6 +249,7 @@ void Receive::completed(Operation& base) noexcept {
       PMPI_Grequest_complete(token->request);
     }
     self.waiter_.store(done_mark(), std::memory_order_release);  // `self` may be gone from here
+    unattended.fetch_add(1, std::memory_order_release);  // after it: see ended_unattended()
     return;
   }
   self.waiter_.store(done_mark(), std::memory_order_release);

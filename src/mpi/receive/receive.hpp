@@ -62,6 +62,9 @@ class alignas(64) Receive : public Operation {
   [[nodiscard]] bool done() const noexcept {
     return waiter_.load(std::memory_order_acquire) == done_mark();  // pairs with completed()
   }
+  // How many have ended that nobody attended. Who has looked at some of those and found none done
+  // need not look again while this stays as it was before.
+  [[nodiscard]] static std::uint64_t ended_unattended() noexcept;
   // False if it is done: then `waiter` is not told. Ends the program if somebody waits already.
   [[nodiscard]] bool attend(Waiter& waiter) noexcept;
 

@@ -37,7 +37,8 @@ int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status) {
     said = asked::Test(request, &done, status);
   }
   if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
-  return wait_pending(call, *request, status);
+  const check::Waiting waiting(call.name, 1, request, check::Look::always);
+  return waiting.code() == MPI_SUCCESS ? wait_pending(call, *request, status) : waiting.code();
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -61,8 +62,14 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
   const check::Waiting waiting(call.name, 1, request);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  const int refused = may_block() ? MPI_SUCCESS : check::second_wait(call.name, *request);
+  if (refused != MPI_SUCCESS) return refused;
   if (Receive* const receive = substitute(*request)) {
-    wait_for(*receive);
+    if (!receive->done()) {
+      const check::Waiting for_it(call.name, 1, request, check::Look::always);
+      if (for_it.code() != MPI_SUCCESS) return for_it.code();
+      wait_for(*receive);
+    }
     return conclude(*receive, request, status);
   }
   const MPI_Request before = *request;
@@ -149,7 +156,10 @@ class Requests {
         statuses_(static_cast<std::size_t>(count)) {
     for (int i = 0; i < count; ++i) {
       ours_[i] = substitute(requests[i]);
-      if (ours_[i] == nullptr) continue;
+      if (ours_[i] == nullptr) {
+        if (requests[i] != MPI_REQUEST_NULL) ++mpis_count_;
+        continue;
+      }
       mpis_[i] = MPI_REQUEST_NULL;
       ++our_count_;
     }
@@ -168,16 +178,20 @@ class Requests {
   int finish_some(int code, int* found, int indices[], MPI_Status statuses[]);
 
  private:
-  [[nodiscard]] bool poll_until_ours(bool (Requests::*enough)() const) {
+  [[nodiscard]] bool poll_until_ours(bool (Requests::*enough)()) {
     if ((this->*enough)()) return true;
     if (our_count_ != 0 || must_poll()) engine().poll();
     return (this->*enough)();
   }
-  [[nodiscard]] bool all_ours_done() const {
+  [[nodiscard]] bool all_ours_done() {
     return std::all_of(ours_.begin(), ours_.end(),
                        [](const Receive* one) { return one == nullptr || one->done(); });
   }
-  [[nodiscard]] bool any_of_ours_done() const {
+  [[nodiscard]] bool any_of_ours_done() {
+    // There may be thousands, and the question comes with every poll.
+    const std::uint64_t ended = Receive::ended_unattended();
+    if (ended == ended_before_) return false;
+    ended_before_ = ended;
     return std::any_of(ours_.begin(), ours_.end(),
                        [](const Receive* one) { return one != nullptr && one->done(); });
   }
@@ -207,6 +221,8 @@ class Requests {
   std::vector<MPI_Status> statuses_;  // by position; of `some`: by order
   std::vector<int> indices_;          // of `some`
   int our_count_ = 0;
+  int mpis_count_ = 0;
+  std::uint64_t ended_before_ = UINT64_MAX;  // when any_of_ours_done() last found none
   int index_ = MPI_UNDEFINED;
   int found_ = 0;
 };
@@ -259,6 +275,10 @@ Said Requests::test_any(int* done) {
   *done = 1;
   index_ = MPI_UNDEFINED;
   if (our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done)) return MPI_SUCCESS;
+  if (our_count_ != 0 && mpis_count_ == 0) {
+    *done = 0;
+    return MPI_SUCCESS;
+  }
   const Said said = asked::Testany(count_, mpis_.data(), &index_, done, statuses_.data());
   if (said.code == MPI_SUCCESS && index_ == MPI_UNDEFINED && our_count_ != 0) *done = 0;
   if (*done == 0) poll_for_others();
@@ -284,6 +304,10 @@ int Requests::finish_any(int code, int* index, MPI_Status* status) {
 Said Requests::test_some(int* done) {
   indices_.resize(static_cast<std::size_t>(count_));
   const bool ours = our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done);
+  if (our_count_ != 0 && mpis_count_ == 0) {
+    *done = ours ? 1 : 0;
+    return MPI_SUCCESS;
+  }
   const Said said =
       asked::Testsome(count_, mpis_.data(), &found_, indices_.data(), statuses_.data());
   if (our_count_ != 0 && found_ == MPI_UNDEFINED) found_ = 0;
