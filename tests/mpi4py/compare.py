@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 
+SKIPPED = 77  # exit status
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -30,7 +31,7 @@ def parse_arguments():
     parser.add_argument("--not-test", action="append", default=[], help="part of a test's name")
     parser.add_argument("--way", action="append", choices=["bare", "preloaded", "tasks"],
                         help="only these; without `bare` nothing is compared")
-    parser.add_argument("--seconds", type=float, default=120, help="limit of one run")
+    parser.add_argument("--seconds", type=float, default=300, help="limit of one run")
     parser.add_argument("--suspensions", type=int, default=1, help="least of main's on each rank")
     parser.add_argument("mpirun", nargs="+", help="with the number of ranks; behind --")
     return parser.parse_args()
@@ -152,6 +153,9 @@ def suspensions(run, arguments):
 def main():
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if not pathlib.Path(arguments.suite).exists():
+        print(f"there is no {arguments.suite}: tools/install_mpi mpi4py")
+        return SKIPPED
     runs = {}
     for way in arguments.way or ["bare", "preloaded", "tasks"]:
         runs[way] = Run(arguments, way)
