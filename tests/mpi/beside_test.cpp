@@ -224,6 +224,30 @@ TEST(Arrays, can_be_asked_for_their_statuses_without_an_end) {
   EXPECT_EQ(in[0], 11);
   EXPECT_EQ(in[1], 12);
 }
+
+TEST(Arrays, in_which_none_is_active_have_the_empty_status_while_others_are_matched) {
+  const Ring ring;
+  const Crowd crowd(ring);
+  int in = -1;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Recv_init(&in, 1, MPI_INT, ring.previous(), 1, ring.comm, &requests[1]);
+  MPI_Status status;
+  status.MPI_SOURCE = status.MPI_TAG = 77;
+  status.MPI_ERROR = MPI_ERR_OTHER;
+  int index = -1;
+  int flag = 0;
+  MPI_Request_get_status_any(2, requests, &index, &flag, &status);
+  EXPECT_EQ(flag, 1);
+  EXPECT_EQ(index, MPI_UNDEFINED);
+  EXPECT_EQ(status.MPI_SOURCE, MPI_ANY_SOURCE);
+  EXPECT_EQ(status.MPI_TAG, MPI_ANY_TAG);
+  EXPECT_EQ(status.MPI_ERROR, MPI_SUCCESS);
+  int indices[2];
+  int found = 0;
+  MPI_Request_get_status_some(2, requests, &found, indices, MPI_STATUSES_IGNORE);
+  EXPECT_EQ(found, MPI_UNDEFINED);
+  MPI_Request_free(&requests[1]);
+}
 #endif
 
 // ---- threads that stand in no task ---------------------------------------------------------

@@ -177,6 +177,11 @@ class Requests {
   Said test_some(int* done);
   int finish_some(int code, int* found, int indices[], MPI_Status statuses[]);
 
+  // These complete nothing, so they need no finish. MPI answers for its own requests, and gives the
+  // empty status where none is active.
+  int get_status_any(int* index, int* flag, MPI_Status* status);
+  int get_status_some(int* found, int indices[], MPI_Status statuses[]);
+
  private:
   [[nodiscard]] bool poll_until_ours(bool (Requests::*enough)()) {
     if ((this->*enough)()) return true;
@@ -345,6 +350,38 @@ int Requests::finish_some(int code, int* found, int indices[], MPI_Status status
   return failed;
 }
 
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+int Requests::get_status_any(int* index, int* flag, MPI_Status* status) {
+  if (our_count_ != 0 && poll_until_ours(&Requests::any_of_ours_done)) {
+    const auto ours = std::find_if(ours_.begin(), ours_.end(), [](const Receive* one) {
+      return one != nullptr && one->done();
+    });
+    *index = static_cast<int>(ours - ours_.begin());
+    *flag = 1;
+    copy_status((*ours)->status, status);
+    return MPI_SUCCESS;
+  }
+  const int code = PMPI_Request_get_status_any(count_, mpis_.data(), index, flag, status);
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && our_count_ != 0) *flag = 0;
+  if (*flag == 0) poll_for_others();
+  return code;
+}
+
+int Requests::get_status_some(int* found, int indices[], MPI_Status statuses[]) {
+  if (our_count_ != 0) (void)poll_until_ours(&Requests::any_of_ours_done);
+  const int code =
+      PMPI_Request_get_status_some(count_, mpis_.data(), found, indices, statuses);
+  if (code != MPI_SUCCESS || our_count_ == 0) return code;
+  if (*found == MPI_UNDEFINED) *found = 0;
+  for (int i = 0; i < count_; ++i) {
+    if (ours_[i] == nullptr || !ours_[i]->done()) continue;
+    if (statuses != MPI_STATUSES_IGNORE) copy_status(ours_[i]->status, &statuses[*found]);
+    indices[(*found)++] = i;
+  }
+  return code;
+}
+#endif
+
 // ---- the calls -------------------------------------------------------------------------------
 
 int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
@@ -440,33 +477,11 @@ int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-// The indices of those that are complete, `most` at most. `active` is whether any is there at all.
-int complete_ones(int count, MPI_Request requests[], int most, int indices[],
-                  MPI_Status statuses[], int* active) {
-  int found = 0;
-  *active = 0;
-  for (int i = 0; i < count && found < most; ++i) {
-    if (requests[i] == MPI_REQUEST_NULL) continue;
-    *active = 1;
-    int flag = 0;
-    MPI_Status* const status = statuses == nullptr ? MPI_STATUS_IGNORE : &statuses[found];
-    (void)get_status(requests[i], &flag, status);
-    if (flag != 0) indices[found++] = i;
-  }
-  return found;
-}
-
 int get_status_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
   if (all_are_mpis(count, requests)) {
     return PMPI_Request_get_status_any(count, requests, index, flag, status);
   }
-  int active = 0;
-  *index = MPI_UNDEFINED;
-  const int found = complete_ones(count, requests, 1, index, status == MPI_STATUS_IGNORE ? nullptr
-                                                                                         : status,
-                                  &active);
-  *flag = found != 0 || active == 0 ? 1 : 0;
-  return MPI_SUCCESS;
+  return Requests(count, requests).get_status_any(index, flag, status);
 }
 
 int get_status_some(int count, MPI_Request requests[], int* found, int indices[],
@@ -474,11 +489,7 @@ int get_status_some(int count, MPI_Request requests[], int* found, int indices[]
   if (all_are_mpis(count, requests)) {
     return PMPI_Request_get_status_some(count, requests, found, indices, statuses);
   }
-  int active = 0;
-  *found = complete_ones(count, requests, count, indices,
-                         statuses == MPI_STATUSES_IGNORE ? nullptr : statuses, &active);
-  if (active == 0) *found = MPI_UNDEFINED;
-  return MPI_SUCCESS;
+  return Requests(count, requests).get_status_some(found, indices, statuses);
 }
 
 int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
