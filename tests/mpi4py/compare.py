@@ -167,7 +167,9 @@ def main():
             if outcome[0] in ("failure", "error"):
                 print(f"without imbrex: rank {rank}: {test}: {ended(outcome)}")
         if bare.unfinished or bare.status is None or not bare.count("ok"):
-            wrong.append(f"without imbrex the suite itself does not run: {bare.unfinished}")
+            print("\n".join(bare.output.splitlines()[-60:]))
+            print(f"without imbrex the suite itself does not run: {bare.unfinished}")
+            return 1
     for run in runs.values():
         found = list(differences(bare, run)) if bare is not None else []
         if run.way == "tasks":
