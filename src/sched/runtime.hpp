@@ -70,6 +70,7 @@ struct Runtime {
   base::SpinLock pollers_lock;
   std::atomic<std::uint64_t> last_poll{0};      // ticks; any worker
   std::atomic<std::uint64_t> poll_gap{0};       // ticks between polls of busy workers; who polls
+  std::atomic<std::uint64_t> polls_apart{0};    // ticks, the longest of late; who polls
   std::uint64_t poll_cost_min = 0;              // ticks; less is not believed
   std::uint64_t spin_ticks = 0;                 // that an idle worker spins
   std::uint64_t patience = 0;                   // ticks before it steals what is alone

@@ -175,6 +175,9 @@ void poll_if_due(Worker& worker) noexcept {
     return;
   }
   if (runtime.last_poll.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
+    const std::uint64_t apart = runtime.polls_apart.load(std::memory_order_relaxed);
+    runtime.polls_apart.store(std::max(now - std::min(last, now), apart - apart / 8),
+                              std::memory_order_relaxed);
     poll(worker);
   }
 }

@@ -53,34 +53,39 @@ void ProgressThread::run() {
 }
 
 // Polls when nobody has for a while. A wake-up costs the worker on this processor far more than the
-// poll does (some 30 microseconds on a virtual machine), so there are few: while workers poll, it
-// only looks now and then whether they still do.
+// poll does (some 30 microseconds on a virtual machine), so there are few: where tasks are short,
+// it only looks now and then whether they still are.
 void ProgressThread::step_in() {
   const std::uint64_t gap_ns = std::max(setup_.gap_us * us, 50 * cost_ns_);
   const std::uint64_t rest_ns = 4 * gap_ns;
+  const std::uint64_t soon_ns = gap_ns / 8;  // what has just begun may need an answer
   const std::uint64_t now = base::monotonic_ns();
   if (quiet()) {
     // Programs communicate in pulses: a bell for each would cost the ringer a system call.
     if (now < rung_ns_ + rest_ns) {
       nap(rung_ns_ + rest_ns - now);
-      return;
+    } else {
+      sleep_until_rung();
+      rung_ns_ = last_ns_;
+      patience_ns_ = soon_ns;
+      looked_ = false;
     }
-    sleep_until_rung();
-    rung_ns_ = last_ns_;
-    patience_ns_ = gap_ns / 8;  // what begins now soon needs an answer
-    looked_ = false;
     return;
   }
-  const std::uint64_t age_ns = std::min(now - last_ns_, detail::poll_age_us() * us);
+  const detail::WorkerPolls workers = detail::worker_polls();
+  const std::uint64_t age_ns = std::min(now - last_ns_, workers.age_us * us);
   if (age_ns >= patience_ns_) {
     poll_while_it_moves();
-    patience_ns_ = gap_ns;
+    patience_ns_ = std::min(4 * patience_ns_, gap_ns);
     looked_ = false;
   } else if (!std::exchange(looked_, true)) {
     nap(patience_ns_ - age_ns);
-  } else {  // workers have polled since
+  } else if (workers.apart_us * us < gap_ns) {  // they have polled since, and soon will again
     patience_ns_ = gap_ns;
     nap(rest_ns);
+  } else {
+    patience_ns_ = soon_ns;
+    looked_ = false;
   }
 }
 
