@@ -92,6 +92,11 @@ struct Runtime {
 
   [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
   [[nodiscard]] Polling polling(Worker& reader) const noexcept;
+  // So many ticks have passed between two polls while tasks ran.
+  void note_polls_apart(const std::uint64_t ticks) noexcept {
+    const std::uint64_t before = polls_apart.load(std::memory_order_relaxed);
+    polls_apart.store(std::max(ticks, before - before / 8), std::memory_order_relaxed);
+  }
   void ring(Worker& reader) const noexcept;            // threads that poll for others
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
 };

@@ -58,7 +58,10 @@ void ProgressThread::run() {
 void ProgressThread::step_in() {
   const std::uint64_t gap_ns = std::max(setup_.gap_us * us, 50 * cost_ns_);
   const std::uint64_t rest_ns = 4 * gap_ns;
-  const std::uint64_t soon_ns = gap_ns / 8;  // what has just begun may need an answer
+  const detail::WorkerPolls workers = detail::worker_polls();
+  const bool short_tasks = workers.apart_us * us < gap_ns;
+  // Long tasks: what has just begun may need an answer, and nobody else will give it soon.
+  const std::uint64_t first_ns = short_tasks ? gap_ns : gap_ns / 8;
   const std::uint64_t now = base::monotonic_ns();
   if (quiet()) {
     // Programs communicate in pulses: a bell for each would cost the ringer a system call.
@@ -67,12 +70,11 @@ void ProgressThread::step_in() {
     } else {
       sleep_until_rung();
       rung_ns_ = last_ns_;
-      patience_ns_ = soon_ns;
+      patience_ns_ = first_ns;
       looked_ = false;
     }
     return;
   }
-  const detail::WorkerPolls workers = detail::worker_polls();
   const std::uint64_t age_ns = std::min(now - last_ns_, workers.age_us * us);
   if (age_ns >= patience_ns_) {
     poll_while_it_moves();
@@ -80,12 +82,10 @@ void ProgressThread::step_in() {
     looked_ = false;
   } else if (!std::exchange(looked_, true)) {
     nap(patience_ns_ - age_ns);
-  } else if (workers.apart_us * us < gap_ns) {  // they have polled since, and soon will again
-    patience_ns_ = gap_ns;
-    nap(rest_ns);
-  } else {
-    patience_ns_ = soon_ns;
-    looked_ = false;
+  } else {  // workers have polled since
+    patience_ns_ = first_ns;
+    looked_ = short_tasks;
+    if (short_tasks) nap(rest_ns);
   }
 }
 
