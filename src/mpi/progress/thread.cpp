@@ -52,40 +52,30 @@ void ProgressThread::run() {
   cpu_ns_.store(base::clock_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
 }
 
-// Polls when nobody has for a while. A wake-up costs the worker on this processor far more than the
-// poll does (some 30 microseconds on a virtual machine), so there are few: where tasks are short,
-// it only looks now and then whether they still are.
+// Polls when nobody has for a while.
 void ProgressThread::step_in() {
   const std::uint64_t gap_ns = std::max(setup_.gap_us * us, 50 * cost_ns_);
-  const std::uint64_t rest_ns = 4 * gap_ns;
-  const detail::WorkerPolls workers = detail::worker_polls();
-  const bool short_tasks = workers.apart_us * us < gap_ns;
-  // Long tasks: what has just begun may need an answer, and nobody else will give it soon.
-  const std::uint64_t first_ns = short_tasks ? gap_ns : gap_ns / 8;
-  const std::uint64_t now = base::monotonic_ns();
+  const auto polls = [this] {
+    const detail::WorkerPolls workers = detail::worker_polls();
+    return Patience::Polls{
+        .age_ns = std::min(base::monotonic_ns() - last_ns_, workers.age_us * us),
+        .apart_ns = workers.apart_us * us};
+  };
   if (quiet()) {
     // Programs communicate in pulses: a bell for each would cost the ringer a system call.
-    if (now < rung_ns_ + rest_ns) {
-      nap(rung_ns_ + rest_ns - now);
+    const std::uint64_t sleeps_at = rung_ns_ + Patience::rests * gap_ns;
+    const std::uint64_t now = base::monotonic_ns();
+    if (now < sleeps_at) {
+      nap(sleeps_at - now);
     } else {
       sleep_until_rung();
       rung_ns_ = last_ns_;
-      patience_ns_ = first_ns;
-      looked_ = false;
+      patience_.begin(polls(), gap_ns);
     }
-    return;
-  }
-  const std::uint64_t age_ns = std::min(now - last_ns_, workers.age_us * us);
-  if (age_ns >= patience_ns_) {
+  } else if (const std::uint64_t time = patience_.nap_ns(polls(), gap_ns); time != 0) {
+    nap(time);
+  } else {
     poll_while_it_moves();
-    patience_ns_ = std::min(4 * patience_ns_, gap_ns);
-    looked_ = false;
-  } else if (!std::exchange(looked_, true)) {
-    nap(patience_ns_ - age_ns);
-  } else {  // workers have polled since
-    patience_ns_ = first_ns;
-    looked_ = short_tasks;
-    if (short_tasks) nap(rest_ns);
   }
 }
 

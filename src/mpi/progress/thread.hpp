@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "imbrex/detail/waist.hpp"
+#include "progress/patience.hpp"
 
 namespace imbrex::mpi::progress {
 
@@ -94,9 +95,8 @@ class ProgressThread {
   int in_vain_ = 0;                // polls in a row
   // With `steps_in`.
   std::uint64_t rung_ns_ = 0;      // when it last woke by the bell
-  std::uint64_t patience_ns_ = 0;  // without a poll, until it polls
+  Patience patience_;
   std::uint64_t moment_ns_ = 0;    // for which it waits for more after a poll that moved something
-  bool looked_ = false;            // at the age of the last poll, since it polled or woke
 };
 
 }  // namespace imbrex::mpi::progress
