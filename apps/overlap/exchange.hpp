@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One message to rank 0 beside one computation, in every way that is compared (Capra et al.,
-// figure 1, names the first three).
+// figure 1, names the first three). Serves apps/overlap and apps/stencil1d.
 #pragma once
+
+#include <mpi.h>
 
 #include <string_view>
 
@@ -38,14 +40,15 @@ class Work {
 };
 
 struct Setting {
+  MPI_Comm comm = MPI_COMM_WORLD;  // of two ranks or more
   int bytes = 0;
   double compute_us = 0;
   double step_us = 0;  // between two MPI_Test, and the length of a task
 };
 
 // Microseconds from a common start to the end of both on rank 0; elsewhere zero. Collective over
-// MPI_COMM_WORLD: rank 1 sends, others look on. All ways but `tasks`, which suspends, call MPI
-// below imbrex.
+// `setting.comm`: rank 1 sends, others look on. All ways but `tasks`, which suspends, call MPI
+// below imbrex. Throws std::runtime_error if the message arrives with wrong content.
 [[nodiscard]] double measure(Way way, const Setting& setting, const Work& work);
 
 }  // namespace overlap

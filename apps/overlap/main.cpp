@@ -172,7 +172,7 @@ void run(const Options& options, int rank) {
   nlohmann::json records = nlohmann::json::array();
   if (rank == 0) print_head(mode);
   for (const int bytes : options.sizes) {
-    const Setting alone{bytes, 0, options.step_us};
+    const Setting alone{MPI_COMM_WORLD, bytes, 0, options.step_us};
     std::vector<double> times;
     (void)measure(Way::iw, alone, work);  // warms up
     for (int i = 0; i < options.repetitions; ++i) times.push_back(measure(Way::iw, alone, work));
@@ -181,7 +181,7 @@ void run(const Options& options, int rank) {
     for (const double ratio : options.ratios) computations.push_back(ratio * communication);
     if (options.fixed_us > 0) computations.push_back(options.fixed_us);
     for (const double compute_us : computations) {
-      const Row row = measure_row({bytes, compute_us, options.step_us}, work,
+      const Row row = measure_row({MPI_COMM_WORLD, bytes, compute_us, options.step_us}, work,
                                   options.repetitions);
       if (rank != 0) continue;
       print_row(row);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The variants that are loops: bulk-synchronous, and split.
+// The variants that are loops: blocking, bulk-synchronous, and split.
 #include <imbrex/imbrex.hpp>
 
 #include <algorithm>
@@ -26,6 +26,30 @@ Messages::Messages(const Domain& domain, Field& field, const int step) {
     if (!domain.has(side)) continue;
     MPI_Isend(field.border(step, side), count, MPI_DOUBLE, domain.neighbour[side],
               tag_of(step, other(side)), domain.comm, &send[side]);
+  }
+}
+
+void run_messages(const Domain& domain, Field& field, const int steps) {
+  for (int step = 0; step < steps; ++step) {
+    Messages messages(domain, field, step);
+    MPI_Waitall(2, messages.receive, MPI_STATUSES_IGNORE);
+    MPI_Waitall(2, messages.send, MPI_STATUSES_IGNORE);
+  }
+}
+
+void run_block(const Domain& domain, Field& field, const int steps) {
+  const std::vector<Part> parts = parts_of(domain);
+  for (int step = 0; step < steps; ++step) {
+    const double* const from = field.cells(step);
+    double* const to = field.cells(step + 1);
+    Messages messages(domain, field, step);
+    MPI_Waitall(2, messages.receive, MPI_STATUSES_IGNORE);
+    MPI_Waitall(2, messages.send, MPI_STATUSES_IGNORE);
+    imbrex::finish([&] {
+      for (const Part& part : parts) {
+        imbrex::task("part").launch([=, &part, &domain] { sweep(from, to, part, domain.ghost); });
+      }
+    });
   }
 }
 

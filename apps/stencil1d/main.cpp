@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -68,6 +70,11 @@ struct Result {
   bool same = true;
 };
 
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
 class Benchmark {
  public:
   explicit Benchmark(const Options& options)
@@ -80,10 +87,14 @@ class Benchmark {
   int run() {
     if (options_.verify) expected_ = compute_alone(domain_, options_.periodic, options_.steps);
     for (int round = 0; round < options_.repeat; ++round) {
+      if (options_.hidden) messages_s_.push_back(seconds_of(&run_messages));
       for (std::size_t index = 0; index < results_.size(); ++index) run_once(index);
     }
     const std::uint64_t hash = hash_of(domain_, expected_);
-    if (domain_.rank == 0) print(hash);
+    if (domain_.rank == 0) {
+      print(hash);
+      if (options_.json) print_json();
+    }
     const bool same = std::ranges::all_of(results_, &Result::same);
     if (!same && domain_.rank == 0) {
       fmt::print(stderr, "stencil1d: fields differ: see the last column\n");
@@ -92,39 +103,66 @@ class Benchmark {
   }
 
  private:
-  void run_once(std::size_t index) {
+  double seconds_of(decltype(Variant::run) variant) {
     field_.reset();
     MPI_Barrier(domain_.comm);
     const double begin = MPI_Wtime();
-    options_.variants[index].run(domain_, field_, options_.steps);
+    variant(domain_, field_, options_.steps);
     MPI_Barrier(domain_.comm);
-    results_[index].seconds.push_back(MPI_Wtime() - begin);
+    return MPI_Wtime() - begin;
+  }
+
+  void run_once(std::size_t index) {
+    results_[index].seconds.push_back(seconds_of(options_.variants[index].run));
     const double* const cells = field_.cells(options_.steps);
     const std::vector<double> got(cells, cells + domain_.count);
     if (expected_.empty()) expected_ = got;  // the first variant's
     results_[index].same = same_everywhere(domain_, got, expected_) && results_[index].same;
   }
 
-  void print(std::uint64_t hash) {
+  void print(std::uint64_t hash) const {
     fmt::print("{} cells on {} ranks, ghost layers of {}, {}; {} steps, {} chunks a rank\n",
                domain_.size, domain_.ranks, domain_.ghost,
                options_.periodic ? "periodic" : "open ends", options_.steps, domain_.chunks);
-    fmt::print("{:<10} {:>5} {:>10} {:>10} {:>10}   {}\n", "variant", "runs", "median s", "least s",
-               "most s", options_.verify ? "as computed alone" : "as the first");
+    if (options_.hidden) fmt::print("messages alone: median s {:.4f}\n", median_of(messages_s_));
+    fmt::print("{:<10} {:>5} {:>10} {:>10} {:>10} {:>9}   {}\n", "variant", "runs", "median s",
+               "least s", "most s", options_.hidden ? "hidden %" : "",
+               options_.verify ? "as computed alone" : "as the first");
     for (std::size_t index = 0; index < results_.size(); ++index) {
-      std::vector<double>& seconds = results_[index].seconds;
-      std::ranges::sort(seconds);
-      fmt::print("{:<10} {:>5} {:>10.4f} {:>10.4f} {:>10.4f}   {}\n",
-                 options_.variants[index].name, seconds.size(), seconds[seconds.size() / 2],
-                 seconds.front(), seconds.back(), results_[index].same ? "yes" : "NO");
+      const std::vector<double>& seconds = results_[index].seconds;
+      fmt::print("{:<10} {:>5} {:>10.4f} {:>10.4f} {:>10.4f} {:>9}   {}\n",
+                 options_.variants[index].name, seconds.size(), median_of(seconds),
+                 std::ranges::min(seconds), std::ranges::max(seconds),
+                 options_.hidden ? fmt::format("{:.1f}", 100 * hidden(median_of(seconds))) : "",
+                 results_[index].same ? "yes" : "NO");
     }
     fmt::print("field {:016x}\n", hash);
+  }
+
+  // The share of the shorter of messages and computation that a run of so many seconds hides.
+  double hidden(double seconds) const {
+    const double block = median_of(results_.front().seconds);
+    const double messages = median_of(messages_s_);
+    return (block - seconds) / std::min(messages, block - messages);
+  }
+
+  void print_json() const {
+    for (std::size_t index = 0; index < results_.size(); ++index) {
+      nlohmann::json record{{"variant", options_.variants[index].name},
+                            {"seconds", median_of(results_[index].seconds)}};
+      if (options_.hidden) {
+        record["messages_s"] = median_of(messages_s_);
+        record["hidden"] = hidden(median_of(results_[index].seconds));
+      }
+      fmt::print("{}\n", record.dump());
+    }
   }
 
   const Options options_;
   const Domain domain_;
   Field field_;
   std::vector<Result> results_;
+  std::vector<double> messages_s_;  // of the messages alone
   std::vector<double> expected_;  // this rank's cells after the last step
 };
 

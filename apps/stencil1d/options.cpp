@@ -17,7 +17,7 @@ constexpr const char* description =
 
 const std::vector<Variant>& all_variants() {
   static const std::vector<Variant> variants{
-      {"bulk", &run_bulk},
+      {"block", &run_block},       {"bulk", &run_bulk},
 #ifndef IMBREX_SERIAL
       {"split", &run_split},       {"yield", &run_yield}, {"tasks", &run_tasks},
 #endif
@@ -56,6 +56,10 @@ Options parse_options(int argc, char** argv, std::string& help) {
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--verify", options.verify, "Compute the field on one rank too, and compare");
+  app.add_flag("--hidden", options.hidden,
+               "Also exchange the messages alone, and print the share of the shorter of messages "
+               "and computation that each variant hides");
+  app.add_flag("--json", options.json, "Print the figures of each variant as a line of JSON, too");
 #ifndef IMBREX_SERIAL
   app.add_flag("--measure-progress", options.measure,
                "Instead: time to receive with IW, ICW and ITCW, and with tasks, for sizes of "
@@ -77,7 +81,8 @@ Options parse_options(int argc, char** argv, std::string& help) {
   }
   options.periodic = boundary == "periodic";
   for (const Variant& variant : all_variants()) {
-    if (names.empty() || std::ranges::find(names, variant.name) != names.end()) {
+    const bool asked = names.empty() || std::ranges::find(names, variant.name) != names.end();
+    if (asked || (options.hidden && variant.run == &run_block)) {
       options.variants.push_back(variant);
     }
   }

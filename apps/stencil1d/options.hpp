@@ -32,6 +32,8 @@ struct Options {
   int chunks = 64;
   bool periodic = true;
   bool verify = false;
+  bool hidden = false;  // say how much of the messages each variant hides; `block` comes first
+  bool json = false;    // print the figures so, too
   std::vector<Variant> variants;
 
   bool measure = false;  // of progress, instead of the benchmark

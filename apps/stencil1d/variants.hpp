@@ -7,6 +7,10 @@
 
 namespace stencil1d {
 
+// The messages alone, without any computation: leaves no result.
+void run_messages(const Domain& domain, Field& field, int steps);
+// Messages are exchanged, then all is computed in a parallel loop: nothing overlaps.
+void run_block(const Domain& domain, Field& field, int steps);
 // Messages are begun, the core is computed in a parallel loop, then the messages are waited for,
 // then the borders are computed. (Their reference.)
 void run_bulk(const Domain& domain, Field& field, int steps);

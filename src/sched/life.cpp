@@ -521,14 +521,16 @@ void remove_poller(Poller& poller) {
   for (const Worker* const worker : runtime->foreign) wait_for(*worker);
 }
 
-std::uint64_t poll_age_us() noexcept {
+WorkerPolls worker_polls() noexcept {
   const sched::Runtime* const runtime = sched::runtime();
-  if (runtime == nullptr) return 0;
+  if (runtime == nullptr) return {};
+  const auto us_of = [](const std::uint64_t ticks) {
+    return static_cast<std::uint64_t>(static_cast<double>(ticks) / sched::ticks_per_microsecond());
+  };
   const std::uint64_t last = runtime->last_poll.load(std::memory_order_relaxed);
   const std::uint64_t now = base::ticks();
-  return now <= last ? 0
-                     : static_cast<std::uint64_t>(static_cast<double>(now - last) /
-                                                  sched::ticks_per_microsecond());
+  return {.age_us = now <= last ? 0 : us_of(now - last),
+          .apart_us = us_of(runtime->polls_apart.load(std::memory_order_relaxed))};
 }
 
 bool worker_idles() noexcept {

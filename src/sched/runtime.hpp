@@ -70,6 +70,7 @@ struct Runtime {
   base::SpinLock pollers_lock;
   std::atomic<std::uint64_t> last_poll{0};      // ticks; any worker
   std::atomic<std::uint64_t> poll_gap{0};       // ticks between polls of busy workers; who polls
+  std::atomic<std::uint64_t> polls_apart{0};    // ticks, the longest of late; who polls
   std::uint64_t poll_cost_min = 0;              // ticks; less is not believed
   std::uint64_t spin_ticks = 0;                 // that an idle worker spins
   std::uint64_t patience = 0;                   // ticks before it steals what is alone
@@ -91,6 +92,11 @@ struct Runtime {
 
   [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
   [[nodiscard]] Polling polling(Worker& reader) const noexcept;
+  // So many ticks have passed between two polls while tasks ran.
+  void note_polls_apart(const std::uint64_t ticks) noexcept {
+    const std::uint64_t before = polls_apart.load(std::memory_order_relaxed);
+    polls_apart.store(std::max(ticks, before - before / 8), std::memory_order_relaxed);
+  }
   void ring(Worker& reader) const noexcept;            // threads that poll for others
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
 };

@@ -167,7 +167,10 @@ void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
 void poll_if_due(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   const Polling polling = runtime.polling(worker);
-  if (polling == Polling::none) return;
+  if (polling == Polling::none) {
+    worker.attends = false;
+    return;
+  }
   std::uint64_t last = runtime.last_poll.load(std::memory_order_relaxed);
   const std::uint64_t now = base::ticks();
   if (polling == Polling::wanted &&
@@ -175,6 +178,8 @@ void poll_if_due(Worker& worker) noexcept {
     return;
   }
   if (runtime.last_poll.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
+    if (worker.attends) runtime.note_polls_apart(now - std::min(last, now));
+    worker.attends = true;
     poll(worker);
   }
 }

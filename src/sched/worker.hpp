@@ -78,6 +78,7 @@ struct Worker {
   fiber::Fiber* spares = nullptr;
   int spare_count = 0;
 
+  bool attends = false;              // something was outstanding at its last look between tasks
   std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
   std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known
   std::uint64_t stolen_before = 0;   // tasks run until then

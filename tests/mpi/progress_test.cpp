@@ -99,13 +99,16 @@ TEST(LongTasks, stop_progress_only_where_workers_alone_make_it) {
   if (ring.size < 2) GTEST_SKIP() << "needs two ranks";
   // Another process may hold the processors for a while: the best of three counts.
   double best = 1;
+  double worst = 0;  // a sender that is held comes late into the task, and waits for less of it
   for (int round = 0; round < 3; ++round) {
-    best = std::min(best, seconds_to_send_to_a_busy_rank(ring));
+    const double seconds = seconds_to_send_to_a_busy_rank(ring);
+    best = std::min(best, seconds);
+    worst = std::max(worst, seconds);
   }
   if (!is_one_of(running_mode(), {"poll", "callback"})) {
     EXPECT_LT(best, 0.02);
   } else if (worker_count() == 1) {  // of several one may be idle
-    EXPECT_GT(best, 0.04);
+    EXPECT_GT(worst, 0.04);
   }
 }
 

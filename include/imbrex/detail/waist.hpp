@@ -188,9 +188,13 @@ void wake_poller() noexcept;
 void wake_worker() noexcept;
 void remove_poller(Poller& poller);  // returns when no worker is in it any more
 
-// For threads that poll beside the workers: microseconds since a worker last did; whether any
-// worker sleeps; the processor that was reserved for such a thread, -1 if there is none.
-[[nodiscard]] std::uint64_t poll_age_us() noexcept;
+// For threads that poll beside the workers: when those do; whether any worker sleeps; the processor
+// that was reserved for such a thread, -1 if there is none.
+struct WorkerPolls {
+  std::uint64_t age_us;    // since the last one
+  std::uint64_t apart_us;  // between two, while tasks ran: the longest of late
+};
+[[nodiscard]] WorkerPolls worker_polls() noexcept;
 [[nodiscard]] bool worker_idles() noexcept;
 [[nodiscard]] int reserved_processor() noexcept;
 

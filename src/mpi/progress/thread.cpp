@@ -20,8 +20,18 @@ namespace {
 
 constexpr std::uint64_t us = 1'000;  // in ns
 
-// Short enough that stop() does not wait for long.
 constexpr std::uint64_t nap_max_ns = 10'000 * us;
+
+// Returns when `word` is not `value` and somebody says so, or after `ns` (0: no limit).
+void wait_while(std::atomic<std::uint32_t>& word, const std::uint32_t value,
+                const std::uint64_t ns) noexcept {
+  const timespec span{0, static_cast<long>(ns)};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, ns == 0 ? nullptr : &span, nullptr, 0);
+}
+
+void wake_from(std::atomic<std::uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -30,7 +40,7 @@ constexpr std::uint64_t nap_max_ns = 10'000 * us;
 void ProgressThread::run() {
   self_.store(pthread_self(), std::memory_order_relaxed);
   prepare();
-  while (!stopping_.load(std::memory_order_relaxed)) {
+  while (stopping_.load(std::memory_order_relaxed) == 0) {
     run_errands();
     switch (setup_.pace) {
       case Pace::steps_in: step_in(); break;
@@ -42,34 +52,50 @@ void ProgressThread::run() {
   cpu_ns_.store(base::clock_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
 }
 
-// Polls when nobody has for the gap. After a poll that brought something it goes on for a moment:
-// a long message comes in pieces, and each is answered.
+// Polls when nobody has for a while.
 void ProgressThread::step_in() {
-  constexpr std::uint64_t moment_ns = 30 * us;
-  constexpr std::uint64_t burst_ns = 1'000 * us;
-  constexpr int naps_before_sleep = 20;
+  const std::uint64_t gap_ns = std::max(setup_.gap_us * us, 50 * cost_ns_);
+  const auto polls = [this] {
+    const detail::WorkerPolls workers = detail::worker_polls();
+    return Patience::Polls{
+        .age_ns = std::min(base::monotonic_ns() - last_ns_, workers.age_us * us),
+        .apart_ns = workers.apart_us * us};
+  };
   if (quiet()) {
     // Programs communicate in pulses: a bell for each would cost the ringer a system call.
-    if (++in_vain_ < naps_before_sleep) {
-      nap(setup_.gap_us * us);
+    const std::uint64_t sleeps_at = rung_ns_ + Patience::rests * gap_ns;
+    const std::uint64_t now = base::monotonic_ns();
+    if (now < sleeps_at) {
+      nap(sleeps_at - now);
     } else {
       sleep_until_rung();
+      rung_ns_ = last_ns_;
+      patience_.begin(polls(), gap_ns);
     }
-    return;
+  } else if (const std::uint64_t time = patience_.nap_ns(polls(), gap_ns); time != 0) {
+    nap(time);
+  } else {
+    poll_while_it_moves();
   }
-  in_vain_ = 0;
-  // As with the workers: no more than the 50th part of its time for polls that find nothing.
-  const std::uint64_t gap_ns = std::max(setup_.gap_us * us, 50 * cost_ns_);
-  const std::uint64_t now = base::monotonic_ns();
-  const std::uint64_t age_ns = std::min(now - last_ns_, detail::poll_age_us() * us);
-  if (age_ns < gap_ns) {
-    nap(gap_ns - age_ns);
-    return;
-  }
-  std::uint64_t last_success = 0;
+}
+
+// A long message comes in pieces, and each is answered. Where the next one follows at once, as
+// through shared memory, it waits for that; where it has waited in vain, as on a network that is
+// slower than the processor, it soon does so no more.
+void ProgressThread::poll_while_it_moves() {
+  constexpr std::uint64_t moment_ns = 30 * us;
+  constexpr std::uint64_t burst_ns = 1'000 * us;
+  const std::uint64_t begin = base::monotonic_ns();
+  if (!poll_once()) return;
+  std::uint64_t last_success = last_ns_;
+  bool more = false;
   do {
-    if (poll_once()) last_success = last_ns_;
-  } while (last_success != 0 && last_ns_ - last_success < moment_ns && last_ns_ - now < burst_ns);
+    if (poll_once()) {
+      last_success = last_ns_;
+      more = true;
+    }
+  } while (last_ns_ - last_success < moment_ns_ && last_ns_ - begin < burst_ns);
+  moment_ns_ = more ? moment_ns : moment_ns_ / 2;
 }
 
 // Polls all the time while some worker has nothing to do, since a processor is free then. Else it
@@ -147,9 +173,8 @@ void ProgressThread::wait_for_bell(const std::uint64_t ns) noexcept {
   bell_.exchange(asleep, std::memory_order_acq_rel);  // see (1)
   const bool idle = ns != 0 || quiet();
   if (idle && errands_.load(std::memory_order_relaxed) == nullptr &&
-      !stopping_.load(std::memory_order_relaxed)) {
-    const timespec span{0, static_cast<long>(ns)};
-    syscall(SYS_futex, &bell_, FUTEX_WAIT_PRIVATE, asleep, ns == 0 ? nullptr : &span, nullptr, 0);
+      stopping_.load(std::memory_order_relaxed) == 0) {
+    wait_while(bell_, asleep, ns);
   }
   bell_.store(awake, std::memory_order_relaxed);
 }
@@ -158,10 +183,9 @@ void ProgressThread::nap(const std::uint64_t ns) noexcept {
   const std::uint64_t time = std::min(ns, nap_max_ns);
   if (serving_) {  // errands wait for it
     wait_for_bell(time);
-    return;
+  } else {
+    wait_while(stopping_, 0, time);
   }
-  const timespec span{0, static_cast<long>(time)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
 }
 
 void ProgressThread::prepare() noexcept {
@@ -211,7 +235,7 @@ bool ProgressThread::is_caller() const noexcept {
 void ProgressThread::start(const Setup& setup) {
   setup_ = setup;
   process_ = getpid();
-  stopping_.store(false, std::memory_order_relaxed);
+  stopping_.store(0, std::memory_order_relaxed);
   // The program's signals are for the program's threads.
   sigset_t all;
   sigset_t before;
@@ -223,7 +247,8 @@ void ProgressThread::start(const Setup& setup) {
 
 void ProgressThread::stop() {
   if (!thread_.joinable() || process_ != getpid()) return;
-  stopping_.store(true, std::memory_order_relaxed);
+  stopping_.store(1, std::memory_order_relaxed);
+  wake_from(stopping_);
   if (thread_.get_id() == std::this_thread::get_id()) return;  // exit() in a callback that it made
   ring();
   thread_.join();
@@ -232,7 +257,7 @@ void ProgressThread::stop() {
 void ProgressThread::ring() noexcept {
   if (bell_.fetch_add(0, std::memory_order_acq_rel) != asleep) return;  // see (1)
   if (bell_.exchange(awake, std::memory_order_acq_rel) == asleep) {
-    syscall(SYS_futex, &bell_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    wake_from(bell_);
   }
 }
 

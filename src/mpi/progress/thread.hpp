@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "imbrex/detail/waist.hpp"
+#include "progress/patience.hpp"
 
 namespace imbrex::mpi::progress {
 
@@ -66,6 +67,7 @@ class ProgressThread {
   void prepare() noexcept;
   void sleep_until_rung() noexcept;
   void step_in();
+  void poll_while_it_moves();
   void share();
   void own();
   [[nodiscard]] bool quiet() const noexcept;
@@ -77,7 +79,7 @@ class ProgressThread {
 
   Setup setup_{};                          // set before the thread, then changed by it
   bool serving_ = false;                   // set before the thread: it runs errands
-  std::atomic<bool> stopping_{false};      // stop() sets it
+  std::atomic<std::uint32_t> stopping_{0};  // stop() sets it to 1, and wakes from naps
   std::atomic<std::uint32_t> bell_{awake};  // see (1)
   std::atomic<Errand*> errands_{nullptr};   // any thread pushes, the thread takes all
   std::atomic<bool> has_processor_{false}; // the thread sets it; for those that wait for it
@@ -91,6 +93,10 @@ class ProgressThread {
   std::uint64_t last_ns_ = 0;      // of its last poll, or when it woke
   std::uint64_t cost_ns_ = 500;    // of a poll that finds nothing: the least of late
   int in_vain_ = 0;                // polls in a row
+  // With `steps_in`.
+  std::uint64_t rung_ns_ = 0;      // when it last woke by the bell
+  Patience patience_;
+  std::uint64_t moment_ns_ = 0;    // for which it waits for more after a poll that moved something
 };
 
 }  // namespace imbrex::mpi::progress
