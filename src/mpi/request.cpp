@@ -52,7 +52,8 @@ struct Promised {
   // A request that is complete and still there is persistent.
   [[nodiscard]] Error refuse() const {
     return Error(std::string("imbrex: ") + call + " was given a persistent request (by " +
-                 detail::describe(task) + "), which it cannot give back: use MPI_Wait or imbrex::await()");
+                 detail::describe(task) +
+                 "), which it cannot give back: use MPI_Wait or imbrex::await()");
   }
 
   const char* call;

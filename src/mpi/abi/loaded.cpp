@@ -75,8 +75,8 @@ void refuse_tampi(const std::vector<std::string>& files) {
   if (files.empty()) return;
   std::fprintf(stderr,
                "imbrex: this process has loaded %s beside %s: both carry out TAMPI's calls, and "
-               "MPI's blocking ones, each for the tasks of another runtime. For tasks of imbrex link "
-               "the program without -ltampi (imbrex::mpi has TAMPI's interface); for others, "
+               "MPI's blocking ones, each for the tasks of another runtime. For tasks of imbrex "
+               "link the program without -ltampi (imbrex::mpi has TAMPI's interface); for others, "
                "without imbrex, and do not preload it.\n",
                join(files).c_str(), own_file().c_str());
   std::_Exit(1);

@@ -69,16 +69,20 @@ Parameter value_of(void* given, [[maybe_unused]] const MPI_Comm comm) {
   }
 }
 
-// A request of the program's, while C has it.
+// A request of the program's, while C has it: one that a call makes, so that its variable may hold
+// anything before, or one that there is.
 class Request {
  public:
-  explicit Request(MPI_Fint& given) : given_(given), request_(PMPI_Request_f2c(given)) {}
+  explicit Request(MPI_Fint& made) : Request(made, MPI_REQUEST_NULL) {}
+  static Request that_is(MPI_Fint& given) { return {given, PMPI_Request_f2c(given)}; }
   ~Request() { given_ = PMPI_Request_c2f(request_); }
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
   operator MPI_Request*() noexcept { return &request_; }  // NOLINT: converts
 
  private:
+  Request(MPI_Fint& given, MPI_Request request) : given_(given), request_(request) {}
+
   MPI_Fint& given_;
   MPI_Request request_;
 };
@@ -188,7 +192,7 @@ void tampi_irecv_(void* buffer, void* count, void* type, void* source, void* tag
 }
 
 void tampi_iwait_(MPI_Fint* request, MPI_Fint* status, MPI_Fint* error) {
-  tampi::Request its_request(*request);
+  tampi::Request its_request = tampi::Request::that_is(*request);
   *error = tampi::bind("TAMPI_Iwait", its_request, tampi::fortran_place(status));
 }
 
@@ -197,7 +201,7 @@ void tampi_iwaitall_(MPI_Fint* count, MPI_Fint requests[], MPI_Fint statuses[], 
   const bool ignored = statuses == MPI_F_STATUSES_IGNORE;
   *error = MPI_SUCCESS;
   for (int i = 0; i < *count; ++i) {
-    tampi::Request request(requests[i]);
+    tampi::Request request = tampi::Request::that_is(requests[i]);
     MPI_Fint* const status = ignored ? nullptr : statuses + i * tampi::status_ints;
     const int code = tampi::bind("TAMPI_Iwaitall", request, tampi::fortran_place(status, nullptr));
     if (*error == MPI_SUCCESS) *error = code;
@@ -209,7 +213,7 @@ void tampi_wait_(MPI_Fint* request, MPI_Fint* status, MPI_Fint* error) {
     *error = tampi::wait_for_bound("TAMPI_Wait");
     return;
   }
-  tampi::Request its_request(*request);
+  tampi::Request its_request = tampi::Request::that_is(*request);
   MPI_Status result;
   *error = MPI_Wait(its_request, &result);
   const imbrex::mpi::StatusPlace place = tampi::fortran_place(status);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fortran's constants in Open MPI, and the start and end of MPI: its Fortran library calls PMPI_Init
-// and so on, past us, so that a program whose MPI calls are TAMPI's would never start imbrex.
+// Fortran's constants in Open MPI, and the start and end of MPI: its Fortran library calls
+// PMPI_Init and so on, past us, so that a program of TAMPI's would never start imbrex.
 #include <mpi.h>
 
 #include "tampi/fortran.hpp"

@@ -12,7 +12,8 @@ import sys
 
 def main():
     header, library = sys.argv[1:3]
-    declared = set(re.findall(r"^int (TAMPI_\w+)\(", pathlib.Path(header).read_text(), re.MULTILINE))
+    text = pathlib.Path(header).read_text()
+    declared = set(re.findall(r"^int (TAMPI_\w+)\(", text, re.MULTILINE))
     if len(declared) < 30:
         sys.exit(f"check_names.py: only {len(declared)} functions found in {header}")
     wanted = set(declared)
