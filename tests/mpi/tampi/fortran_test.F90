@@ -226,7 +226,8 @@ program fortran_test
   right = mod(rank + 1, ranks)
 
   call imbrex_check(imbrex_finish_begin(finish))
-  call imbrex_check(imbrex_spawn("receive", c_funloc(receive_all), accesses=[imbrex_out(c_loc(in))]))
+  call imbrex_check(imbrex_spawn("receive", c_funloc(receive_all), &
+    accesses=[imbrex_out(c_loc(in))]))
   call imbrex_check(imbrex_spawn("use", c_funloc(use_it), accesses=[imbrex_in(c_loc(in))]))
   call imbrex_check(imbrex_spawn("send", c_funloc(send_all), accesses=[imbrex_out(c_loc(out))]))
   call imbrex_check(imbrex_spawn("add up", c_funloc(add_up), accesses=[imbrex_out(c_loc(sums))]))
