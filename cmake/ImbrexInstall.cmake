@@ -14,6 +14,8 @@ if(TARGET imbrex_mpi)
   install(TARGETS imbrex_mpi EXPORT imbrex_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT imbrex_mpi NAMESPACE imbrex:: FILE ${imbrex_mpi_export}.cmake
     DESTINATION ${imbrex_package})
+  install(FILES ${PROJECT_SOURCE_DIR}/include/TAMPI.h ${PROJECT_SOURCE_DIR}/include/TAMPIf.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 if(IMBREX_CORE)
   set(imbrex_headers mpi.hpp mpi.h continue.h events.h)

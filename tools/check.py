@@ -15,7 +15,8 @@ COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800
 # The worker of a thread; how deep a thread is in calls of MPI, in which nothing suspends.
 THREAD_LOCAL_FILES = ("src/sched/current.cpp", "src/mpi/calls/next.hpp", "src/mpi/calls/next.cpp")
 CPP = {".hpp", ".cpp", ".h", ".c"}
-SOURCE = CPP | {".f90", ".def", ".py", ".cmake", ".sh", ".layers", ".in"}
+FORTRAN = {".f90", ".F90", ".F"}
+SOURCE = CPP | FORTRAN | {".def", ".py", ".cmake", ".sh", ".layers", ".in"}
 TEXT = SOURCE | {".md", ".json", ".txt", ".yml"}
 LEFT_OVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(\(\w+\): \S+)?")  # not one itself
 MACHINE_PATH = re.compile(r"/(?:work|root|farm|home/\w+|tmp/bash_jobs[\w.]*)/")
@@ -267,7 +268,7 @@ def check_dead_files(tree):
     for name, _ in tree.of({".hpp", ".h"}):
         if pathlib.PurePath(name).name not in included and not name.startswith("include/imbrex/"):
             tree.report(name, 1, "dead: nobody includes it")
-    for name, _ in tree.of({".cpp", ".c", ".f90"}):
+    for name, _ in tree.of({".cpp", ".c"} | FORTRAN):
         if not any(is_named(tree, name, folder) for folder in pathlib.PurePath(name).parents):
             tree.report(name, 1, "dead: in no CMakeLists.txt of its folder or of one above")
 
@@ -327,7 +328,7 @@ def check_code_in_docs(tree):
 def compiled(name):
     if not name.startswith(("examples/", "apps/", "tests/", "bench/", "include/", "src/")):
         return False
-    return pathlib.PurePath(name).suffix in CPP | {".f90"} or name.endswith("CMakeLists.txt")
+    return pathlib.PurePath(name).suffix in CPP | FORTRAN or name.endswith("CMakeLists.txt")
 
 
 def squeezed(text):

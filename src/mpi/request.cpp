@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Requests in C++: await, when, release_after. A request that is handed over lives in an operation
 // on the heap until the engine has completed it.
+#include "request.hpp"
+
 #include <exception>
 #include <memory>
 #include <utility>
@@ -26,13 +28,17 @@ void require_active(const char* call) {
 
 // What becomes of a request that was handed over.
 struct Promised {
-  explicit Promised(const char* its_call) : call(its_call) {}
+  Promised(const char* its_call, const mpi::StatusPlace& its_place)
+      : call(its_call), place(its_place) {}
 
   void settle(const Operation& operation, bool persistent) noexcept {
     try {
+      const int code =
+          operation.code == MPI_SUCCESS ? MPI_SUCCESS : mpi::raise_error(operation);
+      if (place.write != nullptr) place.write(place.to, operation.status, code);
       if (operation.code != MPI_SUCCESS) {
-        promise.set_exception(std::make_exception_ptr(
-            mpi::make_error(call, mpi::raise_error(operation), detail::describe(task))));
+        promise.set_exception(
+            std::make_exception_ptr(mpi::make_error(call, code, detail::describe(task))));
       } else if (persistent) {
         promise.set_exception(std::make_exception_ptr(refuse()));
       } else {
@@ -46,17 +52,20 @@ struct Promised {
   // A request that is complete and still there is persistent.
   [[nodiscard]] Error refuse() const {
     return Error(std::string("imbrex: ") + call + " was given a persistent request (by " +
-                 detail::describe(task) + "), which it cannot give back: use await()");
+                 detail::describe(task) +
+                 "), which it cannot give back: use MPI_Wait or imbrex::await()");
   }
 
   const char* call;
+  mpi::StatusPlace place;
   detail::TaskLabel task = detail::current_task();
   Promise<MPI_Status> promise{"MPI request"};
 };
 
 // MPI's own request.
 struct PromisedOperation : Operation {
-  explicit PromisedOperation(const char* its_call) : promised(its_call) {
+  PromisedOperation(const char* its_call, const mpi::StatusPlace& place)
+      : promised(its_call, place) {
     call = {.name = its_call, .throws = true};
     complete = &PromisedOperation::settle;
   }
@@ -74,8 +83,8 @@ struct PromisedOperation : Operation {
 
 // One that imbrex matches: it is not asked for, it says so itself.
 struct PromisedReceive : mpi::receive::Waiter {
-  PromisedReceive(const char* its_call, Receive& its_receive)
-      : receive(its_receive), promised(its_call) {
+  PromisedReceive(const char* its_call, Receive& its_receive, const mpi::StatusPlace& place)
+      : receive(its_receive), promised(its_call, place) {
     fire = &PromisedReceive::settle;
   }
   static void settle(Waiter& self) noexcept {
@@ -95,8 +104,9 @@ struct PromisedReceive : mpi::receive::Waiter {
   MPI_Request persistent = MPI_REQUEST_NULL;
 };
 
-Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request) {
-  auto promised = std::make_unique<PromisedReceive>(call, receive);
+Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request,
+                                     const mpi::StatusPlace& place) {
+  auto promised = std::make_unique<PromisedReceive>(call, receive, place);
   mpi::receive::Token* const token = receive.token();
   mpi::check::end_request(request);  // from now on it has no handle
   if (token == nullptr) {
@@ -117,19 +127,22 @@ Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Req
   return future;
 }
 
-Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
+}  // namespace
+
+Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
+                                  const StatusPlace& place) {
   require_active(call);
-  if (Receive* const receive = mpi::receive::substitute(request)) {
-    return take_over_receive(call, *receive, request);
+  if (Receive* const receive = receive::substitute(request)) {
+    return take_over_receive(call, *receive, request, place);
   }
-  auto operation = std::make_unique<PromisedOperation>(call);
+  auto operation = std::make_unique<PromisedOperation>(call, place);
   Future<MPI_Status> future = operation->promised.promise.future();
   operation->given = request;
 
   int done = 0;
   {
-    const mpi::Callback callback;
-    const mpi::Said said = mpi::asked::Test(&request, &done, &operation->status);
+    const Callback callback;
+    const Said said = asked::Test(&request, &done, &operation->status);
     operation->code = said.code;
     operation->handler_ran = said.code != MPI_SUCCESS && !said.owed;
   }
@@ -138,13 +151,11 @@ Future<MPI_Status> take_over(const char* call, MPI_Request& request) {
   if (done != 0 || operation->code != MPI_SUCCESS) {
     PromisedOperation::settle(*operation.release());
   } else {
-    mpi::engine().add(*operation.release());
+    engine().add(*operation.release());
     detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   }
   return future;
 }
-
-}  // namespace
 
 MPI_Status await(MPI_Request& request) {
   constexpr const char* name = "await(MPI_Request)";
@@ -157,13 +168,15 @@ MPI_Status await(MPI_Request& request) {
   return status;
 }
 
-Future<MPI_Status> when(MPI_Request& request) { return take_over("when(MPI_Request)", request); }
+Future<MPI_Status> when(MPI_Request& request) {
+  return mpi::take_over("when(MPI_Request)", request, {});
+}
 
 void release_after(MPI_Request& request) {
-  if (!detail::in_task()) {
+  if (!detail::in_spawned_task()) {
     throw Error("imbrex: release_after(MPI_Request) called outside a task: use when()");
   }
-  const Future<MPI_Status> future = take_over("release_after(MPI_Request)", request);
+  const Future<MPI_Status> future = mpi::take_over("release_after(MPI_Request)", request, {});
   if (future.ready()) {
     (void)future.get();
     return;

@@ -16,9 +16,16 @@ namespace receive {
 class Receive;
 }
 
+// Set for good when a task first asks to block in MPI (detail::set_blocking). Relaxed: the task
+// that asked sees its own store.
+inline std::atomic<bool> some_task_blocks{false};
+
 // True if a blocking call of this thread suspends a task: the library is initialised, and the
 // thread stands in a task, not in a callback.
-[[nodiscard]] inline bool suspends() noexcept { return active() && detail::in_task(); }
+[[nodiscard]] inline bool suspends() noexcept {
+  return active() && detail::in_task() &&
+         !(some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
+}
 
 // True if a thread that stands in no task must poll while it waits: a receive that imbrex matches
 // may depend on it, as MPI's own would on any thread that is in MPI.

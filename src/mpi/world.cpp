@@ -27,6 +27,7 @@
 #include "progress/progress.hpp"
 #include "report/look.hpp"
 #include "report/watch.hpp"
+#include "tampi/tampi.hpp"
 
 namespace imbrex::mpi {
 
@@ -344,7 +345,9 @@ extern "C" int MPI_Init(int* argc, char*** argv) {
 // Whatever is asked for: MPI_THREAD_MULTIPLE is what workers need.
 extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   if (imbrex::mpi::must_pass_through()) return PMPI_Init_thread(argc, argv, required, provided);
-  return imbrex::mpi::initialise(argc, argv, provided);
+  const int code = imbrex::mpi::initialise(argc, argv, provided);
+  if (code == MPI_SUCCESS) *provided = imbrex::mpi::tampi::level_for(required, *provided);
+  return code;
 }
 
 extern "C" int MPI_Finalize() {
@@ -372,5 +375,7 @@ extern "C" int MPI_Is_thread_main(int* flag) {
 }
 
 extern "C" int MPI_Query_thread(int* provided) {
-  return imbrex::mpi::progress::query_thread(provided);
+  const int code = imbrex::mpi::progress::query_thread(provided);
+  if (code == MPI_SUCCESS) *provided = imbrex::mpi::tampi::level_of_query(*provided);
+  return code;
 }

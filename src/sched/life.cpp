@@ -102,6 +102,7 @@ Task& make_root(Worker& worker, const char* const name) {
   root.priority.store(0, std::memory_order_relaxed);
   root.slot_class = slot_class;
   root.held = false;
+  root.blocks = false;
   root.kept = false;
   root.state.store(task::State::running, std::memory_order_release);
   return root;

@@ -130,6 +130,7 @@ void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps&
   task.priority.store(spec.priority, std::memory_order_relaxed);
   task.slot_class = static_cast<std::uint32_t>(slot_class);
   task.held = false;
+  task.blocks = false;
 }
 
 // A descriptor with `bytes` behind it.
@@ -248,6 +249,15 @@ void release(Completion& completion) noexcept {
 bool in_task() noexcept {
   const Worker* const worker = sched::current_worker();
   return worker != nullptr && worker->task != nullptr && worker->callbacks == 0;
+}
+
+bool in_spawned_task() noexcept { return in_task() && !sched::current_worker()->task->root; }
+
+void set_blocking(const bool blocks) { waiting_worker("set_blocking").task->blocks = blocks; }
+
+bool is_blocking() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->task != nullptr && worker->task->blocks;
 }
 
 [[gnu::flatten]] void await(EventWord& event, const WaitReason& reason) {

@@ -62,6 +62,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::uint32_t slot_class;      // of the slab; 0: a large slot
   bool held;                     // hold_completion() was called; running task only
   bool kept;                     // a future was made: then there may be a second entry
+  bool blocks;                   // waist.hpp: set_blocking(); running task only
 
   [[nodiscard]] void* closure() noexcept {
     return reinterpret_cast<std::byte*>(this) + sizeof(Task);

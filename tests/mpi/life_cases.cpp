@@ -45,16 +45,6 @@ void plain() {
   MPI_Finalize();
 }
 
-// Whatever is asked for, workers need MPI_THREAD_MULTIPLE.
-void thread_level() {
-  int provided = -1;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SINGLE, &provided);
-  int level = -1;
-  MPI_Query_thread(&level);
-  require(provided == MPI_THREAD_MULTIPLE && level == provided, "MPI_THREAD_MULTIPLE");
-  MPI_Finalize();
-}
-
 // Tasks that nobody waited for are completed by MPI_Finalize, also those that wait in MPI.
 void finalize_completes_tasks() {
   static int received = -1;
@@ -219,7 +209,6 @@ void messages() {
 
 const std::map<std::string, std::function<void()>> cases{
     {"plain", plain},
-    {"thread_level", thread_level},
     {"finalize_completes_tasks", finalize_completes_tasks},
     {"finalize_calls_back", finalize_calls_back},
     {"open_operation", open_operation},

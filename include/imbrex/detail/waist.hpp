@@ -84,6 +84,14 @@ struct WaitReason {
 // True if this thread stands in a task (main included) and waiting would suspend that task.
 [[nodiscard]] bool in_task() noexcept;
 
+// True if that task is one that was spawned: not main, nor the code of another thread.
+[[nodiscard]] bool in_spawned_task() noexcept;
+
+// A task may ask that a plug-in blocks its worker where it would suspend the task. Kept until the
+// task ends; on a thread of the program's own, until the thread does.
+void set_blocking(bool blocks);
+[[nodiscard]] bool is_blocking() noexcept;
+
 // Suspends the running task until `event` fires. REQUIRES: in_task(), else throws Error. A thread
 // of the program's own that waits is blocked instead.
 void await(EventWord& event, const WaitReason& reason);
@@ -95,7 +103,7 @@ void await(Completion& completion);
 void fire(EventWord& event) noexcept;
 
 // The running task, once its body has ended, is complete only after `event` has fired.
-// REQUIRES: in_task(); the event lives until it has fired.
+// REQUIRES: in_spawned_task(); the event lives until it has fired.
 void release_after(EventWord& event);
 // The same for what may fail: then the task fails, as if its body had thrown that error.
 void release_after(Completion& completion);

@@ -15,7 +15,7 @@ TABLE = HERE / "calls.def"
 PAGE = HERE.parent.parent.parent / "docs" / "user" / "mpi.md"
 BEGIN = "<!-- begin: made by src/mpi/calls/calls_doc.py -->"
 END = "<!-- end -->"
-KINDS = ("SEND_C|CALL|CALL_C|LOCAL|ASK|COLLECTIVE|COLLECTIVE_C|FILE_C|FILE_ALL_C|SPARE|"
+KINDS = ("SEND_C|CALL|CALL_C|LOCAL|ASK|COLLECTIVE|COLLECTIVE_C|NEIGHBOR_C|FILE_C|FILE_ALL_C|SPARE|"
          "SPARE_C|SPARE_OWN")
 ON_SPARE_THREAD = ("SPARE", "FILE")
 ENTRY = re.compile(rf"^IMBREX_({KINDS})\((\w+),\s*(\w[\w+ ]*)?|^// ---- ([\w ]+) -", re.MULTILINE)
@@ -30,7 +30,7 @@ def read_table():
             section = heading
         elif name not in seen:
             seen.add(name)
-            rows.append((section, kind, name, twin))
+            rows.append((section, kind.replace("NEIGHBOR", "COLLECTIVE"), name, twin))
     if len(rows) < 100:
         sys.exit(f"calls_doc.py: only {len(rows)} calls found in {TABLE}")
     return rows
