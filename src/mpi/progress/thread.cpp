@@ -54,7 +54,8 @@ void ProgressThread::run() {
 
 // Polls when nobody has for a while.
 void ProgressThread::step_in() {
-  const std::uint64_t gap_ns = std::max(setup_.gap_us * us, 50 * cost_ns_);
+  constexpr std::uint64_t share = 50;  // of the processor's time that it may cost
+  const std::uint64_t gap_ns = std::max(setup_.gap_us * us, share * wake_ns_);
   const auto polls = [this] {
     const detail::WorkerPolls workers = detail::worker_polls();
     return Patience::Polls{
@@ -66,17 +67,27 @@ void ProgressThread::step_in() {
     const std::uint64_t sleeps_at = rung_ns_ + Patience::rests * gap_ns;
     const std::uint64_t now = base::monotonic_ns();
     if (now < sleeps_at) {
-      nap(sleeps_at - now);
+      nap_at_a_price(sleeps_at - now);
     } else {
       sleep_until_rung();
       rung_ns_ = last_ns_;
       patience_.begin(polls(), gap_ns);
     }
   } else if (const std::uint64_t time = patience_.nap_ns(polls(), gap_ns); time != 0) {
-    nap(time);
+    nap_at_a_price(time);
   } else {
     poll_while_it_moves();
   }
+}
+
+// A nap, and what it costs to wake from it: the least of late of the processor time from one nap to
+// the next, which is longer where a poll moved data; and as much again for the worker, which is
+// interrupted twice.
+void ProgressThread::nap_at_a_price(const std::uint64_t ns) noexcept {
+  nap(ns);
+  const std::uint64_t now = base::clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  wake_ns_ = std::min(2 * (now - napped_at_ns_), wake_ns_ + wake_ns_ / 16);
+  napped_at_ns_ = now;
 }
 
 // A long message comes in pieces, and each is answered. Where the next one follows at once, as

@@ -68,6 +68,7 @@ class ProgressThread {
   void sleep_until_rung() noexcept;
   void step_in();
   void poll_while_it_moves();
+  void nap_at_a_price(std::uint64_t ns) noexcept;
   void share();
   void own();
   [[nodiscard]] bool quiet() const noexcept;
@@ -96,6 +97,8 @@ class ProgressThread {
   // With `steps_in`.
   std::uint64_t rung_ns_ = 0;      // when it last woke by the bell
   Patience patience_;
+  std::uint64_t wake_ns_ = 40'000;   // see nap_at_a_price(); dear until it is known
+  std::uint64_t napped_at_ns_ = 0;   // processor time at the end of its last nap
   std::uint64_t moment_ns_ = 0;    // for which it waits for more after a poll that moved something
 };
 
