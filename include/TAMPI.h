@@ -43,13 +43,13 @@ int TAMPI_Nonblocking_enabled(int* flag);
    request fails, so does the task, and the finish around it says so; TAMPI_Iwait returns the code
    too if that is known at once. In main and in threads of the program's own, TAMPI_Wait waits. */
 int TAMPI_Iwait(MPI_Request* request, MPI_Status* status);
-int TAMPI_Iwaitall(int count, MPI_Request requests[], MPI_Status statuses[]);
+int TAMPI_Iwaitall(int count, MPI_Request requests[], MPI_Status* statuses);
 
 /* In tasks: nothing. In main and in threads of the program's own: waits for all that this thread
    has given to TAMPI_Iwait and the calls below. Suspends main. With the non-blocking mode disabled:
    MPI_Wait and MPI_Waitall. */
 int TAMPI_Wait(MPI_Request* request, MPI_Status* status);
-int TAMPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]);
+int TAMPI_Waitall(int count, MPI_Request requests[], MPI_Status* statuses);
 
 /* MPI_I..., then TAMPI_Iwait of its request. */
 int TAMPI_Isend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
