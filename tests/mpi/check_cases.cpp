@@ -47,6 +47,7 @@ void receives_overlap() {
     MPI_Recv(&values[3], 3, MPI_INT, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   });
   settle();
+  MPI_Barrier(MPI_COMM_WORLD);  // both receives of each rank are under way
   const std::array<int, 4> out{};
   MPI_Send(out.data(), 4, MPI_INT, other, 1, MPI_COMM_WORLD);
   MPI_Send(out.data(), 3, MPI_INT, other, 2, MPI_COMM_WORLD);
