@@ -205,7 +205,6 @@ void discard(void* const closure) noexcept {
   Worker& worker = *sched::current_worker();
   Task& task = count_child(worker, closure, keep);
   task.pending.store(0, std::memory_order_relaxed);
-  task.state.store(State::ready, std::memory_order_relaxed);  // published by the queue
   sched::enqueue(worker, task, sched::Origin::forked);
   return &task;
 }

@@ -359,9 +359,8 @@ Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
                                               : worker.runtime->policy->empty(worker.id);
   if (!alone) return nullptr;
   outcome.ready.head = nullptr;
-  if (task::claim({task, false})) return task;
-  drop_reference(worker, *task);
-  return nullptr;
+  task::change_state(*task, State::created, State::running);  // no entry: nobody else claims it
+  return task;
 }
 
 // The memory of a task that nobody refers to any more.
@@ -614,6 +613,8 @@ void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
     post(*tied_to, task);
     return;
   }
+  // release: who claims it sees what was done before. From here on a second entry may run it.
+  if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
   if (worker.queues == nullptr || !worker.queues->push(task, origin)) [[unlikely]] {
     const int only = tied_to != nullptr ? tied_to->id : no_worker;
     runtime.policy->push(task, {worker.id, only}, origin);

@@ -126,7 +126,6 @@ void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
     if (access.mutex != nullptr && !acquire(*access.mutex, access)) return;
     ++block.acquired;
   }
-  change_state(task, State::created, State::ready);
   ready.push(task);
 }
 

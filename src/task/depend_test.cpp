@@ -55,7 +55,7 @@ class Graph {
 
   void start(const int number) {
     ready_.erase(number);
-    change_state(children_[number]->task, State::ready, State::running);
+    change_state(children_[number]->task, State::created, State::running);
   }
   void complete(const int number) {
     if (ready_.count(number) != 0) start(number);

@@ -107,11 +107,13 @@ struct Entry {
     task.state.store(State::running, std::memory_order_relaxed);
     return true;
   }
+  // Without a future nobody waits for the task, so nobody has raised it: one entry. With one
+  // reference, ours is the only way to it; looked at before the state, since another entry's run
+  // may end in between.
+  const bool alone = !task.kept || task.references.load(std::memory_order_acquire) == 1;
   State state = task.state.load(std::memory_order_acquire);
   if (state != State::ready) return false;
-  // Without a future nobody waits for the task, so nobody has raised it: one entry. With one
-  // reference, ours is the only way to it.
-  if (!task.kept || task.references.load(std::memory_order_relaxed) == 1) {
+  if (alone) {
     task.state.store(State::running, std::memory_order_relaxed);
     return true;
   }
@@ -143,7 +145,9 @@ inline void add_reference(detail::Completion& completion) noexcept {
 // Drops a reference to a task; the last one makes it dead.
 inline void lose(Task& task, Outcome& outcome) noexcept;
 
-// `task` has no pending count: it becomes ready, or waits for a mutex of its mutexinoutset.
+// `task` has no pending count: it becomes ready, or waits for a mutex of its mutexinoutset. A new
+// one keeps its state until it is queued: once that is `ready`, others may give it a second entry,
+// and it may run, and stand in another list, while this one is still being emptied.
 inline void make_ready(Task& task, ReadyList& ready) noexcept;
 // depend.cpp
 [[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;
@@ -167,8 +171,6 @@ inline void make_ready(Task& task, ReadyList& ready) noexcept {
   } else if (task.accesses != nullptr && needs_mutexes(task)) [[unlikely]] {
     make_ready_with_mutexes(task, ready);
     return;
-  } else {
-    change_state(task, State::created, State::ready);
   }
   ready.push(task);
 }
