@@ -5,9 +5,9 @@
 find_library(SCALAPACK_LIBRARY NAMES scalapack-openmpi scalapack)
 if(SCALAPACK_LIBRARY AND IMBREX_MPI_ABI STREQUAL "openmpi")
   add_executable(pdpotrf EXCLUDE_FROM_ALL
-    ${PROJECT_SOURCE_DIR}/bench/pdpotrf.cpp ${PROJECT_SOURCE_DIR}/apps/cholesky/kernels.cpp)
+    ${PROJECT_SOURCE_DIR}/bench/pdpotrf.cpp ${PROJECT_SOURCE_DIR}/apps/tiled/kernels.cpp)
   target_include_directories(pdpotrf PRIVATE
-    ${PROJECT_SOURCE_DIR}/apps/cholesky ${LAPACKE_INCLUDE_DIR} ${CBLAS_INCLUDE_DIR})
+    ${PROJECT_SOURCE_DIR}/apps/tiled ${LAPACKE_INCLUDE_DIR} ${CBLAS_INCLUDE_DIR})
   target_compile_definitions(pdpotrf PRIVATE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
   target_link_libraries(pdpotrf PRIVATE imbrex_flags fmt::fmt ${SCALAPACK_LIBRARY}
     ${LAPACKE_LIBRARY} ${LAPACK_LIBRARIES} ${BLAS_LIBRARIES} MPI::MPI_C)

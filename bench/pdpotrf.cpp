@@ -32,8 +32,8 @@ void pdpotrf_(const char* uplo, const int* n, double* a, const int* ia, const in
 
 namespace {
 
-using cholesky::GemmMeter;
-using cholesky::RandomSource;
+using tiled::GemmMeter;
+using tiled::RandomSource;
 
 constexpr int rate_size = 1024;  // as apps/cholesky
 constexpr double rate_s = 0.25;
@@ -179,7 +179,7 @@ void run(const Arguments& arguments, int rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  cholesky::use_one_blas_thread();
+  tiled::use_one_blas_thread();
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -27,6 +27,11 @@ endif()
 
 set_target_properties(imbrex PROPERTIES EXPORT_NAME imbrex INSTALL_RPATH "$ORIGIN")
 install(TARGETS imbrex EXPORT imbrex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET imbrex_omp)
+  # Apart from other libraries: who names this folder wants it instead of the compiler's.
+  set_target_properties(imbrex_omp PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+  install(TARGETS imbrex_omp LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex NAMELINK_SKIP)
+endif()
 install(EXPORT imbrex NAMESPACE imbrex:: FILE imbrex-core.cmake DESTINATION ${imbrex_package})
 # For the trees that add imbrex::mpi for other MPIs.
 export(EXPORT imbrex NAMESPACE imbrex:: FILE ${PROJECT_BINARY_DIR}/package/imbrex-core.cmake)

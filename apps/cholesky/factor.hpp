@@ -2,11 +2,11 @@
 // The two versions of the right-looking tiled factorisation A = L L^T that are compared.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include "matrix.hpp"
-#include "team.hpp"
+#include "../tiled/exchange.hpp"
+#include "order.hpp"
+#include "timed.hpp"
 
 namespace cholesky {
 
@@ -17,21 +17,25 @@ namespace cholesky {
 // The usual MPI + threads code: in each step one rank factors the diagonal tile, main broadcasts
 // it, all threads solve the panel, main broadcasts the panel, all threads update; a barrier of the
 // threads after each phase. Nothing is computed while messages travel.
-[[nodiscard]] std::int64_t factor_fork_join(const Team& team, TiledMatrix& matrix);
+[[nodiscard]] std::int64_t factor_fork_join(const Team& team, TiledMatrix& matrix,
+                                            const Kernels& kernels);
 
+// Which tasks get a priority.
+enum class Priorities : std::uint8_t {
+  none,
+  panel,  // the panel and its messages, before the update
+  sends   // the sends alone: what communication-aware policies go by
+};
 struct TaskOptions {
   // Steps of the factorisation whose received tiles may be in memory at once.
   int lookahead;
-  // The panel and its messages before the update.
-  bool priorities;
-};
-struct TaskMemory {
-  std::size_t tiles_peak = 0;  // received tiles in memory at once, on this rank
+  Priorities priorities;
 };
 
 // One task for each operation on a tile, and one for each message, in which plain MPI_Send and
 // MPI_Recv block; one sequential loop creates them in program order on every rank.
 [[nodiscard]] std::int64_t factor_tasks(const Team& team, TiledMatrix& matrix,
-                                        const TaskOptions& options, TaskMemory& memory);
+                                        const Kernels& kernels, const TaskOptions& options,
+                                        TaskUse& use);
 
 }  // namespace cholesky

@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "factor.hpp"
-#include "kernels.hpp"
 
 namespace cholesky {
 namespace {
 
 class ForkJoin {
  public:
-  ForkJoin(const Team& team, TiledMatrix& matrix)
+  ForkJoin(const Team& team, TiledMatrix& matrix, const Kernels& kernels)
       : team_(team),
         matrix_(matrix),
+        kernels_(kernels),
         layout_(matrix.layout()),
         panel_(static_cast<std::size_t>(layout_.tiles()), nullptr),
         received_(static_cast<std::size_t>(layout_.tiles())) {}
@@ -35,7 +35,8 @@ class ForkJoin {
   std::int64_t factor_diagonal(int k) {
     std::int64_t minor = 0;
     if (matrix_.is_mine(k, k)) {
-      const int info = potrf({matrix_.handle(k, k), layout_.extent(k), layout_.extent(k)});
+      const int info =
+          kernels_.potrf({matrix_.handle(k, k), layout_.extent(k), layout_.extent(k)});
       if (info != 0) minor = layout_.first(k) + info;
     }
     MPI_Bcast(&minor, 1, MPI_INT64_T, layout_.owner(k, k), team_.all());
@@ -56,7 +57,7 @@ class ForkJoin {
       for (int i = k + 1; i < layout_.tiles(); ++i) {
         if (!matrix_.is_mine(i, k)) continue;
         imbrex::task("trsm").launch([this, i, k] {
-          trsm(panel(k, k), {matrix_.handle(i, k), layout_.extent(i), layout_.extent(k)});
+          kernels_.trsm(panel(k, k), {matrix_.handle(i, k), layout_.extent(i), layout_.extent(k)});
         });
       }
     });
@@ -84,9 +85,9 @@ class ForkJoin {
           imbrex::task("update").launch([this, i, j, k] {
             const Tile c{matrix_.handle(i, j), layout_.extent(i), layout_.extent(j)};
             if (i == j) {
-              syrk(panel(i, k), c);
+              kernels_.syrk(panel(i, k), c);
             } else {
-              gemm(panel(i, k), panel(j, k), c);
+              kernels_.gemm(panel(i, k), panel(j, k), c);
             }
           });
         }
@@ -113,6 +114,7 @@ class ForkJoin {
 
   const Team& team_;
   TiledMatrix& matrix_;
+  const Kernels& kernels_;
   const Layout& layout_;
   std::vector<double*> panel_;     // tile i of the present panel, where this rank uses it
   std::vector<Doubles> received_;  // for those that other ranks own
@@ -120,8 +122,8 @@ class ForkJoin {
 
 }  // namespace
 
-std::int64_t factor_fork_join(const Team& team, TiledMatrix& matrix) {
-  return ForkJoin(team, matrix).run();
+std::int64_t factor_fork_join(const Team& team, TiledMatrix& matrix, const Kernels& kernels) {
+  return ForkJoin(team, matrix, kernels).run();
 }
 
 }  // namespace cholesky

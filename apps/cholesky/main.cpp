@@ -3,20 +3,16 @@
 // Exit codes: 0 well; 1 wrong input, or a matrix that is not positive definite; 2 a residual that
 // is too large; 3 --check-rate not reached. The same on every rank.
 #include <fmt/format.h>
-#include <imbrex/detail/waist.hpp>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <exception>
-#include <fstream>
 #include <memory>
 #include <numeric>
 
+#include "../tiled/setup.hpp"
 #include "geo/kriging.hpp"
-#include "kernels.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -65,63 +61,6 @@ void check_positions(const std::vector<Site>& sites, const Split& split, const O
   }
 }
 
-// Throws InputError for what cannot work, the same on every rank. Collective.
-void check_layout(const Team& team, const Options& options, const Layout& layout) {
-  if (options.tile > layout.n) {
-    throw InputError(fmt::format("--tile {}: larger than the matrix, which has {} rows",
-                                 options.tile, layout.n));
-  }
-  if (layout.tile > 32768) {
-    throw InputError(fmt::format("--tile {}: at most 32768, so that a tile fits into one message",
-                                 layout.tile));
-  }
-  void* value = nullptr;
-  int found = 0;
-  MPI_Comm_get_attr(team.all(), MPI_TAG_UB, &value, &found);
-  const std::int64_t tags = found != 0 ? *static_cast<int*>(value) : 32767;
-  const std::int64_t tiles = (layout.n + layout.tile - 1) / layout.tile;
-  if (tiles > 65535 || tiles * (tiles + 1) / 2 > tags) {
-    throw InputError(fmt::format("{} rows in tiles of {} are {} x {} tiles, more than this MPI has "
-                                 "tags for ({}); take larger tiles by --tile", layout.n,
-                                 layout.tile, tiles, tiles, tags));
-  }
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
-  const auto mine = static_cast<double>(TiledMatrix::bytes(layout, team.rank()));
-  double needed = 0;
-  MPI_Allreduce(&mine, &needed, 1, MPI_DOUBLE, MPI_SUM, node);
-  MPI_Comm_free(&node);
-  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  constexpr double gib = 1024.0 * 1024 * 1024;
-  fail_together(team.all(),
-                needed <= 0.9 * present
-                    ? ""
-                    : fmt::format("{} rows need {:.1f} GiB on one node, which has {:.1f} GiB; take "
-                                  "fewer rows, or more nodes", layout.n, needed / gib,
-                                  present / gib));
-}
-
-std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout) {
-  std::unique_ptr<TiledMatrix> matrix;
-  std::string wrong;
-  try {
-    matrix = std::make_unique<TiledMatrix>(layout, team.rank());
-  } catch (const std::bad_alloc&) {
-    wrong = fmt::format("rank {} cannot allocate its {:.1f} MiB of the matrix", team.rank(),
-                        static_cast<double>(TiledMatrix::bytes(layout, team.rank())) / (1 << 20));
-  }
-  fail_together(team.all(), wrong);
-  return matrix;
-}
-
-void check_json(const Team& team, const Options& options) {
-  std::string wrong;
-  if (team.rank() == 0 && !options.json.empty() && !std::ofstream(options.json, std::ios::app)) {
-    wrong = fmt::format("--json {}: cannot be written", options.json);
-  }
-  fail_together(team.all(), wrong);
-}
-
 // A matrix with all that is known about it.
 struct Input {
   std::vector<Site> sites;
@@ -157,10 +96,10 @@ Input make_input(const Team& team, const Options& options) {
   return input;
 }
 
-std::vector<Run> run_all(const Team& team, const Options& options, const Input& input,
-                         TiledMatrix& matrix) {
+std::vector<Run> run_all(const Team& team, const Options& options, const Kernels& kernels,
+                         const Input& input, TiledMatrix& matrix) {
   std::vector<Run> runs;
-  Stopwatch stopwatch(team, options);
+  Stopwatch stopwatch(team, options, kernels);
   for (int repetition = 0; repetition < options.repeat; ++repetition) {
     for (const Variant variant : options.variants) {
       Run run = stopwatch.run(variant, matrix, *input.source);
@@ -181,7 +120,7 @@ std::vector<Run> run_all(const Team& team, const Options& options, const Input& 
 
 int judge(const Team& team, const Options& options, const std::vector<Run>& runs) {
   for (const Run& run : runs) {
-    if (run.residual.value <= residual_limit) continue;  // false for NaN too
+    if (!run.residual || run.residual->value <= residual_limit) continue;  // false for NaN too
     if (team.rank() == 0) fmt::print(stderr, "cholesky: a residual is above {}\n", residual_limit);
     return 2;
   }
@@ -192,6 +131,26 @@ int judge(const Team& team, const Options& options, const std::vector<Run>& runs
                100 * share, share >= rate_goal ? "reached" : "not reached");
   }
   return share >= rate_goal ? 0 : 3;
+}
+
+// What --count-only prints. Throws InputError.
+void print_count(const Options& options) {
+  constexpr std::int64_t tiles_max = 4096;  // counted within seconds
+  const int tile = options.tile != 0 ? options.tile : Options::default_tile(options.n);
+  const std::int64_t tiles = options.n / tile;
+  if (tiles == 0 || tiles > tiles_max) {
+    throw InputError(fmt::format("--count-only: {} rows make {} whole tiles of {} a side; 1 to {} "
+                                 "can be counted", options.n, tiles, tile, tiles_max));
+  }
+  const Grid grid = options.grid.empty() ? nearly_square(options.ranks)
+                                         : parse_grid(options.grid, options.ranks);
+  const TaskCount count = count_tasks({tiles * tile, tile, grid});
+  fmt::print("tiles {0} x {0} of {1}: floor({2} / {1}) a side, whole tiles only\n", tiles, tile,
+             options.n);
+  fmt::print("ranks {} in a grid of {} x {}\n", options.ranks, grid.rows, grid.columns);
+  fmt::print("potrf {}\ntrsm {}\nsyrk {}\ngemm {}\nsend {}\nreceive {}\n", count.potrf, count.trsm,
+             count.syrk, count.gemm, count.send, count.receive);
+  fmt::print("computation {}\ncommunication {}\n", count.computation(), count.communication());
 }
 
 int run(int argc, char** argv) {
@@ -205,19 +164,26 @@ int run(int argc, char** argv) {
     if (rank == 0) fmt::print("{}", help);
     return 0;
   }
+  if (options.count_only) {
+    if (rank == 0) print_count(options);
+    return 0;
+  }
   const Team team(options.grid.empty() ? nearly_square(ranks) : parse_grid(options.grid, ranks));
-  check_json(team, options);
+  check_json(team, options.json);
   const Input input = make_input(team, options);
   const int tile = options.tile != 0 ? options.tile
                    : static_cast<int>(std::min<std::int64_t>(Options::default_tile(input.n),
                                                              input.n));
   const Layout layout{input.n, tile, team.grid()};
-  check_layout(team, options, layout);
+  check_layout(team, layout);
   const std::unique_ptr<TiledMatrix> matrix = allocate(team, layout);
 
-  const Problem problem{input.description, layout, ranks, imbrex::worker_count()};
+  const KernelTimes times =
+      find_times(team, options.timed, [tile] { return measure_kernels(tile); });
+  const Kernels kernels(times_here(team, options.timed, times), tile);
+  const Problem problem{input.description, layout, ranks, imbrex::worker_count(), times};
   if (rank == 0) print_problem(problem, options);
-  const std::vector<Run> runs = run_all(team, options, input, *matrix);
+  const std::vector<Run> runs = run_all(team, options, kernels, input, *matrix);
   std::string wrong;
   if (rank == 0) {
     print_comparison(problem, runs);
@@ -235,20 +201,5 @@ int run(int argc, char** argv) {
 }  // namespace cholesky
 
 int main(int argc, char** argv) {
-  cholesky::use_one_blas_thread();
-  imbrex::detail::want_times();  // they are part of what is reported
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int code = 1;
-  try {
-    code = cholesky::run(argc, argv);
-  } catch (const cholesky::InputError& error) {  // on every rank
-    if (rank == 0) fmt::print(stderr, "cholesky: {}\n", error.what());
-  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for us
-    fmt::print(stderr, "cholesky: rank {}: {}\n", rank, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return code;
+  return tiled::run_program("cholesky", argc, argv, &cholesky::run);
 }

@@ -3,9 +3,13 @@
 
 #include <imbrex/imbrex.hpp>
 
+#include <algorithm>
+
 namespace cholesky {
 
-Stopwatch::Stopwatch(const Team& team, const Options& options) : team_(team), options_(options) {
+Stopwatch::Stopwatch(const Team& team, const Options& options, const Kernels& kernels)
+    : team_(team), options_(options), kernels_(kernels) {
+  if (kernels.sleep()) return;
   for (int i = 0; i < imbrex::worker_count(); ++i) meters_.emplace_back(options.rate_size);
 }
 
@@ -18,24 +22,31 @@ Run Stopwatch::run(Variant variant, TiledMatrix& matrix, const Source& source) {
   MPI_Barrier(team_.all());
   const imbrex::detail::Totals totals = imbrex::detail::totals();
   const double start = MPI_Wtime();
-  TaskMemory memory;
+  TaskUse use;
   run.bad_minor = variant == Variant::fork_join
-                      ? factor_fork_join(team_, matrix)
-                      : factor_tasks(team_, matrix, options_.tasks, memory);
+                      ? factor_fork_join(team_, matrix, kernels_)
+                      : factor_tasks(team_, matrix, kernels_, options_.tasks, use);
   const double mine = MPI_Wtime() - start;
-  run.activity = activity_since(totals);
+  run.activity = activity_since(team_, totals);
 
-  const auto received = static_cast<double>(memory.tiles_peak);
+  const double most[2] = {static_cast<double>(use.tiles_peak),
+                          static_cast<double>(std::max(use.bytes_sent, use.bytes_received))};
+  double of_all[2];
   MPI_Allreduce(&mine, &run.seconds, 1, MPI_DOUBLE, MPI_MAX, team_.all());
-  MPI_Allreduce(&received, &run.received_peak, 1, MPI_DOUBLE, MPI_MAX, team_.all());
+  MPI_Allreduce(most, of_all, 2, MPI_DOUBLE, MPI_MAX, team_.all());
+  run.received_peak = of_all[0];
+  run.port_bytes = of_all[1];
   const auto n = static_cast<double>(matrix.layout().n);
   run.gflops = 1e-9 * (n * n * n / 3 + n * n / 2 + n / 6) / run.seconds;
   run.rate = 0.5 * (rate_before + measure_rate());
-  if (run.bad_minor == 0) run.residual = residual(team_, matrix, source, options_.residual);
+  if (run.bad_minor == 0 && !kernels_.sleep()) {
+    run.residual = residual(team_, matrix, source, options_.residual);
+  }
   return run;
 }
 
 double Stopwatch::measure_rate() {
+  if (kernels_.sleep()) return 0;
   std::vector<double> rates(meters_.size(), 0.0);
   MPI_Barrier(team_.all());
   const double deadline = MPI_Wtime() + options_.rate_s;
@@ -52,16 +63,6 @@ double Stopwatch::measure_rate() {
   double sum = 0;
   MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, team_.all());
   return sum;
-}
-
-Activity Stopwatch::activity_since(const imbrex::detail::Totals& start) const {
-  const imbrex::detail::Totals now = imbrex::detail::totals();
-  const double mine[6] = {now.in_task_s - start.in_task_s,     now.idle_s - start.idle_s,
-                          now.overhead_s - start.overhead_s,   now.tasks - start.tasks,
-                          now.suspensions - start.suspensions, now.steals - start.steals};
-  double sum[6];
-  MPI_Allreduce(mine, sum, 6, MPI_DOUBLE, MPI_SUM, team_.all());
-  return {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
 }
 
 }  // namespace cholesky

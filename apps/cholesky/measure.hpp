@@ -2,57 +2,49 @@
 // One timed factorisation between two measurements of the DGEMM rate.
 #pragma once
 
-#include <imbrex/detail/waist.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "geo/kriging.hpp"
-#include "kernels.hpp"
-#include "matrix.hpp"
+#include "../tiled/activity.hpp"
 #include "options.hpp"
 #include "solve.hpp"
-#include "team.hpp"
 
 namespace cholesky {
-
-// What the workers of all ranks did during a run, seconds and counts.
-struct Activity {
-  double in_task_s, idle_s, overhead_s;
-  double tasks, suspensions, steals;
-};
 
 struct Run {
   Variant variant;
   std::int64_t bad_minor;  // if not 0, the rest says nothing
   double seconds;          // from a barrier to the last rank's end
   double gflops;           // Gflop/s: n^3/3 + n^2/2 + n/6 operations
-  double rate;             // Gflop/s of DGEMM on all workers of all ranks: before and after, mean
+  // Of kernels that compute; those that sleep make no factor and have no rate.
+  double rate;  // Gflop/s of DGEMM on all workers of all ranks: before and after, mean; or 0
   Activity activity;
   double received_peak;    // tasks: received tiles in memory at once, the rank with most
-  Residual residual;
+  double port_bytes;       // tasks: sent or received, whichever is more, by the rank with most
+  std::optional<Residual> residual;
   std::optional<Kriging> kriging;
 
-  [[nodiscard]] double share() const noexcept { return gflops / rate; }
+  [[nodiscard]] double share() const noexcept { return rate > 0 ? gflops / rate : 0; }
 };
 
 // Collective calls of main.
 class Stopwatch {
  public:
-  Stopwatch(const Team& team, const Options& options);
+  Stopwatch(const Team& team, const Options& options, const Kernels& kernels);
 
   // Fills `matrix`, factors it, and measures.
   [[nodiscard]] Run run(Variant variant, TiledMatrix& matrix, const Source& source);
 
  private:
-  // The sum of what all workers of all ranks reach when all multiply at once.
+  // The sum of what all workers of all ranks reach when all multiply at once; 0 if kernels sleep.
   [[nodiscard]] double measure_rate();
-  [[nodiscard]] Activity activity_since(const imbrex::detail::Totals& start) const;
 
   const Team& team_;
   const Options& options_;
-  std::vector<GemmMeter> meters_;  // one for each worker
+  const Kernels& kernels_;
+  std::vector<GemmMeter> meters_;  // one for each worker; none if kernels sleep
 };
 
 }  // namespace cholesky

@@ -3,17 +3,22 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <map>
+
+#include "../tiled/timed_options.hpp"
 
 namespace cholesky {
 namespace {
+
+constexpr int ranks_counted_max = 16384;
 
 constexpr const char* description =
     "Factors a symmetric positive definite matrix, A = L L^T, in tiles over MPI ranks: as\n"
     "blocking fork-join code, and as tasks that block in plain MPI calls; compares the two.";
 
 void add_input(CLI::App& app, Options& options) {
-  auto* const input = app.add_option_group("Matrix", "exactly one, or --check-rate");
+  auto* const input = app.add_option_group("Matrix", "exactly one");
   input->add_option("--locations", options.locations,
                     "Covariances of the places in this file (columns lat, lon and a value)");
   input->add_option("--random", options.random, "A random matrix of this order")
@@ -21,11 +26,43 @@ void add_input(CLI::App& app, Options& options) {
   input->add_flag("--check-rate", options.check_rate,
                   "Order 8192, both variants 7 times in turn; fails (3) if the median share of "
                   "the DGEMM rate is below 80 % with tasks");
+  input->add_flag("--count-only", options.count_only,
+                  "No matrix: prints how many tasks of each kind a factorisation with --n, --tile "
+                  "and --ranks would create, over whole tiles only");
   input->require_option(1);
   app.add_option("--seed", options.seed, "Of the random matrix")->capture_default_str();
   app.add_option("--bad-minor", options.bad_minor,
                  "Makes the random matrix's leading minor of this order negative, for tests")
       ->check(CLI::PositiveNumber);
+}
+
+void add_count(CLI::App& app, Options& options) {
+  app.add_option("--n", options.n, "With --count-only: the order of the matrix")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--ranks", options.ranks, "With --count-only: as if started on so many")
+      ->check(CLI::Range(1, ranks_counted_max));
+}
+
+// What --count-only needs, and nothing that it would not heed.
+void check_count(const CLI::App& app, const Options& options) {
+  const std::vector<std::string> needed{"--n", "--ranks"};
+  const std::vector<std::string> heeded{"--count-only", "--n", "--ranks", "--tile", "--grid"};
+  for (const CLI::Option* const option : app.get_options()) {
+    const std::string name = option->get_name();
+    const auto is_in = [&name](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (options.count_only && is_in(needed) && option->count() == 0) {
+      throw InputError("--count-only: needs " + name + " too");
+    }
+    if (options.count_only && !is_in(heeded) && option->count() != 0) {
+      throw InputError("--count-only: " + name + " means nothing to it; it takes --n, --ranks, "
+                       "--tile and --grid");
+    }
+    if (!options.count_only && is_in(needed) && option->count() != 0) {
+      throw InputError(name + ": needs --count-only");
+    }
+  }
 }
 
 void add_model(CLI::App& app, Options& options) {
@@ -62,9 +99,13 @@ void add_run(CLI::App& app, Options& options, std::string& variant) {
                  "Tasks: steps whose received tiles may be in memory at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  const std::map<std::string, Priorities> priorities{{"none", Priorities::none},
+                                                     {"panel", Priorities::panel},
+                                                     {"sends", Priorities::sends}};
   app.add_option("--priorities", options.tasks.priorities,
-                 "Tasks: 1 to put the panel and its messages before the update")
-      ->capture_default_str();
+                 "Tasks: none, panel to put the panel and its messages before the update, or sends "
+                 "to mark the sends alone, for the policies ma1, ma2, ma3 and sa")
+      ->transform(CLI::CheckedTransformer(priorities));
   app.add_option("--rate-size", options.rate_size, "Order of the DGEMMs that measure the rate")
       ->check(CLI::Range(16, 16384))
       ->capture_default_str();
@@ -83,18 +124,19 @@ const char* name_of(Variant variant) noexcept {
 Options parse_options(int argc, char** argv, std::string& help) {
   Options options;
   std::string variant = "both";
+  TimedText timed;
   CLI::App app(description, "cholesky");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_input(app, options);
+  add_count(app, options);
   add_model(app, options);
   add_run(app, options, variant);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    help = app.help();
-    return options;
-  } catch (const CLI::ParseError& error) {
-    throw InputError(std::string(error.what()) + " (--help lists the options)");
+  add_timed(app, kernel_names, timed);
+  if (!parse(app, argc, argv, help)) return options;
+  check_count(app, options);
+  options.timed = read_timed(kernel_names, timed);
+  if (options.timed.timed && (options.check_rate || !options.locations.empty())) {
+    throw InputError("--kernels timed: makes no factor that could be rated or used; use --random");
   }
   if (variant != "tasks") options.variants.push_back(Variant::fork_join);
   if (variant != "forkjoin") options.variants.push_back(Variant::tasks);

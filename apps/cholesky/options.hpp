@@ -16,9 +16,14 @@ enum class Variant { fork_join, tasks };
 [[nodiscard]] const char* name_of(Variant variant) noexcept;
 
 struct Options {
-  // The matrix: one of the two.
+  // The matrix: one of the two, unless only tasks are counted.
   std::string locations;
   std::int64_t random = 0;
+
+  // Counts tasks: of a matrix of order n over this many ranks, without either.
+  bool count_only = false;
+  std::int64_t n = 0;
+  int ranks = 0;
 
   std::string column = "elevation_m";
   int holdout = 20;
@@ -35,7 +40,8 @@ struct Options {
   std::string grid;  // empty: nearly square
   std::vector<Variant> variants;
   int repeat = 1;
-  TaskOptions tasks{.lookahead = 3, .priorities = true};
+  TaskOptions tasks{.lookahead = 3, .priorities = Priorities::panel};
+  TimedOptions timed;
   ResidualOptions residual;
   int rate_size = 1024;
   double rate_s = 0.25;

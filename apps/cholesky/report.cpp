@@ -11,7 +11,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "kernels.hpp"
+#include "../tiled/kernels.hpp"
 
 namespace cholesky {
 namespace {
@@ -66,7 +66,8 @@ const std::vector<Line>& lines() {
       {"overhead, %", 1, [](const Run& run) { return percent(run.activity.overhead_s, run); }},
       {"tasks run", 0, [](const Run& run) { return run.activity.tasks; }},
       {"suspensions", 0, [](const Run& run) { return run.activity.suspensions; }},
-      {"residual", 4, [](const Run& run) { return run.residual.value; }},
+      {"residual", 4,
+       [](const Run& run) { return run.residual ? run.residual->value : 0; }},
   };
   return all;
 }
@@ -90,17 +91,20 @@ nlohmann::json to_json(const Run& run) {
   nlohmann::json record{{"variant", name_of(run.variant)},
                         {"seconds", run.seconds},
                         {"gflops", run.gflops},
-                        {"dgemm_gflops", run.rate},
-                        {"share", run.share()},
-                        {"residual", run.residual.value},
-                        {"residual_method", run.residual.method},
                         {"in_task_s", run.activity.in_task_s},
                         {"idle_s", run.activity.idle_s},
                         {"overhead_s", run.activity.overhead_s},
                         {"tasks", run.activity.tasks},
                         {"suspensions", run.activity.suspensions},
                         {"steals", run.activity.steals},
-                        {"received_tiles_peak", run.received_peak}};
+                        {"received_tiles_peak", run.received_peak},
+                        {"port_bytes", run.port_bytes}};
+  if (run.residual) {
+    record["dgemm_gflops"] = run.rate;
+    record["share"] = run.share();
+    record["residual"] = run.residual->value;
+    record["residual_method"] = run.residual->method;
+  }
   if (run.kriging) {
     record["log_likelihood"] = run.kriging->log_likelihood;
     record["mean"] = run.kriging->mean;
@@ -120,11 +124,15 @@ void print_problem(const Problem& problem, const Options& options) {
   const TaskCount count = count_tasks(layout);
   fmt::print("Matrix    {}\n", problem.matrix);
   fmt::print("Tiles     {} x {} of {} rows, the last of {}; {} tasks compute, {} communicate\n",
-             tiles, tiles, layout.tile, layout.extent(tiles - 1), count.computation,
-             count.communication);
+             tiles, tiles, layout.tile, layout.extent(tiles - 1), count.computation(),
+             count.communication());
   fmt::print("Ranks     {} in a grid of {} x {}, {} worker{} each\n", problem.ranks,
              layout.grid.rows, layout.grid.columns, problem.workers,
              problem.workers == 1 ? "" : "s");
+  if (!problem.times.empty()) {
+    print_times(options.timed, problem.times);
+    return;
+  }
   fmt::print("BLAS      {}, one thread a call\n", describe_blas());
   if (const std::string advice = advise_on_blas(); !advice.empty()) {
     fmt::print("          note: {}\n", advice);
@@ -135,9 +143,12 @@ void print_problem(const Problem& problem, const Options& options) {
 }
 
 void print_run(int number, const Run& run) {
-  fmt::print("run {:<3} {:<9} {:9.3f} s {:8.1f} Gflop/s {:6.1f} % of DGEMM   residual {:.4f}\n",
-             number, name_of(run.variant), run.seconds, run.gflops, 100 * run.share(),
-             run.residual.value);
+  fmt::print("run {:<3} {:<9} {:9.3f} s {:8.1f} Gflop/s", number, name_of(run.variant),
+             run.seconds, run.gflops);
+  if (run.residual) {
+    fmt::print(" {:6.1f} % of DGEMM   residual {:.4f}", 100 * run.share(), run.residual->value);
+  }
+  fmt::print("\n");
   std::fflush(stdout);
 }
 
@@ -147,14 +158,22 @@ void print_comparison(const Problem& problem, const std::vector<Run>& runs) {
   for (const Variant variant : variants) fmt::print("{:>12}", name_of(variant));
   fmt::print("\n");
   for (const Line& line : lines()) {
-    fmt::print("{:<20}", line.label);
+    const std::string_view label = line.label;
+    if (!problem.times.empty() && (label.starts_with("DGEMM") || label.starts_with("share") ||
+                          label == "residual")) {
+      continue;
+    }
+    fmt::print("{:<20}", label);
     for (const Variant variant : variants) {
       fmt::print("{:>12.{}f}", median_of(runs, variant, line.figure), line.digits);
     }
     fmt::print("\n");
   }
-  fmt::print("(in tasks, idle, overhead: shares of the workers' time; residual: ||A - L L^T|| / "
-             "(n ||A|| eps),\n {})\n", runs.back().residual.method);
+  fmt::print("(in tasks, idle, overhead: shares of the workers' time");
+  if (runs.back().residual) {
+    fmt::print("; residual: ||A - L L^T|| / (n ||A|| eps),\n {}", runs.back().residual->method);
+  }
+  fmt::print(")\n");
   if (variants.size() == 2) {
     const double ratio = median_of(runs, Variant::fork_join, &Run::seconds) /
                          median_of(runs, Variant::tasks, &Run::seconds);
@@ -180,6 +199,9 @@ void write_json(const std::string& path, const Problem& problem, const std::vect
                           {"ranks", problem.ranks},
                           {"workers", problem.workers},
                           {"blas", describe_blas()}};
+  for (std::size_t i = 0; i < problem.times.size(); ++i) {
+    document["kernels"].push_back({{"name", kernel_names[i]}, {"us", 1e6 * problem.times[i]}});
+  }
   for (const Run& run : runs) document["runs"].push_back(to_json(run));
   for (const Variant variant : variants_of(runs)) {
     document["medians"][name_of(variant)] = {

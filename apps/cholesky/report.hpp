@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "matrix.hpp"
 #include "measure.hpp"
 #include "options.hpp"
 
@@ -16,6 +15,7 @@ struct Problem {
   Layout layout;
   int ranks;
   int workers;  // of each rank
+  KernelTimes times;  // of kernels that sleep; empty if they compute
 };
 
 void print_problem(const Problem& problem, const Options& options);

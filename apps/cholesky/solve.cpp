@@ -2,49 +2,13 @@
 #include "solve.hpp"
 
 #include <fmt/format.h>
-#include <imbrex/imbrex.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels.hpp"
 
 namespace cholesky {
 namespace {
-
-template <class Visit>
-void for_each_tile_of_mine(const TiledMatrix& matrix, Visit&& visit) {
-  const int tiles = matrix.layout().tiles();
-  for (int j = 0; j < tiles; ++j) {
-    for (int i = j; i < tiles; ++i) {
-      if (matrix.is_mine(i, j)) visit(i, j);
-    }
-  }
-}
-
-Block block_of(const Layout& layout, int i, int j) noexcept {
-  return {layout.first(i), layout.first(j), layout.extent(i), layout.extent(j)};
-}
-
-ConstTile tile_of(const TiledMatrix& matrix, int i, int j) noexcept {
-  return {matrix.tile(i, j), matrix.layout().extent(i), matrix.layout().extent(j)};
-}
-
-// Rows of tile row i of all vectors.
-Vectors rows_of(const Layout& layout, int i, MultiVector& x) noexcept {
-  return {x.entries.data() + layout.first(i), x.count, x.n};
-}
-
-void sum_over_ranks(const Team& team, MultiVector& x) {
-  MPI_Allreduce(MPI_IN_PLACE, x.entries.data(), static_cast<int>(x.entries.size()), MPI_DOUBLE,
-                MPI_SUM, team.all());
-}
-
-double sum_over_ranks(const Team& team, double mine) {
-  double sum = 0;
-  MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, team.all());
-  return sum;
-}
 
 // Adds A x to y, this rank's tiles only. Returns the sum of squares of their entries in A.
 double add_source_product(const TiledMatrix& shape, const Source& source, MultiVector& x,
@@ -88,26 +52,7 @@ Norms apply_residual(const Team& team, const TiledMatrix& factor, const Source& 
   return {sum_over_ranks(team, squares), r_squared};
 }
 
-double signs(const RandomSource& random, std::int64_t row, int column) noexcept {
-  return random.entry(row, -column - 1) < 0 ? -1.0 : 1.0;
-}
-
 }  // namespace
-
-void fill(TiledMatrix& matrix, const Source& source) {
-  const Layout& layout = matrix.layout();
-  imbrex::finish([&] {
-    for_each_tile_of_mine(matrix, [&](int i, int j) {
-      imbrex::task("fill").launch([&matrix, &source, &layout, i, j] {
-        double* const tile = matrix.handle(i, j);
-        source.fill(block_of(layout, i, j), tile);
-        if (i != j) return;
-        const std::ptrdiff_t rows = layout.extent(i);
-        for (std::ptrdiff_t c = 1; c < rows; ++c) std::fill_n(tile + c * rows, c, 0.0);
-      });
-    });
-  });
-}
 
 Residual residual(const Team& team, const TiledMatrix& factor, const Source& source,
                   const ResidualOptions& options) {
@@ -123,11 +68,7 @@ Residual residual(const Team& team, const TiledMatrix& factor, const Source& sou
       total = {part.a_squared, total.r_squared + part.r_squared};
     }
   } else {
-    MultiVector x(n, width);
-    const RandomSource random(0, 20210901, 0);
-    for (int c = 0; c < width; ++c) {
-      for (std::int64_t i = 0; i < n; ++i) x.column(c)[i] = signs(random, i, c);
-    }
+    MultiVector x = random_signs(n, width);
     total = apply_residual(team, factor, source, x);
     total.r_squared /= width;
   }

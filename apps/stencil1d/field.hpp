@@ -12,6 +12,10 @@ namespace stencil1d {
 
 enum Side : int { left = 0, right = 1 };
 
+// Which tasks of run_tasks() get one: all, borders and messages the highest; sends alone, for the
+// policies that go by them; or none.
+enum class Priorities : std::uint8_t { borders, sends, none };
+
 // This rank's share of the cells. Cells of a rank: a border of `ghost` cells on each side, which a
 // step computes from the neighbour's cells too, and the core between them.
 struct Domain {
@@ -24,6 +28,8 @@ struct Domain {
   std::int64_t count = 0;
   std::int64_t ghost = 0;
   int chunks = 1;                  // of the core
+  double cell_ns = 0;              // if not 0, a sweep sleeps so long for each cell, and is none
+  Priorities priorities = Priorities::borders;
 
   [[nodiscard]] bool has(Side side) const noexcept { return neighbour[side] != MPI_PROC_NULL; }
 };
@@ -65,8 +71,8 @@ class Field {
 
 [[nodiscard]] double initial_value(std::int64_t cell) noexcept;
 
-// One step of a part: each cell from itself, its neighbours, and those `reach` away. The order of
-// the operations is that of the text, whatever the part.
-void sweep(const double* from, double* to, const Part& part, std::int64_t reach) noexcept;
+// One step of a part: each cell from itself, its neighbours, and those a ghost layer away. The
+// order of the operations is that of the text, whatever the part.
+void sweep(const Domain& domain, const double* from, double* to, const Part& part) noexcept;
 
 }  // namespace stencil1d

@@ -47,7 +47,7 @@ void run_block(const Domain& domain, Field& field, const int steps) {
     MPI_Waitall(2, messages.send, MPI_STATUSES_IGNORE);
     imbrex::finish([&] {
       for (const Part& part : parts) {
-        imbrex::task("part").launch([=, &part, &domain] { sweep(from, to, part, domain.ghost); });
+        imbrex::task("part").launch([=, &part, &domain] { sweep(domain, from, to, part); });
       }
     });
   }
@@ -62,14 +62,14 @@ void run_bulk(const Domain& domain, Field& field, const int steps) {
     imbrex::finish([&] {
       for (std::size_t core = 1; core + 1 < parts.size(); ++core) {
         imbrex::task("core").launch([=, &parts, &domain] {
-          sweep(from, to, parts[core], domain.ghost);
+          sweep(domain, from, to, parts[core]);
         });
       }
     });
     MPI_Waitall(2, messages.receive, MPI_STATUSES_IGNORE);
     imbrex::finish([&] {
       for (const Part* const border : {&parts.front(), &parts.back()}) {
-        imbrex::task("border").launch([=, &domain] { sweep(from, to, *border, domain.ghost); });
+        imbrex::task("border").launch([=, &domain] { sweep(domain, from, to, *border); });
       }
     });
     MPI_Waitall(2, messages.send, MPI_STATUSES_IGNORE);
@@ -130,7 +130,7 @@ void run_split(const Domain& domain, Field& field, const int steps) {
         imbrex::task("share of the loop").launch([&, from, to] {
           while (!work.over()) {
             const std::size_t part = work.pick();
-            if (part != Step::nothing) sweep(from, to, parts[part], domain.ghost);
+            if (part != Step::nothing) sweep(domain, from, to, parts[part]);
           }
         });
       }

@@ -34,7 +34,7 @@ std::vector<double> compute_alone(const Domain& mine, bool periodic, int steps) 
       std::memcpy(field.ghosts(step, left), field.border(step, right), ghost_bytes);
       std::memcpy(field.ghosts(step, right), field.border(step, left), ghost_bytes);
     }
-    sweep(field.cells(step), field.cells(step + 1), {0, whole.count}, mine.ghost);
+    sweep(whole, field.cells(step), field.cells(step + 1), {0, whole.count});
   }
   const double* const begin = field.cells(steps) + mine.first;
   return {begin, begin + mine.count};
@@ -81,7 +81,10 @@ class Benchmark {
       : options_(options),
         domain_(make_domain(MPI_COMM_WORLD, options.size, options.ghost, options.chunks,
                             options.periodic)),
-        field_(domain_), results_(options.variants.size()) {}
+        field_(domain_), results_(options.variants.size()) {
+    domain_.cell_ns = options.cell_ns;
+    domain_.priorities = options.priorities;
+  }
 
   // The exit code.
   int run() {
@@ -124,6 +127,10 @@ class Benchmark {
     fmt::print("{} cells on {} ranks, ghost layers of {}, {}; {} steps, {} chunks a rank\n",
                domain_.size, domain_.ranks, domain_.ghost,
                options_.periodic ? "periodic" : "open ends", options_.steps, domain_.chunks);
+    if (domain_.cell_ns > 0) {
+      fmt::print("kernels sleep for {} ns a cell: there is no field that could be checked\n",
+                 domain_.cell_ns);
+    }
     if (options_.hidden) fmt::print("messages alone: median s {:.4f}\n", median_of(messages_s_));
     fmt::print("{:<10} {:>5} {:>10} {:>10} {:>10} {:>9}   {}\n", "variant", "runs", "median s",
                "least s", "most s", options_.hidden ? "hidden %" : "",
@@ -149,7 +156,9 @@ class Benchmark {
   void print_json() const {
     for (std::size_t index = 0; index < results_.size(); ++index) {
       nlohmann::json record{{"variant", options_.variants[index].name},
-                            {"seconds", median_of(results_[index].seconds)}};
+                            {"seconds", median_of(results_[index].seconds)},
+                            // Of a rank with two neighbours, in each direction.
+                            {"port_bytes", 2 * 8 * domain_.ghost * options_.steps}};
       if (options_.hidden) {
         record["messages_s"] = median_of(messages_s_);
         record["hidden"] = hidden(median_of(results_[index].seconds));
@@ -159,7 +168,7 @@ class Benchmark {
   }
 
   const Options options_;
-  const Domain domain_;
+  Domain domain_;
   Field field_;
   std::vector<Result> results_;
   std::vector<double> messages_s_;  // of the messages alone

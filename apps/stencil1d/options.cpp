@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <map>
 
 namespace stencil1d {
 
@@ -12,6 +13,30 @@ namespace {
 constexpr const char* description =
     "A 1-D stencil over MPI ranks with wide ghost layers, in the ways of Capra et al.; all must\n"
     "give the same field to the last bit.";
+
+struct Timed {
+  std::string kernels = "real";
+  double cell_ns = 2;
+};
+
+void add_timed(CLI::App& app, Options& options, Timed& timed) {
+  auto* const kernels =
+      app.add_option("--kernels", timed.kernels,
+                     "real, or timed: a sweep sleeps --cell-ns for each cell, so that ranks may "
+                     "share processors; there is no field then")
+          ->check(CLI::IsMember({"real", "timed"}))
+          ->capture_default_str();
+  app.add_option("--cell-ns", timed.cell_ns, "Timed: nanoseconds")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str()
+      ->needs(kernels);
+  const std::map<std::string, Priorities> priorities{{"borders", Priorities::borders},
+                                                     {"sends", Priorities::sends},
+                                                     {"none", Priorities::none}};
+  app.add_option("--priorities", options.priorities,
+                 "Tasks: borders and their messages first, sends alone, or none")
+      ->transform(CLI::CheckedTransformer(priorities));
+}
 
 }  // namespace
 
@@ -32,6 +57,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   std::vector<std::string> known;
   for (const Variant& variant : all_variants()) known.emplace_back(variant.name);
   std::string boundary = "periodic";
+  Timed timed;
   CLI::App app(description, "stencil1d");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app.add_option("--size", options.size, "Cells of all ranks")
@@ -59,6 +85,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   app.add_flag("--hidden", options.hidden,
                "Also exchange the messages alone, and print the share of the shorter of messages "
                "and computation that each variant hides");
+  add_timed(app, options, timed);
   app.add_flag("--json", options.json, "Print the figures of each variant as a line of JSON, too");
 #ifndef IMBREX_SERIAL
   app.add_flag("--measure-progress", options.measure,
@@ -80,6 +107,12 @@ Options parse_options(int argc, char** argv, std::string& help) {
     throw InputError(std::string(error.what()) + " (--help lists the options)");
   }
   options.periodic = boundary == "periodic";
+  if (timed.kernels == "timed") {
+    if (options.verify) {
+      throw InputError("--verify: --kernels timed computes no field that could be verified");
+    }
+    options.cell_ns = timed.cell_ns;
+  }
   for (const Variant& variant : all_variants()) {
     const bool asked = names.empty() || std::ranges::find(names, variant.name) != names.end();
     if (asked || (options.hidden && variant.run == &run_block)) {

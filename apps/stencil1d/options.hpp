@@ -35,6 +35,8 @@ struct Options {
   bool hidden = false;  // say how much of the messages each variant hides; `block` comes first
   bool json = false;    // print the figures so, too
   std::vector<Variant> variants;
+  double cell_ns = 0;  // as in Domain
+  Priorities priorities = Priorities::borders;
 
   bool measure = false;  // of progress, instead of the benchmark
   double computation_us = 500;

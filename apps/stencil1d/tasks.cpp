@@ -22,12 +22,12 @@ void run_yield(const Domain& domain, Field& field, const int steps) {
             MPI_Test(&messages.receive[side], &arrived, MPI_STATUS_IGNORE);
             if (arrived == 0) imbrex::yield();
           }
-          sweep(from, to, border, domain.ghost);
+          sweep(domain, from, to, border);
         });
       }
       for (std::size_t core = 1; core + 1 < parts.size(); ++core) {
         imbrex::task("core").priority(1).launch([=, &parts, &domain] {
-          sweep(from, to, parts[core], domain.ghost);
+          sweep(domain, from, to, parts[core]);
         });
       }
     });
@@ -47,7 +47,10 @@ struct Names {
 class Graph {
  public:
   Graph(const Domain& domain, Field& field)
-      : domain_(domain), field_(field), parts_(parts_of(domain)), names_(parts_.size()) {}
+      : domain_(domain), field_(field), parts_(parts_of(domain)), names_(parts_.size()),
+        border_(domain.priorities == Priorities::borders ? 100 : 0),
+        core_(domain.priorities == Priorities::borders ? 1 : 0),
+        send_(domain.priorities == Priorities::none ? 0 : 100) {}
 
   void spawn_step(int step) {
     const int copy = step & 1;
@@ -55,10 +58,12 @@ class Graph {
       if (domain_.has(side)) spawn_messages(step, side);
     }
     const std::size_t last = parts_.size() - 1;
-    spawn_part(step, 0, names_.ghosts[copy][left], names_.cells[copy][1], 100);
-    spawn_part(step, last, names_.ghosts[copy][right], names_.cells[copy][last - 1], 100);
+    spawn_part(step, 0, names_.ghosts[copy][left], names_.cells[copy][1], border_);
+    spawn_part(step, last, names_.ghosts[copy][right], names_.cells[copy][last - 1],
+               border_);
     for (std::size_t core = 1; core < last; ++core) {
-      spawn_part(step, core, names_.cells[copy][core - 1], names_.cells[copy][core + 1], 1);
+      spawn_part(step, core, names_.cells[copy][core - 1], names_.cells[copy][core + 1],
+                 core_);
     }
   }
 
@@ -66,12 +71,12 @@ class Graph {
   void spawn_messages(int step, Side side) {
     const int copy = step & 1;
     const auto count = static_cast<int>(domain_.ghost);
-    imbrex::task("receive").out(names_.ghosts[copy][side]).priority(100).launch([=, this] {
+    imbrex::task("receive").out(names_.ghosts[copy][side]).priority(border_).launch([=, this] {
       MPI_Recv(field_.ghosts(step, side), count, MPI_DOUBLE, domain_.neighbour[side],
                tag_of(step, side), domain_.comm, MPI_STATUS_IGNORE);
     });
     const std::size_t border = side == left ? 0 : parts_.size() - 1;
-    imbrex::task("send").in(names_.cells[copy][border]).priority(100).launch([=, this] {
+    imbrex::task("send").in(names_.cells[copy][border]).priority(send_).launch([=, this] {
       MPI_Send(field_.border(step, side), count, MPI_DOUBLE, domain_.neighbour[side],
                tag_of(step, other(side)), domain_.comm);
     });
@@ -86,7 +91,7 @@ class Graph {
         .out(names_.cells[1 - copy][part])
         .priority(priority)
         .launch([=, this] {
-          sweep(field_.cells(step), field_.cells(step + 1), parts_[part], domain_.ghost);
+          sweep(domain_, field_.cells(step), field_.cells(step + 1), parts_[part]);
         });
   }
 
@@ -94,6 +99,9 @@ class Graph {
   Field& field_;
   const std::vector<Part> parts_;
   Names names_;
+  const int border_;  // priorities
+  const int core_;
+  const int send_;
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ void run_triggers(const Domain& domain, Field& field, const int steps) {
       });
       for (const Side side : {left, right}) {
         const Part& border = side == left ? parts.front() : parts.back();
-        const auto compute = [=, &border, &domain] { sweep(from, to, border, domain.ghost); };
+        const auto compute = [=, &border, &domain] { sweep(domain, from, to, border); };
         // A rank without a neighbour has nothing to wait for there.
         if (domain.has(side)) {
           imbrex::task("border").in(imbrex::named(event_of(side))).priority(100).launch(compute);
@@ -70,7 +70,7 @@ void run_triggers(const Domain& domain, Field& field, const int steps) {
       }
       for (std::size_t core = 1; core + 1 < parts.size(); ++core) {
         imbrex::task("core").priority(1).launch([=, &parts, &domain] {
-          sweep(from, to, parts[core], domain.ghost);
+          sweep(domain, from, to, parts[core]);
         });
       }
     });

@@ -19,9 +19,13 @@ void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
 }  // namespace
 
 Parking::Parking(const int places)
-    : places_(places), words_(new Place[static_cast<std::size_t>(places)]) {}
+    : words_(new Place[static_cast<std::size_t>(places)]) {}
 
 void Parking::prepare(const int place) noexcept {
+  int used = used_.load(std::memory_order_relaxed);
+  while (used <= place &&
+         !used_.compare_exchange_weak(used, place + 1, std::memory_order_relaxed)) {
+  }
   words_[place].word.store(drowsy, std::memory_order_relaxed);  // ordered by the fence below
   asleep_.fetch_add(1, std::memory_order_relaxed);
   heavy_fence();
@@ -53,7 +57,8 @@ bool Parking::wake_if_drowsy(const int place) noexcept {
 }
 
 bool Parking::wake_any() noexcept {
-  for (int place = 0; place < places_; ++place) {
+  const int used = used_.load(std::memory_order_relaxed);  // ordered as the words are
+  for (int place = 0; place < used; ++place) {
     if (words_[place].word.load(std::memory_order_relaxed) != drowsy) continue;
     if (wake_if_drowsy(place)) {
       futex_wake(words_[place].word);
@@ -63,10 +68,12 @@ bool Parking::wake_any() noexcept {
   return false;
 }
 
-void Parking::wake(const int place) noexcept {
+bool Parking::wake(const int place) noexcept {
   light_fence();
-  if (words_[place].word.load(std::memory_order_relaxed) != drowsy) return;
-  if (wake_if_drowsy(place)) futex_wake(words_[place].word);
+  if (words_[place].word.load(std::memory_order_relaxed) != drowsy) return false;
+  if (!wake_if_drowsy(place)) return false;
+  futex_wake(words_[place].word);
+  return true;
 }
 
 void Parking::wake_all() noexcept {

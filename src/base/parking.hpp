@@ -33,7 +33,7 @@ class Parking {
     if (asleep_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
     return wake_any();
   }
-  void wake(int place) noexcept;
+  bool wake(int place) noexcept;  // true if that one slept
   void wake_all() noexcept;
   [[nodiscard]] int asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
 
@@ -45,7 +45,7 @@ class Parking {
   struct alignas(cache_line_bytes) Place {
     std::atomic<std::uint32_t> word{awake};  // owner: awake to drowsy; anybody: back
   };
-  const int places_;
+  std::atomic<int> used_{0};  // places that have ever slept lie below
   std::unique_ptr<Place[]> words_;
   alignas(cache_line_bytes) std::atomic<int> asleep_{0};  // how many words are drowsy
 };

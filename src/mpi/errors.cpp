@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -149,6 +150,13 @@ int raise_error(const Operation& operation) {
 
 int raise_error(const Call& call, int code) {
   return call_handler(call, detail::current_task(), code);
+}
+
+std::string unprefixed(const std::exception& error) {
+  constexpr std::string_view prefix = "imbrex: ";
+  std::string_view text = error.what();
+  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  return std::string(text);
 }
 
 void begin_errors() {

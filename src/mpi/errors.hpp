@@ -2,6 +2,7 @@
 // Errors of MPI: what the C++ calls throw, and the error handlers of communicators.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "imbrex/mpi.hpp"
@@ -24,6 +25,9 @@ struct Operation;
 
 // PMPI_Abort, after what was said before has had time to reach the terminal.
 [[noreturn]] void end_all(MPI_Comm comm, int code) noexcept;
+
+// What an Error says, for a message that names imbrex itself.
+[[nodiscard]] std::string unprefixed(const std::exception& error);
 
 // In MPI_Init and MPI_Finalize.
 void begin_errors();

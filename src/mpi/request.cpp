@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "messages.hpp"
 #include "receive/calls.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
@@ -71,6 +72,9 @@ struct PromisedOperation : Operation {
   }
   static void settle(Operation& self) noexcept {
     const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
+    if (mpi::traces_messages && owned->code == MPI_SUCCESS) {
+      mpi::trace_completed(owned->given, owned->status, owned->promised.task.id);
+    }
     mpi::receive::requests().settle(owned->given);
     const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
     if (persistent) PMPI_Request_free(&owned->request);
@@ -95,7 +99,11 @@ struct PromisedReceive : mpi::receive::Waiter {
       receive->persistent()->active = nullptr;
       mpi::receive::free_persistent(*receive->persistent(), &owned->persistent);
     }
-    if (receive->code != MPI_SUCCESS) receive->forget_freed();
+    if (receive->code != MPI_SUCCESS) {
+      receive->forget_freed();
+    } else if (mpi::traces_messages) {
+      mpi::trace_completed(*receive, owned->promised.task.id);
+    }
     owned->promised.settle(*receive, persistent);
   }
 

@@ -18,12 +18,15 @@
 
 #include "abi/linked.hpp"
 #include "calls/next.hpp"
+#include "calls/sends.hpp"
 #include "calls/spare.hpp"
 #include "calls/tagged.hpp"
 #include "check/check.hpp"
 #include "engine.hpp"
 #include "errors.hpp"
 #include "imbrex/error.hpp"
+#include "paths.hpp"
+#include "messages.hpp"
 #include "progress/progress.hpp"
 #include "report/look.hpp"
 #include "report/watch.hpp"
@@ -70,6 +73,7 @@ void watch_finalize(int completed) noexcept {
 int poll_engine(void*) noexcept {
   progress::begin_poll();
   const int completed = engine().poll();
+  paths::poll();
   watch_finalize(completed);
   return completed;
 }
@@ -181,21 +185,24 @@ std::string try_to_start(int level) {
   try {
     start_runtime();
   } catch (const Error& error) {
-    const std::string_view text = error.what();
-    constexpr std::string_view prefix = "imbrex: ";
-    return "MPI_Init: " + std::string(text.substr(text.starts_with(prefix) ? prefix.size() : 0));
+    return "MPI_Init: " + unprefixed(error);
   }
   return "";
 }
 
-// All ranks must use the same kind of collectives. True if every rank says `well`; a rank of
-// another program that does not know imbrex never answers, so say what we wait for.
-bool all_agree(bool well) {
-  const int mine = well ? 1 : 0;
-  int all = 0;
+// What all ranks say together.
+struct Agreement {
+  int well;          // their start has not failed
+  int learns_paths;  // by their policy
+};
+
+// All ranks must use the same kind of collectives. A rank of another program that does not know
+// imbrex never answers, so say what we wait for.
+Agreement agree(const Agreement& mine) {
+  Agreement all{};
   int done = 0;
   MPI_Request request;
-  PMPI_Iallreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+  PMPI_Iallreduce(&mine, &all, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
   const Clock::time_point begin = Clock::now();
   for (bool said = false; done == 0;) {
     PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -206,7 +213,7 @@ bool all_agree(bool well) {
       said = true;
     }
   }
-  return all == 1;
+  return all;
 }
 
 // ---- preloaded under a program that has no tasks ------------------------------------------------
@@ -241,13 +248,17 @@ int initialise(int* argc, char*** argv, int* provided) {
   if (code != MPI_SUCCESS) return code;
   const std::string wrong = try_to_start(*provided);
   if (!wrong.empty()) say(wrong);
-  if (!all_agree(wrong.empty())) {
+  const Agreement all = agree({wrong.empty() ? 1 : 0, detail::learns_paths() ? 1 : 0});
+  if (all.well == 0) {
     if (wrong.empty()) say("MPI_Init failed on another rank.");
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
     end_all(MPI_COMM_WORLD, 1);
   }
   begin_errors();
   check::start();
+  sends::watched = detail::learns_sends();
+  if (all.learns_paths != 0) paths::open();
+  start_messages();
   progress::start(poller);
   open_private_world();
   report::start_watch();
@@ -358,6 +369,7 @@ extern "C" int MPI_Finalize() {
   }
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
+    if (mpi::paths::are_open()) mpi::paths::close();
     mpi::report::stop_watch();
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);

@@ -15,8 +15,9 @@
 #include "base/topology.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
+#include "sched/observe/observe.hpp"
 #include "sched/process.hpp"
-#include "sched/policy_stealing.hpp"
+#include "sched/policy/stealing.hpp"
 #include "sched/runtime.hpp"
 #include "task/joint.hpp"
 
@@ -34,6 +35,8 @@ struct Life {
   pid_t process = 0;             // that started it: a child of fork has no threads
   detail::Place place;
   int rank = 0, ranks = 1;
+  int joiners_max = 0;           // detail::expect_joiners(), as is the next
+  std::size_t stack_bytes = 0;   // 0: the option's default
   bool want_times = false;
   bool summary_printed = false;
   std::vector<Runtime*> kept;    // stopped, but futures still refer to their tasks
@@ -60,6 +63,9 @@ base::Options merged(const Config& config) {
   }
   if (config.workers != 0) options.WORKERS = config.workers;
   if (!config.policy.empty()) options.POLICY = config.policy;
+  if (life().stack_bytes != 0 && std::getenv("IMBREX_STACK_SIZE") == nullptr) {
+    options.STACK_SIZE = static_cast<std::int64_t>(life().stack_bytes);
+  }
   if (config.stack_bytes != 0) options.STACK_SIZE = static_cast<std::int64_t>(config.stack_bytes);
   if (config.window >= 0) options.WINDOW = config.window;
   if (config.bind >= 0) options.BIND = config.bind != 0;
@@ -101,6 +107,7 @@ Task& make_root(Worker& worker, const char* const name) {
   root.family = nullptr;
   root.priority.store(0, std::memory_order_relaxed);
   root.slot_class = slot_class;
+  root.group = 0;
   root.held = false;
   root.blocks = false;
   root.kept = false;
@@ -195,7 +202,9 @@ void stop(Runtime& runtime) {
   runtime.task_slots.for_each([&referred_to](std::byte* const slot) {
     referred_to = referred_to || reinterpret_cast<Task*>(slot)->state.load() != task::State::free;
   });
-  if (referred_to) {
+  bool used = referred_to;  // or by threads of the program's own, which wait for ever in a loop
+  for (const auto& worker : runtime.workers) used = used || worker->joined;
+  if (used) {
     life().kept.push_back(&runtime);
   } else {
     delete &runtime;
@@ -245,6 +254,8 @@ void hook_once() {
   base::set_describe(&detail::describe_current_task);
 }
 
+void detach(Worker* worker);
+
 Runtime& start(const Config& config) {
   Life& now = life();
   const base::Options options = merged(config);
@@ -255,17 +266,23 @@ Runtime& start(const Config& config) {
   const Share share = share_of(allowed, now.place);
   const std::vector<int>& processors = share.processors;
   const std::int64_t wanted =
-      options.WORKERS != 0 ? options.WORKERS : static_cast<std::int64_t>(processors.size());
+      options.WORKERS != 0       ? options.WORKERS
+      : now.joiners_max != 0 ? 1
+                             : static_cast<std::int64_t>(processors.size());
   const int workers = static_cast<int>(wanted);
   const bool fits = workers <= static_cast<int>(processors.size()) &&
                     now.place.count <= static_cast<int>(allowed.size());
-  auto* const runtime = new Runtime(options, share, workers, !fits);
+  auto* const runtime = new Runtime(options, share, workers, now.joiners_max, !fits);
   now.process = getpid();
   now.runtime.store(runtime, std::memory_order_release);
   hook_once();
   catch_overflow();
   Worker& main = *runtime->workers[0];
   adopt_thread(main, "main");
+  if (gettid() != getpid()) {
+    main.joined = true;
+    at_thread_exit(&main, &detach);
+  }
   if (main.recorder.tracing()) {
     main.recorder.record(trace::Kind::task_begin, main.root->id, trace::intern("main", nullptr), 0,
                          0);
@@ -293,7 +310,7 @@ void detach(Worker* const worker) {
   if (runtime != nullptr && life().runtime.load(std::memory_order_acquire) == runtime) {
     {
       const std::lock_guard guard(runtime->foreign_lock);
-      std::erase(runtime->foreign, worker);
+      if (worker->foreign()) std::erase(runtime->foreign, worker);
     }
     Task& root = *worker->root;
     task::Outcome outcome;
@@ -307,18 +324,55 @@ void detach(Worker* const worker) {
     settle(*worker, outcome);
     worker->tasks.flush();
     worker->small.flush();
+    if (!worker->foreign()) {
+      // From its fibers' view the next thread that joins is the same worker.
+      worker->parked.store(true, std::memory_order_release);
+      const std::lock_guard guard(runtime->foreign_lock);
+      worker->next_left = runtime->left;
+      runtime->left = worker;
+      return;
+    }
   }
-  delete worker;
+  if (worker->foreign()) delete worker;
 }
 
 Worker& attach(Runtime& runtime) {
   auto* const worker = new Worker(runtime, no_worker);
+  worker->home.group = &runtime.groups.nobody();
+  worker->serve(worker->home);
   worker->recorder.enable(runtime.options.SUMMARY, !runtime.options.TRACE.empty(), UINT32_MAX);
   adopt_thread(*worker, "foreign thread");
   at_thread_exit(worker, &detach);
   const std::lock_guard guard(runtime.foreign_lock);
   runtime.foreign.push_back(worker);
   return *worker;
+}
+
+// A worker for the calling thread, which is none.
+Worker& join(Runtime& runtime) {
+  const std::lock_guard guard(runtime.foreign_lock);
+  if (Worker* const left = runtime.left) {
+    runtime.left = left->next_left;
+    left->parked.store(false, std::memory_order_relaxed);
+    return *left;
+  }
+  if (runtime.workers.full()) {
+    throw Error(fmt::format("imbrex: {} threads use the runtime, and one more wants to: start "
+                            "fewer threads",
+                            runtime.workers.most()));
+  }
+  const int id = static_cast<int>(runtime.workers.size());
+  auto worker = std::make_unique<Worker>(runtime, id);
+  worker->joined = true;
+  worker->home = {&runtime.groups.nobody(), 0, nullptr};
+  worker->serve(worker->home);
+  worker->recorder.enable(runtime.options.SUMMARY || life().want_times,
+                          !runtime.options.TRACE.empty(), static_cast<std::uint32_t>(id));
+  if (runtime.lineage.flow().learns) worker->recorder.watch();
+  if (id >= static_cast<int>(runtime.processors.size())) {
+    runtime.oversubscribed.store(true, std::memory_order_relaxed);
+  }
+  return runtime.workers.add(std::move(worker));
 }
 
 [[gnu::noinline]] Worker& here_slow(Worker* const stale) {
@@ -347,13 +401,14 @@ Worker& here() {
 }
 
 Runtime::Runtime(const base::Options& its_options, Share its_share, const int workers_wanted,
-                 const bool crowded)
+                 const int joiners_max, const bool crowded)
     : options(its_options),
       processors(std::move(its_share.processors)),
       reserved(its_share.reserved),
       oversubscribed(crowded),
       stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
-      parking(workers_wanted) {
+      parking(workers_wanted + joiners_max),
+      workers(workers_wanted + joiners_max) {
   time.start();
   const double ticks_per_us = ticks_per_microsecond();
   poll_gap = static_cast<std::uint64_t>(10 * ticks_per_us);
@@ -362,18 +417,27 @@ Runtime::Runtime(const base::Options& its_options, Share its_share, const int wo
   patience = static_cast<std::uint64_t>(2 * ticks_per_us);
   brief = static_cast<std::uint64_t>(0.5 * ticks_per_us);
   for (int id = 0; id < workers_wanted; ++id) {
-    workers.push_back(std::make_unique<Worker>(*this, id));
-    workers.back()->recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
-                                    static_cast<std::uint32_t>(id));
+    Worker& worker = workers.add(std::make_unique<Worker>(*this, id));
+    worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
+                           static_cast<std::uint32_t>(id));
   }
-  policy = make_policy(options.POLICY, {.workers = workers_wanted,
-                                        .nearest = victims(processors, workers_wanted),
-                                        .wake = &wake_worker,
-                                        .wake_context = this});
-  if (auto* const stealing = dynamic_cast<Stealing*>(policy.get())) {
-    for (const auto& worker : workers) worker->queues = &stealing->queues(worker->id);
+  groups.begin(options.POLICY, {.workers = workers_wanted,
+                                .nearest = victims(processors, workers_wanted),
+                                .wake = &wake_worker,
+                                .wake_context = this});
+  Group& everyone = groups.everyone();
+  lineage.use(everyone.policy->flow(),
+              [](void* its_groups, Task& task, const int priority) {
+                static_cast<Groups*>(its_groups)->of(task.group).policy->raise(task, priority);
+              },
+              &groups);
+  if (!options.TRACE.empty()) lineage.tell(&observe::rise);
+  for (const auto& worker : workers) {
+    worker->home = {&everyone, worker->id, nullptr};
+    worker->serve(worker->home);
+    if (lineage.flow().learns) worker->recorder.watch();
   }
-  one_at_a_time = policy->takes_all();
+  one_at_a_time = everyone.policy->takes_all();
   std::fegetenv(&floating_point);
 }
 
@@ -385,6 +449,48 @@ Runtime::~Runtime() {
       stacks.give(fiber::destroy_fiber(spare));
     }
   }
+}
+
+Worker::Worker(Runtime& its_runtime, const int its_id)
+    : tasks(its_runtime.task_slots), small(its_runtime.small_slots), runtime(&its_runtime),
+      id(its_id),
+      window(its_runtime.options.WINDOW == 0
+                 ? UINT32_MAX
+                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)),
+      ties_all(!its_runtime.options.UNTIED) {}
+
+namespace {
+
+// A busy worker may give the 50th part of its time to polls that find nothing. Their cost is the
+// least of late: a poll that took longer has moved data, which is no overhead. It rises slowly, so
+// that it follows what is outstanding. Racing workers may undo each other's step: the next one
+// makes it again.
+void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
+  constexpr std::uint64_t share = 50;
+  const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / share;
+  const std::uint64_t now = std::max(std::min(spent, cost + cost / 16 + 1), runtime.poll_cost_min);
+  if (now != cost) runtime.poll_gap.store(now * share, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+[[gnu::noinline]] int poll(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  const std::uint64_t begin = base::ticks();
+  int completed = 0;
+  {
+    const InPoller guard(worker);
+    for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
+         poller != nullptr; poller = poller->next) {
+      if (polling_of(*poller) == Polling::none) continue;
+      worker.recorder.polls.add(1);
+      completed += poller->poll(poller->context);
+    }
+  }
+  const std::uint64_t end = base::ticks();
+  if (completed == 0) judge_poll(runtime, end - begin);
+  runtime.last_poll.store(end, std::memory_order_relaxed);
+  return completed;
 }
 
 bool Runtime::outstanding(Worker& reader) const noexcept {
@@ -461,6 +567,28 @@ void start() {
 }
 
 void want_times() { sched::life().want_times = true; }
+
+void expect_joiners(const int most, const std::size_t stack_bytes) {
+  sched::life().joiners_max = most;
+  sched::life().stack_bytes = stack_bytes;
+}
+
+void join_runtime() {
+  Worker* const present = sched::current_worker();
+  if (present != nullptr && present->runtime != nullptr && !present->foreign()) return;
+  if (sched::runtime() == nullptr) start();  // perhaps another thread does
+  sched::Runtime* const runtime = sched::runtime();
+  const Worker* const started = sched::current_worker();
+  if (started != present && started != nullptr) return;  // as worker 0
+  if (present != nullptr) {
+    sched::at_thread_exit(nullptr, nullptr);
+    sched::detach(present);
+  }
+  Worker& worker = sched::join(*runtime);
+  sched::adopt_thread(worker, "thread");
+  sched::at_thread_exit(&worker, &sched::detach);
+  sched::alternate_stack();
+}
 
 bool started() noexcept { return sched::runtime() != nullptr; }
 

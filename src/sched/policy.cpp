@@ -10,20 +10,58 @@
 
 namespace imbrex::sched {
 
+namespace {
+
+// Of a send; less by one for each edge before it, so that the longest path of live tasks ends above
+// the priority of those that lead to none.
+constexpr int highest = 1'000'000'000;
+// The same where steps are microseconds, and up to as many are added for what is behind a send.
+constexpr int timed = 500'000'000;
+
+struct Named {
+  std::string_view name;
+  Order order;
+};
+constexpr Named ordered[] = {
+    {"fifo", {}},
+    {"priority", {.by_priority = true, .resumed_first = true}},
+    {"ma1", {.by_priority = true, .flow = {.marked = 1}}},
+    {"ma2", {.by_priority = true, .flow = {.marked = 1, .upward = true}}},
+    {"ma3", {.by_priority = true, .flow = {.marked = highest, .upward = true, .step = 1}}},
+    {"sa",
+     {.by_priority = true,
+      .flow = {.marked = highest, .upward = true, .step = 1, .control = true}}},
+    {"fa",
+     {.by_priority = true,
+      .flow = {.marked = highest, .upward = true, .step = 1, .control = true, .learns = true}}},
+    {"ga",
+     {.by_priority = true,
+      .flow = {.marked = timed,
+               .upward = true,
+               .step = 1,
+               .control = true,
+               .learns = true,
+               .timed = true}}},
+};
+
+}  // namespace
+
 std::unique_ptr<Policy> make_policy(const std::string& name, const PolicySetup& setup) {
   constexpr std::string_view seeded = "seeded:";
   if (name == "default") return make_stealing(setup, true);
   if (name == "steal") return make_stealing(setup, false);
-  if (name == "fifo") return make_ordered(false);
-  if (name == "priority") return make_ordered(true);
+  for (const Named& named : ordered) {
+    if (name == named.name) return make_ordered(named.order);
+  }
   if (name.starts_with(seeded)) {
     std::uint64_t seed = 0;
     const char* const end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + seeded.size(), end, seed);
     if (parsed.ec == std::errc() && parsed.ptr == end) return make_seeded(setup, seed);
   }
-  throw Error(fmt::format(
-      "imbrex: policy \"{}\": valid: default, steal, fifo, priority, seeded:<number>", name));
+  throw Error(fmt::format("imbrex: policy \"{}\": valid: default, steal, fifo, priority, ma1, ma2, "
+                          "ma3, sa, fa, ga, seeded:<number>",
+                          name));
 }
 
 }  // namespace imbrex::sched

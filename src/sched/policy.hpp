@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "task/lineage.hpp"
 #include "task/task.hpp"
 
 namespace imbrex::sched {
@@ -52,6 +53,8 @@ class Policy {
   // True if `worker` would find nothing without stealing: a task that has just become ready may run
   // there at once.
   [[nodiscard]] virtual bool empty(int worker) const = 0;
+  // What it makes of the priorities that the program gives.
+  [[nodiscard]] virtual task::Flow flow() const { return {}; }
   // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a
   // time.
   [[nodiscard]] virtual bool takes_all() const { return false; }
@@ -73,7 +76,12 @@ struct PolicySetup {
 
 // One for each file.
 [[nodiscard]] std::unique_ptr<Policy> make_stealing(const PolicySetup& setup, bool graph_order);
-[[nodiscard]] std::unique_ptr<Policy> make_ordered(bool by_priority);
+struct Order {
+  bool by_priority = false;    // else by creation alone
+  bool resumed_first = false;  // among equal priorities; else by creation there too
+  task::Flow flow = {};
+};
+[[nodiscard]] std::unique_ptr<Policy> make_ordered(const Order& order);
 [[nodiscard]] std::unique_ptr<Policy> make_seeded(const PolicySetup& setup, std::uint64_t seed);
 
 }  // namespace imbrex::sched

@@ -8,9 +8,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "imbrex/error.hpp"
+#include "task/depend.hpp"
 
 namespace imbrex::sched {
 namespace {
@@ -108,8 +110,20 @@ TEST_F(PolicyTest, priority_runs_levels_then_resumed_then_in_order_of_creation) 
   EXPECT_EQ(drain(0), Ids({6, 5}));
 }
 
+TEST_F(PolicyTest, equal_priorities_go_by_creation_even_when_resumed_under_those_of_the_paper) {
+  for (const char* const name : {"ma1", "ma2", "ma3", "sa"}) {
+    use(name, 1);
+    tasks_.clear();
+    EXPECT_EQ(order({0, 3, 3, -1}, Origin::released), Ids({2, 3, 1, 4})) << name;
+    Task& first = task(1);
+    policy_->push(task(1), {.worker = 0, .only = no_worker}, Origin::resumed);
+    policy_->push(first, {.worker = 0, .only = no_worker}, Origin::released);
+    EXPECT_EQ(drain(0), Ids({5, 6})) << name;
+  }
+}
+
 TEST_F(PolicyTest, a_raised_task_comes_first_and_its_old_entry_cannot_be_claimed) {
-  for (const char* const name : {"default", "priority"}) {
+  for (const char* const name : {"default", "priority", "ma1", "ma2", "ma3", "sa"}) {
     use(name, 1);
     Task& other = task(0);
     Task& low = task(0);
@@ -192,6 +206,228 @@ TEST_F(PolicyTest, seeded_draws_the_same_order_from_the_same_seed) {
 TEST_F(PolicyTest, an_unknown_name_is_refused_with_the_valid_ones) {
   for (const char* const name : {"lifo", "seeded:", "seeded:1x", ""}) {
     EXPECT_THROW(use(name, 1), Error) << name;
+  }
+}
+
+// ---- priorities that flow --------------------------------------------------------------------
+
+using task::AccessKind;
+
+// Tasks made by hand under a policy, whose sends are marked; what is raised while ready is noted.
+class Flowing {
+ public:
+  explicit Flowing(const std::string& policy)
+      : policy_(make_policy(policy, {1, {}, [](void*, int) {}, nullptr})) {
+    lineage_.use(policy_->flow(), &requeue, this);
+    parent_.priority.store(0);
+  }
+  ~Flowing() {
+    task::Outcome outcome;
+    table_.clear(outcome);
+    for (Made& made : made_) {
+      task::end_lineage(made.task, slots_, [](Task& task) { task.references.fetch_sub(1); });
+      task::destroy_accesses(made.task, slots_);
+    }
+  }
+
+  Task& add(const std::string& name, const std::vector<task::AccessSpec>& specs,
+            const int given = 0) {
+    Made& made = made_.emplace_back();
+    made.name = name;
+    made.task.references.store(2);  // one is ours: nothing dies
+    made.task.kind = detail::CompletionKind::task;
+    made.task.state.store(task::State::created);
+    made.task.id = made_.size();
+    made.task.priority.store(given);
+    made.task.parent = &parent_;
+    made.block = std::make_unique<std::max_align_t[]>(
+        task::AccessBlock::bytes(specs.size()) / sizeof(std::max_align_t) + 1);
+    task::build_accesses(made.task, made.block.get(), specs);
+    task::Outcome outcome;
+    if (table_.link(made.task, slots_, outcome)) {
+      made.task.state.store(task::State::ready);
+    }
+    return made.task;
+  }
+  void send(const std::string& name, const std::vector<task::AccessSpec>& specs) {
+    (void)add(name, specs, 7);
+  }
+  void begin(Task& task) {
+    task.state.store(task::State::running);
+    task::end_lineage(task, slots_, [](Task& earlier) { earlier.references.fetch_sub(1); });
+  }
+  // The parent that creates what comes next.
+  void set_parent_priority(const int priority) { parent_.priority.store(priority); }
+
+  [[nodiscard]] std::vector<std::pair<std::string, int>> priorities() const {
+    std::vector<std::pair<std::string, int>> all;
+    for (const Made& made : made_) all.emplace_back(made.name, made.task.priority.load());
+    return all;
+  }
+  [[nodiscard]] const std::vector<std::uint64_t>& raised() const { return raised_; }
+
+ private:
+  struct Made {
+    std::string name;
+    Task task{};
+    std::unique_ptr<std::max_align_t[]> block;
+  };
+  static void requeue(void* self, Task& task, int) {
+    static_cast<Flowing*>(self)->raised_.push_back(task.id);
+  }
+
+  std::unique_ptr<Policy> policy_;
+  base::SlabPool pool_;
+  base::SlabCache slots_{pool_};
+  task::Lineage lineage_;
+  task::DependTable table_{policy_->flow().marked != 0 ? &lineage_ : nullptr};
+  Task parent_{};
+  std::deque<Made> made_;
+  std::vector<std::uint64_t> raised_;
+};
+
+constexpr int tiles = 4;
+constexpr int top = 1'000'000'000;  // of a send under ma3 and sa
+int tile[tiles][tiles];
+constexpr int owner(const int column) { return column % 2; }
+
+// Sends tile (i, k) to the other one of two ranks, or receives it, where it is read.
+void add_messages(Flowing& graph, const int rank, const int i, const int k) {
+  bool read_by[2] = {};
+  if (i == k) {
+    if (k + 1 < tiles) read_by[owner(k)] = true;
+  } else {
+    for (int j = k + 1; j <= i; ++j) read_by[owner(j)] = true;
+  }
+  const std::string name = std::to_string(i) + std::to_string(k);
+  if (!read_by[1 - owner(k)]) return;
+  if (owner(k) == rank) {
+    graph.send("send " + name, {{&tile[i][k], AccessKind::in}});
+  } else {
+    (void)graph.add("receive " + name, {{&tile[i][k], AccessKind::out}});
+  }
+}
+
+// The tasks of one of two ranks for a matrix of 4 x 4 tiles whose columns they have in turn: the
+// graph of Figures 1 and 3 of Pereira et al. 2021.
+void add_cholesky(Flowing& graph, const int rank) {
+  const auto add = [&graph, rank](const int column, const std::string& name,
+                                  const std::vector<task::AccessSpec>& specs) {
+    if (owner(column) == rank) (void)graph.add(name, specs);
+  };
+  using std::to_string;
+  for (int k = 0; k < tiles; ++k) {
+    add(k, "potrf " + to_string(k), {{&tile[k][k], AccessKind::inout}});
+    add_messages(graph, rank, k, k);
+    for (int i = k + 1; i < tiles; ++i) {
+      add(k, "trsm " + to_string(i) + to_string(k),
+          {{&tile[k][k], AccessKind::in}, {&tile[i][k], AccessKind::inout}});
+      add_messages(graph, rank, i, k);
+    }
+    for (int j = k + 1; j < tiles; ++j) {
+      add(j, "syrk " + to_string(j) + to_string(k),
+          {{&tile[j][k], AccessKind::in}, {&tile[j][j], AccessKind::inout}});
+      for (int i = j + 1; i < tiles; ++i) {
+        add(j, "gemm " + to_string(i) + to_string(j) + to_string(k),
+            {{&tile[i][k], AccessKind::in},
+             {&tile[j][k], AccessKind::in},
+             {&tile[i][j], AccessKind::inout}});
+      }
+    }
+  }
+}
+
+// The tasks in the order of creation, each with the number of edges to the next send, -1: none.
+constexpr int none = -1;
+const std::vector<std::pair<std::string, int>> distances[2] = {
+    {{"potrf 0", 2},  {"trsm 10", 1},    {"send 10", 0},    {"trsm 20", 1},
+     {"send 20", 0},  {"trsm 30", 1},    {"send 30", 0},    {"syrk 20", 4},
+     {"gemm 320", 3}, {"receive 21", 3}, {"receive 31", 3}, {"syrk 21", 3},
+     {"gemm 321", 2}, {"potrf 2", 2},    {"trsm 32", 1},    {"send 32", 0}},
+    {{"receive 10", 3}, {"receive 20", 3}, {"receive 30", 3},    {"syrk 10", 3},
+     {"gemm 210", 2},   {"gemm 310", 2},   {"syrk 30", none},    {"potrf 1", 2},
+     {"trsm 21", 1},    {"send 21", 0},    {"trsm 31", 1},       {"send 31", 0},
+     {"syrk 31", none}, {"receive 32", none}, {"syrk 32", none}, {"potrf 3", none}}};
+
+TEST(FlowTest, each_policy_gives_the_graph_of_the_paper_its_priorities) {
+  for (const int rank : {0, 1}) {
+    for (const std::string policy : {"default", "fifo", "ma1", "ma2", "ma3", "sa"}) {
+      Flowing graph(policy);
+      add_cholesky(graph, rank);
+      std::vector<std::pair<std::string, int>> expected;
+      for (const auto& [name, distance] : distances[rank]) {
+        int priority = 0;
+        if (policy == "default" || policy == "fifo") priority = distance == 0 ? 7 : 0;
+        if (policy == "ma1") priority = distance == 0 ? 1 : 0;
+        if (policy == "ma2") priority = distance != none ? 1 : 0;
+        if (policy == "ma3" || policy == "sa") priority = distance != none ? top - distance : 0;
+        expected.emplace_back(name, priority);
+      }
+      EXPECT_EQ(graph.priorities(), expected) << policy << ", rank " << rank;
+    }
+  }
+}
+
+TEST(FlowTest, a_nearer_send_raises_again_and_only_what_is_ready_is_queued_again) {
+  int x = 0, y = 0;
+  Flowing graph("sa");
+  (void)graph.add("first", {{&x, AccessKind::inout}});
+  (void)graph.add("second", {{&x, AccessKind::inout}});
+  graph.send("far", {{&x, AccessKind::inout}});
+  graph.send("near", {{&x, AccessKind::in}, {&y, AccessKind::out}});
+  using Priorities = std::vector<std::pair<std::string, int>>;
+  EXPECT_EQ(graph.priorities(), Priorities({{"first", top - 2}, {"second", top - 1},
+                                            {"far", top}, {"near", top}}));
+  EXPECT_EQ(graph.raised(), Ids({1}));
+  Flowing shorter("sa");
+  (void)shorter.add("first", {{&x, AccessKind::inout}});
+  (void)shorter.add("second", {{&x, AccessKind::in}, {&y, AccessKind::out}});
+  shorter.send("far", {{&y, AccessKind::in}});
+  shorter.send("near", {{&x, AccessKind::in}});
+  EXPECT_EQ(shorter.priorities(), Priorities({{"first", top - 1}, {"second", top - 1},
+                                              {"far", top}, {"near", top}}));
+  EXPECT_EQ(shorter.raised(), Ids({1, 1}));
+}
+
+// More than a list's slot and more than the table links at once.
+TEST(FlowTest, all_of_forty_predecessors_are_raised_and_what_precedes_them) {
+  int x = 0;
+  std::vector<int> fields(40);
+  Flowing graph("sa");
+  (void)graph.add("root", {{&x, AccessKind::out}});
+  std::vector<task::AccessSpec> all;
+  for (int& field : fields) {
+    (void)graph.add("part", {{&x, AccessKind::in}, {&field, AccessKind::out}});
+    all.push_back({&field, AccessKind::in});
+  }
+  graph.send("send", all);
+  const auto priorities = graph.priorities();
+  EXPECT_EQ(priorities.front().second, top - 2);
+  for (std::size_t i = 1; i <= fields.size(); ++i) EXPECT_EQ(priorities[i].second, top - 1) << i;
+}
+
+TEST(FlowTest, what_precedes_a_task_that_has_begun_is_kept_no_longer) {
+  int x = 0;
+  Flowing graph("sa");
+  Task& first = graph.add("first", {{&x, AccessKind::inout}});
+  Task& second = graph.add("second", {{&x, AccessKind::inout}});
+  const std::uint32_t before = first.references.load();
+  graph.begin(second);
+  EXPECT_EQ(first.references.load(), before - 1);
+  graph.send("send", {{&x, AccessKind::in}});
+  EXPECT_EQ(second.priority.load(), top - 1) << "it may suspend, and go on by this";
+  EXPECT_EQ(first.priority.load(), 0);
+  EXPECT_EQ(graph.raised(), Ids());
+}
+
+TEST(FlowTest, what_a_task_creates_is_next_to_it_under_sa_alone) {
+  for (const std::string policy : {"ma1", "ma2", "ma3", "sa"}) {
+    int x = 0;
+    Flowing graph(policy);
+    graph.set_parent_priority(top - 5);
+    EXPECT_EQ(graph.add("child", {{&x, AccessKind::out}}).priority.load(),
+              policy == "sa" ? top - 6 : 0)
+        << policy;
   }
 }
 

@@ -18,9 +18,10 @@
 #include "fiber/stack.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/runtime.hpp"
-#include "sched/policy.hpp"
+#include "sched/group/group.hpp"
 #include "sched/trigger/trigger.hpp"
 #include "sched/worker.hpp"
+#include "task/lineage.hpp"
 #include "trace/trace.hpp"
 
 namespace imbrex::sched {
@@ -47,20 +48,51 @@ enum class Polling : std::uint8_t {
   return noticed ? Polling::noticed : Polling::wanted;
 }
 
+// The workers. Those that join while the runtime runs are added at its end, and stay.
+// Thread safety: read by any thread; `add` by one at a time.
+class WorkerList {
+ public:
+  explicit WorkerList(const int most)
+      : workers_(new std::unique_ptr<Worker>[static_cast<std::size_t>(most)]), most_(most) {}
+  [[nodiscard]] std::size_t size() const noexcept {
+    return static_cast<std::size_t>(count_.load(std::memory_order_acquire));  // pairs with add()
+  }
+  [[nodiscard]] bool full() const noexcept { return static_cast<int>(size()) == most_; }
+  [[nodiscard]] int most() const noexcept { return most_; }
+  Worker& add(std::unique_ptr<Worker> worker) noexcept {
+    const int count = count_.load(std::memory_order_relaxed);
+    workers_[static_cast<std::size_t>(count)] = std::move(worker);
+    count_.store(count + 1, std::memory_order_release);
+    return *workers_[static_cast<std::size_t>(count)];
+  }
+  [[nodiscard]] const std::unique_ptr<Worker>& operator[](const std::size_t index) const noexcept {
+    return workers_[index];
+  }
+  [[nodiscard]] const std::unique_ptr<Worker>* begin() const noexcept { return workers_.get(); }
+  [[nodiscard]] const std::unique_ptr<Worker>* end() const noexcept { return begin() + size(); }
+
+ private:
+  const std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
+  const int most_;
+  std::atomic<int> count_{0};
+};
+
 struct Runtime {
-  Runtime(const base::Options& its_options, Share its_share, int workers_wanted, bool crowded);
+  Runtime(const base::Options& its_options, Share its_share, int workers_wanted, int joiners_max,
+          bool crowded);
   ~Runtime();
 
   const base::Options options;
   const std::vector<int> processors;  // that the workers may use
   const int reserved;                 // a processor that they leave alone; -1: none
-  const bool oversubscribed;          // more workers than those, or shared with other ranks
+  std::atomic<bool> oversubscribed;   // more workers than those, or shared with other ranks
   base::SlabPool task_slots;
   base::SlabPool small_slots;
   fiber::StackPool stacks;
   base::Parking parking;
-  std::vector<std::unique_ptr<Worker>> workers;
-  std::unique_ptr<Policy> policy;
+  WorkerList workers;
+  Groups groups;
+  task::Lineage lineage;              // as the policy wants it
   bool one_at_a_time = false;         // the policy takes all
   std::fenv_t floating_point;         // control words that tasks start with
   trace::TimeBase time;
@@ -83,8 +115,9 @@ struct Runtime {
   std::deque<Behind> behind;                    // untied tasks that gave way
   std::atomic<std::int64_t> behind_count{0};
 
-  base::SpinLock foreign_lock;                  // guards foreign
+  base::SpinLock foreign_lock;                  // guards foreign, and additions to workers
   std::vector<Worker*> foreign;
+  Worker* left = nullptr;                       // joined workers whose threads have ended
   std::atomic<std::uint64_t> last_progress{0};  // ns; when the stall watch last saw any
   std::uint64_t progress_mark = 0;              // stall watch
   bool stall_reported = false;                  // stall watch

@@ -171,7 +171,7 @@ void print(const Waits& waits, const char* const headline) {
 
 // All workers sleep and there is nothing to run or to poll for.
 bool at_rest(Runtime& runtime) noexcept {
-  if (runtime.outstanding(*current_worker()) || runtime.policy->size() != 0 ||
+  if (runtime.outstanding(*current_worker()) || runtime.groups.ready() != 0 ||
       runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
   }
@@ -303,7 +303,7 @@ Situation situation() noexcept {
   const Runtime* const runtime = watched.runtime();
   if (runtime == nullptr) return {.begun = 0, .at_rest = true};
   Situation now{.begun = runtime->begun(), .at_rest = true};
-  if (runtime->policy->size() != 0 || runtime->behind_count.load(std::memory_order_acquire) != 0) {
+  if (runtime->groups.ready() != 0 || runtime->behind_count.load(std::memory_order_acquire) != 0) {
     now.at_rest = false;
   }
   for (const auto& worker : runtime->workers) {

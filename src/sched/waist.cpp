@@ -10,6 +10,8 @@
 #include "imbrex/error.hpp"
 #include "imbrex/event.hpp"
 #include "imbrex/runtime.hpp"
+#include "sched/lineage.hpp"
+#include "sched/observe/observe.hpp"
 #include "sched/runtime.hpp"
 #include "task/joint.hpp"
 
@@ -67,6 +69,11 @@ Family& family_of(Worker& worker, Task& task) {
   return *task.family;
 }
 
+[[gnu::noinline]] void make_table(const Worker& worker, Family& family) {
+  task::Lineage& lineage = worker.runtime->lineage;
+  family.table = new task::DependTable(lineage.marks() ? &lineage : nullptr);
+}
+
 std::size_t aligned(const std::size_t bytes) noexcept {
   return (bytes + base::cache_line_bytes - 1) & ~(base::cache_line_bytes - 1);
 }
@@ -84,14 +91,6 @@ std::size_t aligned(const std::size_t bytes) noexcept {
   family.unchecked = window / 2;
 }
 
-void raise_to(Worker& worker, Task& task, const int priority) noexcept {
-  if (priority <= task.priority.load(std::memory_order_relaxed)) return;
-  task.priority.store(priority, std::memory_order_relaxed);
-  if (task.state.load(std::memory_order_acquire) == State::ready) {
-    worker.runtime->policy->raise(task, priority);
-  }
-}
-
 // The running task has waited: if none of its children is left, their table is empty, and the
 // descriptors that it kept are reused.
 void forget_children(Family& family) noexcept {
@@ -104,13 +103,18 @@ void forget_children(Family& family) noexcept {
   sched::settle(*sched::current_worker(), outcome);
 }
 
+// For the task that is about to be made, and others. While there is a trace, for that one alone: so
+// each comes by here, and is recorded.
+[[gnu::noinline]] void take_ids(Worker& worker, const TaskSpec& spec) {
+  const std::uint64_t block = worker.recorder.tracing() ? 1 : 64;
+  worker.next_id = worker.runtime->next_id.fetch_add(block, std::memory_order_relaxed);
+  worker.last_id = worker.next_id + block;
+  if (worker.recorder.tracing()) sched::observe::creation(worker, worker.next_id, spec);
+}
+
 void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps& ops,
                 const std::size_t slot_class) noexcept {
-  if (worker.next_id == worker.last_id) [[unlikely]] {
-    constexpr std::uint64_t block = 64;
-    worker.next_id = worker.runtime->next_id.fetch_add(block, std::memory_order_relaxed);
-    worker.last_id = worker.next_id + block;
-  }
+  if (worker.next_id == worker.last_id) [[unlikely]] take_ids(worker, spec);
   task.references.store(1, std::memory_order_relaxed);
   task.kind = CompletionKind::task;
   task.event.head.store(0, std::memory_order_relaxed);
@@ -128,7 +132,8 @@ void initialise(Worker& worker, Task& task, const TaskSpec& spec, const BodyOps&
   task.fiber = nullptr;
   task.family = nullptr;
   task.priority.store(spec.priority, std::memory_order_relaxed);
-  task.slot_class = static_cast<std::uint32_t>(slot_class);
+  task.slot_class = static_cast<std::uint8_t>(slot_class);
+  task.group = worker.task->group;
   task.held = false;
   task.blocks = false;
 }
@@ -213,7 +218,7 @@ void discard(void* const closure) noexcept {
   Worker& worker = *sched::current_worker();
   Task& task = count_child(worker, closure, keep);
   Family& family = *worker.task->family;
-  if (family.table == nullptr) [[unlikely]] family.table = new task::DependTable;
+  if (family.table == nullptr) [[unlikely]] make_table(worker, family);
   task::Outcome outcome;
   if (family.table->link(task, worker.small, outcome)) task::make_ready(task, outcome.ready);
   if (outcome.ready.head != nullptr || outcome.dead.head != nullptr) {
@@ -268,10 +273,10 @@ void await(Completion& completion) {
   if (task::is_task(completion)) {
     auto& other = static_cast<Task&>(completion);
     if (sched::run_in_place(worker, other) && completion.event.has_fired()) return;
-    const int priority = sched::current_worker()->task->priority.load(std::memory_order_relaxed);
-    raise_to(*sched::current_worker(), other, priority);  // it holds us up
   }
+  sched::lineage::wait(*sched::current_worker(), completion);
   await(completion.event, {.what = "future", .completion = &completion});
+  sched::lineage::waited(*sched::current_worker());
 }
 
 [[gnu::flatten]] void fire(EventWord& event) noexcept {
@@ -294,6 +299,8 @@ void hold_running_task(EventWord& event, Completion* const source) {
   hold->source = source;
   if (source != nullptr) task::add_reference(*source);
   family.holds = hold;
+  sched::observe::hold(worker);
+  if (source != nullptr) sched::lineage::hold(worker, *source);
   task::hold_completion(task, event, *hold);
 }
 
@@ -309,6 +316,7 @@ void release_access(const void* const address) {
     throw Error(fmt::format("imbrex: release of {} in {}: this task declares no access to it",
                             address, sched::describe(*worker.task)));
   }
+  sched::observe::release(worker, address);
   sched::settle(worker, outcome);
 }
 
@@ -327,6 +335,17 @@ void wait_children() {
   static constexpr WaitReason reason{.what = "taskwait"};
   for (Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
     sched::wait_for(*sched::current_worker(), *scope, task::Await::children, reason);
+  }
+  forget_children(family);
+}
+
+void wait_descendants() {
+  Worker& worker = waiting_worker("barrier");
+  if (worker.task->family == nullptr) return;
+  Family& family = *worker.task->family;
+  static constexpr WaitReason reason{.what = "taskwait"};
+  for (Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
+    sched::wait_for(*sched::current_worker(), *scope, task::Await::descendants, reason);
   }
   forget_children(family);
 }
@@ -368,6 +387,8 @@ void drain() noexcept {
     forget_children(family);
   }
   close_region(nullptr);
+  // Entries that are left belong to tasks that have been raised, and have run by another entry.
+  sched::give_way(*sched::current_worker(), 0);
 }
 
 void open_scope(ScopeMemory& memory, const std::source_location& where) {
@@ -476,7 +497,7 @@ void add_progress(const ProgressSpec& spec) {
 bool nothing_ready() noexcept {
   const Worker* const worker = sched::current_worker();
   return worker != nullptr && worker->runtime->in_place.load(std::memory_order_relaxed) &&
-         worker->runtime->policy->size() == 0 && !worker->runtime->triggers.active() &&
+         !worker->some_ready() && !worker->runtime->triggers.active() &&
          worker->inbox.load(std::memory_order_relaxed) == nullptr &&
          worker->inbox_taken == nullptr && worker->behind.empty() &&
          worker->runtime->behind_count.load(std::memory_order_relaxed) == 0;
@@ -487,6 +508,9 @@ bool main_is_alone() noexcept {
   if (worker == nullptr || worker->id != 0 || worker->task == nullptr ||
       worker->task != worker->root || worker->task->family != nullptr) {
     return false;
+  }
+  for (const auto& other : worker->runtime->workers) {
+    if (other->joined) return false;
   }
   const std::lock_guard guard(worker->runtime->foreign_lock);
   return worker->runtime->foreign.empty();
@@ -525,15 +549,68 @@ bool tracing() noexcept {
   return worker != nullptr && worker->recorder.tracing();
 }
 
+bool learns_sends() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->lineage.flow().learns;
+}
+
+bool learns_paths() noexcept { return learns_sends() && sched::runtime()->lineage.flow().timed; }
+
+namespace {
+
+// The lineage of a running task that is not the code of a thread, if it learns; else null.
+task::Lineage* lineage_of(const Worker* const worker) noexcept {
+  if (worker == nullptr || worker->runtime == nullptr || worker->task == nullptr ||
+      worker->task->root || !worker->runtime->lineage.flow().learns) {
+    return nullptr;
+  }
+  return &worker->runtime->lineage;
+}
+
+}  // namespace
+
+void about_to_send() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (task::Lineage* const lineage = lineage_of(worker)) lineage->sends(*worker->task);
+}
+
+void message_leaves(const std::uint64_t message) noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (task::Lineage* const lineage = lineage_of(worker)) lineage->sends(*worker->task, message);
+}
+
+void message_arrives(const std::uint64_t message) noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (task::Lineage* const lineage = lineage_of(worker)) lineage->receives(*worker->task, message);
+}
+
+void report_paths(const PathReport report) noexcept {
+  if (sched::Runtime* const runtime = sched::runtime()) runtime->lineage.report(report);
+}
+
+void learn_path(const std::uint64_t message, const float length_us) noexcept {
+  if (sched::Runtime* const runtime = sched::runtime()) runtime->lineage.learn(message, length_us);
+}
+
 void trace_message(const MessageRecord& message) noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr || !worker->recorder.tracing()) return;
   const std::uint64_t peer_and_tag = static_cast<std::uint32_t>(message.peer) |
                                      static_cast<std::uint64_t>(
                                          static_cast<std::uint32_t>(message.tag)) << 32;
+  const std::uint64_t running = worker->task != nullptr ? worker->task->id : 0;
   worker->recorder.record(message.sent ? trace::Kind::message_sent : trace::Kind::message_received,
-                          worker->task != nullptr ? worker->task->id : 0, message.bytes,
-                          peer_and_tag, message.communicator);
+                          message.task != 0 ? message.task : running, message.bytes, peer_and_tag,
+                          message.communicator);
+}
+
+void trace_collective(const CollectiveRecord& collective) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  worker->recorder.record(
+      collective.begins ? trace::Kind::collective_begin : trace::Kind::collective_end,
+      worker->task != nullptr ? worker->task->id : 0, trace::intern(collective.call, nullptr),
+      collective.bytes, collective.communicator);
 }
 
 // ---- reports ---------------------------------------------------------------------------------

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include "sched/lineage.hpp"
+#include "sched/observe/observe.hpp"
 #include "sched/runtime.hpp"
 #include "task/joint.hpp"
 
@@ -94,12 +96,16 @@ void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
 // Through the policy, and from others.
 [[gnu::noinline]] Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
-  if (const Entry entry = runtime.policy->pop(worker.id)) return entry;
-  if (runtime.workers.size() == 1) return runtime.policy->steal(worker.id, eager);
+  if (runtime.lineage.is_behind()) [[unlikely]] lineage::catch_up(worker);
+  Membership& place = *worker.membership;
+  Policy& policy = *place.group->policy;
+  if (const Entry entry = policy.pop(place.index)) return entry;
+  if (const Entry entry = find_in_outer_groups(place, eager)) return entry;
+  if (place.group->size == 1) return policy.steal(place.index, eager);
   const std::uint64_t begin = base::ticks();
   if (worker.stolen_at != 0) judge_theft(worker, begin);
   if (begin < worker.steal_again_at) return {};
-  const Entry entry = runtime.policy->steal(worker.id, eager);
+  const Entry entry = policy.steal(place.index, eager);
   const std::uint64_t end = base::ticks();
   // What it took longer was a wait for the owner's answer.
   worker.theft_price = std::clamp(end - begin, runtime.brief, 2 * runtime.brief);
@@ -151,17 +157,6 @@ Task* find_claimed(Worker& worker, const bool eager) noexcept {
 }
 
 // ---- polling ---------------------------------------------------------------------------------
-
-// A busy worker may give the 50th part of its time to polls that find nothing. Their cost is the
-// least of late: a poll that took longer has moved data, which is no overhead. It rises slowly, so
-// that it follows what is outstanding. Racing workers may undo each other's step: the next one
-// makes it again.
-void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
-  constexpr std::uint64_t share = 50;
-  const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / share;
-  const std::uint64_t now = std::max(std::min(spent, cost + cost / 16 + 1), runtime.poll_cost_min);
-  if (now != cost) runtime.poll_gap.store(now * share, std::memory_order_relaxed);
-}
 
 // Between two tasks of a busy worker. One of those that find it due does it.
 void poll_if_due(Worker& worker) noexcept {
@@ -233,12 +228,12 @@ class Watch {
 // True if there are tasks that this worker did not get: their owner was in the way, or it waits
 // after a theft that was not worth it.
 bool others_have_work(const Worker& worker) noexcept {
-  return worker.queues != nullptr && worker.runtime->policy->size() != 0;
+  return worker.queues != nullptr && worker.some_ready();
 }
 
 // Between two looks of an idle worker.
 void take_breath(const Runtime& runtime, const int round) noexcept {
-  if (runtime.oversubscribed || round % 64 == 63) {
+  if (runtime.oversubscribed.load(std::memory_order_relaxed) || round % 64 == 63) {
     sched_yield();
   } else {
     for (int pause = 0; pause < 8; ++pause) base::pause();
@@ -257,7 +252,8 @@ Task* look_out(Worker& worker) noexcept {
   int sleepers = 0;
   for (int round = 0;; ++round) {
     const std::uint64_t elapsed = base::ticks() - begin;
-    const bool eager = elapsed >= runtime.patience || runtime.oversubscribed;
+    const bool eager = elapsed >= runtime.patience ||
+                       runtime.oversubscribed.load(std::memory_order_relaxed);
     if (Task* const task = find_claimed(worker, eager)) {
       watch.hand_over(sleepers);
       return task;
@@ -318,12 +314,8 @@ inline void run_body(Worker& worker, Task& task) noexcept {
   worker.task = &task;
   worker.recorder.tasks.add(1);
   worker.recorder.enter(Activity::task);
-  if (worker.recorder.tracing()) [[unlikely]] {
-    worker.recorder.record(trace::Kind::task_begin, task.id,
-                           trace::intern(task.name, &task.where),
-                           static_cast<std::uint64_t>(task.priority.load()), task.parent->id);
-  }
-  if (task.accesses != nullptr && task.accesses->has_futures &&
+  if (worker.recorder.watched()) [[unlikely]] lineage::begins(worker, task);
+  if (task.accesses != nullptr && task.accesses->has_past &&
       !begin_after_futures(worker, task)) [[unlikely]] {
     return;
   }
@@ -331,12 +323,6 @@ inline void run_body(Worker& worker, Task& task) noexcept {
     task.ops->run(task.closure());
   } catch (...) {
     task.error = std::current_exception();
-  }
-}
-
-void record_end(Worker& worker, const Task& task) noexcept {
-  if (worker.recorder.tracing()) [[unlikely]] {
-    worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
   }
 }
 
@@ -352,11 +338,13 @@ void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
 Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
   Task* const task = outcome.ready.head;
   if (task == nullptr || task->next_ready != nullptr || task->fiber != nullptr ||
-      worker.inbox.load(std::memory_order_relaxed) != nullptr) {
+      worker.inbox.load(std::memory_order_relaxed) != nullptr ||
+      task->group != worker.group) {
     return nullptr;
   }
+  const Membership& place = *worker.membership;
   const bool alone = worker.queues != nullptr ? worker.queues->empty()
-                                              : worker.runtime->policy->empty(worker.id);
+                                              : place.group->policy->empty(place.index);
   if (!alone) return nullptr;
   outcome.ready.head = nullptr;
   task::change_state(*task, State::created, State::running);  // no entry: nobody else claims it
@@ -384,19 +372,30 @@ void recycle(Worker& worker, Task& task) noexcept {
 }
 
 // A task has ended in the loop. The one to run next at once, if there is one.
-Task* finish(Worker& worker, Task& task) noexcept {
+template <bool watched>
+Task* finish_as(Worker& worker, Task& task) noexcept {
   task::Outcome outcome;
+  [[maybe_unused]] task::Step step{0, 0};
+  if constexpr (watched) step = lineage::ends(worker, task);
   if (task::complete_unknown(task, worker.tally, outcome)) {
     if (task.ops->destroy != nullptr) task.ops->destroy(task.closure());
     recycle(worker, task);
     if (outcome.ready.empty() && outcome.dead.empty()) [[likely]] return nullptr;
   } else {
     end_body(task, worker.tally, outcome);
+    if constexpr (watched) lineage::follow(worker, step, outcome);
   }
   Task* const next = only_one(worker, outcome);
   if (next != nullptr && next->scope != worker.tally.scope) task::flush(worker.tally, outcome);
   settle(worker, outcome);
   return next;
+}
+[[gnu::noinline]] Task* finish_watched(Worker& worker, Task& task) noexcept {
+  return finish_as<true>(worker, task);
+}
+Task* finish(Worker& worker, Task& task) noexcept {
+  if (worker.recorder.watched()) [[unlikely]] return finish_watched(worker, task);
+  return finish_as<false>(worker, task);
 }
 
 // A claimed, unstarted task in the loop; then those it leads to.
@@ -406,7 +405,6 @@ void execute(Worker& started_on, Task& first) noexcept {
     if (task->tied) worker->fiber->tied_to = worker;
     run_body(*worker, *task);
     worker = current_worker();
-    record_end(*worker, *task);
     worker->fiber->tied_to = nullptr;
     worker->task = nullptr;
     worker->recorder.enter(Activity::overhead);
@@ -426,24 +424,11 @@ void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
   }
 }
 
-[[gnu::cold, gnu::noinline]] void observe_resume(Worker& worker, const Task& task) {
-  worker.recorder.enter(Activity::task);
-  if (!worker.recorder.tracing()) return;
-  worker.recorder.record(trace::Kind::task_resume, task.id, 0, 0, 0);
-}
-
-[[gnu::cold, gnu::noinline]] void observe_suspend(Worker& worker, const Task& task,
-                                                  const char* const what) {
-  if (!worker.foreign()) worker.recorder.enter(Activity::overhead);
-  if (!worker.recorder.tracing()) return;
-  worker.recorder.record(trace::Kind::task_suspend, task.id, trace::intern(what, nullptr), 0, 0);
-}
-
 // The running task leaves its stack for that of `next`, if that is a suspended one.
 [[gnu::cold, gnu::noinline]] void observe_switch(Worker& worker, const Task* const next) {
   const auto* const reason = static_cast<const detail::WaitReason*>(worker.fiber->reason);
-  observe_suspend(worker, *worker.task, reason->what);
-  if (next != nullptr && next->fiber != nullptr) observe_resume(worker, *next);
+  observe::suspension(worker, *worker.task, *reason);
+  if (next != nullptr && next->fiber != nullptr) observe::resumption(worker, *next);
 }
 
 // A claimed, suspended task goes on: the fiber to switch to.
@@ -467,13 +452,14 @@ void flush_tally(Worker& worker) noexcept {
 // Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
 void resume(Worker& worker, Task& task) noexcept {
   fiber::Fiber& loop = *worker.fiber;
-  if (worker.recorder.timing()) [[unlikely]] observe_resume(worker, task);
+  if (worker.recorder.timing()) [[unlikely]] observe::resumption(worker, task);
   fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
 }
 
-// The runtime stops. Worker 0 gets here only if another thread ends the program while main waits.
+// The runtime stops. A thread with code of its own gets here only if another one ends the program
+// while that code waits.
 void stop_here(Worker& worker) noexcept {
-  while (worker.id == 0) ::pause();
+  while (worker.id == 0 || worker.joined) ::pause();
   fiber::Fiber& loop = *worker.fiber;
   worker.fiber = &worker.native;
   fiber::switch_to(loop, worker.native, worker.exception_globals, &keep_spare, &worker);
@@ -522,10 +508,11 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   task.pending.store(0, std::memory_order_relaxed);
   task::change_state(task, State::suspended, State::resumable);
   if (runtime.one_at_a_time) {
-    runtime.policy->push(task, {worker.id, tied ? worker.id : no_worker}, Origin::yielded);
+    runtime.groups.everyone().policy->push(task, {worker.id, tied ? worker.id : no_worker},
+                                           Origin::yielded);
     return;
   }
-  const auto ready = static_cast<std::uint64_t>(runtime.policy->size());
+  const auto ready = static_cast<std::uint64_t>(worker.membership->group->policy->size());
   const Behind entry{&task, runtime.begun() + std::max(ready, tasks_min)};
   if (tied) {
     worker.behind.push_back(entry);
@@ -560,14 +547,6 @@ void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) n
 }
 
 }  // namespace
-
-Worker::Worker(Runtime& its_runtime, const int its_id)
-    : tasks(its_runtime.task_slots), small(its_runtime.small_slots), runtime(&its_runtime),
-      id(its_id),
-      window(its_runtime.options.WINDOW == 0
-                 ? UINT32_MAX
-                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)),
-      ties_all(!its_runtime.options.UNTIED) {}
 
 void thread_main(Worker& worker) {
   set_current_worker(&worker);
@@ -615,11 +594,16 @@ void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
   }
   // release: who claims it sees what was done before. From here on a second entry may run it.
   if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
-  if (worker.queues == nullptr || !worker.queues->push(task, origin)) [[unlikely]] {
-    const int only = tied_to != nullptr ? tied_to->id : no_worker;
-    runtime.policy->push(task, {worker.id, only}, origin);
+  if (task.group != worker.group || worker.queues == nullptr || !worker.queues->push(task, origin))
+      [[unlikely]] {
+    if (origin == Origin::forked && runtime.lineage.marks()) lineage::mark(worker, task);
+    push_to_group(worker, task, tied_to != nullptr ? tied_to->id : no_worker, origin);
+    return;
   }
-  runtime.parking.wake_one();
+  // Why no wake-up is lost: parking.hpp, for each member; one that has not joined yet looks for
+  // work after it has.
+  base::light_fence();
+  if (runtime.parking.asleep() != 0) [[unlikely]] wake_member(runtime, worker.group);
 }
 
 namespace {
@@ -710,13 +694,14 @@ void wait_for(Worker& worker, task::Scope& scope, const task::Await what,
 
 bool run_in_place(Worker& worker, Task& other) {
   Task& waiting = *worker.task;
-  Policy& policy = *worker.runtime->policy;
+  const Membership& place = *worker.membership;
   if (other.state.load(std::memory_order_acquire) != State::ready || worker.foreign() ||
-      !fiber::half_left(*worker.fiber)) {
+      other.group != worker.group || !fiber::half_left(*worker.fiber)) {
     return false;
   }
   // Only where its queue gives it up: an entry that stays behind would keep the descriptor.
-  if (!(worker.queues != nullptr ? worker.queues->take(other) : policy.take(worker.id, other))) {
+  if (!(worker.queues != nullptr ? worker.queues->take(other)
+                               : place.group->policy->take(place.index, other))) {
     return false;
   }
   // The entry is ours and the caller holds a future: with two references there is nobody else.
@@ -732,7 +717,7 @@ bool run_in_place(Worker& worker, Task& other) {
   Worker& now = *current_worker();
   now.fiber->tied_to = tied_before;
   now.task = &waiting;
-  record_end(now, other);
+  if (now.recorder.watched()) [[unlikely]] (void)lineage::ends(now, other);
   if (task::complete_alone(other, waiting)) return true;
   task::Outcome outcome;
   task::Tally tally;
@@ -745,7 +730,7 @@ bool run_in_place(Worker& worker, Task& other) {
 void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
   Runtime& runtime = *worker.runtime;
   if (worker.foreign() || worker.callbacks != 0) return;
-  if (runtime.policy->size() == 0 && worker.inbox_taken == nullptr && worker.behind.empty() &&
+  if (!worker.some_ready() && worker.inbox_taken == nullptr && worker.behind.empty() &&
       worker.inbox.load(std::memory_order_relaxed) == nullptr &&
       runtime.behind_count.load(std::memory_order_relaxed) == 0) {
     return;
@@ -753,25 +738,6 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
   static constexpr detail::WaitReason reason{.what = "yield"};
   (void)begin_wait(worker, reason);
   leave(worker, &after_give_way, &tasks_min);
-}
-
-[[gnu::noinline]] int poll(Worker& worker) noexcept {
-  Runtime& runtime = *worker.runtime;
-  const std::uint64_t begin = base::ticks();
-  int completed = 0;
-  {
-    const InPoller guard(worker);
-    for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
-         poller != nullptr; poller = poller->next) {
-      if (polling_of(*poller) == Polling::none) continue;
-      worker.recorder.polls.add(1);
-      completed += poller->poll(poller->context);
-    }
-  }
-  const std::uint64_t end = base::ticks();
-  if (completed == 0) judge_poll(runtime, end - begin);
-  runtime.last_poll.store(end, std::memory_order_relaxed);
-  return completed;
 }
 
 void discard(Worker& worker, detail::Completion& completion) noexcept {

@@ -21,7 +21,8 @@
 
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
-#include "sched/policy_stealing.hpp"
+#include "sched/group/group.hpp"
+#include "sched/policy/stealing.hpp"
 #include "task/depend.hpp"
 #include "task/scope.hpp"
 #include "trace/trace.hpp"
@@ -67,7 +68,19 @@ struct Worker {
   std::uint64_t next_id = 0, last_id = 0;  // a block of task ids
   Runtime* runtime;                  // null once it has stopped; only foreign threads see that
   const int id;                      // no_worker: a foreign thread
-  LocalQueues* queues = nullptr;     // of the policy, if it is a stealing one; else null
+  bool joined = false;               // a thread that imbrex has not made
+  Worker* next_left = nullptr;       // of Runtime::left
+  Membership home;                   // of the default group, or of none
+  Membership* membership = &home;    // the group joined last, whose tasks go first; by serve()
+  std::uint16_t group = 0;           // its id
+  // The task that began here last, where recorder.watched().
+  struct Begun {
+    std::uint64_t task = 0;
+    std::uint64_t suspensions = 0;
+    std::uint64_t at = 0;  // ticks
+  };
+  Begun begun;
+  LocalQueues* queues = nullptr;     // there, of the policy, if it is a stealing one; else null
   const std::uint32_t window;        // of the options; UINT32_MAX: none
   const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
@@ -102,6 +115,20 @@ struct Worker {
   std::thread thread;                // none for worker 0 and foreign threads
 
   [[nodiscard]] bool foreign() const noexcept { return id == no_worker; }
+  // `place` is the group joined last from now on.
+  void serve(Membership& place) noexcept {
+    membership = &place;
+    group = place.group->id;
+    queues = place.group->stealing != nullptr ? &place.group->stealing->queues(place.index)
+                                              : nullptr;
+  }
+  // Whether some group that it belongs to has ready tasks, about.
+  [[nodiscard]] bool some_ready() const noexcept {
+    for (const Membership* place = membership; place != nullptr; place = place->outer) {
+      if (place->group->policy->size() != 0) return true;
+    }
+    return false;
+  }
 };
 
 // The only reader of the thread-local worker; never inlined, since a fiber may go on in another

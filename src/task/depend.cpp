@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "imbrex/error.hpp"
+#include "task/lineage.hpp"
 
 namespace imbrex::task {
 
@@ -161,7 +162,7 @@ void build_accesses(Task& task, void* const memory,
     access->kind = spec.kind;
     if (spec.kind == AccessKind::mutexinoutset) block->has_mutexes = true;
     if (spec.kind == AccessKind::after) {
-      block->has_futures = true;
+      block->has_past = true;
       add_reference(*static_cast<detail::Completion*>(const_cast<void*>(spec.address)));
     }
     ++access;
@@ -211,12 +212,17 @@ bool release_access(Task& task, const void* const address, Outcome& outcome) noe
 // added one may be released at once, but the count of those that follow keeps the task back. What
 // is found must live until it is added: so accesses that leave the table keep their place until
 // the end.
+//
+// Twice, since a call in the middle would cost tasks that have no lineage their registers.
+template <bool told>
 struct DependTable::Link {
-  Link(Task& its_task, base::SlabCache& its_edges, Outcome& its_outcome) noexcept
-      : task(its_task), edges(its_edges), outcome(its_outcome) {}
+  Link(Task& its_task, base::SlabCache& its_edges, Lineage* its_lineage,
+       Outcome& its_outcome) noexcept
+      : task(its_task), edges(its_edges), lineage(its_lineage), outcome(its_outcome) {}
 
   Task& task;
   base::SlabCache& edges;
+  Lineage* const lineage;  // null unless `told`
   Outcome& outcome;
   int found = 0;          // in `waiters` and `after`, not yet added
   int added = 0;          // earlier, for want of room; then `unlinked` guards the pending count
@@ -253,6 +259,7 @@ struct DependTable::Link {
 
   // How many of the found were accepted; the others have nothing to wait for.
   [[nodiscard]] int add_found() noexcept {
+    if constexpr (told) tell();
     int accepted = 0;
     for (int i = 0; i < found; ++i) {
       detail::Completion& earlier = *after[i];
@@ -262,6 +269,11 @@ struct DependTable::Link {
       accepted += added_one ? 1 : 0;
     }
     return accepted;
+  }
+
+  // Before the edges are added, while nobody can begin the task nor the found be gone.
+  void tell() {
+    for (int i = 0; i < found; ++i) lineage->precede(*after[i], task, edges, outcome);
   }
 
   [[nodiscard]] bool add_edge(Task& predecessor, Waiter& waiter) noexcept {
@@ -374,7 +386,14 @@ DependTable::~DependTable() {
 }
 
 bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) {
-  Link link(task, edges, outcome);
+  if (lineage_ == nullptr) [[likely]] return link_as<false>(task, edges, outcome);
+  lineage_->mark(task);
+  return link_as<true>(task, edges, outcome);
+}
+
+template <bool told>
+bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) {
+  Link<told> link(task, edges, lineage_, outcome);
   AccessBlock& block = *task.accesses;
   if ((used_ + block.count) * 2 > capacity_) resize(block.count, outcome);
   block.places = 1;  // ours, until all are entered
@@ -400,6 +419,7 @@ bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) {
     ++location.listed;
   }
   const bool ready = link.close();
+  if constexpr (told) lineage_->remember(task, outcome);
   remove_all(link.left, outcome);
   if (--block.places == 0) lose(task, outcome);
   return ready;

@@ -31,6 +31,7 @@
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "task/task.hpp"
+#include "task/trail.hpp"
 
 namespace imbrex::task {
 
@@ -63,15 +64,17 @@ struct ExtraEdge {
   ExtraEdge* next;
 };
 
-struct AccessBlock {
+struct alignas(16) AccessBlock {  // Accesses follow it
   std::uint64_t last_linked = 0;    // creating code: id of the last task with an edge from here
   static constexpr std::uint32_t leaving = UINT32_MAX;
   std::uint32_t places = 0;         // creating code: (1); `leaving`: none, (4)
   std::uint32_t count = 0;
   std::uint32_t acquired = 0;       // mutexes held are among the first `acquired` accesses
   bool has_mutexes = false;
-  bool has_futures = false;         // AccessKind::after; released when the task starts
+  bool has_past = false;            // AccessKind::after, predecessors; let go when the task starts
   ExtraEdge* extra = nullptr;       // owned
+  std::atomic<std::uintptr_t> predecessors{0};  // lineage.hpp: a list, or 0
+  Step step;                        // on a message's trail; only under a policy that measures
   [[nodiscard]] std::span<Access> accesses() noexcept {
     return {reinterpret_cast<Access*>(this + 1), count};
   }
@@ -92,8 +95,8 @@ void destroy_accesses(Task& task, base::SlabCache& edges) noexcept;
 // `task` starts: what it waited for is past. Calls release(completion) for the reference of each.
 template <class Release>
 void release_futures(Task& task, Release release) noexcept {
-  if (!task.accesses->has_futures) return;
-  task.accesses->has_futures = false;
+  if (!task.accesses->has_past) return;
+  task.accesses->has_past = false;
   for (const Access& access : task.accesses->accesses()) {
     if (access.kind != AccessKind::after) continue;
     release(*static_cast<detail::Completion*>(const_cast<void*>(access.address)));
@@ -109,9 +112,13 @@ inline void give_back_mutexes(Task& task, ReadyList& ready) noexcept {
 // Ends the access of the running `task` to `address`. False if it declared none.
 [[nodiscard]] bool release_access(Task& task, const void* address, Outcome& outcome) noexcept;
 
+class Lineage;  // lineage.hpp
+
 class DependTable {
  public:
   DependTable() = default;
+  // Tells `lineage`, if any, of each task that it links.
+  explicit DependTable(Lineage* lineage) noexcept : lineage_(lineage) {}
   ~DependTable();
   DependTable(const DependTable&) = delete;
   DependTable& operator=(const DependTable&) = delete;
@@ -135,7 +142,10 @@ class DependTable {
     std::uint32_t listed = 0;       // in `set` and `readers`
     std::uint32_t sweep_at = 16;    // (2)
   };
-  struct Link;  // one call of link()
+  template <bool told>
+  struct Link;  // one call of link(); told: there is a lineage
+  template <bool told>
+  [[nodiscard]] bool link_as(Task& task, base::SlabCache& edges, Outcome& outcome);
   static constexpr int unlinked = 1 << 30;  // more than any number of edges
 
   [[nodiscard]] Location& locate(const void* address);
@@ -148,6 +158,7 @@ class DependTable {
   std::size_t capacity_ = 0;  // a power of two
   std::size_t used_ = 0;
   unsigned shift_ = 64;
+  Lineage* lineage_ = nullptr;
 };
 
 }  // namespace imbrex::task

@@ -59,9 +59,11 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   Family* family;                // made by its first child; running task only
   std::atomic<int> priority;     // may rise while the task is queued
   std::atomic<int> holds;        // events that completion waits for, and 1 for the body
-  std::uint32_t slot_class;      // of the slab; 0: a large slot
+  std::uint16_t profile;         // Profiles::of(); only under a policy that learns
+  std::uint16_t group;           // of workers, which run it; its parent's
+  std::uint8_t slot_class;       // of the slab; 0: a large slot
   bool held;                     // hold_completion() was called; running task only
-  bool kept;                     // a future was made: then there may be a second entry
+  bool kept;                     // a future was made, or priority flows: perhaps a second entry
   bool blocks;                   // waist.hpp: set_blocking(); running task only
 
   [[nodiscard]] void* closure() noexcept {
@@ -107,9 +109,8 @@ struct Entry {
     task.state.store(State::running, std::memory_order_relaxed);
     return true;
   }
-  // Without a future nobody waits for the task, so nobody has raised it: one entry. With one
-  // reference, ours is the only way to it; looked at before the state, since another entry's run
-  // may end in between.
+  // Without a future, or followers that raise it, there is one entry. With one reference, ours is
+  // the only way to the task; looked at before the state: another entry's run may end in between.
   const bool alone = !task.kept || task.references.load(std::memory_order_acquire) == 1;
   State state = task.state.load(std::memory_order_acquire);
   if (state != State::ready) return false;

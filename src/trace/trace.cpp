@@ -108,6 +108,7 @@ std::uint64_t intern(const char* const text, const std::source_location* const w
 void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t worker) noexcept {
   timing_ = timing || tracing;
   tracing_ = tracing;
+  watched_ = tracing;
   worker_ = worker;
   since_ = base::ticks();
 }
@@ -170,10 +171,10 @@ void write_files(const std::string& directory, const Header& header, const TimeB
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   std::string text = fmt::format(
-      "{{\"version\": 1, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
+      "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
       "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"events\": {},\n \"names\": [",
-      header.rank, header.ranks, header.workers, quoted(header.policy), quoted(host),
-      time.start_ns(), time.end_ns(), count);
+      format_version, header.rank, header.ranks, header.workers, quoted(header.policy),
+      quoted(host), time.start_ns(), time.end_ns(), count);
   const Names& table = names();
   for (std::size_t index = 0; index < table.texts.size(); ++index) {
     text += fmt::format("{}\n  {{\"name\": {}, \"where\": {}}}", index == 0 ? "" : ",",

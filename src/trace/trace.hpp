@@ -23,6 +23,15 @@ enum class Kind : std::uint32_t {
 #undef IMBREX_EVENT
 };
 
+inline constexpr int format_version = 2;  // docs/design/trace-format.md
+
+// What the fields b and c of task_suspend say; on disk in c.
+enum class Awaited : std::uint64_t {
+  unknown,  // b says nothing
+  task,     // b: its id
+  message   // b: peer, in ranks of its communicator, and tag << 32
+};
+
 // As on disk, but for `a` of events with a name, which is the name's address until then.
 struct Record {
   std::uint64_t time;  // ticks; ns on disk
@@ -63,6 +72,10 @@ class Recorder {
   void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;
   [[nodiscard]] bool timing() const noexcept { return timing_; }
   [[nodiscard]] bool tracing() const noexcept { return tracing_; }
+  // Somebody wants to know when tasks begin and end: the trace, or who has called watch() before
+  // the thread runs.
+  void watch() noexcept { watched_ = true; }
+  [[nodiscard]] bool watched() const noexcept { return watched_; }
 
   // The thread's activity from now on. One predictable branch when off.
   void enter(const Activity activity) noexcept {
@@ -80,6 +93,7 @@ class Recorder {
 
   bool timing_ = false;
   bool tracing_ = false;
+  bool watched_ = false;
   std::uint32_t worker_ = 0;
   Activity activity_ = Activity::overhead;
   std::uint64_t since_ = 0;

@@ -17,7 +17,8 @@ INSTANTIATE_TEST_SUITE_P(All, DependTest, testing::ValuesIn(every_setup()), name
 
 class DependMemoryTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, DependMemoryTest,
-                         testing::ValuesIn(setups({1, 2, 8}, {"", "steal", "fifo", "priority"})),
+                         testing::ValuesIn(setups({1, 2, 8},
+                                                  {"", "steal", "fifo", "priority", "sa", "ga"})),
                          name_of);
 
 enum class Kind { in, out, inout, mutexinoutset, inoutset };

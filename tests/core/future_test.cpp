@@ -21,7 +21,8 @@ INSTANTIATE_TEST_SUITE_P(All, FutureTest, testing::ValuesIn(every_setup()), name
 
 class FutureMemoryTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, FutureMemoryTest,
-                         testing::ValuesIn(setups({1, 2}, {"", "steal", "fifo", "priority"})),
+                         testing::ValuesIn(setups({1, 2}, {"", "steal", "fifo", "priority", "sa",
+                                                           "ga"})),
                          name_of);
 
 struct Odd {

@@ -39,8 +39,9 @@ inline std::vector<Setup> setups(const std::vector<int>& workers,
   }
   return all;
 }
-inline const std::vector<const char*> every_policy{"",         "steal",    "fifo",
-                                                   "priority", "seeded:1", "seeded:2026"};
+inline const std::vector<const char*> every_policy{
+    "",    "steal", "fifo", "priority", "ma1",      "ma2",
+    "ma3", "sa",    "fa",   "ga",       "seeded:1", "seeded:2026"};
 inline std::vector<Setup> every_setup() { return setups({1, 2, 4, 8}, every_policy); }
 inline std::vector<Setup> one_worker() { return setups({1}, every_policy); }
 

@@ -124,6 +124,7 @@ class Run {
                      const std::vector<Future<std::uint64_t>>& gets) {
     Record& record = node.record;
     record.start = stamp();
+    if (node.priority > 0) detail::about_to_send();
     record.access_end.assign(node.accesses.size(), 0);
     for (const Access& access : node.accesses) {
       record.observed.push_back(use(node, access, block.values[access.variable]));
@@ -417,7 +418,8 @@ int run_all(const Options& options) {
   }
   std::vector<int> workers{1, 2, 4, 8};
   if (options.workers > 0) workers = {options.workers};
-  std::vector<std::string> policies{"default", "steal", "fifo", "priority", "seeded"};
+  std::vector<std::string> policies{"default", "steal", "fifo",  "priority",
+                                    "ma1",     "ma2",   "ma3",   "sa",  "fa", "ga", "seeded"};
   if (options.policy != "every") policies = {options.policy};
   int failed = 0;
   for (int i = 0; i < options.count; ++i) {

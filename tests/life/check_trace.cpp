@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ enum Kind : std::uint32_t {
   task_suspend,
   task_resume,
   idle_begin,
-  idle_end
+  idle_end,
+  task_create = 9,
+  last_kind = 15
 };
 
 int failures = 0;
@@ -59,18 +62,27 @@ std::size_t names_of(const std::string& text) {
 }
 
 void check_events(const std::vector<Record>& records, std::size_t names, std::uint64_t workers) {
+  std::uint64_t root = 0;
+  std::map<std::uint64_t, int> made;
+  std::set<std::uint64_t> makers;
   std::map<std::uint64_t, int> begun;
   std::map<std::uint64_t, int> ended;
   std::map<std::uint64_t, int> asleep;
   std::map<std::uint32_t, std::uint64_t> last;
   std::map<std::uint32_t, int> idle;
   for (const Record& record : records) {
-    expect(record.kind >= 1 && record.kind <= 8, "kind " + std::to_string(record.kind));
+    expect(record.kind >= 1 && record.kind <= last_kind, "kind " + std::to_string(record.kind));
     expect(record.worker < workers || record.worker == 0xffffffff, "no such worker");
     expect(record.time >= last[record.worker], "times of a worker are not in order");
     last[record.worker] = record.time;
+    if (record.kind == task_create) {
+      ++made[record.task];
+      expect(record.a < names, "a task made with no name of the list");
+      makers.insert(record.c);
+    }
     if (record.kind == task_begin) {
       ++begun[record.task];
+      if (record.c == 0) root = record.task;
       expect(record.a < names, "a task with no name of the list");
     }
     if (record.kind == task_end) ++ended[record.task];
@@ -79,8 +91,10 @@ void check_events(const std::vector<Record>& records, std::size_t names, std::ui
     if (record.kind == idle_begin) ++idle[record.worker];
     if (record.kind == idle_end) expect(--idle[record.worker] >= 0, "idle_end without a begin");
   }
+  for (const std::uint64_t maker : makers) expect(begun[maker] == 1, "a maker that has not begun");
   for (const auto& [id, times] : begun) {
     expect(times == 1, "task " + std::to_string(id) + " begins more than once");
+    expect(id == root || made[id] == 1, "task " + std::to_string(id) + " is not made once");
     expect(ended[id] == 1, "task " + std::to_string(id) + " does not end once");
     expect(asleep[id] == 0, "task " + std::to_string(id) + " is not resumed as often as suspended");
   }
@@ -94,7 +108,7 @@ int main(int argc, char** argv) {
   const std::string directory = argv[1];
   const std::string text = read(directory + "/rank-0.json");
   const std::string bytes = read(directory + "/rank-0.events");
-  expect(number_of(text, "version") == 1, "version");
+  expect(number_of(text, "version") == 2, "version");
   expect(number_of(text, "ranks") == 1, "ranks");
   expect(number_of(text, "rank") == 0, "rank");
   expect(number_of(text, "start_ns") < number_of(text, "end_ns"), "start_ns is not before end_ns");

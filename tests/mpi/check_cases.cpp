@@ -5,11 +5,9 @@
 
 #include <array>
 #include <cstdio>
-#include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
+#include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
@@ -174,7 +172,7 @@ void freed_with_requests() {
   std::printf("received %d\n", value);
 }
 
-const std::map<std::string, std::function<void()>> cases{
+const imbrex::test::Cases cases{
     {"receives_overlap", receives_overlap},
     {"receive_into_what_is_sent", receive_into_what_is_sent},
     {"no_overlap", no_overlap},
@@ -189,14 +187,10 @@ const std::map<std::string, std::function<void()>> cases{
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto found = cases.find(argc == 2 ? argv[1] : "");
-  if (found == cases.end()) {
-    for (const auto& [name, run] : cases) std::fprintf(stderr, "%s %s\n", argv[0], name.c_str());
-    return 2;
-  }
+  const auto& run = imbrex::test::chosen(cases, argc, argv).second;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   other = 1 - rank;
-  found->second();
+  run();
   MPI_Finalize();
 }

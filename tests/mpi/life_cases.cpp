@@ -8,12 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <iterator>
-#include <map>
-#include <string>
 #include <thread>
 
+#include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
@@ -207,7 +205,67 @@ void messages() {
   MPI_Finalize();
 }
 
-const std::map<std::string, std::function<void()>> cases{
+// A message of each kind to the other of two ranks, in one task; the tag says which kind.
+void send_all_kinds(int peer, MPI_Comm comm) {
+  const int value = 7;
+  MPI_Request requests[3];
+  MPI_Isend(&value, 1, MPI_INT, peer, 1, comm, &requests[0]);
+  MPI_Issend(&value, 1, MPI_INT, peer, 2, comm, &requests[1]);
+  MPI_Send_init(&value, 1, MPI_INT, peer, 3, comm, &requests[2]);
+  MPI_Start(&requests[2]);
+  MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+  MPI_Request_free(&requests[2]);
+  for (const int tag : {4, 5, 6, 7}) MPI_Send(&value, 1, MPI_INT, peer, tag, comm);
+  int answer = 0;
+  MPI_Sendrecv(&value, 1, MPI_INT, peer, 8, &answer, 1, MPI_INT, peer, 8, comm, MPI_STATUS_IGNORE);
+}
+
+void receive_all_kinds(int peer, MPI_Comm comm) {
+  int values[5];
+  MPI_Request requests[4];
+  for (const int tag : {1, 2}) {
+    MPI_Irecv(&values[tag], 1, MPI_INT, peer, tag, comm, &requests[tag]);
+  }
+  MPI_Waitall(2, &requests[1], MPI_STATUSES_IGNORE);
+  MPI_Recv_init(&values[3], 1, MPI_INT, peer, 3, comm, &requests[3]);
+  MPI_Start(&requests[3]);
+  MPI_Wait(&requests[3], MPI_STATUS_IGNORE);
+  MPI_Request_free(&requests[3]);
+  MPI_Message message;
+  MPI_Mprobe(peer, 4, comm, &message, MPI_STATUS_IGNORE);
+  MPI_Mrecv(&values[4], 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  MPI_Mprobe(peer, 5, comm, &message, MPI_STATUS_IGNORE);
+  MPI_Imrecv(&values[4], 1, MPI_INT, &message, &requests[0]);
+  int done = 0;
+  while (done == 0) MPI_Test(&requests[0], &done, MPI_STATUS_IGNORE);
+  MPI_Irecv(&values[0], 1, MPI_INT, peer, 6, comm, &requests[0]);
+  int index = -1;
+  MPI_Waitany(1, requests, &index, MPI_STATUS_IGNORE);
+  static int late = 0;  // it may come when this task's body has ended
+  MPI_Irecv(&late, 1, MPI_INT, peer, 7, comm, &requests[0]);
+  imbrex::release_after(requests[0]);
+}
+
+void all_kinds() {
+  MPI_Init(nullptr, nullptr);
+  const int peer = 1 - rank_in_world();
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  task("sends").launch([=] { send_all_kinds(peer, comm); });
+  task("receives").launch([=] { receive_all_kinds(peer, comm); });
+  imbrex::taskwait();
+  task("reduces").launch([=] {
+    const int mine = 1;
+    int sum = 0;
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+    require(sum == 2, "the sum");
+  });
+  imbrex::taskwait();
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+}
+
+const imbrex::test::Cases cases{
     {"plain", plain},
     {"finalize_completes_tasks", finalize_completes_tasks},
     {"finalize_calls_back", finalize_calls_back},
@@ -219,15 +277,12 @@ const std::map<std::string, std::function<void()>> cases{
     {"fatal_error", fatal_error},
     {"spare_threads", spare_threads},
     {"messages", messages},
+    {"all_kinds", all_kinds},
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto found = cases.find(argc == 2 ? argv[1] : "");
-  if (found == cases.end()) {
-    for (const auto& [name, run] : cases) std::fprintf(stderr, "%s %s\n", argv[0], name.c_str());
-    return 2;
-  }
-  found->second();
+  const auto& run = imbrex::test::chosen(cases, argc, argv).second;
+  run();
 }

@@ -8,12 +8,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <map>
-#include <string>
 #include <thread>
 
+#include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
@@ -146,7 +143,7 @@ void asked_in_finalize() {
   }).get();
 }
 
-const std::map<std::string, std::function<void()>> cases{
+const imbrex::test::Cases cases{
     {"wrong_tag", wrong_tag},
     {"wrong_communicator", wrong_communicator},
     {"slow_messages", slow_messages},
@@ -160,15 +157,11 @@ const std::map<std::string, std::function<void()>> cases{
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto found = cases.find(argc == 2 ? argv[1] : "");
-  if (found == cases.end()) {
-    for (const auto& [name, run] : cases) std::fprintf(stderr, "%s %s\n", argv[0], name.c_str());
-    return 2;
-  }
-  if (found->first == "own_handler") {
+  const auto& [name, run] = imbrex::test::chosen(cases, argc, argv);
+  if (name == "own_handler") {
     signal(SIGUSR1, [](int) { handled.fetch_add(1); });
   }
   MPI_Init(&argc, &argv);
-  found->second();
+  run();
   MPI_Finalize();
 }

@@ -164,9 +164,11 @@ def completion_text(pointer):
 
 
 def worker_of(task):
-    worker_type = gdb.lookup_type("imbrex::sched::Worker").pointer().pointer()
-    for entry in elements(runtime()["workers"]):
-        worker = entry.address.cast(worker_type).dereference().dereference()  # a std::unique_ptr
+    workers = runtime()["workers"]
+    array_type = gdb.lookup_type("imbrex::sched::Worker").pointer().pointer().pointer()
+    first = workers["workers_"].address.cast(array_type).dereference()  # std::unique_ptrs
+    for index in range(int(workers["count_"]["_M_i"])):
+        worker = (first + index).dereference().dereference()
         if int(worker["task"]["task_"]) == int(task.address):
             return int(worker["id"])
     return None

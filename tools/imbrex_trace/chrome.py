@@ -17,7 +17,7 @@ EXTERNAL_ROW = 1_000_000  # of messages of threads that are no workers
 
 def lines(histories):
     """The file, in parts; an event a line, so that it can be looked at without a viewer."""
-    origin = min(history.start for history in histories)
+    origin = min(history.rank.start for history in histories)  # a crop takes away no tasks
     arrows = itertools.count(1)
     yield '{"displayTimeUnit":"ns","traceEvents":[\n'
     separator = ""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replays the records of one rank: what each worker did when, and where each task went.
 
-Used by chrome, timeline and summary; knows nothing of files or of how it is shown.
+Used by all that show a trace; knows nothing of files or of how it is shown.
 """
 import dataclasses
 import enum
 
 from imbrex_trace.reader import NO_WORKER, Kind, Name, TraceError
+
+AWAITS_TASK = 1  # field c of TASK_SUSPEND: b is a task
 
 
 class State(enum.Enum):
@@ -34,6 +36,7 @@ class Slice:
     task: int
     part: int  # 1 for the first, one more after each suspension
     waits_for: int = -1  # name of what it waits for, if a suspension ended it
+    waits_task: int = 0  # the task that it waits for, if it is one
 
 
 @dataclasses.dataclass(slots=True)
@@ -45,6 +48,18 @@ class Message:
     tag: int
     bytes: int
     communicator: int
+    task: int  # that sent or received it; 0 for none
+
+
+@dataclasses.dataclass(slots=True)
+class Collective:
+    """A task's stay in a collective call."""
+    task: int
+    name: int
+    bytes: int
+    communicator: int
+    start: int
+    end: int = -1  # -1: it is still in it at the end
 
 
 @dataclasses.dataclass(slots=True)
@@ -54,6 +69,8 @@ class Task:
     parent: int
     parts: int = 0
     root: bool = False  # the code of main, which nobody spawned
+    created: int = -1  # time; -1: before the trace, or never
+    accesses: tuple = ()  # of (place, kind), as the trace has them
 
 
 @dataclasses.dataclass
@@ -64,7 +81,8 @@ class History:
     pieces: dict  # worker -> list of Piece, in order of time
     slices: list  # of Slice, in order of their ends
     messages: list  # of Message, in order of time
-    tasks: dict  # id -> Task
+    tasks: dict  # id -> Task; those that never began have no parts
+    collectives: list  # of Collective, in order of their begins
 
 
 def replay(rank):
@@ -116,6 +134,8 @@ class Player:
         self.slices = []
         self.messages = []
         self.tasks = {}
+        self.collectives = []
+        self.inside = {}  # task -> its Collective
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
         if not begins_in_trace(rank):
             root = root_of(rank)
@@ -127,24 +147,45 @@ class Player:
         time, task, number, kind, a, b, c = record
         if kind in (Kind.MESSAGE_SENT, Kind.MESSAGE_RECEIVED):
             self.messages.append(Message(time, number, kind == Kind.MESSAGE_SENT, signed(b),
-                                         signed(b >> 32), a, c))
+                                         signed(b >> 32), a, c, task))
+            return
+        if kind > Kind.MESSAGE_RECEIVED:
+            self.note(record)
             return
         if number == NO_WORKER:
             return  # it runs no task, and its idle time is its own affair
         worker = self.workers[number]
         self.pass_time(worker, time)
         if kind == Kind.TASK_BEGIN:
-            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, root=c == 0)
+            if task in self.tasks:
+                self.tasks[task].priority = signed(b)
+            else:
+                self.tasks[task] = Task(name=a, priority=signed(b), parent=c, root=c == 0)
             self.enter(worker, time, [task])
         elif kind == Kind.TASK_END:
             self.end(worker, time, task)
         elif kind == Kind.TASK_SUSPEND:
             if task in (piece.task for piece in worker.stack):  # else an inner one took it along
-                self.suspend(worker, time, a)
+                self.suspend(worker, time, a, b if c == AWAITS_TASK else 0)
         elif kind == Kind.TASK_RESUME:
             self.resume(worker, time, task)
         else:
             worker.idle = kind == Kind.IDLE_BEGIN
+
+    def note(self, record):
+        """What moves no worker: of which tasks there are, and what they say to each other."""
+        time, task, _, kind, a, b, c = record
+        if kind == Kind.TASK_CREATE:
+            self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time)
+        elif kind == Kind.TASK_ACCESS and task in self.tasks:
+            self.tasks[task].accesses += ((a, b),)
+        elif kind == Kind.TASK_PRIORITY and task in self.tasks:
+            self.tasks[task].priority = signed(a)
+        elif kind == Kind.COLLECTIVE_BEGIN:
+            self.inside[task] = Collective(task, a, b, c, time)
+            self.collectives.append(self.inside[task])
+        elif kind == Kind.COLLECTIVE_END and task in self.inside:
+            self.inside.pop(task).end = time
 
     def pass_time(self, worker, time):
         """What the worker did since its last event becomes a piece."""
@@ -173,8 +214,9 @@ class Player:
         self.slices += reversed(stack)
         return [piece.task for piece in stack]
 
-    def suspend(self, worker, time, waits_for):
+    def suspend(self, worker, time, waits_for, waits_task):
         worker.stack[-1].waits_for = waits_for
+        worker.stack[-1].waits_task = waits_task
         tasks = self.leave(worker, time)
         self.away[tasks[-1]] = tasks
 
@@ -186,7 +228,7 @@ class Player:
             for other in self.workers.values():
                 if other.stack and other.stack[-1].task == task:
                     self.pass_time(other, time)
-                    self.suspend(other, time, -1)
+                    self.suspend(other, time, -1, 0)
         if task not in self.away:
             self.refuse(worker, time, task, "is resumed, but was not suspended")
         self.enter(worker, time, self.away.pop(task))
@@ -209,7 +251,8 @@ class Player:
             self.leave(worker, end)
         return History(rank=self.rank, start=self.rank.start, end=end,
                        pieces={w.number: w.pieces for w in self.workers.values()},
-                       slices=self.slices, messages=self.messages, tasks=self.tasks)
+                       slices=self.slices, messages=self.messages, tasks=self.tasks,
+                       collectives=self.collectives)
 
 
 def begins_in_trace(rank):

@@ -10,7 +10,7 @@ import pathlib
 import re
 import struct
 
-VERSION = 1
+VERSION = 2
 RECORD = struct.Struct("<QQIIQQQ")  # time, task, worker, kind, a, b, c
 NO_WORKER = 0xFFFFFFFF
 
@@ -28,9 +28,18 @@ class Kind(enum.IntEnum):
     IDLE_END = 6
     MESSAGE_SENT = 7
     MESSAGE_RECEIVED = 8
+    TASK_CREATE = 9
+    TASK_ACCESS = 10
+    TASK_PRIORITY = 11
+    ACCESS_RELEASED = 12
+    TASK_HOLD = 13
+    COLLECTIVE_BEGIN = 14
+    COLLECTIVE_END = 15
 
 
-NAMED = (Kind.TASK_BEGIN, Kind.TASK_SUSPEND)  # kinds whose field `a` is the position of a name
+# Kinds whose field `a` is the position of a name.
+NAMED = frozenset((Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_CREATE, Kind.COLLECTIVE_BEGIN,
+                   Kind.COLLECTIVE_END))
 
 
 @dataclasses.dataclass
@@ -106,7 +115,8 @@ def read_head(path):
         raise TraceError(f"{path}: not a JSON object")
     if head.get("version") != VERSION:
         raise TraceError(f"{path}: trace version {head.get('version', 'missing')}; this tool "
-                         f"reads version {VERSION}")
+                         f"reads version {VERSION}: take the `imbrex` of the library that wrote "
+                         "it, or trace the program again")
     kinds = {"rank": int, "ranks": int, "workers": int, "policy": str, "host": str,
              "start_ns": int, "end_ns": int, "names": list, "events": int}
     for key, kind in kinds.items():

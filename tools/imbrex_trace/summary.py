@@ -25,7 +25,7 @@ def worker_table(histories):
         tasks += begun.total()
         suspensions += suspended.total()
     rows.append(("all", "", *shares(everything), str(tasks), str(suspensions)))
-    return aligned(rows, left=0)
+    return aligned(rows, left=(0,))
 
 
 def shares(pieces):
@@ -77,14 +77,13 @@ def name_table(histories):
     for name in sorted(where, key=lambda key: (-time[key], key)):
         mean = f"{time[name] / count[name] / 1e3:.3f}" if count[name] else "-"  # begun earlier
         rows.append((name, str(count[name]), mean, f"{time[name] / 1e9:.6f}", where[name]))
-    return aligned(rows, left=0, last_left=True)
+    return aligned(rows, left=(0, 4))
 
 
-def aligned(rows, left, last_left=False):
+def aligned(rows, left):
+    """`left`: the columns of words; the others are numbers."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        cells = []
-        for column, text in enumerate(row):
-            to_left = column == left or (last_left and column == len(row) - 1)
-            cells.append(text.ljust(widths[column]) if to_left else text.rjust(widths[column]))
+        cells = [text.ljust(widths[column]) if column in left else text.rjust(widths[column])
+                 for column, text in enumerate(row)]
         yield "  ".join(cells).rstrip()

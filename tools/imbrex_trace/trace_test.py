@@ -346,9 +346,9 @@ class Refusals(TraceTest):
 
     def test_a_wrong_version(self):
         rank = self.written()
-        rank.head["version"] = 2
+        rank.head["version"] = 1
         rank.write()
-        self.check("trace version 2; this tool reads version 1")
+        self.check("trace version 1; this tool reads version 2", "trace the program again")
 
     def test_a_missing_key(self):
         rank = self.written()

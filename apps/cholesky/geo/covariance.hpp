@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "../source.hpp"
+#include "../../tiled/source.hpp"
 #include "locations.hpp"
 
 namespace cholesky {
+
+using namespace tiled;
 
 enum class Distance {
   chordal,      // through the Earth: every Matern model stays positive definite

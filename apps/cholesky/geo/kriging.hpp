@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "../matrix.hpp"
-#include "../team.hpp"
+#include "../../tiled/matrix.hpp"
+#include "../../tiled/team.hpp"
 #include "covariance.hpp"
 #include "locations.hpp"
 
 namespace cholesky {
+
+using namespace tiled;
 
 // Positions among the sites: those that are known, and those that are predicted.
 struct Split {

@@ -45,7 +45,14 @@ sed '5d' "$scratch/sites.csv" | sed '9a\A,twin,40.5,-100.25,7\nB,twin,40.5,-100.
 succeed --help
 succeed --random 300 --tile 32
 succeed --random 1
-succeed --random 257 --tile 256 --variant tasks --lookahead 1 --priorities 0
+succeed --random 257 --tile 256 --variant tasks --lookahead 1 --priorities none
+succeed --random 257 --tile 32 --variant tasks --priorities sends
+succeed --random 257 --tile 32 --kernels timed
+grep -q "measured on rank 0" "$scratch/out" || complain "timed: does not say whence its times are"
+grep -q "its residual is not checked" "$scratch/out" || complain "timed: does not say so"
+succeed --random 257 --tile 32 --kernels timed --kernel-us 10,20,30,5000 --slow 0:2
+grep -q "gemm 5000 us" "$scratch/out" || complain "timed: does not print the times given"
+grep -q "on rank 0 they take 2 times" "$scratch/out" || complain "timed: no slow rank is named"
 succeed --locations "$scratch/sites.csv" --tile 48 --json "$scratch/out.json"
 python3 - "$scratch/out.json" >"$scratch/out" 2>&1 <<'PY' || complain "the two variants"
 import json, sys
@@ -59,7 +66,7 @@ PY
 
 # What every rank reads from the same command line needs no more than one number of ranks.
 if [ "$ranks" -eq 1 ]; then
-  refuse "Exactly 1 option from [--locations,--random,--check-rate]" --tile 32
+  refuse "Exactly 1 option from [--locations,--random,--check-rate,--count-only]" --tile 32
   refuse "not-an-option" --random 300 --not-an-option
   refuse "--random" --random ten
   refuse "--random" --random 0
@@ -69,6 +76,38 @@ if [ "$ranks" -eq 1 ]; then
   refuse "--smoothness 1: valid are" --random 300 --smoothness 1
   refuse "no covariance on a sphere" --random 300 --distance great-circle
   refuse "--nugget -1: must not be negative" --random 300 --nugget -1
+  refuse "--priorities" --random 300 --priorities some
+  refuse "--kernel-us: needs --kernels timed" --random 300 --kernel-us 1,2,3,4
+  refuse "--kernel-us: needs 4 times" --random 300 --kernels timed --kernel-us 1,2,3
+  refuse "--slow 0:0: expected RANK:FACTOR" --random 300 --kernels timed --slow 0:0
+  refuse "--slow 1:2: there are 1 ranks" --random 300 --kernels timed --slow 1:2
+  refuse "--kernels timed: makes no factor" --check-rate --kernels timed
+  refuse "--count-only: needs --n too" --count-only --ranks 4
+  refuse "--count-only: needs --ranks too" --count-only --n 4096
+  refuse "--n: needs --count-only" --random 300 --n 300
+  refuse "--count-only: --variant means nothing to it" --count-only --n 9 --ranks 1 --variant both
+  refuse "--n" --count-only --n 0 --ranks 1
+  refuse "--ranks" --count-only --n 4096 --ranks 0
+  refuse "--ranks" --count-only --n 4096 --ranks 1000000
+  refuse "511 rows make 0 whole tiles of 512" --count-only --n 511 --ranks 1 --tile 512
+  refuse "131072 whole tiles of 1 a side; 1 to 4096" --count-only --n 131072 --ranks 1 --tile 1
+  refuse "--grid 2x3: needs 6 ranks" --count-only --n 4096 --ranks 4 --grid 2x3
+
+  # Pereira et al. 2021: Table 4, first and last column; Table 2.
+  while read n count_ranks grid computation communication; do
+    timeout 60 "${command[@]}" --count-only --n "$n" --tile 512 --ranks "$count_ranks" \
+      >"$scratch/out" 2>&1 || complain "--count-only --n $n: code $?"
+    for line in "ranks $count_ranks in a grid of $grid" "computation $computation" \
+      "communication $communication"; do
+      grep -qxF -- "$line" "$scratch/out" || complain "--count-only --n $n: no \"$line\""
+    done
+  done <<'TABLE'
+41286 1 1\ x\ 1 88560 0
+131072 32 4\ x\ 8 2829056 640632
+131072 16 4\ x\ 4 2829056 388624
+131072 64 8\ x\ 8 2829056 892640
+131072 128 8\ x\ 16 2829056 1372880
+TABLE
 fi
 refuse "more than this MPI has tags for" --random 100000000
 refuse "GiB" --random 2000000 --tile 2000

@@ -113,6 +113,7 @@ void release_access(const void* address);
 
 void yield();          // Suspends.
 void wait_children();  // Suspends. Children, not their descendants; rethrows nothing.
+void wait_descendants();  // Suspends. REQUIRES: in_task(). As above, and their descendants.
 
 // A finish scope on the stack of the running task. Opaque: the memory of a task::Scope.
 struct alignas(64) ScopeMemory {
@@ -275,19 +276,76 @@ struct Totals {
 // runtime prints none of its own. Empty where another rank prints.
 void print_summary(std::span<const Totals> ranks);
 
+// ---- threads of the program's own as workers, and groups of them --------------------------------
+
+// Before start() only: so many threads may join at the same time. Unless IMBREX_WORKERS and
+// IMBREX_STACK_SIZE say otherwise, the runtime makes none of its own, and tasks have stacks of
+// `stack_bytes` (16 KiB to 1 GiB).
+void expect_joiners(int most, std::size_t stack_bytes);
+
+// Starts the runtime if it does not run. The calling thread becomes a worker, if it is none, and
+// its code a task on its native stack: where that waits, the thread runs tasks of its groups. Until
+// the thread ends. Throws Error if there are too many, and where start() does.
+void join_runtime();
+
+// A group: workers that run each other's tasks, and nobody else's. A task belongs to the group of
+// its parent, or to the one that enter() names. The program's first task belongs to a group of the
+// workers that the runtime has made.
+struct Group;
+[[nodiscard]] Group& take_group(int size);  // Throws Error. REQUIRES: in_task().
+void give_group(Group& group) noexcept;     // REQUIRES: it has no task, nor members.
+
+// One place of a group, in the memory of the calling worker's code.
+struct Membership {
+  Group* group = nullptr;
+  int index = 0;  // below the group's size; nobody else's
+  Membership* outer = nullptr;
+};
+// REQUIRES: join_runtime(). Both by the same thread; groups may be left in any order.
+void join_group(Membership& place) noexcept;
+void leave_group(Membership& place) noexcept;
+// The calling worker's index in `group`, -1 if it does not belong to it.
+[[nodiscard]] int place_in(const Group& group) noexcept;
+
+// What the running task was created with; nulls for the code of a thread, and outside of workers.
+struct RunningBody {
+  const BodyOps* ops = nullptr;
+  void* closure = nullptr;
+};
+[[nodiscard]] RunningBody running_body() noexcept;
+
+// The code that follows, up to leave(), is the task of `closure` (from create()), on this stack. It
+// is tied to this thread, and so is meanwhile whatever else stands on this stack. With `group`, it
+// belongs to that. Its BodyOps::run is not called. Calls nest.
+struct Entered {
+  void* task;  // that runs again after leave()
+  void* tied_to;
+};
+void enter(void* closure, Group* group, Entered& entered) noexcept;
+void leave(const Entered& entered) noexcept;
+
 // ---- trace -----------------------------------------------------------------------------------
 
 [[nodiscard]] bool tracing() noexcept;  // one load of a constant after start
-// A message that the running task sent, or has received. `communicator` is any number that the
-// ranks agree on.
+// A message that a task sent, or has received. `communicator` is any number that the ranks agree
+// on. `task`: an id; 0: the running one.
 struct MessageRecord {
   bool sent;
   int peer;
   int tag;
   std::uint64_t bytes;
   std::uint32_t communicator;
+  std::uint64_t task = 0;
 };
 void trace_message(const MessageRecord& message) noexcept;
+// The running task begins, or has ended, a collective operation, in which this rank gives `bytes`.
+struct CollectiveRecord {
+  bool begins;
+  const char* call;  // a literal
+  std::uint64_t bytes;
+  std::uint32_t communicator;
+};
+void trace_collective(const CollectiveRecord& collective) noexcept;
 
 // ---- reports ---------------------------------------------------------------------------------
 
@@ -295,6 +353,23 @@ void trace_message(const MessageRecord& message) noexcept;
 // no place for it: then it is reported at once, and the kept one says so.
 void keep_message(const std::string& text) noexcept;
 [[nodiscard]] const char* kept_message() noexcept;
+
+// ---- policies that learn -----------------------------------------------------------------------
+
+// Whether the policy learns which tasks send, and also how long the paths are behind messages;
+// constant from start() on.
+[[nodiscard]] bool learns_sends() noexcept;
+[[nodiscard]] bool learns_paths() noexcept;
+// The running task is about to send. These never suspend.
+void about_to_send() noexcept;
+// The running task sends, or has received, what the ranks know by this number.
+void message_leaves(std::uint64_t message) noexcept;
+void message_arrives(std::uint64_t message) noexcept;
+// How paths are told that messages have opened here; from any worker, must not wait. Null: not.
+using PathReport = void (*)(std::uint64_t message, float length_us) noexcept;
+void report_paths(PathReport report) noexcept;
+// What another rank has told of a message from here.
+void learn_path(std::uint64_t message, float length_us) noexcept;
 
 // Where the running task is, for messages: `"name" (file:line)`, or "no task".
 [[nodiscard]] std::string describe_current_task();

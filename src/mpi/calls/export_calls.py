@@ -23,6 +23,21 @@ NOT_OURS = {"Abort", "Wtime", "Wtick", "Pcontrol"}
 BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Probe", "Mprobe",
             "Wait", "Waitall", "Waitany", "Waitsome", "Recv_c", "Send_c", "Ssend_c", "Rsend_c",
             "Bsend_c", "Sendrecv_c", "Mrecv_c"]
+# What tells sends.hpp that the calling rank sends: a pattern of names (without _c), the call, and
+# whether it comes before or after MPI's. {3} is the fourth argument, {comm} the one of that type.
+SENDS = [
+    (r"I?[sbr]?send", "message({3}, {4}, {comm})", "before"),
+    (r"I?sendrecv(_replace)?", "message({3}, {4}, {comm})", "before"),
+    (r"[sbr]?send_init|Psend_init", "made(code, {request})", "after"),
+    (r"Start", "start(1, {0})", "before"),
+    (r"Startall", "start({0}, {1})", "before"),
+    (r"Pready(_range|_list)?", "part()", "before"),
+    (r"Request_free", "freed({0})", "before"),
+    (r"I?(bcast|scatterv?)", "from_root({root}, {comm})", "before"),
+    (r"I?(gatherv?|reduce)", "to_root({root}, {comm})", "before"),
+    (r"I?(neighbor_)?(allgatherv?|alltoall[vw]?)|I?(allreduce|reduce_scatter(_block)?|scan|exscan)",
+     "collective()", "before"),
+]
 HEAD = "// SPDX-License-Identifier: BSD-3-Clause\n// Made by export_calls.py from mpi.h.\n"
 
 
@@ -56,6 +71,21 @@ def name_of(parameter):
     return re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", parameter).group(1)
 
 
+def notice(name, every):
+    """What tells of a send before and after the call, if it is one; `every` as named() gives it."""
+    plain = re.sub(r"_c$", "", name)
+    for pattern, call, when in SENDS:
+        if not re.fullmatch(pattern, plain, re.IGNORECASE):
+            continue
+        names = [name_of(parameter) for parameter in every]
+        of_kind = {"comm": r"MPI_Comm\b", "request": r"MPI_Request\b", "root": r"int root\b"}
+        found = {kind: names[i] for kind, form in of_kind.items()
+                 for i, parameter in enumerate(every) if re.match(form, parameter)}
+        told = f"sends::{call.format(*names, **found)}"
+        return (told, "") if when == "before" else ("", told)
+    return "", ""
+
+
 def own_names(found):
     lines = [HEAD, "#pragma once\n", "#include <mpi.h>\n", '#include "progress/ship.hpp"',
              '#include "progress/ship_blocking.hpp"\n', "#pragma GCC diagnostic push",
@@ -80,7 +110,7 @@ def default_calls(found):
 
 
 def exported_calls(found):
-    lines = [HEAD, '#include "calls/next.hpp"\n',
+    lines = [HEAD, '#include "calls/next.hpp"', '#include "calls/sends.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):
@@ -89,12 +119,17 @@ def exported_calls(found):
         passes, real = "passes_through", "passes_through || depth_below != 0"
         if name in LIFE:
             passes, real = "false", "depth_below != 0"
+        ours = f"  return imbrex_MPI_{name}({given});\n}}"
+        before, after = notice(name, every)
+        if before:
+            ours = f"  if (sends::watched) [[unlikely]] {before};\n{ours}"
+        if after:
+            ours = (f"  const int code = imbrex_MPI_{name}({given});\n"
+                    f"  if (sends::watched) [[unlikely]] {after};\n  return code;\n}}")
         lines.append(f"IMBREX_EXPORT {result} MPI_{name}({taken}) {{\n"
-                     f"  if ({passes}) return next<PMPI_{name}>({given});\n"
-                     f"  return imbrex_MPI_{name}({given});\n}}\n"
+                     f"  if ({passes}) return next<PMPI_{name}>({given});\n{ours}\n"
                      f"IMBREX_EXPORT {result} PMPI_{name}({taken}) {{\n"
-                     f"  if ({real}) return real<PMPI_{name}>({given});\n"
-                     f"  return imbrex_MPI_{name}({given});\n}}")
+                     f"  if ({real}) return real<PMPI_{name}>({given});\n{ours}")
     lines.append("\nvoid imbrex::mpi::find_all() noexcept {")
     for name in sorted(found):
         kind = f"decltype(&PMPI_{name})"

@@ -25,9 +25,6 @@ struct Sending {
 
 template <class Count>
 int send(const char* name, const Sending<Count>& it) {
-  if (detail::tracing() && suspends()) {
-    trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
-  }
   const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
   const check::Guard guard(call, {it.buffer, false});
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
@@ -45,6 +42,25 @@ template <class Blocking, class Start>
 int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
   if (!active()) return blocking();
   return carry_out(call, status, start);
+}
+
+// The data that a collective's arguments name first: what this rank gives, or what it has in a
+// broadcast. None if each rank gets its own.
+MPI_Count count_of(const void*, MPI_Count count, MPI_Datatype, auto...) { return count; }
+MPI_Count count_of(const void*, void*, MPI_Count count, MPI_Datatype, MPI_Op, auto...) {
+  return count;
+}
+MPI_Datatype type_of(const void*, MPI_Count, MPI_Datatype type, auto...) { return type; }
+MPI_Datatype type_of(const void*, void*, MPI_Count, MPI_Datatype type, MPI_Op, auto...) {
+  return type;
+}
+template <class... Arguments>
+Message data_of(Arguments... arguments) {
+  if constexpr (requires { count_of(arguments...); }) {
+    return {MPI_COMM_NULL, 0, 0, count_of(arguments...), type_of(arguments...)};
+  } else {
+    return {MPI_COMM_NULL, 0, 0, 0, MPI_DATATYPE_NULL};
+  }
 }
 
 // `ask(&flag)` is the question that does not block.
@@ -83,6 +99,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_SEND(name, twin)                                                       \
   IMBREX_FUNCTION(name)(const void* buffer, Count count, MPI_Datatype type,                \
                         int destination, int tag, MPI_Comm comm) {                         \
+    if (traces_messages) trace_sent({comm, destination, tag, count, type});                \
     if (may_block()) return PMPI_##name(buffer, count, type, destination, tag, comm);      \
     return send<Count>("MPI_" #name,                                                       \
                        {&PMPI_##twin, buffer, count, type, destination, tag, comm});       \
@@ -106,6 +123,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 
 #define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                          \
   IMBREX_FUNCTION(name) parameters {                                                       \
+    const TracedCollective traced("MPI_" #name, comm, data_of arguments);                  \
     return by_twin_everywhere(                                                             \
         {"MPI_" #name, comm}, MPI_STATUS_IGNORE, [&] { return PMPI_##name arguments; },    \
         [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \

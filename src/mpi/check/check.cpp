@@ -19,6 +19,7 @@
 #include "base/spin_lock.hpp"
 #include "check/memory.hpp"
 #include "errors.hpp"
+#include "messages.hpp"
 #include "report/look.hpp"
 
 namespace imbrex::mpi::check {
@@ -252,6 +253,9 @@ void Waiting::end() noexcept {
   extern "C" int MPI_##twin(                                                                     \
       const void* buffer, Count count, MPI_Datatype type, int destination, int tag,              \
       MPI_Comm comm, MPI_Request* request) {                                                     \
+    if (imbrex::mpi::traces_messages) {                                                          \
+      imbrex::mpi::trace_sent({comm, destination, tag, count, type});                            \
+    }                                                                                            \
     const int code = PMPI_##twin(buffer, count, type, destination, tag, comm, request);          \
     if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                       \
       imbrex::mpi::check::begin_request(                                                         \

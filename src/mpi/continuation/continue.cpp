@@ -13,6 +13,7 @@
 
 #include "continuation/handlers.hpp"
 #include "errors.hpp"
+#include "messages.hpp"
 #include "receive/calls.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
@@ -79,6 +80,9 @@ struct Part : Operation {
 
   static void settle(Operation& self) noexcept {
     const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
+    if (traces_messages && owned->code == MPI_SUCCESS) {
+      trace_completed(owned->given, owned->status, owned->task.id);
+    }
     receive::requests().settle(owned->given);
     int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(*owned);
     if (code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL) {
@@ -95,6 +99,14 @@ struct Part : Operation {
   }
 };
 
+void end_of(Receive& receive) noexcept {
+  if (receive.code != MPI_SUCCESS) {
+    receive.forget_freed();
+  } else if (traces_messages) {
+    trace_completed(receive, receive.task.id);
+  }
+}
+
 // A receive that imbrex matches.
 struct ReceivePart : receive::Waiter {
   std::unique_ptr<Receive> receive;
@@ -104,7 +116,7 @@ struct ReceivePart : receive::Waiter {
   static void settle(receive::Waiter& self) noexcept {
     const std::unique_ptr<ReceivePart> owned(static_cast<ReceivePart*>(&self));
     Receive& its = *owned->receive;
-    if (its.code != MPI_SUCCESS) its.forget_freed();
+    end_of(its);
     const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
     owned->whole->settle(owned->place, its.status, code);
   }
@@ -145,7 +157,7 @@ struct OneReceive : receive::Waiter {
   static void run(void* self) {
     const std::unique_ptr<OneReceive> owned(static_cast<OneReceive*>(self));
     Receive& its = *owned->receive;
-    if (its.code != MPI_SUCCESS) its.forget_freed();
+    end_of(its);
     its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
     owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
   }

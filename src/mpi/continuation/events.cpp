@@ -15,6 +15,7 @@
 #include "check/check.hpp"
 #include "continuation/handlers.hpp"
 #include "imbrex/events.h"
+#include "messages.hpp"
 #include "receive/communicator.hpp"
 #include "world.hpp"
 
@@ -209,6 +210,7 @@ IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void*
   IMBREX_PUBLIC int MPI_##name(const void* buffer, int count, MPI_Datatype type, int peer,        \
                                int tag, MPI_Comm comm, MPI_Request* request) {                    \
     if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                                 \
+    if (imbrex::mpi::traces_messages) imbrex::mpi::trace_sent({comm, peer, tag, count, type});    \
     const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
     if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
       imbrex::mpi::check::begin_request(                                                          \

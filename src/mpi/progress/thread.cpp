@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t us = 1'000;  // in ns
 
+// Below a second, which the nanoseconds of a timespec must be.
 constexpr std::uint64_t nap_max_ns = 10'000 * us;
 
 // Returns when `word` is not `value` and somebody says so, or after `ns` (0: no limit).

@@ -106,10 +106,10 @@ int recv(const char* name, const Arguments& it, MPI_Status* status) {
     return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
   }
   MPI_Status own;
-  const bool traced = detail::tracing() && suspends();
-  if (traced && status == MPI_STATUS_IGNORE) status = &own;
+  const Members* const members = traces_messages ? members_of(it.comm) : nullptr;
+  if (members != nullptr && status == MPI_STATUS_IGNORE) status = &own;
   const int code = recv_at(name, it, *communicator, status);
-  if (traced && code == MPI_SUCCESS) trace_received(it.comm, *status);
+  if (members != nullptr && code == MPI_SUCCESS) trace_received(members, *status, 0);
   return code;
 }
 
@@ -153,6 +153,9 @@ int irecv_anywhere(const char* name, const Arguments& it, MPI_Request* request) 
 
 int irecv(const char* name, const Arguments& it, MPI_Request* request) {
   const int code = irecv_anywhere(name, it, request);
+  if (traces_messages && code == MPI_SUCCESS && substitute(*request) == nullptr) {
+    trace_receive(*request, members_of(it.comm));
+  }
   if (code == MPI_SUCCESS && check::on()) {
     check::begin_request(*request, call_of(name, it), {it.buffer, true});
   }
@@ -213,14 +216,21 @@ int probe(const Probe& it, Arrived* arrived) {
   return probe_queued(it, *place_of(it), arrived);
 }
 
+void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI_Status* status) {
+  if (message != nullptr) {
+    *message = arrived.message;
+    if (traces_messages) trace_found(arrived.message, members_of(it.comm));
+  }
+  copy_status(arrived.status, status);
+}
+
 // Probe and Mprobe that do not wait.
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
   if (refused(it.name)) return MPI_ERR_OTHER;
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = look(it, flag, &arrived);
   if (code != MPI_SUCCESS || *flag == 0) return code;
-  if (message != nullptr) *message = arrived.message;
-  copy_status(arrived.status, status);
+  hand_out(it, arrived, message, status);
   return code;
 }
 
@@ -229,8 +239,18 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = probe(it, &arrived);
   if (code != MPI_SUCCESS) return code;
-  if (message != nullptr) *message = arrived.message;
-  copy_status(arrived.status, status);
+  hand_out(it, arrived, message, status);
+  return code;
+}
+
+// `start(&request)` is Imrecv.
+template <class Start>
+int mrecv(const Call& call, const MPI_Message* message, MPI_Status* status, Start start) {
+  MPI_Status own;
+  const Members* const members = traces_messages ? trace_taken(*message) : nullptr;
+  if (members != nullptr && status == MPI_STATUS_IGNORE) status = &own;
+  const int code = carry_out(call, status, start);
+  if (members != nullptr && code == MPI_SUCCESS) trace_received(members, *status, 0);
   return code;
 }
 
@@ -256,9 +276,17 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
   extern "C" int MPI_Mrecv##suffix(                                                               \
       void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {   \
     const imbrex::mpi::Call call{.name = "MPI_Mrecv" #suffix, .count = count, .type = type};      \
-    return imbrex::mpi::carry_out(call, status, [&](MPI_Request* request) {                       \
+    return imbrex::mpi::receive::mrecv(call, message, status, [&](MPI_Request* request) {         \
       return PMPI_Imrecv##suffix(buffer, count, type, message, request);                          \
     });                                                                                           \
+  }                                                                                               \
+  extern "C" int MPI_Imrecv##suffix(                                                              \
+      void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) { \
+    using namespace imbrex::mpi;                                                                  \
+    const Members* const members = traces_messages ? trace_taken(*message) : nullptr;             \
+    const int code = PMPI_Imrecv##suffix(buffer, count, type, message, request);                  \
+    if (code == MPI_SUCCESS && members != nullptr) trace_receive(*request, members);              \
+    return code;                                                                                  \
   }
 
 IMBREX_RECEIVES(, int)

@@ -79,12 +79,11 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   if (code == MPI_SUCCESS) code = sent;
   if (it.wanted.source == MPI_PROC_NULL) set_no_process(it, &received);
   copy_status(received, status);
-  if (code == MPI_SUCCESS && detail::tracing() && suspends()) trace_received(it.comm, received);
   return code;
 }
 
 void trace(const Sending& it) noexcept {
-  if (!detail::tracing() || !suspends()) return;
+  if (!traces_messages) return;
   trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
 }
 

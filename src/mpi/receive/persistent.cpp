@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "messages.hpp"
 #include "receive/communicator.hpp"
 #include "receive/receive.hpp"
 #include "receive/request_table.hpp"
@@ -43,6 +44,7 @@ int start(Persistent& it, MPI_Request* request) {
     const Envelope wanted = it.arguments.wanted;
     switch (it.communicator.begin(wanted, receive.get(), &arrived, post)) {
       case Begun::posted:
+        if (traces_messages) trace_receive(*request, members_of(it.arguments.comm));
         if (code == MPI_SUCCESS && !std::exchange(it.posted, true)) it.communicator.count_open(+1);
         return code;
       case Begun::queued:
@@ -66,12 +68,15 @@ Persistent* persistent_of(MPI_Request request) noexcept {
 
 int start_one(MPI_Request* request) {
   if (refused("MPI_Start")) return MPI_ERR_OTHER;
+  if (traces_messages) trace_start(*request);
   Persistent* const persistent = persistent_of(*request);
   return persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
 }
 
 int start_all(int count, MPI_Request requests[]) {
-  if (!active() || !receive::requests().has_substitutes()) return PMPI_Startall(count, requests);
+  if (!active() || (!receive::requests().has_substitutes() && !traces_messages)) {
+    return PMPI_Startall(count, requests);
+  }
   for (int i = 0; i < count; ++i) {
     const int code = start_one(&requests[i]);
     if (code != MPI_SUCCESS) return code;
@@ -109,6 +114,27 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
     return code;                                                                                  \
   }
 
+#define IMBREX_SEND_INIT(name, Count)                                                             \
+  extern "C" int MPI_##name(                                                                      \
+      const void* buffer, Count count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,       \
+      MPI_Request* request) {                                                                     \
+    const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
+    if (code == MPI_SUCCESS && imbrex::mpi::traces_messages) {                                    \
+      imbrex::mpi::trace_send_init(*request, {comm, peer, tag, count, type});                     \
+    }                                                                                             \
+    return code;                                                                                  \
+  }
+
+IMBREX_SEND_INIT(Send_init, int)
+IMBREX_SEND_INIT(Ssend_init, int)
+IMBREX_SEND_INIT(Rsend_init, int)
+IMBREX_SEND_INIT(Bsend_init, int)
+#if MPI_VERSION >= 4
+IMBREX_SEND_INIT(Send_init_c, MPI_Count)
+IMBREX_SEND_INIT(Ssend_init_c, MPI_Count)
+IMBREX_SEND_INIT(Rsend_init_c, MPI_Count)
+IMBREX_SEND_INIT(Bsend_init_c, MPI_Count)
+#endif
 IMBREX_RECV_INIT(, int)
 #if MPI_VERSION >= 4
 IMBREX_RECV_INIT(_c, MPI_Count)

@@ -13,6 +13,7 @@
 #include "base/arch.hpp"
 #include "base/spin_lock.hpp"
 #include "errors.hpp"
+#include "messages.hpp"
 #include "receive/communicator.hpp"
 #include "receive/request_table.hpp"
 #include "wait.hpp"
@@ -97,11 +98,13 @@ Receive::Receive(const char* name, const Arguments& it, Communicator& its_commun
           .count = it.count,
           .type = it.type};
   if (owns_type_) PMPI_Type_dup(it.type, &call.type);
+  if (traces_messages) trace_matched(this, it.comm);
   task = detail::current_task();
   complete = &Receive::completed;
 }
 
 Receive::~Receive() {
+  if (traces_messages) trace_ended(this);
   if (owns_type_) PMPI_Type_free(&call.type);
 }
 
@@ -276,7 +279,10 @@ int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
   } else if (Persistent* const persistent = receive.persistent()) {
     persistent->active = nullptr;
   }
-  if (receive.code == MPI_SUCCESS) return MPI_SUCCESS;
+  if (receive.code == MPI_SUCCESS) {
+    if (traces_messages) trace_completed(receive, 0);
+    return MPI_SUCCESS;
+  }
   receive.forget_freed();
   return raise_error(receive);
 }

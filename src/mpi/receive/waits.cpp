@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "messages.hpp"
 #include "receive/calls.hpp"
 #include "receive/communicator.hpp"
 #include "receive/receive.hpp"
@@ -48,7 +49,10 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   }
   const MPI_Request before = *request;
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
+  MPI_Status own;
+  if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
   const int code = settle(call, asked::Test(request, flag, status));
+  if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
   if (*flag != 0 || code != MPI_SUCCESS) {
     requests().settle(before);
   } else {
@@ -73,7 +77,10 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
     return conclude(*receive, request, status);
   }
   const MPI_Request before = *request;
+  MPI_Status own;
+  if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
   const int code = wait_for_mpi(naming_communicator(call, before), request, status);
+  if (traces_messages && code == MPI_SUCCESS) trace_completed(before, *status, 0);
   requests().settle(before);
   return code;
 }
@@ -101,6 +108,7 @@ int cancel(MPI_Request* request) {
 namespace {
 
 int free_request(MPI_Request* request) {
+  if (traces_messages) trace_freed(*request);
   const Known known = *request == MPI_REQUEST_NULL ? Known() : requests().find(*request);
   if (const Token* const token = known.token()) {
     let_go(*token->receive);
@@ -131,7 +139,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 // True if no request can be ours, so that nothing need be looked at one by one.
 bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
   return !active() || count <= 0 || requests == nullptr ||
-         (receive::requests().empty() && !check::on());
+         (receive::requests().empty() && !check::on() && !traces_messages);
 }
 
 struct CountedWaiter : Waiter {
@@ -200,7 +208,11 @@ class Requests {
     return std::any_of(ours_.begin(), ours_.end(),
                        [](const Receive* one) { return one != nullptr && one->done(); });
   }
-  // MPI's request has completed, or failed.
+  // MPI's request has completed with that status, or failed.
+  void give_back(int i, const MPI_Status& status) {
+    if (traces_messages) trace_completed(requests_[i], status, 0);
+    give_back(i);
+  }
   void give_back(int i) {
     receive::requests().settle(requests_[i]);
     requests_[i] = mpis_[i];
@@ -262,7 +274,11 @@ int Requests::finish_all(int code, MPI_Status statuses[]) {
   for (int i = 0; i < count_; ++i) {
     if (ours_[i] == nullptr) {
       if (code == MPI_SUCCESS) statuses_[i].MPI_ERROR = MPI_SUCCESS;
-      if (code == MPI_SUCCESS || requests_[i] != mpis_[i]) give_back(i);
+      if (code == MPI_SUCCESS) {
+        give_back(i, statuses_[i]);
+      } else if (requests_[i] != mpis_[i]) {
+        give_back(i);
+      }
     }
   }
   for (int i = 0; i < count_; ++i) {
@@ -294,7 +310,7 @@ Said Requests::test_any(int* done) {
 int Requests::finish_any(int code, int* index, MPI_Status* status) {
   *index = index_;
   if (index_ != MPI_UNDEFINED) {
-    give_back(index_);
+    give_back(index_, statuses_[0]);
   } else {
     for (int i = 0; i < count_ && code == MPI_SUCCESS; ++i) {
       if (ours_[i] == nullptr || !ours_[i]->done()) continue;
@@ -333,7 +349,7 @@ int Requests::finish_some(int code, int* found, int indices[], MPI_Status status
   for (int i = 0; i < found_; ++i) {
     if (code == MPI_SUCCESS) results[i].MPI_ERROR = MPI_SUCCESS;
     indices[i] = indices_[i];
-    give_back(indices_[i]);
+    give_back(indices_[i], results[i]);
   }
   for (int i = 0; i < count_; ++i) {
     if (ours_[i] == nullptr || !ours_[i]->done()) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "TAMPI.h"
+#include "abi/fortran.hpp"
 #include "tampi/tampi.hpp"
 
 namespace imbrex::mpi::tampi {
@@ -69,31 +70,13 @@ Parameter value_of(void* given, [[maybe_unused]] const MPI_Comm comm) {
   }
 }
 
-// A request of the program's, while C has it: one that a call makes, so that its variable may hold
-// anything before, or one that there is.
-class Request {
- public:
-  explicit Request(MPI_Fint& made) : Request(made, MPI_REQUEST_NULL) {}
-  static Request that_is(MPI_Fint& given) { return {given, PMPI_Request_f2c(given)}; }
-  ~Request() { given_ = PMPI_Request_c2f(request_); }
-  Request(const Request&) = delete;
-  Request& operator=(const Request&) = delete;
-  operator MPI_Request*() noexcept { return &request_; }  // NOLINT: converts
-
- private:
-  Request(MPI_Fint& given, MPI_Request request) : given_(given), request_(request) {}
-
-  MPI_Fint& given_;
-  MPI_Request request_;
-};
-
 void find_constants() noexcept {
   static const bool found = (find_fortran_constants(), true);
   static_cast<void>(found);
 }
 
 template <class>
-MPI_Request* value_of(Request& request, MPI_Comm) {
+MPI_Request* value_of(FortranRequest& request, MPI_Comm) {
   return request;
 }
 
@@ -127,6 +110,7 @@ StatusPlace fortran_place(MPI_Fint* status) noexcept {
 
 }  // namespace imbrex::mpi::tampi
 
+using imbrex::mpi::FortranRequest;
 namespace tampi = imbrex::mpi::tampi;
 
 // ---- the calls of calls.def --------------------------------------------------------------------
@@ -167,7 +151,7 @@ namespace tampi = imbrex::mpi::tampi;
 
 #define IMBREX_SUBROUTINE(twin, arguments)                                                 \
   void IMBREX_FORTRAN_##twin(IMBREX_ADDRESSES arguments MPI_Fint* request, MPI_Fint* error) { \
-    tampi::Request its_request(*request);                                                  \
+    FortranRequest its_request(*request);                                                  \
     *error = tampi::call(&TAMPI_##twin, comm, IMBREX_LIST arguments, its_request);         \
   }
 
@@ -185,14 +169,14 @@ IMBREX_SUBROUTINE(Ibarrier, (comm))
 
 void tampi_irecv_(void* buffer, void* count, void* type, void* source, void* tag, void* comm,
                   MPI_Fint* request, MPI_Fint* status, MPI_Fint* error) {
-  tampi::Request its_request(*request);
+  FortranRequest its_request(*request);
   const int code =
       tampi::call(&MPI_Irecv, comm, buffer, count, type, source, tag, comm, its_request);
   *error = tampi::bind_started("TAMPI_Irecv", code, its_request, tampi::fortran_place(status));
 }
 
 void tampi_iwait_(MPI_Fint* request, MPI_Fint* status, MPI_Fint* error) {
-  tampi::Request its_request = tampi::Request::that_is(*request);
+  FortranRequest its_request = FortranRequest::that_is(*request);
   *error = tampi::bind("TAMPI_Iwait", its_request, tampi::fortran_place(status));
 }
 
@@ -201,7 +185,7 @@ void tampi_iwaitall_(MPI_Fint* count, MPI_Fint requests[], MPI_Fint statuses[], 
   const bool ignored = statuses == MPI_F_STATUSES_IGNORE;
   *error = MPI_SUCCESS;
   for (int i = 0; i < *count; ++i) {
-    tampi::Request request = tampi::Request::that_is(requests[i]);
+    FortranRequest request = FortranRequest::that_is(requests[i]);
     MPI_Fint* const status = ignored ? nullptr : statuses + i * tampi::status_ints;
     const int code = tampi::bind("TAMPI_Iwaitall", request, tampi::fortran_place(status, nullptr));
     if (*error == MPI_SUCCESS) *error = code;
@@ -213,7 +197,7 @@ void tampi_wait_(MPI_Fint* request, MPI_Fint* status, MPI_Fint* error) {
     *error = tampi::wait_for_bound("TAMPI_Wait");
     return;
   }
-  tampi::Request its_request = tampi::Request::that_is(*request);
+  FortranRequest its_request = FortranRequest::that_is(*request);
   MPI_Status result;
   *error = MPI_Wait(its_request, &result);
   const imbrex::mpi::StatusPlace place = tampi::fortran_place(status);

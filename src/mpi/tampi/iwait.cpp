@@ -3,7 +3,6 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -62,10 +61,7 @@ int code_of_exception(const char* call) noexcept {
   } catch (const MpiError& error) {
     return error.code();
   } catch (const std::exception& error) {
-    std::string_view text = error.what();
-    constexpr std::string_view prefix = "imbrex: ";
-    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
-    refuse(call, std::string(text), MPI_ERR_REQUEST);
+    refuse(call, unprefixed(error), MPI_ERR_REQUEST);
   } catch (...) {
     refuse(call, "an error handler of the program's has thrown", MPI_ERR_REQUEST);
   }

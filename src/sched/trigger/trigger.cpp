@@ -97,6 +97,7 @@ bool begin_after_futures(Worker& worker, Task& task) noexcept {
     }
     drop_reference(worker, done);
   });
+  task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
   if (task.error) task.ops->drop(task.closure());
   return !task.error;
 }

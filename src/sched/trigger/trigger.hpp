@@ -37,8 +37,9 @@ struct ProgressFunction {
   detail::EventWord ended;                      // (2)
 };
 
-// `task` starts: the references to what it waited for are given back. False, and the task has
-// failed, if it waited for a named event that nobody will trigger: then its body does not run.
+// `task` starts: the references to what it waited for, and its lineage, are given back. False, and
+// the task has failed, if it waited for a named event that nobody will trigger: then its body does
+// not run.
 [[nodiscard]] bool begin_after_futures(Worker& worker, task::Task& task) noexcept;
 
 class Triggers {

@@ -5,10 +5,8 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <map>
-#include <string>
 
+#include "../cases.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {
@@ -100,7 +98,7 @@ void iwait_before_init() {
   });
 }
 
-const std::map<std::string, std::function<void()>> cases{
+const imbrex::test::Cases cases{
     {"single", [] { expect_level(MPI_THREAD_SINGLE, MPI_THREAD_SINGLE); }},
     {"funneled", [] { expect_level(MPI_THREAD_FUNNELED, MPI_THREAD_FUNNELED); }},
     {"multiple", [] { expect_level(MPI_THREAD_MULTIPLE, MPI_THREAD_MULTIPLE); }},
@@ -114,10 +112,6 @@ const std::map<std::string, std::function<void()>> cases{
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto found = cases.find(argc == 2 ? argv[1] : "");
-  if (found == cases.end()) {
-    for (const auto& [name, run] : cases) std::fprintf(stderr, "%s %s\n", argv[0], name.c_str());
-    return 2;
-  }
-  found->second();
+  const auto& run = imbrex::test::chosen(cases, argc, argv).second;
+  run();
 }

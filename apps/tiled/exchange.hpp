@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The messages of a tiled factorisation as tasks: one send task and one receive task for each tile
+// of the factor and each rank that reads it. In those, plain MPI_Send and MPI_Recv block.
+//
+// Failure: a rank whose kernel fails skips all further kernels, and its sends carry one NaN instead
+// of a tile, from which the receivers learn it. Every message still has its partner, so nothing
+// waits for ever, and the rest of the graph runs empty.
+#pragma once
+
+#include <imbrex/imbrex.hpp>
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "matrix.hpp"
+#include "team.hpp"
+
+namespace tiled {
+
+struct ExchangeOptions {
+  int lookahead;         // steps whose received tiles may be in memory at once
+  int send_priority;     // of the tasks
+  int receive_priority;
+};
+
+// What the tasks of this rank used.
+struct TaskUse {
+  std::size_t tiles_peak = 0;  // received tiles in memory at once
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+};
+
+// Memory for received tiles, all of one size.
+// Thread safety: any.
+class TilePool {
+ public:
+  explicit TilePool(std::size_t doubles) : doubles_(doubles) {}
+
+  double* take();
+  void give(double* tile);
+  // The most that were in use at once. Only when nothing runs any more.
+  [[nodiscard]] std::size_t peak() const noexcept { return all_.size(); }
+
+ private:
+  const std::size_t doubles_;
+  std::mutex mutex_;           // never held across a suspension
+  std::vector<Doubles> all_;   // guarded by mutex_
+  std::vector<double*> free_;  // guarded by mutex_
+};
+
+// Thread safety: one task creates; the bodies of the tasks that it creates run anywhere.
+class Exchange {
+ public:
+  Exchange(const Team& team, TiledMatrix& matrix, const ExchangeOptions& options);
+
+  // Once the task that makes tile (i, j) of the factor is created. Sends the tile to `readers`, in
+  // ascending order, if it is mine; receives it if I am one of them.
+  void pass_on(int i, int j, const std::vector<int>& readers);
+  // Once the tasks that read the tile are created: lets its memory go after them, if I received it.
+  void release(int i, int j, const std::vector<int>& readers);
+
+  // Where tile (i, j) of the factor is found: in the matrix, or, received, in a slot. The slots of
+  // step min(i, j) serve again `lookahead` steps later: their receives wait for the last readers of
+  // that step, which bounds the memory. The reference names the tile in dependencies.
+  [[nodiscard]] double*& operand(int i, int j);
+
+  void fail() noexcept { failed_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool has_failed() const noexcept {
+    return failed_.load(std::memory_order_acquire);  // pairs with whoever found or received it
+  }
+  // Only when nothing runs any more.
+  [[nodiscard]] TaskUse use() const noexcept {
+    return {pool_.peak(), bytes_sent_, bytes_received_};
+  }
+
+ private:
+  void create_send(int i, int j, int to);
+  void create_receive(int i, int j);
+  [[nodiscard]] bool receives(int i, int j, const std::vector<int>& readers) const;
+  [[nodiscard]] int count(int i, int j) const noexcept;
+  [[nodiscard]] int tag(int i, int j) const noexcept;
+
+  const Team& team_;
+  TiledMatrix& matrix_;
+  const Layout& layout_;
+  const int lookahead_;
+  const int send_;     // priorities
+  const int receive_;
+  std::vector<double*> slots_;  // written by receive tasks; ordered by dependencies
+  TilePool pool_;
+  std::int64_t bytes_sent_ = 0;  // only the creator
+  std::int64_t bytes_received_ = 0;
+  std::atomic<bool> failed_{false};  // any task; once true it stays
+};
+
+// Creates and runs all tasks of a graph that has an Exchange. Collective. Returns, the same on
+// every rank, 0, or the order of the first leading minor that is bad.
+template <class Graph>
+[[nodiscard]] std::int64_t run_graph(const Team& team, Graph& graph, TaskUse& use) {
+  imbrex::finish([&] { graph.create(); });
+  use = graph.use();
+  const std::int64_t mine = graph.bad_minor();
+  std::int64_t minor = 0;  // at most one rank has one: the minors are found in order
+  MPI_Allreduce(&mine, &minor, 1, MPI_INT64_T, MPI_MAX, team.all());
+  return minor;
+}
+
+}  // namespace tiled

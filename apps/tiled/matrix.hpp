@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A matrix, or the lower triangle of a symmetric one, in tiles dealt block-cyclically over a grid
+// of ranks. Knows nothing of tasks; of MPI only the numbers of ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "team.hpp"
+
+namespace tiled {
+
+// Which tiles there are: those with j <= i, or all.
+enum class Shape : std::uint8_t { lower, full };
+
+// Which tile lies where. Tile (i, j) belongs to row i % rows, column j % columns of the grid. Tiles
+// are square but those of the last row and column, which hold the rest.
+struct Layout {
+  std::int64_t n;
+  int tile;
+  Grid grid;
+  Shape shape = Shape::lower;
+
+  [[nodiscard]] int tiles() const noexcept { return static_cast<int>((n + tile - 1) / tile); }
+  [[nodiscard]] std::int64_t first(int i) const noexcept { return std::int64_t{i} * tile; }
+  [[nodiscard]] int extent(int i) const noexcept {
+    return i + 1 < tiles() ? tile : static_cast<int>(n - first(i));
+  }
+  [[nodiscard]] int owner(int i, int j) const noexcept {
+    return i % grid.rows * grid.columns + j % grid.columns;
+  }
+  // The position of tile (i, j) among all, row by row; that of (tiles(), 0) is their number.
+  [[nodiscard]] std::int64_t position(int i, int j) const noexcept {
+    return (shape == Shape::lower ? std::int64_t{i} * (i + 1) / 2 : std::int64_t{i} * tiles()) + j;
+  }
+};
+
+struct FreeMemory {
+  void operator()(void* memory) const noexcept { std::free(memory); }
+};
+using Doubles = std::unique_ptr<double[], FreeMemory>;
+[[nodiscard]] Doubles allocate_doubles(std::size_t count);  // aligned to 64 bytes; throws bad_alloc
+
+// The tiles of one rank, each column-major and contiguous, with its number of rows as stride.
+// Thread safety: none; the tasks that use a tile are ordered by their accesses to its handle.
+class TiledMatrix {
+ public:
+  TiledMatrix(const Layout& layout, int rank);  // contents undefined; throws std::bad_alloc
+
+  // What the constructor will allocate.
+  [[nodiscard]] static std::size_t bytes(const Layout& layout, int rank) noexcept;
+
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] bool is_mine(int i, int j) const noexcept { return layout_.owner(i, j) == rank_; }
+  // REQUIRES: is_mine(i, j). The reference itself stays valid and names the tile in dependencies.
+  [[nodiscard]] double*& handle(int i, int j) noexcept {
+    return handles_[static_cast<std::size_t>(layout_.position(i, j))];
+  }
+  [[nodiscard]] const double* tile(int i, int j) const noexcept {
+    return handles_[static_cast<std::size_t>(layout_.position(i, j))];
+  }
+
+ private:
+  Layout layout_;
+  int rank_;
+  Doubles memory_;
+  std::vector<double*> handles_;  // of all tiles; null where not mine
+};
+
+}  // namespace tiled

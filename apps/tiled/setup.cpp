@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "setup.hpp"
+
+#include <fmt/format.h>
+#include <imbrex/detail/waist.hpp>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <new>
+
+#include "kernels.hpp"
+
+namespace tiled {
+
+int run_program(const char* const name, int argc, char** argv, int (*const run)(int, char**)) {
+  use_one_blas_thread();
+  imbrex::detail::want_times();  // they are part of what is reported
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int code = 1;
+  try {
+    code = run(argc, argv);
+  } catch (const InputError& error) {  // on every rank
+    if (rank == 0) fmt::print(stderr, "{}: {}\n", name, error.what());
+  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for us
+    fmt::print(stderr, "{}: rank {}: {}\n", name, rank, error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return code;
+}
+
+void check_layout(const Team& team, const Layout& layout) {
+  if (layout.tile > layout.n) {
+    throw InputError(fmt::format("--tile {}: larger than the matrix, which has {} rows",
+                                 layout.tile, layout.n));
+  }
+  if (layout.tile > 32768) {
+    throw InputError(fmt::format("--tile {}: at most 32768, so that a tile fits into one message",
+                                 layout.tile));
+  }
+  void* value = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(team.all(), MPI_TAG_UB, &value, &found);
+  const std::int64_t tags = found != 0 ? *static_cast<int*>(value) : 32767;
+  const std::int64_t tiles = (layout.n + layout.tile - 1) / layout.tile;
+  if (tiles > 65535 || layout.position(static_cast<int>(tiles), 0) > tags) {
+    throw InputError(fmt::format("{} rows in tiles of {} are {} x {} tiles, more than this MPI has "
+                                 "tags for ({}); take larger tiles by --tile", layout.n,
+                                 layout.tile, tiles, tiles, tags));
+  }
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
+  const auto mine = static_cast<double>(TiledMatrix::bytes(layout, team.rank()));
+  double needed = 0;
+  MPI_Allreduce(&mine, &needed, 1, MPI_DOUBLE, MPI_SUM, node);
+  MPI_Comm_free(&node);
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  fail_together(team.all(),
+                needed <= 0.9 * present
+                    ? ""
+                    : fmt::format("{} rows need {:.1f} GiB on one node, which has {:.1f} GiB; take "
+                                  "fewer rows, or more nodes", layout.n, needed / gib,
+                                  present / gib));
+}
+
+std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout) {
+  std::unique_ptr<TiledMatrix> matrix;
+  std::string wrong;
+  try {
+    matrix = std::make_unique<TiledMatrix>(layout, team.rank());
+  } catch (const std::bad_alloc&) {
+    wrong = fmt::format("rank {} cannot allocate its {:.1f} MiB of the matrix", team.rank(),
+                        static_cast<double>(TiledMatrix::bytes(layout, team.rank())) / (1 << 20));
+  }
+  fail_together(team.all(), wrong);
+  return matrix;
+}
+
+void check_json(const Team& team, const std::string& path) {
+  std::string wrong;
+  if (team.rank() == 0 && !path.empty() && !std::ofstream(path, std::ios::app)) {
+    wrong = fmt::format("--json {}: cannot be written", path);
+  }
+  fail_together(team.all(), wrong);
+}
+
+}  // namespace tiled

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program of tiles: its main, and what is checked before a run. The checks are collective; they
+// throw InputError, the same on every rank.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "matrix.hpp"
+#include "team.hpp"
+
+namespace tiled {
+
+// All that main does: MPI from start to end, with `run` between, whose code it returns. What `run`
+// throws is said under this name: 1 after an InputError, else the end of all ranks.
+[[nodiscard]] int run_program(const char* name, int argc, char** argv, int (*run)(int, char**));
+
+// For tiles that are too large or too many, and matrices that do not fit into memory.
+void check_layout(const Team& team, const Layout& layout);
+[[nodiscard]] std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout);
+// For a file that cannot be written; empty: none is asked for.
+void check_json(const Team& team, const std::string& path);
+
+}  // namespace tiled

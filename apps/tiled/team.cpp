@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "team.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace tiled {
+
+Grid nearly_square(int ranks) noexcept {
+  Grid best{1, ranks};
+  for (int rows = 1; rows * rows <= ranks; ++rows) {
+    if (ranks % rows == 0) best = {rows, ranks / rows};
+  }
+  return best;
+}
+
+Grid parse_grid(const std::string& text, int ranks) {
+  Grid grid;
+  const char* const end = text.data() + text.size();
+  const auto rows = std::from_chars(text.data(), end, grid.rows);
+  bool well_formed = rows.ec == std::errc{} && rows.ptr != end && *rows.ptr == 'x';
+  if (well_formed) {
+    const auto columns = std::from_chars(rows.ptr + 1, end, grid.columns);
+    well_formed = columns.ec == std::errc{} && columns.ptr == end;
+  }
+  if (!well_formed || grid.rows < 1 || grid.columns < 1) {
+    throw InputError(fmt::format(
+        "--grid {}: expected ROWSxCOLUMNS with two positive numbers, for example 1x{}", text,
+        ranks));
+  }
+  if (static_cast<long>(grid.rows) * grid.columns != ranks) {
+    throw InputError(fmt::format("--grid {}: needs {} ranks, but there are {}; start as many, or "
+                                 "give a grid of {}", text,
+                                 static_cast<long>(grid.rows) * grid.columns, ranks, ranks));
+  }
+  return grid;
+}
+
+Team::Team(Grid grid) : grid_(grid) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &all_);
+  MPI_Comm_split(all_, row(), column(), &my_row_);
+  MPI_Comm_split(all_, column(), row(), &my_column_);
+}
+
+Team::~Team() {
+  MPI_Comm_free(&my_column_);
+  MPI_Comm_free(&my_row_);
+  MPI_Comm_free(&all_);
+}
+
+void fail_together(MPI_Comm communicator, const std::string& mine) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &size);
+  const int candidate = mine.empty() ? size : rank;
+  int first = size;
+  MPI_Allreduce(&candidate, &first, 1, MPI_INT, MPI_MIN, communicator);
+  if (first == size) return;
+  std::string text = mine;
+  int length = static_cast<int>(text.size());
+  MPI_Bcast(&length, 1, MPI_INT, first, communicator);
+  text.resize(static_cast<std::size_t>(length));
+  MPI_Bcast(text.data(), length, MPI_CHAR, first, communicator);
+  throw InputError(text);
+}
+
+}  // namespace tiled

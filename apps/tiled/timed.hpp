@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels that sleep instead of computing: a sleeping kernel takes the time of the computation and
+// no processor, so that ranks that share processors do not hide each other's idle time. The
+// worker's thread sleeps as it would compute: it serves nobody meanwhile.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels.hpp"
+#include "sleep.hpp"
+#include "team.hpp"
+
+namespace tiled {
+
+// Seconds on whole tiles, in the order in which a program names its kernels.
+using KernelTimes = std::vector<double>;
+
+// The rank that is slower than the others, by the factor; -1: none.
+struct SlowRank {
+  int rank = -1;
+  double factor = 1;
+};
+
+// How kernels run, as the command line says.
+struct TimedOptions {
+  std::vector<std::string> names;    // of the program's kernels
+  bool timed = false;
+  std::optional<KernelTimes> times;  // measured if not given
+  SlowRank slow;
+};
+
+// What a program's kernels sleep by.
+// Thread safety: any number of tasks may call at once.
+class TimedKernels {
+ public:
+  TimedKernels() = default;  // kernels compute
+  // `times` on tiles of order `tile`, less on smaller ones in proportion to the work.
+  TimedKernels(KernelTimes times, int tile) : times_(std::move(times)), tile_(tile) {}
+
+  [[nodiscard]] bool sleep() const noexcept { return !times_.empty(); }
+
+ protected:
+  // False if kernels compute. The work is the product of the three.
+  bool slept(std::size_t kernel, double m, double n, double k) const noexcept {
+    if (!sleep()) return false;
+    const double whole = static_cast<double>(tile_) * tile_ * tile_;
+    sleep_precisely(times_[kernel] * (m * n * k / whole));
+    return true;
+  }
+
+ private:
+  KernelTimes times_;
+  int tile_ = 0;
+};
+
+// How long the kernels of all ranks sleep but those of the slow one: as given, or as `measure`,
+// called on rank 0, says; empty if they compute. Collective. Throws InputError for a slow rank that
+// is not there.
+template <class Measure>
+[[nodiscard]] KernelTimes find_times(const Team& team, const TimedOptions& options,
+                                     Measure&& measure);
+// The same for this rank.
+[[nodiscard]] KernelTimes times_here(const Team& team, const TimedOptions& options,
+                                     KernelTimes times);
+
+// Two lines for people.
+void print_times(const TimedOptions& options, const KernelTimes& times);
+
+// Seconds of the fastest of several calls; `prepare` is not part of them.
+template <class Prepare, class Run>
+[[nodiscard]] double least_time(Prepare&& prepare, Run&& run) {
+  constexpr int calls = 7;  // the first touches memory
+  double least = HUGE_VAL;
+  for (int call = 0; call < calls; ++call) {
+    prepare();
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    least = std::min(least, took.count());
+  }
+  return least;
+}
+
+void check_slow_rank(const Team& team, const SlowRank& slow);
+
+template <class Measure>
+KernelTimes find_times(const Team& team, const TimedOptions& options, Measure&& measure) {
+  if (!options.timed) return {};
+  check_slow_rank(team, options.slow);
+  if (options.times) return *options.times;
+  KernelTimes times(options.names.size());
+  if (team.rank() == 0) times = measure();
+  MPI_Bcast(times.data(), static_cast<int>(times.size()), MPI_DOUBLE, 0, team.all());
+  return times;
+}
+
+}  // namespace tiled

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/context.hpp"
+
+#include <pthread.h>
+
+#include "omp/gate.hpp"
+#include "omp/pool.hpp"
+#include "omp/sharing/share.hpp"
+
+namespace imbrex::omp {
+
+const detail::BodyOps implicit_body{.run = nullptr, .drop = nullptr, .destroy = nullptr};
+
+void Meeting::let_go() noexcept {
+  arrived_.store(0, std::memory_order_relaxed);  // who comes again has seen the new phase
+  phase_.fetch_add(1, std::memory_order_release);
+  wake_all(&phase_);
+}
+
+Initial::Initial() {
+  team = &alone;
+  variables = settings().initial;
+  alone.members = {this};
+  alone.busy = &busy;
+  alone.first = new Share;
+  share = alone.first;
+}
+
+Initial::~Initial() {
+  give_back(threads);
+  delete share;
+}
+
+namespace {
+
+pthread_key_t make_key() noexcept {
+  pthread_key_t key = 0;
+  pthread_key_create(&key, [](void* const value) { delete static_cast<Initial*>(value); });
+  return key;
+}
+
+}  // namespace
+
+// A key and not a thread_local: its destructor runs when those of the program's are through, and
+// current() is never inlined into code that may change its thread.
+[[gnu::noinline]] Initial& initial() noexcept {
+  static const pthread_key_t key = make_key();
+  auto* found = static_cast<Initial*>(pthread_getspecific(key));
+  if (found == nullptr) {
+    found = new Initial;
+    pthread_setspecific(key, found);
+  }
+  return *found;
+}
+
+Context& current() noexcept {
+  const detail::RunningBody body = detail::running_body();
+  if (body.ops == &implicit_body || body.ops == &explicit_body) {
+    return *static_cast<Context*>(body.closure);
+  }
+  return *initial().innermost;
+}
+
+}  // namespace imbrex::omp

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What OpenMP knows of the code that runs: each implicit and each explicit task has a Context, and
+// so has the code of a thread outside of all. It lies in the closure of the runtime's task, so that
+// it goes where the task goes, whatever else its thread runs meanwhile.
+//
+// Thread safety: a Context is its task's. Of a Team, what is not atomic is constant while members
+// are in it, or says who writes it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "imbrex/detail/waist.hpp"
+#include "omp/settings.hpp"
+
+namespace imbrex::omp {
+
+using Function = void (*)(void* data);
+
+struct Team;
+struct Taskgroup;   // tasks/tasks.hpp
+struct Share;       // sharing/share.hpp
+struct Implicit;
+struct Initial;
+struct PoolThread;  // pool.hpp
+
+struct Context {
+  Team* team;
+  Taskgroup* taskgroup = nullptr;  // the innermost that it is in
+  int number = 0;                  // of the thread in the team
+  bool is_explicit = false;
+  bool is_final = false;
+  Variables variables;
+};
+
+// The task of one member of a team.
+struct Implicit : Context {
+  Share* share = nullptr;        // the worksharing construct that it came to last
+  unsigned singles = 0;          // how many it has come to
+  std::uint64_t trip = 0;        // of a static schedule: chunks it has had
+  std::uint64_t begin = 0;       // its chunk of an ordered loop; equal: none
+  std::uint64_t end = 0;
+  detail::Membership place;
+  detail::Entered entered;
+};
+
+// Counts members until all have come. After the last one it may be used again.
+class Meeting {
+ public:
+  // True for the last to come, who must then let_go(). Others wait for the phase to change.
+  [[nodiscard]] bool arrive(int members) noexcept {
+    return arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members;
+  }
+  [[nodiscard]] unsigned phase() const noexcept {
+    return phase_.load(std::memory_order_acquire);  // pairs with let_go()
+  }
+  void let_go() noexcept;
+  [[nodiscard]] const void* address() const noexcept { return &phase_; }
+
+ private:
+  std::atomic<int> arrived_{0};     // reset by the last, before it changes the phase
+  std::atomic<unsigned> phase_{0};
+};
+
+struct Team {
+  int size = 1;
+  int level = 0;                    // regions around, this one included
+  int active_level = 0;             // of them, those of more than one thread
+  Team* outer = nullptr;
+  int outer_number = 0;             // of the thread that created it, there
+  std::atomic<int>* busy = nullptr; // threads in all regions of the outermost code, and its own
+  int reserved = 0;                 // of them, for this team beside the one that creates it
+  Initial* keeper = nullptr;        // of its threads, if they are not borrowed
+  detail::Group* group = nullptr;   // null: the team of a thread outside of parallel regions
+  Function function = nullptr;
+  void* data = nullptr;
+  Variables variables;              // that members begin with
+  Taskgroup* taskgroup = nullptr;   // that members begin in
+  bool shared_first = false;        // members begin in the first worksharing construct
+
+  Meeting barrier;
+  Meeting end;                      // of the region: also cancelled ones come here once
+  std::atomic<int> present{0};      // members that have not left
+  std::atomic<unsigned> singles{0};
+  std::atomic<bool> cancelled{false};
+  std::atomic<bool> work_cancelled{false};  // the worksharing construct; until the next barrier
+  void* copied = nullptr;           // copyprivate; who executes the single, before a barrier
+  Share* first = nullptr;           // a worksharing construct before all others; owned
+  std::vector<Implicit*> members;   // each by itself; those outer to a nested region stay
+};
+
+// The code of a thread outside of parallel regions is a team of one.
+struct Initial : Implicit {
+  Initial();
+  ~Initial();
+  Initial(const Initial&) = delete;
+  Initial& operator=(const Initial&) = delete;
+  Team alone;
+  Context* innermost = this;         // an included task that runs in it, else itself
+  std::vector<PoolThread*> threads;  // that this thread's outermost regions use: 1 and up
+  bool in_region = false;            // they are in use
+  std::atomic<int> busy{1};          // threads of its regions, and itself
+};
+
+// Of the code that calls. Starts nothing.
+[[nodiscard]] Context& current() noexcept;
+[[nodiscard]] Initial& initial() noexcept;
+// The implicit task of the thread and team that `context` belongs to.
+[[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {
+  return *context.team->members[static_cast<std::size_t>(context.number)];
+}
+
+// The BodyOps of tasks whose closure begins with a Context.
+extern const detail::BodyOps implicit_body;
+extern const detail::BodyOps explicit_body;  // tasks/tasks.cpp
+
+}  // namespace imbrex::omp

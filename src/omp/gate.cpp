@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/gate.hpp"
+
+#include <cstdint>
+#include <mutex>
+
+#include "base/arch.hpp"
+#include "base/spin_lock.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "omp/settings.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+// On the stack of who waits.
+struct Waiter {
+  const void* address;
+  Waiter* next;
+  detail::EventWord event;
+};
+
+struct alignas(base::cache_line_bytes) Bucket {
+  base::SpinLock lock;            // guards first and last
+  Waiter* first = nullptr;        // the longest waiting
+  Waiter* last = nullptr;
+  std::atomic<int> waiting{0};    // see gate.hpp; those that look or are queued
+};
+
+Bucket buckets[256];
+
+Bucket& bucket_of(const void* const address) noexcept {
+  const auto key = reinterpret_cast<std::uintptr_t>(address) >> 2;
+  return buckets[(key ^ (key >> 8) ^ (key >> 16)) % std::size(buckets)];
+}
+
+// REQUIRES: bucket.lock
+void append(Bucket& bucket, Waiter& waiter) noexcept {
+  (bucket.last == nullptr ? bucket.first : bucket.last->next) = &waiter;
+  bucket.last = &waiter;
+}
+
+// REQUIRES: bucket.lock. Takes out those of `address`, `most` at most: a list.
+Waiter* take(Bucket& bucket, const void* const address, int most) noexcept {
+  Waiter* taken = nullptr;
+  Waiter** end = &taken;
+  Waiter* before = nullptr;
+  for (Waiter** link = &bucket.first; *link != nullptr && most > 0;) {
+    Waiter& waiter = **link;
+    if (waiter.address != address) {
+      before = &waiter;
+      link = &waiter.next;
+      continue;
+    }
+    *link = waiter.next;
+    if (bucket.last == &waiter) bucket.last = before;
+    waiter.next = nullptr;
+    *end = &waiter;
+    end = &waiter.next;
+    --most;
+  }
+  return taken;
+}
+
+void wake(const void* const address, const int most) noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wait_slowly()
+  Bucket& bucket = bucket_of(address);
+  if (bucket.waiting.load(std::memory_order_relaxed) == 0) return;
+  Waiter* taken = nullptr;
+  {
+    const std::lock_guard guard(bucket.lock);
+    taken = take(bucket, address, most);
+  }
+  while (taken != nullptr) {
+    Waiter* const next = taken->next;  // read first: once fired, the waiter may be gone
+    detail::fire(taken->event);
+    taken = next;
+  }
+}
+
+}  // namespace
+
+bool Patience::lasts() noexcept {
+  constexpr int rounds_max = 400;
+  if (rounds_ == rounds_max || settings().crowded.load(std::memory_order_relaxed) ||
+      !detail::nothing_ready()) {
+    return false;
+  }
+  ++rounds_;
+  for (int pause = 0; pause < 8; ++pause) base::pause();
+  return true;
+}
+
+void wait_slowly(const void* const address, const char* const what, const IsReady is_ready,
+                 void* const context) {
+  detail::join_runtime();
+  Bucket& bucket = bucket_of(address);
+  const detail::WaitReason reason{.what = what};
+  bucket.waiting.fetch_add(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wake()
+  for (;;) {
+    Waiter waiter{.address = address, .next = nullptr, .event = {}};
+    {
+      const std::lock_guard guard(bucket.lock);
+      if (is_ready(context)) break;
+      append(bucket, waiter);
+    }
+    detail::await(waiter.event, reason);
+  }
+  bucket.waiting.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void wake_one(const void* const address) noexcept { wake(address, 1); }
+void wake_all(const void* const address) noexcept { wake(address, INT32_MAX); }
+
+}  // namespace imbrex::omp

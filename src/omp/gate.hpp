@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting for a word to change, by its address, as a futex does, but what is suspended is the
+// fiber: the thread runs other tasks meanwhile. All that OpenMP waits for but tasks is built on it.
+//
+// Thread safety: any thread. `ready` is called again and again, also while a lock is held: it must
+// be short and must not wait. When it has returned true it is not called again, so it may take what
+// it finds.
+// Why no wake-up is lost: who waits counts itself in its bucket, runs a full fence, and looks with
+// ready() before it sleeps; who wakes has changed the word, runs a full fence, and looks at the
+// count. One of the two sees the other. The look and the queueing are one step under the bucket's
+// lock, which the waker takes too: so a waiter that it does not find has looked later than the
+// change.
+// The word is not touched by wake(): it may be gone as soon as it has been changed.
+#pragma once
+
+#include <atomic>
+
+namespace imbrex::omp {
+
+// Suspends until `ready()`; `what`, a literal, is for reports.
+template <class Ready>
+void wait_until(const void* address, const char* what, Ready ready);
+
+// Lets those who wait at `address` look again; after a change that they wait for.
+void wake_one(const void* address) noexcept;
+void wake_all(const void* address) noexcept;
+
+// ---- bodies ----------------------------------------------------------------------------------
+
+// Whether it is worth to look again at once: for a few microseconds, while this thread has nothing
+// else to run and the threads have a processor each.
+class Patience {
+ public:
+  [[nodiscard]] bool lasts() noexcept;
+
+ private:
+  int rounds_ = 0;
+};
+
+using IsReady = bool (*)(void* context);
+void wait_slowly(const void* address, const char* what, IsReady is_ready, void* context);
+
+template <class Ready>
+void wait_until(const void* const address, const char* const what, Ready ready) {
+  Patience patience;
+  do {
+    if (ready()) return;
+  } while (patience.lasts());
+  wait_slowly(
+      address, what, [](void* const context) { return (*static_cast<Ready*>(context))(); }, &ready);
+}
+
+}  // namespace imbrex::omp

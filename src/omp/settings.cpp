@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The OMP_* variables. What is malformed is said in libgomp's words, and ignored.
+#include "omp/settings.hpp"
+
+#include <sched.h>
+#include <strings.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "imbrex/detail/waist.hpp"
+#include "omp/fatal.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+bool is(const std::string_view text, const std::string_view word) {
+  return text.size() == word.size() && strncasecmp(text.data(), word.data(), word.size()) == 0;
+}
+
+// The variable's value, null if it is not set.
+std::optional<std::string_view> value_of(const char* const name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return trimmed(value);
+}
+
+void refuse(const char* const name) { warn("Invalid value for environment variable %s", name); }
+
+std::optional<long long> number_in(const std::string_view text) {
+  long long number = 0;
+  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  const auto end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, number);
+  if (digits.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
+void read_number(const char* const name, int& number, const long long least) {
+  const auto value = value_of(name);
+  if (!value) return;
+  const auto parsed = number_in(*value);
+  if (!parsed || *parsed < least || *parsed > INT32_MAX) return refuse(name);
+  number = static_cast<int>(*parsed);
+}
+
+std::optional<bool> boolean_in(const std::string_view text) {
+  if (is(text, "true")) return true;
+  if (is(text, "false")) return false;
+  return std::nullopt;
+}
+
+void read_boolean(const char* const name, bool& flag) {
+  const auto value = value_of(name);
+  if (!value) return;
+  const auto parsed = boolean_in(*value);
+  if (!parsed) return refuse(name);
+  flag = *parsed;
+}
+
+// Items between commas, each through `parse`; empty if one is malformed.
+template <class Parse>
+std::vector<int> list_in(std::string_view text, Parse parse) {
+  std::vector<int> items;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const std::optional<int> item = parse(trimmed(text.substr(0, comma)));
+    if (!item) return {};
+    items.push_back(*item);
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void read_threads(Settings& now) {
+  const auto value = value_of("OMP_NUM_THREADS");
+  if (!value) return;
+  now.threads_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
+    const auto number = number_in(item);
+    if (!number || *number < 1 || *number > INT32_MAX) return std::nullopt;
+    return static_cast<int>(*number);
+  });
+  if (now.threads_by_level.empty()) return refuse("OMP_NUM_THREADS");
+  now.initial.threads = now.threads_by_level.front();
+}
+
+void read_binding(Settings& now) {
+  const auto value = value_of("OMP_PROC_BIND");
+  if (!value) return;
+  static constexpr std::string_view names[] = {"false", "true", "master", "close", "spread"};
+  now.bind_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
+    if (is(item, "primary")) return 2;
+    for (int index = 0; index < 5; ++index) {
+      if (is(item, names[index])) return index;
+    }
+    return std::nullopt;
+  });
+  const bool alone = now.bind_by_level.size() == 1;
+  if (now.bind_by_level.empty() || (!alone && std::ranges::min(now.bind_by_level) < 2)) {
+    now.bind_by_level.clear();
+    return refuse("OMP_PROC_BIND");
+  }
+  now.initial.bind = static_cast<std::uint8_t>(now.bind_by_level.front());
+}
+
+// "[modifier:]kind[,chunk]"
+void read_schedule(Variables& initial) {
+  auto value = value_of("OMP_SCHEDULE");
+  if (!value) return;
+  std::string_view text = *value;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    const std::string_view modifier = trimmed(text.substr(0, colon));
+    if (!is(modifier, "monotonic") && !is(modifier, "nonmonotonic")) {
+      return warn("Unknown value for environment variable OMP_SCHEDULE");
+    }
+    initial.monotonic = is(modifier, "monotonic");
+    text = trimmed(text.substr(colon + 1));
+  }
+  const std::size_t comma = text.find(',');
+  const std::string_view kind = trimmed(text.substr(0, comma));
+  if (is(kind, "static")) {
+    initial.schedule = Schedule::by_blocks;
+    if (value->find(':') == std::string_view::npos) initial.monotonic = true;
+  } else if (is(kind, "dynamic")) {
+    initial.schedule = Schedule::dynamic;
+  } else if (is(kind, "guided")) {
+    initial.schedule = Schedule::guided;
+  } else if (is(kind, "auto")) {
+    initial.schedule = Schedule::automatic;
+  } else {
+    return warn("Unknown value for environment variable OMP_SCHEDULE");
+  }
+  initial.chunk = initial.schedule == Schedule::by_blocks ? 0 : 1;
+  if (comma == std::string_view::npos) return;
+  const auto chunk = number_in(trimmed(text.substr(comma + 1)));
+  if (!chunk || *chunk < 0 || *chunk > INT32_MAX) {
+    return warn("Invalid value for chunk size in environment variable OMP_SCHEDULE");
+  }
+  if (*chunk != 0) initial.chunk = static_cast<int>(*chunk);
+}
+
+// Kilobytes, if no unit says otherwise.
+bool read_stack_bytes(const char* const name, std::size_t& bytes) {
+  const auto value = value_of(name);
+  if (!value) return false;
+  const std::size_t digits = std::min(value->find_first_not_of("0123456789"), value->size());
+  const auto number = number_in(value->substr(0, digits));
+  const std::string_view unit = trimmed(value->substr(digits));
+  int shift = 10;
+  if (unit.size() == 1) {
+    const auto at = std::string_view("bkmg").find(
+        static_cast<char>(std::tolower(static_cast<unsigned char>(unit[0]))));
+    shift = at == std::string_view::npos ? -1 : static_cast<int>(10 * at);
+  }
+  if (!number || unit.size() > 1 || shift < 0 || (*number << shift) >> shift != *number) {
+    refuse(name);
+    return false;
+  }
+  bytes = static_cast<std::size_t>(*number) << shift;
+  return true;
+}
+
+// How deep active regions may nest: as said, or as other variables need it.
+void read_levels(Settings& now) {
+  int levels = -1;
+  read_number("OMP_MAX_ACTIVE_LEVELS", levels, 0);
+  if (levels >= 0) {
+    now.initial.active_levels_max =
+        static_cast<std::uint8_t>(std::min(levels, active_levels_supported));
+    return;
+  }
+  bool nested = now.threads_by_level.size() > 1 || now.bind_by_level.size() > 1;
+  read_boolean("OMP_NESTED", nested);
+  if (nested) now.initial.active_levels_max = active_levels_supported;
+}
+
+void read_wait_policy(Settings& now) {
+  const auto value = value_of("OMP_WAIT_POLICY");
+  if (!value) return;
+  if (is(*value, "active")) {
+    now.wait_policy = 1;
+  } else if (is(*value, "passive")) {
+    now.wait_policy = 0;
+  } else {
+    refuse("OMP_WAIT_POLICY");
+  }
+}
+
+constexpr std::string_view allocator_names[] = {
+    "omp_default_mem_alloc",  "omp_large_cap_mem_alloc", "omp_const_mem_alloc",
+    "omp_high_bw_mem_alloc",  "omp_low_lat_mem_alloc",   "omp_cgroup_mem_alloc",
+    "omp_pteam_mem_alloc",    "omp_thread_mem_alloc"};
+
+void read_allocator(Variables& initial) {
+  const auto value = value_of("OMP_ALLOCATOR");
+  if (!value) return;
+  for (std::uintptr_t index = 0; index < std::size(allocator_names); ++index) {
+    if (is(*value, allocator_names[index])) initial.allocator = index + 1;
+  }
+}
+
+void read_all(Settings& now) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) now.processors = std::max(CPU_COUNT(&mask), 1);
+  now.initial.threads = now.processors;
+  now.initial.chunk = 1;
+  now.affinity_format = "level %L thread %i affinity %A";
+  read_boolean("OMP_DYNAMIC", now.initial.dynamic);
+  read_boolean("OMP_CANCELLATION", now.cancellation);
+  read_boolean("OMP_DISPLAY_AFFINITY", now.display_affinity);
+  read_number("OMP_DEFAULT_DEVICE", now.initial.device, 0);
+  read_number("OMP_MAX_TASK_PRIORITY", now.priority_max, 0);
+  read_number("OMP_THREAD_LIMIT", now.initial.thread_limit, 1);
+  read_threads(now);
+  read_number("OMP_NUM_TEAMS", now.teams_max, 1);
+  read_number("OMP_TEAMS_THREAD_LIMIT", now.teams_thread_limit, 1);
+  read_binding(now);
+  read_levels(now);
+  read_schedule(now.initial);
+  read_wait_policy(now);
+  read_allocator(now.initial);
+  if (const auto format = value_of("OMP_AFFINITY_FORMAT")) now.affinity_format = *format;
+  if (!read_stack_bytes("OMP_STACKSIZE", now.stack_bytes)) {
+    (void)read_stack_bytes("GOMP_STACKSIZE", now.stack_bytes);
+  }
+}
+
+constexpr const char* schedule_names[] = {"RUNTIME", "STATIC", "DYNAMIC", "GUIDED", "AUTO"};
+constexpr const char* bind_names[] = {"FALSE", "TRUE", "MASTER", "CLOSE", "SPREAD"};
+
+void print_list(const char* const name, const std::string& first, const std::string& rest) {
+  std::fprintf(stderr, "  %s = '%s%s'\n", name, first.c_str(), rest.c_str());
+}
+
+std::string schedule_text(const Variables& initial) {
+  std::string text;
+  const bool blocks = initial.schedule == Schedule::by_blocks;
+  if (initial.monotonic && !blocks) text = "MONOTONIC:";
+  if (!initial.monotonic && blocks) text = "NONMONOTONIC:";
+  text += schedule_names[static_cast<int>(initial.schedule)];
+  if (initial.chunk != (blocks ? 0 : 1)) text.append(",").append(std::to_string(initial.chunk));
+  return text;
+}
+
+}  // namespace
+
+Settings& settings() noexcept {
+  static Settings* const never_destroyed = [] {
+    auto* const now = new Settings;
+    read_all(*now);
+    return now;
+  }();
+  return *never_destroyed;
+}
+
+void display_settings(const bool verbose) {
+  const Settings& now = settings();
+  const Variables& initial = now.initial;
+  const auto boolean = [](const bool value) { return value ? "TRUE" : "FALSE"; };
+  const auto print = [](const char* const name, const std::string& value) {
+    print_list(name, value, "");
+  };
+  std::fputs("\nOPENMP DISPLAY ENVIRONMENT BEGIN\n  _OPENMP = '201511'\n", stderr);
+  print("OMP_DYNAMIC", boolean(initial.dynamic));
+  print("OMP_NESTED", boolean(initial.active_levels_max > 1));
+  std::string rest;
+  for (std::size_t level = 1; level < now.threads_by_level.size(); ++level) {
+    rest.append(",").append(std::to_string(now.threads_by_level[level]));
+  }
+  print_list("OMP_NUM_THREADS", std::to_string(initial.threads), rest);
+  print("OMP_SCHEDULE", schedule_text(initial));
+  rest.clear();
+  for (std::size_t level = 1; level < now.bind_by_level.size(); ++level) {
+    rest.append(",").append(bind_names[now.bind_by_level[level]]);
+  }
+  print_list("OMP_PROC_BIND", bind_names[initial.bind], rest);
+  print("OMP_PLACES", "");
+  print("OMP_STACKSIZE", std::to_string(now.stack_bytes));
+  print("OMP_WAIT_POLICY", now.wait_policy > 0 ? "ACTIVE" : "PASSIVE");
+  const bool limited = initial.thread_limit != INT32_MAX;
+  print("OMP_THREAD_LIMIT", std::to_string(limited ? static_cast<unsigned>(initial.thread_limit)
+                                                   : UINT32_MAX));
+  print("OMP_MAX_ACTIVE_LEVELS", std::to_string(initial.active_levels_max));
+  print("OMP_NUM_TEAMS", std::to_string(now.teams_max));
+  print("OMP_TEAMS_THREAD_LIMIT", std::to_string(now.teams_thread_limit));
+  print("OMP_CANCELLATION", boolean(now.cancellation));
+  print("OMP_DEFAULT_DEVICE", std::to_string(initial.device));
+  print("OMP_MAX_TASK_PRIORITY", std::to_string(now.priority_max));
+  print("OMP_DISPLAY_AFFINITY", boolean(now.display_affinity));
+  print("OMP_AFFINITY_FORMAT", now.affinity_format);
+  print("OMP_ALLOCATOR", std::string(allocator_names[initial.allocator - 1]));
+  print("OMP_TARGET_OFFLOAD", "DEFAULT");
+  if (verbose) {
+    print("GOMP_CPU_AFFINITY", "");
+    print("GOMP_STACKSIZE", std::to_string(now.stack_bytes));
+    print("GOMP_SPINCOUNT", "0");
+  }
+  std::fputs("OPENMP DISPLAY ENVIRONMENT END\n", stderr);
+}
+
+namespace {
+
+// So many threads may be in teams at the same time.
+constexpr int threads_max = 4096;
+
+// Explicit tasks have what threads have: a program may put into a task what it put into a loop.
+std::size_t task_stack_bytes() noexcept {
+  std::size_t bytes = settings().stack_bytes;
+  rlimit limit{};
+  if (bytes == 0 && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    bytes = limit.rlim_cur;
+  }
+  constexpr std::size_t by_default = std::size_t{8} << 20;
+  return std::clamp(bytes != 0 ? bytes : by_default, std::size_t{16} << 10, std::size_t{1} << 30);
+}
+
+// Before main, as libgomp: what is malformed shall be said even if no region ever begins.
+[[gnu::constructor]] void at_load() {
+  (void)settings();
+  detail::expect_joiners(threads_max, task_stack_bytes());
+  const auto display = value_of("OMP_DISPLAY_ENV");
+  if (!display) return;
+  if (is(*display, "true") || is(*display, "1")) {
+    display_settings(false);
+  } else if (is(*display, "verbose")) {
+    display_settings(true);
+  } else if (!is(*display, "false") && !is(*display, "0")) {
+    refuse("OMP_DISPLAY_ENV");
+  }
+}
+
+}  // namespace
+
+}  // namespace imbrex::omp

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// taskloop: a loop cut into tasks.
+#include <algorithm>
+#include <cstdint>
+
+#include "omp/tasks/reductions.hpp"
+#include "omp/tasks/tasks.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+using Ull = unsigned long long;
+
+// Bounds of a task, which the compiler's code finds in the first words of its data.
+struct Bounds {
+  std::uint64_t start, end;
+};
+void set_bounds(void* const data, const void* const bounds) {
+  *static_cast<Bounds*>(data) = *static_cast<const Bounds*>(bounds);
+}
+
+// How many tasks for `count` iterations: by the clause grainsize, which asks for at least as many
+// iterations in each (strict: exactly, but for the last one), or num_tasks.
+struct Cut {
+  std::uint64_t tasks;
+  std::uint64_t each;  // iterations
+  std::uint64_t more;  // of the tasks, the first ones, have one more
+};
+Cut cut_of(const Context& context, const std::uint64_t count, const unsigned flags,
+           const std::uint64_t clause) {
+  if ((flags & task_flag::grainsize) != 0) {
+    const std::uint64_t grain = std::max<std::uint64_t>(clause, 1);
+    if ((flags & task_flag::strict) != 0) return {(count - 1) / grain + 1, grain, 0};
+    const std::uint64_t tasks = std::max<std::uint64_t>(count / grain, 1);
+    return {tasks, count / tasks, count % tasks};
+  }
+  const std::uint64_t wanted =
+      clause != 0 ? clause : static_cast<std::uint64_t>(context.team->size);
+  const std::uint64_t tasks = std::min(count, wanted);
+  return {tasks, count / tasks, count % tasks};
+}
+
+struct Loop {
+  std::uint64_t start, end, step;  // as bits
+  std::uint64_t count;
+};
+
+void create_tasks(Context& context, const TaskData& data, const unsigned flags,
+                  const std::uint64_t clause, const int priority, const Loop& loop) {
+  const Cut cut = cut_of(context, loop.count, flags, clause);
+  const TaskClauses clauses{.is_final = (flags & task_flag::final) != 0,
+                            .priority = (flags & task_flag::priority) != 0 ? priority : 0};
+  const bool deferred = (flags & task_flag::if_clause) != 0 && may_defer(context);
+  std::uint64_t begin = 0;
+  for (std::uint64_t task = 0; task < cut.tasks; ++task) {
+    const std::uint64_t wanted = cut.each + (task < cut.more ? 1 : 0);
+    const std::uint64_t end = begin + std::min(wanted, loop.count - begin);
+    const Bounds bounds{loop.start + begin * loop.step,
+                        end == loop.count ? loop.end : loop.start + end * loop.step};
+    (deferred ? defer : include)(context, data, clauses, &set_bounds, &bounds);
+    begin = end;
+  }
+}
+
+// What the compiler's data begin with if there are reductions.
+struct Head {
+  std::uint64_t start, end;
+  std::uintptr_t* reductions;
+};
+
+void taskloop(const TaskData& data, const unsigned flags, const std::uint64_t clause,
+              const int priority, const Loop& loop) {
+  Context& context = current();
+  if (is_cancelled(context)) return;
+  const bool grouped = (flags & task_flag::nogroup) == 0;
+  if (loop.count == 0 && !grouped) return;
+  if (grouped) (void)begin_taskgroup(context);
+  if (grouped && (flags & task_flag::reduction) != 0) {
+    std::uintptr_t* const reductions = static_cast<Head*>(data.data)->reductions;
+    allocate_reductions(reductions, context.team->size);
+    context.taskgroup->reductions.push_back(reductions);
+  }
+  if (loop.count != 0) create_tasks(context, data, flags, clause, priority, loop);
+  if (grouped) end_taskgroup(context);
+}
+
+std::uint64_t count_of(const std::uint64_t distance, const std::uint64_t step) {
+  return distance == 0 ? 0 : (distance - 1) / step + 1;
+}
+
+}  // namespace
+
+}  // namespace imbrex::omp
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+using namespace imbrex::omp;
+using Function = imbrex::omp::Function;
+
+void GOMP_taskloop(Function function, void* data, void (*copy)(void*, void*), long bytes,
+                   long alignment, unsigned flags, unsigned long clause, int priority, long start,
+                   long end, long step) {
+  const auto from = static_cast<std::uint64_t>(start);
+  const auto to = static_cast<std::uint64_t>(end);
+  const auto by = static_cast<std::uint64_t>(step);
+  std::uint64_t count = 0;
+  if (step > 0 && start < end) count = count_of(to - from, by);
+  if (step < 0 && start > end) count = count_of(from - to, -by);
+  taskloop({function, data, copy, bytes, alignment}, flags, clause, priority,
+           {from, to, by, count});
+}
+
+void GOMP_taskloop_ull(Function function, void* data, void (*copy)(void*, void*), long bytes,
+                       long alignment, unsigned flags, unsigned long clause, int priority,
+                       Ull start, Ull end, Ull step) {
+  std::uint64_t count = 0;
+  const bool up = (flags & task_flag::up) != 0;
+  if (up && start < end) count = count_of(end - start, step);
+  if (!up && start > end) count = count_of(start - end, -step);
+  taskloop({function, data, copy, bytes, alignment}, flags, clause, priority,
+           {start, end, step, count});
+}
+
+}
+#pragma GCC visibility pop

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/tasks/tasks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "imbrex/error.hpp"
+#include "omp/fatal.hpp"
+#include "omp/gate.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+// Of detach(event). One reference is the task's until it has begun, one is the event's until it is
+// fulfilled.
+struct Detached {
+  detail::EventWord event;
+  std::atomic<int> references{2};
+  std::atomic<bool> fulfilled{false};
+};
+
+void drop(Detached& detached) noexcept {
+  if (detached.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &detached;
+}
+
+// The closure: this, and the task's data.
+struct Explicit : Context {
+  Function function = nullptr;
+  void* data = nullptr;
+  Detached* detached = nullptr;
+  bool constructed = false;  // the compiler's code must destroy copies that are in the data
+};
+
+void run(void* const closure) noexcept {
+  auto& task = *static_cast<Explicit*>(closure);
+  task.number = detail::place_in(*task.team->group);
+  if (task.detached != nullptr) {
+    detail::release_after(task.detached->event);
+    drop(*task.detached);
+  }
+  if (task.constructed || !is_cancelled(task)) task.function(task.data);
+}
+
+}  // namespace
+
+const detail::BodyOps explicit_body{.run = &run, .drop = nullptr, .destroy = nullptr};
+
+namespace {
+
+std::size_t aligned(const std::size_t bytes, const std::size_t alignment) noexcept {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// What a child of `context` begins with.
+void inherit(Context& child, const Context& context, const bool is_final) noexcept {
+  child.team = context.team;
+  child.taskgroup = context.taskgroup;
+  child.number = context.number;
+  child.is_explicit = true;
+  child.is_final = is_final || context.is_final;
+  child.variables = context.variables;
+}
+
+void copy_data(void* const to, const TaskData& data) {
+  if (data.copy != nullptr) {
+    data.copy(to, data.data);
+  } else if (data.bytes != 0) {
+    std::memcpy(to, data.data, static_cast<std::size_t>(data.bytes));
+  }
+}
+
+// The handle goes to the variable of the clause, and to the first word of the data.
+void announce(Detached& detached, const TaskData& data, void** const detach) noexcept {
+  *detach = &detached;
+  if (data.data != nullptr) *static_cast<void**>(data.data) = &detached;
+}
+
+constexpr std::size_t closure_alignment = 64;  // of detail::create()
+
+}  // namespace
+
+void defer(Context& context, const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
+           const void* const argument) {
+  const std::size_t alignment = std::max<std::size_t>(static_cast<std::size_t>(data.alignment), 1);
+  const std::size_t offset = aligned(sizeof(Explicit), std::min(alignment, closure_alignment));
+  const std::size_t slack = alignment > closure_alignment ? alignment : 0;
+  const std::size_t bytes = offset + static_cast<std::size_t>(data.bytes) + slack;
+  detail::TaskSpec spec{.name = "task", .where = {}, .priority = clauses.priority, .tied = true};
+  std::vector<detail::AccessSpec> accesses;
+  if (clauses.depend != nullptr) accesses = accesses_of(clauses.depend);
+  spec.accesses = accesses;
+  void* const closure = accesses.empty()
+                            ? detail::create(spec, explicit_body, bytes)
+                            : detail::create_with_accesses(spec, explicit_body, bytes);
+  auto& task = *::new (closure) Explicit;
+  inherit(task, context, clauses.is_final);
+  task.function = data.function;
+  task.constructed = data.copy != nullptr;
+  task.data = reinterpret_cast<void*>(
+      aligned(reinterpret_cast<std::uintptr_t>(closure) + offset, alignment));
+  if (clauses.detach != nullptr) {
+    task.detached = new Detached;
+    announce(*task.detached, data, clauses.detach);
+  }
+  copy_data(task.data, data);
+  if (adjust != nullptr) adjust(task.data, argument);
+  (void)(accesses.empty() ? detail::submit(closure, false)
+                          : detail::submit_with_accesses(closure, false));
+}
+
+namespace {
+
+// Runs `call` as an included task: one of the runtime, so that what it creates is its own.
+template <class Call>
+void run_included(Context& context, const bool is_final, Call call) {
+  if (context.team->group == nullptr) {
+    Initial& outside = initial();
+    Context child{};
+    inherit(child, context, is_final);
+    Context* const before = std::exchange(outside.innermost, &child);
+    call();
+    initial().innermost = before;
+    return;
+  }
+  void* const closure = detail::create({.name = "task", .where = {}, .tied = true}, explicit_body,
+                                       sizeof(Explicit));
+  auto& task = *::new (closure) Explicit;
+  inherit(task, context, is_final);
+  detail::Entered entered;
+  detail::enter(closure, nullptr, entered);
+  call();
+  detail::leave(entered);
+}
+
+void wait_fulfilled(Detached& detached) {
+  wait_until(&detached, "omp_fulfill_event",
+             [&] { return detached.fulfilled.load(std::memory_order_acquire); });
+  drop(detached);
+}
+
+}  // namespace
+
+void include(Context& context, const TaskData& data, const TaskClauses& clauses,
+             const Adjust adjust, const void* const argument) {
+  if (clauses.depend != nullptr && context.team->group != nullptr) {
+    wait_for_accesses(clauses.depend);
+  }
+  Detached* const detached = clauses.detach != nullptr ? new Detached : nullptr;
+  if (detached != nullptr) announce(*detached, data, clauses.detach);
+  run_included(context, clauses.is_final, [&] {
+    if (data.copy == nullptr) {
+      if (adjust != nullptr) adjust(data.data, argument);
+      data.function(data.data);
+      return;
+    }
+    const auto alignment = static_cast<std::size_t>(data.alignment);
+    const std::size_t bytes = static_cast<std::size_t>(data.bytes) + alignment;
+    const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]);
+    void* const copied = reinterpret_cast<void*>(
+        aligned(reinterpret_cast<std::uintptr_t>(memory.get()), alignment));
+    data.copy(copied, data.data);
+    if (adjust != nullptr) adjust(copied, argument);
+    data.function(copied);
+  });
+  if (detached != nullptr) wait_fulfilled(*detached);
+}
+
+bool is_cancelled(const Context& context) noexcept {
+  if (!settings().cancellation) return false;
+  if (context.team->cancelled.load(std::memory_order_acquire)) return true;
+  const Taskgroup* const group = context.taskgroup;
+  if (group == nullptr) return false;
+  if (group->cancelled.load(std::memory_order_acquire)) return true;
+  return group->of_work && group->outer != nullptr &&
+         group->outer->cancelled.load(std::memory_order_acquire);
+}
+
+Taskgroup& begin_taskgroup(Context& context) {
+  auto* const group = new Taskgroup;
+  group->outer = context.taskgroup;
+  group->scoped = context.team->group != nullptr;
+  if (group->scoped) detail::open_scope(group->scope, {});
+  context.taskgroup = group;
+  return *group;
+}
+
+void end_taskgroup(Context& context) {
+  Taskgroup* const group = context.taskgroup;
+  if (group == nullptr) return;
+  if (group->scoped) (void)detail::close_scope(group->scope);
+  context.taskgroup = group->outer;
+  delete group;
+}
+
+}  // namespace imbrex::omp
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+using namespace imbrex::omp;
+using Function = imbrex::omp::Function;
+
+// The compiler passes `depend`, `priority` and `detach` only where their flags are set: older ones
+// do not know them.
+void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long bytes,
+               long alignment, bool if_clause, unsigned flags, void** depend, int priority,
+               void* detach) {
+  Context& context = current();
+  if (is_cancelled(context)) return;
+  const TaskData given{function, data, copy, bytes, alignment};
+  const TaskClauses clauses{
+      .is_final = (flags & task_flag::final) != 0,
+      .priority = (flags & task_flag::priority) != 0 ? priority : 0,
+      .depend = (flags & task_flag::depend) != 0 ? depend : nullptr,
+      .detach = (flags & task_flag::detach) != 0 ? static_cast<void**>(detach) : nullptr};
+  if (if_clause && may_defer(context)) {
+    defer(context, given, clauses, nullptr, nullptr);
+  } else {
+    include(context, given, clauses, nullptr, nullptr);
+  }
+}
+
+void GOMP_taskwait() {
+  if (current().team->group != nullptr) imbrex::detail::wait_children();
+}
+
+void GOMP_taskwait_depend(void** depend) {
+  if (current().team->group != nullptr) wait_for_accesses(depend);
+}
+
+// The taskwait of a task that is not there: as an empty task with these dependences.
+void GOMP_taskwait_depend_nowait(void** depend) {
+  Context& context = current();
+  if (!may_defer(context)) return;
+  defer(context, {[](void*) {}, nullptr, nullptr, 0, 1}, {.depend = depend}, nullptr, nullptr);
+}
+
+void GOMP_taskyield() {
+  if (current().team->group != nullptr) imbrex::detail::yield();
+}
+
+void GOMP_taskgroup_start() { (void)begin_taskgroup(current()); }
+void GOMP_taskgroup_end() { end_taskgroup(current()); }
+
+void omp_fulfill_event(void* handle) {
+  auto& detached = *static_cast<Detached*>(handle);
+  if (detached.fulfilled.exchange(true, std::memory_order_acq_rel)) {
+    fatal("omp_fulfill_event: event %p has been fulfilled before", handle);
+  }
+  imbrex::detail::fire(detached.event);
+  wake_all(&detached);
+  drop(detached);
+}
+
+void omp_fulfill_event_(void* handle) { omp_fulfill_event(handle); }  // Fortran: by value
+
+bool GOMP_cancellation_point(int which) {
+  if (!settings().cancellation) return false;
+  constexpr int loop = 2, sections = 4, taskgroup = 8;
+  const Context& context = current();
+  if ((which & (loop | sections)) != 0) {
+    return context.team->work_cancelled.load(std::memory_order_acquire);
+  }
+  if ((which & taskgroup) != 0) return is_cancelled(context);
+  return context.team->cancelled.load(std::memory_order_acquire);
+}
+
+}
+#pragma GCC visibility pop

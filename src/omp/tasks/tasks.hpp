@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Explicit tasks, and what groups them.
+//
+// Thread safety: a Taskgroup's scope and reductions are changed by the task that opened it, before
+// and after others are in it; `cancelled` by any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "omp/context.hpp"
+
+namespace imbrex::omp {
+
+struct Taskgroup {
+  Taskgroup* outer = nullptr;
+  bool scoped = false;               // `scope` is open: tasks in it may be deferred
+  bool of_work = false;              // of a worksharing construct with task reductions
+  std::atomic<bool> cancelled{false};
+  std::vector<std::uintptr_t*> reductions;  // reductions.hpp
+  detail::ScopeMemory scope;
+};
+Taskgroup& begin_taskgroup(Context& context);
+void end_taskgroup(Context& context);  // Suspends.
+
+// Whether new tasks of `context` shall not run.
+[[nodiscard]] bool is_cancelled(const Context& context) noexcept;
+
+// As the compiler passes them to GOMP_task and GOMP_taskloop.
+namespace task_flag {
+inline constexpr unsigned untied = 1, final = 2, mergeable = 4, depend = 8, priority = 16;
+inline constexpr unsigned up = 0x100, grainsize = 0x200, if_clause = 0x400, nogroup = 0x800,
+                          reduction = 0x1000, detach = 0x2000, strict = 0x4000;
+}  // namespace task_flag
+
+// The data of a task: copied by `copy`, or as bytes.
+struct TaskData {
+  Function function;
+  void* data;
+  void (*copy)(void* to, void* from);
+  long bytes;
+  long alignment;
+};
+struct TaskClauses {
+  bool is_final = false;
+  int priority = 0;
+  void** depend = nullptr;
+  void** detach = nullptr;
+};
+// Called with the task's own data before it can run.
+using Adjust = void (*)(void* data, const void* argument);
+
+// Creates a task that may run at any time from now on. Suspends.
+void defer(Context& context, const TaskData& data, const TaskClauses& clauses, Adjust adjust,
+           const void* argument);
+// Runs it now, after what its dependences name. Suspends.
+void include(Context& context, const TaskData& data, const TaskClauses& clauses, Adjust adjust,
+             const void* argument);
+// True if tasks of `context` may be deferred at all.
+[[nodiscard]] inline bool may_defer(const Context& context) noexcept {
+  return context.team->group != nullptr && !context.is_final;
+}
+
+// depend.cpp: the compiler's array of dependences, each address once.
+[[nodiscard]] std::vector<detail::AccessSpec> accesses_of(void** depend);
+// Suspends until those children that such an array names are complete.
+void wait_for_accesses(void** depend);
+
+}  // namespace imbrex::omp

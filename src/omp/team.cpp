@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/team.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "imbrex/error.hpp"
+#include "omp/fatal.hpp"
+#include "omp/gate.hpp"
+#include "omp/pool.hpp"
+#include "omp/sharing/share.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+// How many threads a region gets (OpenMP 5.1, section 2.6.1).
+int resolve_threads(const Context& context, const unsigned clause) {
+  const Variables& variables = context.variables;
+  if (context.team->active_level >= variables.active_levels_max) return 1;
+  int threads = clause != 0 ? static_cast<int>(std::min<unsigned>(clause, INT32_MAX))
+                            : variables.threads;
+  if (variables.dynamic) threads = std::min(threads, settings().processors);
+  return std::clamp(threads, 1, variables.thread_limit);
+}
+
+// Of `wanted` threads beside the calling one, those that the thread limit leaves.
+int reserve(const Context& context, const int wanted) noexcept {
+  const int limit = context.variables.thread_limit;
+  std::atomic<int>& busy = *context.team->busy;
+  int now = busy.load(std::memory_order_relaxed);
+  int granted = 0;
+  do {
+    granted = std::clamp(limit - now, 0, wanted);
+  } while (!busy.compare_exchange_weak(now, now + granted, std::memory_order_relaxed));
+  return granted;
+}
+
+// What members of a region inside `context` begin with.
+Variables inner_variables(const Context& context, const unsigned flags) {
+  Variables variables = context.variables;
+  const auto level = static_cast<std::size_t>(context.team->level) + 1;
+  const Settings& now = settings();
+  if (level < now.threads_by_level.size()) variables.threads = now.threads_by_level[level];
+  if (level < now.bind_by_level.size()) {
+    variables.bind = static_cast<std::uint8_t>(now.bind_by_level[level]);
+  }
+  if ((flags & 7) != 0 && variables.bind != 0) variables.bind = flags & 7;
+  return variables;
+}
+
+Team& make_team(Context& context, const Region& region) {
+  auto* const team = new Team;
+  team->busy = context.team->busy;
+  team->reserved = reserve(context, resolve_threads(context, region.threads) - 1);
+  const int size = team->reserved + 1;
+  team->size = size;
+  team->level = context.team->level + 1;
+  team->active_level = context.team->active_level + (size > 1 ? 1 : 0);
+  team->outer = context.team;
+  team->outer_number = context.number;
+  team->group = &detail::take_group(size);
+  team->function = region.function;
+  team->data = region.data;
+  team->variables = inner_variables(context, region.flags);
+  team->present.store(size, std::memory_order_relaxed);
+  team->members.resize(static_cast<std::size_t>(size));
+  team->first = new Share;
+  team->shared_first = region.first != nullptr;
+  if (team->shared_first) team->first->following.store(region.first, std::memory_order_relaxed);
+  if (size > settings().processors) settings().crowded.store(true, std::memory_order_relaxed);
+  return *team;
+}
+
+// The last member has left: nobody else knows the team any more.
+void leave_team(Team& team) noexcept {
+  if (team.present.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  detail::give_group(*team.group);
+  delete &team;
+}
+
+// The outermost region of a thread uses the threads that it keeps. Not that of a task that imbrex
+// runs on a thread whose own code is suspended in a region.
+void start_members(Team& team) {
+  Initial& outside = initial();
+  const bool keeps = team.outer == &outside.alone && !outside.in_region;
+  team.keeper = keeps ? &outside : nullptr;
+  outside.in_region = outside.in_region || keeps;
+  std::vector<PoolThread*>* const kept = keeps ? &outside.threads : nullptr;
+  for (int number = 1; number < team.size; ++number) {
+    const auto index = static_cast<std::size_t>(number) - 1;
+    PoolThread* thread = nullptr;
+    if (kept != nullptr && index < kept->size()) {
+      thread = (*kept)[index];
+    } else {
+      thread = &take_thread();
+      thread->borrowed = kept == nullptr;
+      if (kept != nullptr) kept->push_back(thread);
+    }
+    assign(*thread, team, number);
+  }
+}
+
+// The calling code becomes that member, until close_member().
+Implicit& open_member(Team& team, const int number) {
+  static constexpr std::source_location nowhere{};
+  void* const closure = detail::create({.name = "parallel", .where = nowhere, .tied = true},
+                                       implicit_body, sizeof(Implicit));
+  auto& member = *::new (closure) Implicit;
+  member.team = &team;
+  member.number = number;
+  member.variables = team.variables;
+  member.taskgroup = team.taskgroup;
+  member.share = team.first;
+  if (team.shared_first) (void)go_on(member);
+  team.members[static_cast<std::size_t>(number)] = &member;
+  member.place = {team.group, number, nullptr};
+  detail::join_group(member.place);
+  detail::enter(closure, team.group, member.entered);
+  return member;
+}
+
+void meet(Team& team, Meeting& meeting) {
+  const unsigned phase = meeting.phase();
+  if (meeting.arrive(team.size)) {
+    team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
+    meeting.let_go();
+  } else {
+    wait_until(meeting.address(), "barrier", [&] { return meeting.phase() != phase; });
+  }
+}
+
+void close_member(Implicit& member) {
+  Team& team = *member.team;
+  detail::wait_descendants();
+  meet(team, team.end);
+  pass_all(member);
+  if (member.number == 0) {
+    if (team.keeper != nullptr) team.keeper->in_region = false;
+    team.busy->fetch_sub(team.reserved, std::memory_order_relaxed);
+  }
+  detail::leave_group(member.place);
+  const detail::Entered entered = member.entered;
+  detail::leave(entered);  // `member` is gone
+  leave_team(team);
+}
+
+Team& open_team(const Region& region, const Prepare prepare, void* const argument) {
+  try {
+    detail::join_runtime();
+    Context& context = current();
+    Team& team = make_team(context, region);
+    if (prepare != nullptr) prepare(team, argument);
+    start_members(team);
+    return team;
+  } catch (const Error& error) {
+    fatal("%s", error.what());
+  }
+}
+
+}  // namespace
+
+int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
+  Team& team = open_team(region, prepare, argument);
+  const int size = team.size;
+  Implicit& member = open_member(team, 0);
+  region.function(region.data);
+  close_member(member);
+  return size;
+}
+
+void parallel(const Region& region) { (void)parallel_prepared(region, nullptr, nullptr); }
+
+void begin_parallel(const Region& region) {
+  (void)open_member(open_team(region, nullptr, nullptr), 0);
+}
+
+void end_parallel() { close_member(implicit_of(current())); }
+
+void run_member(Team& team, const int number) {
+  Implicit& member = open_member(team, number);
+  team.function(team.data);
+  close_member(member);
+}
+
+void barrier(Context& context) {
+  Team& team = *context.team;
+  if (team.group == nullptr) return;
+  detail::wait_descendants();
+  meet(team, team.barrier);
+}
+
+bool barrier_or_cancelled(Context& context) {
+  Team& team = *context.team;
+  if (team.group == nullptr) return false;
+  if (team.cancelled.load(std::memory_order_acquire)) return true;
+  detail::wait_descendants();
+  const unsigned phase = team.barrier.phase();
+  if (team.barrier.arrive(team.size)) {
+    team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
+    team.barrier.let_go();
+    return false;
+  }
+  wait_until(team.barrier.address(), "barrier", [&] {
+    return team.barrier.phase() != phase || team.cancelled.load(std::memory_order_acquire);
+  });
+  return team.barrier.phase() == phase;
+}
+
+void cancel_region(Context& context) noexcept {
+  Team& team = *context.team;
+  team.cancelled.store(true, std::memory_order_release);
+  wake_all(team.barrier.address());
+}
+
+}  // namespace imbrex::omp
+
+extern "C" {
+
+[[gnu::visibility("default")]] void GOMP_parallel(void (*function)(void*), void* data,
+                                                  unsigned threads, unsigned flags) {
+  imbrex::omp::parallel({function, data, threads, flags});
+}
+
+[[gnu::visibility("default")]] void GOMP_parallel_start(void (*function)(void*), void* data,
+                                                        unsigned threads) {
+  imbrex::omp::begin_parallel({function, data, threads});
+}
+
+[[gnu::visibility("default")]] void GOMP_parallel_end() { imbrex::omp::end_parallel(); }
+
+[[gnu::visibility("default")]] void GOMP_barrier() {
+  imbrex::omp::barrier(imbrex::omp::current());
+}
+
+[[gnu::visibility("default")]] bool GOMP_barrier_cancel() {
+  return imbrex::omp::barrier_or_cancelled(imbrex::omp::current());
+}
+
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the stealing policies do now and then.
+#include "sched/policy/stealing.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace imbrex::sched {
+
+void ForeignQueue::push(const Entry& entry) {
+  const std::lock_guard guard(lock_);
+  entries_.push_back(entry);
+  size_.fetch_add(1, std::memory_order_release);
+}
+
+Entry ForeignQueue::pop() noexcept {
+  if (size() == 0) return {};
+  const std::lock_guard guard(lock_);
+  if (entries_.empty()) return {};
+  const Entry entry = entries_.front();
+  entries_.pop_front();
+  size_.fetch_sub(1, std::memory_order_relaxed);
+  return entry;
+}
+
+Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
+    : nearest_(setup.nearest),
+      queues_(new LocalQueues[static_cast<std::size_t>(setup.workers)]),
+      workers_(setup.workers) {
+  for (int worker = 0; worker < workers_; ++worker) {
+    queues_[worker].graph_order = graph_order;
+    queues_[worker].urgent = &urgent_;
+  }
+}
+
+void Stealing::push(Task& task, const Place place, const Origin origin) {
+  const bool resumed = origin == Origin::resumed;
+  if (const int level = task.priority.load(std::memory_order_relaxed); level != 0) {
+    (level > 0 ? urgent_ : last_).push(task, {level, resumed, task.id}, resumed);
+  } else if (place.worker == no_worker || !queues_[place.worker].push(task, origin)) {
+    foreign_.push({&task, resumed});
+  }
+}
+
+Entry Stealing::pop(const int worker) {
+  if (const Entry entry = urgent_.pop()) return entry;
+  if (const Entry entry = queues_[worker].pop_own()) return entry;
+  return foreign_.pop();
+}
+
+Entry Stealing::steal(const int worker, const bool eager) {
+  // A single task, as in a chain, is likely to be run at once by its owner; taking it would move
+  // its data to and fro. Unless nothing else turns up for a while.
+  const std::int64_t least = eager ? 1 : 2;
+  for (const int victim : nearest_[static_cast<std::size_t>(worker)]) {
+    if (const Entry entry = steal_from(queues_[victim], queues_[worker], least)) return entry;
+  }
+  return last_.pop();
+}
+
+namespace {
+
+constexpr int batch_max = 15;
+constexpr std::int64_t recursion = 32;  // forked tasks that one may leave waiting
+
+// The oldest of `from`; and up to half of the rest, which go to `more`, where the thief would
+// mostly come again: always in a graph, and from forked tasks where there are more than a
+// recursion leaves behind.
+Task* steal_oldest(base::Ring<Task>& from, const std::int64_t kept, Task* more[], int& count) {
+  Task* const oldest = from.pop_front();
+  const std::int64_t half = (from.size() - kept) / 2;
+  while (count < std::min<std::int64_t>(half, batch_max)) more[count++] = from.pop_front();
+  return oldest;
+}
+
+}  // namespace
+
+// One task of `victim`; what is taken with it goes to `own`.
+Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int64_t least) {
+  if (victim.resumed.size() < least && victim.newest_first.size() < least &&
+      victim.oldest_first.size() < least) {
+    return {};  // seen without the lock: a moment's view is enough
+  }
+  if (!victim.lock.try_lock()) return {};
+  Entry entry;
+  Task* more[batch_max];
+  int count = 0;
+  base::Ring<Task>* to = &own.oldest_first;
+  if (victim.resumed.size() >= least) {
+    entry = {victim.resumed.pop_front(), true};
+  } else if (victim.newest_first.size() >= least) {
+    entry = {steal_oldest(victim.newest_first, recursion, more, count), false};
+    to = &own.newest_first;
+  } else if (victim.oldest_first.size() >= least) {
+    entry = {steal_oldest(victim.oldest_first, 0, more, count), false};
+  }
+  victim.lock.unlock();
+  if (count != 0) {
+    own.lock.enter();
+    for (int i = 0; i < count; ++i) to->push_back(more[i]);
+    own.lock.leave();
+  }
+  return entry;
+}
+
+void Stealing::raise(Task& task, const int priority) {
+  if (priority <= 0) return;
+  task::add_reference(task);
+  urgent_.push(task, {priority, false, task.id}, false);
+}
+
+std::int64_t Stealing::size() const {
+  std::int64_t sum = urgent_.size() + last_.size() + foreign_.size();
+  for (int worker = 0; worker < workers_; ++worker) sum += queues_[worker].size();
+  return sum;
+}
+
+std::unique_ptr<Policy> make_stealing(const PolicySetup& setup, const bool graph_order) {
+  return std::make_unique<Stealing>(setup, graph_order);
+}
+
+}  // namespace imbrex::sched

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Work stealing, in two orders. Here, not behind make_policy() alone, so that a worker's loop
+// can have the frequent operations inlined.
+//
+// steal: each worker runs its newest task first and steals the oldest of others.
+// default: the same for forked tasks, which makes recursion run depth first in little memory; but
+// tasks with dependencies run oldest first, since newest-first order lets the ranks of a graph with
+// messages wait for each other (docs/design/default-policy.md). What was begun goes before both.
+//
+// In both, priorities other than 0 are honoured: above 0 before, below 0 after all others.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/biased_lock.hpp"
+#include "base/ring.hpp"
+#include "base/spin_lock.hpp"
+#include "sched/policy/ordered_queue.hpp"
+#include "sched/policy.hpp"
+
+namespace imbrex::sched {
+
+// Tasks that threads which are no workers made ready, oldest first.
+class ForeignQueue {
+ public:
+  void push(const Entry& entry);
+  [[nodiscard]] Entry pop() noexcept;
+  [[nodiscard]] std::int64_t size() const noexcept {
+    return size_.load(std::memory_order_acquire);
+  }
+
+ private:
+  base::SpinLock lock_;  // guards entries_
+  std::deque<Entry> entries_;
+  std::atomic<std::int64_t> size_{0};  // written under lock_
+};
+
+// The queues of one worker, who owns the lock, which guards the rest.
+// Thread safety: push, pop, take by the owner; size by any thread.
+struct alignas(base::cache_line_bytes) LocalQueues {
+  base::BiasedLock lock;
+  base::Ring<Task> resumed;       // oldest first
+  base::Ring<Task> newest_first;
+  base::Ring<Task> oldest_first;
+  bool graph_order = false;                // constant from the policy's start on, as is the next
+  const OrderedQueue* urgent = nullptr;    // what goes before all of these, of any worker
+
+  // False if the task does not belong here, for its priority.
+  [[nodiscard]] bool push(Task& task, const Origin origin) {
+    if (task.priority.load(std::memory_order_relaxed) != 0) [[unlikely]] return false;
+    base::Ring<Task>* ring = &newest_first;
+    if (origin == Origin::resumed) ring = &resumed;
+    if (graph_order && origin == Origin::released) ring = &oldest_first;
+    lock.enter();
+    ring->push_back(&task);
+    lock.leave();
+    return true;
+  }
+
+  // Nothing, if there is something urgent.
+  [[nodiscard]] Entry pop() noexcept {
+    return urgent->size() == 0 ? pop_own() : Entry{};
+  }
+  [[nodiscard]] Entry pop_own() noexcept {
+    lock.enter();
+    Entry entry{resumed.pop_front(), true};
+    if (!entry) entry = {newest_first.pop_back(), false};
+    if (!entry) entry = {oldest_first.pop_front(), false};
+    lock.leave();
+    return entry;
+  }
+
+  // True if `task` was the newest and is now the caller's.
+  [[nodiscard]] bool take(const Task& task) noexcept {
+    bool taken = true;
+    lock.enter();
+    if (newest_first.back() == &task) {
+      (void)newest_first.pop_back();
+    } else if (oldest_first.back() == &task) {
+      (void)oldest_first.pop_back();
+    } else {
+      taken = false;
+    }
+    lock.leave();
+    return taken;
+  }
+
+  [[nodiscard]] std::int64_t size() const noexcept {
+    return resumed.size() + newest_first.size() + oldest_first.size();
+  }
+  [[nodiscard]] bool empty() const noexcept { return size() == 0 && urgent->size() == 0; }
+};
+
+class Stealing final : public Policy {
+ public:
+  Stealing(const PolicySetup& setup, bool graph_order);
+
+  void push(Task& task, Place place, Origin origin) override;
+  Entry pop(int worker) override;
+  Entry steal(int worker, bool eager) override;
+  bool take(int worker, Task& task) override { return queues_[worker].take(task); }
+  void raise(Task& task, int priority) override;
+  std::int64_t size() const override;
+  bool empty(int worker) const override { return queues_[worker].empty(); }
+
+  // Most pushes and pops of a worker go straight there.
+  [[nodiscard]] LocalQueues& queues(const int worker) noexcept { return queues_[worker]; }
+
+ private:
+  [[nodiscard]] Entry steal_from(LocalQueues& victim, LocalQueues& own, std::int64_t least);
+
+  const std::vector<std::vector<int>> nearest_;
+  const std::unique_ptr<LocalQueues[]> queues_;
+  const int workers_;
+  OrderedQueue urgent_;  // priority above 0
+  OrderedQueue last_;    // priority below 0
+  ForeignQueue foreign_;
+};
+
+}  // namespace imbrex::sched

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "task/lineage.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory_resource>
+#include <new>
+#include <vector>
+
+#include "base/arch.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::task {
+
+namespace {
+
+// In AccessBlock::predecessors, below the address. Held for a few instructions for each entry.
+constexpr std::uintptr_t locked = 1;
+
+[[nodiscard]] Predecessors* list_of(const std::uintptr_t word) noexcept {
+  return reinterpret_cast<Predecessors*>(word);
+}
+
+// The list, locked unless it is empty; or, with `take`, made empty instead of locked.
+[[nodiscard]] std::uintptr_t acquire(std::atomic<std::uintptr_t>& word, const bool take) noexcept {
+  for (int round = 0;; ++round) {
+    std::uintptr_t list = word.load(std::memory_order_seq_cst);  // pairs with Lineage::wait()
+    if (list == 0) return 0;
+    if ((list & locked) == 0 &&
+        word.compare_exchange_weak(list, take ? 0 : list | locked, std::memory_order_acquire,
+                                   std::memory_order_relaxed)) {
+      return list;
+    }
+    round < 64 ? base::pause() : static_cast<void>(sched_yield());
+  }
+}
+
+[[nodiscard]] std::uintptr_t number_of(Predecessors* const list) noexcept {
+  return reinterpret_cast<std::uintptr_t>(list);
+}
+
+// `list` with `predecessor` in front, and a reference to it.
+[[nodiscard]] Predecessors* enter(Task& predecessor, Predecessors* list, base::SlabCache& slots) {
+  if (list == nullptr || list->count == std::size(list->tasks)) {
+    void* const memory = slots.take(base::slab_class(sizeof(Predecessors)));
+    list = ::new (memory) Predecessors{list, 0, {}};
+  }
+  add_reference(predecessor);
+  list->tasks[list->count++] = &predecessor;
+  return list;
+}
+
+// The tasks that `completion` stands for: itself, or those that a when_all() or when_any() follows.
+// Who completes a promise, nobody knows.
+template <class Visit>
+void for_each_task(detail::Completion& completion, Visit visit) {
+  if (is_task(completion)) {
+    visit(static_cast<Task&>(completion));
+  } else if (completion.kind == detail::CompletionKind::joint) {
+    const auto& joint = static_cast<const Joint&>(completion);
+    for (std::size_t i = 0; i < joint.count; ++i) for_each_task(*joint.parts[i].of, visit);
+  }
+}
+
+template <class Visit>
+void for_each_predecessor(const Task& task, Visit visit) {
+  if (task.accesses == nullptr) return;
+  std::atomic<std::uintptr_t>& word = task.accesses->predecessors;
+  const std::uintptr_t list = acquire(word, false);
+  if (list == 0) return;
+  for (const Predecessors* part = list_of(list); part != nullptr; part = part->next) {
+    for (std::uint64_t i = 0; i < part->count; ++i) visit(*part->tasks[i]);
+  }
+  word.store(list, std::memory_order_release);  // pairs with acquire()
+}
+
+[[nodiscard]] bool has_not_begun(const Task& task) noexcept {
+  const State state = task.state.load(std::memory_order_relaxed);
+  return state == State::created || state == State::ready;
+}
+
+}  // namespace
+
+Predecessors* take_predecessors(AccessBlock& block) noexcept {
+  return list_of(acquire(block.predecessors, true));
+}
+
+void Lineage::use(const Flow& flow, const Requeue requeue, void* const context) {
+  flow_ = flow;
+  requeue_ = requeue;
+  context_ = context;
+  if (flow.learns) knowledge_ = std::make_unique<Knowledge>();
+}
+
+int Lineage::worth(const Task& task) const noexcept {
+  const Profile* const profile = knowledge_->profiles.of(task);
+  if (profile == nullptr) return 0;
+  const auto level = static_cast<int>(profile->level.load(std::memory_order_relaxed));
+  if (level == 0) return 0;
+  int behind = 0;
+  if (flow_.timed) {
+    constexpr std::uint32_t most = 500'000'000;  // microseconds
+    behind = static_cast<int>(std::min(knowledge_->profiles.behind(task), most));
+  }
+  return flow_.marked + behind - (level - 1) * flow_.step;
+}
+
+int Lineage::step_to(const Task& later) const noexcept {
+  const Profile* const profile = flow_.timed ? knowledge_->profiles.of(later) : nullptr;
+  if (profile == nullptr) return flow_.step;
+  const std::uint32_t ns = profile->duration_ns.load(std::memory_order_relaxed);
+  return std::max(flow_.step, static_cast<int>(ns / 1000));
+}
+
+void Lineage::mark(Task& task) noexcept {
+  int priority = 0;
+  if (flow_.learns) {
+    if (knowledge_->profiles.enter(task) != nullptr) priority = worth(task);
+    if (task.accesses != nullptr) task.accesses->step = {0, 0};
+  } else if (task.priority.load(std::memory_order_relaxed) > 0) {
+    priority = flow_.marked;
+  }
+  if (flow_.control) {
+    const int inherited = task.parent->priority.load(std::memory_order_relaxed) - flow_.step;
+    if (inherited > priority) priority = inherited;
+  }
+  const int given = task.priority.exchange(priority, std::memory_order_relaxed);
+  if (given != priority && rise_ != nullptr) [[unlikely]] rise_(task, priority);
+  if (flow_.upward) task.kept = true;  // (4)
+}
+
+void Lineage::remember(Task& task, Outcome& outcome) noexcept {
+  if (!flow_.learns || knowledge_->profiles.of(task) == nullptr) return;
+  const int known = worth(task);
+  if (known != 0 && task.priority.load(std::memory_order_relaxed) >= known) return;
+  knowledge_->recent.add(task, outcome);
+  if (worth(task) != 0) behind_.store(true, std::memory_order_release);  // (5)
+  if (!has_not_begun(task)) knowledge_->recent.remove(task, outcome);
+}
+
+void Lineage::begins(Task& task, Outcome& outcome) noexcept {
+  if (flow_.learns) knowledge_->recent.remove(task, outcome);
+}
+
+void Lineage::sends(const Task& task) noexcept {
+  Profile* const profile = knowledge_->profiles.of(task);
+  if (profile == nullptr || !Profiles::sends(*profile)) return;
+  behind_.store(true, std::memory_order_release);  // pairs with catch_up()
+}
+
+void Lineage::catch_up(Outcome& outcome) noexcept {
+  if (!behind_.exchange(false, std::memory_order_acquire)) return;
+  knowledge_->recent.for_each([&](Task& task) {
+    if (!has_not_begun(task)) return;
+    if (const int priority = worth(task); priority != 0) raise(task, priority, outcome);
+  });
+}
+
+void Lineage::sends(Task& task, const std::uint64_t message) noexcept {
+  if (!flow_.timed || knowledge_->profiles.of(task) == nullptr) return;
+  knowledge_->profiles.sends(task, message);
+  if (task.accesses == nullptr || task.accesses->step.trail == 0) return;
+  const auto behind = static_cast<float>(knowledge_->profiles.behind(task));
+  knowledge_->trails.note(task.accesses->step, behind / 2);
+}
+
+void Lineage::receives(Task& task, const std::uint64_t message) noexcept {
+  if (!flow_.timed || task.root || task.accesses == nullptr) return;
+  leave(task.accesses->step);
+  task.accesses->step = {0, 0};
+  knowledge_->trails.begin(task.accesses->step, message);
+}
+
+Step Lineage::ends(Task& task, const std::uint64_t duration_ns) noexcept {
+  if (!flow_.timed) return {0, 0};
+  if (duration_ns != 0) {
+    if (Profile* const profile = knowledge_->profiles.of(task)) {
+      Profile::learn(profile->duration_ns, duration_ns);
+    }
+  }
+  if (task.accesses == nullptr || task.accesses->step.trail == 0) return {0, 0};
+  Step& step = task.accesses->step;
+  step.length_us += static_cast<float>(duration_ns) * 1e-3F;
+  knowledge_->trails.note(step, 0);
+  return step;
+}
+
+void Lineage::follow(const Step& step, const ReadyList& ready) noexcept {
+  for (const Task* task = ready.head; task != nullptr; task = task->next_ready) {
+    // One that goes on has been ready before.
+    if (task->accesses == nullptr || task->fiber != nullptr) continue;
+    knowledge_->trails.pass(step, task->accesses->step);
+  }
+}
+
+void Lineage::leave(Step step) noexcept {
+  Path ended;
+  if (step.trail == 0 || !knowledge_->trails.leave(step, ended)) return;
+  if (const Told told = told_.load(std::memory_order_acquire); told != nullptr) {
+    told(ended.message, ended.length_us);
+  }
+}
+
+void Lineage::learn(const std::uint64_t message, const float behind_us) noexcept {
+  if (flow_.timed) knowledge_->profiles.learn(message, behind_us);
+}
+
+void Lineage::precede(detail::Completion& predecessor, Task& task, base::SlabCache& slots,
+                      Outcome& outcome) {
+  if (!flow_.upward) return;
+  for_each_task(predecessor, [&](Task& earlier) { precede(earlier, task, slots, outcome); });
+}
+
+void Lineage::precede(Task& predecessor, Task& task, base::SlabCache& slots, Outcome& outcome) {
+  if (predecessor.event.has_fired()) return;
+  AccessBlock& block = *task.accesses;
+  Predecessors* const list = list_of(block.predecessors.load(std::memory_order_relaxed));
+  // Relaxed: the task is reached only through what is published later.
+  block.predecessors.store(number_of(enter(predecessor, list, slots)), std::memory_order_relaxed);
+  block.has_past = true;
+  raise(predecessor, task.priority.load(std::memory_order_relaxed) - step_to(task), outcome);
+}
+
+void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& slots,
+                   Outcome& outcome) {
+  hold(waiting, other, outcome);
+  if (!flow_.control || !flow_.upward || waiting.root || waiting.accesses == nullptr) return;
+  Predecessors* list = nullptr;
+  for_each_task(other, [&](Task& earlier) {
+    if (!earlier.event.has_fired()) list = enter(earlier, list, slots);
+  });
+  // seq_cst, as the rise of a priority and then the look at the list: who raises this task sees the
+  // list, or has raised it before hold() reads its priority.
+  waiting.accesses->predecessors.store(number_of(list), std::memory_order_seq_cst);
+  hold(waiting, other, outcome);
+}
+
+void Lineage::hold(const Task& held, detail::Completion& other, Outcome& outcome) noexcept {
+  if (marks() && !flow_.control) return;
+  const int level = held.priority.load(std::memory_order_seq_cst) - flow_.step;
+  for_each_task(other, [&](Task& earlier) { raise(earlier, level, outcome); });
+}
+
+// Breadth first: with equal steps, the first path that reaches a task is the shortest; else a task
+// may rise again on a better one.
+void Lineage::raise(Task& task, const int priority, Outcome& outcome) noexcept {
+  if (!lift(task, priority) || !flow_.upward) return;
+  alignas(Task*) std::byte memory[1024];
+  std::pmr::monotonic_buffer_resource room(memory, sizeof(memory));
+  std::pmr::vector<Task*> risen(&room);  // each with a reference
+  add_reference(task);
+  risen.push_back(&task);
+  for (std::size_t next = 0; next < risen.size(); ++next) {
+    Task& later = *risen[next];
+    const int level = later.priority.load(std::memory_order_relaxed) - step_to(later);
+    for_each_predecessor(later, [&](Task& predecessor) {
+      if (!lift(predecessor, level)) return;
+      add_reference(predecessor);
+      risen.push_back(&predecessor);
+    });
+    lose(later, outcome);
+  }
+}
+
+// True if the priority has risen.
+bool Lineage::lift(Task& task, const int priority) noexcept {
+  int now = task.priority.load(std::memory_order_relaxed);
+  do {
+    if (priority <= now) return false;
+  } while (!task.priority.compare_exchange_weak(now, priority, std::memory_order_seq_cst,
+                                                std::memory_order_relaxed));
+  if (rise_ != nullptr) [[unlikely]] rise_(task, priority);
+  // relaxed: what must be seen is ordered by the priority; (3)
+  if (task.state.load(std::memory_order_relaxed) == State::ready) {
+    requeue_(context_, task, priority);
+  }
+  return true;
+}
+
+}  // namespace imbrex::task

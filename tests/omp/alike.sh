@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# alike.sh <folder of our libgomp.so.1> <program>: under the stock library and under ours it must
+# end with 0 and print the same.
+set -e
+stock=$("$2")
+ours=$(LD_LIBRARY_PATH=$1 "$2")
+preloaded=$(LD_PRELOAD=$1/libgomp.so.1 "$2")
+if [ "$stock" != "$ours" ] || [ "$stock" != "$preloaded" ]; then
+  printf 'stock:\n%s\nours:\n%s\npreloaded:\n%s\n' "$stock" "$ours" "$preloaded"
+  exit 1
+fi

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What had to happen before what, within a rank and across ranks.
+
+Used by blame and page. Edges come from the accesses that tasks declare, by the rules of the
+runtime's dependency table; messages pair the n-th sent with the n-th received.
+"""
+import collections
+import dataclasses
+
+from imbrex_trace.history import State
+
+READS, WRITES, UPDATES, MUTEX_SET, SET, AFTER = range(6)  # kinds of accesses
+
+
+@dataclasses.dataclass(slots=True)
+class Flight:
+    """A message that was both sent and received."""
+    source: int  # rank
+    target: int
+    sent: int  # time
+    received: int
+    bytes: int
+    tag: int
+    send_task: int  # 0 for none
+    receive_task: int
+    send_worker: int
+    receive_worker: int
+
+
+class Place:
+    """What tasks have declared about one address: the last who wrote, or share it, and who has
+    read since."""
+    __slots__ = ("owners", "kind", "readers", "before")
+
+    def __init__(self):
+        self.owners, self.kind, self.readers, self.before = [], None, [], []
+
+    def enter(self, task, kind):
+        """The tasks that `task` must follow."""
+        if kind == READS:
+            self.readers.append(task)
+            return self.owners
+        if kind in (MUTEX_SET, SET):
+            if not self.owners or self.kind != kind or self.readers:
+                self.before = self.readers or self.owners
+                self.owners, self.readers, self.kind = [], [], kind
+            self.owners.append(task)
+            return self.before
+        earlier = self.readers or self.owners
+        self.owners, self.readers, self.before, self.kind = [task], [], [], kind
+        return earlier
+
+
+def predecessors(history):
+    """task -> the tasks that it must follow, each once; without those that follow none."""
+    places = collections.defaultdict(Place)
+    result = {}
+    for number, task in history.tasks.items():  # a parent makes its children in this order
+        if not task.accesses:
+            continue
+        earlier = {}
+        for address, kind in task.accesses:
+            if kind == AFTER:
+                if address:
+                    earlier[address] = None
+                continue
+            earlier |= dict.fromkeys(places[task.parent, address].enter(number, kind))
+        earlier.pop(number, None)  # it names an address twice
+        if earlier:
+            result[number] = tuple(earlier)
+    return result
+
+
+def flights(histories):
+    """All messages that arrived, by the time of their sends."""
+    sent, received = collections.defaultdict(list), collections.defaultdict(list)
+    for history in histories:
+        rank = history.rank.rank
+        for message in history.messages:
+            ends = (rank, message.peer) if message.sent else (message.peer, rank)
+            queue = sent if message.sent else received
+            queue[(*ends, message.tag, message.communicator)].append(message)
+    pairs = [Flight(source=key[0], target=key[1], sent=start.time,
+                    received=max(end.time, start.time), bytes=start.bytes, tag=key[2],
+                    send_task=start.task, receive_task=end.task, send_worker=start.worker,
+                    receive_worker=end.worker)
+             for key, starts in sent.items() for start, end in zip(starts, received.get(key, ()))]
+    pairs.sort(key=lambda flight: flight.sent)
+    return pairs
+
+
+def meetings(histories):
+    """(rank, Collective) -> the rank and the Collective that came last of all that took part: the
+    n-th call of one name on one communicator is the same on all ranks."""
+    calls = collections.defaultdict(list)
+    for history in histories:
+        count = collections.Counter()
+        for one in history.collectives:
+            key = (history.rank.names[one.name].name, one.communicator)
+            calls[key, count[key]].append((history.rank.rank, one))
+            count[key] += 1
+    last = {}
+    for together in calls.values():
+        latest = max(together, key=lambda pair: pair[1].start)
+        for rank, one in together:
+            last[rank, id(one)] = latest
+    return last
+
+
+@dataclasses.dataclass
+class RankIndex:
+    """What a walk through one rank asks for."""
+    history: object
+    before: dict  # task -> its predecessors
+    parts: dict  # task -> its slices, in order
+    ended: list  # (time, task) of tasks that have ended, by time
+    starts: dict  # worker -> slices by start
+    arrivals: dict  # task -> what it got from others (Flight or Collective), by time
+    waits: dict  # task -> (start, end) of waits in place
+
+
+def index(history, arrived):
+    parts, starts = collections.defaultdict(list), collections.defaultdict(list)
+    for one in history.slices:
+        parts[one.task].append(one)
+        starts[one.worker].append(one)
+    for slices in parts.values():
+        slices.sort(key=lambda one: one.part)
+    for slices in starts.values():
+        slices.sort(key=lambda one: one.start)
+    waits = collections.defaultdict(list)
+    for pieces in history.pieces.values():
+        for piece in pieces:
+            if piece.state is State.IDLE and piece.task:
+                waits[piece.task].append((piece.start, piece.end))
+    arrivals = collections.defaultdict(list)
+    for flight in arrived:
+        arrivals[flight.receive_task].append((flight.received, flight))
+    for one in history.collectives:
+        if one.end >= 0:
+            arrivals[one.task].append((one.end, one))
+    for times in list(arrivals.values()) + list(waits.values()):
+        times.sort(key=lambda pair: pair[0])
+    ended = sorted((slices[-1].end, task) for task, slices in parts.items())
+    return RankIndex(history, predecessors(history), parts, ended, starts, arrivals, waits)

@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Draws the timeline and the matrix of a page that page.py has written. Uses d3, 5 to 7.
+//
+// A frame costs about the same however many events there are: a row with more pieces in view than
+// its width in pixels is drawn pixel by pixel, by sums over all earlier pieces that are made once;
+// of arrows only so many are drawn as can be told apart.
+"use strict";
+
+const LABELS = 128, ARROWS = 1500, TEXT_WIDTH = 38;
+const IDLE = [247, 233, 200], OVERHEAD = [205, 205, 205], FADED = [232, 232, 236];
+const WHY = ["in tasks", "message", "ready, but no worker was free", "waits"];
+const head = imbrexHead;
+const column = {};  // name -> typed array
+let ready = false;
+
+const byId = id => document.getElementById(id);
+const canvas = byId("canvas"), context = canvas.getContext("2d");
+const strip = document.createElement("canvas"), stripContext = strip.getContext("2d");
+
+// ---- reading -----------------------------------------------------------------------------------
+
+async function unpack() {
+  const text = atob(imbrexData), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const types = {d: Float64Array, I: Uint32Array, H: Uint16Array, i: Int32Array, B: Uint8Array};
+  for (const [name, [type, first, length]] of Object.entries(head.columns)) {
+    column[name] = new types[type](buffer, first, length);
+  }
+}
+
+// Before piece i of its row: time in tasks, and idle.
+let inTask, inIdle;
+function sum() {
+  const {piece_start: start, piece_end: end, piece_idle: idle} = column;
+  inTask = new Float64Array(start.length + 1);
+  inIdle = new Float64Array(start.length + 1);
+  for (let i = 0; i < start.length; ++i) {
+    inTask[i + 1] = inTask[i] + (idle[i] ? 0 : end[i] - start[i]);
+    inIdle[i + 1] = inIdle[i] + (idle[i] ? end[i] - start[i] : 0);
+  }
+}
+
+// The first of [from, to) for which values[i] > value, by bisection; the values rise.
+function above(values, value, from, to) {
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if (values[middle] > value) to = middle; else from = middle + 1;
+  }
+  return from;
+}
+
+// ---- colours -----------------------------------------------------------------------------------
+
+let palette = [];  // by name: [red, green, blue]
+let levels = new Map();  // priority -> [red, green, blue]
+let chosen = null;  // a name's number: all others fade
+let found = null;  // a set of tasks: the same
+let selected = 0;  // a task
+
+const rgb = text => { const c = d3.rgb(text); return [c.r, c.g, c.b].map(Math.round); };
+const css = c => `rgb(${c[0]},${c[1]},${c[2]})`;
+
+function choosePalette() {
+  const order = head.names.map((_, i) => i).sort((a, b) => head.names[b][2] - head.names[a][2]);
+  const base = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b07aa1", "#edc948",
+                "#9c755f", "#ff9da7", "#2f4b7c", "#8cd17d", "#d37295"];
+  order.forEach((name, place) => {
+    const colour = d3.hcl(base[place % base.length]);
+    colour.l -= 9 * Math.floor(place / base.length) % 30;
+    palette[name] = rgb(colour);
+  });
+  const values = Array.from(new Set(column.task_priority)).sort((a, b) => a - b);
+  const scale = d3.scaleSequential(d3.interpolateViridis)
+      .domain([0, Math.max(1, values.length - 1)]);
+  values.forEach((value, place) => levels.set(value, rgb(scale(place))));
+  return order.filter(name => head.names[name][2] > 0);
+}
+
+function colourOf(task) {
+  const name = column.task_name[task];
+  if (chosen !== null && chosen !== name || found !== null && !found.has(task)) return FADED;
+  switch (byId("colour").value) {
+    case "priority": return levels.get(column.task_priority[task]);
+    case "state": return [78, 121, 167];
+    default: return palette[name];
+  }
+}
+
+// ---- drawing -----------------------------------------------------------------------------------
+
+let width = 1000, rowHeight = 22, scale, zoom, asked = false;
+const bar = () => rowHeight - 4;
+const rowTop = row => row * rowHeight + 2;
+const middle = row => row * rowHeight + rowHeight / 2;
+
+function layOut() {
+  width = Math.max(300, document.body.clientWidth - LABELS);
+  const rows = head.rows.length;
+  rowHeight = Math.max(9, Math.min(34, Math.floor(560 / rows)));
+  const ratio = window.devicePixelRatio || 1, height = rows * rowHeight;
+  canvas.width = (width + LABELS) * ratio;
+  canvas.height = height * ratio;
+  canvas.style.width = width + LABELS + "px";
+  canvas.style.height = height + "px";
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  strip.width = width;
+  strip.height = rows;
+  scale = d3.scaleLinear().domain([0, head.end]).range([0, width]);
+  d3.select("#axis").attr("width", width + LABELS).attr("height", 24);
+}
+
+function shown() { return d3.zoomTransform(canvas).rescaleX(scale); }
+
+function ask() {
+  if (asked || !ready) return;
+  asked = true;
+  requestAnimationFrame(() => { asked = false; draw(); });
+}
+
+function draw() {
+  const now = shown(), [from, to] = now.domain();
+  const notes = [];
+  context.clearRect(0, 0, width + LABELS, head.rows.length * rowHeight);
+  context.save();
+  context.beginPath();
+  context.rect(LABELS, 0, width, head.rows.length * rowHeight);
+  context.clip();
+  drawRows(now, from, to);
+  context.translate(LABELS, 0);
+  if (byId("pauses").checked) drawPauses(now, from, to, notes);
+  if (byId("messages").checked) drawMessages(now, from, to, notes);
+  if (byId("path").checked) drawPath(now, from, to);
+  if (selected) drawSelected(now);
+  context.restore();
+  drawLabels();
+  drawAxis(now);
+  byId("status").textContent = notes.join("; ");
+}
+
+function drawRows(now, from, to) {
+  const image = stripContext.createImageData(width, head.rows.length);
+  const single = [];
+  head.rows.forEach(([, , first, count], row) => {
+    const begin = above(column.piece_end, from, first, first + count);
+    const end = above(column.piece_start, to, begin, first + count);
+    if (end - begin > width) {
+      mix(image, row, from, to, begin, end, first);
+    } else {
+      single.push([row, begin, end]);
+      fill(image, row, from, to);
+    }
+  });
+  stripContext.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  head.rows.forEach((_, row) => {
+    context.drawImage(strip, 0, row, width, 1, LABELS, rowTop(row), width, bar());
+  });
+  for (const [row, begin, end] of single) drawPieces(now, row, begin, end);
+}
+
+// A row where each piece is drawn has the colour of overhead behind, within the run.
+function fill(image, row, from, to) {
+  const step = (to - from) / width;
+  for (let x = 0; x < width; ++x) {
+    const time = from + x * step;
+    put(image, row, x, time < 0 || time > head.end ? [255, 255, 255] : OVERHEAD);
+  }
+}
+
+function put(image, row, x, colour) {
+  const place = 4 * (row * width + x);
+  image.data[place] = colour[0];
+  image.data[place + 1] = colour[1];
+  image.data[place + 2] = colour[2];
+  image.data[place + 3] = 255;
+}
+
+// Time in tasks (or idle) of the row until `time`, which piece i is the first to outlast.
+function until(sums, idle, i, end, time) {
+  if (i >= end || column.piece_start[i] >= time || column.piece_idle[i] !== idle) return sums[i];
+  return sums[i] + time - column.piece_start[i];
+}
+
+// Each pixel gets the colour of the task in its middle, thinned by what is idle and overhead there.
+function mix(image, row, from, to, begin, end) {
+  const step = (to - from) / width;
+  let i = begin, time = from;
+  let tasks = until(inTask, 0, i, end, time), idle = until(inIdle, 1, i, end, time);
+  const out = [0, 0, 0];
+  for (let x = 0; x < width; ++x) {
+    const next = from + (x + 1) * step;
+    const centre = Math.min(above(column.piece_end, time + step / 2, i, end), end - 1);
+    const j = above(column.piece_end, next, i, end);
+    const tasksNext = until(inTask, 0, j, end, next), idleNext = until(inIdle, 1, j, end, next);
+    const a = (tasksNext - tasks) / step, b = (idleNext - idle) / step;
+    const rest = Math.max(0, 1 - a - b);
+    let task = column.piece_idle[centre] ? 0 : column.piece_task[centre];
+    for (let near = i; !task && near <= j && near < end && near < i + 8; ++near) {
+      if (!column.piece_idle[near]) task = column.piece_task[near];
+    }
+    const colour = task ? colourOf(task) : FADED;
+    for (let c = 0; c < 3; ++c) out[c] = a * colour[c] + b * IDLE[c] + rest * OVERHEAD[c];
+    put(image, row, x, out);
+    [i, time, tasks, idle] = [j, next, tasksNext, idleNext];
+  }
+}
+
+function drawPieces(now, row, begin, end) {
+  const y = rowTop(row), height = bar();
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  for (let i = begin; i < end; ++i) {
+    const left = Math.max(-2, now(column.piece_start[i]));
+    const right = Math.min(width + 2, now(column.piece_end[i]));
+    const task = column.piece_task[i];
+    const colour = column.piece_idle[i] ? IDLE : colourOf(task);
+    context.fillStyle = css(colour);
+    context.fillRect(LABELS + left, y, Math.max(0.4, right - left - (right - left > 3 ? 0.7 : 0)),
+                     height);
+    if (right - left > TEXT_WIDTH && height > 9) write(i, colour, left, right, y + height / 2);
+  }
+}
+
+function write(i, colour, left, right, y) {
+  const text = column.piece_idle[i] ? "idle" : head.names[column.task_name[column.piece_task[i]]][0];
+  const letters = Math.floor((right - left - 8) / 6.2);
+  if (letters < Math.min(3, text.length)) return;
+  const dark = 0.3 * colour[0] + 0.6 * colour[1] + 0.1 * colour[2] < 140;
+  context.fillStyle = dark ? "#fff" : "#333";
+  context.fillText(text.length > letters ? text.slice(0, letters - 1) + "…" : text,
+                   LABELS + Math.max(left, 0) + 4, y + 0.5);
+}
+
+// The numbers of those with starts in order that meet [from, to], thinned to at most ARROWS.
+function some(starts, ends, from, to) {
+  const end = above(starts, to, 0, starts.length);
+  const result = [];
+  for (let i = end - 1, looked = 0; i >= 0 && looked < 200000; --i, ++looked) {
+    if (ends[i] >= from) result.push(i);
+  }
+  const every = Math.ceil(result.length / ARROWS);
+  return [result.filter((_, place) => place % every === 0), every];
+}
+
+function drawMessages(now, from, to, notes) {
+  const [visible, every] = some(column.message_sent, column.message_received, from, to);
+  if (every > 1) notes.push(`1 of ${every} messages drawn: zoom in for all`);
+  context.strokeStyle = `rgba(20,20,20,${visible.length > 300 ? 0.25 : 0.6})`;
+  context.fillStyle = "rgba(20,20,20,.7)";
+  context.lineWidth = 0.9;
+  context.beginPath();
+  const heads = [];
+  for (const i of visible) {
+    const x0 = now(column.message_sent[i]), y0 = middle(column.message_from[i]);
+    const x1 = now(column.message_received[i]), y1 = middle(column.message_to[i]);
+    context.moveTo(x0, y0);
+    context.lineTo(x1, y1);
+    if (visible.length <= 400) heads.push([x0, y0, x1, y1]);
+  }
+  context.stroke();
+  for (const [x0, y0, x1, y1] of heads) arrowHead(x0, y0, x1, y1);
+}
+
+function arrowHead(x0, y0, x1, y1) {
+  const angle = Math.atan2(y1 - y0, x1 - x0);
+  context.beginPath();
+  context.moveTo(x1, y1);
+  for (const turn of [2.75, -2.75]) {
+    context.lineTo(x1 + 6 * Math.cos(angle + turn), y1 + 6 * Math.sin(angle + turn));
+  }
+  context.fill();
+}
+
+function drawPauses(now, from, to, notes) {
+  const [visible, every] = some(column.pause_start, column.pause_end, from, to);
+  if (every > 1) notes.push(`1 of ${every} suspensions drawn`);
+  context.strokeStyle = "rgba(150,0,110,.55)";
+  context.setLineDash([4, 3]);
+  context.lineWidth = 1;
+  context.beginPath();
+  for (const i of visible) {
+    const x0 = now(column.pause_start[i]), x1 = now(column.pause_end[i]);
+    const y0 = rowTop(column.pause_from[i]) + bar(), y1 = rowTop(column.pause_to[i]) + bar();
+    context.moveTo(x0, y0 - 2);
+    context.bezierCurveTo(x0, y0 + 3, x1, y1 + 3, x1, y1 - 2);
+  }
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function drawPath(now, from, to) {
+  context.strokeStyle = "#d00000";
+  context.lineWidth = 2.5;
+  context.beginPath();
+  const first = above(column.path_end, from, 0, column.path_end.length);
+  for (let i = first; i < column.path_start.length && column.path_start[i] <= to; ++i) {
+    const x0 = Math.max(-9, now(column.path_start[i])), x1 = now(column.path_end[i]);
+    const y0 = middle(column.path_from[i]), y1 = middle(column.path_row[i]);
+    if (column.path_why[i] >= 2) {  // nothing ran
+      context.moveTo(x0, y1 + 3);
+      context.lineTo(x0, y1);
+      context.moveTo(x1, y1);
+      context.lineTo(x1, y1 + 3);
+    } else {
+      context.moveTo(x0, y0);
+      context.lineTo(x1, y1);
+    }
+  }
+  context.stroke();
+}
+
+function drawLabels() {
+  context.font = "12px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  context.fillStyle = "#333";
+  head.rows.forEach(([rank, worker, first], row) => {
+    const alone = head.rows.filter(other => other[0] === rank).length === 1;
+    if (rowHeight < 11 && worker !== 0) return;
+    context.fillText(alone ? `rank ${rank}` : `rank ${rank}, worker ${worker}`, 4, middle(row));
+  });
+}
+
+function inWords(micro) {
+  const size = Math.abs(micro);
+  if (size >= 1e6) return +(micro / 1e6).toPrecision(7) + " s";
+  if (size >= 1e3) return +(micro / 1e3).toPrecision(7) + " ms";
+  return +micro.toPrecision(5) + " µs";
+}
+
+function drawAxis(now) {
+  const axis = d3.axisTop(now).ticks(Math.max(2, width / 130)).tickFormat(inWords);
+  d3.select("#axis").selectAll("g").data([0]).join("g")
+      .attr("transform", `translate(${LABELS},22)`).call(axis);
+}
+
+// ---- one task ----------------------------------------------------------------------------------
+
+function partsOf(task) {
+  const result = [];
+  head.rows.forEach(([, , first, count], row) => {
+    for (let i = first; i < first + count; ++i) {
+      if (column.piece_task[i] === task) result.push([row, i]);
+    }
+  });
+  return result.sort((a, b) => column.piece_start[a[1]] - column.piece_start[b[1]]);
+}
+
+let selectedParts = [], selectedEdges = [];
+
+function select(task) {
+  selected = task;
+  selectedParts = task ? partsOf(task) : [];
+  selectedEdges = [];
+  const begin = selectedParts[0];
+  for (const earlier of task ? earlierOf(task) : []) {
+    const last = partsOf(earlier).pop();
+    if (last && begin) selectedEdges.push([last, begin]);
+  }
+  describe(task);
+  ask();
+}
+
+function earlierOf(task) {
+  return Array.from(column.before.subarray(column.task_before_first[task],
+                                           column.task_before_first[task + 1]));
+}
+
+function drawSelected(now) {
+  context.strokeStyle = "#000";
+  context.lineWidth = 2;
+  for (const [row, i] of selectedParts) {
+    const x = now(column.piece_start[i]);
+    context.strokeRect(x, rowTop(row), Math.max(2, now(column.piece_end[i]) - x), bar());
+  }
+  context.strokeStyle = "#0a5";
+  context.lineWidth = 1.6;
+  context.beginPath();
+  for (const [[row0, i0], [row1, i1]] of selectedEdges) {
+    const x0 = now(column.piece_end[i0]), x1 = now(column.piece_start[i1]);
+    const bend = Math.max(12, Math.abs(x1 - x0) / 3);
+    context.moveTo(x0, middle(row0));
+    context.bezierCurveTo(x0 + bend, middle(row0), x1 - bend, middle(row1), x1, middle(row1));
+  }
+  context.stroke();
+}
+
+const titleOf = task => `${head.names[column.task_name[task]][0]} #${column.task_id[task]}`;
+
+function link(parent, task) {
+  const anchor = document.createElement("a");
+  anchor.textContent = `${titleOf(task)} (rank ${column.task_rank[task]})`;
+  anchor.onclick = () => { select(task); reveal(); };
+  parent.append(anchor, "  ");
+}
+
+function describe(task) {
+  const box = byId("details");
+  box.textContent = "";
+  if (!task) return;
+  const where = head.names[column.task_name[task]][1];
+  const created = column.task_created[task];
+  const first = selectedParts[0], last = selectedParts[selectedParts.length - 1];
+  box.append(`${titleOf(task)}, rank ${column.task_rank[task]}` + (where ? `, made at ${where}` : "") +
+             `, priority ${column.task_priority[task]}\n` +
+             (created >= 0 ? `made at ${inWords(created)}, ` : "") +
+             (first ? `began at ${inWords(column.piece_start[first[1]])}, ended at ` +
+                      `${inWords(column.piece_end[last[1]])}, ` : "never began, ") +
+             `ran ${inWords(column.task_ran[task])}\n`);
+  describePauses(box, task);
+  describeMessages(box, task);
+  const parent = column.task_parent[task];
+  if (parent) { box.append("made by "); link(box, parent); box.append("\n"); }
+  const earlier = earlierOf(task);
+  if (earlier.length) {
+    box.append(`follows ${earlier.length}: `);
+    earlier.slice(0, 20).forEach(one => link(box, one));
+  }
+}
+
+function describePauses(box, task) {
+  for (let i = 0, said = 0; i < column.pause_task.length && said < 10; ++i) {
+    if (column.pause_task[i] !== task) continue;
+    ++said;
+    box.append(`suspended at ${inWords(column.pause_start[i])} for ` +
+               `${inWords(column.pause_end[i] - column.pause_start[i])}: ` +
+               `${head.names[column.pause_name[i]][0]}\n`);
+  }
+}
+
+function describeMessages(box, task) {
+  for (let i = 0, said = 0; i < column.message_sent.length && said < 10; ++i) {
+    const sends = column.message_sender[i] === task;
+    if (!sends && column.message_receiver[i] !== task) continue;
+    ++said;
+    const peer = head.rows[sends ? column.message_to[i] : column.message_from[i]][0];
+    box.append(`${sends ? "sent" : "received"} ${column.message_bytes[i]} B ` +
+               `${sends ? "to" : "from"} rank ${peer}, tag ${column.message_tag[i]}, ` +
+               `${inWords(column.message_received[i] - column.message_sent[i])} on its way\n`);
+  }
+}
+
+// Moves the view to the selected task, if it is not in there.
+function reveal() {
+  if (!selectedParts.length) return;
+  const [from, to] = shown().domain(), time = column.piece_start[selectedParts[0][1]];
+  if (time < from || time > to) zoomTo(time - (to - from) / 2, time + (to - from) / 2);
+}
+
+// ---- the mouse ---------------------------------------------------------------------------------
+
+function pieceAt(event) {
+  const box = canvas.getBoundingClientRect();
+  const x = event.clientX - box.left - LABELS;
+  const row = Math.floor((event.clientY - box.top) / rowHeight);
+  if (x < 0 || row < 0 || row >= head.rows.length) return [-1, 0, 0];
+  const time = shown().invert(x), [, , first, count] = head.rows[row];
+  const i = above(column.piece_end, time, first, first + count);
+  const hit = i < first + count && column.piece_start[i] <= time;
+  return [hit ? i : -1, time, row];
+}
+
+function hover(event) {
+  const tip = byId("tip"), [i, time, row] = pieceAt(event);
+  const outside = time <= 0 || time >= head.end;
+  tip.style.display = outside ? "none" : "block";
+  if (outside) return;
+  const [rank, worker] = head.rows[row];
+  let text = `rank ${rank}, worker ${worker}, ${inWords(time)}\n`;
+  if (i < 0) {
+    text += "overhead";
+  } else {
+    const task = column.piece_task[i];
+    text += (column.piece_idle[i] ? task ? "idle in " : "idle" : "") +
+            (task ? titleOf(task) + `\npriority ${column.task_priority[task]}` : "") +
+            `\n${inWords(column.piece_end[i] - column.piece_start[i])}`;
+  }
+  tip.textContent = text;
+  tip.style.left = Math.min(event.clientX + 14, window.innerWidth - 240) + "px";
+  tip.style.top = event.clientY + 16 + "px";
+}
+
+function zoomTo(from, to) {
+  const k = head.end / (to - from);
+  d3.select(canvas).call(zoom.transform, d3.zoomIdentity.scale(k).translate(-scale(from), 0));
+}
+
+function listen() {
+  zoom = d3.zoom().scaleExtent([1, Math.max(2, head.end * 4)])
+      .extent([[0, 0], [width, 1]]).translateExtent([[0, 0], [width, 1]]).on("zoom", ask);
+  // Its points are those of the canvas: the labels stand left of the time.
+  d3.select(canvas).call(zoom).on("dblclick.zoom", null);
+  canvas.addEventListener("wheel", event => event.preventDefault(), {passive: false});
+  canvas.addEventListener("mousemove", hover);
+  canvas.addEventListener("mouseleave", () => { byId("tip").style.display = "none"; });
+  canvas.addEventListener("click", event => {
+    const [i] = pieceAt(event);
+    select(i < 0 ? 0 : column.piece_task[i]);
+  });
+  for (const id of ["colour", "messages", "pauses", "path"]) {
+    byId(id).addEventListener("change", () => { legend(); ask(); });
+  }
+  byId("whole").onclick = () => zoomTo(0, head.end);
+  byId("search").addEventListener("input", search);
+  window.addEventListener("resize", () => { layOut(); limit(); ask(); });
+}
+
+function limit() {
+  zoom.extent([[0, 0], [width, 1]]).translateExtent([[0, 0], [width, 1]]);
+}
+
+function search() {
+  const text = byId("search").value.trim().toLowerCase();
+  found = null;
+  if (text) {
+    const names = new Set(head.names.flatMap(
+        ([name], i) => name.toLowerCase().includes(text) ? [i] : []));
+    found = new Set();
+    for (let task = 1; task < column.task_id.length; ++task) {
+      if (names.has(column.task_name[task]) || String(column.task_id[task]) === text) {
+        found.add(task);
+      }
+    }
+  }
+  ask();
+}
+
+// ---- legend and matrix -------------------------------------------------------------------------
+
+let order = [];
+
+function legend() {
+  const box = byId("legend"), how = byId("colour").value;
+  const entry = (colour, text, click, off) => {
+    const span = document.createElement("span"), square = document.createElement("i");
+    square.style.background = css(colour);
+    span.append(square, text);
+    if (click) span.onclick = click;
+    if (off) span.className = "off";
+    box.append(span);
+  };
+  box.textContent = "";
+  if (how === "name") {
+    for (const name of order.slice(0, 24)) {
+      entry(palette[name], head.names[name][0], () => {
+        chosen = chosen === name ? null : name;
+        legend();
+        ask();
+      }, chosen !== null && chosen !== name);
+    }
+  } else if (how === "priority") {
+    const values = Array.from(levels.keys());
+    const every = Math.ceil(values.length / 10);
+    values.filter((_, i) => i % every === 0 || i === values.length - 1)
+        .forEach(value => entry(levels.get(value), String(value)));
+  } else {
+    entry([78, 121, 167], "in task");
+  }
+  entry(IDLE, "idle");
+  entry(OVERHEAD, "overhead");
+}
+
+function drawMatrix() {
+  const what = document.querySelector("input[name=matrix]:checked").value;
+  const values = head.matrix[what], ranks = head.ranks, many = ranks.length;
+  const size = Math.max(5, Math.min(64, Math.floor(640 / many)));
+  const largest = d3.max(values.flat()) || 1;
+  const shade = d3.scaleSequential(d3.interpolateBlues).domain([-0.12 * largest, largest]);
+  const svg = d3.select("#matrix").attr("width", many * size + 60).attr("height", many * size + 40);
+  svg.selectAll("*").remove();
+  const cells = svg.append("g").attr("transform", "translate(50,24)");
+  values.forEach((line, from) => line.forEach((value, to) => {
+    const cell = cells.append("g").attr("transform", `translate(${to * size},${from * size})`);
+    cell.append("rect").attr("width", size - 1).attr("height", size - 1)
+        .attr("fill", value ? shade(value) : "#f6f6f6")
+        .append("title").text(`${ranks[from]} to ${ranks[to]}: ${value} ${what}`);
+    if (size < 34 || !value) return;
+    cell.append("text").attr("x", size / 2).attr("y", size / 2 + 4).attr("text-anchor", "middle")
+        .attr("fill", value > 0.55 * largest ? "#fff" : "#222").attr("pointer-events", "none")
+        .text(d3.format(value < 1000 ? "d" : ".3s")(value));
+  }));
+  const every = Math.ceil(14 / size);
+  ranks.forEach((rank, at) => {
+    if (at % every) return;
+    cells.append("text").attr("x", (at + 0.5) * size).attr("y", -6).attr("text-anchor", "middle")
+        .text(rank);
+    cells.append("text").attr("x", -8).attr("y", (at + 0.5) * size + 4).attr("text-anchor", "end")
+        .text(rank);
+  });
+}
+
+// ---- start -------------------------------------------------------------------------------------
+
+async function start() {
+  await unpack();
+  sum();
+  order = choosePalette();
+  layOut();
+  listen();
+  legend();
+  if (head.ranks.length > 1) {
+    drawMatrix();
+    document.querySelectorAll("input[name=matrix]").forEach(one => { one.onchange = drawMatrix; });
+  } else {
+    byId("communication").remove();
+  }
+  byId("about").textContent = `policy ${head.policy}, ${head.ranks.length} ` +
+      `${head.ranks.length === 1 ? "rank" : "ranks"}, ${head.rows.length} workers, ` +
+      `${inWords(head.end)}, ${column.task_id.length - 1} tasks, ` +
+      `${column.message_sent.length} messages`;
+  ready = true;
+  draw();
+}
+const started = start();
+started.catch(error => { byId("about").textContent = `cannot be shown: ${error}`; });
