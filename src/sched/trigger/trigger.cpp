@@ -205,7 +205,7 @@ bool Triggers::call(Worker& worker, ProgressFunction& function) noexcept {
     more = false;
   }
   if (!more) {
-    end(worker, function, error);
+    end(worker, function, std::move(error));
     return false;
   }
   const std::lock_guard guard(lock_);
@@ -219,15 +219,16 @@ bool Triggers::overdue(const ProgressFunction& function) const noexcept {
   return since != 0 && limit != 0 && base::monotonic_ns() - since > limit * 1'000'000'000u;
 }
 
-// `function` is not called any more; (2).
+// `function` is not called any more; (2). The error is the finish's alone once it may end: who
+// catches it also frees it.
 void Triggers::end(Worker& worker, ProgressFunction& function,
-                   const std::exception_ptr& error) noexcept {
+                   std::exception_ptr error) noexcept {
   if (error) {
     task::Scope& finish = *function.finish;
     finish.fail(error, 1);  // before those of the tasks that it leaves behind
     {
       const std::lock_guard guard(lock_);
-      regions_[&finish].failure = error;
+      regions_[&finish].failure = std::move(error);
     }
     for (NamedEvent* const event : names_.give_up(finish)) {
       let_go_given_up(worker, *event);

@@ -72,7 +72,7 @@ class Triggers {
   [[nodiscard]] int poll() noexcept;
   [[nodiscard]] bool call(Worker& worker, ProgressFunction& function) noexcept;
   [[nodiscard]] bool overdue(const ProgressFunction& function) const noexcept;
-  void end(Worker& worker, ProgressFunction& function, const std::exception_ptr& error) noexcept;
+  void end(Worker& worker, ProgressFunction& function, std::exception_ptr error) noexcept;
   [[nodiscard]] std::exception_ptr failure_around(task::Scope* finish);
   void await_functions(task::Scope& finish);
   void watch() noexcept;
