@@ -24,6 +24,7 @@
 #include <sched.h>
 
 #include "measure.h"
+#include "raw_mpi.hpp"
 
 namespace {
 
@@ -64,14 +65,14 @@ void send_all(const Bench& bench) {
         next = 0;
       }
       const std::int64_t value = tags[next];
-      PMPI_Send(&value, 8, MPI_BYTE, 0, tags[next], MPI_COMM_WORLD);
+      RAW_MPI(Send)(&value, 8, MPI_BYTE, 0, tags[next], MPI_COMM_WORLD);
       ++next;
     }
     bench.shared->sent.store(batch, std::memory_order_release);
   }
   wait_for(bench.shared->wanted, bench.warm_up + bench.batches + 1);
   for (int tag = 0; tag < bench.receives; ++tag) {
-    PMPI_Send(&last, 8, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+    RAW_MPI(Send)(&last, 8, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
   }
 }
 
@@ -95,19 +96,20 @@ std::vector<double> with_testsome(Bench& bench) {
   std::vector<MPI_Request> requests(bench.values.size());
   std::vector<int> indices(bench.values.size());
   const auto post = [&](int tag) {
-    PMPI_Irecv(&bench.values[tag], 8, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &requests[tag]);
+    RAW_MPI(Irecv)(&bench.values[tag], 8, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &requests[tag]);
   };
   for (int tag = 0; tag < bench.receives; ++tag) post(tag);
   auto times = time_batches(bench, [&] {
     for (int left = batch_size; left > 0;) {
       int found = 0;
-      PMPI_Testsome(bench.receives, requests.data(), &found, indices.data(), MPI_STATUSES_IGNORE);
+      RAW_MPI(Testsome)(bench.receives, requests.data(), &found, indices.data(),
+                        MPI_STATUSES_IGNORE);
       for (int i = 0; i < found; ++i) post(indices[i]);
       left -= found;
       bench.arrived += found;
     }
   });
-  PMPI_Waitall(bench.receives, requests.data(), MPI_STATUSES_IGNORE);
+  RAW_MPI(Waitall)(bench.receives, requests.data(), MPI_STATUSES_IGNORE);
   return times;
 }
 
@@ -174,12 +176,12 @@ void print(const std::string& system, const Bench& bench, std::vector<double> ti
 
 Shared* make_shared(int rank, MPI_Win* window) {
   void* memory = nullptr;
-  PMPI_Win_allocate_shared(rank == 0 ? sizeof(Shared) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+  MPI_Win_allocate_shared(rank == 0 ? sizeof(Shared) : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
                            static_cast<void*>(&memory), window);
   if (rank == 0) return new (memory) Shared;
   MPI_Aint bytes = 0;
   int unit = 0;
-  PMPI_Win_shared_query(*window, 0, &bytes, &unit, static_cast<void*>(&memory));
+  MPI_Win_shared_query(*window, 0, &bytes, &unit, static_cast<void*>(&memory));
   return static_cast<Shared*>(memory);
 }
 
@@ -211,7 +213,7 @@ int main(int argc, char** argv) {
   MPI_Win window;
   bench.shared = make_shared(rank, &window);
   bench.values.resize(static_cast<std::size_t>(bench.receives));
-  PMPI_Barrier(MPI_COMM_WORLD);
+  RAW_MPI(Barrier)(MPI_COMM_WORLD);
   if (rank == 1) {
     send_all(bench);
   } else {

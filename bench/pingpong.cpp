@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A message between two ranks: `raw` by the MPI itself (PMPI, outside of any task), `task` by plain
-// MPI calls in a task when nothing else is ready, `busy` (8 bytes only) by the same while another
-// task is always ready. One process measures all in turn, in slices, so that they share its thread
-// level, its state, and the machine's moods.
+// A message between two ranks: `raw` by the MPI itself (raw_mpi.hpp), `task` by plain MPI calls in
+// a task when nothing else is ready, `busy` (8 bytes only) by the same while another task is always
+// ready. One process measures all in turn, in slices, so that they share its thread level, its
+// state, and the machine's moods.
 //
 //   mpirun -n 2 pingpong <workers> [round trips [bytes]]
 #include <imbrex/imbrex.hpp>
@@ -14,15 +14,16 @@
 #include <vector>
 
 #include "measure.h"
+#include "raw_mpi.hpp"
 
 namespace {
 
 struct Direct {
   static int send(const void* data, int bytes, int peer) {
-    return PMPI_Send(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+    return RAW_MPI(Send)(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
   }
   static int receive(void* data, int bytes, int peer) {
-    return PMPI_Recv(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return RAW_MPI(Recv)(data, bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 };
 struct Intercepted {

@@ -13,13 +13,15 @@
 #include <thread>
 #include <vector>
 
+#include "raw_mpi.hpp"
+
 namespace overlap {
 namespace {
 
 constexpr int tag = 7;
 constexpr int sender = 1;
 
-double now_us() { return PMPI_Wtime() * 1e6; }
+double now_us() { return MPI_Wtime() * 1e6; }
 
 constexpr char content = 'x';  // of each byte
 
@@ -32,7 +34,7 @@ void check(const std::vector<char>& buffer) {
 // ---- what rank 0 does --------------------------------------------------------------------------
 
 void receive_and_compute(const Setting& setting, const Work& work, std::vector<char>& buffer) {
-  PMPI_Recv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, setting.comm,
+  RAW_MPI(Recv)(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, setting.comm,
             MPI_STATUS_IGNORE);
   work.run(setting.compute_us);
 }
@@ -40,16 +42,16 @@ void receive_and_compute(const Setting& setting, const Work& work, std::vector<c
 void compute_between(const Setting& setting, const Work& work, std::vector<char>& buffer,
                      bool computes, bool tests) {
   MPI_Request request;
-  PMPI_Irecv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, setting.comm, &request);
+  RAW_MPI(Irecv)(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, setting.comm, &request);
   if (tests) {
     int done = 0;
     work.run(setting.compute_us, setting.step_us, [&] {
-      if (done == 0) PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done == 0) RAW_MPI(Test)(&request, &done, MPI_STATUS_IGNORE);
     });
   } else if (computes) {
     work.run(setting.compute_us);
   }
-  PMPI_Wait(&request, MPI_STATUS_IGNORE);
+  RAW_MPI(Wait)(&request, MPI_STATUS_IGNORE);
 }
 
 // The computing thread is there beforehand: its start is no part of the communication.
@@ -66,9 +68,9 @@ void compute_beside_a_tester(const Setting& setting, const Work& work, std::vect
   *start = now_us();
   begin.store(true);
   MPI_Request request;
-  PMPI_Irecv(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, setting.comm, &request);
+  RAW_MPI(Irecv)(buffer.data(), setting.bytes, MPI_CHAR, sender, tag, setting.comm, &request);
   for (int done = 0; done == 0;) {
-    PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    RAW_MPI(Test)(&request, &done, MPI_STATUS_IGNORE);
     std::this_thread::yield();
   }
   computes.join();
@@ -109,8 +111,8 @@ double run_once(Way way, const Setting& setting, const Work& work, std::vector<c
 // The sender is in MPI all the time, so that its side is never in the way.
 void send(const Setting& setting, std::vector<char>& buffer) {
   std::fill(buffer.begin(), buffer.end(), content);
-  PMPI_Barrier(setting.comm);
-  PMPI_Send(buffer.data(), setting.bytes, MPI_CHAR, 0, tag, setting.comm);
+  RAW_MPI(Barrier)(setting.comm);
+  RAW_MPI(Send)(buffer.data(), setting.bytes, MPI_CHAR, 0, tag, setting.comm);
 }
 
 std::uint64_t churn(std::uint64_t rounds) {
@@ -154,7 +156,7 @@ void Work::run(double us) const {
 
 double measure(Way way, const Setting& setting, const Work& work) {
   int rank = 0;
-  PMPI_Comm_rank(setting.comm, &rank);
+  MPI_Comm_rank(setting.comm, &rank);
   std::vector<char> buffer(static_cast<std::size_t>(setting.bytes));
   // A network that limits its rate lets the first bytes after a rest pass at full speed: all ways
   // shall have that rest.
@@ -162,7 +164,7 @@ double measure(Way way, const Setting& setting, const Work& work) {
   if (rank == sender) {
     send(setting, buffer);
   } else {
-    PMPI_Barrier(setting.comm);
+    RAW_MPI(Barrier)(setting.comm);
   }
   if (rank != 0) return 0;
   const double time = run_once(way, setting, work, buffer);

@@ -98,9 +98,9 @@ Row measure_row(const Setting& setting, const Work& work, int repetitions) {
     }
     if (turn <= 0) times.assign(std::size(ways), {});
     communication.push_back(measure(Way::iw, setting, work));
-    const double start = PMPI_Wtime();
+    const double start = MPI_Wtime();
     work.run(setting.compute_us);
-    computation.push_back(1e6 * (PMPI_Wtime() - start));
+    computation.push_back(1e6 * (MPI_Wtime() - start));
     blocking.push_back(measure(Way::block, setting, work));
     for (std::size_t i = 0; i < std::size(ways); ++i) {
       times[i].push_back(measure(ways[i], setting, work));
@@ -162,7 +162,7 @@ void print_row(const Row& row) {
 
 // What rank 0 decides, everybody does.
 double agree(double value) {
-  PMPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  MPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   return value;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What waiting costs. `cpu`: rank 1 waits in a task for a message that rank 0 sends after half a
 // second; the processor time that it takes meanwhile. `ring`: all ranks compute for 100 us and pass
-// 1 KiB round a ring, again and again, with blocking MPI (PMPI, outside of tasks) and with one task
-// for each rank, by turns; with more ranks than cores, who waits must make room.
+// 1 KiB round a ring, again and again, with blocking MPI (raw_mpi.hpp) and with one task for each
+// rank, by turns; with more ranks than cores, who waits must make room.
 //
 //   mpirun -n 2 waiting cpu <workers>
 //   mpirun -n 4 waiting ring <workers>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../measure.h"
+#include "raw_mpi.hpp"
 
 namespace {
 
@@ -94,10 +95,10 @@ void go_round(const Place& place, Exchange* exchange, long rounds, long turns) {
 
 template <class F>
 double timed(F run) {
-  PMPI_Barrier(MPI_COMM_WORLD);
+  RAW_MPI(Barrier)(MPI_COMM_WORLD);
   const double start = now_ns();
   run();
-  PMPI_Barrier(MPI_COMM_WORLD);
+  RAW_MPI(Barrier)(MPI_COMM_WORLD);
   return now_ns() - start;
 }
 
@@ -105,11 +106,11 @@ void measure_ring(const Place& place, int workers) {
   constexpr int slices = 15;
   constexpr long rounds = 200;
   long turns = turns_of_100_us();
-  PMPI_Allreduce(MPI_IN_PLACE, &turns, 1, MPI_LONG, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &turns, 1, MPI_LONG, MPI_MIN, MPI_COMM_WORLD);
   std::vector<double> blocking;
   std::vector<double> tasks;
   for (int slice = 0; slice < slices; ++slice) {
-    blocking.push_back(timed([&] { go_round(place, &PMPI_Sendrecv, rounds, turns); }));
+    blocking.push_back(timed([&] { go_round(place, RAW_MPI(Sendrecv), rounds, turns); }));
     tasks.push_back(timed([&] {
       imbrex::task("ring").spawn([&] { go_round(place, &MPI_Sendrecv, rounds, turns); }).wait();
     }));
