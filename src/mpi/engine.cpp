@@ -73,9 +73,9 @@ int Engine::poll() noexcept {
     const Callback callback;
     poller_.store(pthread_self(), std::memory_order_relaxed);
     take_intake();
-    draw(done);
-    ask_singles(done);
-    ask_groups(done);
+    if (!feeds_.empty() || feed_intake_.load(std::memory_order_relaxed) != nullptr) draw(done);
+    if (!requests_.empty()) ask_singles(done);
+    if (!groups_.empty()) ask_groups(done);
     poller_.store(pthread_t{}, std::memory_order_relaxed);
   }
   unlock();
@@ -148,7 +148,6 @@ void Engine::draw(Done& done) {
 
 void Engine::ask_singles(Done& done) {
   const int size = static_cast<int>(requests_.size());
-  if (size == 0) return;
   if (size == 1) {  // the cheapest of all, and it looks after the progress too
     ask_each(0, 1, done);
     forget_finished(0, 1);

@@ -474,9 +474,12 @@ void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
 
 }  // namespace
 
-[[gnu::noinline]] int poll(Worker& worker) noexcept {
+[[gnu::noinline]] int poll(Worker& worker, const bool often) noexcept {
   Runtime& runtime = *worker.runtime;
-  const std::uint64_t begin = base::ticks();
+  if (runtime.pollers.load(std::memory_order_relaxed) == nullptr) return nothing_to_poll;
+  const std::uint64_t before = worker.recorder.polls.get();
+  const bool judged = !often || before % 16 == 0;
+  const std::uint64_t begin = judged ? base::ticks() : 0;
   int completed = 0;
   {
     const InPoller guard(worker);
@@ -487,9 +490,8 @@ void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
       completed += poller->poll(poller->context);
     }
   }
-  const std::uint64_t end = base::ticks();
-  if (completed == 0) judge_poll(runtime, end - begin);
-  runtime.last_poll.store(end, std::memory_order_relaxed);
+  if (worker.recorder.polls.get() == before) return nothing_to_poll;
+  if (judged && completed == 0) judge_poll(runtime, base::ticks() - begin);
   return completed;
 }
 
@@ -514,15 +516,18 @@ Polling Runtime::polling(Worker& reader) const noexcept {
   return most;
 }
 
-void Runtime::ring(Worker& reader) const noexcept {
-  if (pollers.load(std::memory_order_relaxed) == nullptr) return;
+Polling Runtime::ring(Worker& reader) const noexcept {
+  Polling most = Polling::none;
+  if (pollers.load(std::memory_order_relaxed) == nullptr) return most;
   const InPoller guard(reader);
   for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
        poller = poller->next) {
     if (poller->ring != nullptr && poller->outstanding->load(std::memory_order_relaxed) != 0) {
       poller->ring(poller->context);
     }
+    most = std::max(most, polling_of(*poller));
   }
+  return most;
 }
 
 std::uint64_t Runtime::begun() const noexcept {

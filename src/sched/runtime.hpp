@@ -112,7 +112,7 @@ struct Runtime {
   std::atomic<bool> stopping{false};
 
   base::SpinLock behind_lock;                   // guards behind
-  std::deque<Behind> behind;                    // untied tasks that gave way
+  std::deque<Behind> behind;                    // untied tasks that gave way, of many workers
   std::atomic<std::int64_t> behind_count{0};
 
   base::SpinLock foreign_lock;                  // guards foreign, and additions to workers
@@ -130,7 +130,8 @@ struct Runtime {
     const std::uint64_t before = polls_apart.load(std::memory_order_relaxed);
     polls_apart.store(std::max(ticks, before - before / 8), std::memory_order_relaxed);
   }
-  void ring(Worker& reader) const noexcept;            // threads that poll for others
+  // Wakes the threads that poll for others; what polling() says.
+  Polling ring(Worker& reader) const noexcept;
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
 };
 

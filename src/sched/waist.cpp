@@ -322,8 +322,9 @@ void release_access(const void* const address) {
 
 void yield() {
   Worker& worker = waiting_worker("yield");
-  if (!worker.foreign() && worker.runtime->polling(worker) != sched::Polling::none) {
-    sched::poll(worker);
+  // After a find, what waited for it goes on first: it is nearer to being late than the next poll.
+  if (!worker.foreign() && sched::poll(worker, true) == 0) {
+    worker.runtime->last_poll.store(base::ticks(), std::memory_order_relaxed);
   }
   sched::give_way(worker, 0);
 }
@@ -497,10 +498,7 @@ void add_progress(const ProgressSpec& spec) {
 bool nothing_ready() noexcept {
   const Worker* const worker = sched::current_worker();
   return worker != nullptr && worker->runtime->in_place.load(std::memory_order_relaxed) &&
-         !worker->some_ready() && !worker->runtime->triggers.active() &&
-         worker->inbox.load(std::memory_order_relaxed) == nullptr &&
-         worker->inbox_taken == nullptr && worker->behind.empty() &&
-         worker->runtime->behind_count.load(std::memory_order_relaxed) == 0;
+         !worker->has_others() && !worker->some_ready() && !worker->runtime->triggers.active();
 }
 
 bool main_is_alone() noexcept {

@@ -72,11 +72,6 @@ void post(Worker& to, Task& task) noexcept {
   return task;
 }
 
-bool some_gave_way(const Worker& worker) noexcept {
-  return !worker.behind.empty() ||
-         worker.runtime->behind_count.load(std::memory_order_relaxed) != 0;
-}
-
 // The worker is out of work again. What it stole cost its owner about what the theft took: once for
 // the disturbance, and again for each task, whose data had to move. Where that was more than the
 // work gained, the owner is faster alone, and the thief waits before it disturbs again: the longer,
@@ -146,8 +141,8 @@ Entry find(Worker& worker, const bool eager) noexcept {
 Task* find_claimed(Worker& worker, const bool eager) noexcept {
   for (;;) {
     Entry entry = find(worker, eager);
-    if (!entry && some_gave_way(worker)) {
-      entry = find(worker, true);
+    if (!entry && worker.some_gave_way()) {
+      if (worker.runtime->workers.size() > 1) entry = find(worker, true);
       if (!entry) entry = {take_behind(worker, true), true};
     }
     if (!entry) return nullptr;
@@ -159,9 +154,8 @@ Task* find_claimed(Worker& worker, const bool eager) noexcept {
 // ---- polling ---------------------------------------------------------------------------------
 
 // Between two tasks of a busy worker. One of those that find it due does it.
-void poll_if_due(Worker& worker) noexcept {
+void poll_if_due(Worker& worker, const Polling polling) noexcept {
   Runtime& runtime = *worker.runtime;
-  const Polling polling = runtime.polling(worker);
   if (polling == Polling::none) {
     worker.attends = false;
     return;
@@ -175,7 +169,7 @@ void poll_if_due(Worker& worker) noexcept {
   if (runtime.last_poll.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
     if (worker.attends) runtime.note_polls_apart(now - std::min(last, now));
     worker.attends = true;
-    poll(worker);
+    poll(worker, false);
   }
 }
 
@@ -266,7 +260,10 @@ Task* look_out(Worker& worker) noexcept {
       watch.drop();
       return nullptr;
     }
-    if (polls && poll(worker) != 0) continue;
+    if (polls) {
+      runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
+      if (poll(worker, true) > 0) continue;
+    }
     if (tired) {
       sched_yield();
     } else {
@@ -409,7 +406,7 @@ void execute(Worker& started_on, Task& first) noexcept {
     worker->task = nullptr;
     worker->recorder.enter(Activity::overhead);
     task = finish(*worker, *task);
-    poll_if_due(*worker);
+    poll_if_due(*worker, worker->runtime->polling(*worker));
   }
 }
 
@@ -514,7 +511,7 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   }
   const auto ready = static_cast<std::uint64_t>(worker.membership->group->policy->size());
   const Behind entry{&task, runtime.begun() + std::max(ready, tasks_min)};
-  if (tied) {
+  if (tied || runtime.workers.size() == 1) {
     worker.behind.push_back(entry);
     return;
   }
@@ -548,6 +545,15 @@ void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) n
 
 }  // namespace
 
+bool Worker::some_gave_way() const noexcept {
+  return !behind.empty() || runtime->behind_count.load(std::memory_order_relaxed) != 0;
+}
+
+bool Worker::has_others() const noexcept {
+  return some_gave_way() || inbox_taken != nullptr ||
+         inbox.load(std::memory_order_relaxed) != nullptr;
+}
+
 void thread_main(Worker& worker) {
   set_current_worker(&worker);
   fiber::adopt_native(worker.native);
@@ -558,36 +564,16 @@ void thread_main(Worker& worker) {
   set_current_worker(nullptr);  // the runtime has stopped
 }
 
-void settle(Worker& worker, task::Outcome& outcome) noexcept {
-  while (Task* const dead = outcome.dead.pop()) discard(worker, *dead);
-  while (Task* const ready = outcome.ready.pop()) {
-    enqueue(worker, *ready, ready->fiber != nullptr ? Origin::resumed : Origin::released);
-  }
+namespace {
+
+// The only worker that may resume a suspended task, or null.
+Worker* bound_to(const Task& task) noexcept {
+  return static_cast<Worker*>(static_cast<const fiber::Fiber*>(task.fiber)->tied_to);
 }
 
-void let_go(Worker& worker, task::Waiter& first) noexcept {
-  Task* const only = first.next == nullptr && first.notify == nullptr ? first.task : nullptr;
-  if (only != nullptr) {
-    if (!only->release()) return;
-    if (only->state.load(std::memory_order_relaxed) == State::suspended) [[likely]] {
-      task::change_state(*only, State::suspended, State::resumable);
-      enqueue(worker, *only, Origin::resumed);
-      return;
-    }
-  }
-  task::Outcome outcome;
-  if (only != nullptr) {
-    task::make_ready(*only, outcome.ready);
-  } else {
-    task::event::let_go_all(&first, outcome);
-  }
-  settle(worker, outcome);
-}
-
-void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
+inline void enqueue(Worker& worker, Task& task, const Origin origin,
+                    Worker* const tied_to) noexcept {
   Runtime& runtime = *worker.runtime;
-  const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
-  auto* const tied_to = fiber != nullptr ? static_cast<Worker*>(fiber->tied_to) : nullptr;
   if (tied_to != nullptr && (tied_to->foreign() || !runtime.one_at_a_time)) {
     post(*tied_to, task);
     return;
@@ -606,6 +592,38 @@ void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
   if (runtime.parking.asleep() != 0) [[unlikely]] wake_member(runtime, worker.group);
 }
 
+}  // namespace
+
+void settle(Worker& worker, task::Outcome& outcome) noexcept {
+  while (Task* const dead = outcome.dead.pop()) discard(worker, *dead);
+  while (Task* const ready = outcome.ready.pop()) {
+    enqueue(worker, *ready, ready->fiber != nullptr ? Origin::resumed : Origin::released);
+  }
+}
+
+void let_go(Worker& worker, task::Waiter& first) noexcept {
+  Task* const only = first.next == nullptr && first.notify == nullptr ? first.task : nullptr;
+  if (only != nullptr) {
+    if (!only->release()) return;
+    if (only->state.load(std::memory_order_relaxed) == State::suspended) [[likely]] {
+      task::change_state(*only, State::suspended, State::resumable);
+      enqueue(worker, *only, Origin::resumed, bound_to(*only));
+      return;
+    }
+  }
+  task::Outcome outcome;
+  if (only != nullptr) {
+    task::make_ready(*only, outcome.ready);
+  } else {
+    task::event::let_go_all(&first, outcome);
+  }
+  settle(worker, outcome);
+}
+
+void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
+  enqueue(worker, task, origin, task.fiber != nullptr ? bound_to(task) : nullptr);
+}
+
 namespace {
 
 // From now on the running task counts as suspended, with one pending count for what it waits for.
@@ -620,15 +638,20 @@ Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
   return task;
 }
 
+// What `left` would wait for is there already.
+[[gnu::noinline]] void resume_at_once(const fiber::Fiber& left) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  task.pending.store(0, std::memory_order_relaxed);
+  task::change_state(task, State::suspended, State::resumable);
+  enqueue(*current_worker(), task, Origin::resumed);
+}
+
 // What a task waits for becomes known only when its worker stands on another stack: so whoever
 // fires it finds one count, its own, and needs to tell nobody else.
 template <class Wait>
 void publish_wait(fiber::Fiber& left, void* const argument) noexcept {
-  Task& task = *static_cast<Task*>(left.task);
-  if (static_cast<Wait*>(argument)->publish()) return;  // the task may run elsewhere by now
-  task.pending.store(0, std::memory_order_relaxed);
-  task::change_state(task, State::suspended, State::resumable);
-  enqueue(*current_worker(), task, Origin::resumed);
+  if (static_cast<Wait*>(argument)->publish()) [[likely]] return;  // the task may run by now
+  resume_at_once(left);
 }
 
 // A foreign thread blocks: it has no loop.
@@ -649,13 +672,13 @@ template <class Wait>
 template <class Wait>
 void suspend(Worker& worker, const detail::WaitReason& reason, Wait& wait) noexcept {
   Task& task = begin_wait(worker, reason);
-  worker.runtime->ring(worker);
+  const Polling polling = worker.runtime->ring(worker);
   if (worker.foreign()) [[unlikely]] {
     let_another_poll(worker);
     block(worker, task, wait);
     return;
   }
-  poll_if_due(worker);
+  poll_if_due(worker, polling);
   leave(worker, &publish_wait<Wait>, &wait);
 }
 
@@ -728,13 +751,9 @@ bool run_in_place(Worker& worker, Task& other) {
 }
 
 void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
-  Runtime& runtime = *worker.runtime;
   if (worker.foreign() || worker.callbacks != 0) return;
-  if (!worker.some_ready() && worker.inbox_taken == nullptr && worker.behind.empty() &&
-      worker.inbox.load(std::memory_order_relaxed) == nullptr &&
-      runtime.behind_count.load(std::memory_order_relaxed) == 0) {
-    return;
-  }
+  const bool own = worker.queues != nullptr && worker.queues->size() != 0;  // the likely answer
+  if (!own && !worker.has_others() && !worker.some_ready()) return;
   static constexpr detail::WaitReason reason{.what = "yield"};
   (void)begin_wait(worker, reason);
   leave(worker, &after_give_way, &tasks_min);

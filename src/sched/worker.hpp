@@ -100,7 +100,7 @@ struct Worker {
   std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
-  std::deque<Behind> behind;         // tied tasks that gave way
+  std::deque<Behind> behind;         // that gave way: the tied, all of an only worker
   Task* inbox_taken = nullptr;       // from the inbox, oldest first
   // tied tasks; any thread pushes
   alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};
@@ -122,6 +122,9 @@ struct Worker {
     queues = place.group->stealing != nullptr ? &place.group->stealing->queues(place.index)
                                               : nullptr;
   }
+  // Whether there are tasks that gave way; or those, or its own tied ones, outside of the policies.
+  [[nodiscard]] bool some_gave_way() const noexcept;
+  [[nodiscard]] bool has_others() const noexcept;
   // Whether some group that it belongs to has ready tasks, about.
   [[nodiscard]] bool some_ready() const noexcept {
     for (const Membership* place = membership; place != nullptr; place = place->outer) {
@@ -168,7 +171,10 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept;
 void discard(Worker& worker, detail::Completion& completion) noexcept;
 void drop_reference(Worker& worker, detail::Completion& completion) noexcept;
 
-// Calls all pollers that have something outstanding; how many operations completed.
-int poll(Worker& worker) noexcept;
+// Calls all pollers that have something outstanding; how many operations completed. The caller
+// keeps Runtime::last_poll. `often`: the cost is measured now and then only, since two looks at the
+// clock cost as much as a short poll.
+constexpr int nothing_to_poll = -1;
+int poll(Worker& worker, bool often) noexcept;
 
 }  // namespace imbrex::sched

@@ -51,7 +51,7 @@ struct Outcome {
 struct alignas(16) Waiter {
   using Notify = void (*)(Waiter& waiter, Outcome& outcome) noexcept;
   Task* task = nullptr;
-  Waiter* next = nullptr;  // link in the event's stack
+  Waiter* next;  // link in the event's stack, once it is there
   Notify notify = nullptr;
   bool by_address = false;  // an edge of the dependency graph, which an early release may let go
 };
@@ -137,12 +137,12 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   }
 }
 
-// Fires, and returns the head before: whose waiters the caller must let go, and whose left
-// reference it must drop. `fired`, and nothing done, if the event had fired.
-[[nodiscard]] inline std::uintptr_t exchange(EventWord& word) noexcept {
-  std::uintptr_t head = word.head.load(std::memory_order_relaxed);
+// Fires. `head`: the one before, whose waiters the caller must let go, and whose left reference it
+// must drop. False, and nothing done, if the event had fired.
+[[nodiscard]] inline bool exchange(EventWord& word, std::uintptr_t& head) noexcept {
+  head = word.head.load(std::memory_order_relaxed);
   for (int round = 0;; ++round) {
-    if (head == EventWord::fired) return head;
+    if (head == EventWord::fired) return false;
     if ((head & lock_bit) != 0) {
       round < 64 ? base::pause() : static_cast<void>(sched_yield());
       head = word.head.load(std::memory_order_relaxed);
@@ -151,16 +151,17 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
     // acquire: the waiters' contents; release: what happened before is seen by who asks
     if (word.head.compare_exchange_weak(head, EventWord::fired, std::memory_order_acq_rel,
                                         std::memory_order_relaxed)) {
-      return head;
+      return true;
     }
   }
 }
 
-// The same where nobody leaves references. False if it has fired before.
+// The same where nobody leaves references.
 [[nodiscard]] inline bool try_fire(EventWord& word, Waiter*& waiters) noexcept {
-  const std::uintptr_t head = exchange(word);
+  std::uintptr_t head = EventWord::fired;
+  const bool fired = exchange(word, head);
   waiters = first_waiter(head);
-  return head != EventWord::fired;
+  return fired;
 }
 
 // Fires and lets go. REQUIRES: called once.

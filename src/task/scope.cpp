@@ -104,7 +104,8 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   }
   task.state.store(State::complete, std::memory_order_release);  // from running or ended
   if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
-  const std::uintptr_t head = event::exchange(task.event);
+  std::uintptr_t head = EventWord::fired;
+  (void)event::exchange(task.event, head);
   event::let_go_all(event::first_waiter(head), outcome);
   const std::uint32_t left = (head & event::left_bit) != 0 ? 1 : 0;
   if (task.family != nullptr) [[unlikely]] {
