@@ -270,9 +270,8 @@ Runtime& start(const Config& config) {
       : now.joiners_max != 0 ? 1
                              : static_cast<std::int64_t>(processors.size());
   const int workers = static_cast<int>(wanted);
-  const bool fits = workers <= static_cast<int>(processors.size()) &&
-                    now.place.count <= static_cast<int>(allowed.size());
-  auto* const runtime = new Runtime(options, share, workers, now.joiners_max, !fits);
+  const bool shared = now.place.count > static_cast<int>(allowed.size());
+  auto* const runtime = new Runtime(options, share, workers, now.joiners_max, shared);
   now.process = getpid();
   now.runtime.store(runtime, std::memory_order_release);
   hook_once();
@@ -287,7 +286,8 @@ Runtime& start(const Config& config) {
     main.recorder.record(trace::Kind::task_begin, main.root->id, trace::intern("main", nullptr), 0,
                          0);
   }
-  const bool bind = options.BIND && fits;
+  const bool bind =
+      options.BIND && !runtime->oversubscribed.load(std::memory_order_relaxed);
   for (int index = 1; index < workers; ++index) {
     Worker& worker = *runtime->workers[static_cast<std::size_t>(index)];
     const int processor = bind ? processors[static_cast<std::size_t>(index)] : -1;
@@ -401,11 +401,12 @@ Worker& here() {
 }
 
 Runtime::Runtime(const base::Options& its_options, Share its_share, const int workers_wanted,
-                 const int joiners_max, const bool crowded)
+                 const int joiners_max, const bool is_shared)
     : options(its_options),
       processors(std::move(its_share.processors)),
       reserved(its_share.reserved),
-      oversubscribed(crowded),
+      shared(is_shared),
+      oversubscribed(is_shared || workers_wanted > static_cast<int>(processors.size())),
       stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
       parking(workers_wanted + joiners_max),
       workers(workers_wanted + joiners_max) {

@@ -79,13 +79,14 @@ class WorkerList {
 
 struct Runtime {
   Runtime(const base::Options& its_options, Share its_share, int workers_wanted, int joiners_max,
-          bool crowded);
+          bool shared);
   ~Runtime();
 
   const base::Options options;
   const std::vector<int> processors;  // that the workers may use
   const int reserved;                 // a processor that they leave alone; -1: none
-  std::atomic<bool> oversubscribed;   // more workers than those, or shared with other ranks
+  const bool shared;                  // with other ranks
+  std::atomic<bool> oversubscribed;   // more workers than processors, or shared
   base::SlabPool task_slots;
   base::SlabPool small_slots;
   fiber::StackPool stacks;

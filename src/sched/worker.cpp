@@ -88,7 +88,6 @@ void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
   worker.stolen_at = 0;
 }
 
-// Through the policy, and from others.
 [[gnu::noinline]] Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
   if (runtime.lineage.is_behind()) [[unlikely]] lineage::catch_up(worker);
@@ -182,6 +181,8 @@ void let_another_poll(Worker& worker) noexcept {
 
 // ---- idle ------------------------------------------------------------------------------------
 
+constexpr std::uint64_t waking = 40;  // of Runtime::brief: what it costs about to wake a thread
+
 // One idle worker at a time polls for all, while something is outstanding. It holds `watched`.
 class Watch {
  public:
@@ -201,11 +202,14 @@ class Watch {
   }
 
   // Before the worker turns to a task: a sleeper takes over, unless one has been woken since there
-  // were `sleepers` of them. It looks for what is left to poll when it is awake.
+  // were `sleepers` of them. It looks for what is left to poll when it is awake. One that has no
+  // processor of its own would take this one's, so not if this worker was back at once last time.
   void hand_over(const int sleepers) noexcept {
     if (!held_) return;
     drop();
-    if (worker_.runtime->parking.asleep() >= sleepers) let_another_poll(worker_);
+    const Runtime& runtime = *worker_.runtime;
+    if (worker_.back_at_once && runtime.oversubscribed.load(std::memory_order_relaxed)) return;
+    if (runtime.parking.asleep() >= sleepers) let_another_poll(worker_);
   }
 
   void drop() noexcept {
@@ -227,7 +231,10 @@ bool others_have_work(const Worker& worker) noexcept {
 
 // Between two looks of an idle worker.
 void take_breath(const Runtime& runtime, const int round) noexcept {
-  if (runtime.oversubscribed.load(std::memory_order_relaxed) || round % 64 == 63) {
+  const bool others = runtime.shared ||
+                      (runtime.oversubscribed.load(std::memory_order_relaxed) &&
+                       runtime.parking.asleep() + 1 < static_cast<int>(runtime.workers.size()));
+  if (others || round % 64 == 63) {
     sched_yield();
   } else {
     for (int pause = 0; pause < 8; ++pause) base::pause();
@@ -243,18 +250,24 @@ Task* look_out(Worker& worker) noexcept {
   const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
   const std::uint64_t spin_ticks = spins ? runtime.spin_ticks : 0;
   const std::uint64_t begin = base::ticks();
+  worker.back_at_once = begin - worker.left_idle < waking * runtime.brief;
   int sleepers = 0;
+  bool kept_one = false;  // the last poll made a task ready, and woke nobody for it
   for (int round = 0;; ++round) {
     const std::uint64_t elapsed = base::ticks() - begin;
     const bool eager = elapsed >= runtime.patience ||
                        runtime.oversubscribed.load(std::memory_order_relaxed);
     if (Task* const task = find_claimed(worker, eager)) {
+      if (kept_one && worker.some_ready()) wake_neighbour(worker);  // it was another one
       watch.hand_over(sleepers);
+      worker.left_idle = begin + elapsed;
       return task;
     }
     sleepers = runtime.parking.asleep();
     const bool polls = watch.hold();
-    const bool tired = elapsed > spin_ticks;
+    const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
+    const bool tired = elapsed > spin_ticks ||
+                       (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed));
     if (runtime.stopping.load(std::memory_order_acquire) ||
         (tired && !polls && !others_have_work(worker))) {
       watch.drop();
@@ -262,7 +275,10 @@ Task* look_out(Worker& worker) noexcept {
     }
     if (polls) {
       runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
-      if (poll(worker, true) > 0) continue;
+      worker.takes_next = true;
+      const bool found = poll(worker, true) > 0;
+      kept_one = !std::exchange(worker.takes_next, false);
+      if (found) continue;
     }
     if (tired) {
       sched_yield();
@@ -589,7 +605,7 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
   // Why no wake-up is lost: parking.hpp, for each member; one that has not joined yet looks for
   // work after it has.
   base::light_fence();
-  if (runtime.parking.asleep() != 0) [[unlikely]] wake_member(runtime, worker.group);
+  if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
 }
 
 }  // namespace

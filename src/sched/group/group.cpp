@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <utility>
 
 #include "imbrex/error.hpp"
 #include "sched/runtime.hpp"
@@ -105,11 +106,17 @@ void push_to_group(Worker& worker, Task& task, const int only, const Origin orig
   const int index = id == worker.group ? worker.membership->index : no_worker;
   runtime.groups.of(id).policy->push(task, {index, only}, origin);
   base::light_fence();
-  if (runtime.parking.asleep() != 0) wake_member(runtime, id);
+  if (runtime.parking.asleep() == 0) return;
+  if (id == worker.group && only == no_worker) {
+    wake_neighbour(worker);
+  } else {
+    runtime.groups.of(id).wake_member(runtime.parking);
+  }
 }
 
-void wake_member(Runtime& runtime, const std::uint16_t group) noexcept {
-  runtime.groups.of(group).wake_member(runtime.parking);
+void wake_neighbour(Worker& worker) noexcept {
+  if (std::exchange(worker.takes_next, false)) return;
+  worker.membership->group->wake_member(worker.runtime->parking);
 }
 
 }  // namespace imbrex::sched

@@ -83,8 +83,9 @@ class Groups {
 
 // Queues a task that became ready where `worker` runs, in its group, and wakes a member.
 void push_to_group(Worker& worker, Task& task, int only, Origin origin);
-// One that sleeps, if there is one.
-void wake_member(Runtime& runtime, std::uint16_t group) noexcept;
+// Wakes a sleeping member of the worker's group for a task that it has queued there, unless it
+// takes that itself.
+void wake_neighbour(Worker& worker) noexcept;
 // From the groups that the worker joined before `place`.
 [[nodiscard]] inline Entry find_in_outer_groups(const Membership& place,
                                                 const bool eager) noexcept {
