@@ -26,8 +26,8 @@ BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Pro
 # What tells sends.hpp that the calling rank sends: a pattern of names (without _c), the call, and
 # whether it comes before or after MPI's. {3} is the fourth argument, {comm} the one of that type.
 SENDS = [
-    (r"I?[sbr]?send", "message({3}, {4}, {comm})", "before"),
-    (r"I?sendrecv(_replace)?", "message({3}, {4}, {comm})", "before"),
+    (r"I?[sbr]?send", "message({3})", "before"),
+    (r"I?sendrecv(_replace)?", "message({3})", "before"),
     (r"[sbr]?send_init|Psend_init", "made(code, {request})", "after"),
     (r"Start", "start(1, {0})", "before"),
     (r"Startall", "start({0}, {1})", "before"),

@@ -34,7 +34,7 @@ bool is_root(const int root, MPI_Comm comm) noexcept {
 
 }  // namespace
 
-void message(const int peer, int, MPI_Comm) noexcept {
+void message(const int peer) noexcept {
   if (peer != MPI_PROC_NULL) detail::about_to_send();
 }
 

@@ -10,8 +10,8 @@ namespace imbrex::mpi::sends {
 // Whether the policy wants to know. Written in MPI_Init.
 extern bool watched;
 
-// This task is about to send to `peer` of `comm`; or to start what may be sends.
-void message(int peer, int tag, MPI_Comm comm) noexcept;
+// This task is about to send to `peer`; or to start what may be sends.
+void message(int peer) noexcept;
 void start(int count, const MPI_Request* requests) noexcept;
 // A partition of a message.
 void part() noexcept;
