@@ -48,7 +48,9 @@ class Idle {
 // Calls `ask` until it returns true, then returns true; false if the task should make room.
 template <class Ask>
 bool spin_in_place(Ask ask) {
-  if (someone_in_place.load(std::memory_order_relaxed) || !alone()) return false;
+  if (someone_in_place.load(std::memory_order_relaxed) || !alone() || detail::workers_share()) {
+    return false;
+  }
   const Idle idle;
   for (int round = 0; round < rounds_max && alone(); ++round) {
     if (round > patience) sched_yield();

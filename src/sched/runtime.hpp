@@ -124,6 +124,11 @@ struct Runtime {
   bool stall_reported = false;                  // stall watch
   Triggers triggers{*this};
 
+  // True if the thread of another worker may wait for the caller's processor.
+  [[nodiscard]] bool workers_share() const noexcept {
+    return oversubscribed.load(std::memory_order_relaxed) &&
+           parking.asleep() + 1 < static_cast<int>(workers.size());
+  }
   [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
   [[nodiscard]] Polling polling(Worker& reader) const noexcept;
   // So many ticks have passed between two polls while tasks ran.

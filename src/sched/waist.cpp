@@ -501,6 +501,11 @@ bool nothing_ready() noexcept {
          !worker->has_others() && !worker->some_ready() && !worker->runtime->triggers.active();
 }
 
+bool workers_share() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->workers_share();
+}
+
 bool main_is_alone() noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr || worker->id != 0 || worker->task == nullptr ||

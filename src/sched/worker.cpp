@@ -172,10 +172,12 @@ void poll_if_due(Worker& worker, const Polling polling) noexcept {
   }
 }
 
-// This worker turns to a task, or blocks: a sleeping one may have to poll in its place.
+// This worker turns to a task, or blocks: a sleeping one may have to poll in its place. One that has
+// no processor of its own would take this one's, so not if this worker was back at once last time.
 void let_another_poll(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   if (runtime.parking.asleep() == 0 || runtime.watched.load(std::memory_order_relaxed)) return;
+  if (worker.back_at_once && runtime.oversubscribed.load(std::memory_order_relaxed)) return;
   if (runtime.polling(worker) != Polling::none) runtime.parking.wake_one();
 }
 
@@ -202,14 +204,11 @@ class Watch {
   }
 
   // Before the worker turns to a task: a sleeper takes over, unless one has been woken since there
-  // were `sleepers` of them. It looks for what is left to poll when it is awake. One that has no
-  // processor of its own would take this one's, so not if this worker was back at once last time.
+  // were `sleepers` of them. It looks for what is left to poll when it is awake.
   void hand_over(const int sleepers) noexcept {
     if (!held_) return;
     drop();
-    const Runtime& runtime = *worker_.runtime;
-    if (worker_.back_at_once && runtime.oversubscribed.load(std::memory_order_relaxed)) return;
-    if (runtime.parking.asleep() >= sleepers) let_another_poll(worker_);
+    if (worker_.runtime->parking.asleep() >= sleepers) let_another_poll(worker_);
   }
 
   void drop() noexcept {
@@ -231,10 +230,7 @@ bool others_have_work(const Worker& worker) noexcept {
 
 // Between two looks of an idle worker.
 void take_breath(const Runtime& runtime, const int round) noexcept {
-  const bool others = runtime.shared ||
-                      (runtime.oversubscribed.load(std::memory_order_relaxed) &&
-                       runtime.parking.asleep() + 1 < static_cast<int>(runtime.workers.size()));
-  if (others || round % 64 == 63) {
+  if (runtime.shared || runtime.workers_share() || round % 64 == 63) {
     sched_yield();
   } else {
     for (int pause = 0; pause < 8; ++pause) base::pause();
@@ -252,6 +248,9 @@ Task* look_out(Worker& worker) noexcept {
   const std::uint64_t begin = base::ticks();
   worker.back_at_once = begin - worker.left_idle < waking * runtime.brief;
   int sleepers = 0;
+  // On the only processor nobody else could run them sooner, unless they are long.
+  const std::uint32_t keeps_max =
+      worker.back_at_once && runtime.processors.size() == 1 ? UINT32_MAX : 1;
   bool kept_one = false;  // the last poll made a task ready, and woke nobody for it
   for (int round = 0;; ++round) {
     const std::uint64_t elapsed = base::ticks() - begin;
@@ -275,9 +274,9 @@ Task* look_out(Worker& worker) noexcept {
     }
     if (polls) {
       runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
-      worker.takes_next = true;
+      worker.keeps = keeps_max;
       const bool found = poll(worker, true) > 0;
-      kept_one = !std::exchange(worker.takes_next, false);
+      kept_one = std::exchange(worker.keeps, 0) == 0;
       if (found) continue;
     }
     if (tired) {

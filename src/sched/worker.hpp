@@ -93,7 +93,7 @@ struct Worker {
 
   std::uint64_t left_idle = 0;       // ticks; when it last found a task
   bool back_at_once = false;         // it idled again soon after that
-  bool takes_next = false;           // idle: the next task that it makes ready is for itself
+  std::uint32_t keeps = 0;           // idle: so many tasks that it makes ready are for itself
   bool attends = false;              // something was outstanding at its last look between tasks
   std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
   std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known

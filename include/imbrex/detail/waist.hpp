@@ -210,6 +210,8 @@ struct WorkerPolls {
 // True if this worker knows of nothing else to run: then a wait that will be short may poll in
 // place. A hint, cheap enough to be asked at each round.
 [[nodiscard]] bool nothing_ready() noexcept;
+// True if the thread of another worker may wait for this one's processor.
+[[nodiscard]] bool workers_share() noexcept;
 
 // True if main runs, has had no children, and no thread of the program's own has used imbrex: then
 // nothing of this process waits for the calling thread, and a call may block it.

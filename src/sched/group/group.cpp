@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <mutex>
-#include <utility>
 
 #include "imbrex/error.hpp"
 #include "sched/runtime.hpp"
@@ -115,7 +114,10 @@ void push_to_group(Worker& worker, Task& task, const int only, const Origin orig
 }
 
 void wake_neighbour(Worker& worker) noexcept {
-  if (std::exchange(worker.takes_next, false)) return;
+  if (worker.keeps != 0) {
+    --worker.keeps;
+    return;
+  }
   worker.membership->group->wake_member(worker.runtime->parking);
 }
 
