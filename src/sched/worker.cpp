@@ -172,8 +172,8 @@ void poll_if_due(Worker& worker, const Polling polling) noexcept {
   }
 }
 
-// This worker turns to a task, or blocks: a sleeping one may have to poll in its place. One that has
-// no processor of its own would take this one's, so not if this worker was back at once last time.
+// This worker turns to a task, or blocks: a sleeping one may have to poll in its place. One without
+// a processor of its own would take this one's, so not if this worker was back at once last time.
 void let_another_poll(Worker& worker) noexcept {
   Runtime& runtime = *worker.runtime;
   if (runtime.parking.asleep() == 0 || runtime.watched.load(std::memory_order_relaxed)) return;
