@@ -34,6 +34,16 @@ class Topology {
     if (a == nullptr || b == nullptr) return 0;
     return hwloc_get_common_ancestor_obj(topology_, a, b)->depth;
   }
+  // What shares a cache of the third level; where there is none, the package or the machine.
+  [[nodiscard]] hwloc_obj_t domain(const int processor) const noexcept {
+    const hwloc_obj_t here = object(processor);
+    if (here == nullptr) return nullptr;
+    for (const hwloc_obj_type_t type : {HWLOC_OBJ_L3CACHE, HWLOC_OBJ_PACKAGE}) {
+      const hwloc_obj_t found = hwloc_get_ancestor_obj_by_type(topology_, type, here);
+      if (found != nullptr) return found;
+    }
+    return hwloc_get_root_obj(topology_);
+  }
   [[nodiscard]] int position(const int processor) const noexcept {
     const hwloc_obj_t here = object(processor);
     return here == nullptr ? processor : static_cast<int>(here->logical_index);
@@ -69,9 +79,11 @@ std::vector<int> allowed_processors() {
   return processors;
 }
 
-std::vector<std::vector<int>> nearest_first(const std::vector<int>& processors) {
+namespace {
+
+std::vector<std::vector<int>> nearest_first(const Topology& topology,
+                                            const std::vector<int>& processors) {
   const int count = static_cast<int>(processors.size());
-  const Topology topology;
   std::vector<std::vector<int>> order(processors.size());
   for (int self = 0; self < count; ++self) {
     std::vector<int> depth(processors.size());
@@ -83,6 +95,24 @@ std::vector<std::vector<int>> nearest_first(const std::vector<int>& processors) 
                      [&](const int a, const int b) { return depth[a] > depth[b]; });
   }
   return order;
+}
+
+std::vector<int> domains(const Topology& topology, const std::vector<int>& processors) {
+  std::vector<hwloc_obj_t> found;
+  std::vector<int> numbers;
+  for (const int processor : processors) {
+    const auto known = std::find(found.begin(), found.end(), topology.domain(processor));
+    numbers.push_back(static_cast<int>(known - found.begin()));
+    if (known == found.end()) found.push_back(topology.domain(processor));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Neighbours neighbours(const std::vector<int>& processors) {
+  const Topology topology;
+  return {nearest_first(topology, processors), domains(topology, processors)};
 }
 
 bool bind_thread(const int processor) noexcept {

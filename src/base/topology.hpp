@@ -9,9 +9,16 @@ namespace imbrex::base {
 // Operating-system numbers of the processors in this process's affinity mask, neighbours first.
 [[nodiscard]] std::vector<int> allowed_processors();
 
-// For each of `processors` the positions of the others, nearest first (sharing a core, then a
-// cache, then a package, then the machine).
-[[nodiscard]] std::vector<std::vector<int>> nearest_first(const std::vector<int>& processors);
+// For each of some processors:
+struct Neighbours {
+  // The positions of the others, nearest first (sharing a core, then a cache, then a package, then
+  // the machine).
+  std::vector<std::vector<int>> nearest;
+  // A number, from 0 on, that it has in common with those that share its cache of the third level;
+  // where there is none, its package.
+  std::vector<int> domain;
+};
+[[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
 
 // Binds the calling thread; false if the system refuses.
 bool bind_thread(int processor) noexcept;

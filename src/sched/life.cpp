@@ -131,13 +131,13 @@ void wake_worker(void* const context, const int worker) {
   static_cast<Runtime*>(context)->parking.wake(worker);
 }
 
-std::vector<std::vector<int>> victims(const std::vector<int>& processors, const int workers) {
-  if (workers == 1) return {{}};
+base::Neighbours places(const std::vector<int>& processors, const int workers) {
+  if (workers == 1) return {{{}}, {0}};
   std::vector<int> where;
   for (int worker = 0; worker < workers; ++worker) {
     where.push_back(processors[static_cast<std::size_t>(worker) % processors.size()]);
   }
-  return base::nearest_first(where);
+  return base::neighbours(where);
 }
 
 // ---- the end ---------------------------------------------------------------------------------
@@ -422,8 +422,10 @@ Runtime::Runtime(const base::Options& its_options, Share its_share, const int wo
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
+  const base::Neighbours near = places(processors, workers_wanted);
   groups.begin(options.POLICY, {.workers = workers_wanted,
-                                .nearest = victims(processors, workers_wanted),
+                                .nearest = near.nearest,
+                                .domain = near.domain,
                                 .wake = &wake_worker,
                                 .wake_context = this});
   Group& everyone = groups.everyone();

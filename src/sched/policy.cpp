@@ -51,7 +51,7 @@ std::unique_ptr<Policy> make_policy(const std::string& name, const PolicySetup& 
   if (name == "default") return make_stealing(setup, true);
   if (name == "steal") return make_stealing(setup, false);
   for (const Named& named : ordered) {
-    if (name == named.name) return make_ordered(named.order);
+    if (name == named.name) return make_ordered(setup, named.order);
   }
   if (name.starts_with(seeded)) {
     std::uint64_t seed = 0;

@@ -66,6 +66,7 @@ using Wake = void (*)(void* context, int worker);
 struct PolicySetup {
   int workers;
   std::vector<std::vector<int>> nearest;  // for each worker the others, nearest first
+  std::vector<int> domain;  // for each worker, from 0 on: those with one number are near
   Wake wake;
   void* wake_context;
 };
@@ -81,7 +82,8 @@ struct Order {
   bool resumed_first = false;  // among equal priorities; else by creation there too
   task::Flow flow = {};
 };
-[[nodiscard]] std::unique_ptr<Policy> make_ordered(const Order& order);
+[[nodiscard]] std::unique_ptr<Policy> make_ordered(const PolicySetup& setup,
+                                                   const Order& order);
 [[nodiscard]] std::unique_ptr<Policy> make_seeded(const PolicySetup& setup, std::uint64_t seed);
 
 }  // namespace imbrex::sched

@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/topology.hpp"
 #include "imbrex/error.hpp"
 #include "task/depend.hpp"
 
@@ -20,14 +23,25 @@ namespace {
 class PolicyTest : public testing::Test {
  protected:
   void use(const std::string& name, const int workers) {
-    PolicySetup setup{workers, {}, [](void*, int) {}, nullptr};
+    base::Neighbours near;
     for (int self = 0; self < workers; ++self) {
-      setup.nearest.emplace_back();
+      near.nearest.emplace_back();
+      near.domain.push_back(0);
       for (int step = 1; step < workers; ++step) {
-        setup.nearest[self].push_back((self + step) % workers);
+        near.nearest[self].push_back((self + step) % workers);
       }
     }
-    policy_ = make_policy(name, setup);
+    use(name, near);
+  }
+  void use(const std::string& name, const base::Neighbours& near) {
+    policy_ = make_policy(name, {.workers = static_cast<int>(near.domain.size()),
+                                 .nearest = near.nearest,
+                                 .domain = near.domain,
+                                 .wake = [](void*, int) {},
+                                 .wake_context = nullptr});
+  }
+  void push(Task& task, const int worker) {
+    policy_->push(task, {.worker = worker, .only = no_worker}, Origin::released);
   }
   Task& task(const int priority) {
     Task& made = tasks_.emplace_back();
@@ -169,6 +183,59 @@ TEST_F(PolicyTest, a_thief_takes_one_task_of_a_recursion_and_several_of_a_flat_l
   EXPECT_EQ(pop_all(0).size(), 63u);
 }
 
+// Two packages of two caches of four cores each.
+class NearPolicyTest : public PolicyTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "pack:2 l3:2 core:4 pu:1", 1), 0);
+    std::vector<int> processors(16);
+    std::iota(processors.begin(), processors.end(), 0);
+    near_ = base::neighbours(processors);
+    ASSERT_EQ(unsetenv("HWLOC_SYNTHETIC"), 0);
+  }
+  base::Neighbours near_;
+};
+
+TEST_F(NearPolicyTest, a_cache_is_a_domain_and_near_ones_come_first) {
+  EXPECT_EQ(near_.domain, std::vector<int>({0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
+  EXPECT_EQ(near_.nearest[5],
+            std::vector<int>({6, 7, 4, 0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15}));
+}
+
+TEST_F(NearPolicyTest, a_worker_runs_its_domain_then_its_package_then_the_machine) {
+  for (const char* const name : {"fifo", "priority", "sa", "ga"}) {
+    use(name, near_);
+    tasks_.clear();
+    for (const int worker : {15, 8, 0, 4, 5}) push(task(worker), worker);
+    EXPECT_EQ(drain(6), std::string(name) == "fifo" ? Ids({4, 5, 3, 2, 1})
+                                                    : Ids({5, 4, 3, 2, 1})) << name;
+    for (const int worker : {0, 4, 8, 15}) push(task(1), worker);
+    EXPECT_EQ(drain(13), Ids({9, 8, 6, 7})) << name;
+  }
+}
+
+TEST_F(NearPolicyTest, the_order_is_exact_within_a_domain_and_whatever_others_have_there) {
+  use("priority", near_);
+  for (const int priority : {3, 1, 4, 2}) push(task(priority), priority - 1);
+  push(task(100), 4);
+  EXPECT_EQ(drain(0), Ids({3, 1, 4, 2, 5}));
+}
+
+TEST_F(NearPolicyTest, what_belongs_to_no_domain_goes_by_its_priority_in_each) {
+  use("sa", near_);
+  Task& low = task(1);
+  Task& high = task(3);
+  push(low, 9);
+  push(high, 1);
+  policy_->raise(low, 2);
+  push(task(0), no_worker);
+  EXPECT_EQ(policy_->pop(1).task, &high) << "its own comes first, since it is higher";
+  push(task(1), 1);
+  EXPECT_EQ(policy_->pop(1).task, &low) << "raised above what is in the own domain";
+  EXPECT_EQ(drain(0), Ids({4, 3, 1})) << "before what others have; the last is stale";
+  EXPECT_EQ(policy_->size(), 0);
+}
+
 TEST_F(PolicyTest, take_gives_the_newest_entry_and_no_other) {
   use("default", 1);
   Task& first = task(0);
@@ -217,7 +284,11 @@ using task::AccessKind;
 class Flowing {
  public:
   explicit Flowing(const std::string& policy)
-      : policy_(make_policy(policy, {1, {}, [](void*, int) {}, nullptr})) {
+      : policy_(make_policy(policy, {.workers = 1,
+                                     .nearest = {{}},
+                                     .domain = {0},
+                                     .wake = [](void*, int) {},
+                                     .wake_context = nullptr})) {
     lineage_.use(policy_->flow(), &requeue, this);
     parent_.priority.store(0);
   }

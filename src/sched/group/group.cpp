@@ -35,7 +35,7 @@ void Groups::begin(const std::string& policy, const PolicySetup& everyone) {
   policy_ = policy;
   Group& all = add(everyone.workers, make_policy(policy, everyone));
   for (int index = 0; index < all.size; ++index) all.parkings[index] = index;
-  add(1, make_policy("fifo", {.workers = 1, .nearest = {{}}, .wake = nullptr,
+  add(1, make_policy("fifo", {.workers = 1, .nearest = {{}}, .domain = {0}, .wake = nullptr,
                               .wake_context = nullptr}));
 }
 
@@ -80,8 +80,11 @@ Group& Groups::take(const int size) {
       nearest[static_cast<std::size_t>(index)].push_back((index + step) % size);
     }
   }
-  return add(size, make_policy(policy_, {.workers = size, .nearest = std::move(nearest),
-                                         .wake = nullptr, .wake_context = nullptr}));
+  return add(size, make_policy(policy_, {.workers = size,
+                                         .nearest = std::move(nearest),
+                                         .domain = std::vector<int>(static_cast<std::size_t>(size)),
+                                         .wake = nullptr,
+                                         .wake_context = nullptr}));
 }
 
 void Groups::give(Group& group) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A shared queue in the order of priority, then of creation. Used by the policies.
+// A queue in the order of priority, then of creation. Used by the policies.
 //
 // Thread safety: any thread. One lock: the policies that put every task through it are chosen for
 // their order, not for their speed.
@@ -55,6 +55,11 @@ class OrderedQueue {
     count(-1);
     return entry;
   }
+  // Whether its first entry belongs before that of `other`, at this moment.
+  [[nodiscard]] bool goes_before(const OrderedQueue& other) const noexcept {
+    Key mine{}, its{};
+    return first(mine) && (!other.first(its) || its.later_than(mine));
+  }
   // A moment's value; zero is seen as zero by who pushed nothing.
   [[nodiscard]] std::int64_t size() const noexcept {
     return size_.load(std::memory_order_acquire);
@@ -68,6 +73,15 @@ class OrderedQueue {
   };
   static bool later(const Place& first, const Place& second) noexcept {
     return first.key.later_than(second.key);
+  }
+  // False if there is nothing.
+  [[nodiscard]] bool first(Key& key) const noexcept {
+    const std::lock_guard guard(lock_);
+    if (line_.empty() && heap_.empty()) return false;
+    const bool from_heap =
+        line_.empty() || (!heap_.empty() && later(line_[gone_], heap_.front()));
+    key = from_heap ? heap_.front().key : line_[gone_].key;
+    return true;
   }
   void count(const int change) noexcept {
     size_.store(size_.load(std::memory_order_relaxed) + change, std::memory_order_release);
@@ -86,7 +100,7 @@ class OrderedQueue {
 
   // Both are bounded by the ready tasks and the times they were raised. Most tasks come in the
   // order in which they go, and pass through the line; what belongs before its end is in the heap.
-  base::SpinLock lock_;      // guards the next three
+  mutable base::SpinLock lock_;  // guards the next three
   std::vector<Place> line_;  // in order, from `gone_` on; empty if nothing is there
   std::size_t gone_ = 0;
   std::vector<Place> heap_;
