@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "imbrex/detail/waist.hpp"
+#include "progress/ship.hpp"
 
 namespace imbrex::mpi::paths {
 
@@ -154,8 +155,15 @@ Post& post() noexcept {
   return one;
 }
 
+// Where nothing is outstanding nobody polls: so messages that leave and paths that end are moments
+// to look, unless another thread makes all calls.
+void look() noexcept {
+  if (post().is_open() && !progress::shipping.load(std::memory_order_relaxed)) post().poll();
+}
+
 void write(const std::uint64_t message, const float length_us) noexcept {
   post().write(message, length_us);
+  look();
 }
 
 }  // namespace
@@ -173,6 +181,7 @@ void close() {
 bool are_open() noexcept { return post().is_open(); }
 
 void sent(const int peer, const int tag, const std::uint32_t communicator) noexcept {
+  look();
   detail::message_leaves(number(peer, tag, communicator));
 }
 

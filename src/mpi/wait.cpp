@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "errors.hpp"
+#include "paths.hpp"
 #include "receive/receive.hpp"
 
 namespace imbrex::mpi {
@@ -58,6 +59,7 @@ bool spin_in_place(Ask ask) {
       if (ask()) return true;
     }
     if (engine().must_feed()) engine().poll();  // receives that nobody waits for
+    if (round % 16 == 15) paths::poll();        // as rarely as costs nothing
   }
   return false;
 }

@@ -15,8 +15,9 @@ namespace {
 // Of a send; less by one for each edge before it, so that the longest path of live tasks ends above
 // the priority of those that lead to none.
 constexpr int highest = 1'000'000'000;
-// The same where steps are microseconds, and up to as many are added for what is behind a send.
-constexpr int timed = 500'000'000;
+// The same where something is added for the urgency of a send, each time more than any path takes.
+constexpr int without_urgency = 500'000'000;
+constexpr int urgent = 50'000'000;
 
 struct Named {
   std::string_view name;
@@ -36,12 +37,12 @@ constexpr Named ordered[] = {
       .flow = {.marked = highest, .upward = true, .step = 1, .control = true, .learns = true}}},
     {"ga",
      {.by_priority = true,
-      .flow = {.marked = timed,
+      .flow = {.marked = without_urgency,
                .upward = true,
                .step = 1,
                .control = true,
                .learns = true,
-               .timed = true}}},
+               .urgent = urgent}}},
 };
 
 }  // namespace

@@ -557,7 +557,7 @@ bool learns_sends() noexcept {
   return runtime != nullptr && runtime->lineage.flow().learns;
 }
 
-bool learns_paths() noexcept { return learns_sends() && sched::runtime()->lineage.flow().timed; }
+bool learns_paths() noexcept { return learns_sends() && sched::runtime()->lineage.flow().times(); }
 
 namespace {
 

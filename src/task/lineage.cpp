@@ -99,19 +99,8 @@ int Lineage::worth(const Task& task) const noexcept {
   if (profile == nullptr) return 0;
   const auto level = static_cast<int>(profile->level.load(std::memory_order_relaxed));
   if (level == 0) return 0;
-  int behind = 0;
-  if (flow_.timed) {
-    constexpr std::uint32_t most = 500'000'000;  // microseconds
-    behind = static_cast<int>(std::min(knowledge_->profiles.behind(task), most));
-  }
-  return flow_.marked + behind - (level - 1) * flow_.step;
-}
-
-int Lineage::step_to(const Task& later) const noexcept {
-  const Profile* const profile = flow_.timed ? knowledge_->profiles.of(later) : nullptr;
-  if (profile == nullptr) return flow_.step;
-  const std::uint32_t ns = profile->duration_ns.load(std::memory_order_relaxed);
-  return std::max(flow_.step, static_cast<int>(ns / 1000));
+  const int urgency = flow_.urgent != 0 ? knowledge_->profiles.urgency(task) * flow_.urgent : 0;
+  return flow_.marked + urgency - (level - 1) * flow_.step;
 }
 
 void Lineage::mark(Task& task) noexcept {
@@ -159,28 +148,21 @@ void Lineage::catch_up(Outcome& outcome) noexcept {
 }
 
 void Lineage::sends(Task& task, const std::uint64_t message) noexcept {
-  if (!flow_.timed || knowledge_->profiles.of(task) == nullptr) return;
-  knowledge_->profiles.sends(task, message);
+  if (!flow_.times() || knowledge_->profiles.of(task) == nullptr) return;
+  const float behind = knowledge_->profiles.sends(task, message);
   if (task.accesses == nullptr || task.accesses->step.trail == 0) return;
-  const auto behind = static_cast<float>(knowledge_->profiles.behind(task));
   knowledge_->trails.note(task.accesses->step, behind / 2);
 }
 
 void Lineage::receives(Task& task, const std::uint64_t message) noexcept {
-  if (!flow_.timed || task.root || task.accesses == nullptr) return;
+  if (!flow_.times() || task.root || task.accesses == nullptr) return;
   leave(task.accesses->step);
   task.accesses->step = {0, 0};
   knowledge_->trails.begin(task.accesses->step, message);
 }
 
 Step Lineage::ends(Task& task, const std::uint64_t duration_ns) noexcept {
-  if (!flow_.timed) return {0, 0};
-  if (duration_ns != 0) {
-    if (Profile* const profile = knowledge_->profiles.of(task)) {
-      Profile::learn(profile->duration_ns, duration_ns);
-    }
-  }
-  if (task.accesses == nullptr || task.accesses->step.trail == 0) return {0, 0};
+  if (!flow_.times() || task.accesses == nullptr || task.accesses->step.trail == 0) return {0, 0};
   Step& step = task.accesses->step;
   step.length_us += static_cast<float>(duration_ns) * 1e-3F;
   knowledge_->trails.note(step, 0);
@@ -204,7 +186,7 @@ void Lineage::leave(Step step) noexcept {
 }
 
 void Lineage::learn(const std::uint64_t message, const float behind_us) noexcept {
-  if (flow_.timed) knowledge_->profiles.learn(message, behind_us);
+  if (flow_.times()) knowledge_->profiles.learn(message, behind_us);
 }
 
 void Lineage::precede(detail::Completion& predecessor, Task& task, base::SlabCache& slots,
@@ -220,7 +202,7 @@ void Lineage::precede(Task& predecessor, Task& task, base::SlabCache& slots, Out
   // Relaxed: the task is reached only through what is published later.
   block.predecessors.store(number_of(enter(predecessor, list, slots)), std::memory_order_relaxed);
   block.has_past = true;
-  raise(predecessor, task.priority.load(std::memory_order_relaxed) - step_to(task), outcome);
+  raise(predecessor, task.priority.load(std::memory_order_relaxed) - flow_.step, outcome);
 }
 
 void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& slots,
@@ -254,7 +236,7 @@ void Lineage::raise(Task& task, const int priority, Outcome& outcome) noexcept {
   risen.push_back(&task);
   for (std::size_t next = 0; next < risen.size(); ++next) {
     Task& later = *risen[next];
-    const int level = later.priority.load(std::memory_order_relaxed) - step_to(later);
+    const int level = later.priority.load(std::memory_order_relaxed) - flow_.step;
     for_each_predecessor(later, [&](Task& predecessor) {
       if (!lift(predecessor, level)) return;
       add_reference(predecessor);

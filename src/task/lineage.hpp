@@ -47,7 +47,8 @@ struct Flow {
   int step = 0;
   bool control = false;  // so do those that a task creates, or waits for without declaring it
   bool learns = false;   // marked is what has a profile of tasks that send, and nothing else
-  bool timed = false;    // steps are the times of tasks, and a send counts more by what is behind
+  int urgent = 0;        // a send counts so much more for each degree of its urgency; 0: no times
+  [[nodiscard]] bool times() const noexcept { return urgent != 0; }
 };
 
 // Up to six tasks that precede one; a list of these fills one slot each.
@@ -110,8 +111,9 @@ class Lineage {
   }
   void catch_up(Outcome& outcome) noexcept;
 
-  // Only if flow().timed, as all that follow; else they do nothing. `message`: any number by which
-  // the ranks know a message of one another, the same for those that they cannot tell apart.
+  // Only if flow().times(), as all that follow; else they do nothing. `message`: the other rank, in
+  // the upper half, and any number by which the two know it, the same for those that they cannot
+  // tell apart.
   void sends(Task& task, std::uint64_t message) noexcept;
   void receives(Task& task, std::uint64_t message) noexcept;
   // The body of `task` has ended, after so many nanoseconds, 0 if it was suspended. Then those that
@@ -136,8 +138,6 @@ class Lineage {
   void precede(Task& predecessor, Task& task, base::SlabCache& slots, Outcome& outcome);
   // The priority of a task of whose profile is known that it leads to a send; else 0.
   [[nodiscard]] int worth(const Task& task) const noexcept;
-  // What an edge to `later` takes away.
-  [[nodiscard]] int step_to(const Task& later) const noexcept;
 
   Flow flow_;
   Requeue requeue_ = nullptr;

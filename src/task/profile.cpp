@@ -2,7 +2,7 @@
 #include "task/profile.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 #include "task/depend.hpp"
 
@@ -40,14 +40,6 @@ template <class Pointer>
 }
 
 }  // namespace
-
-void Profile::learn(std::atomic<std::uint32_t>& field, const std::uint64_t figure) noexcept {
-  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-  const std::uint64_t old = field.load(std::memory_order_relaxed);
-  const std::uint64_t next = old == 0 ? figure : old - old / 8 + figure / 8;
-  field.store(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(next, 1, most)),
-              std::memory_order_relaxed);
-}
 
 Profile* Profiles::enter(Task& task) noexcept {
   constexpr std::size_t neighbours = 16;
@@ -87,29 +79,61 @@ std::uint64_t Profiles::identity(const Task& task) const noexcept {
   return hash;
 }
 
-std::uint32_t Profiles::behind(const Task& task) const noexcept {
-  const std::uint64_t mine = identity(task);
-  const Known& known = known_[mine % tasks];
-  return known.task.load(std::memory_order_relaxed) == mine
-             ? known.behind_us.load(std::memory_order_relaxed)
-             : 0;
+const Profiles::Peer* Profiles::peer(const std::uint32_t rank) const noexcept {
+  const Peer& found = peers_[rank % peers];
+  const bool known = found.rank.load(std::memory_order_relaxed) == rank &&
+                     found.behind_us.load(std::memory_order_relaxed) > 0;
+  return known ? &found : nullptr;
 }
 
-void Profiles::sends(const Task& task, const std::uint64_t message) noexcept {
-  Sent& sent = sent_[mix(0, message) % messages];
-  sent.task.store(identity(task), std::memory_order_relaxed);
-  sent.message.store(message, std::memory_order_relaxed);
+int Profiles::urgency(const Task& task) const noexcept {
+  const std::uint64_t mine = identity(task);
+  const Known& known = known_[mine % tasks];
+  if (known.task.load(std::memory_order_relaxed) != mine) return 0;
+  const Peer* const to = peer(known.peer.load(std::memory_order_relaxed));
+  return to == nullptr ? 0 : to->urgency.load(std::memory_order_relaxed);
+}
+
+float Profiles::sends(const Task& task, const std::uint64_t message) noexcept {
+  const auto rank = static_cast<std::uint32_t>(message >> 32);
+  const Peer* const to = peer(rank);
+  const int its = to == nullptr ? 0 : to->urgency.load(std::memory_order_relaxed);
+  if (urgency(task) <= its) {
+    const std::uint64_t mine = identity(task);
+    Known& known = known_[mine % tasks];
+    known.peer.store(rank, std::memory_order_relaxed);
+    known.task.store(mine, std::memory_order_relaxed);
+  }
+  return to == nullptr ? 0 : to->behind_us.load(std::memory_order_relaxed);
 }
 
 void Profiles::learn(const std::uint64_t message, const float behind_us) noexcept {
-  const Sent& sent = sent_[mix(0, message) % messages];
-  if (sent.message.load(std::memory_order_relaxed) != message) return;
-  const std::uint64_t task = sent.task.load(std::memory_order_relaxed);
-  Known& known = known_[task % tasks];
-  if (known.task.exchange(task, std::memory_order_relaxed) != task) {
-    known.behind_us.store(0, std::memory_order_relaxed);
+  constexpr std::uint32_t recent = 256;  // figures that the average is of
+  const auto rank = static_cast<std::uint32_t>(message >> 32);
+  Peer& to = peers_[rank % peers];
+  if (to.rank.exchange(rank, std::memory_order_relaxed) != rank) to.reports = 0;
+  const float old = to.reports == 0 ? 0 : to.behind_us.load(std::memory_order_relaxed);
+  to.reports = std::min(to.reports + 1, recent);
+  const float next = old + (behind_us - old) / static_cast<float>(to.reports);
+  to.behind_us.store(std::max(next, 1.0F), std::memory_order_relaxed);
+  if (++reports_ % reports_min == 0) compare_peers();
+}
+
+void Profiles::compare_peers() noexcept {
+  float least = 0;
+  for (std::size_t place = 0; place < peers; ++place) {
+    const float its = peers_[place].behind_us.load(std::memory_order_relaxed);
+    if (peers_[place].reports >= reports_min && (least == 0 || its < least)) least = its;
   }
-  Profile::learn(known.behind_us, static_cast<std::uint64_t>(std::max(behind_us, 1.0F)));
+  for (std::size_t place = 0; place < peers; ++place) {
+    Peer& each = peers_[place];
+    int urgency = 0;
+    if (each.reports >= reports_min) {
+      const float longer = each.behind_us.load(std::memory_order_relaxed) / least;
+      urgency = std::min(static_cast<int>(std::log(longer) / std::log(1.5F)), urgency_max);
+    }
+    each.urgency.store(urgency, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace imbrex::task

@@ -22,10 +22,6 @@ struct Profile {
   std::atomic<Profile*> above{nullptr};       // of the parent, if that is a task
   // 1: its tasks send; n + 1: they create tasks of level n; 0: neither has been seen.
   std::atomic<std::uint32_t> level{0};
-  std::atomic<std::uint32_t> duration_ns{0};  // of bodies that did not suspend, of late; 0: unknown
-
-  // A new figure counts for an eighth; it is not 0.
-  static void learn(std::atomic<std::uint32_t>& field, std::uint64_t figure) noexcept;
 };
 
 class Profiles {
@@ -41,35 +37,47 @@ class Profiles {
   // Its tasks send, and those above create tasks that do. True if that is news.
   [[nodiscard]] static bool sends(Profile& profile) noexcept;
 
-  // How long the path is that a message of such a task with the same accesses opened elsewhere, in
-  // microseconds; 0: unknown. Not of its kind: the average of other tasks changes as it is learned,
-  // and would order tasks of one graph by when they were made.
-  [[nodiscard]] std::uint32_t behind(const Task& task) const noexcept;
-  // `task` is about to send `message`; a path has been reported for it.
-  void sends(const Task& task, std::uint64_t message) noexcept;
+  // How urgent the sends of such a task with the same accesses are: of the rank that it sent to, by
+  // how much longer the paths are that messages open there than elsewhere, 0 if by less than half.
+  // By rank, since the path of one message differs from run to run: it is whatever that message
+  // was the last to keep waiting.
+  [[nodiscard]] int urgency(const Task& task) const noexcept;
+  static constexpr int urgency_max = 8;
+  // `task` is about to send `message`, whose upper half is the rank. How long the paths are there
+  // on average, in microseconds; 0: unknown.
+  [[nodiscard]] float sends(const Task& task, std::uint64_t message) noexcept;
+  // A path has been reported for it. By one thread at a time.
   void learn(std::uint64_t message, float behind_us) noexcept;
 
  private:
   // The same task in each iteration of a program: its kind and the addresses of its accesses.
-  // Tables in which a newer entry takes the place of an older one with the same hash. Racing
-  // writers may leave one made of two: then one figure is learned for another task.
+  // A table in which a newer entry takes the place of an older one with the same hash. Racing
+  // writers may leave one made of two: then one task is taken for another.
   struct Known {
     std::atomic<std::uint64_t> task{0};
-    std::atomic<std::uint32_t> behind_us{0};
+    std::atomic<std::uint32_t> peer{0};  // of those that it sends to, the most urgent
   };
-  struct Sent {
-    std::atomic<std::uint64_t> message{0};
-    std::atomic<std::uint64_t> task{0};
+  // A rank, in the place of another that has the same.
+  struct Peer {
+    std::atomic<std::uint32_t> rank{0};
+    std::atomic<float> behind_us{0};
+    std::atomic<int> urgency{0};
+    std::uint32_t reports = 0;  // learn() alone
   };
   static constexpr std::size_t tasks = 16384;
-  static constexpr std::size_t messages = 4096;
+  static constexpr std::size_t peers = 1024;
+  static constexpr std::uint32_t reports_min = 16;  // before a rank is compared with others
 
+  // Null if nothing has been learned of it.
+  [[nodiscard]] const Peer* peer(std::uint32_t rank) const noexcept;
+  void compare_peers() noexcept;
   [[nodiscard]] std::uint64_t identity(const Task& task) const noexcept;
 
   static constexpr std::size_t places = 4096;
   std::unique_ptr<Profile[]> profiles_{new Profile[places]};
   std::unique_ptr<Known[]> known_{new Known[tasks]};
-  std::unique_ptr<Sent[]> sent_{new Sent[messages]};
+  std::unique_ptr<Peer[]> peers_{new Peer[peers]};
+  std::uint32_t reports_ = 0;  // learn() alone
 };
 
 }  // namespace imbrex::task

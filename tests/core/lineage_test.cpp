@@ -166,7 +166,9 @@ TEST_P(LearningTest, tasks_with_another_number_of_accesses_are_of_another_kind) 
 class PathTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(OneWorker, PathTest, testing::ValuesIn(setups({1}, {"ga"})), name_of);
 
-TEST_P(PathTest, the_send_with_the_longer_path_behind_it_goes_first_with_what_precedes_it) {
+// Two iterations of three sends, each to another rank, and what precedes them; between the two the
+// average path behind messages to each rank becomes known.
+Entries iterations(const std::array<float, 3>& behind_us) {
   Log log;
   std::array<int, 3> fields{};
   const auto iterate = [&] {
@@ -177,18 +179,29 @@ TEST_P(PathTest, the_send_with_the_longer_path_behind_it_goes_first_with_what_pr
         task("send").in(field).launch([&log, i] {
           log.add(10 + i);
           detail::about_to_send();
-          detail::message_leaves(static_cast<std::uint64_t>(i));
+          detail::message_leaves(static_cast<std::uint64_t>(i) << 32);
         });
       }
     });
   };
   iterate();
-  detail::learn_path(0, 1e3F);
-  detail::learn_path(1, 5e6F);
-  detail::learn_path(2, 2e6F);
-  detail::learn_path(99, 9e6F);  // nobody has sent that
+  for (int message = 0; message < 32; ++message) {
+    for (std::uint64_t rank = 0; rank < behind_us.size(); ++rank) {
+      // Paths of single messages tell little: only their average counts.
+      detail::learn_path(rank << 32, message % 2 == 0 ? 0 : 2 * behind_us[rank]);
+    }
+  }
   iterate();
-  EXPECT_EQ(log.entries(), Entries({0, 10, 1, 11, 2, 12, 1, 11, 2, 12, 0, 10}));
+  return log.entries();
+}
+
+TEST_P(PathTest, the_send_to_the_rank_with_longer_paths_goes_first_with_what_precedes_it) {
+  EXPECT_EQ(iterations({1e3F, 5e3F, 2e3F}), Entries({0, 10, 1, 11, 2, 12, 1, 11, 2, 12, 0, 10}));
+}
+
+TEST_P(PathTest, ranks_whose_paths_differ_by_less_than_half_are_alike) {
+  EXPECT_EQ(iterations({1e3F, 1.2e3F, 1.3e3F}),
+            Entries({0, 10, 1, 11, 2, 12, 0, 10, 1, 11, 2, 12}));
 }
 
 TEST_P(PathTest, a_message_is_told_the_longest_path_that_it_has_opened) {

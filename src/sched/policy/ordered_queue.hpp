@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -23,19 +24,16 @@ class OrderedQueue {
     int priority;         // larger first
     bool first;           // true first
     std::uint64_t id;     // smaller first: created earlier
-    [[nodiscard]] bool later_than(const Key& other) const noexcept {
-      if (priority != other.priority) return priority < other.priority;
-      if (first != other.first) return other.first;
-      return id > other.id;
-    }
   };
 
   void push(task::Task& task, const Key& key, const bool resumed) {
+    const Place place{level_of(key), key.id, &task, resumed};
     const std::lock_guard guard(lock_);
-    if (line_.empty() || !line_.back().key.later_than(key)) {
-      line_.push_back({key, &task, resumed});
+    if (begin_ == end_ || !later(line_[(end_ - 1) & mask()], place)) {
+      if (end_ - begin_ == line_.size()) [[unlikely]] grow();
+      line_[end_++ & mask()] = place;
     } else {
-      heap_.push_back({key, &task, resumed});
+      heap_.push_back(place);
       std::push_heap(heap_.begin(), heap_.end(), &later);
     }
     count(1);
@@ -43,22 +41,18 @@ class OrderedQueue {
   [[nodiscard]] task::Entry pop() noexcept {
     if (size() == 0) return {};
     const std::lock_guard guard(lock_);
-    if (heap_.empty() || (!line_.empty() && later(heap_.front(), line_[gone_]))) {
-      if (line_.empty()) return {};
-      const task::Entry entry{line_[gone_].task, line_[gone_].resumed};
-      leave_line();
-      return entry;
+    if (!heap_.empty() && (begin_ == end_ || later(line_[begin_ & mask()], heap_.front()))) {
+      return pop_from_heap();
     }
-    std::pop_heap(heap_.begin(), heap_.end(), &later);
-    const task::Entry entry{heap_.back().task, heap_.back().resumed};
-    heap_.pop_back();
+    if (begin_ == end_) return {};
+    const Place& place = line_[begin_++ & mask()];
     count(-1);
-    return entry;
+    return {place.task, place.resumed};
   }
   // Whether its first entry belongs before that of `other`, at this moment.
   [[nodiscard]] bool goes_before(const OrderedQueue& other) const noexcept {
-    Key mine{}, its{};
-    return first(mine) && (!other.first(its) || its.later_than(mine));
+    Place mine{}, its{};
+    return first(mine) && (!other.first(its) || later(its, mine));
   }
   // A moment's value; zero is seen as zero by who pushed nothing.
   [[nodiscard]] std::int64_t size() const noexcept {
@@ -67,42 +61,52 @@ class OrderedQueue {
 
  private:
   struct Place {
-    Key key;
+    std::uint64_t level;  // smaller first
+    std::uint64_t id;     // then this
     task::Task* task;
     bool resumed;
   };
+  [[nodiscard]] static std::uint64_t level_of(const Key& key) noexcept {
+    return static_cast<std::uint64_t>(std::int64_t{INT_MAX} - key.priority) * 2 +
+           (key.first ? 0 : 1);
+  }
   static bool later(const Place& first, const Place& second) noexcept {
-    return first.key.later_than(second.key);
+    return first.level != second.level ? first.level > second.level : first.id > second.id;
   }
   // False if there is nothing.
-  [[nodiscard]] bool first(Key& key) const noexcept {
+  [[nodiscard]] bool first(Place& place) const noexcept {
     const std::lock_guard guard(lock_);
-    if (line_.empty() && heap_.empty()) return false;
-    const bool from_heap =
-        line_.empty() || (!heap_.empty() && later(line_[gone_], heap_.front()));
-    key = from_heap ? heap_.front().key : line_[gone_].key;
+    if (begin_ == end_ && heap_.empty()) return false;
+    const bool from_heap = begin_ == end_ || (!heap_.empty() &&
+                                              later(line_[begin_ & mask()], heap_.front()));
+    place = from_heap ? heap_.front() : line_[begin_ & mask()];
     return true;
   }
   void count(const int change) noexcept {
     size_.store(size_.load(std::memory_order_relaxed) + change, std::memory_order_release);
   }
-  // The first of the line. Its place is used again when the line is empty, or half of it has gone.
-  void leave_line() noexcept {
-    if (++gone_ == line_.size()) {
-      line_.clear();
-      gone_ = 0;
-    } else if (gone_ >= 1024 && gone_ * 2 > line_.size()) [[unlikely]] {
-      line_.erase(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(gone_));
-      gone_ = 0;
-    }
+  [[gnu::noinline]] task::Entry pop_from_heap() noexcept {
+    std::pop_heap(heap_.begin(), heap_.end(), &later);
+    const Place place = heap_.back();
+    heap_.pop_back();
     count(-1);
+    return {place.task, place.resumed};
+  }
+  [[nodiscard]] std::size_t mask() const noexcept { return line_.size() - 1; }
+  [[gnu::noinline]] void grow() {
+    std::vector<Place> wider(line_.size() * 2);
+    for (std::size_t index = begin_; index != end_; ++index) {
+      wider[index & (wider.size() - 1)] = line_[index & mask()];
+    }
+    line_.swap(wider);
   }
 
   // Both are bounded by the ready tasks and the times they were raised. Most tasks come in the
   // order in which they go, and pass through the line; what belongs before its end is in the heap.
-  mutable base::SpinLock lock_;  // guards the next three
-  std::vector<Place> line_;  // in order, from `gone_` on; empty if nothing is there
-  std::size_t gone_ = 0;
+  mutable base::SpinLock lock_;  // guards the next four
+  // A ring of 2^n places, in order from begin_ to end_.
+  std::vector<Place> line_ = std::vector<Place>(64);
+  std::size_t begin_ = 0, end_ = 0;
   std::vector<Place> heap_;
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> size_{0};  // written under lock_
 };
