@@ -37,7 +37,9 @@ void begins(Worker& worker, Task& task) noexcept {
   apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
     lineage.begins(task, outcome);
   });
-  worker.begun = {task.id, worker.recorder.suspensions.get(), base::ticks()};
+  if (notes_end(worker, task)) {
+    worker.begun = {task.id, worker.recorder.suspensions.get(), base::ticks()};
+  }
 }
 
 void enters(Worker& worker, Task& task) noexcept {

@@ -23,6 +23,10 @@ void hold(Worker& worker, detail::Completion& other) noexcept;
 
 // The body of `task` has ended. Then what its end has made ready is told, if it stands on a trail.
 [[nodiscard]] task::Step ends(Worker& worker, Task& task) noexcept;
+[[nodiscard]] inline bool notes_end(const Worker& worker, const Task& task) noexcept {
+  return worker.recorder.tracing() ||
+         (task.accesses != nullptr && task.accesses->step.trail != 0);
+}
 void follow(Worker& worker, const task::Step& step, const task::Outcome& outcome) noexcept;
 
 // What running tasks have taught is applied by the first worker that looks for another task.

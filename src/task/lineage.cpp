@@ -94,10 +94,8 @@ void Lineage::use(const Flow& flow, const Requeue requeue, void* const context) 
   if (flow.learns) knowledge_ = std::make_unique<Knowledge>();
 }
 
-int Lineage::worth(const Task& task) const noexcept {
-  const Profile* const profile = knowledge_->profiles.of(task);
-  if (profile == nullptr) return 0;
-  const auto level = static_cast<int>(profile->level.load(std::memory_order_relaxed));
+int Lineage::worth(const Task& task, const Profile& profile) const noexcept {
+  const auto level = static_cast<int>(profile.level.load(std::memory_order_relaxed));
   if (level == 0) return 0;
   const int urgency = flow_.urgent != 0 ? knowledge_->profiles.urgency(task) * flow_.urgent : 0;
   return flow_.marked + urgency - (level - 1) * flow_.step;
@@ -106,7 +104,8 @@ int Lineage::worth(const Task& task) const noexcept {
 void Lineage::mark(Task& task) noexcept {
   int priority = 0;
   if (flow_.learns) {
-    if (knowledge_->profiles.enter(task) != nullptr) priority = worth(task);
+    const Profile* const profile = knowledge_->profiles.enter(task);
+    if (profile != nullptr) priority = worth(task, *profile);
     if (task.accesses != nullptr) task.accesses->step = {0, 0};
   } else if (task.priority.load(std::memory_order_relaxed) > 0) {
     priority = flow_.marked;
@@ -121,16 +120,27 @@ void Lineage::mark(Task& task) noexcept {
 }
 
 void Lineage::remember(Task& task, Outcome& outcome) noexcept {
-  if (!flow_.learns || knowledge_->profiles.of(task) == nullptr) return;
-  const int known = worth(task);
+  const Profile* const profile = flow_.learns ? knowledge_->profiles.of(task) : nullptr;
+  if (profile == nullptr) return;
+  // Of a kind that has never sent, so many times, it is not expected.
+  if (profile->level.load(std::memory_order_relaxed) == 0 &&
+      profile->begun.load(std::memory_order_relaxed) == Profile::seasoned) {
+    return;
+  }
+  const int known = worth(task, *profile);
   if (known != 0 && task.priority.load(std::memory_order_relaxed) >= known) return;
   knowledge_->recent.add(task, outcome);
-  if (worth(task) != 0) behind_.store(true, std::memory_order_release);  // (5)
+  if (worth(task, *profile) != 0) behind_.store(true, std::memory_order_release);  // (5)
   if (!has_not_begun(task)) knowledge_->recent.remove(task, outcome);
 }
 
 void Lineage::begins(Task& task, Outcome& outcome) noexcept {
-  if (flow_.learns) knowledge_->recent.remove(task, outcome);
+  if (!flow_.learns) return;
+  knowledge_->recent.remove(task, outcome);
+  Profile* const profile = knowledge_->profiles.of(task);
+  if (profile == nullptr) return;
+  const std::uint32_t begun = profile->begun.load(std::memory_order_relaxed);
+  if (begun != Profile::seasoned) profile->begun.store(begun + 1, std::memory_order_relaxed);
 }
 
 void Lineage::sends(const Task& task) noexcept {
@@ -143,7 +153,9 @@ void Lineage::catch_up(Outcome& outcome) noexcept {
   if (!behind_.exchange(false, std::memory_order_acquire)) return;
   knowledge_->recent.for_each([&](Task& task) {
     if (!has_not_begun(task)) return;
-    if (const int priority = worth(task); priority != 0) raise(task, priority, outcome);
+    const Profile* const profile = knowledge_->profiles.of(task);
+    const int priority = profile != nullptr ? worth(task, *profile) : 0;
+    if (priority != 0) raise(task, priority, outcome);
   });
 }
 

@@ -136,8 +136,8 @@ class Lineage {
 
   [[nodiscard]] bool lift(Task& task, int priority) noexcept;
   void precede(Task& predecessor, Task& task, base::SlabCache& slots, Outcome& outcome);
-  // The priority of a task of whose profile is known that it leads to a send; else 0.
-  [[nodiscard]] int worth(const Task& task) const noexcept;
+  // The priority of a task with a profile of which is known that it leads to a send; else 0.
+  [[nodiscard]] int worth(const Task& task, const Profile& profile) const noexcept;
 
   Flow flow_;
   Requeue requeue_ = nullptr;

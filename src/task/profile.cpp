@@ -20,12 +20,7 @@ template <class Pointer>
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-[[nodiscard]] std::uint64_t site(const Task& task) noexcept {
-  // The texts of one site have one address.
-  return mix(number(task.where.file_name()),
-             (std::uint64_t{task.where.line()} << 32) | task.where.column());
-}
-
+// Multilinear: a few instructions a word, and no two kinds of a program in 2^60 alike.
 [[nodiscard]] std::uint64_t kind_of(const Task& task) noexcept {
   std::uint64_t captured = task.slot_class;
   std::uint64_t count = 0;
@@ -33,10 +28,17 @@ template <class Pointer>
     captured = number(task.accesses) - number(&task);
     count = task.accesses->count;
   }
-  std::uint64_t hash = mix(site(task), number(task.ops));
-  hash = mix(hash, captured << 33 | count << 1 | (task.tied ? 1 : 0));
-  hash = mix(hash, site(*task.parent));
-  return hash == 0 ? 1 : hash;
+  const std::source_location& here = task.where;
+  const std::source_location& above = task.parent->where;
+  // The texts of one site have one address.
+  const std::uint64_t sum =
+      number(here.file_name()) * 0x9E3779B97F4A7C15u +
+      (std::uint64_t{here.line()} << 32 | here.column()) * 0xC2B2AE3D27D4EB4Fu +
+      number(task.ops) * 0x165667B19E3779F9u +
+      (captured << 33 | count << 1 | (task.tied ? 1 : 0)) * 0xD6E8FEB86659FD93u +
+      number(above.file_name()) * 0xA0761D6478BD642Fu +
+      (std::uint64_t{above.line()} << 32 | above.column()) * 0xE7037ED1A0B428DBu;
+  return (sum ^ sum >> 32) | 1;
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ Profile* Profiles::enter(Task& task) noexcept {
   const std::uint64_t kind = kind_of(task);
   task.profile = 0;
   for (std::size_t i = 0; i < neighbours; ++i) {
-    const std::size_t place = (kind + i) % places;
+    const std::size_t place = (kind / 2 + i) % places;
     Profile& profile = profiles_[place];
     std::uint64_t found = profile.kind.load(std::memory_order_relaxed);
     const bool is_new =

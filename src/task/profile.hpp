@@ -22,6 +22,9 @@ struct Profile {
   std::atomic<Profile*> above{nullptr};       // of the parent, if that is a task
   // 1: its tasks send; n + 1: they create tasks of level n; 0: neither has been seen.
   std::atomic<std::uint32_t> level{0};
+  // Tasks that have begun, up to `seasoned`: that many have shown what the kind does.
+  std::atomic<std::uint32_t> begun{0};
+  static constexpr std::uint32_t seasoned = 64;
 };
 
 class Profiles {

@@ -7,10 +7,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "base/spin_lock.hpp"
 #include "task/scope.hpp"
@@ -25,18 +25,24 @@ class Recent {
     Task* other;
     {
       const std::lock_guard guard(lock_);
-      other = std::exchange(place_of(task), &task);
+      other = place_of(task);
+      write(place_of(task), &task);
     }
     if (other != nullptr) lose(*other, outcome);
   }
 
-  // `task` begins: it is nobody's concern any more.
+  // `task` begins: it is nobody's concern any more. Where it was added before anybody else could
+  // reach it, a look tells whether it is here.
   void remove(Task& task, Outcome& outcome) noexcept {
+    if (task.accesses == nullptr &&
+        std::atomic_ref(place_of(task)).load(std::memory_order_relaxed) != &task) {
+      return;
+    }
     {
       const std::lock_guard guard(lock_);
       Task*& place = place_of(task);
       if (place != &task) return;
-      place = nullptr;
+      write(place, nullptr);
     }
     lose(task, outcome);
   }
@@ -55,6 +61,10 @@ class Recent {
 
   // A task created `size` tasks later has the same.
   [[nodiscard]] Task*& place_of(const Task& task) noexcept { return (*tasks_)[task.id % size]; }
+
+  static void write(Task*& place, Task* const task) noexcept {
+    std::atomic_ref(place).store(task, std::memory_order_relaxed);
+  }
 
   base::SpinLock lock_;  // guards the rest
   std::unique_ptr<std::array<Task*, size>> tasks_{new std::array<Task*, size>{}};

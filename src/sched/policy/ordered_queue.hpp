@@ -10,7 +10,9 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/spin_lock.hpp"
@@ -29,9 +31,9 @@ class OrderedQueue {
   void push(task::Task& task, const Key& key, const bool resumed) {
     const Place place{level_of(key), key.id, &task, resumed};
     const std::lock_guard guard(lock_);
-    if (begin_ == end_ || !later(line_[(end_ - 1) & mask()], place)) {
-      if (end_ - begin_ == line_.size()) [[unlikely]] grow();
-      line_[end_++ & mask()] = place;
+    if (begin_ == end_ || !later(line_[(end_ - 1) & mask_], place)) {
+      if (end_ - begin_ > mask_) [[unlikely]] grow();
+      line_[end_++ & mask_] = place;
     } else {
       heap_.push_back(place);
       std::push_heap(heap_.begin(), heap_.end(), &later);
@@ -41,11 +43,11 @@ class OrderedQueue {
   [[nodiscard]] task::Entry pop() noexcept {
     if (size() == 0) return {};
     const std::lock_guard guard(lock_);
-    if (!heap_.empty() && (begin_ == end_ || later(line_[begin_ & mask()], heap_.front()))) {
+    if (!heap_.empty() && (begin_ == end_ || later(line_[begin_ & mask_], heap_.front()))) {
       return pop_from_heap();
     }
     if (begin_ == end_) return {};
-    const Place& place = line_[begin_++ & mask()];
+    const Place& place = line_[begin_++ & mask_];
     count(-1);
     return {place.task, place.resumed};
   }
@@ -60,6 +62,8 @@ class OrderedQueue {
   }
 
  private:
+  static constexpr std::size_t first_capacity = 64;
+
   struct Place {
     std::uint64_t level;  // smaller first
     std::uint64_t id;     // then this
@@ -78,8 +82,8 @@ class OrderedQueue {
     const std::lock_guard guard(lock_);
     if (begin_ == end_ && heap_.empty()) return false;
     const bool from_heap = begin_ == end_ || (!heap_.empty() &&
-                                              later(line_[begin_ & mask()], heap_.front()));
-    place = from_heap ? heap_.front() : line_[begin_ & mask()];
+                                              later(line_[begin_ & mask_], heap_.front()));
+    place = from_heap ? heap_.front() : line_[begin_ & mask_];
     return true;
   }
   void count(const int change) noexcept {
@@ -92,20 +96,19 @@ class OrderedQueue {
     count(-1);
     return {place.task, place.resumed};
   }
-  [[nodiscard]] std::size_t mask() const noexcept { return line_.size() - 1; }
   [[gnu::noinline]] void grow() {
-    std::vector<Place> wider(line_.size() * 2);
-    for (std::size_t index = begin_; index != end_; ++index) {
-      wider[index & (wider.size() - 1)] = line_[index & mask()];
-    }
-    line_.swap(wider);
+    const std::size_t mask = mask_ * 2 + 1;
+    std::unique_ptr<Place[]> wider(new Place[mask + 1]);
+    for (std::size_t at = begin_; at != end_; ++at) wider[at & mask] = line_[at & mask_];
+    line_ = std::move(wider);
+    mask_ = mask;
   }
 
   // Both are bounded by the ready tasks and the times they were raised. Most tasks come in the
   // order in which they go, and pass through the line; what belongs before its end is in the heap.
-  mutable base::SpinLock lock_;  // guards the next four
-  // A ring of 2^n places, in order from begin_ to end_.
-  std::vector<Place> line_ = std::vector<Place>(64);
+  mutable base::SpinLock lock_;  // guards the next five
+  std::unique_ptr<Place[]> line_{new Place[first_capacity]};  // a ring, from begin_ to end_
+  std::size_t mask_ = first_capacity - 1;
   std::size_t begin_ = 0, end_ = 0;
   std::vector<Place> heap_;
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> size_{0};  // written under lock_
