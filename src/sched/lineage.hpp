@@ -24,6 +24,7 @@ void hold(Worker& worker, detail::Completion& other) noexcept;
 // The body of `task` has ended. Then what its end has made ready is told, if it stands on a trail.
 [[nodiscard]] task::Step ends(Worker& worker, Task& task) noexcept;
 [[nodiscard]] inline bool notes_end(const Worker& worker, const Task& task) noexcept {
+  if (!worker.recorder.watched()) [[likely]] return false;
   return worker.recorder.tracing() ||
          (task.accesses != nullptr && task.accesses->step.trail != 0);
 }

@@ -406,9 +406,7 @@ Task* finish_as(Worker& worker, Task& task) noexcept {
   return finish_as<true>(worker, task);
 }
 Task* finish(Worker& worker, Task& task) noexcept {
-  if (worker.recorder.watched()) [[unlikely]] {
-    if (lineage::notes_end(worker, task)) return finish_watched(worker, task);
-  }
+  if (lineage::notes_end(worker, task)) [[unlikely]] return finish_watched(worker, task);
   return finish_as<false>(worker, task);
 }
 
@@ -757,9 +755,7 @@ bool run_in_place(Worker& worker, Task& other) {
   Worker& now = *current_worker();
   now.fiber->tied_to = tied_before;
   now.task = &waiting;
-  if (now.recorder.watched() && lineage::notes_end(now, other)) [[unlikely]] {
-    (void)lineage::ends(now, other);
-  }
+  if (lineage::notes_end(now, other)) [[unlikely]] (void)lineage::ends(now, other);
   if (task::complete_alone(other, waiting)) return true;
   task::Outcome outcome;
   task::Tally tally;
