@@ -260,7 +260,7 @@ contains
         'cholesky: factors a symmetric matrix with MPI and OpenMP tasks, and checks the factor', &
         '  -n N   rows of the matrix (1024)', &
         '  -b N   rows of a tile (64)', &
-        '  -p N   rows of the grid of ranks, a divisor of their number (the largest up to its root)', &
+        '  -p N   rows of the grid of ranks, a divisor of their number (the largest to its root)', &
         '  -h     this text'
     end if
     call MPI_Finalize(error)

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! heat.c in Fortran: Gauss-Seidel sweeps over a square in blocks, with MPI and OpenMP only. The square
-! lies with its columns, which are together in memory, spread over the ranks in bands.
+! heat.c in Fortran: Gauss-Seidel sweeps over a square in blocks, with MPI and OpenMP only. Columns,
+! which are together in memory, are spread over the ranks in bands.
 module sweeping
   use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
   use mpi
@@ -14,7 +14,7 @@ module sweeping
   integer :: first_column, band  ! inner columns of this rank: which, how many
   integer :: down, across        ! blocks of this rank
   real(real_kind), allocatable :: field(:,:)
-  real(real_kind), allocatable :: left_halo(:,:), right_halo(:,:)  ! received, of two sweeps by turns
+  real(real_kind), allocatable :: left_halo(:,:), right_halo(:,:)  ! received, by turns
   ! What `depend` names: blocks; beside them received parts of columns, those of odd sweeps outside.
   integer, allocatable :: marks(:,:)
 
@@ -166,6 +166,11 @@ contains
 
   ! ---- the check -------------------------------------------------------------------------------
 
+  pure integer(int64) function bits(value)
+    real(real_kind), intent(in) :: value
+    bits = transfer(value, bits)
+  end function bits
+
   ! Points of this rank that differ from a sequential computation of the whole.
   integer function differences()
     real(real_kind), allocatable :: whole(:,:)
@@ -184,7 +189,7 @@ contains
     differences = 0
     do x = 1, band
       do y = 1, side
-        if (transfer(field(y, x), 0_int64) /= transfer(whole(y, first_column - 1 + x), 0_int64)) &
+        if (bits(field(y, x)) /= bits(whole(y, first_column - 1 + x))) &
           differences = differences + 1
       end do
     end do

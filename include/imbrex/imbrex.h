@@ -139,6 +139,9 @@ void imbrex_event_free(imbrex_event_t* event); /* when nobody waits for it any m
 int imbrex_named(const char* name, int64_t number, imbrex_future_t* future, const char* file,
                  int line);
 int imbrex_trigger(const char* name, int64_t number); /* any thread, any callback */
+/* For omp.h: an address that stands for the event, where nothing is to be read. Ends the program if
+   `number` is not 0 to 2^36 - 1. */
+const char* imbrex_named_place(const char* name, int64_t number);
 /* Called by idle workers and between tasks, by one at a time, until it returns 0; below 0 it has
    failed. For the innermost finish of the running task. */
 int imbrex_progress_register(int (*function)(void* argument), void* argument, const char* file,

@@ -231,6 +231,11 @@ int imbrex_named(const char* const name, const int64_t number, imbrex_future_t* 
   });
 }
 
+const char* imbrex_named_place(const char* const name, const int64_t number) {
+  const std::string_view text = name != nullptr ? std::string_view(name) : std::string_view();
+  return static_cast<const char*>(imbrex::detail::address_of({text, number}));
+}
+
 int imbrex_trigger(const char* const name, const int64_t number) {
   return guard(IMBREX_ERR_USE, [&] {
     require(name, "the name given to imbrex_trigger()");

@@ -309,6 +309,13 @@ void hold_running_task(EventWord& event, Completion* const source) {
 void release_after(EventWord& event) { hold_running_task(event, nullptr); }
 void release_after(Completion& completion) { hold_running_task(completion.event, &completion); }
 
+Completion* held_task() noexcept {
+  Task& task = *sched::current_worker()->task;
+  if (!task.held) return nullptr;
+  task::add_reference(task);
+  return &task;
+}
+
 void release_access(const void* const address) {
   Worker& worker = waiting_worker("release");
   task::Outcome outcome;

@@ -107,6 +107,9 @@ void fire(EventWord& event) noexcept;
 void release_after(EventWord& event);
 // The same for what may fail: then the task fails, as if its body had thrown that error.
 void release_after(Completion& completion);
+// The running task, with a reference for the caller, if release_after() was called for it; else
+// null.
+[[nodiscard]] Completion* held_task() noexcept;
 
 // Ends the running task's access to `address`: those that wait for it alone become ready.
 void release_access(const void* address);
@@ -159,6 +162,15 @@ struct EventName {
 [[nodiscard]] Completion* name_event(const EventName& name, const std::source_location& where);
 // Throws Error if that event has been triggered before.
 void trigger(const EventName& name);
+
+// Where an address says what a task accesses (OpenMP's depend), one that no object has can stand
+// for a named event. REQUIRES: name.number is below 2^36, and no more than 2^16 texts are used.
+inline constexpr std::uintptr_t name_address_mark = 0x1b4;  // its upper 12 bits
+[[nodiscard]] const void* address_of(const EventName& name);
+[[nodiscard]] inline bool is_name(const void* const address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) >> 52 == name_address_mark;
+}
+[[nodiscard]] EventName name_at(const void* address) noexcept;  // REQUIRES: from address_of()
 
 struct ProgressSpec {
   int (*call)(void* argument);  // 0: not again; may throw

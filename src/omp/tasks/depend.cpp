@@ -4,7 +4,10 @@
 // the addresses in the order of the kinds, and pointers to depobj variables (address and kind).
 #include <algorithm>
 #include <cstdint>
+#include <source_location>
 
+#include "imbrex/error.hpp"
+#include "omp/fatal.hpp"
 #include "omp/tasks/tasks.hpp"
 
 namespace imbrex::omp {
@@ -26,64 +29,102 @@ AccessSpec from_depobj(const void* const object) {
   }
 }
 
-// Each address once; two kinds together exclude what either does.
-void unite(std::vector<AccessSpec>& accesses) {
-  if (accesses.size() < 2) return;
-  std::ranges::stable_sort(accesses, {}, &AccessSpec::address);
-  auto last = accesses.begin();
-  for (auto next = last + 1; next != accesses.end(); ++next) {
-    if (next->address != last->address) {
-      *++last = *next;
-    } else if (next->kind != last->kind) {
-      last->kind = AccessKind::inout;
-    }
-  }
-  accesses.erase(last + 1, accesses.end());
-}
-
 }  // namespace
 
-std::vector<AccessSpec> accesses_of(void** const depend) {
-  std::vector<AccessSpec> accesses;
-  const auto add = [&accesses](void** const from, const std::uintptr_t count,
-                               const AccessKind kind) {
-    for (std::uintptr_t index = 0; index < count; ++index) accesses.push_back({from[index], kind});
-    return from + count;
-  };
-  if (const std::uintptr_t count = number(depend[0]); count != 0) {
+Accesses::Accesses(void** const depend) {
+  const bool is_short = number(depend[0]) != 0;
+  const std::uintptr_t all = number(depend[is_short ? 0 : 1]);
+  if (all > few) {
+    outside_ = std::make_unique_for_overwrite<AccessSpec[]>(all);
+    first_ = outside_.get();
+  }
+  if (is_short) {
     const std::uintptr_t out = number(depend[1]);
-    accesses.reserve(count);
-    void** const in = add(depend + 2, out, AccessKind::inout);
-    (void)add(in, count - out, AccessKind::in);
+    add(depend + 2, out, AccessKind::inout);
+    add(depend + 2 + out, all - out, AccessKind::in);
   } else {
-    const std::uintptr_t all = number(depend[1]);
-    const std::uintptr_t kinds[] = {number(depend[2]), number(depend[3]), number(depend[4])};
-    accesses.reserve(all);
-    void** next = add(depend + 5, kinds[0], AccessKind::inout);
-    next = add(next, kinds[1], AccessKind::mutexinoutset);
-    next = add(next, kinds[2], AccessKind::in);
-    for (std::uintptr_t object = kinds[0] + kinds[1] + kinds[2]; object < all; ++object) {
-      accesses.push_back(from_depobj(*next++));
+    void* const* next = depend + 5;
+    const AccessKind kinds[] = {AccessKind::inout, AccessKind::mutexinoutset, AccessKind::in};
+    for (int kind = 0; kind < 3; ++kind) {
+      const std::uintptr_t count = number(depend[2 + kind]);
+      add(next, count, kinds[kind]);
+      next += count;
+    }
+    while (count_ < all) first_[count_++] = from_depobj(*next++);
+  }
+  if (count_ > 1) unite();
+  find_events();
+}
+
+Accesses::~Accesses() {
+  if (!has_events_) return;
+  for (const AccessSpec& access : span()) {
+    if (access.kind != AccessKind::after) continue;
+    detail::release(*static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+  }
+}
+
+void Accesses::add(void* const* const from, const std::size_t count,
+                   const AccessKind kind) noexcept {
+  for (std::size_t index = 0; index < count; ++index) first_[count_++] = {from[index], kind};
+}
+
+// Each address once; two kinds together exclude what either does.
+void Accesses::unite() noexcept {
+  if (count_ > few) std::ranges::sort(span(), {}, &AccessSpec::address);
+  const std::size_t look_back = count_ > few ? 1 : few;  // sorted: equal ones are neighbours
+  std::size_t kept = 0;
+  for (const AccessSpec& access : span()) {
+    const std::size_t begin = kept > look_back ? kept - look_back : 0;
+    AccessSpec* const found = std::find_if(
+        first_ + begin, first_ + kept,
+        [&access](const AccessSpec& other) { return other.address == access.address; });
+    if (found == first_ + kept) {
+      first_[kept++] = access;
+    } else if (found->kind != access.kind) {
+      found->kind = AccessKind::inout;
     }
   }
-  unite(accesses);
-  return accesses;
+  count_ = kept;
+}
+
+void Accesses::find_events() {
+  for (AccessSpec& access : span()) {
+    if (!detail::is_name(access.address)) [[likely]] continue;
+    static constexpr std::source_location nowhere{};
+    try {
+      access = {detail::name_event(detail::name_at(access.address), nowhere), AccessKind::after};
+    } catch (const Error& error) {
+      fatal("%s", error.what());
+    }
+    has_events_ = true;
+  }
 }
 
 void wait_for_accesses(void** const depend) {
-  std::vector<AccessSpec> accesses = accesses_of(depend);
-  if (accesses.empty()) return;
+  Accesses accesses(depend);
+  if (accesses.span().empty()) return;
   // Nobody creates siblings meanwhile: to have followed those before is to exclude them.
-  for (AccessSpec& access : accesses) {
-    if (access.kind != AccessKind::in) access.kind = AccessKind::inout;
+  for (AccessSpec& access : accesses.span()) {
+    if (access.kind == AccessKind::mutexinoutset || access.kind == AccessKind::inoutset) {
+      access.kind = AccessKind::inout;
+    }
   }
   static constexpr detail::BodyOps nothing{.run = [](void*) {}, .drop = nullptr,
                                            .destroy = nullptr};
   void* const closure = detail::create_with_accesses(
-      {.name = "taskwait", .where = {}, .tied = true, .accesses = accesses}, nothing, 0);
+      {.name = "taskwait", .where = {}, .tied = true, .accesses = accesses.span()}, nothing, 0);
   detail::Completion* const done = detail::submit_with_accesses(closure, true);
   detail::await(*done);
   detail::release(*done);
+}
+
+void wait_for_events(void** const depend) {
+  Accesses accesses(depend);
+  for (const AccessSpec& access : accesses.span()) {
+    if (access.kind != AccessKind::after) continue;
+    detail::await(*static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+  }
 }
 
 }  // namespace imbrex::omp

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
+#include <source_location>
+#include <span>
 #include <utility>
 
 #include "imbrex/error.hpp"
@@ -83,16 +86,21 @@ constexpr std::size_t closure_alignment = 64;  // of detail::create()
 
 }  // namespace
 
-void defer(Context& context, const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
-           const void* const argument) {
+namespace {
+
+void defer_with(const std::span<const detail::AccessSpec> accesses, const Context& context,
+                const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
+                const void* const argument) {
   const std::size_t alignment = std::max<std::size_t>(static_cast<std::size_t>(data.alignment), 1);
   const std::size_t offset = aligned(sizeof(Explicit), std::min(alignment, closure_alignment));
   const std::size_t slack = alignment > closure_alignment ? alignment : 0;
   const std::size_t bytes = offset + static_cast<std::size_t>(data.bytes) + slack;
-  detail::TaskSpec spec{.name = "task", .where = {}, .priority = clauses.priority, .tied = true};
-  std::vector<detail::AccessSpec> accesses;
-  if (clauses.depend != nullptr) accesses = accesses_of(clauses.depend);
-  spec.accesses = accesses;
+  static constexpr std::source_location nowhere{};
+  const detail::TaskSpec spec{.name = "task",
+                              .where = nowhere,
+                              .priority = clauses.priority,
+                              .tied = true,
+                              .accesses = accesses};
   void* const closure = accesses.empty()
                             ? detail::create(spec, explicit_body, bytes)
                             : detail::create_with_accesses(spec, explicit_body, bytes);
@@ -110,6 +118,18 @@ void defer(Context& context, const TaskData& data, const TaskClauses& clauses, c
   if (adjust != nullptr) adjust(task.data, argument);
   (void)(accesses.empty() ? detail::submit(closure, false)
                           : detail::submit_with_accesses(closure, false));
+}
+
+}  // namespace
+
+void defer(Context& context, const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
+           const void* const argument) {
+  if (clauses.depend == nullptr) {
+    defer_with({}, context, data, clauses, adjust, argument);
+  } else {
+    Accesses accesses(clauses.depend);
+    defer_with(accesses.span(), context, data, clauses, adjust, argument);
+  }
 }
 
 namespace {
@@ -133,7 +153,11 @@ void run_included(Context& context, const bool is_final, Call call) {
   detail::Entered entered;
   detail::enter(closure, nullptr, entered);
   call();
+  detail::Completion* const held = detail::held_task();
   detail::leave(entered);
+  if (held == nullptr) return;
+  detail::await(*held);
+  detail::release(*held);
 }
 
 void wait_fulfilled(Detached& detached) {
@@ -146,8 +170,8 @@ void wait_fulfilled(Detached& detached) {
 
 void include(Context& context, const TaskData& data, const TaskClauses& clauses,
              const Adjust adjust, const void* const argument) {
-  if (clauses.depend != nullptr && context.team->group != nullptr) {
-    wait_for_accesses(clauses.depend);
+  if (clauses.depend != nullptr) {
+    (context.team->group != nullptr ? wait_for_accesses : wait_for_events)(clauses.depend);
   }
   Detached* const detached = clauses.detach != nullptr ? new Detached : nullptr;
   if (detached != nullptr) announce(*detached, data, clauses.detach);
@@ -188,10 +212,25 @@ Taskgroup& begin_taskgroup(Context& context) {
   return *group;
 }
 
+namespace {
+
+// What the scope says of its named events and progress functions, and of requests that failed.
+[[noreturn, gnu::cold]] void refuse(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    fatal("%s", thrown.what());
+  }
+}
+
+}  // namespace
+
 void end_taskgroup(Context& context) {
   Taskgroup* const group = context.taskgroup;
   if (group == nullptr) return;
-  if (group->scoped) (void)detail::close_scope(group->scope);
+  if (group->scoped) {
+    if (const std::exception_ptr error = detail::close_scope(group->scope)) refuse(error);
+  }
   context.taskgroup = group->outer;
   delete group;
 }
@@ -229,7 +268,7 @@ void GOMP_taskwait() {
 }
 
 void GOMP_taskwait_depend(void** depend) {
-  if (current().team->group != nullptr) wait_for_accesses(depend);
+  (current().team->group != nullptr ? wait_for_accesses : wait_for_events)(depend);
 }
 
 // The taskwait of a task that is not there: as an empty task with these dependences.

@@ -5,8 +5,11 @@
 // and after others are in it; `cancelled` by any.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "omp/context.hpp"
@@ -62,9 +65,31 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   return context.team->group != nullptr && !context.is_final;
 }
 
-// depend.cpp: the compiler's array of dependences, each address once.
-[[nodiscard]] std::vector<detail::AccessSpec> accesses_of(void** depend);
-// Suspends until those children that such an array names are complete.
+// depend.cpp: the compiler's array of dependences, each address once. Addresses that stand for
+// named events have become those, which live as long as this.
+class Accesses {
+ public:
+  explicit Accesses(void** depend);
+  ~Accesses();
+  Accesses(const Accesses&) = delete;
+  Accesses& operator=(const Accesses&) = delete;
+  [[nodiscard]] std::span<detail::AccessSpec> span() noexcept { return {first_, count_}; }
+
+ private:
+  static constexpr std::size_t few = 8;  // need no memory from the heap
+  void add(void* const* from, std::size_t count, detail::AccessKind kind) noexcept;
+  void unite() noexcept;
+  void find_events();
+
+  std::array<detail::AccessSpec, few> inside_;
+  std::unique_ptr<detail::AccessSpec[]> outside_;
+  detail::AccessSpec* first_ = inside_.data();
+  std::size_t count_ = 0;
+  bool has_events_ = false;
+};
+// Suspends until those children that such an array names are complete, and events have happened.
 void wait_for_accesses(void** depend);
+// Until the events have, for code outside of parallel regions, whose tasks are complete.
+void wait_for_events(void** depend);
 
 }  // namespace imbrex::omp
