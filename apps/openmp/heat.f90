@@ -207,7 +207,7 @@ contains
     if (rank == 0) then
       if (why /= '') write(unit, '(2a)') 'heat: ', why
       write(unit, '(a)') &
-        'heat: Gauss-Seidel sweeps over a square with MPI and OpenMP tasks, and checks the result', &
+        'heat: Gauss-Seidel sweeps over a square with MPI and OpenMP tasks, checks the result', &
         '  -n N   inner points of a side (512)', &
         '  -b N   points of a block''s side (64)', &
         '  -s N   sweeps (20)', &
