@@ -54,8 +54,9 @@ const detail::BodyOps explicit_body{.run = &run, .drop = nullptr, .destroy = nul
 
 namespace {
 
+// REQUIRES: `alignment` is a power of two.
 std::size_t aligned(const std::size_t bytes, const std::size_t alignment) noexcept {
-  return (bytes + alignment - 1) / alignment * alignment;
+  return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
 // What a child of `context` begins with.
@@ -193,8 +194,8 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   if (detached != nullptr) wait_fulfilled(*detached);
 }
 
+// Without OMP_CANCELLATION nothing ever is.
 bool is_cancelled(const Context& context) noexcept {
-  if (!settings().cancellation) return false;
   if (context.team->cancelled.load(std::memory_order_acquire)) return true;
   const Taskgroup* const group = context.taskgroup;
   if (group == nullptr) return false;
