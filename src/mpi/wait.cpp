@@ -93,9 +93,12 @@ detail::WaitReason reason_of(const Call& call) noexcept {
 
 struct WaitingOperation : Operation {
   detail::EventWord event;
+  check::Waiting* waiting = nullptr;
 
-  static void wake(Operation& self) noexcept {
-    detail::fire(static_cast<WaitingOperation&>(self).event);
+  static void wake(Operation& base) noexcept {
+    auto& self = static_cast<WaitingOperation&>(base);
+    if (self.waiting != nullptr) self.waiting->set_over();
+    detail::fire(self.event);
   }
 };
 
@@ -156,7 +159,8 @@ int wait_until(const Call& call, Question question) {
   return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
 }
 
-int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
+int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
+                 check::Waiting* const waiting) {
   auto test = [&](int* done) { return asked::Test(&request, done, status); };
   Said said = MPI_SUCCESS;
   const auto ask = [&] { return ask_once(call, question(test), &said); };
@@ -170,6 +174,7 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status) {
   WaitingOperation operation;
   operation.call = call;
   operation.request = request;
+  operation.waiting = waiting;
   suspend(operation);
   request = operation.request;
   copy_status(operation.status, status);

@@ -59,8 +59,10 @@ template <class F>
 // elsewhere.
 [[nodiscard]] int wait_until(const Call& call, Question answer);
 
-// The same for one request that has been asked for once, in vain; as MPI_Wait. Suspends.
-[[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status);
+// The same for one request that has been asked for once, in vain; as MPI_Wait. `waiting`, if there
+// is one, is told when the request is complete. Suspends.
+[[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
+                               check::Waiting* waiting);
 
 // Waits for a receive that imbrex matches, and that nobody attends to. Suspends.
 void wait_for(receive::Receive& receive);
@@ -91,7 +93,7 @@ template <class Start>
     if (said.code == MPI_SUCCESS) said = asked::Test(&request, &done, status);
   }
   if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
-  return wait_pending(call, request, status);
+  return wait_pending(call, request, status, nullptr);
 }
 
 // As MPI does for calls that return one status: the error field stays as it was.

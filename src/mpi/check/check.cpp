@@ -2,8 +2,10 @@
 #include "check/check.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -179,6 +181,7 @@ namespace {
 struct Waiter {
   const char* call;
   detail::TaskLabel task;
+  const Waiting* waiting = nullptr;  // that has entered it, and takes it out
 };
 
 // Requests that somebody waits for. Thread safety: any thread, under the lock.
@@ -202,37 +205,59 @@ int refuse(const Waiter& fresh, const Waiter& earlier) {
   return raise_error({.name = fresh.call, .comm = MPI_COMM_WORLD}, MPI_ERR_REQUEST);
 }
 
-// Whoever waits for `request`, if that is another task than `id`.
-std::optional<Waiter> find_other(MPI_Request request, std::uint64_t id) {
+// Whoever waits for `request`, if that is another task than `id`. With `fresh`, that is entered if
+// nobody else does; false: somebody of the same task does.
+std::optional<Waiter> find_other(MPI_Request request, std::uint64_t id, const Waiter* fresh,
+                                 bool* entered) {
   Shard& shard = shard_of(request);
   const std::lock_guard guard(shard.lock);
   const auto place = shard.waiters.find(request);
-  if (place == shard.waiters.end() || place->second.task.id == id) return {};
-  return place->second;
+  const bool known = place != shard.waiters.end() && !place->second.waiting->over();
+  if (known && place->second.task.id != id) return place->second;
+  if (fresh != nullptr && !known) {
+    shard.waiters.insert_or_assign(request, *fresh);
+    *entered = true;
+  }
+  return {};
+}
+
+// The same once it is sure: MPI has let go of a request before its task has been told, and may have
+// given its handle to the caller. Suspends.
+std::optional<Waiter> find_lasting(MPI_Request request, std::uint64_t id, const Waiter* fresh,
+                                   bool* entered) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Waiter> other = find_other(request, id, fresh, entered);
+  if (!other) return {};
+  for (const Clock::time_point begin = Clock::now();
+       other && Clock::now() - begin < std::chrono::milliseconds(200);) {
+    if (detail::in_task()) {
+      detail::yield();
+    } else {
+      sched_yield();
+    }
+    other = find_other(request, id, fresh, entered);
+  }
+  return other;
 }
 
 }  // namespace
 
 int second_wait(const char* const call, MPI_Request request) {
   const Waiter fresh{call, detail::current_task()};
-  const std::optional<Waiter> other = find_other(request, fresh.task.id);
+  const std::optional<Waiter> other = find_lasting(request, fresh.task.id, nullptr, nullptr);
   return other ? refuse(fresh, *other) : MPI_SUCCESS;
 }
 
 void Waiting::begin(const char* const call, const int count, const MPI_Request requests[]) {
-  const Waiter fresh{call, detail::current_task()};
+  const Waiter fresh{call, detail::current_task(), this};
   for (int i = 0; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
-    Waiter earlier{};
-    {
-      Shard& shard = shard_of(requests[i]);
-      const std::lock_guard guard(shard.lock);
-      const auto [place, is_new] = shard.waiters.try_emplace(requests[i], fresh);
-      if (is_new) requests_.push_back(requests[i]);
-      if (is_new || place->second.task.id == fresh.task.id) continue;
-      earlier = place->second;
-    }
-    code_ = refuse(fresh, earlier);
+    bool entered = false;
+    const std::optional<Waiter> earlier =
+        find_lasting(requests[i], fresh.task.id, &fresh, &entered);
+    if (entered) requests_.push_back(requests[i]);
+    if (!earlier) continue;
+    code_ = refuse(fresh, *earlier);
     return;
   }
 }
@@ -241,7 +266,8 @@ void Waiting::end() noexcept {
   for (const MPI_Request request : requests_) {
     Shard& shard = shard_of(request);
     const std::lock_guard guard(shard.lock);
-    shard.waiters.erase(request);
+    const auto place = shard.waiters.find(request);
+    if (place != shard.waiters.end() && place->second.waiting == this) shard.waiters.erase(place);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -66,9 +67,17 @@ class Waiting {
   // been said, and the error handler called.
   [[nodiscard]] int code() const noexcept { return code_; }
 
+  // By who finds the requests complete, before the caller goes on: MPI may give their handles to
+  // others from then on.
+  void set_over() noexcept { over_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool over() const noexcept {
+    return over_.load(std::memory_order_acquire);  // pairs with set_over()
+  }
+
  private:
   void begin(const char* call, int count, const MPI_Request requests[]);
   void end() noexcept;
+  std::atomic<bool> over_{false};
   std::vector<MPI_Request> requests_;  // those that this one has entered
   int code_ = MPI_SUCCESS;
 };

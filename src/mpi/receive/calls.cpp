@@ -62,7 +62,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
   }
   if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
   communicator.count_open(+1);
-  const int code = wait_pending(call, started.request, status);
+  const int code = wait_pending(call, started.request, status, nullptr);
   communicator.count_open(-1);
   return code;
 }

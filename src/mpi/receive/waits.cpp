@@ -38,8 +38,9 @@ int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status) {
     said = asked::Test(request, &done, status);
   }
   if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
-  const check::Waiting waiting(call.name, 1, request, check::Look::always);
-  return waiting.code() == MPI_SUCCESS ? wait_pending(call, *request, status) : waiting.code();
+  check::Waiting waiting(call.name, 1, request, check::Look::always);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  return wait_pending(call, *request, status, &waiting);
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
