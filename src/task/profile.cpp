@@ -20,6 +20,11 @@ template <class Pointer>
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
+[[nodiscard]] std::uint64_t body(const Task& task) noexcept {
+  if (task.ops->code == nullptr) return number(task.ops);
+  return number(task.ops->code(reinterpret_cast<const std::byte*>(&task) + sizeof(Task)));
+}
+
 // Multilinear: a few instructions a word, and no two kinds of a program in 2^60 alike.
 [[nodiscard]] std::uint64_t kind_of(const Task& task) noexcept {
   std::uint64_t captured = task.slot_class;
@@ -34,7 +39,7 @@ template <class Pointer>
   const std::uint64_t sum =
       number(here.file_name()) * 0x9E3779B97F4A7C15u +
       (std::uint64_t{here.line()} << 32 | here.column()) * 0xC2B2AE3D27D4EB4Fu +
-      number(task.ops) * 0x165667B19E3779F9u +
+      body(task) * 0x165667B19E3779F9u +
       (captured << 33 | count << 1 | (task.tied ? 1 : 0)) * 0xD6E8FEB86659FD93u +
       number(above.file_name()) * 0xA0761D6478BD642Fu +
       (std::uint64_t{above.line()} << 32 | above.column()) * 0xE7037ED1A0B428DBu;

@@ -49,6 +49,8 @@ struct BodyOps {
   void (*run)(void* closure);               // runs the body, then destroys it; may throw
   void (*drop)(void* closure) noexcept;     // destroys a body that never ran
   void (*destroy)(void* closure) noexcept;  // destroys the result; null if there is nothing to do
+  // What run() calls, where many kinds of tasks share it: for policies that learn by kind.
+  const void* (*code)(const void* closure) noexcept = nullptr;
 };
 
 // A task's memory: `bytes` for its closure, aligned to 64. The caller constructs the closure there,

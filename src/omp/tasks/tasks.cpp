@@ -48,9 +48,15 @@ void run(void* const closure) noexcept {
   if (task.constructed || !is_cancelled(task)) task.function(task.data);
 }
 
+// The function that the compiler has made of the construct.
+const void* code(const void* const closure) noexcept {
+  return reinterpret_cast<const void*>(static_cast<const Explicit*>(closure)->function);
+}
+
 }  // namespace
 
-const detail::BodyOps explicit_body{.run = &run, .drop = nullptr, .destroy = nullptr};
+const detail::BodyOps explicit_body{
+    .run = &run, .drop = nullptr, .destroy = nullptr, .code = &code};
 
 namespace {
 
