@@ -221,20 +221,17 @@ std::optional<Waiter> find_other(MPI_Request request, std::uint64_t id, const Wa
   return {};
 }
 
-// The same once it is sure: MPI has let go of a request before its task has been told, and may have
-// given its handle to the caller. Suspends.
+// The same once it is sure: for a moment MPI has let go of a request, and may have given its handle
+// to the caller, and its task's entry does not say so yet. No longer: the earlier wait may be for
+// the caller's own request, which must not complete meanwhile.
 std::optional<Waiter> find_lasting(MPI_Request request, std::uint64_t id, const Waiter* fresh,
                                    bool* entered) {
   using Clock = std::chrono::steady_clock;
   std::optional<Waiter> other = find_other(request, id, fresh, entered);
   if (!other) return {};
   for (const Clock::time_point begin = Clock::now();
-       other && Clock::now() - begin < std::chrono::milliseconds(200);) {
-    if (detail::in_task()) {
-      detail::yield();
-    } else {
-      sched_yield();
-    }
+       other && Clock::now() - begin < std::chrono::milliseconds(1);) {
+    sched_yield();
     other = find_other(request, id, fresh, entered);
   }
   return other;
