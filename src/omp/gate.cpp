@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "omp/gate.hpp"
 
+#include <sched.h>
+
 #include <cstdint>
 #include <mutex>
 
@@ -83,10 +85,11 @@ void wake(const void* const address, const int most) noexcept {
 bool Patience::lasts() noexcept {
   constexpr int rounds_max = 400;
   if (rounds_ == rounds_max || settings().crowded.load(std::memory_order_relaxed) ||
-      !detail::nothing_ready()) {
+      !detail::may_spin(last_look_) || !detail::nothing_ready()) {
     return false;
   }
-  ++rounds_;
+  // The threads may have been put on one processor, however many there are.
+  if (++rounds_ % 16 == 0) sched_yield();
   for (int pause = 0; pause < 8; ++pause) base::pause();
   return true;
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace imbrex::omp {
 
@@ -35,6 +36,7 @@ class Patience {
 
  private:
   int rounds_ = 0;
+  std::uint64_t last_look_ = 0;
 };
 
 using IsReady = bool (*)(void* context);

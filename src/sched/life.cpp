@@ -416,6 +416,7 @@ Runtime::Runtime(const base::Options& its_options, Share its_share, const int wo
   poll_cost_min = static_cast<std::uint64_t>(0.05 * ticks_per_us);
   spin_ticks = static_cast<std::uint64_t>(static_cast<double>(options.SPIN_US) * ticks_per_us);
   patience = static_cast<std::uint64_t>(2 * ticks_per_us);
+  displaced = static_cast<std::uint64_t>(40 * ticks_per_us);
   brief = static_cast<std::uint64_t>(0.5 * ticks_per_us);
   for (int id = 0; id < workers_wanted; ++id) {
     Worker& worker = workers.add(std::make_unique<Worker>(*this, id));

@@ -107,6 +107,8 @@ struct Runtime {
   std::uint64_t poll_cost_min = 0;              // ticks; less is not believed
   std::uint64_t spin_ticks = 0;                 // that an idle worker spins
   std::uint64_t patience = 0;                   // ticks before it steals what is alone
+  std::uint64_t displaced = 0;                  // ticks between two looks: the thread did not run
+  std::atomic<std::uint64_t> spin_again_at{0};  // ticks; threads of the program's own; any of them
   std::uint64_t brief = 0;                      // ticks that a theft costs its owner at least
   std::atomic<bool> watched{false};             // an idle worker polls; it holds this
   std::atomic<bool> in_place{true};             // tasks may poll in place: no poller forbids it
@@ -138,6 +140,14 @@ struct Runtime {
   }
   // Wakes the threads that poll for others; what polling() says.
   Polling ring(Worker& reader) const noexcept;
+  [[nodiscard]] bool may_spin(std::uint64_t& last) noexcept {  // as detail::may_spin()
+    const std::uint64_t now = base::ticks();
+    if (last != 0 && now > last + displaced) {
+      spin_again_at.store(now + 256 * displaced, std::memory_order_relaxed);
+    }
+    last = now;
+    return now >= spin_again_at.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
 };
 

@@ -513,6 +513,11 @@ bool workers_share() noexcept {
   return runtime != nullptr && runtime->workers_share();
 }
 
+bool may_spin(std::uint64_t& last) noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->runtime->may_spin(last);
+}
+
 bool main_is_alone() noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr || worker->id != 0 || worker->task == nullptr ||

@@ -229,8 +229,10 @@ bool others_have_work(const Worker& worker) noexcept {
 }
 
 // Between two looks of an idle worker.
-void take_breath(const Runtime& runtime, const int round) noexcept {
-  if (runtime.shared || runtime.workers_share() || round % 64 == 63) {
+void take_breath(const Worker& worker, const int round) noexcept {
+  const Runtime& runtime = *worker.runtime;
+  const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two on one processor
+  if (runtime.shared || runtime.workers_share() || round % rounds == rounds - 1) {
     sched_yield();
   } else {
     for (int pause = 0; pause < 8; ++pause) base::pause();
@@ -252,6 +254,7 @@ Task* look_out(Worker& worker) noexcept {
   const std::uint32_t keeps_max =
       worker.back_at_once && runtime.processors.size() == 1 ? UINT32_MAX : 1;
   bool kept_one = false;  // the last poll made a task ready, and woke nobody for it
+  std::uint64_t last_look = 0;
   for (int round = 0;; ++round) {
     const std::uint64_t elapsed = base::ticks() - begin;
     const bool eager = elapsed >= runtime.patience ||
@@ -265,8 +268,10 @@ Task* look_out(Worker& worker) noexcept {
     sleepers = runtime.parking.asleep();
     const bool polls = watch.hold();
     const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
+    // The runtime's own workers, unlike joined ones, are as many as there are processors for them.
     const bool tired = elapsed > spin_ticks ||
-                       (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed));
+                       (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed)) ||
+                       (worker.joined && !runtime.may_spin(last_look));
     if (runtime.stopping.load(std::memory_order_acquire) ||
         (tired && !polls && !others_have_work(worker))) {
       watch.drop();
@@ -282,7 +287,7 @@ Task* look_out(Worker& worker) noexcept {
     if (tired) {
       sched_yield();
     } else {
-      take_breath(runtime, round);
+      take_breath(worker, round);
     }
   }
 }

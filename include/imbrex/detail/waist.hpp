@@ -227,6 +227,11 @@ struct WorkerPolls {
 // True if the thread of another worker may wait for this one's processor.
 [[nodiscard]] bool workers_share() noexcept;
 
+// Between two looks of a thread that waits and spins; `last`, 0 at first, is the caller's. False if
+// it shall sleep instead: it has lost its processor to somebody else since the last look, or has of
+// late. What spins then uses up the share of the threads that it waits for.
+[[nodiscard]] bool may_spin(std::uint64_t& last) noexcept;
+
 // True if main runs, has had no children, and no thread of the program's own has used imbrex: then
 // nothing of this process waits for the calling thread, and a call may block it.
 [[nodiscard]] bool main_is_alone() noexcept;
