@@ -27,8 +27,8 @@ void put(PoolThread& thread) noexcept {
   free_threads = &thread;
 }
 
-// Its code is a task of the runtime, suspended between regions. Never returns: a thread that waits
-// here costs nothing, and the end of the program does not wait for it.
+// Its code is a task of the runtime, suspended between regions: a thread that waits here costs
+// nothing, and the end of the program does not wait for it. Returns if it is given no team.
 void* serve(void* const argument) {
   auto& thread = *static_cast<PoolThread*>(argument);
   try {
@@ -40,10 +40,20 @@ void* serve(void* const argument) {
     wait_until(&thread.assigned, "the next parallel region", [&thread, seen] {
       return thread.assigned.load(std::memory_order_acquire) != seen;  // pairs with assign()
     });
+    if (thread.team == nullptr) break;
     const bool borrowed = thread.borrowed;
     run_member(*thread.team, thread.number);
     if (borrowed) put(thread);
   }
+  delete &thread;
+  return nullptr;
+}
+
+void assign(PoolThread& thread, Team* const team, const int number) noexcept {
+  thread.team = team;
+  thread.number = number;
+  thread.assigned.fetch_add(1, std::memory_order_release);
+  wake_all(&thread.assigned);
 }
 
 PoolThread& make_thread() {
@@ -78,11 +88,13 @@ void give_back(const std::vector<PoolThread*>& threads) noexcept {
   for (PoolThread* const thread : threads) put(*thread);
 }
 
+void end_threads(std::vector<PoolThread*>& threads) noexcept {
+  for (PoolThread* const thread : threads) assign(*thread, nullptr, 0);
+  threads.clear();
+}
+
 void assign(PoolThread& thread, Team& team, const int number) noexcept {
-  thread.team = &team;
-  thread.number = number;
-  thread.assigned.fetch_add(1, std::memory_order_release);
-  wake_all(&thread.assigned);
+  assign(thread, &team, number);
 }
 
 }  // namespace imbrex::omp

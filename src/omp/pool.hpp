@@ -24,6 +24,8 @@ struct PoolThread {
 
 // A free thread, or a new one. Ends the program if the system gives no more.
 [[nodiscard]] PoolThread& take_thread();
+// They end, as soon as they have left their teams.
+void end_threads(std::vector<PoolThread*>& threads) noexcept;
 void give_back(const std::vector<PoolThread*>& threads) noexcept;
 // It becomes that member of the team, as soon as it has left the last one.
 void assign(PoolThread& thread, Team& team, int number) noexcept;

@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "omp/context.hpp"
-#include "omp/team.hpp"
+#include "omp/pool.hpp"
 
 namespace imbrex::omp {
 
@@ -83,6 +83,17 @@ int processors_now() {
   CPU_ZERO(&mask);
   return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)
                                                        : settings().processors;
+}
+
+// Soft or hard, the threads of the caller's regions end. Not within a region; the only device is
+// the host.
+int pause(const int kind, const int device) {
+  constexpr int soft = 1, hard = 2;
+  if (current().team->level != 0 || (kind != soft && kind != hard) || device < -1 || device > 0) {
+    return -1;
+  }
+  end_threads(initial().threads);
+  return 0;
 }
 
 }  // namespace
@@ -181,13 +192,12 @@ void omp_display_env(int verbose) { display_settings(verbose != 0); }
 void omp_display_env_(const std::int32_t* verbose) { display_settings(*verbose != 0); }
 void omp_display_env_8_(const std::int64_t* verbose) { display_settings(*verbose != 0); }
 
-// There are no devices whose resources could be given back; within a region it is refused.
-int omp_pause_resource(int, int) { return current().team->level == 0 ? 0 : -1; }
-int omp_pause_resource_all(int) { return current().team->level == 0 ? 0 : -1; }
-int omp_pause_resource_(const std::int32_t*, const std::int32_t*) {
-  return omp_pause_resource(0, 0);
+int omp_pause_resource(int kind, int device) { return pause(kind, device); }
+int omp_pause_resource_all(int kind) { return pause(kind, 0); }
+int omp_pause_resource_(const std::int32_t* kind, const std::int32_t* device) {
+  return pause(*kind, *device);
 }
-int omp_pause_resource_all_(const std::int32_t*) { return omp_pause_resource_all(0); }
+int omp_pause_resource_all_(const std::int32_t* kind) { return pause(*kind, 0); }
 
 }
 #pragma GCC visibility pop

@@ -111,6 +111,25 @@ void* allocate_zeroed(const std::size_t alignment, const std::size_t count, cons
   return memory;
 }
 
+// In the same pool the old memory does not count beside the new.
+void* reallocate(void* const memory, const std::size_t bytes, const Handle given) {
+  if (memory == nullptr) return allocate(1, bytes, given);
+  if (bytes == 0) {
+    give(memory);
+    return nullptr;
+  }
+  Header& header = header_of(memory);
+  const Handle handle = given != 0 ? given : header.allocator;
+  Allocator* const pool = handle == header.allocator ? own(handle) : nullptr;
+  if (pool != nullptr) pool->used.fetch_sub(header.bytes, std::memory_order_relaxed);
+  void* const moved = allocate(1, bytes, handle);
+  if (pool != nullptr) pool->used.fetch_add(header.bytes, std::memory_order_relaxed);
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, memory, std::min(bytes, header.wanted));
+  give(memory);
+  return moved;
+}
+
 bool set_trait(Allocator& allocator, const Trait& trait) noexcept {
   const bool by_default = trait.value == trait_default;
   switch (trait.key) {
@@ -162,14 +181,7 @@ void* omp_calloc(std::size_t count, std::size_t bytes, std::uintptr_t allocator)
 void omp_free(void* memory, std::uintptr_t) { give(memory); }
 
 void* omp_realloc(void* memory, std::size_t bytes, std::uintptr_t allocator, std::uintptr_t) {
-  if (memory == nullptr) return allocate(1, bytes, allocator);
-  const Header& header = header_of(memory);
-  void* const moved =
-      bytes == 0 ? nullptr : allocate(1, bytes, allocator != 0 ? allocator : header.allocator);
-  if (moved == nullptr && bytes != 0) return nullptr;
-  if (moved != nullptr) std::memcpy(moved, memory, std::min(bytes, header.wanted));
-  give(memory);
-  return moved;
+  return reallocate(memory, bytes, allocator);
 }
 
 void* GOMP_alloc(std::size_t alignment, std::size_t bytes, std::uintptr_t allocator) {

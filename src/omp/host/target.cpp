@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Offload constructs, on the host: it is the only device, so that mapped variables are the
 // program's own, and a target region is a call.
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -42,14 +43,34 @@ class Arguments {
   std::vector<std::vector<std::byte>> copies_;
 };
 
-// A region stands in no team, whatever the code around it stands in.
-void run_apart(const Function function, void* const data) {
+// What the compiler passes beside a region's data, as in gomp-constants.h: numbers whose low bits
+// say for which device and what it is; the value is in the high bits, or the next number. 0 ends.
+// The value of thread_limit, 0 if there is none.
+int thread_limit_in(void** arguments) noexcept {
+  constexpr std::uintptr_t device_mask = 0x7f, value_follows = 0x80, what_mask = 0xff00,
+                           thread_limit = 0x200;
+  if (arguments == nullptr) return 0;
+  std::intptr_t limit = 0;
+  while (*arguments != nullptr) {
+    const auto word = reinterpret_cast<std::uintptr_t>(*arguments++);
+    const std::intptr_t value = (word & value_follows) != 0
+                                    ? reinterpret_cast<std::intptr_t>(*arguments++)
+                                    : static_cast<std::intptr_t>(word) >> 16;
+    if ((word & device_mask) == 0 && (word & what_mask) == thread_limit) limit = value;
+  }
+  return static_cast<int>(std::clamp<std::intptr_t>(limit, 0, INT32_MAX));
+}
+
+// A region stands in no team, whatever the code around it stands in. `thread_limit`: 0 for none.
+void run_apart(const Function function, void* const data, const int thread_limit) {
   Team alone;
   std::atomic<int> busy{1};
   alone.busy = &busy;
-  const auto prepare = [&alone](Implicit& apart) {
+  const auto prepare = [&alone, thread_limit](Implicit& apart) {
     apart.team = &alone;
     apart.variables = settings().initial;
+    int& limit = apart.variables.thread_limit;
+    if (thread_limit != 0) limit = std::min(limit, thread_limit);
     alone.members = {&apart};
     alone.first = apart.share = new Share;
   };
@@ -117,14 +138,14 @@ using Function = imbrex::omp::Function;
 
 void GOMP_target(int, Function function, const void*, std::size_t, void** addresses, std::size_t*,
                  unsigned char*) {
-  run_apart(function, addresses);
+  run_apart(function, addresses, 0);
 }
 
 void GOMP_target_ext(int, Function function, std::size_t count, void** addresses,
-                     std::size_t* sizes, unsigned short* kinds, unsigned, void** depend, void**) {
+                     std::size_t* sizes, unsigned short* kinds, unsigned, void** depend, void** clauses) {
   wait_before(depend);
   Arguments arguments(count, addresses, sizes, kinds);
-  run_apart(function, arguments.data());
+  run_apart(function, arguments.data(), thread_limit_in(clauses));
 }
 
 void GOMP_target_data(int, const void*, std::size_t, void**, std::size_t*, unsigned char*) {}
