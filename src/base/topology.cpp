@@ -2,8 +2,6 @@
 #include "base/topology.hpp"
 
 #include <hwloc.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -60,14 +58,17 @@ class Topology {
 
 }  // namespace
 
-std::vector<int> allowed_processors() {
-  std::vector<int> processors;
+cpu_set_t affinity_mask() noexcept {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
-    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-      if (CPU_ISSET(processor, &mask)) processors.push_back(processor);
-    }
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) CPU_ZERO(&mask);
+  return mask;
+}
+
+std::vector<int> processors_in(const cpu_set_t& mask) {
+  std::vector<int> processors;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &mask)) processors.push_back(processor);
   }
   if (processors.empty()) processors.push_back(0);
   if (processors.size() > 1) {

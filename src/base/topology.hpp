@@ -2,12 +2,16 @@
 // Which processors this process may use, and which are near to each other; from hwloc.
 #pragma once
 
+#include <sched.h>
+
 #include <vector>
 
 namespace imbrex::base {
 
-// Operating-system numbers of the processors in this process's affinity mask, neighbours first.
-[[nodiscard]] std::vector<int> allowed_processors();
+// The calling thread's affinity mask; empty if it is not known.
+[[nodiscard]] cpu_set_t affinity_mask() noexcept;
+// Operating-system numbers of the processors in it, neighbours first.
+[[nodiscard]] std::vector<int> processors_in(const cpu_set_t& mask);
 
 // For each of some processors:
 struct Neighbours {

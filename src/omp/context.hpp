@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "imbrex/detail/waist.hpp"
+#include "omp/places/seats.hpp"
 #include "omp/settings.hpp"
 
 namespace imbrex::omp {
@@ -89,6 +90,8 @@ struct Team {
   void* copied = nullptr;           // copyprivate; who executes the single, before a barrier
   Share* first = nullptr;           // a worksharing construct before all others; owned
   std::vector<Implicit*> members;   // each by itself; those outer to a nested region stay
+  std::vector<Seat> seats;          // of the members, if threads are bound; before they begin
+  bool displayed = false;           // members say where they are
 };
 
 // The code of a thread outside of parallel regions is a team of one.
@@ -101,6 +104,7 @@ struct Initial : Implicit {
   Context* innermost = this;         // an included task that runs in it, else itself
   std::vector<PoolThread*> threads;  // that this thread's outermost regions use: 1 and up
   bool in_region = false;            // they are in use
+  int displayed = 0;                 // the size and binding of the last region that was
   std::atomic<int> busy{1};          // threads of its regions, and itself
 };
 

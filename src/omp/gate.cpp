@@ -83,14 +83,15 @@ void wake(const void* const address, const int most) noexcept {
 }  // namespace
 
 bool Patience::lasts() noexcept {
-  constexpr int rounds_max = 400;
-  if (rounds_ == rounds_max || settings().crowded.load(std::memory_order_relaxed) ||
+  constexpr long long pauses = 8;  // of a round
+  const Settings& now = settings();
+  if (rounds_ >= now.spin_count / pauses || now.crowded.load(std::memory_order_relaxed) ||
       !detail::may_spin(last_look_) || !detail::nothing_ready()) {
     return false;
   }
   // The threads may have been put on one processor, however many there are.
   if (++rounds_ % 16 == 0) sched_yield();
-  for (int pause = 0; pause < 8; ++pause) base::pause();
+  for (long long pause = 0; pause < pauses; ++pause) base::pause();
   return true;
 }
 

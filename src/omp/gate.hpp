@@ -35,7 +35,7 @@ class Patience {
   [[nodiscard]] bool lasts() noexcept;
 
  private:
-  int rounds_ = 0;
+  long long rounds_ = 0;
   std::uint64_t last_look_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "imbrex/error.hpp"
 #include "omp/fatal.hpp"
 #include "omp/gate.hpp"
+#include "omp/places/machine.hpp"
 #include "omp/settings.hpp"
 #include "omp/team.hpp"
 
@@ -42,6 +43,8 @@ void* serve(void* const argument) {
     });
     if (thread.team == nullptr) break;
     const bool borrowed = thread.borrowed;
+    const std::vector<Seat>& seats = thread.team->seats;
+    if (!seats.empty()) move_to(seats[static_cast<std::size_t>(thread.number)].place, thread.place);
     run_member(*thread.team, thread.number);
     if (borrowed) put(thread);
   }

@@ -19,6 +19,7 @@ struct PoolThread {
   Team* team = nullptr;
   int number = 0;
   bool borrowed = false;              // goes back by itself after the region
+  int place = -1;                     // that it is bound to; itself
   PoolThread* next = nullptr;         // link in the list of free ones
 };
 

@@ -78,7 +78,9 @@ double clock_seconds(int (*const ask)(clockid_t, timespec*)) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Of threads that are bound the mask says only where they are bound to.
 int processors_now() {
+  if (!settings().places.empty()) return settings().processors;
   cpu_set_t mask;
   CPU_ZERO(&mask);
   return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)

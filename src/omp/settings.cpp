@@ -16,6 +16,7 @@
 
 #include "imbrex/detail/waist.hpp"
 #include "omp/fatal.hpp"
+#include "omp/places/machine.hpp"
 
 namespace imbrex::omp {
 
@@ -99,25 +100,6 @@ void read_threads(Settings& now) {
   });
   if (now.threads_by_level.empty()) return refuse("OMP_NUM_THREADS");
   now.initial.threads = now.threads_by_level.front();
-}
-
-void read_binding(Settings& now) {
-  const auto value = value_of("OMP_PROC_BIND");
-  if (!value) return;
-  static constexpr std::string_view names[] = {"false", "true", "master", "close", "spread"};
-  now.bind_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
-    if (is(item, "primary")) return 2;
-    for (int index = 0; index < 5; ++index) {
-      if (is(item, names[index])) return index;
-    }
-    return std::nullopt;
-  });
-  const bool alone = now.bind_by_level.size() == 1;
-  if (now.bind_by_level.empty() || (!alone && std::ranges::min(now.bind_by_level) < 2)) {
-    now.bind_by_level.clear();
-    return refuse("OMP_PROC_BIND");
-  }
-  now.initial.bind = static_cast<std::uint8_t>(now.bind_by_level.front());
 }
 
 // "[modifier:]kind[,chunk]"
@@ -212,14 +194,59 @@ void read_allocator(Variables& initial) {
   const auto value = value_of("OMP_ALLOCATOR");
   if (!value) return;
   for (std::uintptr_t index = 0; index < std::size(allocator_names); ++index) {
-    if (is(*value, allocator_names[index])) initial.allocator = index + 1;
+    if (is(*value, allocator_names[index])) {
+      initial.allocator = index + 1;
+      return;
+    }
   }
+  refuse("OMP_ALLOCATOR");
+}
+
+// The host is the only device: whatever is asked for, regions run there.
+void read_offload(Settings& now) {
+  const auto value = value_of("OMP_TARGET_OFFLOAD");
+  if (!value) return;
+  for (const char* const name : {"DEFAULT", "MANDATORY", "DISABLED"}) {
+    if (is(*value, name)) {
+      now.offload = name;
+      return;
+    }
+  }
+  refuse("OMP_TARGET_OFFLOAD");
+}
+
+// How often a waiting thread looks before it sleeps; a number with k, m, g or t, or "infinite".
+void read_spin_count(Settings& now) {
+  constexpr long long by_default = 3200, active = 300'000, most = 1'000'000'000'000;
+  now.spin_count = now.wait_policy > 0 ? active : now.wait_policy == 0 ? 0 : by_default;
+  const auto value = value_of("GOMP_SPINCOUNT");
+  if (!value) return;
+  if (is(*value, "infinite") || is(*value, "infinity")) {
+    now.spin_count = most;
+    return;
+  }
+  const std::size_t digits = std::min(value->find_first_not_of("0123456789"), value->size());
+  const auto number = number_in(value->substr(0, digits));
+  const std::string_view unit = trimmed(value->substr(digits));
+  static constexpr long long units[] = {1000, 1'000'000, 1'000'000'000, 1'000'000'000'000};
+  const std::size_t at = unit.size() == 1 ? std::string_view("kmgt").find(static_cast<char>(
+                                                std::tolower(static_cast<unsigned char>(unit[0]))))
+                                          : std::string_view::npos;
+  const bool valid = number && (unit.empty() || at != std::string_view::npos);
+  if (!valid) return refuse("GOMP_SPINCOUNT");
+  const long long factor = unit.empty() ? 1 : units[at];
+  now.spin_count = *number > most / factor ? most : *number * factor;
 }
 
 void read_all(Settings& now) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) == 0) now.processors = std::max(CPU_COUNT(&mask), 1);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &mask)) now.allowed.push_back(processor);
+    }
+  }
+  now.processors = std::max(static_cast<int>(now.allowed.size()), 1);
   now.initial.threads = now.processors;
   now.initial.chunk = 1;
   now.affinity_format = "level %L thread %i affinity %A";
@@ -232,10 +259,12 @@ void read_all(Settings& now) {
   read_threads(now);
   read_number("OMP_NUM_TEAMS", now.teams_max, 1);
   read_number("OMP_TEAMS_THREAD_LIMIT", now.teams_thread_limit, 1);
-  read_binding(now);
+  read_places(now);
   read_levels(now);
   read_schedule(now.initial);
   read_wait_policy(now);
+  read_spin_count(now);
+  read_offload(now);
   read_allocator(now.initial);
   if (const auto format = value_of("OMP_AFFINITY_FORMAT")) now.affinity_format = *format;
   if (!read_stack_bytes("OMP_STACKSIZE", now.stack_bytes)) {
@@ -292,7 +321,7 @@ void display_settings(const bool verbose) {
     rest.append(",").append(bind_names[now.bind_by_level[level]]);
   }
   print_list("OMP_PROC_BIND", bind_names[initial.bind], rest);
-  print("OMP_PLACES", "");
+  print("OMP_PLACES", text_of(now.places));
   print("OMP_STACKSIZE", std::to_string(now.stack_bytes));
   print("OMP_WAIT_POLICY", now.wait_policy > 0 ? "ACTIVE" : "PASSIVE");
   const bool limited = initial.thread_limit != INT32_MAX;
@@ -307,11 +336,11 @@ void display_settings(const bool verbose) {
   print("OMP_DISPLAY_AFFINITY", boolean(now.display_affinity));
   print("OMP_AFFINITY_FORMAT", now.affinity_format);
   print("OMP_ALLOCATOR", std::string(allocator_names[initial.allocator - 1]));
-  print("OMP_TARGET_OFFLOAD", "DEFAULT");
+  print("OMP_TARGET_OFFLOAD", now.offload);
   if (verbose) {
     print("GOMP_CPU_AFFINITY", "");
     print("GOMP_STACKSIZE", std::to_string(now.stack_bytes));
-    print("GOMP_SPINCOUNT", "0");
+    print("GOMP_SPINCOUNT", std::to_string(now.spin_count));
   }
   std::fputs("OPENMP DISPLAY ENVIRONMENT END\n", stderr);
 }
@@ -336,6 +365,7 @@ std::size_t task_stack_bytes() noexcept {
 [[gnu::constructor]] void at_load() {
   (void)settings();
   detail::expect_joiners(threads_max, task_stack_bytes());
+  take_first_seat(initial());
   const auto display = value_of("OMP_DISPLAY_ENV");
   if (!display) return;
   if (is(*display, "true") || is(*display, "1")) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "omp/places/place_list.hpp"
+
 namespace imbrex::omp {
 
 // As omp_sched_t.
@@ -40,6 +42,8 @@ struct Settings {
   Variables initial;
   std::vector<int> threads_by_level;   // OMP_NUM_THREADS; empty: not given
   std::vector<int> bind_by_level;      // OMP_PROC_BIND
+  std::vector<Place> places;           // empty: threads are not bound
+  Place allowed;                       // processors that this process may use
   std::size_t stack_bytes = 0;         // 0: the system's default
   bool cancellation = false;
   bool display_affinity = false;
@@ -47,8 +51,10 @@ struct Settings {
   int teams_max = 0;
   int teams_thread_limit = 0;
   int wait_policy = -1;                // OMP_WAIT_POLICY: 1 active, 0 passive
+  long long spin_count = 0;            // GOMP_SPINCOUNT, or by OMP_WAIT_POLICY
+  const char* offload = "DEFAULT";     // OMP_TARGET_OFFLOAD
   std::string affinity_format;
-  int processors = 1;                  // that this process may use
+  int processors = 1;                  // how many are allowed
   std::atomic<bool> crowded{false};    // more threads have been in a team than there are processors
 };
 [[nodiscard]] Settings& settings() noexcept;

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "imbrex/error.hpp"
 #include "omp/fatal.hpp"
 #include "omp/gate.hpp"
+#include "omp/places/affinity.hpp"
+#include "omp/places/machine.hpp"
 #include "omp/pool.hpp"
 #include "omp/sharing/share.hpp"
 
@@ -36,17 +39,43 @@ int reserve(const Context& context, const int wanted) noexcept {
   return granted;
 }
 
+// The binding of a region: a clause counts only where threads are bound at all.
+std::uint8_t binding_of(const Context& context, const unsigned flags) noexcept {
+  const std::uint8_t bind = context.variables.bind;
+  return (flags & 7) != 0 && bind != 0 ? static_cast<std::uint8_t>(flags & 7) : bind;
+}
+
 // What members of a region inside `context` begin with.
 Variables inner_variables(const Context& context, const unsigned flags) {
   Variables variables = context.variables;
   const auto level = static_cast<std::size_t>(context.team->level) + 1;
   const Settings& now = settings();
   if (level < now.threads_by_level.size()) variables.threads = now.threads_by_level[level];
+  variables.bind = binding_of(context, flags);
   if (level < now.bind_by_level.size()) {
     variables.bind = static_cast<std::uint8_t>(now.bind_by_level[level]);
   }
-  if ((flags & 7) != 0 && variables.bind != 0) variables.bind = flags & 7;
   return variables;
+}
+
+// Whether the members of an outermost region, or of a nested one, say where they are: where that is
+// not as it was in the thread's last region.
+bool changes(const Team& team, const std::uint8_t binding) {
+  if (team.level > 1) return team.size > 1;
+  int& displayed = initial().displayed;
+  const int now = team.size * 8 + binding;
+  return std::exchange(displayed, now) != now;
+}
+
+// Where the members of a region run.
+void seat_members(Team& team, const Context& context, const std::uint8_t binding) {
+  if (!settings().places.empty()) {
+    if (context.team->seats.empty()) take_first_seat(initial());
+    team.seats = seats_for(team.size, static_cast<Binding>(binding), seat_of(context));
+  }
+  const bool crowded = team.seats.empty() ? team.size > settings().processors : crowds(team.seats);
+  if (crowded) settings().crowded.store(true, std::memory_order_relaxed);
+  if (settings().display_affinity) [[unlikely]] team.displayed = changes(team, binding);
 }
 
 Team& make_team(Context& context, const Region& region) {
@@ -68,7 +97,7 @@ Team& make_team(Context& context, const Region& region) {
   team->first = new Share;
   team->shared_first = region.first != nullptr;
   if (team->shared_first) team->first->following.store(region.first, std::memory_order_relaxed);
-  if (size > settings().processors) settings().crowded.store(true, std::memory_order_relaxed);
+  seat_members(*team, context, binding_of(context, region.flags));
   return *team;
 }
 
@@ -117,6 +146,7 @@ Implicit& open_member(Team& team, const int number) {
   member.place = {team.group, number, nullptr};
   detail::join_group(member.place);
   detail::enter(closure, team.group, member.entered);
+  if (team.displayed) [[unlikely]] display_affinity();
   return member;
 }
 

@@ -35,8 +35,9 @@ struct Life {
   pid_t process = 0;             // that started it: a child of fork has no threads
   detail::Place place;
   int rank = 0, ranks = 1;
-  int joiners_max = 0;           // detail::expect_joiners(), as is the next
+  int joiners_max = 0;           // detail::expect_joiners(), as are the next two
   std::size_t stack_bytes = 0;   // 0: the option's default
+  cpu_set_t processors{};        // if joiners are expected
   bool want_times = false;
   bool summary_printed = false;
   std::vector<Runtime*> kept;    // stopped, but futures still refer to their tasks
@@ -262,7 +263,8 @@ Runtime& start(const Config& config) {
   if (options.HELP) fmt::print(stderr, "imbrex: options:\n{}", base::options_help());
   refuse_second_copy();
   if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
-  const std::vector<int> allowed = base::allowed_processors();
+  const std::vector<int> allowed =
+      base::processors_in(now.joiners_max != 0 ? now.processors : base::affinity_mask());
   const Share share = share_of(allowed, now.place);
   const std::vector<int>& processors = share.processors;
   const std::int64_t wanted =
@@ -580,6 +582,7 @@ void want_times() { sched::life().want_times = true; }
 void expect_joiners(const int most, const std::size_t stack_bytes) {
   sched::life().joiners_max = most;
   sched::life().stack_bytes = stack_bytes;
+  sched::life().processors = base::affinity_mask();
 }
 
 void join_runtime() {

@@ -299,9 +299,10 @@ void print_summary(std::span<const Totals> ranks);
 
 // ---- threads of the program's own as workers, and groups of them --------------------------------
 
-// Before start() only: so many threads may join at the same time. Unless IMBREX_WORKERS and
-// IMBREX_STACK_SIZE say otherwise, the runtime makes none of its own, and tasks have stacks of
-// `stack_bytes` (16 KiB to 1 GiB).
+// Before start() only: so many threads may join at the same time. The processors of the runtime are
+// those that the calling thread may use now, even if it is bound to one later. Unless
+// IMBREX_WORKERS and IMBREX_STACK_SIZE say otherwise, the runtime makes none of its own, and tasks
+// have stacks of `stack_bytes` (16 KiB to 1 GiB).
 void expect_joiners(int most, std::size_t stack_bytes);
 
 // Starts the runtime if it does not run. The calling thread becomes a worker, if it is none, and

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "omp/places/machine.hpp"
 #include "omp/sharing/share.hpp"
 #include "omp/tasks/tasks.hpp"
 
@@ -72,6 +73,8 @@ void run_apart(const Function function, void* const data, const int thread_limit
     int& limit = apart.variables.thread_limit;
     if (thread_limit != 0) limit = std::min(limit, thread_limit);
     alone.members = {&apart};
+    const Seat seat = seat_of(current());
+    if (seat.place >= 0) alone.seats = {seat};
     alone.first = apart.share = new Share;
   };
   if (const detail::BodyOps* const ops = detail::running_body().ops;
@@ -142,7 +145,8 @@ void GOMP_target(int, Function function, const void*, std::size_t, void** addres
 }
 
 void GOMP_target_ext(int, Function function, std::size_t count, void** addresses,
-                     std::size_t* sizes, unsigned short* kinds, unsigned, void** depend, void** clauses) {
+                     std::size_t* sizes, unsigned short* kinds, unsigned, void** depend,
+                     void** clauses) {
   wait_before(depend);
   Arguments arguments(count, addresses, sizes, kinds);
   run_apart(function, arguments.data(), thread_limit_in(clauses));

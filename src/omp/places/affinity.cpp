@@ -1,23 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The league of a host teams construct, whose teams run one after the other; places, of which there
-// are none; and the directive error.
+// The functions that ask for places, and the format in which threads say where they are.
+#include "omp/places/affinity.hpp"
+
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 #include "omp/context.hpp"
 #include "omp/fatal.hpp"
+#include "omp/places/machine.hpp"
+#include "omp/places/place_list.hpp"
 
 namespace imbrex::omp {
 
 namespace {
+
+int place_count() noexcept { return static_cast<int>(settings().places.size()); }
+
+const Place& place_at(const int place) noexcept {
+  static const Place nowhere;
+  if (place < 0 || place >= place_count()) return nowhere;
+  return settings().places[static_cast<std::size_t>(place)];
+}
+
+// Of the calling thread, which is bound if it was not.
+Seat own_seat() {
+  const Context& context = current();
+  if (place_count() != 0 && context.team->seats.empty()) take_first_seat(initial());
+  return seat_of(context);
+}
+
+template <class Number>
+void give_partition(Number* const places) {
+  const Seat seat = own_seat();
+  for (int index = 0; index < seat.count; ++index) places[index] = seat.first + index;
+}
 
 // The value of a conversion: its letter, or its long name.
 std::string field_text(const std::string_view type) {
@@ -34,18 +58,36 @@ std::string field_text(const std::string_view type) {
     return std::to_string(context.team->outer == nullptr ? -1 : context.team->outer_number);
   }
   if (is("P", "process_id")) return std::to_string(getpid());
-  if (is("i", "native_thread_id")) return std::to_string(gettid());
-  if (is("A", "thread_affinity")) return "0-" + std::to_string(settings().processors - 1);
+  if (is("i", "native_thread_id")) {
+    char text[20];
+    std::snprintf(text, sizeof text, "0x%lx", static_cast<unsigned long>(pthread_self()));
+    return text;
+  }
+  if (is("A", "thread_affinity")) {
+    const Seat seat = seat_of(context);
+    return ranges_of(seat.place < 0 ? settings().allowed : place_at(seat.place));
+  }
   if (is("H", "host")) {
     char name[256] = "";
     gethostname(name, sizeof name - 1);
     return name;
   }
-  return "undefined";
+  if (type.size() > 1) {
+    fatal("unsupported long type name '%.*s' in affinity format", static_cast<int>(type.size()),
+          type.data());
+  }
+  fatal("unsupported type %.*s in affinity format", static_cast<int>(type.size()), type.data());
+}
+
+// With zeros behind a sign, or behind the 0x of a thread's number.
+std::string with_zeros(const std::string& text, const std::size_t width) {
+  const std::size_t prefix = text.starts_with('-') ? 1 : text.starts_with("0x") ? 2 : 0;
+  const std::size_t zeros = text.size() < width ? width - text.size() : 0;
+  return text.substr(0, prefix) + std::string(zeros, '0') + text.substr(prefix);
 }
 
 // Takes one field, behind its %: [0][.][width]letter or [0][.][width]{name}. With a dot it stands
-// at the right, with 0 and a dot zeros fill it.
+// at the right, with 0 and a dot zeros fill it, if it is a number.
 std::string take_field(std::string_view& format) {
   const auto skip = [&format](const char wanted) {
     const bool found = format.starts_with(wanted);
@@ -54,23 +96,32 @@ std::string take_field(std::string_view& format) {
   };
   const bool zeros = skip('0');
   const bool right = skip('.');
+  if (zeros && !right) fatal("leading zero not followed by dot in affinity format");
   std::size_t width = 0;
   while (!format.empty() && std::isdigit(static_cast<unsigned char>(format.front()))) {
     const auto digit = static_cast<std::size_t>(format.front() - '0');
     width = std::min<std::size_t>(width * 10 + digit, 4096);
     format.remove_prefix(1);
   }
+  if (right && width == 0) {
+    fatal("leading zero or right justification in affinity format requires size");
+  }
   std::string_view type = format.substr(0, 1);
   std::size_t taken = type.size();
-  if (const std::size_t end = format.find('}'); type == "{" && end != std::string_view::npos) {
+  if (type == "{") {
+    const std::size_t end = format.find('}');
+    if (end == std::string_view::npos) {
+      fatal("unterminated long type name '%s' in affinity format",
+            std::string(format.substr(1)).c_str());
+    }
     type = format.substr(1, end - 1);
     taken = end + 1;
   }
+  const bool is_text = type == "A" || type == "thread_affinity" || type == "H" || type == "host";
   std::string text = field_text(type);
   format.remove_prefix(taken);
-  if (text.size() < width) {
-    text.insert(right ? 0 : text.size(), width - text.size(), right && zeros ? '0' : ' ');
-  }
+  if (zeros && !is_text) return with_zeros(text, width);
+  if (text.size() < width) text.insert(right ? 0 : text.size(), width - text.size(), ' ');
   return text;
 }
 
@@ -115,88 +166,41 @@ std::string chosen_format(const std::string& given) {
 
 }  // namespace
 
+void display_affinity() {
+  std::fprintf(stderr, "%s\n", affinity_text(settings().affinity_format).c_str());
+}
+
 }  // namespace imbrex::omp
 
 #pragma GCC visibility push(default)
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
-void GOMP_teams_reg(Function function, void* data, unsigned teams, unsigned thread_limit,
-                    unsigned) {
-  Context& context = current();
-  const Variables before = context.variables;
-  if (thread_limit == 0) thread_limit = static_cast<unsigned>(settings().teams_thread_limit);
-  if (thread_limit != 0) {
-    context.variables.thread_limit =
-        static_cast<int>(std::min<unsigned>(thread_limit, INT32_MAX));
-  }
-  constexpr int by_default = 3;  // as libgomp
-  const int wanted = teams != 0 ? static_cast<int>(teams) : settings().teams_max;
-  context.variables.teams = wanted != 0 ? wanted : by_default;
-  for (int team = 0; team < context.variables.teams; ++team) {
-    context.variables.team_number = team;
-    function(data);
-  }
-  context.variables.teams = before.teams;
-  context.variables.team_number = before.team_number;
-  context.variables.thread_limit = before.thread_limit;
-}
+int omp_get_num_places() { return place_count(); }
+int omp_get_num_places_() { return place_count(); }
+int omp_get_place_num() { return own_seat().place; }
+int omp_get_place_num_() { return own_seat().place; }
+int omp_get_partition_num_places() { return own_seat().count; }
+int omp_get_partition_num_places_() { return own_seat().count; }
 
-// Of a target region: called at the beginning of each team, with `first` for the first.
-bool GOMP_teams4(unsigned least, unsigned, unsigned thread_limit, bool first) {
-  Variables& variables = current().variables;
-  if (!first) {
-    if (variables.team_number + 1 >= variables.teams) return false;
-    ++variables.team_number;
-    return true;
-  }
-  if (thread_limit != 0) {
-    variables.thread_limit = static_cast<int>(std::min<unsigned>(thread_limit, INT32_MAX));
-  }
-  variables.teams = static_cast<int>(std::max(least, 1u));
-  variables.team_number = 0;
-  return true;
+int omp_get_place_num_procs(int place) { return static_cast<int>(place_at(place).size()); }
+std::int32_t omp_get_place_num_procs_(const std::int32_t* place) {
+  return omp_get_place_num_procs(*place);
 }
-void GOMP_teams(unsigned, unsigned thread_limit) { (void)GOMP_teams4(1, 1, thread_limit, true); }
-
-#define IMBREX_OMP_ASK(name, expression) \
-  int name() { return expression; }      \
-  int name##_() { return expression; }
-
-IMBREX_OMP_ASK(omp_get_num_teams, current().variables.teams)
-IMBREX_OMP_ASK(omp_get_team_num, current().variables.team_number)
-IMBREX_OMP_ASK(omp_get_max_teams, settings().teams_max)
-IMBREX_OMP_ASK(omp_get_teams_thread_limit, settings().teams_thread_limit)
-IMBREX_OMP_ASK(omp_get_num_places, 0)
-IMBREX_OMP_ASK(omp_get_place_num, -1)
-IMBREX_OMP_ASK(omp_get_partition_num_places, 0)
-
-void omp_set_num_teams(int teams) {
-  if (teams >= 0) settings().teams_max = teams;
+std::int32_t omp_get_place_num_procs_8_(const std::int64_t* place) {
+  return *place > INT32_MAX ? 0 : omp_get_place_num_procs(static_cast<int>(*place));
 }
-void omp_set_num_teams_(const std::int32_t* teams) { omp_set_num_teams(*teams); }
-void omp_set_num_teams_8_(const std::int64_t* teams) {
-  omp_set_num_teams(static_cast<int>(*teams));
+void omp_get_place_proc_ids(int place, int* ids) { std::ranges::copy(place_at(place), ids); }
+void omp_get_place_proc_ids_(const std::int32_t* place, std::int32_t* ids) {
+  omp_get_place_proc_ids(*place, ids);
 }
-void omp_set_teams_thread_limit(int limit) {
-  if (limit >= 0) settings().teams_thread_limit = limit;
+void omp_get_place_proc_ids_8_(const std::int64_t* place, std::int64_t* ids) {
+  if (*place <= INT32_MAX) std::ranges::copy(place_at(static_cast<int>(*place)), ids);
 }
-void omp_set_teams_thread_limit_(const std::int32_t* limit) { omp_set_teams_thread_limit(*limit); }
-void omp_set_teams_thread_limit_8_(const std::int64_t* limit) {
-  omp_set_teams_thread_limit(static_cast<int>(*limit));
-}
-
-int omp_get_place_num_procs(int) { return 0; }
-std::int32_t omp_get_place_num_procs_(const std::int32_t*) { return 0; }
-std::int32_t omp_get_place_num_procs_8_(const std::int64_t*) { return 0; }
-void omp_get_place_proc_ids(int, int*) {}
-void omp_get_place_proc_ids_(const std::int32_t*, std::int32_t*) {}
-void omp_get_place_proc_ids_8_(const std::int64_t*, std::int64_t*) {}
-void omp_get_partition_place_nums(int*) {}
-void omp_get_partition_place_nums_(std::int32_t*) {}
-void omp_get_partition_place_nums_8_(std::int64_t*) {}
+void omp_get_partition_place_nums(int* places) { give_partition(places); }
+void omp_get_partition_place_nums_(std::int32_t* places) { give_partition(places); }
+void omp_get_partition_place_nums_8_(std::int64_t* places) { give_partition(places); }
 
 void omp_set_affinity_format(const char* format) { settings().affinity_format = format; }
 void omp_set_affinity_format_(const char* format, std::size_t length) {
@@ -217,21 +221,10 @@ std::int32_t omp_capture_affinity_(char* to, const char* format, std::size_t roo
       give_text(chosen_format(fortran_text(format, length)), to, room, true));
 }
 void omp_display_affinity(const char* format) {
-  std::fprintf(stdout, "%s\n", chosen_format(format == nullptr ? "" : format).c_str());
+  std::fprintf(stderr, "%s\n", chosen_format(format == nullptr ? "" : format).c_str());
 }
 void omp_display_affinity_(const char* format, std::size_t length) {
-  std::fprintf(stdout, "%s\n", chosen_format(fortran_text(format, length)).c_str());
-}
-
-void GOMP_warning(const char* text, std::size_t length) {
-  if (text == nullptr) return warn("error directive encountered");
-  warn("error directive encountered: %.*s",
-       static_cast<int>(length == SIZE_MAX ? std::strlen(text) : length), text);
-}
-void GOMP_error(const char* text, std::size_t length) {
-  if (text == nullptr) fatal("fatal error: error directive encountered");
-  fatal("fatal error: error directive encountered: %.*s",
-        static_cast<int>(length == SIZE_MAX ? std::strlen(text) : length), text);
+  std::fprintf(stderr, "%s\n", chosen_format(fortran_text(format, length)).c_str());
 }
 
 }
