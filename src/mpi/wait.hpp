@@ -16,8 +16,8 @@ namespace receive {
 class Receive;
 }
 
-// Set for good when a task first asks to block in MPI (detail::set_blocking). Relaxed: the task
-// that asked sees its own store.
+// Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
+// OpenMP's shall. Relaxed: the task that asked sees its own store.
 inline std::atomic<bool> some_task_blocks{false};
 
 // True if a blocking call of this thread suspends a task: the library is initialised, and the

@@ -31,6 +31,7 @@
 #include "report/look.hpp"
 #include "report/watch.hpp"
 #include "tampi/tampi.hpp"
+#include "wait.hpp"
 
 namespace imbrex::mpi {
 
@@ -262,6 +263,9 @@ int initialise(int* argc, char*** argv, int* provided) {
   progress::start(poller);
   open_private_world();
   report::start_watch();
+  if (detail::text_option("OMP_SUSPEND") != "all") {
+    some_task_blocks.store(true, std::memory_order_relaxed);
+  }
   is_active.store(true, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }

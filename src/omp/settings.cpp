@@ -300,6 +300,15 @@ Settings& settings() noexcept {
   return *never_destroyed;
 }
 
+Suspending suspending() {
+  static const Suspending where = [] {
+    const std::string value = detail::text_option("OMP_SUSPEND");
+    if (value == "explicit") return Suspending::explicit_tasks;
+    return value == "never" ? Suspending::nowhere : Suspending::everywhere;
+  }();
+  return where;
+}
+
 void display_settings(const bool verbose) {
   const Settings& now = settings();
   const Variables& initial = now.initial;

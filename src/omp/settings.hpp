@@ -59,6 +59,11 @@ struct Settings {
 };
 [[nodiscard]] Settings& settings() noexcept;
 
+// IMBREX_OMP_SUSPEND: where blocking calls of MPI suspend.
+enum class Suspending { everywhere, explicit_tasks, nowhere };
+// The first call throws Error if an option of imbrex is malformed.
+[[nodiscard]] Suspending suspending();
+
 // Prints them as OMP_DISPLAY_ENV does.
 void display_settings(bool verbose);
 

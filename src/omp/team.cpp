@@ -146,6 +146,7 @@ Implicit& open_member(Team& team, const int number) {
   member.place = {team.group, number, nullptr};
   detail::join_group(member.place);
   detail::enter(closure, team.group, member.entered);
+  if (suspending() != Suspending::everywhere) detail::set_blocking(true);
   if (team.displayed) [[unlikely]] display_affinity();
   return member;
 }
@@ -179,6 +180,8 @@ Team& open_team(const Region& region, const Prepare prepare, void* const argumen
   try {
     detail::join_runtime();
     Context& context = current();
+    const bool outermost = context.team->group == nullptr;
+    if (outermost && suspending() != Suspending::everywhere) detail::set_blocking(true);
     Team& team = make_team(context, region);
     if (prepare != nullptr) prepare(team, argument);
     start_members(team);

@@ -41,6 +41,7 @@ struct Explicit : Context {
 void run(void* const closure) noexcept {
   auto& task = *static_cast<Explicit*>(closure);
   task.number = detail::place_in(*task.team->group);
+  if (suspending() == Suspending::nowhere) [[unlikely]] detail::set_blocking(true);
   if (task.detached != nullptr) {
     detail::release_after(task.detached->event);
     drop(*task.detached);
@@ -159,6 +160,7 @@ void run_included(Context& context, const bool is_final, Call call) {
   inherit(task, context, is_final);
   detail::Entered entered;
   detail::enter(closure, nullptr, entered);
+  if (suspending() == Suspending::nowhere) [[unlikely]] detail::set_blocking(true);
   call();
   detail::Completion* const held = detail::held_task();
   detail::leave(entered);
