@@ -11,6 +11,7 @@
 #include "imbrex/error.hpp"
 #include "omp/fatal.hpp"
 #include "omp/gate.hpp"
+#include "omp/others.hpp"
 #include "omp/places/machine.hpp"
 #include "omp/settings.hpp"
 #include "omp/team.hpp"
@@ -60,6 +61,7 @@ void assign(PoolThread& thread, Team* const team, const int number) noexcept {
 }
 
 PoolThread& make_thread() {
+  look_for_new_others();
   auto* const thread = new PoolThread;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

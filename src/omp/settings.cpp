@@ -16,6 +16,7 @@
 
 #include "imbrex/detail/waist.hpp"
 #include "omp/fatal.hpp"
+#include "omp/others.hpp"
 #include "omp/places/machine.hpp"
 
 namespace imbrex::omp {
@@ -375,6 +376,7 @@ std::size_t task_stack_bytes() noexcept {
   (void)settings();
   detail::expect_joiners(threads_max, task_stack_bytes());
   take_first_seat(initial());
+  look_for_others();
   const auto display = value_of("OMP_DISPLAY_ENV");
   if (!display) return;
   if (is(*display, "true") || is(*display, "1")) {

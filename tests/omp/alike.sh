@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# alike.sh <folder of our libgomp.so.1> <program>: under the stock library and under ours it must
-# end with 0 and print the same, what the library says included.
+# alike.sh <folder of our libgomp.so.1> <program> [arguments]: under the stock library and under ours
+# it must end with 0 and print the same, what the library says included.
 set -e
-stock=$("$2" 2>&1)
-ours=$(LD_LIBRARY_PATH=$1 "$2" 2>&1)
-preloaded=$(LD_PRELOAD=$1/libgomp.so.1 "$2" 2>&1)
+folder=$1
+shift
+stock=$("$@" 2>&1)
+ours=$(LD_LIBRARY_PATH=$folder "$@" 2>&1)
+preloaded=$(LD_PRELOAD=$folder/libgomp.so.1 "$@" 2>&1)
 if [ "$stock" != "$ours" ] || [ "$stock" != "$preloaded" ]; then
   printf 'stock:\n%s\nours:\n%s\npreloaded:\n%s\n' "$stock" "$ours" "$preloaded"
   exit 1
