@@ -55,6 +55,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})
+install(FILES ${PROJECT_SOURCE_DIR}/tools/imbrex_run.py DESTINATION ${imbrex_share})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/imbrex_trace DESTINATION ${imbrex_share}
   FILES_MATCHING PATTERN *.py PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
   PATTERN __pycache__ EXCLUDE)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# alike.sh <folder of our libgomp.so.1> <program> [arguments]: under the stock library and under ours
-# it must end with 0 and print the same, what the library says included.
+# alike.sh <folder of our libgomp.so.1> <program> [arguments]: under the stock library and under
+# ours it must end with 0 and print the same, what the library says included.
 set -e
 folder=$1
 shift

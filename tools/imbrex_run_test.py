@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests `imbrex run` with launchers and programs that only print what they are given. Real ones are
+tests of tests/omp/."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = pathlib.Path(__file__).resolve().parent / "imbrex"
+SHOW = 'echo "$(basename "$0") $*"; env | grep -E "^(LD_PRELOAD|OMP_|IMBREX_)" | sort'
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        self.libraries = self.root / "lib"
+        (self.libraries / "omp").mkdir(parents=True)
+        self.omp = self.libraries / "omp" / "libgomp.so.1"
+        self.mpi = self.libraries / "libimbrex_mpi_openmpi.so"
+        for library in (self.omp, self.mpi):
+            # Empty libraries: the loader takes them.
+            subprocess.run(["cc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
+        self.launcher("mpirun", "mpirun (Open MPI) 4.1.4")
+        self.launcher("mpiexec.hydra", "HYDRA build details: Version: 4.0")
+        self.launcher("srun", "slurm 23.02")
+        self.script("program", SHOW)
+
+    def script(self, name, text):
+        path = self.root / name
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def launcher(self, name, version):
+        self.script(name, f'if [ "$1" = --version ]; then echo "{version}"; exit; fi\n{SHOW}')
+
+    def linked_with(self, name, soname):
+        library = self.root / soname
+        subprocess.run(["cc", "-shared", f"-Wl,-soname,{soname}", "-o", library, "-x", "c",
+                        "/dev/null"], check=True)
+        subprocess.run(["cc", "-o", self.root / name, "-x", "c", "-", "-x", "none",
+                        "-Wl,--no-as-needed", library, f"-Wl,-rpath,{self.root}"],
+                       input=b"int main(void){return 0;}", check=True)
+
+    def run_it(self, *arguments, **variables):
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(("OMP_", "GOMP_", "IMBREX_", "LD_"))}
+        environment.update(variables, PATH=f"{self.root}:{environment['PATH']}")
+        return subprocess.run([sys.executable, COMMAND, "run", "--libraries", self.libraries,
+                               *arguments], capture_output=True, text=True, check=False,
+                              env=environment)
+
+    def lines(self, *arguments, **variables):
+        result = self.run_it(*arguments, **variables)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.splitlines()
+
+    def refuses(self, text, *arguments):
+        result = self.run_it(*arguments)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(text, result.stderr)
+
+    def test_a_program_gets_the_variables(self):
+        self.assertEqual(
+            self.lines("--threads", "3", "--policy", "fifo", "--trace", "/x/y", "--summary", "--",
+                       "program", "-n", "5"),
+            ["program -n 5", "IMBREX_POLICY=fifo", "IMBREX_SUMMARY=1", "IMBREX_TRACE=/x/y",
+             f"LD_PRELOAD={self.omp}", "OMP_NUM_THREADS=3"])
+
+    def test_what_was_preloaded_before_stays_behind(self):
+        other = self.root / "lib" / "other.so"
+        other.write_bytes(self.omp.read_bytes())
+        self.assertIn(f"LD_PRELOAD={self.omp}:{other}",
+                      self.lines("program", LD_PRELOAD=str(other)))
+
+    def test_open_mpi_is_asked_for_each_program(self):
+        given = f"-x LD_PRELOAD={self.omp}:{self.mpi} -x OMP_NUM_THREADS=2"
+        self.assertEqual(self.lines("--threads", "2", "mpirun", "-n", "1", "program", ":", "-n",
+                                    "2", "program"),
+                         [f"mpirun {given} -n 1 program : {given} -n 2 program"])
+
+    def test_options_of_the_environment_are_handed_on(self):
+        first, *rest = self.lines("mpirun", "program", IMBREX_STALL_S="5", OMP_PLACES="cores")
+        self.assertIn("-x IMBREX_STALL_S=5", first)
+        self.assertIn("-x OMP_PLACES=cores", first)
+        self.assertEqual(rest, ["IMBREX_STALL_S=5", "OMP_PLACES=cores"])
+
+    def test_hydra_and_slurm_have_ways_of_their_own(self):
+        self.assertEqual(self.lines("--no-mpi", "mpiexec.hydra", "-n", "2", "program"),
+                         [f"mpiexec.hydra -genv LD_PRELOAD {self.omp} -n 2 program"])
+        self.assertEqual(self.lines("--no-mpi", "--threads", "4", "srun", "-n", "2", "program"),
+                         [f"srun --export=ALL,LD_PRELOAD={self.omp},OMP_NUM_THREADS=4 -n 2 "
+                          "program"])
+
+    def test_the_library_fits_the_programs_mpi(self):
+        self.linked_with("ours", "libmpi.so.40")
+        self.assertIn(f"{self.omp}:{self.mpi}", self.lines("mpirun", "ours")[0])
+        self.linked_with("theirs", "libmpi.so.12")
+        self.refuses("is linked with MPICH, and mpirun is of Open MPI", "mpirun", "theirs")
+        self.refuses("has no libimbrex_mpi_mpich.so, which MPICH needs", "theirs")
+        self.refuses("(there is: libimbrex_mpi_openmpi.so)", "mpiexec.hydra", "theirs")
+
+    def test_mistakes_are_named(self):
+        self.refuses("a command is missing", "--threads", "2")
+        self.refuses("nosuch: there is no such command", "nosuch")
+        self.refuses("invalid positive value: '0'", "--threads", "0", "program")
+        self.refuses("which MPI the program uses", "srun", "program")
+        self.launcher("mpiexec", "something else")
+        self.refuses("does not say whose launcher it is", "mpiexec", "program")
+        self.omp.unlink()
+        self.refuses("has no libgomp.so.1 of imbrex", "program")
+
+
+if __name__ == "__main__":
+    unittest.main()
