@@ -65,9 +65,8 @@ Waiter* take(Bucket& bucket, const void* const address, int most) noexcept {
 }
 
 void wake(const void* const address, const int most) noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wait_slowly()
   Bucket& bucket = bucket_of(address);
-  if (bucket.waiting.load(std::memory_order_relaxed) == 0) return;
+  if (bucket.waiting.fetch_add(0, std::memory_order_acq_rel) == 0) return;
   Waiter* taken = nullptr;
   {
     const std::lock_guard guard(bucket.lock);
@@ -100,8 +99,7 @@ void wait_slowly(const void* const address, const char* const what, const IsRead
   detail::join_runtime();
   Bucket& bucket = bucket_of(address);
   const detail::WaitReason reason{.what = what};
-  bucket.waiting.fetch_add(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one of wake()
+  bucket.waiting.fetch_add(1, std::memory_order_acq_rel);
   for (;;) {
     Waiter waiter{.address = address, .next = nullptr, .event = {}};
     {

@@ -5,11 +5,12 @@
 // Thread safety: any thread. `ready` is called again and again, also while a lock is held: it must
 // be short and must not wait. When it has returned true it is not called again, so it may take what
 // it finds.
-// Why no wake-up is lost: who waits counts itself in its bucket, runs a full fence, and looks with
-// ready() before it sleeps; who wakes has changed the word, runs a full fence, and looks at the
-// count. One of the two sees the other. The look and the queueing are one step under the bucket's
-// lock, which the waker takes too: so a waiter that it does not find has looked later than the
-// change.
+// Why no wake-up is lost: who waits counts itself in its bucket and looks with ready() before it
+// sleeps; who wakes has changed the word and adds nothing to the count. Both change the same number
+// (acq_rel), so one is second, and sees the other: the waiter what was done before the waker's
+// change of the count, or the waker a count. The look and the queueing are one step under the
+// bucket's lock, which the waker takes too: so a waiter that it does not find has looked later than
+// the change.
 // The word is not touched by wake(): it may be gone as soon as it has been changed.
 #pragma once
 
