@@ -140,7 +140,9 @@ struct Runtime {
   }
   // Wakes the threads that poll for others; what polling() says.
   Polling ring(Worker& reader) const noexcept;
-  [[nodiscard]] bool may_spin(std::uint64_t& last) noexcept {  // as detail::may_spin()
+  // As detail::may_spin(). Asked for joined workers only: of the others there are as many as
+  // processors.
+  [[nodiscard]] bool may_spin(std::uint64_t& last) noexcept {
     const std::uint64_t now = base::ticks();
     if (last != 0 && now > last + displaced) {
       spin_again_at.store(now + 256 * displaced, std::memory_order_relaxed);

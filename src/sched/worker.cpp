@@ -268,7 +268,6 @@ Task* look_out(Worker& worker) noexcept {
     sleepers = runtime.parking.asleep();
     const bool polls = watch.hold();
     const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
-    // The runtime's own workers, unlike joined ones, are as many as there are processors for them.
     const bool tired = elapsed > spin_ticks ||
                        (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed)) ||
                        (worker.joined && !runtime.may_spin(last_look));
