@@ -183,8 +183,6 @@ void let_another_poll(Worker& worker) noexcept {
 
 // ---- idle ------------------------------------------------------------------------------------
 
-constexpr std::uint64_t waking = 40;  // of Runtime::brief: what it costs about to wake a thread
-
 // One idle worker at a time polls for all, while something is outstanding. It holds `watched`.
 class Watch {
  public:
@@ -248,11 +246,9 @@ Task* look_out(Worker& worker) noexcept {
   const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
   const std::uint64_t spin_ticks = spins ? runtime.spin_ticks : 0;
   const std::uint64_t begin = base::ticks();
-  worker.back_at_once = begin - worker.left_idle < waking * runtime.brief;
+  worker.back_at_once = begin - worker.left_idle < 40 * runtime.brief;  // what a wake-up costs
   int sleepers = 0;
-  // On the only processor nobody else could run them sooner, unless they are long.
-  const std::uint32_t keeps_max =
-      worker.back_at_once && runtime.processors.size() == 1 ? UINT32_MAX : 1;
+  const bool alone = runtime.processors.size() == 1;  // nobody else could run a short task sooner
   bool kept_one = false;  // the last poll made a task ready, and woke nobody for it
   std::uint64_t last_look = 0;
   for (int round = 0;; ++round) {
@@ -278,7 +274,7 @@ Task* look_out(Worker& worker) noexcept {
     }
     if (polls) {
       runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
-      worker.keeps = keeps_max;
+      worker.keeps = alone && worker.back_at_once ? UINT32_MAX : 1;
       const bool found = poll(worker, true) > 0;
       kept_one = std::exchange(worker.keeps, 0) == 0;
       if (found) continue;
