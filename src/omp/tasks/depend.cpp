@@ -34,6 +34,7 @@ AccessSpec from_depobj(const void* const object) {
 Accesses::Accesses(void** const depend) {
   const bool is_short = number(depend[0]) != 0;
   const std::uintptr_t all = number(depend[is_short ? 0 : 1]);
+  if (all == 0) return;  // an iterator over nothing: the array ends here
   if (all > few) {
     outside_ = std::make_unique_for_overwrite<AccessSpec[]>(all);
     first_ = outside_.get();
