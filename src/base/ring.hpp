@@ -37,6 +37,10 @@ class Ring {
     begin_.store(begin + 1, std::memory_order_relaxed);
     return slots_[begin & mask_];
   }
+  [[nodiscard]] T* front() const noexcept {
+    const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
+    return begin == end_.load(std::memory_order_relaxed) ? nullptr : slots_[begin & mask_];
+  }
   [[nodiscard]] T* back() const noexcept {
     const std::uint64_t end = end_.load(std::memory_order_relaxed);
     return end == begin_.load(std::memory_order_relaxed) ? nullptr : slots_[(end - 1) & mask_];

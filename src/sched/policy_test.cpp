@@ -83,10 +83,32 @@ class PolicyTest : public testing::Test {
 };
 using Ids = std::vector<std::uint64_t>;
 
-TEST_F(PolicyTest, default_runs_forked_tasks_newest_first_and_graphs_oldest_first) {
+TEST_F(PolicyTest, default_runs_a_recursion_newest_first_and_graphs_oldest_first) {
   use("default", 1);
-  EXPECT_EQ(order({0, 0, 0}, Origin::forked), Ids({3, 2, 1}));
+  Task* above = nullptr;
+  for (int level = 0; level < 3; ++level) {
+    Task& made = task(0);
+    made.parent = std::exchange(above, &made);
+    policy_->push(made, {.worker = 0, .only = no_worker}, Origin::forked);
+  }
+  EXPECT_EQ(drain(0), Ids({3, 2, 1}));
   EXPECT_EQ(order({0, 0, 0}, Origin::released), Ids({4, 5, 6}));
+}
+
+TEST_F(PolicyTest, default_runs_what_one_task_has_created_in_that_order) {
+  use("default", 1);
+  Task parent;
+  for (const Origin origin : {Origin::forked, Origin::released, Origin::forked, Origin::released}) {
+    Task& made = task(0);
+    made.parent = &parent;
+    policy_->push(made, {.worker = 0, .only = no_worker}, origin);
+  }
+  Task& child = task(0);  // of a released one that has begun: before what has not
+  child.parent = &tasks_[1];
+  EXPECT_EQ(policy_->pop(0).task->id, 1u);
+  EXPECT_EQ(policy_->pop(0).task->id, 2u);
+  policy_->push(child, {.worker = 0, .only = no_worker}, Origin::forked);
+  EXPECT_EQ(drain(0), Ids({5, 3, 4}));
 }
 
 TEST_F(PolicyTest, default_goes_on_with_what_was_begun_before_it_begins_more) {

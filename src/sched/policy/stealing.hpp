@@ -64,11 +64,22 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   [[nodiscard]] Entry pop() noexcept {
     return urgent->size() == 0 ? pop_own() : Entry{};
   }
+  // The newest forked one, so depth first; but what one task has created, forked or released, goes
+  // in that order.
+  [[nodiscard]] Task* pop_new() noexcept {
+    const Task* const newest = newest_first.back();
+    if (newest == nullptr) return oldest_first.pop_front();
+    const Task* const oldest = newest_first.front();
+    if (!graph_order || oldest->parent != newest->parent) return newest_first.pop_back();
+    const Task* const released = oldest_first.front();
+    const bool before = released != nullptr && released->parent == oldest->parent &&
+                        released->id < oldest->id;
+    return before ? oldest_first.pop_front() : newest_first.pop_front();
+  }
   [[nodiscard]] Entry pop_own() noexcept {
     lock.enter();
     Entry entry{resumed.pop_front(), true};
-    if (!entry) entry = {newest_first.pop_back(), false};
-    if (!entry) entry = {oldest_first.pop_front(), false};
+    if (!entry) entry = {pop_new(), false};
     lock.leave();
     return entry;
   }
