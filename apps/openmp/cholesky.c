@@ -14,10 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "command_line.h"
+
 // Of OpenBLAS; other libraries are told by the environment.
 __attribute__((weak)) void openblas_set_num_threads(int count);
 
-static int rank, ranks;
 static int order = 1024, width = 64;  // of the matrix, of a tile
 static int tiles;                     // in a row
 static int rows, columns;             // of the grid of ranks
@@ -29,15 +30,6 @@ static int owner(int i, int j) { return i % rows * columns + j % columns; }
 
 static double** local;  // tile (i, j) at [i * tiles + j]; null where another rank has it
 static double** panel;  // received tiles of two columns by turns: (i, k) at [k % 2 * tiles + i]
-
-static void* allocate(size_t count, size_t bytes) {
-  void* const memory = calloc(count, bytes);
-  if (memory == NULL) {
-    fprintf(stderr, "cholesky: rank %d: no memory for %zu bytes\n", rank, count * bytes);
-    MPI_Abort(MPI_COMM_WORLD, 3);
-  }
-  return memory;
-}
 
 // Between -1/2 and 1/2, the same for (i, j) and (j, i); a heavy diagonal makes it definite.
 static double element(int i, int j) {
@@ -222,29 +214,13 @@ static double residual(void) {
 
 // ---- the program -------------------------------------------------------------------------------
 
-static const char usage[] =
+const char program[] = "cholesky";
+const char usage[] =
     "cholesky: factors a symmetric matrix with MPI and OpenMP tasks, and checks the factor\n"
     "  -n N   rows of the matrix (1024)\n"
     "  -b N   rows of a tile (64)\n"
     "  -p N   rows of the grid of ranks, a divisor of their number (the largest up to its root)\n"
     "  -h     this text\n";
-
-// Ends the program on all ranks, which have the same words. Rank 0 says why.
-static void leave(int code, const char* why) {
-  if (rank == 0 && why != NULL) fprintf(stderr, "cholesky: %s\n%s", why, usage);
-  if (rank == 0 && why == NULL) fputs(usage, stdout);
-  MPI_Finalize();
-  exit(code);
-}
-
-static int whole_number(const char* text) {
-  char* end;
-  const long value = strtol(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || value < 1 || value > 1000000) {
-    leave(2, "a number must be between 1 and 1000000");
-  }
-  return (int)value;
-}
 
 static void read_options(int argc, char** argv) {
   opterr = 0;
@@ -275,11 +251,8 @@ static void read_options(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  int provided, failed = 0, threads = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (provided != MPI_THREAD_MULTIPLE) leave(2, "this MPI has no MPI_THREAD_MULTIPLE");
+  int failed = 0, threads = 0;
+  start_mpi(&argc, &argv);
   read_options(argc, argv);
   if (openblas_set_num_threads != NULL) openblas_set_num_threads(1);
   make_matrix();

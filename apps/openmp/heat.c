@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, ranks;
+#include "command_line.h"
+
 static int side = 512, width = 64, sweeps = 20;  // inner points, points of a block's side
 static bool check = true;
 
@@ -24,15 +25,6 @@ static double* halo;          // received rows: two sweeps, above and below
 static char* above_marks;     // what `depend` names: one for each block of a received row
 static char* below_marks;
 static char* block_marks;
-
-static void* allocate(size_t count, size_t bytes) {
-  void* const memory = calloc(count, bytes);
-  if (memory == NULL) {
-    fprintf(stderr, "heat: rank %d: no memory for %zu bytes\n", rank, count * bytes);
-    MPI_Abort(MPI_COMM_WORLD, 3);
-  }
-  return memory;
-}
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
@@ -187,30 +179,14 @@ static long differences(void) {
 
 // ---- the program -------------------------------------------------------------------------------
 
-static const char usage[] =
+const char program[] = "heat";
+const char usage[] =
     "heat: Gauss-Seidel sweeps over a square with MPI and OpenMP tasks, and checks the result\n"
     "  -n N   inner points of a side (512)\n"
     "  -b N   points of a block's side (64)\n"
     "  -s N   sweeps (20)\n"
     "  -u     unchecked: without the sequential sweeps on every rank\n"
     "  -h     this text\n";
-
-// Ends the program on all ranks, which have the same words. Rank 0 says why.
-static void leave(int code, const char* why) {
-  if (rank == 0 && why != NULL) fprintf(stderr, "heat: %s\n%s", why, usage);
-  if (rank == 0 && why == NULL) fputs(usage, stdout);
-  MPI_Finalize();
-  exit(code);
-}
-
-static int whole_number(const char* text) {
-  char* end;
-  const long value = strtol(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || value < 1 || value > 1000000) {
-    leave(2, "a number must be between 1 and 1000000");
-  }
-  return (int)value;
-}
 
 static void read_options(int argc, char** argv) {
   opterr = 0;
@@ -234,11 +210,8 @@ static void read_options(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  int provided, threads = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (provided != MPI_THREAD_MULTIPLE) leave(2, "this MPI has no MPI_THREAD_MULTIPLE");
+  int threads = 0;
+  start_mpi(&argc, &argv);
   read_options(argc, argv);
   make_field();
   MPI_Barrier(MPI_COMM_WORLD);

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int rank, ranks;
+#include "command_line.h"
+
 static int kilobytes = 4096, parts = 8;  // of the halo
 static int step_us = 500;                // a task that computes
 static int compute_ms = 100;             // all of them, on one thread
@@ -26,15 +27,6 @@ static double* sums;             // of the parts, by the tasks that read them
 static double* results;          // of the tasks that compute
 static int computing;            // how many
 static long rounds;              // of one
-
-static void* allocate(size_t count, size_t bytes) {
-  void* const memory = calloc(count, bytes);
-  if (memory == NULL) {
-    fprintf(stderr, "overlap: rank %d: no memory for %zu bytes\n", rank, count * bytes);
-    MPI_Abort(MPI_COMM_WORLD, 3);
-  }
-  return memory;
-}
 
 // ---- what tasks do -----------------------------------------------------------------------------
 
@@ -138,7 +130,8 @@ static long count_wrong(int repetition, struct step step) {
 
 // ---- the program -------------------------------------------------------------------------------
 
-static const char usage[] =
+const char program[] = "overlap";
+const char usage[] =
     "overlap: how much of an exchange between two ranks OpenMP tasks hide behind computation\n"
     "  -k N   kilobytes of the halo (4096)\n"
     "  -p N   parts in which it is exchanged (8)\n"
@@ -147,23 +140,6 @@ static const char usage[] =
     "  -r N   repetitions (5)\n"
     "  -z     tasks sleep instead: on a machine that has other work to do\n"
     "  -h     this text\n";
-
-// Ends the program on all ranks, which have the same words. Rank 0 says why.
-static void leave(int code, const char* why) {
-  if (rank == 0 && why != NULL) fprintf(stderr, "overlap: %s\n%s", why, usage);
-  if (rank == 0 && why == NULL) fputs(usage, stdout);
-  MPI_Finalize();
-  exit(code);
-}
-
-static int whole_number(const char* text) {
-  char* end;
-  const long value = strtol(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || value < 1 || value > 1000000) {
-    leave(2, "a number must be between 1 and 1000000");
-  }
-  return (int)value;
-}
 
 static void read_options(int argc, char** argv) {
   opterr = 0;
@@ -211,11 +187,7 @@ static double median(double* values) {
 }
 
 int main(int argc, char** argv) {
-  int provided;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (provided != MPI_THREAD_MULTIPLE) leave(2, "this MPI has no MPI_THREAD_MULTIPLE");
+  start_mpi(&argc, &argv);
   read_options(argc, argv);
   calibrate();
   numbers = 128 * kilobytes / parts;
