@@ -2,18 +2,25 @@
 ! cholesky.c in Fortran: a Cholesky factorisation of a matrix in tiles, spread block-cyclically over
 ! the ranks, with MPI and OpenMP only. Each kernel, each send and each receive is a task.
 module factorisation
-  use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
+  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use command_line
   use mpi
   use omp_lib
   implicit none
   integer, parameter :: real_kind = real64
-  integer :: rank, ranks, failure
+  integer :: failure
   integer :: order = 1024, width = 64  ! of the matrix, of a tile
   integer :: tiles                     ! in a row, numbered from 0
   integer :: grid_rows = 0, grid_columns
   real(real_kind), allocatable, target :: matrix(:,:,:)   ! the tiles of this rank
   integer, allocatable :: place(:,:)                      ! of tile (i, j) there
   real(real_kind), allocatable, target :: panel(:,:,:,:)  ! received tiles of two columns by turns
+  character(90), parameter :: usage(*) = [character(90) :: &
+    'cholesky: factors a symmetric matrix with MPI and OpenMP tasks, and checks the factor', &
+    '  -n N   rows of the matrix (1024)', &
+    '  -b N   rows of a tile (64)', &
+    '  -p N   rows of the grid of ranks, a divisor of their number (the largest to its root)', &
+    '  -h     this text']
 
 contains
 
@@ -247,39 +254,6 @@ contains
 
   ! ---- options ---------------------------------------------------------------------------------
 
-  ! Ends the program on all ranks, which have the same words. Rank 0 says why.
-  subroutine leave(code, why)
-    integer, intent(in) :: code
-    character(*), intent(in) :: why
-    integer :: error, unit
-    unit = error_unit
-    if (code == 0) unit = 6
-    if (rank == 0) then
-      if (why /= '') write(unit, '(2a)') 'cholesky: ', why
-      write(unit, '(a)') &
-        'cholesky: factors a symmetric matrix with MPI and OpenMP tasks, and checks the factor', &
-        '  -n N   rows of the matrix (1024)', &
-        '  -b N   rows of a tile (64)', &
-        '  -p N   rows of the grid of ranks, a divisor of their number (the largest to its root)', &
-        '  -h     this text'
-    end if
-    call MPI_Finalize(error)
-    stop code, quiet=.true.
-  end subroutine leave
-
-  integer function whole_number(index)
-    integer, intent(in) :: index
-    character(32) :: word
-    integer :: error
-    call get_command_argument(index, word)
-    if (word == '' .or. verify(trim(word), '0123456789') /= 0) word = '0'
-    read(word, *, iostat=error) whole_number
-    if (error /= 0) whole_number = 0
-    if (whole_number < 1 .or. whole_number > 1000000) then
-      call leave(2, 'a number must be between 1 and 1000000')
-    end if
-  end function whole_number
-
   subroutine read_options()
     character(32) :: word
     integer :: index, divisor, error
@@ -314,12 +288,9 @@ end module factorisation
 program cholesky
   use factorisation
   implicit none
-  integer :: error, provided, threads
+  integer :: error, threads
   real(real_kind) :: start, seconds, wrong
-  call MPI_Init_thread(MPI_THREAD_MULTIPLE, provided, error)
-  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
-  call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
-  if (provided /= MPI_THREAD_MULTIPLE) call leave(2, 'this MPI has no MPI_THREAD_MULTIPLE')
+  call start_mpi('cholesky', usage)
   call read_options()
   call make_matrix()
   failure = 0

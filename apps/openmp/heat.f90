@@ -2,13 +2,13 @@
 ! heat.c in Fortran: Gauss-Seidel sweeps over a square in blocks, with MPI and OpenMP only. Columns,
 ! which are together in memory, are spread over the ranks in bands.
 module sweeping
-  use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
+  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use command_line
   use mpi
   use omp_lib
   implicit none
   integer, parameter :: real_kind = real64
   integer, parameter :: to_left = 0, to_right = 1
-  integer :: rank, ranks
   integer :: side = 512, width = 64, sweeps = 20  ! inner points, points of a block's side
   logical :: check = .true.
   integer :: first_column, band  ! inner columns of this rank: which, how many
@@ -17,6 +17,13 @@ module sweeping
   real(real_kind), allocatable :: left_halo(:,:), right_halo(:,:)  ! received, by turns
   ! What `depend` names: blocks; beside them received parts of columns, those of odd sweeps outside.
   integer, allocatable :: marks(:,:)
+  character(90), parameter :: usage(*) = [character(90) :: &
+    'heat: Gauss-Seidel sweeps over a square with MPI and OpenMP tasks, checks the result', &
+    '  -n N   inner points of a side (512)', &
+    '  -b N   points of a block''s side (64)', &
+    '  -s N   sweeps (20)', &
+    '  -u     unchecked: without the sequential sweeps on every rank', &
+    '  -h     this text']
 
 contains
 
@@ -197,40 +204,6 @@ contains
 
   ! ---- options ---------------------------------------------------------------------------------
 
-  ! Ends the program on all ranks, which have the same words. Rank 0 says why.
-  subroutine leave(code, why)
-    integer, intent(in) :: code
-    character(*), intent(in) :: why
-    integer :: error, unit
-    unit = error_unit
-    if (code == 0) unit = 6
-    if (rank == 0) then
-      if (why /= '') write(unit, '(2a)') 'heat: ', why
-      write(unit, '(a)') &
-        'heat: Gauss-Seidel sweeps over a square with MPI and OpenMP tasks, checks the result', &
-        '  -n N   inner points of a side (512)', &
-        '  -b N   points of a block''s side (64)', &
-        '  -s N   sweeps (20)', &
-        '  -u     unchecked: without the sequential sweeps on every rank', &
-        '  -h     this text'
-    end if
-    call MPI_Finalize(error)
-    stop code, quiet=.true.
-  end subroutine leave
-
-  integer function whole_number(index)
-    integer, intent(in) :: index
-    character(32) :: word
-    integer :: error
-    call get_command_argument(index, word)
-    if (word == '' .or. verify(trim(word), '0123456789') /= 0) word = '0'
-    read(word, *, iostat=error) whole_number
-    if (error /= 0) whole_number = 0
-    if (whole_number < 1 .or. whole_number > 1000000) then
-      call leave(2, 'a number must be between 1 and 1000000')
-    end if
-  end function whole_number
-
   subroutine read_options()
     character(32) :: word
     integer :: index, error
@@ -260,12 +233,9 @@ end module sweeping
 program heat
   use sweeping
   implicit none
-  integer :: error, provided, threads, wrong
+  integer :: error, threads, wrong
   real(real_kind) :: start, seconds
-  call MPI_Init_thread(MPI_THREAD_MULTIPLE, provided, error)
-  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
-  call MPI_Comm_size(MPI_COMM_WORLD, ranks, error)
-  if (provided /= MPI_THREAD_MULTIPLE) call leave(2, 'this MPI has no MPI_THREAD_MULTIPLE')
+  call start_mpi('heat', usage)
   call read_options()
   call make_field()
   call MPI_Barrier(MPI_COMM_WORLD, error)
