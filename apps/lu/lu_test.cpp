@@ -148,13 +148,3 @@ TEST(lu, with_timed_kernels_runs_the_whole_graph_and_changes_nothing) {
 
 }  // namespace
 }  // namespace lu
-
-int main(int argc, char** argv) {
-  tiled::use_one_blas_thread();
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  int failed = RUN_ALL_TESTS();
-  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed;
-}

@@ -428,13 +428,3 @@ TEST(fail_together, gives_every_rank_the_text_of_the_lowest_that_failed) {
 
 }  // namespace
 }  // namespace cholesky
-
-int main(int argc, char** argv) {
-  cholesky::use_one_blas_thread();
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  int failed = RUN_ALL_TESTS();
-  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed;
-}
