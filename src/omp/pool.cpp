@@ -36,7 +36,7 @@ void* serve(void* const argument) {
   try {
     detail::join_runtime();
   } catch (const Error& error) {
-    fatal(error.what());
+    fatal("%s", error.what());
   }
   for (unsigned seen = 0;; ++seen) {
     wait_until(&thread.assigned, "the next parallel region", [&thread, seen] {

@@ -119,11 +119,11 @@ TEST_P(TriggerTest, a_chain_of_tasks_that_have_ended_belongs_to_the_finish_aroun
     for (int i = 0; i <= links; i += 10) {
       task("waits").in(named("link", i)).launch([&ran] { ++ran; });
     }
-    task("first").launch([links] { Chain::go(links); });
+    task("first").launch([] { Chain::go(links); });
   });
   EXPECT_EQ(ran.load(), links / 10 + 1);
-  const std::string text = error_of([links] {
-    task("first").launch([links] { Chain::go(links); });
+  const std::string text = error_of([] {
+    task("first").launch([] { Chain::go(links); });
   });
   EXPECT_TRUE(contains(text, "by the end of the finish() at ")) << text;
 }

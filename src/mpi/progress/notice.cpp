@@ -46,7 +46,7 @@ void notice() noexcept {
 
 // The file that MPI's functions come from, with all that it depends on: it may have been loaded
 // without its names being known to all.
-void* mpi_library() {
+[[maybe_unused]] void* mpi_library() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&PMPI_Init_thread), &info) == 0) return nullptr;
   return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);

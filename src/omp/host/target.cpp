@@ -137,7 +137,6 @@ void wait_before(void** const depend) {
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 void GOMP_target(int, Function function, const void*, std::size_t, void** addresses, std::size_t*,
                  unsigned char*) {

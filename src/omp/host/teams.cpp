@@ -12,7 +12,6 @@
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 void GOMP_teams_reg(Function function, void* data, unsigned teams, unsigned thread_limit,
                     unsigned) {

@@ -181,7 +181,6 @@ void wait_posted(const T first, std::va_list rest) {
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 // A schedule with a chunk: start and next, for both types of loop variable.
 #define IMBREX_OMP_LOOP(name, schedule, ordered)                                                  \

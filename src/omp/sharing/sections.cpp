@@ -40,7 +40,6 @@ bool take_single(Context& context) noexcept {
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 unsigned GOMP_sections_start(unsigned count) {
   Implicit& member = implicit_of(current());

@@ -108,7 +108,6 @@ void join_reductions(Implicit& member, std::uintptr_t* const data, const bool fi
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 void GOMP_taskgroup_reduction_register(std::uintptr_t* data) {
   Context& context = current();

@@ -97,7 +97,6 @@ std::uint64_t count_of(const std::uint64_t distance, const std::uint64_t step) {
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 void GOMP_taskloop(Function function, void* data, void (*copy)(void*, void*), long bytes,
                    long alignment, unsigned flags, unsigned long clause, int priority, long start,

@@ -250,7 +250,6 @@ void end_taskgroup(Context& context) {
 extern "C" {
 
 using namespace imbrex::omp;
-using Function = imbrex::omp::Function;
 
 // The compiler passes `depend`, `priority` and `detach` only where their flags are set: older ones
 // do not know them.

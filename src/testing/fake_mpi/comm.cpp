@@ -37,7 +37,7 @@ void copy_attributes(Lock& lock, const Comm& from, Comm& to) {
     const Keyval keyval = lock->keyvals.at(key);
     if (keyval.copy == MPI_COMM_NULL_COPY_FN) continue;
     void* copied = nullptr;
-    const int flag = lock.unlocked([&, key = key, value = value] {
+    const int flag = lock.unlocked([&, key, value] {
       int wanted = 0;
       keyval.copy(from.handle, key, keyval.extra, value, static_cast<void*>(&copied), &wanted);
       return wanted;
@@ -66,7 +66,7 @@ void delete_attributes(Lock& lock, Comm& comm) {
     comm.attributes.erase(key);
     const Keyval keyval = lock->keyvals.at(key);
     if (keyval.forget == MPI_COMM_NULL_DELETE_FN) continue;
-    (void)lock.unlocked([&, key = key, value = value] {
+    (void)lock.unlocked([&, key, value] {
       return keyval.forget(comm.handle, key, value, keyval.extra);
     });
   }
