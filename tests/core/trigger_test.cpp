@@ -113,7 +113,7 @@ TEST_P(TriggerTest, a_chain_of_tasks_that_have_ended_belongs_to_the_finish_aroun
       if (more > 0) task("next").launch([more] { go(more - 1); });
     }
   };
-  const int links = scaled(1000);
+  static constexpr int links = scaled(1000);
   std::atomic<int> ran{0};
   finish([&] {
     for (int i = 0; i <= links; i += 10) {

@@ -139,7 +139,7 @@ void asked_in_finalize() {
   task("late").spawn([] {
     sleep_ms(500);
     kill(getpid(), SIGUSR1);
-    sleep_ms(500);
+    sleep_ms(1500);  // until the report has been printed, also on a busy machine
   }).get();
 }
 
