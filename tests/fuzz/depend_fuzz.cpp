@@ -20,18 +20,11 @@
 #include <string>
 #include <thread>
 
+#include "fuzz/campaign.hpp"
 #include "fuzz/program.hpp"
 
 namespace imbrex::test {
 namespace {
-
-struct Options {
-  std::uint64_t seed = 1;
-  int count = 50;
-  int workers = 0;  // 0: 1, 2, 4 and 8
-  std::string policy = "every";
-  bool show = false;  // print the programs instead of running them
-};
 
 // Fires events from a thread that is no worker.
 class ForeignThread {
@@ -390,59 +383,27 @@ bool run_seed(std::uint64_t seed, int workers, const std::string& policy) {
   return outcome.good;
 }
 
-bool parse(int argc, char** argv, Options& options) {
-  for (int i = 1; i < argc; i += 2) {
-    const std::string key = argv[i];
-    if (i + 1 == argc) return false;
-    if (key == "--seed") {
-      options.seed = std::strtoull(argv[i + 1], nullptr, 10);
-    } else if (key == "--count") {
-      options.count = std::atoi(argv[i + 1]);
-    } else if (key == "--workers") {
-      options.workers = std::atoi(argv[i + 1]);
-    } else if (key == "--policy") {
-      options.policy = argv[i + 1];
-    } else if (key == "--show") {
-      options.show = std::atoi(argv[i + 1]) != 0;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-int run_all(const Options& options) {
-  if (options.show) {
-    show(Generator(options.seed, options.policy != "seeded").program(), 0);
-    return 0;
-  }
-  std::vector<int> workers{1, 2, 4, 8};
-  if (options.workers > 0) workers = {options.workers};
-  std::vector<std::string> policies{"default", "steal", "fifo",  "priority",
-                                    "ma1",     "ma2",   "ma3",   "sa",  "fa", "ga", "seeded"};
-  if (options.policy != "every") policies = {options.policy};
-  int failed = 0;
-  for (int i = 0; i < options.count; ++i) {
-    for (const int count : workers) {
-      for (const std::string& policy : policies) {
-        if (!run_seed(options.seed + static_cast<std::uint64_t>(i), count, policy)) ++failed;
-      }
-    }
-  }
-  std::printf("%d programs failed\n", failed);
-  return failed == 0 ? 0 : 1;
-}
-
 }  // namespace
 }  // namespace imbrex::test
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
-  imbrex::test::Options options;
-  if (!imbrex::test::parse(argc, argv, options)) {
+  using namespace imbrex::test;
+  Campaign campaign{.count = 50,
+                    .workers = {1, 2, 4, 8},
+                    .policies = {"default", "steal", "fifo", "priority", "ma1", "ma2", "ma3", "sa",
+                                 "fa", "ga", "seeded"}};
+  const auto take = [&](const std::string& key, const char* value) {
+    return campaign.take(key, value);
+  };
+  if (!parse_pairs(argc, argv, take)) {
     std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--show 1]\n",
                  argv[0]);
     return 2;
   }
-  return imbrex::test::run_all(options);
+  if (campaign.show) {
+    show(Generator(campaign.seed, campaign.policies.front() != "seeded").program(), 0);
+    return 0;
+  }
+  return campaign.each(run_seed);
 }

@@ -15,13 +15,13 @@
 // Each program runs in a process of its own, which also finds crashes and hangs. A program that
 // fails is run again without some of its steps, and the smallest that fails is named.
 #include <sys/wait.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <numeric>
 
+#include "fuzz/campaign.hpp"
 #include "fuzz/engine_run.hpp"
 
 namespace imbrex::test {
@@ -32,13 +32,11 @@ using Clock = std::chrono::steady_clock;
 // ---- one program, and all of them --------------------------------------------------------------
 
 struct Options {
-  std::uint64_t seed = 1;
-  int count = 20;
-  int workers = 0;  // 0: 1, 2 and 4
-  std::string policy = "every";
+  Campaign campaign{.count = 20,
+                    .workers = {1, 2, 4},
+                    .policies = {"default", "steal", "fifo", "priority", "seeded"}};
   int steps = 80;
   std::vector<int> only;
-  bool show = false;
 };
 
 // In a process of its own. True if all is well.
@@ -102,7 +100,7 @@ bool run_seed(const Options& options, std::uint64_t seed, int workers, const std
                   .workers = workers,
                   .policy = policy,
                   .steps = options.only,
-                  .show = options.show};
+                  .show = options.campaign.show};
   print(program, options.only.empty() ? nullptr : &options.only);
   if (program.steps.empty()) {
     program.steps.resize(static_cast<std::size_t>(options.steps));
@@ -122,48 +120,15 @@ std::vector<int> parse_list(const char* text) {
   return numbers;
 }
 
-bool parse(int argc, char** argv, Options& options) {
-  for (int i = 1; i < argc; i += 2) {
-    const std::string key = argv[i];
-    if (i + 1 == argc) return false;
-    if (key == "--seed") {
-      options.seed = std::strtoull(argv[i + 1], nullptr, 10);
-    } else if (key == "--count") {
-      options.count = std::atoi(argv[i + 1]);
-    } else if (key == "--workers") {
-      options.workers = std::atoi(argv[i + 1]);
-    } else if (key == "--policy") {
-      options.policy = argv[i + 1];
-    } else if (key == "--steps") {
-      options.steps = std::atoi(argv[i + 1]);
-    } else if (key == "--only") {
-      options.only = parse_list(argv[i + 1]);
-    } else if (key == "--show") {
-      options.show = std::atoi(argv[i + 1]) != 0;
-    } else {
-      return false;
-    }
+bool take(const std::string& key, const char* value, Options& options) {
+  if (key == "--steps") {
+    options.steps = std::atoi(value);
+  } else if (key == "--only") {
+    options.only = parse_list(value);
+  } else {
+    return options.campaign.take(key, value);
   }
   return true;
-}
-
-int run_all(const Options& options) {
-  std::vector<int> workers{1, 2, 4};
-  if (options.workers > 0) workers = {options.workers};
-  std::vector<std::string> policies{"default", "steal", "fifo", "priority", "seeded"};
-  if (options.policy != "every") policies = {options.policy};
-  int failed = 0;
-  for (int i = 0; i < options.count; ++i) {
-    for (const int count : workers) {
-      for (const std::string& policy : policies) {
-        if (!run_seed(options, options.seed + static_cast<std::uint64_t>(i), count, policy)) {
-          ++failed;
-        }
-      }
-    }
-  }
-  std::printf("%d programs failed\n", failed);
-  return failed == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -171,13 +136,18 @@ int run_all(const Options& options) {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
-  imbrex::test::Options options;
-  if (!imbrex::test::parse(argc, argv, options)) {
+  using namespace imbrex::test;
+  Options options;
+  if (!parse_pairs(argc, argv, [&](const std::string& key, const char* value) {
+        return take(key, value, options);
+      })) {
     std::fprintf(stderr,
                  "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--steps N] "
                  "[--only I,J,...] [--show 1]\n",
                  argv[0]);
     return 2;
   }
-  return imbrex::test::run_all(options);
+  return options.campaign.each([&](std::uint64_t seed, int workers, const std::string& policy) {
+    return run_seed(options, seed, workers, policy);
+  });
 }

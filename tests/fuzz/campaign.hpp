@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random programs by seed, number of workers and policy: what the fuzzers' command lines share.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace imbrex::test {
+
+struct Campaign {
+  int count;  // of seeds
+  std::vector<int> workers;
+  std::vector<std::string> policies;
+  std::uint64_t seed = 1;  // the first
+  bool show = false;       // print the programs
+
+  // `key value` of the command line; false if this is no such key.
+  bool take(const std::string& key, const char* const value) {
+    if (key == "--seed") {
+      seed = std::strtoull(value, nullptr, 10);
+    } else if (key == "--count") {
+      count = std::atoi(value);
+    } else if (key == "--workers") {
+      workers = {std::atoi(value)};
+    } else if (key == "--policy") {
+      policies = {value};
+    } else if (key == "--show") {
+      show = std::atoi(value) != 0;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  // Calls run(seed, workers, policy) for each, which is true if all is well. Returns the exit code.
+  template <class Run>
+  int each(const Run run) const {
+    int failed = 0;
+    for (int i = 0; i < count; ++i) {
+      for (const int of_workers : workers) {
+        for (const std::string& policy : policies) {
+          if (!run(seed + static_cast<std::uint64_t>(i), of_workers, policy)) ++failed;
+        }
+      }
+    }
+    std::printf("%d programs failed\n", failed);
+    return failed == 0 ? 0 : 1;
+  }
+};
+
+// Gives each pair of arguments to take(key, value); false if there is half a pair, or one that it
+// does not know.
+template <class Take>
+bool parse_pairs(const int argc, char** const argv, const Take take) {
+  for (int i = 1; i < argc; i += 2) {
+    if (i + 1 == argc || !take(std::string(argv[i]), argv[i + 1])) return false;
+  }
+  return true;
+}
+
+}  // namespace imbrex::test
