@@ -26,10 +26,10 @@ std::uint64_t time_of(const Worker& worker, const Task& task) noexcept {
 }  // namespace
 
 void mark(Worker& worker, Task& task) noexcept {
-  apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
-    lineage.mark(task);
-    lineage.remember(task, outcome);
-  });
+  task::Lineage& lineage = worker.runtime->lineage;
+  lineage.mark(task);
+  if (!lineage.flow().learns) return;
+  apply(worker, [&](task::Lineage&, task::Outcome& outcome) { lineage.remember(task, outcome); });
 }
 
 void begins(Worker& worker, Task& task) noexcept {

@@ -18,6 +18,8 @@ constexpr int highest = 1'000'000'000;
 // The same where something is added for the urgency of a send, each time more than any path takes.
 constexpr int without_urgency = 500'000'000;
 constexpr int urgent = 50'000'000;
+// Times the rounds, of which there are 64: below all of these.
+constexpr int untried = 1'000'000;
 
 struct Named {
   std::string_view name;
@@ -34,7 +36,12 @@ constexpr Named ordered[] = {
       .flow = {.marked = highest, .upward = true, .step = 1, .control = true}}},
     {"fa",
      {.by_priority = true,
-      .flow = {.marked = highest, .upward = true, .step = 1, .control = true, .learns = true}}},
+      .flow = {.marked = highest,
+               .upward = true,
+               .step = 1,
+               .control = true,
+               .learns = true,
+               .untried = untried}}},
     {"ga",
      {.by_priority = true,
       .flow = {.marked = without_urgency,
@@ -42,7 +49,8 @@ constexpr Named ordered[] = {
                .step = 1,
                .control = true,
                .learns = true,
-               .urgent = urgent}}},
+               .urgent = urgent,
+               .untried = untried}}},
 };
 
 }  // namespace

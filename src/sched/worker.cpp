@@ -91,6 +91,7 @@ void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
 [[gnu::noinline]] Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
   if (runtime.lineage.is_behind()) [[unlikely]] lineage::catch_up(worker);
+  if (const Entry entry = pop_from_line(worker)) return entry;
   Membership& place = *worker.membership;
   Policy& policy = *place.group->policy;
   if (const Entry entry = policy.pop(place.index)) return entry;

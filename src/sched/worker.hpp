@@ -81,6 +81,7 @@ struct Worker {
   };
   Begun begun;
   LocalQueues* queues = nullptr;     // there, of the policy, if it is a stealing one; else null
+  OrderedQueue* line = nullptr;      // there, of all members, if the policy has but that; else null
   const std::uint32_t window;        // of the options; UINT32_MAX: none
   const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
@@ -124,6 +125,7 @@ struct Worker {
     group = place.group->id;
     queues = place.group->stealing != nullptr ? &place.group->stealing->queues(place.index)
                                               : nullptr;
+    line = place.group->line;
   }
   // Whether there are tasks that gave way; or those, or its own tied ones, outside of the policies.
   [[nodiscard]] bool some_gave_way() const noexcept;

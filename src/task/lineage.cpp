@@ -214,7 +214,10 @@ void Lineage::precede(Task& predecessor, Task& task, base::SlabCache& slots, Out
   // Relaxed: the task is reached only through what is published later.
   block.predecessors.store(number_of(enter(predecessor, list, slots)), std::memory_order_relaxed);
   block.has_past = true;
-  raise(predecessor, task.priority.load(std::memory_order_relaxed) - flow_.step, outcome);
+  const int level = task.priority.load(std::memory_order_relaxed) - flow_.step;
+  if (level > predecessor.priority.load(std::memory_order_relaxed)) {
+    raise(predecessor, level, outcome);
+  }
 }
 
 void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& slots,

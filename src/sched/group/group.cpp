@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "imbrex/error.hpp"
+#include "sched/policy/ordered.hpp"
 #include "sched/runtime.hpp"
 
 namespace imbrex::detail {
@@ -16,6 +17,8 @@ Group::Group(const std::uint16_t its_id, const int its_size,
       size(its_size),
       policy(std::move(its_policy)),
       stealing(dynamic_cast<sched::Stealing*>(policy.get())),
+      ordered(dynamic_cast<sched::Ordered*>(policy.get())),
+      line(ordered != nullptr ? ordered->only_queue() : nullptr),
       parkings(new std::atomic<int>[static_cast<std::size_t>(size)]) {
   for (int index = 0; index < size; ++index) parkings[index] = -1;
 }
@@ -105,6 +108,12 @@ std::int64_t Groups::ready() const noexcept {
 void push_to_group(Worker& worker, Task& task, const int only, const Origin origin) {
   Runtime& runtime = *worker.runtime;
   const std::uint16_t id = task.group;  // the task may be gone when it is queued
+  if (worker.line != nullptr && id == worker.group) [[likely]] {
+    worker.membership->group->ordered->push_to(*worker.line, task, origin);
+    base::light_fence();
+    if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
+    return;
+  }
   const int index = id == worker.group ? worker.membership->index : no_worker;
   runtime.groups.of(id).policy->push(task, {index, only}, origin);
   base::light_fence();
@@ -114,6 +123,10 @@ void push_to_group(Worker& worker, Task& task, const int only, const Origin orig
   } else {
     runtime.groups.of(id).wake_member(runtime.parking);
   }
+}
+
+Entry pop_from_line(Worker& worker) noexcept {
+  return worker.line != nullptr ? worker.line->pop() : Entry{};
 }
 
 void wake_neighbour(Worker& worker) noexcept {

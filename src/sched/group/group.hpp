@@ -22,6 +22,8 @@
 #include "sched/policy.hpp"
 
 namespace imbrex::sched {
+class Ordered;
+class OrderedQueue;
 class Stealing;
 }
 
@@ -34,6 +36,8 @@ struct Group {
   const int size;
   const std::unique_ptr<sched::Policy> policy;
   sched::Stealing* const stealing;                   // the policy, if it is of that kind
+  sched::Ordered* const ordered;                     // the same
+  sched::OrderedQueue* const line;                   // of that, if it has one for all; else null
   const std::unique_ptr<std::atomic<int>[]> parkings;  // of the members; -1: not there
   Group* next_free = nullptr;                        // of the same size
 
@@ -81,8 +85,11 @@ class Groups {
   const std::unique_ptr<std::atomic<Group*>[]> groups_{new std::atomic<Group*>[groups_max]{}};
 };
 
-// Queues a task that became ready where `worker` runs, in its group, and wakes a member.
-void push_to_group(Worker& worker, Task& task, int only, Origin origin);
+// Queues a task that became ready where `worker` runs, in its group, and wakes a member. Neither
+// this nor the next is inlined: work stealing, which needs neither, shall keep its registers.
+[[gnu::noinline]] void push_to_group(Worker& worker, Task& task, int only, Origin origin);
+// The first of its line, if it has one.
+[[nodiscard, gnu::noinline]] Entry pop_from_line(Worker& worker) noexcept;
 // Wakes a sleeping member of the worker's group for a task that it has queued there, unless it
 // takes that itself.
 void wake_neighbour(Worker& worker) noexcept;

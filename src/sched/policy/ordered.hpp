@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The policies in an order. By creation alone (fifo): among ready tasks the one created first, the
+// reference of Pereira et al. 2021. By priority: the highest first, then the one created first;
+// under `priority` a resumed task goes before those. ma1, ma2, ma3 and sa are the policies of that
+// paper: they differ in the priorities that tasks have (Flow). Here, not behind make_policy()
+// alone, so that a worker reaches the frequent operations without a virtual call.
+//
+// The order is exact among the workers that share a cache: they have one queue. Where there are
+// several such domains, one takes from others when its own queue is empty, the nearest first
+// (docs/design/policies.md has what was compared).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sched/policy/ordered_queue.hpp"
+#include "sched/policy.hpp"
+
+namespace imbrex::sched {
+
+class Ordered final : public Policy {
+ public:
+  Ordered(const PolicySetup& setup, const Order& order);
+
+  void push(Task& task, Place place, Origin origin) override {
+    push_to(queue_of(place.worker), task, origin);
+  }
+  Entry pop(int worker) override { return count_ == 1 ? queues_[0].pop() : pop_near(worker); }
+  Entry steal(int, bool) override { return {}; }
+  bool take(int, Task&) override { return false; }
+  void raise(Task& task, int priority) override;
+  std::int64_t size() const override;
+  bool empty(int worker) const override { return queue_of(worker).size() == 0; }
+  task::Flow flow() const override { return order_.flow; }
+
+  // The queue of all workers, if they have one domain; else null.
+  [[nodiscard]] OrderedQueue* only_queue() const noexcept {
+    return count_ == 1 ? &queues_[0] : nullptr;
+  }
+  void push_to(OrderedQueue& queue, Task& task, const Origin origin) const {
+    const bool resumed = origin == Origin::resumed;
+    const int level = order_.by_priority ? task::queued_priority(task) : 0;
+    queue.push(task, {level, order_.resumed_first && resumed, task.id}, resumed);
+  }
+
+ private:
+  // The last one, if there is more than one, has what belongs to no domain: what others than
+  // workers have made ready, and what was raised, whose first entry may be anywhere.
+  [[nodiscard]] OrderedQueue& queue_of(const int worker) const noexcept {
+    if (count_ == 1) return queues_[0];
+    return worker == no_worker ? common() : queues_[domain_[static_cast<std::size_t>(worker)]];
+  }
+  [[nodiscard]] OrderedQueue& common() const noexcept { return queues_[count_ - 1]; }
+  // In the order between the worker's own domain and what belongs to none.
+  [[nodiscard, gnu::noinline]] Entry pop_near(int worker) noexcept;
+
+  const Order order_;
+  const std::vector<std::vector<int>> near_to_far_;
+  const std::vector<int> domain_;  // by worker
+  const std::size_t count_;
+  const std::unique_ptr<OrderedQueue[]> queues_;
+};
+
+}  // namespace imbrex::sched
