@@ -96,7 +96,10 @@ void Lineage::use(const Flow& flow, const Requeue requeue, void* const context) 
 
 int Lineage::worth(const Task& task, const Profile& profile) const noexcept {
   const auto level = static_cast<int>(profile.level.load(std::memory_order_relaxed));
-  if (level == 0) return 0;
+  if (level == 0) {
+    const bool tried = profile.begun.load(std::memory_order_relaxed) != 0;
+    return tried ? 0 : rounds_.load(std::memory_order_relaxed) * flow_.untried;
+  }
   const int urgency = flow_.urgent != 0 ? knowledge_->profiles.urgency(task) * flow_.urgent : 0;
   return flow_.marked + urgency - (level - 1) * flow_.step;
 }
@@ -122,15 +125,15 @@ void Lineage::mark(Task& task) noexcept {
 void Lineage::remember(Task& task, Outcome& outcome) noexcept {
   const Profile* const profile = flow_.learns ? knowledge_->profiles.of(task) : nullptr;
   if (profile == nullptr) return;
-  // Of a kind that has never sent, so many times, it is not expected.
-  if (profile->level.load(std::memory_order_relaxed) == 0 &&
-      profile->begun.load(std::memory_order_relaxed) == Profile::seasoned) {
+  const auto sends = [profile] { return profile->level.load(std::memory_order_relaxed) != 0; };
+  if (!sends()) {
+    // Of a kind that has never sent, so many times, it is not expected.
+    if (profile->begun.load(std::memory_order_relaxed) == Profile::seasoned) return;
+  } else if (task.priority.load(std::memory_order_relaxed) >= worth(task, *profile)) {
     return;
   }
-  const int known = worth(task, *profile);
-  if (known != 0 && task.priority.load(std::memory_order_relaxed) >= known) return;
   knowledge_->recent.add(task, outcome);
-  if (worth(task, *profile) != 0) behind_.store(true, std::memory_order_release);  // (5)
+  if (sends()) behind_.store(true, std::memory_order_release);  // (5)
   if (!has_not_begun(task)) knowledge_->recent.remove(task, outcome);
 }
 
@@ -140,7 +143,17 @@ void Lineage::begins(Task& task, Outcome& outcome) noexcept {
   Profile* const profile = knowledge_->profiles.of(task);
   if (profile == nullptr) return;
   const std::uint32_t begun = profile->begun.load(std::memory_order_relaxed);
-  if (begun != Profile::seasoned) profile->begun.store(begun + 1, std::memory_order_relaxed);
+  if (begun == Profile::seasoned) return;
+  profile->begun.store(begun + 1, std::memory_order_relaxed);
+  if (begun == 0) try_others();
+}
+
+// Fewer kinds are left that may be the one that sends: each counts for more than before.
+void Lineage::try_others() noexcept {
+  const int rounds = rounds_.load(std::memory_order_relaxed);
+  if (rounds == rounds_max) return;
+  rounds_.store(rounds + 1, std::memory_order_relaxed);
+  behind_.store(true, std::memory_order_release);  // pairs with catch_up()
 }
 
 void Lineage::sends(const Task& task) noexcept {

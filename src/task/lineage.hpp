@@ -48,6 +48,7 @@ struct Flow {
   bool control = false;  // so do those that a task creates, or waits for without declaring it
   bool learns = false;   // marked is what has a profile of tasks that send, and nothing else
   int urgent = 0;        // a send counts so much more for each degree of its urgency; 0: no times
+  int untried = 0;       // if it learns: of a task of whose kind none has begun, for each round
   [[nodiscard]] bool times() const noexcept { return urgent != 0; }
 };
 
@@ -105,7 +106,7 @@ class Lineage {
 
   // The running `task` is about to send. REQUIRES: flow().learns.
   void sends(const Task& task) noexcept;
-  // Whether sends() has learned what tasks created before do not know.
+  // Whether sends() or begins() has learned what tasks created before do not know.
   [[nodiscard]] bool is_behind() const noexcept {
     return behind_.load(std::memory_order_relaxed);
   }
@@ -136,14 +137,19 @@ class Lineage {
 
   [[nodiscard]] bool lift(Task& task, int priority) noexcept;
   void precede(Task& predecessor, Task& task, base::SlabCache& slots, Outcome& outcome);
-  // The priority of a task with a profile of which is known that it leads to a send; else 0.
+  // The priority of a task with a profile of which is known that it leads to a send. Less, but more
+  // than 0, if none of its kind has begun: where no send is known, the way to one leads through
+  // such a task. Else 0.
   [[nodiscard]] int worth(const Task& task, const Profile& profile) const noexcept;
+  void try_others() noexcept;
+  static constexpr int rounds_max = 64;  // each looks at all that are remembered
 
   Flow flow_;
   Requeue requeue_ = nullptr;
   Rise rise_ = nullptr;  // null: nobody
   void* context_ = nullptr;
   std::unique_ptr<Knowledge> knowledge_;  // only if flow_.learns
+  std::atomic<int> rounds_{0};            // kinds that have begun since the first, about
   std::atomic<bool> behind_{false};       // (5)
   std::atomic<Told> told_{nullptr};
 };
