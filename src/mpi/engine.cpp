@@ -179,7 +179,7 @@ void Engine::ask_singles(Done& done) {
   if (found == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
     ask_each(first, count, done);
   } else if (code == MPI_ERR_IN_STATUS) {
-    settle_errors(first, count, found, said.owed, done);
+    settle_errors(first, count, found, said, done);
   } else {
     for (int i = 0; i < found; ++i) finish(first + indices_[i], statuses_[i], MPI_SUCCESS, done);
   }
@@ -194,7 +194,7 @@ void Engine::ask_each(int first, int count, Done& done) {
     const Said said = asked::Test(&requests_[place], &flag, &status);
     const int code = said.code;
     if (code == MPI_SUCCESS && flag == 0) continue;
-    singles_[place]->handler_ran = code != MPI_SUCCESS && !said.owed;
+    singles_[place]->take(said);
     singles_[place]->handler = deferred_;
     finish(place, status, code, done);
   }
@@ -202,16 +202,18 @@ void Engine::ask_each(int first, int count, Done& done) {
 
 // At least one of the found has failed. MPI has called the error handler of the first in the array,
 // or of none (`owed`); the other tasks will call theirs.
-void Engine::settle_errors(int first, int count, int found, bool owed, Done& done) {
+void Engine::settle_errors(int first, int count, int found, const Said& said, Done& done) {
   int first_failed = count;
   for (int i = 0; i < found; ++i) {
     if (statuses_[i].MPI_ERROR != MPI_SUCCESS) first_failed = std::min(first_failed, indices_[i]);
   }
   for (int i = 0; i < found; ++i) {
+    Operation& operation = *singles_[first + indices_[i]];
     if (indices_[i] == first_failed) {
-      singles_[first + first_failed]->handler_ran = !owed;
-      singles_[first + first_failed]->handler = deferred_;
+      operation.handler_ran = !said.owed;
+      operation.handler = deferred_;
     }
+    if (statuses_[i].MPI_ERROR != MPI_SUCCESS) operation.call.name_handler(said);
     finish(first + indices_[i], statuses_[i], statuses_[i].MPI_ERROR, done);
   }
   // Open MPI frees every request of the array that has failed until then, also one that failed

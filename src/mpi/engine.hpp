@@ -27,6 +27,11 @@ struct Call {
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
   bool throws = false;                    // of C++: its MpiError is the report
+
+  // A call that names no communicator owes the handler that MPI would have called.
+  void name_handler(const Said& said) noexcept {
+    if (said.owed && comm == MPI_COMM_NULL && !throws) comm = said.whose;
+  }
 };
 
 // While it lives, this thread stands in no task: MPI may call functions of the user's while it
@@ -67,6 +72,13 @@ struct Operation {
   DeferredHandler handler = {};
 
   Operation* next = nullptr;  // the engine's
+
+  // MPI has said this of it: sets `code` and what is owed for it.
+  void take(const Said& said) noexcept {
+    code = said.code;
+    handler_ran = code != MPI_SUCCESS && !said.owed;
+    call.name_handler(said);
+  }
 };
 
 // What one round of the engine has found so far; handed to feeds.
@@ -170,7 +182,7 @@ class Engine {
   void draw(Done& done);
   void ask_singles(Done& done);
   void ask_each(int first, int count, Done& done);
-  void settle_errors(int first, int count, int found, bool owed, Done& done);
+  void settle_errors(int first, int count, int found, const Said& said, Done& done);
   void finish(int place, const MPI_Status& status, int code, Done& done);
   void forget_finished(int first, int count);
   void ask_groups(Done& done);

@@ -151,8 +151,7 @@ Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
   {
     const Callback callback;
     const Said said = asked::Test(&request, &done, &operation->status);
-    operation->code = said.code;
-    operation->handler_ran = said.code != MPI_SUCCESS && !said.owed;
+    operation->take(said);
   }
   if (done != 0 && request != MPI_REQUEST_NULL) throw operation->promised.refuse();
   operation->request = std::exchange(request, MPI_REQUEST_NULL);

@@ -118,8 +118,7 @@ struct AskingOperation : WaitingOperation {
     AskingOperation& self = static_cast<AskingOperation&>(base);
     int done = 0;
     const Said said = self.question.function(self.question.arguments, &done);
-    self.code = said.code;
-    self.handler_ran = said.code != MPI_SUCCESS && !said.owed;
+    self.take(said);
     return done != 0 || said.code != MPI_SUCCESS;
   }
 };
@@ -135,7 +134,9 @@ void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
 
 int settle(const Call& call, const Said& said) {
   if (said.code == MPI_SUCCESS || !said.owed) return said.code;
-  return raise_error(call, said.code);
+  Call owing = call;
+  owing.name_handler(said);
+  return raise_error(owing, said.code);
 }
 
 bool ask_in_place(const Call& call, const Question& question, Said* said) {
@@ -164,12 +165,19 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
   auto test = [&](int* done) { return asked::Test(&request, done, status); };
   Said said = MPI_SUCCESS;
   const auto ask = [&] { return ask_once(call, question(test), &said); };
-  if (!suspends()) {
-    if (!must_poll()) return settle(call, asked::Wait(&request, status));
-    spin_outside(ask);
+  const auto end = [&] {
+    if (waiting != nullptr) waiting->set_over();
     return settle(call, said);
+  };
+  if (!suspends()) {
+    if (must_poll()) {
+      spin_outside(ask);
+    } else {
+      said = asked::Wait(&request, status);
+    }
+    return end();
   }
-  if (spin_in_place(ask)) return settle(call, said);
+  if (spin_in_place(ask)) return end();
 
   WaitingOperation operation;
   operation.call = call;

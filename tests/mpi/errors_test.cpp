@@ -254,6 +254,66 @@ TEST_F(Handlers, that_of_its_communicator_is_called_for_test_whose_receive_faile
   EXPECT_EQ(handled.comm.load(), ring_.comm);
 }
 
+// A wait for many names no communicator: MPICH 5 calls the handler of MPI_COMM_SELF, MPICH 4 that
+// of MPI_COMM_WORLD, Open MPI that of the failed request's. Outside of tasks the wait is MPI's own,
+// so that it says itself what is right.
+struct Told {
+  int calls;
+  int error_class;
+  MPI_Comm comm;
+};
+
+using WaitForMany = void (*)(MPI_Request requests[2]);
+
+void wait_for_all(MPI_Request requests[2]) {
+  MPI_Status statuses[2];
+  MPI_Waitall(2, requests, statuses);
+  EXPECT_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
+}
+void wait_for_any(MPI_Request requests[2]) {
+  int index = -1;
+  MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+  EXPECT_EQ(index, 1);
+}
+void wait_for_some(MPI_Request requests[2]) {
+  MPI_Status statuses[2];
+  int indices[2] = {-1, -1};
+  int found = 0;
+  MPI_Waitsome(2, requests, &found, indices, statuses);
+  EXPECT_EQ(found, 1);
+  EXPECT_EQ(indices[0], 1);
+}
+
+TEST_F(Handlers, those_that_are_called_for_waits_for_many_in_tasks_are_those_that_mpi_calls) {
+  set_for_all(handler_);
+  const auto told_by = [this](WaitForMany wait, bool in_task) {
+    handled.calls.store(0);
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int value = 0;
+    MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), 1, ring_.comm, &requests[1]);
+    if (in_task) {
+      const Bustle bustle;
+      auto waits = task("wait").spawn([&] { wait(requests); });
+      meet();
+      send_too_much(ring_, 1);
+      waits.get();
+    } else {
+      MPI_Barrier(ring_.comm);
+      send_too_much(ring_, 1);
+      on_unknown_thread([&] { wait(requests); });
+    }
+    return Told{handled.calls.load(), class_of(handled.code.load()), handled.comm.load()};
+  };
+  for (const WaitForMany wait : {&wait_for_all, &wait_for_any, &wait_for_some}) {
+    const Told by_mpi = told_by(wait, false);
+    const Told here = told_by(wait, true);
+    EXPECT_EQ(here.calls, 1);
+    EXPECT_EQ(here.calls, by_mpi.calls);
+    EXPECT_EQ(here.error_class, by_mpi.error_class);
+    EXPECT_EQ(here.comm, by_mpi.comm);
+  }
+}
+
 TEST_F(Handlers, one_is_called_once_for_sendrecv_in_a_task_and_elsewhere) {
   const auto exchange = [this] {
     const int values[2] = {1, 2};

@@ -23,14 +23,17 @@ const pthread_key_t asking_key = make_key();
 
 }  // namespace
 
-Asking::Asking() noexcept { pthread_setspecific(asking_key, this); }
+Asking::Asking(const bool quiet) noexcept : quiet_(quiet) {
+  pthread_setspecific(asking_key, this);
+}
 Asking::~Asking() { pthread_setspecific(asking_key, nullptr); }
 
 bool Asking::keep(MPI_Comm comm, int code) noexcept {
   Asking* const asking = static_cast<Asking*>(pthread_getspecific(asking_key));
   if (asking == nullptr) return false;
   asking->kept_code_ = code;
-  asking->owed_ = comm == MPI_COMM_SELF || comm == MPI_COMM_WORLD;
+  asking->comm_ = comm;
+  asking->owed_ = asking->quiet_ || comm == MPI_COMM_SELF || comm == MPI_COMM_WORLD;
   return asking->owed_;
 }
 
@@ -39,7 +42,7 @@ Said asked::Testall::operator()(int count, MPI_Request requests[], int* done,
   if (statuses_.empty()) {
     const Said said = ask([&] { return PMPI_Testall(count, requests, done, statuses); });
     if (mpi_calls_own_handler || said.code != MPI_ERR_IN_STATUS) return said;
-    owed_ = said.owed;
+    failed_ = said;
     statuses_.resize(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
       MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
@@ -62,7 +65,8 @@ Said asked::Testall::ask_each(int count, MPI_Request requests[], int* done) {
     MPI_Status& known = statuses_[static_cast<std::size_t>(i)];
     MPI_Status status = {};
     int complete = 0;
-    const Said said = Test(&requests[i], &complete, &status);
+    const Asking asking(true);
+    const Said said = asking.said(PMPI_Test(&requests[i], &complete, &status));
     if (complete == 0 && said.code == MPI_SUCCESS) {
       *done = 0;
     } else if (known.MPI_ERROR == MPI_ERR_PENDING) {
@@ -70,7 +74,7 @@ Said asked::Testall::ask_each(int count, MPI_Request requests[], int* done) {
       known.MPI_ERROR = said.code;
     }
   }
-  return *done == 0 ? Said(MPI_SUCCESS) : Said(MPI_ERR_IN_STATUS, owed_);
+  return *done == 0 ? Said(MPI_SUCCESS) : failed_;
 }
 
 }  // namespace imbrex::mpi

@@ -3,7 +3,8 @@
 // has failed, Open MPI calls the error handler of its communicator. MPICH often calls that of
 // MPI_COMM_SELF (5) or MPI_COMM_WORLD (4), so that by default a truncated message would end the
 // program although its communicator says MPI_ERRORS_RETURN; and MPICH 5 returns MPI_SUCCESS once
-// the handler returns. Here all give the code, and say whether the right handler is still owed.
+// the handler returns. Here all give the code, and say whether the right handler is still owed, and
+// which one the MPI would have called.
 #pragma once
 
 #include <mpi.h>
@@ -20,21 +21,24 @@ inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) =
 struct Said {
   int code = MPI_SUCCESS;
   bool owed = false;  // the operation's error handler has not been called
+  MPI_Comm whose = MPI_COMM_NULL;  // if owed: of this one MPI would have called it
   // From a call that reports its own errors only.
   Said(int its_code) noexcept : code(its_code) {}  // NOLINT: converts
-  Said(int its_code, bool is_owed) noexcept : code(its_code), owed(is_owed) {}
+  Said(int its_code, bool is_owed, MPI_Comm its_comm) noexcept
+      : code(its_code), owed(is_owed), whose(is_owed ? its_comm : MPI_COMM_NULL) {}
 };
 
 // While it lives, what MPI tells error handlers on this thread is kept in it. Thread safety: lives
 // in one piece of code that does not suspend.
 class Asking {
  public:
-  Asking() noexcept;
+  // `quiet`: no handler at all is called, since that of an earlier question is.
+  explicit Asking(bool quiet) noexcept;
   ~Asking();
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
   [[nodiscard]] Said said(int code) const noexcept {
-    return {code == MPI_SUCCESS ? kept_code_ : code, owed_};
+    return {code == MPI_SUCCESS ? kept_code_ : code, owed_, comm_};
   }
 
   // Called by error handlers of ours: keeps the code if this thread is asking. True if the call
@@ -43,7 +47,9 @@ class Asking {
 
  private:
   int kept_code_ = MPI_SUCCESS;
+  const bool quiet_;
   bool owed_ = false;
+  MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
 // `call()` asks MPI and returns MPI's code.
@@ -52,7 +58,7 @@ template <class F>
   if constexpr (mpi_calls_own_handler) {
     return call();
   } else {
-    const Asking asking;
+    const Asking asking(false);
     return asking.said(call());
   }
 }
@@ -70,12 +76,14 @@ class Testall {
  public:
   [[nodiscard]] Said operator()(int count, MPI_Request requests[], int* done,
                                 MPI_Status statuses[]);
+  // One has failed, so that those which are complete are null in the array although others are not.
+  [[nodiscard]] bool one_by_one() const noexcept { return !statuses_.empty(); }
 
  private:
   [[nodiscard]] Said ask_each(int count, MPI_Request requests[], int* done);
 
   std::vector<MPI_Status> statuses_;  // empty until one has failed
-  bool owed_ = false;
+  Said failed_ = MPI_SUCCESS;         // what was said of that
 };
 
 [[nodiscard]] inline Said Testany(int count, MPI_Request requests[], int* index, int* done,
