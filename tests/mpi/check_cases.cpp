@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
@@ -103,6 +104,198 @@ void columns_overlap() {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+// ---- collectives, persistent requests, remote memory: what overlaps -----------------------------
+
+void collective_overlaps() {
+  static std::array<int, 4> values{};
+  const std::array<int, 3> in{};
+  MPI_Request request;
+  MPI_Irecv(&values[2], 1, MPI_INT, other, 1, MPI_COMM_WORLD, &request);
+  MPI_Allreduce(in.data(), values.data(), 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Send(in.data(), 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// One overlaps the other at its last block; the third lies in the gap between two blocks.
+void collective_requests_overlap() {
+  static std::array<int, 8> block{};
+  const std::array<int, 4> in{};
+  const int counts[2] = {1, 1};
+  const int from_places[2] = {0, 1};
+  const int to_places[2] = {0, 5};
+  MPI_Request requests[3];
+  MPI_Ialltoallv(in.data(), counts, from_places, MPI_INT, block.data(), counts, to_places, MPI_INT,
+                 MPI_COMM_WORLD, &requests[0]);
+  MPI_Ibcast(&block[4], 2, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
+  MPI_Iallgather(in.data(), 1, MPI_INT, &block[1], 1, MPI_INT, MPI_COMM_WORLD, &requests[2]);
+  MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+}
+
+void persistent_overlaps() {
+  static std::array<int, 4> values{};
+  MPI_Request receive;
+  MPI_Request persistent[2];
+  MPI_Send_init(values.data(), 2, MPI_INT, other, 1, MPI_COMM_WORLD, &persistent[0]);
+  MPI_Recv_init(&values[2], 2, MPI_INT, other, 1, MPI_COMM_WORLD, &persistent[1]);
+  for (int round = 0; round < 2; ++round) {  // between the rounds neither is under way
+    MPI_Startall(2, persistent);
+    if (round == 0) MPI_Irecv(&values[1], 2, MPI_INT, other, 2, MPI_COMM_WORLD, &receive);
+    MPI_Waitall(2, persistent, MPI_STATUSES_IGNORE);
+    if (round == 1) MPI_Irecv(&values[1], 2, MPI_INT, other, 2, MPI_COMM_WORLD, &receive);
+    const std::array<int, 2> out{};
+    MPI_Send(out.data(), 2, MPI_INT, other, 2, MPI_COMM_WORLD);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  }
+  for (MPI_Request& request : persistent) MPI_Request_free(&request);
+}
+
+#if MPI_VERSION >= 4
+void persistent_collective_overlaps() {
+  static std::array<int, 4> values{};
+  int word = 0;
+  MPI_Request receive;
+  MPI_Request persistent;
+  MPI_Allreduce_init(MPI_IN_PLACE, values.data(), 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                     MPI_INFO_NULL, &persistent);
+  MPI_Irecv(&values[3], 1, MPI_INT, other, 2, MPI_COMM_WORLD, &receive);  // it is not started yet
+  MPI_Send(&word, 1, MPI_INT, other, 2, MPI_COMM_WORLD);
+  MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  MPI_Start(&persistent);
+  MPI_Irecv(&values[3], 1, MPI_INT, other, 2, MPI_COMM_WORLD, &receive);
+  MPI_Send(&word, 1, MPI_INT, other, 2, MPI_COMM_WORLD);
+  MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+  MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  MPI_Request_free(&persistent);
+}
+#endif
+
+// A window of this many ints, that all may use.
+struct Window {
+  explicit Window(int count) {
+    MPI_Win_allocate(count * static_cast<MPI_Aint>(sizeof(int)), sizeof(int), MPI_INFO_NULL,
+                     MPI_COMM_WORLD, static_cast<void*>(&memory), &handle);
+    for (int i = 0; i < count; ++i) memory[i] = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, handle);
+  }
+  ~Window() {
+    MPI_Win_unlock_all(handle);
+    MPI_Win_free(&handle);
+  }
+  int* memory = nullptr;
+  MPI_Win handle = MPI_WIN_NULL;
+};
+
+void remote_overlaps() {
+  const Window window(16);
+  static std::array<int, 8> values{};
+  MPI_Request requests[4];
+  MPI_Rput(&values[0], 4, MPI_INT, other, 0, 4, MPI_INT, window.handle, &requests[0]);
+  MPI_Rget(&values[3], 2, MPI_INT, other, 8, 2, MPI_INT, window.handle, &requests[1]);
+  MPI_Raccumulate(&values[4], 1, MPI_INT, other, 12, 1, MPI_INT, MPI_SUM, window.handle,
+                  &requests[2]);
+  MPI_Rget_accumulate(&values[7], 1, MPI_INT, &values[5], 1, MPI_INT, other, 13, 1, MPI_INT,
+                      MPI_SUM, window.handle, &requests[3]);
+  int word = 0;
+  MPI_Request send;
+  MPI_Isend(&values[5], 1, MPI_INT, other, 1, MPI_COMM_WORLD, &send);
+  MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Wait(&send, MPI_STATUS_IGNORE);
+  MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+}
+
+void matched_receives_overlap() {
+  static std::array<int, 2> values{};
+  const int out = 1;
+  MPI_Request sends[2];
+  MPI_Request receive;
+  MPI_Message message;
+  for (int tag = 0; tag < 2; ++tag) {
+    MPI_Isend(&out, 1, MPI_INT, other, tag, MPI_COMM_WORLD, &sends[tag]);
+  }
+  MPI_Mprobe(other, 0, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  MPI_Imrecv(values.data(), 2, MPI_INT, &message, &receive);
+  MPI_Mprobe(other, 1, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  MPI_Mrecv(&values[1], 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  MPI_Waitall(2, sends, MPI_STATUSES_IGNORE);
+}
+
+// ---- and what does not --------------------------------------------------------------------------
+
+// All are under way at once, and none may be named.
+void right_collectives() {
+  constexpr int size = 4;
+  static std::array<int, size * size> matrix{};
+  static std::array<int, 32> values{};
+  std::vector<MPI_Request> requests;
+  const auto next = [&] { return &requests.emplace_back(MPI_REQUEST_NULL); };
+  MPI_Datatype column;
+  MPI_Type_vector(size, 1, size, MPI_INT, &column);
+  MPI_Type_commit(&column);
+  // Two read the same.
+  MPI_Iallreduce(&values[0], &values[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, next());
+  MPI_Iallreduce(&values[0], &values[2], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, next());
+  MPI_Iallreduce(MPI_IN_PLACE, &values[3], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, next());
+  // Nothing is sent.
+  MPI_Ibcast(&values[3], 0, MPI_INT, 0, MPI_COMM_WORLD, next());
+  // Only the root has a place for what comes, and what is not the root may name any.
+  MPI_Igather(&values[0], 1, MPI_INT, rank == 0 ? &values[4] : &values[1], rank == 0 ? 1 : 99,
+              MPI_INT, 0, MPI_COMM_WORLD, next());
+  MPI_Ireduce(&values[0], rank == 0 ? &values[6] : &values[1], 1, MPI_INT, MPI_SUM, 0,
+              MPI_COMM_WORLD, next());
+  MPI_Iexscan(&values[0], rank == 0 ? &values[1] : &values[7], 1, MPI_INT, MPI_SUM,
+              MPI_COMM_WORLD, next());
+  MPI_Iscatter(&values[8], 1, MPI_INT, rank == 0 ? MPI_IN_PLACE : &values[10], 1, MPI_INT, 0,
+               MPI_COMM_WORLD, next());
+  MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, &values[12], 1, MPI_INT, MPI_COMM_WORLD,
+                 next());
+  // Columns of one matrix.
+  MPI_Ibcast(&matrix[0], 1, column, 0, MPI_COMM_WORLD, next());
+  MPI_Ibcast(&matrix[2], 1, column, 0, MPI_COMM_WORLD, next());
+  MPI_Irecv(&matrix[1], 1, column, other, 1, MPI_COMM_WORLD, next());
+  MPI_Isend(&matrix[3], 1, column, other, 1, MPI_COMM_WORLD, next());
+  MPI_Type_free(&column);
+  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  // All have completed.
+  MPI_Bcast(values.data(), 32, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+// At the ends of a line the blocks of neighbours that are not there are anyone's.
+void right_neighbors() {
+  const int ranks = 2;
+  const int periodic = 0;
+  MPI_Comm line;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periodic, 0, &line);
+  static std::array<int, 4> values{};
+  int word = 0;
+  MPI_Request requests[2];
+  MPI_Ineighbor_alltoall(&values[0], 1, MPI_INT, &values[2], 1, MPI_INT, line, &requests[0]);
+  MPI_Irecv(rank == 0 ? &values[2] : &values[3], 1, MPI_INT, other, 1, MPI_COMM_WORLD,
+            &requests[1]);
+  MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Comm_free(&line);
+}
+
+void right_remote_memory() {
+  const Window window(16);
+  static std::array<int, 8> values{};
+  MPI_Request requests[5];
+  MPI_Rput(&values[0], 2, MPI_INT, other, 0, 2, MPI_INT, window.handle, &requests[0]);
+  MPI_Raccumulate(&values[1], 1, MPI_INT, other, 8, 1, MPI_INT, MPI_SUM, window.handle,
+                  &requests[1]);
+  MPI_Rget(&values[2], 2, MPI_INT, other, 4, 2, MPI_INT, window.handle, &requests[2]);
+  MPI_Rget(&values[3], 0, MPI_INT, other, 4, 0, MPI_INT, window.handle, &requests[3]);
+  MPI_Rget_accumulate(&values[2], 1, MPI_INT, &values[4], 1, MPI_INT, other, 12, 1, MPI_INT,
+                      MPI_NO_OP, window.handle, &requests[4]);
+  MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
+  MPI_Rget(&values[0], 8, MPI_INT, other, 0, 8, MPI_INT, window.handle, &requests[0]);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+}
+
+// ---- other mistakes -----------------------------------------------------------------------------
+
 void waited_for_twice() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   static int value = 0;
@@ -121,6 +314,33 @@ void waited_for_twice() {
   const bool refused = second.get() != MPI_SUCCESS;
   const int code = first.get();
   std::printf("first %d, second %s, value %d\n", code, refused ? "refused" : "waits", value);
+}
+
+// A task waits, its request completes, and MPI gives the handle to another request before the task
+// has run again. (fuzz/handles_again.cpp has the same for every wait, with an MPI that must do so.)
+void handle_given_again() {
+  static int first = 0;
+  static int second = 0;
+  static MPI_Request request;
+  MPI_Irecv(&first, 1, MPI_INT, other, 1, MPI_COMM_WORLD, &request);
+  const MPI_Request handle = request;
+  const Bustle bustle;
+  const auto waits =
+      task("waits").spawn([] { return MPI_Waitall(1, &request, MPI_STATUSES_IGNORE); });
+  settle();
+  MPI_Barrier(MPI_COMM_WORLD);
+  const int out[2] = {7, 8};
+  MPI_Send(&out[0], 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+  MPI_Send(&out[1], 1, MPI_INT, other, 2, MPI_COMM_WORLD);
+  imbrex_event event;
+  const double end = MPI_Wtime() + 0.5;
+  while (MPI_Wtime() < end) (void)imbrex_event_poll(&event);  // and no task runs
+  MPI_Request next;
+  MPI_Irecv(&second, 1, MPI_INT, other, 2, MPI_COMM_WORLD, &next);
+  const bool again = next == handle;
+  const int code = MPI_Waitall(1, &next, MPI_STATUSES_IGNORE);
+  std::printf("codes %d %d, received %d %d by %s handle\n", waits.get(), code, first, second,
+              again ? "the same" : "another");
 }
 
 void collectives_in_no_order() {
@@ -177,7 +397,19 @@ const imbrex::test::Cases cases{
     {"receive_into_what_is_sent", receive_into_what_is_sent},
     {"no_overlap", no_overlap},
     {"columns_overlap", columns_overlap},
+    {"collective_overlaps", collective_overlaps},
+    {"collective_requests_overlap", collective_requests_overlap},
+    {"persistent_overlaps", persistent_overlaps},
+#if MPI_VERSION >= 4
+    {"persistent_collective_overlaps", persistent_collective_overlaps},
+#endif
+    {"remote_overlaps", remote_overlaps},
+    {"matched_receives_overlap", matched_receives_overlap},
+    {"right_collectives", right_collectives},
+    {"right_neighbors", right_neighbors},
+    {"right_remote_memory", right_remote_memory},
     {"waited_for_twice", waited_for_twice},
+    {"handle_given_again", handle_given_again},
     {"collectives_in_no_order", collectives_in_no_order},
     {"freed_while_waited_on", freed_while_waited_on},
     {"disconnected_while_waited_on", disconnected_while_waited_on},

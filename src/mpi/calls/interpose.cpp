@@ -2,6 +2,7 @@
 // The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
+#include "check/buffers.hpp"
 #include "check/check.hpp"
 #include "messages.hpp"
 #include "calls/spare.hpp"
@@ -26,7 +27,7 @@ struct Sending {
 template <class Count>
 int send(const char* name, const Sending<Count>& it) {
   const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
-  const check::Guard guard(call, {it.buffer, false});
+  const check::Guard guard(call, it.buffer, false);
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
   });
@@ -42,6 +43,36 @@ template <class Blocking, class Start>
 int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
   if (!active()) return blocking();
   return carry_out(call, status, start);
+}
+
+// `find_buffers()` gives the memory that it uses, once MPI has accepted the arguments.
+template <class Blocking, class Start, class Find>
+int collective(const Call& call, Blocking blocking, Start start, Find find_buffers) {
+  if (!active()) return blocking();
+  check::Guard guard;
+  // To `start` the thread stands in no task.
+  const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
+  return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
+    const int code = start(request);
+    if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, find_buffers());
+    return code;
+  });
+}
+
+// The call that made `request` returns `code`.
+template <class Find>
+int begun(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
+  if (check::on() && code == MPI_SUCCESS) [[unlikely]] {
+    check::begin_request(*request, call, find_buffers());
+  }
+  return code;
+}
+template <class Find>
+int prepared(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
+  if (check::on() && code == MPI_SUCCESS) [[unlikely]] {
+    check::prepare_request(*request, call, find_buffers());
+  }
+  return code;
 }
 
 // The data that a collective's arguments name first: what this rank gives, or what it has in a
@@ -88,6 +119,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
+#define IMBREX_AND_REQUEST_PARAMETER(...) (__VA_ARGS__, MPI_Request* request)
 #define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
 #define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
 #define IMBREX_AND_STATUS_PARAMETER(...) (__VA_ARGS__, MPI_Status* status)
@@ -121,13 +153,27 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
         [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
   }
 
-#define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                          \
+// `buffers`: what gives the memory that it uses.
+#define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, buffers)                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
     const TracedCollective traced("MPI_" #name, comm, data_of arguments);                  \
-    return by_twin_everywhere(                                                             \
-        {"MPI_" #name, comm}, MPI_STATUS_IGNORE, [&] { return PMPI_##name arguments; },    \
-        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
+    return collective(                                                                     \
+        {"MPI_" #name, comm}, [&] { return PMPI_##name arguments; },                       \
+        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; },    \
+        [&] { return buffers; });                                                          \
   }
+
+// What returns a request; `call` says where.
+#define IMBREX_MAKE_BEGIN(function, call, parameters, arguments, buffers)                  \
+  IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
+    return begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,              \
+                 [&] { return buffers; });                                                 \
+  }
+
+#define IMBREX_MAKE_REMOTE(function, parameters, arguments, buffers)                       \
+  IMBREX_MAKE_BEGIN(function,                                                              \
+                    (Call{"MPI_" #function, MPI_COMM_NULL, target, Call::none, count, type}), \
+                    parameters, arguments, buffers)
 
 #define IMBREX_MAKE_SPARE(name, parameters, arguments)                                     \
   IMBREX_FUNCTION(name) parameters {                                                       \
@@ -142,10 +188,14 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   }
 
 #if IMBREX_MPI_4
-#define IMBREX_MAKE_INIT(name, parameters, arguments)                                      \
-  IMBREX_MAKE_SPARE(name, IMBREX_AND_INIT_PARAMETERS parameters, IMBREX_AND_INIT arguments)
+#define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)                         \
+  IMBREX_FUNCTION(function) IMBREX_AND_INIT_PARAMETERS parameters {                        \
+    const int code = by_spare_thread(                                                      \
+        "MPI_" #function, [&] { return PMPI_##function IMBREX_AND_INIT arguments; });      \
+    return prepared({"MPI_" #function, comm}, request, code, [&] { return buffers; });     \
+  }
 #else
-#define IMBREX_MAKE_INIT(name, parameters, arguments)
+#define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)
 #endif
 
 // The table is read once for the functions that count with int, with those that count nothing...
@@ -156,10 +206,16 @@ using Place = int;
 #define IMBREX_LOCAL IMBREX_MAKE_LOCAL
 #define IMBREX_FILE_C(...) IMBREX_MAKE_FILE(read_or_write, __VA_ARGS__)
 #define IMBREX_FILE_ALL_C(...) IMBREX_MAKE_FILE(read_or_write_all, __VA_ARGS__)
-#define IMBREX_COLLECTIVE IMBREX_MAKE_COLLECTIVE
+#define IMBREX_COLLECTIVE(name, twin, parameters, arguments)                               \
+  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, check::Buffers())
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
-  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments)                                \
-  IMBREX_MAKE_INIT(name##_init, parameters, arguments)
+  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments,                                \
+                         check::buffers::name arguments)                                   \
+  IMBREX_MAKE_BEGIN(twin, (Call{"MPI_" #twin, comm}), parameters, arguments,               \
+                    check::buffers::name arguments)                                        \
+  IMBREX_MAKE_INIT(name##_init, parameters, arguments, check::buffers::name arguments)
+#define IMBREX_REMOTE_C(name, parameters, arguments)                                       \
+  IMBREX_MAKE_REMOTE(name, parameters, arguments, check::buffers::name arguments)
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
@@ -177,8 +233,13 @@ using Place = MPI_Aint;
 #define IMBREX_FILE_ALL_C(name, twin, parameters, arguments)                               \
   IMBREX_MAKE_FILE(read_or_write_all, name##_c, twin##_c, parameters, arguments)
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
-  IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments)                        \
-  IMBREX_MAKE_INIT(name##_init_c, parameters, arguments)
+  IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments,                        \
+                         check::buffers::name arguments)                                   \
+  IMBREX_MAKE_BEGIN(twin##_c, (Call{"MPI_" #twin "_c", comm}), parameters, arguments,      \
+                    check::buffers::name arguments)                                        \
+  IMBREX_MAKE_INIT(name##_init_c, parameters, arguments, check::buffers::name arguments)
+#define IMBREX_REMOTE_C(name, parameters, arguments)                                       \
+  IMBREX_MAKE_REMOTE(name##_c, parameters, arguments, check::buffers::name arguments)
 #define IMBREX_SPARE_C(name, parameters, arguments)                                        \
   IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
 #include "calls/calls.def"

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,23 +28,46 @@
 
 namespace imbrex::mpi::check {
 
+namespace {
+void forget_waits(MPI_Request request) noexcept;
+}
+
 bool enabled = false;
 
 void start() { enabled = detail::number_option("CHECK") != 0; }
 
-// An operation that is under way.
-struct Use {
-  Use(const Call& its_call, const Buffer& its_buffer)
-      : call(its_call),
-        buffer(its_buffer),
-        text(report::describe(report::wait_of(its_call, detail::current_task()))),
-        memory(its_buffer.address, its_buffer.address == nullptr ? 0 : its_call.count,
-               its_buffer.address == nullptr ? MPI_BYTE : its_call.type) {}
+// A part of the memory that an operation uses.
+struct Part {
+  Part(const Use& its_use, const Buffer& buffer)
+      : use(its_use), writes(buffer.writes), memory(buffer.address, buffer.count, buffer.type) {}
 
-  Call call;
-  Buffer buffer;
-  std::string text;  // told at once: the communicator may be freed before the operation ends
+  const Use& use;
+  bool writes;
   Memory memory;
+};
+
+// An operation that is under way, or a persistent one that may be started.
+struct Use {
+  Use(const Call& call, const detail::TaskLabel& task, const Buffers& buffers)
+      : comm(call.comm),
+        wait(report::wait_of(call, task)),
+        text(report::describe(wait)),
+        ordered(call.comm != MPI_COMM_NULL && call.peer == Call::none) {
+    if (call.peer == MPI_PROC_NULL) return;
+    for (const Buffer& buffer : buffers) {
+      if (buffer.address == nullptr) continue;
+      parts.emplace_back(*this, buffer);
+      if (parts.back().memory.empty()) parts.pop_back();
+    }
+  }
+
+  MPI_Comm comm;
+  report::Wait wait;  // told at once: the communicator may be freed before the operation ends
+  std::string text;
+  bool ordered;       // a collective
+  bool active = false;
+  bool persistent = false;
+  std::deque<Part> parts;  // stay where they are
 };
 
 namespace {
@@ -51,22 +76,28 @@ namespace {
 // Calls of MPI under the lock are local and call nothing of the user's.
 class Table {
  public:
-  [[nodiscard]] Use* add(const Call& call, const Buffer& buffer);
-  void remove(Use& use) noexcept;
-  void add(MPI_Request request, const Call& call, const Buffer& buffer);
-  void remove(MPI_Request request) noexcept;
+  void add(const Use& use);  // of a call that blocks
+  void remove(const Use& use) noexcept;
+  void add(MPI_Request request, std::unique_ptr<Use> use);
+  void start(MPI_Request request);
+  void remove(MPI_Request request) noexcept;  // it has completed
+  void forget(MPI_Request request) noexcept;  // it means nothing any more
 
  private:
-  using Uses = std::multimap<std::uintptr_t, std::unique_ptr<Use>>;  // by first byte
+  using Parts = std::multimap<std::uintptr_t, const Part*>;  // by first byte
 
+  // All under the lock.
+  void enter(const Use& use);
+  void leave(const Use& use) noexcept;
   void compare_memory(const Use& fresh);
   void compare_order(const Use& fresh);
   void say(const std::string& finding);
 
   std::mutex lock_;  // guards all below
-  Uses uses_;        // no bound: one for each operation that is under way
+  Parts parts_;      // no bound: of each operation that is under way
   std::uintptr_t longest_ = 0;  // of all that were ever here, so that a look begins far enough left
-  std::map<MPI_Request, Use*> by_request_;
+  std::vector<const Use*> in_order_;  // collectives that block
+  std::map<MPI_Request, std::unique_ptr<Use>> by_request_;
   std::set<std::string> said_;
 };
 
@@ -75,83 +106,112 @@ Table& table() {
   return the_table;
 }
 
-bool is_collective(const Call& call) noexcept {
-  return call.comm != MPI_COMM_NULL && call.peer == Call::none;
-}
-
-Use* Table::add(const Call& call, const Buffer& buffer) {
-  if (call.peer == MPI_PROC_NULL || (buffer.address == nullptr && !is_collective(call))) {
-    return nullptr;
+void Table::add(const Use& use) {
+  const std::lock_guard guard(lock_);
+  if (use.ordered) {
+    compare_order(use);
+    in_order_.push_back(&use);
   }
-  auto use = std::make_unique<Use>(call, buffer);
-  const std::lock_guard guard(lock_);
-  if (is_collective(call)) compare_order(*use);
-  if (!use->memory.empty()) compare_memory(*use);
-  longest_ = std::max(longest_, use->memory.end() - use->memory.begin());
-  return uses_.emplace(use->memory.begin(), std::move(use))->second.get();
+  enter(use);
 }
 
-void Table::remove(Use& use) noexcept {
+void Table::remove(const Use& use) noexcept {
   const std::lock_guard guard(lock_);
-  const auto [first, last] = uses_.equal_range(use.memory.begin());
-  for (auto place = first; place != last; ++place) {
-    if (place->second.get() != &use) continue;
-    uses_.erase(place);
-    return;
-  }
+  if (use.ordered) std::erase(in_order_, &use);
+  leave(use);
 }
 
-void Table::add(MPI_Request request, const Call& call, const Buffer& buffer) {
-  remove(request);  // it ended out of our sight
-  Use* const use = add(call, buffer);
-  if (use == nullptr) return;
+void Table::add(MPI_Request request, std::unique_ptr<Use> use) {
   const std::lock_guard guard(lock_);
-  by_request_[request] = use;
+  std::unique_ptr<Use>& place = by_request_[request];
+  if (place != nullptr && place->active) leave(*place);  // it ended out of our sight
+  place = std::move(use);
+  if (place->persistent) return;
+  place->active = true;
+  enter(*place);
+}
+
+void Table::start(MPI_Request request) {
+  std::string task = detail::describe_current_task();
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place == by_request_.end() || !place->second->persistent) return;
+  Use& use = *place->second;
+  if (use.active) leave(use);
+  use.wait.task = std::move(task);
+  use.text = report::describe(use.wait);
+  use.active = true;
+  enter(use);
 }
 
 void Table::remove(MPI_Request request) noexcept {
-  Use* use = nullptr;
-  {
-    const std::lock_guard guard(lock_);
-    const auto place = by_request_.find(request);
-    if (place == by_request_.end()) return;
-    use = place->second;
-    by_request_.erase(place);
-  }
-  remove(*use);
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place == by_request_.end()) return;
+  Use& use = *place->second;
+  if (std::exchange(use.active, false)) leave(use);
+  if (!use.persistent) by_request_.erase(place);
 }
 
+void Table::forget(MPI_Request request) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place == by_request_.end()) return;
+  if (place->second->active) leave(*place->second);
+  by_request_.erase(place);
+}
+
+void Table::enter(const Use& use) {
+  compare_memory(use);
+  for (const Part& part : use.parts) {
+    longest_ = std::max(longest_, part.memory.end() - part.memory.begin());
+    parts_.emplace(part.memory.begin(), &part);
+  }
+}
+
+void Table::leave(const Use& use) noexcept {
+  for (const Part& part : use.parts) {
+    const auto [first, last] = parts_.equal_range(part.memory.begin());
+    const auto place =
+        std::find_if(first, last, [&](const auto& entry) { return entry.second == &part; });
+    if (place != last) parts_.erase(place);
+  }
+}
+
+// One finding for two operations, however many of their parts overlap.
 void Table::compare_memory(const Use& fresh) {
-  const std::uintptr_t begin = fresh.memory.begin();
-  const std::uintptr_t from = begin > longest_ ? begin - longest_ : 0;
-  for (auto place = uses_.lower_bound(from);
-       place != uses_.end() && place->first < fresh.memory.end(); ++place) {
-    const Use& other = *place->second;
-    if (!fresh.buffer.writes && !other.buffer.writes) continue;  // two sends may read the same
-    const std::uintptr_t where = Memory::meet(fresh.memory, other.memory);
-    if (where == 0) continue;
-    say(fmt::format("two operations that are under way use the byte at {:#x}:\n"
-                    "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
-                    "imbrex:   Let the first complete before the second begins (by a dependency "
-                    "on the buffer), or give each a buffer of its own",
-                    where, other.text, other.buffer.writes ? "writes" : "reads",
-                    other.memory.begin(), other.memory.end(), fresh.text,
-                    fresh.buffer.writes ? "writes" : "reads", fresh.memory.begin(),
-                    fresh.memory.end()));
+  std::set<const Use*> told;
+  for (const Part& part : fresh.parts) {
+    const std::uintptr_t begin = part.memory.begin();
+    const std::uintptr_t from = begin > longest_ ? begin - longest_ : 0;
+    for (auto place = parts_.lower_bound(from);
+         place != parts_.end() && place->first < part.memory.end(); ++place) {
+      const Part& other = *place->second;
+      if (!part.writes && !other.writes) continue;  // two sends may read the same
+      if (told.contains(&other.use)) continue;
+      const std::uintptr_t where = Memory::meet(part.memory, other.memory);
+      if (where == 0) continue;
+      told.insert(&other.use);
+      say(fmt::format("two operations that are under way use the byte at {:#x}:\n"
+                      "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
+                      "imbrex:   Let the first complete before the second begins (by a dependency "
+                      "on the buffer), or give each a buffer of its own",
+                      where, other.use.text, other.writes ? "writes" : "reads",
+                      other.memory.begin(), other.memory.end(), fresh.text,
+                      part.writes ? "writes" : "reads", begin, part.memory.end()));
+    }
   }
 }
 
 void Table::compare_order(const Use& fresh) {
-  const auto [first, last] = uses_.equal_range(0);
-  for (auto place = first; place != last; ++place) {
-    const Use& other = *place->second;
-    if (other.call.comm != fresh.call.comm || !is_collective(other.call)) continue;
+  for (const Use* const other : in_order_) {
+    if (other->comm != fresh.comm) continue;
     say(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
                     "imbrex:   {}\nimbrex:   {}\n"
                     "imbrex:   Every rank must begin them in the same order, but tasks run in any: "
                     "order the tasks by a dependency, or give each a communicator of its own "
                     "(MPI_Comm_dup)",
-                    other.text, fresh.text));
+                    other->text, fresh.text));
   }
 }
 
@@ -164,14 +224,45 @@ void Table::say(const std::string& finding) {
 
 }  // namespace
 
-Use* Guard::begin(const Call& call, const Buffer& buffer) { return table().add(call, buffer); }
-void Guard::end(Use& use) noexcept { table().remove(use); }
+void Guard::begin(const Call& call, const detail::TaskLabel& task, const Buffers& buffers) {
+  auto use = std::make_unique<Use>(call, task, buffers);
+  if (!use->ordered && use->parts.empty()) return;
+  table().add(*use);
+  use_ = use.release();
+}
 
-void begin_request(MPI_Request request, const Call& call, const Buffer& buffer) {
-  if (on() && request != MPI_REQUEST_NULL) table().add(request, call, buffer);
+void Guard::end() noexcept {
+  const std::unique_ptr<Use> use(use_);
+  table().remove(*use);
+}
+
+namespace {
+
+void enter_request(MPI_Request request, const Call& call, const Buffers& buffers,
+                   const bool persistent) {
+  if (!on() || request == MPI_REQUEST_NULL) return;
+  auto use = std::make_unique<Use>(call, detail::current_task(), buffers);
+  use->persistent = persistent;
+  forget_waits(request);
+  table().add(request, std::move(use));
+}
+
+}  // namespace
+
+void begin_request(MPI_Request request, const Call& call, const Buffers& buffers) {
+  enter_request(request, call, buffers, false);
+}
+void prepare_request(MPI_Request request, const Call& call, const Buffers& buffers) {
+  enter_request(request, call, buffers, true);
+}
+void start_request(MPI_Request request) {
+  if (on()) table().start(request);
 }
 void end_request(MPI_Request request) noexcept {
   if (on()) table().remove(request);
+}
+void forget_request(MPI_Request request) noexcept {
+  if (on()) table().forget(request);
 }
 
 // ---- two waits for one request -----------------------------------------------------------------
@@ -193,6 +284,13 @@ Shard& shard_of(MPI_Request request) {
   constexpr std::size_t count = 64;
   static auto& shards = *new std::array<Shard, count>;  // tasks may wait while static objects go
   return shards[(std::hash<MPI_Request>()(request) >> 4) % count];  // many handles are addresses
+}
+
+// MPI has made it just now: whoever seems to wait for it waited for another, which had its handle.
+void forget_waits(MPI_Request request) noexcept {
+  Shard& shard = shard_of(request);
+  const std::lock_guard guard(shard.lock);
+  shard.waiters.erase(request);
 }
 
 int refuse(const Waiter& fresh, const Waiter& earlier) {
@@ -245,8 +343,9 @@ int second_wait(const char* const call, MPI_Request request) {
   return other ? refuse(fresh, *other) : MPI_SUCCESS;
 }
 
-void Waiting::begin(const char* const call, const int count, const MPI_Request requests[]) {
-  const Waiter fresh{call, detail::current_task(), this};
+void Waiting::enter(const int count, const MPI_Request requests[]) {
+  if (!requests_.empty()) return;
+  const Waiter fresh{call_, detail::current_task(), this};
   for (int i = 0; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
     bool entered = false;
@@ -259,13 +358,29 @@ void Waiting::begin(const char* const call, const int count, const MPI_Request r
   }
 }
 
+namespace {
+
+void take_out(const MPI_Request request, const Waiting* const waiting) noexcept {
+  Shard& shard = shard_of(request);
+  const std::lock_guard guard(shard.lock);
+  const auto place = shard.waiters.find(request);
+  if (place != shard.waiters.end() && place->second.waiting == waiting) shard.waiters.erase(place);
+}
+
+}  // namespace
+
+void Waiting::keep_only(const int count, const MPI_Request still[]) noexcept {
+  if (requests_.empty()) return;
+  const std::set<MPI_Request> open(still, still + count);
+  std::erase_if(requests_, [&](const MPI_Request request) {
+    if (open.contains(request)) return false;
+    take_out(request, this);
+    return true;
+  });
+}
+
 void Waiting::end() noexcept {
-  for (const MPI_Request request : requests_) {
-    Shard& shard = shard_of(request);
-    const std::lock_guard guard(shard.lock);
-    const auto place = shard.waiters.find(request);
-    if (place != shard.waiters.end() && place->second.waiting == this) shard.waiters.erase(place);
-  }
+  for (const MPI_Request request : requests_) take_out(request, this);
 }
 
 }  // namespace imbrex::mpi::check
@@ -282,7 +397,8 @@ void Waiting::end() noexcept {
     const int code = PMPI_##twin(buffer, count, type, destination, tag, comm, request);          \
     if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                       \
       imbrex::mpi::check::begin_request(                                                         \
-          *request, {"MPI_" #twin, comm, destination, tag, count, type}, {buffer, false});       \
+          *request, {"MPI_" #twin, comm, destination, tag, count, type},                         \
+          {{buffer, count, type, false}});                                                       \
     }                                                                                            \
     return code;                                                                                 \
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What IMBREX_CHECK=1 looks for: buffers that overlap while both operations are under way, requests
 // that two tasks wait for, collectives on one communicator in no order. A finding is printed, and
-// the program goes on as it would; only the second wait for a request is refused.
+// the program goes on as it would; only the second wait for a request is refused. Which memory an
+// operation uses is said by the call itself, or by buffers.hpp.
 #pragma once
 
 #include <mpi.h>
 
 #include <atomic>
-#include <cstdint>
 #include <vector>
 
 #include "engine.hpp"
@@ -21,41 +21,55 @@ void start();
 
 struct Use;
 
-// The memory of a call, whose count and type say how much of it.
+// Memory of a call.
 struct Buffer {
   const void* address;  // null: unknown
-  bool writes;          // the call receives
+  MPI_Count count;
+  MPI_Datatype type;
+  bool writes;  // the call writes it
 };
+using Buffers = std::vector<Buffer>;
 
-// While it lives the call is under way, and uses its buffer.
+// From begin() on, as long as it lives, the call is under way and uses its buffers.
 class Guard {
  public:
-  Guard(const Call& call, const Buffer& buffer) {
-    if (on()) [[unlikely]] use_ = begin(call, buffer);
+  Guard() = default;
+  // Begins: the call's count and type say how much of `buffer` it uses.
+  Guard(const Call& call, const void* buffer, bool writes) {
+    if (on()) [[unlikely]] {
+      begin(call, detail::current_task(), {{buffer, call.count, call.type, writes}});
+    }
   }
   ~Guard() {
-    if (use_ != nullptr) [[unlikely]] end(*use_);
+    if (use_ != nullptr) [[unlikely]] end();
   }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
+  // REQUIRES: on(), and once.
+  void begin(const Call& call, const detail::TaskLabel& task, const Buffers& buffers);
+
  private:
-  [[nodiscard]] static Use* begin(const Call& call, const Buffer& buffer);
-  static void end(Use& use) noexcept;
+  void end() noexcept;
   Use* use_ = nullptr;
 };
 
 // The same from the call that returns `request` until it is known to have completed.
-void begin_request(MPI_Request request, const Call& call, const Buffer& buffer);
+void begin_request(MPI_Request request, const Call& call, const Buffers& buffers);
 void end_request(MPI_Request request) noexcept;
 
-// While it lives the caller waits for these requests. `Look::always`: for one that suspends, where
-// it costs little beside the suspension; of other waits only under IMBREX_CHECK.
-enum class Look : std::uint8_t { if_asked, always };
+// For a persistent request: the same from start_request() on. forget_request(): it is freed, or
+// another's.
+void prepare_request(MPI_Request request, const Call& call, const Buffers& buffers);
+void start_request(MPI_Request request);
+void forget_request(MPI_Request request) noexcept;
+
+// While it lives the caller waits for these requests; where that is not asked for by IMBREX_CHECK,
+// from enter() on: a wait that suspends enters in any case, since that costs little beside it.
 class Waiting {
  public:
-  Waiting(const char* call, int count, const MPI_Request requests[], Look look = Look::if_asked) {
-    if (look == Look::always || on()) begin(call, count, requests);
+  Waiting(const char* call, int count, const MPI_Request requests[]) : call_(call) {
+    if (on()) [[unlikely]] enter(count, requests);
   }
   ~Waiting() {
     if (!requests_.empty()) [[unlikely]] end();
@@ -63,20 +77,25 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  // Does nothing the second time.
+  void enter(int count, const MPI_Request requests[]);
+
   // Not MPI_SUCCESS if another task waits for one of them: then the call must return this. It has
   // been said, and the error handler called.
   [[nodiscard]] int code() const noexcept { return code_; }
 
-  // By who finds the requests complete, before the caller goes on: MPI may give their handles to
-  // others from then on.
+  // By who finds the wait at its end, before the caller goes on: MPI may give the handles of what
+  // is complete to others from then on.
   void set_over() noexcept { over_.store(true, std::memory_order_release); }
+  // By who finds only some of the requests complete: those that are not in the array any more.
+  void keep_only(int count, const MPI_Request still[]) noexcept;
   [[nodiscard]] bool over() const noexcept {
     return over_.load(std::memory_order_acquire);  // pairs with set_over()
   }
 
  private:
-  void begin(const char* call, int count, const MPI_Request requests[]);
   void end() noexcept;
+  const char* const call_;
   std::atomic<bool> over_{false};
   std::vector<MPI_Request> requests_;  // those that this one has entered
   int code_ = MPI_SUCCESS;

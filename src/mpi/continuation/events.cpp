@@ -214,7 +214,8 @@ IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void*
     const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
     if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
       imbrex::mpi::check::begin_request(                                                          \
-          *request, {"MPI_" #name, comm, peer, tag, count, type}, {buffer, false});               \
+          *request, {"MPI_" #name, comm, peer, tag, count, type},                                 \
+          {{buffer, count, type, false}});                                                        \
     }                                                                                             \
     if (code != MPI_SUCCESS || !imbrex::mpi::is_watched(comm)) return code;                       \
     return imbrex::mpi::watch_send("MPI_" #name, comm, peer, tag, request);                       \

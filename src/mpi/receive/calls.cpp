@@ -70,7 +70,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
                 MPI_Status* status) {
   Receive receive(name, it, communicator, Receive::Kind::data);
-  const check::Guard guard(call_of(name, it), {it.buffer, true});
+  const check::Guard guard(call_of(name, it), it.buffer, true);
   Started started = start(it, communicator, &receive);
   if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
   wait_for(receive);
@@ -84,7 +84,7 @@ int recv_at(const char* name, const Arguments& it, Communicator& communicator,
     Started started = start(it, communicator, nullptr);
     if (started.begun != Begun::again) {
       const Call call = call_of(name, it);
-      const check::Guard guard(call, {it.buffer, true});
+      const check::Guard guard(call, it.buffer, true);
       return finish(call, communicator, started, status);
     }
   }
@@ -157,7 +157,7 @@ int irecv(const char* name, const Arguments& it, MPI_Request* request) {
     trace_receive(*request, members_of(it.comm));
   }
   if (code == MPI_SUCCESS && check::on()) {
-    check::begin_request(*request, call_of(name, it), {it.buffer, true});
+    check::begin_request(*request, call_of(name, it), {{it.buffer, it.count, it.type, true}});
   }
   return code;
 }
@@ -245,7 +245,9 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
 
 // `start(&request)` is Imrecv.
 template <class Start>
-int mrecv(const Call& call, const MPI_Message* message, MPI_Status* status, Start start) {
+int mrecv(const Call& call, void* buffer, const MPI_Message* message, MPI_Status* status,
+          Start start) {
+  const check::Guard guard(call, buffer, true);
   MPI_Status own;
   const Members* const members = traces_messages ? trace_taken(*message) : nullptr;
   if (members != nullptr && status == MPI_STATUS_IGNORE) status = &own;
@@ -276,7 +278,7 @@ int mrecv(const Call& call, const MPI_Message* message, MPI_Status* status, Star
   extern "C" int MPI_Mrecv##suffix(                                                               \
       void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {   \
     const imbrex::mpi::Call call{.name = "MPI_Mrecv" #suffix, .count = count, .type = type};      \
-    return imbrex::mpi::receive::mrecv(call, message, status, [&](MPI_Request* request) {         \
+    return imbrex::mpi::receive::mrecv(call, buffer, message, status, [&](MPI_Request* request) { \
       return PMPI_Imrecv##suffix(buffer, count, type, message, request);                          \
     });                                                                                           \
   }                                                                                               \
@@ -286,6 +288,11 @@ int mrecv(const Call& call, const MPI_Message* message, MPI_Status* status, Star
     const Members* const members = traces_messages ? trace_taken(*message) : nullptr;             \
     const int code = PMPI_Imrecv##suffix(buffer, count, type, message, request);                  \
     if (code == MPI_SUCCESS && members != nullptr) trace_receive(*request, members);              \
+    if (code == MPI_SUCCESS && check::on()) {                                                     \
+      check::begin_request(*request,                                                              \
+                           {.name = "MPI_Imrecv" #suffix, .count = count, .type = type},          \
+                           {{buffer, count, type, true}});                                        \
+    }                                                                                             \
     return code;                                                                                  \
   }
 

@@ -65,7 +65,7 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int code = irecv(name, it, &requests[0]);
   if (code != MPI_SUCCESS) return code;
-  const check::Guard guard(send, {sending.buffer, false});
+  const check::Guard guard(send, sending.buffer, false);
   code = isend(sending, &requests[1]);
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.
@@ -223,6 +223,19 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
   return begin_pair(std::move(pair), outgoing, it, request);
 }
 
+// What makes one buffer serve both gives it as the receive's only.
+int watched(const char* name, const Sending& sending, const Arguments& it,
+            const MPI_Request* request, int code) {
+  if (code != MPI_SUCCESS || !check::on()) return code;
+  check::Buffers buffers;
+  if (it.wanted.source != MPI_PROC_NULL) buffers.push_back({it.buffer, it.count, it.type, true});
+  if (sending.destination != MPI_PROC_NULL && sending.buffer != it.buffer) {
+    buffers.push_back({sending.buffer, sending.count, sending.type, false});
+  }
+  check::begin_request(*request, {.name = name, .comm = it.comm}, buffers);
+  return code;
+}
+
 #endif
 
 }  // namespace
@@ -261,24 +274,28 @@ IMBREX_EXCHANGES(_c, MPI_Count)
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Request* request) {                                                      \
-    return imbrex::mpi::receive::isendrecv(                                                       \
-        "MPI_Isendrecv" #suffix,                                                                  \
-        {send_buffer, send_count, send_type, destination, send_tag, comm},                        \
-        {buffer, count, type, {source, tag}, comm}, false, request, [&] {                         \
-          return PMPI_Isendrecv##suffix(send_buffer, send_count, send_type, destination,          \
-                                        send_tag, buffer, count, type, source, tag, comm,         \
-                                        request);                                                 \
-        });                                                                                       \
+    using namespace imbrex::mpi::receive;                                                         \
+    const Sending sending{send_buffer, send_count, send_type, destination, send_tag, comm};       \
+    const Arguments receive{buffer, count, type, {source, tag}, comm};                            \
+    const char* const name = "MPI_Isendrecv" #suffix;                                             \
+    const int code = isendrecv(name, sending, receive, false, request, [&] {                      \
+      return PMPI_Isendrecv##suffix(send_buffer, send_count, send_type, destination, send_tag,    \
+                                    buffer, count, type, source, tag, comm, request);             \
+    });                                                                                           \
+    return watched(name, sending, receive, request, code);                                        \
   }                                                                                               \
   extern "C" int MPI_Isendrecv_replace##suffix(                                                   \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Request* request) {                                             \
-    return imbrex::mpi::receive::isendrecv(                                                       \
-        "MPI_Isendrecv_replace" #suffix, {buffer, count, type, destination, send_tag, comm},      \
-        {buffer, count, type, {source, tag}, comm}, true, request, [&] {                          \
-          return PMPI_Isendrecv_replace##suffix(buffer, count, type, destination, send_tag,       \
-                                                source, tag, comm, request);                      \
-        });                                                                                       \
+    using namespace imbrex::mpi::receive;                                                         \
+    const Sending sending{buffer, count, type, destination, send_tag, comm};                      \
+    const Arguments receive{buffer, count, type, {source, tag}, comm};                            \
+    const char* const name = "MPI_Isendrecv_replace" #suffix;                                     \
+    const int code = isendrecv(name, sending, receive, true, request, [&] {                       \
+      return PMPI_Isendrecv_replace##suffix(buffer, count, type, destination, send_tag, source,   \
+                                            tag, comm, request);                                  \
+    });                                                                                           \
+    return watched(name, sending, receive, request, code);                                        \
   }
 
 IMBREX_ISENDRECV(, int)

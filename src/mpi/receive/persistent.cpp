@@ -70,11 +70,15 @@ int start_one(MPI_Request* request) {
   if (refused("MPI_Start")) return MPI_ERR_OTHER;
   if (traces_messages) trace_start(*request);
   Persistent* const persistent = persistent_of(*request);
-  return persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
+  const int code =
+      persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
+  if (code == MPI_SUCCESS) check::start_request(*request);
+  return code;
 }
 
 int start_all(int count, MPI_Request requests[]) {
-  if (!active() || (!receive::requests().has_substitutes() && !traces_messages)) {
+  if (!active() ||
+      (!receive::requests().has_substitutes() && !traces_messages && !check::on())) {
     return PMPI_Startall(count, requests);
   }
   for (int i = 0; i < count; ++i) {
@@ -111,6 +115,11 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
     if (code == MPI_SUCCESS) {                                                                    \
       imbrex::mpi::receive::remember({buffer, count, type, {source, tag}, comm}, *request);       \
     }                                                                                             \
+    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
+      imbrex::mpi::check::prepare_request(                                                        \
+          *request, {"MPI_Recv_init" #suffix, comm, source, tag, count, type},                    \
+          {{buffer, count, type, true}});                                                         \
+    }                                                                                             \
     return code;                                                                                  \
   }
 
@@ -121,6 +130,11 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
     const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
     if (code == MPI_SUCCESS && imbrex::mpi::traces_messages) {                                    \
       imbrex::mpi::trace_send_init(*request, {comm, peer, tag, count, type});                     \
+    }                                                                                             \
+    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
+      imbrex::mpi::check::prepare_request(*request,                                               \
+                                          {"MPI_" #name, comm, peer, tag, count, type},           \
+                                          {{buffer, count, type, false}});                        \
     }                                                                                             \
     return code;                                                                                  \
   }

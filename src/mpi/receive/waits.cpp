@@ -29,16 +29,24 @@ bool done_or_poll(const Receive& receive) noexcept {
 
 // ---- one request -----------------------------------------------------------------------------
 
-int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status) {
+int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
+                 check::Waiting& waiting) {
   int done = 0;
-  if (may_block()) return settle(call, asked::Wait(request, status));
   Said said = MPI_SUCCESS;
+  if (may_block()) {
+    said = asked::Wait(request, status);
+    waiting.set_over();
+    return settle(call, said);
+  }
   {
     const Callback callback(call);
     said = asked::Test(request, &done, status);
   }
-  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
-  check::Waiting waiting(call.name, 1, request, check::Look::always);
+  if (done != 0 || said.code != MPI_SUCCESS) {
+    waiting.set_over();
+    return settle(call, said);
+  }
+  waiting.enter(1, request);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   return wait_pending(call, *request, status, &waiting);
 }
@@ -65,22 +73,23 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
 }  // namespace
 
 int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
-  const check::Waiting waiting(call.name, 1, request);
+  check::Waiting waiting(call.name, 1, request);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   const int refused = may_block() ? MPI_SUCCESS : check::second_wait(call.name, *request);
   if (refused != MPI_SUCCESS) return refused;
   if (Receive* const receive = substitute(*request)) {
     if (!receive->done()) {
-      const check::Waiting for_it(call.name, 1, request, check::Look::always);
-      if (for_it.code() != MPI_SUCCESS) return for_it.code();
+      waiting.enter(1, request);
+      if (waiting.code() != MPI_SUCCESS) return waiting.code();
       wait_for(*receive);
     }
+    waiting.set_over();
     return conclude(*receive, request, status);
   }
   const MPI_Request before = *request;
   MPI_Status own;
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
-  const int code = wait_for_mpi(naming_communicator(call, before), request, status);
+  const int code = wait_for_mpi(naming_communicator(call, before), request, status, waiting);
   if (traces_messages && code == MPI_SUCCESS) trace_completed(before, *status, 0);
   requests().settle(before);
   return code;
@@ -110,6 +119,7 @@ namespace {
 
 int free_request(MPI_Request* request) {
   if (traces_messages) trace_freed(*request);
+  check::forget_request(*request);
   const Known known = *request == MPI_REQUEST_NULL ? Known() : requests().find(*request);
   if (const Token* const token = known.token()) {
     let_go(*token->receive);
@@ -175,6 +185,9 @@ class Requests {
   }
 
   void wait_for_ours(const char* name);
+  void keep_waiting(check::Waiting& waiting) const noexcept {
+    waiting.keep_only(count_, mpis_.data());
+  }
 
   // `waiting` is what remains of earlier tests by the same call; null: it tests once.
   Said test_all(int* done, asked::Testall* waiting);
@@ -439,6 +452,17 @@ int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   return all.finish_some(code, found, indices, statuses);
 }
 
+// As wait_until() with `ask(&done)`, by a call that waits for many.
+template <class Ask>
+int wait_for_many(const char* name, check::Waiting& waiting, Ask ask) {
+  auto told = [&](int* done) {
+    const Said said = ask(done);
+    if (*done != 0 || said.code != MPI_SUCCESS) waiting.set_over();
+    return said;
+  };
+  return wait_until({.name = name}, question(told));
+}
+
 // True if the waiting may be left to MPI.
 bool may_block(int count, const MPI_Request requests[]) noexcept {
   return mpi::may_block() && all_are_mpis(count, requests);
@@ -446,50 +470,56 @@ bool may_block(int count, const MPI_Request requests[]) noexcept {
 
 int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   const char* const name = "MPI_Waitall";
-  const check::Waiting waiting(name, count, requests);
+  check::Waiting waiting(name, count, requests);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitall(count, requests, statuses);
   asked::Testall test_all;
   if (all_are_mpis(count, requests)) {
-    auto all = [&](int* done) { return test_all(count, requests, done, statuses); };
-    return wait_until({.name = name}, question(all));
+    return wait_for_many(name, waiting, [&](int* done) {
+      return test_all(count, requests, done, statuses);
+    });
   }
   Requests all(count, requests);
   all.wait_for_ours(name);
-  auto test = [&](int* done) { return all.test_all(done, &test_all); };
-  const int code = wait_until({.name = name}, question(test));
+  const int code = wait_for_many(name, waiting, [&](int* done) {
+    const Said said = all.test_all(done, &test_all);
+    if (*done == 0 && test_all.one_by_one()) all.keep_waiting(waiting);
+    return said;
+  });
   return all.finish_all(code, statuses);
 }
 
 int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  const check::Waiting waiting("MPI_Waitany", count, requests);
+  const char* const name = "MPI_Waitany";
+  check::Waiting waiting(name, count, requests);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitany(count, requests, index, status);
   if (all_are_mpis(count, requests)) {
-    auto any = [&](int* done) { return asked::Testany(count, requests, index, done, status); };
-    return wait_until({.name = "MPI_Waitany"}, question(any));
+    return wait_for_many(name, waiting, [&](int* done) {
+      return asked::Testany(count, requests, index, done, status);
+    });
   }
   Requests all(count, requests);
-  auto any = [&](int* done) { return all.test_any(done); };
-  const int code = wait_until({.name = "MPI_Waitany"}, question(any));
+  const int code =
+      wait_for_many(name, waiting, [&](int* done) { return all.test_any(done); });
   return all.finish_any(code, index, status);
 }
 
 int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
-  const check::Waiting waiting("MPI_Waitsome", count, requests);
+  const char* const name = "MPI_Waitsome";
+  check::Waiting waiting(name, count, requests);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) return PMPI_Waitsome(count, requests, found, indices, statuses);
   if (all_are_mpis(count, requests)) {
-    auto some = [&](int* done) {
+    return wait_for_many(name, waiting, [&](int* done) {
       const Said said = asked::Testsome(count, requests, found, indices, statuses);
       *done = said.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
       return said;
-    };
-    return wait_until({.name = "MPI_Waitsome"}, question(some));
+    });
   }
   Requests all(count, requests);
-  auto some = [&](int* done) { return all.test_some(done); };
-  const int code = wait_until({.name = "MPI_Waitsome"}, question(some));
+  const int code =
+      wait_for_many(name, waiting, [&](int* done) { return all.test_some(done); });
   return all.finish_some(code, found, indices, statuses);
 }
 

@@ -43,9 +43,12 @@ std::string name_of(MPI_Comm comm) {
 
 // They name where the message goes; all else that names a rank receives.
 bool is_send(const std::string_view call) {
-  for (const std::string_view send : {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend",
-                                      "MPI_Isend", "MPI_Issend", "MPI_Irsend"}) {
-    if (call == send || (call.starts_with(send) && call.substr(send.size()) == "_c")) return true;
+  for (const std::string_view send :
+       {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Irsend",
+        "MPI_Ibsend", "MPI_Rput", "MPI_Raccumulate", "MPI_Rget_accumulate"}) {
+    if (!call.starts_with(send)) continue;
+    const std::string_view rest = call.substr(send.size());
+    if (rest.empty() || rest == "_c" || rest == "_init" || rest == "_init_c") return true;
   }
   return false;
 }

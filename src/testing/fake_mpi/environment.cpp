@@ -209,6 +209,14 @@ int PMPI_Type_get_true_extent(MPI_Datatype type, MPI_Aint* low, MPI_Aint* extent
   return PMPI_Type_get_extent(type, low, extent);
 }
 
+int PMPI_Type_get_extent_x(MPI_Datatype type, MPI_Count* low, MPI_Count* extent) {
+  return PMPI_Type_get_extent(type, low, extent);
+}
+
+int PMPI_Type_get_true_extent_x(MPI_Datatype type, MPI_Count* low, MPI_Count* extent) {
+  return PMPI_Type_get_extent(type, low, extent);
+}
+
 int PMPI_Type_get_envelope(MPI_Datatype type, int* integers, int* addresses, int* types,
                            int* combiner) {
   const bool named = number_of(type) >= 0x10000 && number_of(type) < 0x20000;

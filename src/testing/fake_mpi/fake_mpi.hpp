@@ -23,6 +23,7 @@ struct Settings {
   bool late = false;       // Test and its kin look first and make progress then, as Open MPI's do
   bool watch_held = false;  // a receive posted while a message that it fits is matched is a breach
   int thread_level = MPI_THREAD_MULTIPLE;
+  bool handles_again = false;  // a request gets the handle of the last that has ended
 };
 
 // Forgets everything and begins a new world; MPI may be initialised anew. REQUIRES: no thread is in

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI 3.1 of one process, for tests: src/mpi is compiled against it once more. Only for C++. Its
 // constants and handles equal those of no real MPI, and handles are numbers that are never used
-// twice, so that whoever relies on one MPI's values, or uses a handle too late, is found out.
+// twice (unless a test asks for it), so that whoever relies on one MPI's values, or uses a handle
+// too late, is found out.
 #pragma once
 
 #define MPI_VERSION 3
@@ -54,6 +55,7 @@ typedef struct {
 #define MPI_LOR ((MPI_Op)0x185)
 #define MPI_BAND ((MPI_Op)0x186)
 #define MPI_BOR ((MPI_Op)0x187)
+#define MPI_NO_OP ((MPI_Op)0x188)
 
 // A predefined type says its size: 0x10000 + 256 x number + bytes.
 #define FAKE_MPI_TYPE(number, bytes) ((MPI_Datatype)(0x10000 + 256 * (number) + (bytes)))
@@ -101,6 +103,7 @@ typedef struct {
 #define MPI_MAX_PORT_NAME 256
 enum { MPI_IDENT = 31, MPI_CONGRUENT, MPI_SIMILAR, MPI_UNEQUAL };
 enum { MPI_COMM_TYPE_SHARED = 41 };
+enum { MPI_CART = 45, MPI_GRAPH, MPI_DIST_GRAPH };
 enum { MPI_COMBINER_NAMED = 21, MPI_COMBINER_DUP, MPI_COMBINER_CONTIGUOUS };
 enum {
   MPI_THREAD_SINGLE = 200,

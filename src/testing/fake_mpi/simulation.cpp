@@ -315,7 +315,12 @@ void World::progress() {
 
 Request& World::add_request(Request::Kind kind, Comm* comm) {
   auto request = std::make_unique<Request>();
-  request->handle = reinterpret_cast<MPI_Request>(next_handle++);
+  if (settings.handles_again && !request_handles.empty()) {
+    request->handle = request_handles.back();
+    request_handles.pop_back();
+  } else {
+    request->handle = reinterpret_cast<MPI_Request>(next_handle++);
+  }
   request->kind = kind;
   request->comm = comm;
   empty_status(request->status);
@@ -404,7 +409,10 @@ void World::finish(Request& request) {
   if (request.freed) forget(request);
 }
 
-void World::forget(Request& request) { requests.erase(number_of(request.handle)); }
+void World::forget(Request& request) {
+  request_handles.push_back(request.handle);
+  requests.erase(number_of(request.handle));
+}
 
 void World::check_buffers(const Request& request) {
   if (request.bytes == 0) return;

@@ -110,6 +110,7 @@ struct World {
   std::uintptr_t next_handle = 0x1000;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Comm>> comms;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Request>> requests;
+  std::vector<MPI_Request> request_handles;                // that mean nothing any more
   std::unordered_map<std::uintptr_t, Message*> extracted;  // by handle
   std::unordered_map<std::uintptr_t, std::size_t> types;   // derived ones: their sizes
   std::unordered_map<std::uintptr_t, MPI_Comm_errhandler_function*> handlers;
