@@ -203,6 +203,7 @@ void Engine::ask_each(int first, int count, Done& done) {
 // At least one of the found has failed. MPI has called the error handler of the first in the array,
 // or of none (`owed`); the other tasks will call theirs.
 void Engine::settle_errors(int first, int count, int found, const Said& said, Done& done) {
+  std::vector<const Operation*> failed;
   int first_failed = count;
   for (int i = 0; i < found; ++i) {
     if (statuses_[i].MPI_ERROR != MPI_SUCCESS) first_failed = std::min(first_failed, indices_[i]);
@@ -213,17 +214,26 @@ void Engine::settle_errors(int first, int count, int found, const Said& said, Do
       operation.handler_ran = !said.owed;
       operation.handler = deferred_;
     }
-    if (statuses_[i].MPI_ERROR != MPI_SUCCESS) operation.call.name_handler(said);
+    if (statuses_[i].MPI_ERROR != MPI_SUCCESS) {
+      operation.call.name_handler(said);
+      failed.push_back(&operation);
+    }
     finish(first + indices_[i], statuses_[i], statuses_[i].MPI_ERROR, done);
   }
   // Open MPI frees every request of the array that has failed until then, also one that failed
-  // after the completed ones were collected, and never names it.
+  // after the completed ones were collected, and never names it. Where many wait for a process that
+  // fails, that is what has become of them.
   for (int place = first; place < first + count; ++place) {
     if (singles_[place] != nullptr && requests_[place] == MPI_REQUEST_NULL) {
       MPI_Status unknown = {};
       unknown.MPI_SOURCE = MPI_ANY_SOURCE;
       unknown.MPI_TAG = MPI_ANY_TAG;
-      finish(place, unknown, MPI_ERR_UNKNOWN, done);
+      const Call& call = singles_[place]->call;
+      const auto like = std::ranges::find_if(failed, [&](const Operation* const other) {
+        return other->call.comm == call.comm && other->call.peer == call.peer;
+      });
+      const bool known = call.peer != Call::none && like != failed.end();
+      finish(place, unknown, known ? (*like)->code : MPI_ERR_UNKNOWN, done);
     }
   }
 }

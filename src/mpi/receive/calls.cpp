@@ -60,11 +60,13 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
     const Callback callback(call);
     said = asked::Test(&started.request, &done, status);
   }
-  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  if (done != 0 || said.code != MPI_SUCCESS) {
+    return end_kept(started.request, settle(call, said));
+  }
   communicator.count_open(+1);
   const int code = wait_pending(call, started.request, status, nullptr);
   communicator.count_open(-1);
-  return code;
+  return end_kept(started.request, code);
 }
 
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,

@@ -2,6 +2,10 @@
 // Receives that imbrex matches: their completion, and the generalised requests that stand for them.
 #include "receive/receive.hpp"
 
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>  // Open MPI 5: the errors of failed processes
+#endif
+
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +58,23 @@ bool is_derived(MPI_Datatype type) {
   int combiner = MPI_COMBINER_NAMED;
   PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
   return combiner != MPI_COMBINER_NAMED;
+}
+
+int end_kept(MPI_Request& request, int code) noexcept {
+  if (code == MPI_SUCCESS || request == MPI_REQUEST_NULL) return code;
+  PMPI_Cancel(&request);
+  // Where a message has been faster than the cancelling, it ends too. A wait would report the
+  // failure once more.
+  for (int over = 0; over == 0;) {
+    if (PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+  }
+  PMPI_Request_free(&request);
+#ifdef MPIX_ERR_PROC_FAILED_PENDING
+  int error_class = code;
+  PMPI_Error_class(code, &error_class);
+  if (error_class == MPIX_ERR_PROC_FAILED_PENDING) return MPIX_ERR_PROC_FAILED;
+#endif
+  return code;
 }
 
 int post(const Arguments& it, MPI_Request* request) {
@@ -188,8 +209,7 @@ bool Receive::begin_transfer(const Arrived& arrived) {
                               &request);
   int over = 0;
   if (said.code == MPI_SUCCESS) said = asked::Test(&request, &over, &status);
-  code = said.code;
-  handler_ran = code != MPI_SUCCESS && !said.owed;
+  take(said);
   return over != 0 || code != MPI_SUCCESS;
 }
 
@@ -242,6 +262,7 @@ void Receive::end(int its_code) noexcept {
 
 void Receive::completed(Operation& base) noexcept {
   Receive& self = static_cast<Receive&>(base);
+  self.code = end_kept(self.request, self.code);
   engine().leave_feed();
   Waiter* waiter = nullptr;
   if (self.waiter_.compare_exchange_strong(waiter, announcing_mark(), std::memory_order_acquire,

@@ -159,6 +159,11 @@ void let_go(Receive& receive) noexcept;
 // The named types need not be kept alive. A copy else, that its owner frees.
 [[nodiscard]] bool is_derived(MPI_Datatype type);
 
+// For a receive that MPI has reported with this code and the program has no handle of. If a process
+// has failed that might have sent to it, MPI keeps a receive from any source: takes it back, since
+// its buffer is the program's again. Returns the code of a call that blocks.
+[[nodiscard]] int end_kept(MPI_Request& request, int code) noexcept;
+
 // PMPI_Irecv and so on, whatever the width of the count.
 int post(const Arguments& arguments, MPI_Request* request);
 int receive_message(const Arguments& arguments, MPI_Message* message, MPI_Request* request);
