@@ -343,21 +343,6 @@ int second_wait(const char* const call, MPI_Request request) {
   return other ? refuse(fresh, *other) : MPI_SUCCESS;
 }
 
-void Waiting::enter(const int count, const MPI_Request requests[]) {
-  if (!requests_.empty()) return;
-  const Waiter fresh{call_, detail::current_task(), this};
-  for (int i = 0; i < count; ++i) {
-    if (requests[i] == MPI_REQUEST_NULL) continue;
-    bool entered = false;
-    const std::optional<Waiter> earlier =
-        find_lasting(requests[i], fresh.task.id, &fresh, &entered);
-    if (entered) requests_.push_back(requests[i]);
-    if (!earlier) continue;
-    code_ = refuse(fresh, *earlier);
-    return;
-  }
-}
-
 namespace {
 
 void take_out(const MPI_Request request, const Waiting* const waiting) noexcept {
@@ -367,7 +352,33 @@ void take_out(const MPI_Request request, const Waiting* const waiting) noexcept 
   if (place != shard.waiters.end() && place->second.waiting == waiting) shard.waiters.erase(place);
 }
 
+// MPICH gives one handle to all operations that are complete at once, so that many may wait for it.
+bool is_complete(MPI_Request request) noexcept {
+  int complete = 0;
+  return PMPI_Request_get_status(request, &complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+         complete != 0;
+}
+
 }  // namespace
+
+void Waiting::enter(const int count, const MPI_Request requests[]) {
+  if (!requests_.empty()) return;
+  const Waiter fresh{call_, detail::current_task(), this};
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    bool entered = false;
+    const std::optional<Waiter> earlier =
+        find_lasting(requests[i], fresh.task.id, &fresh, &entered);
+    if (entered && on() && is_complete(requests[i])) {
+      take_out(requests[i], this);
+    } else if (entered) {
+      requests_.push_back(requests[i]);
+    }
+    if (!earlier) continue;
+    code_ = refuse(fresh, *earlier);
+    return;
+  }
+}
 
 void Waiting::keep_only(const int count, const MPI_Request still[]) noexcept {
   if (requests_.empty()) return;
