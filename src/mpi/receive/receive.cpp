@@ -65,7 +65,9 @@ int end_kept(MPI_Request& request, int code) noexcept {
   PMPI_Cancel(&request);
   // Where a message has been faster than the cancelling, it ends too. A wait would report the
   // failure once more.
-  for (int over = 0; over == 0;) {
+  constexpr int looks_max = 10'000;  // a failed process may keep even that from ending
+  int over = 0;
+  for (int looks = 0; over == 0 && looks < looks_max; ++looks) {
     if (PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
   }
   PMPI_Request_free(&request);
