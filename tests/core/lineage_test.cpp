@@ -92,6 +92,11 @@ TEST_P(LineageOrderTest, what_a_send_creates_or_waits_for_follows_it_under_sa_al
 class LearningTest : public OnRuntime {
  protected:
   static void send() { detail::about_to_send(); }
+  // Two that lead to no third task, and then one that does.
+  static void others_and_first(Log& log, int& x) {
+    for (int i = 0; i < 2; ++i) task("other").launch([&log, i] { log.add(i); });
+    task("first").inout(x).launch([&log] { log.add(10); });
+  }
 };
 INSTANTIATE_TEST_SUITE_P(OneWorker, LearningTest,
                          testing::ValuesIn(setups({1}, {"fa", "ga"})), name_of);
@@ -101,8 +106,7 @@ TEST_P(LearningTest, tasks_of_a_kind_that_has_sent_go_first_with_what_precedes_t
   int x = 0;
   const auto iterate = [&] {
     finish([&] {
-      for (int i = 0; i < 2; ++i) task("other").launch([&log, i] { log.add(i); });
-      task("first").inout(x).launch([&log] { log.add(10); });
+      others_and_first(log, x);
       task("send").in(x).launch([&log] {
         log.add(11);
         send();
@@ -119,8 +123,7 @@ TEST_P(LearningTest, what_is_marked_and_never_sends_goes_by_creation_once_it_has
   int x = 0;
   const auto iterate = [&] {
     finish([&] {
-      for (int i = 0; i < 2; ++i) task("other").launch([&log, i] { log.add(i); });
-      task("first").inout(x).launch([&log] { log.add(10); });
+      others_and_first(log, x);
       task("marked").in(x).priority(5).launch([&log] { log.add(11); });
     });
   };

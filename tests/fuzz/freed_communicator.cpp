@@ -2,23 +2,17 @@
 // Receives that fail after their communicator has been freed: engine_fuzz met this by chance. Two
 // fail in one round, so that for the second imbrex itself owes the call of an error handler, and
 // the handle by which it would ask for it means nothing any more.
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include "fake_mpi.hpp"
+#include "fuzz/expect.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
 namespace {
 
-int failures = 0;
-
-void expect(bool condition, const char* text) {
-  if (condition) return;
-  std::printf("failed: %s\n", text);
-  ++failures;
-}
+using imbrex::test::expect;
 
 void run() {
   using namespace imbrex;
@@ -57,5 +51,5 @@ int main() {
   setenv("IMBREX_WORKERS", "1", 1);
   imbrex::fake_mpi::reset({});
   run();
-  return failures == 0 ? 0 : 1;
+  return imbrex::test::failures == 0 ? 0 : 1;
 }

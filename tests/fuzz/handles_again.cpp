@@ -10,19 +10,14 @@
 #include <vector>
 
 #include "fake_mpi.hpp"
+#include "fuzz/expect.hpp"
 #include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 
 namespace {
 
-int failures = 0;
-
-void expect(bool condition, const char* text) {
-  if (condition) return;
-  std::printf("failed: %s\n", text);
-  ++failures;
-}
+using imbrex::test::expect;
 
 using Wait = std::function<int(std::vector<MPI_Request>&)>;
 
@@ -110,5 +105,5 @@ int main(int argc, char** argv) {
   setenv("IMBREX_WORKERS", "1", 1);
   imbrex::fake_mpi::reset({.handles_again = true});
   run(chosen->second);
-  return failures == 0 ? 0 : 1;
+  return imbrex::test::failures == 0 ? 0 : 1;
 }
