@@ -72,6 +72,10 @@ macro(imbrex_describe_mpirun)
     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
   if(imbrex_mpirun_version MATCHES "Open MPI|OpenRTE|PRRTE")
     set(imbrex_ranks_max 64)
+    # Else mpirun takes two seconds to end ranks one of which has failed, as many here should, and
+    # each rank a fifth of one to load what it then finds no network for.
+    list(APPEND imbrex_mpirun_environment
+      OMPI_MCA_odls_base_sigkill_timeout=0 PRTE_MCA_odls_base_sigkill_timeout=0 OMPI_MCA_pml=ob1)
     list(APPEND imbrex_mpirun --oversubscribe)
   else()
     # MPICH never yields while it waits: with more ranks than cores each message takes milliseconds.

@@ -42,18 +42,18 @@ MpiError make_error(const char* call, int code, const std::string& place) {
 
 namespace {
 
-using Handler = MPI_Comm_errhandler_function;
+using ErrorHandler = MPI_Comm_errhandler_function;
 
 // ---- handlers of the user's --------------------------------------------------------------------
 
 // MPI passes no pointer of ours to a handler, so each handler of the user's gets a function of ours
 // that knows it. More than these are handed to MPI as they are: the engine then calls them itself.
 constexpr std::size_t handlers_max = 32;
-std::array<std::atomic<Handler*>, handlers_max> handlers;  // set once each, by any thread
+std::array<std::atomic<ErrorHandler*>, handlers_max> handlers;  // set once each, by any thread
 
 template <std::size_t Index>
 void call_or_defer(MPI_Comm* comm, int* code, ...) {
-  Handler* const handler = handlers[Index].load(std::memory_order_relaxed);
+  ErrorHandler* const handler = handlers[Index].load(std::memory_order_relaxed);
   if (Asking::keep(*comm, *code)) return;
   if (engine().polling_here()) {
     engine().defer({handler, *comm, *code});
@@ -63,15 +63,15 @@ void call_or_defer(MPI_Comm* comm, int* code, ...) {
 }
 
 template <std::size_t... Index>
-constexpr std::array<Handler*, handlers_max> make_callers(std::index_sequence<Index...>) {
+constexpr std::array<ErrorHandler*, handlers_max> make_callers(std::index_sequence<Index...>) {
   return {&call_or_defer<Index>...};
 }
 constexpr auto callers = make_callers(std::make_index_sequence<handlers_max>{});
 
 // One function may be registered many times; it needs one place.
-Handler* caller_of(Handler* handler) noexcept {
+ErrorHandler* caller_of(ErrorHandler* handler) noexcept {
   for (std::size_t i = 0; i < handlers_max; ++i) {
-    Handler* there = nullptr;
+    ErrorHandler* there = nullptr;
     if (handlers[i].compare_exchange_strong(there, handler, std::memory_order_relaxed) ||
         there == handler) {
       return callers[i];
@@ -147,6 +147,8 @@ int raise_error(const Operation& operation) {
   kept.function(&its_comm, &code, nullptr);
   return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
 }
+
+void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
 
 int raise_error(const Call& call, int code) {
   return call_handler(call, detail::current_task(), code);

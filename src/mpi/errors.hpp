@@ -26,6 +26,9 @@ struct Operation;
 // PMPI_Abort, after what was said before has had time to reach the terminal.
 [[noreturn]] void end_all(MPI_Comm comm, int code) noexcept;
 
+// A line of ours on standard error.
+void say(const std::string& text);
+
 // What an Error says, for a message that names imbrex itself.
 [[nodiscard]] std::string unprefixed(const std::exception& error);
 

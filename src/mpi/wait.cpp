@@ -15,11 +15,11 @@ namespace imbrex::mpi {
 namespace {
 
 // A round in place asks a few times, about 50 ns each, between two looks at whether something else
-// has become ready. After `patience` rounds the processor is offered to other processes each time:
-// ranks may share it. After rounds_max the task suspends after all: then reports show what it waits
-// for, and the cost of being woken is nothing beside the wait.
+// has become ready. After rounds_of_spinning the processor is offered to other processes
+// each time: ranks may share it. After rounds_max the task suspends after all: then reports show
+// what it waits for, and the cost of being woken is nothing beside the wait.
 constexpr int asks_per_round = 8;
-constexpr int patience = 250;
+constexpr int rounds_of_spinning = 250;
 constexpr int rounds_max = 12'500;
 
 // One thread polls in place at a time: two that spin inside one MPI cost 100 times the latency of
@@ -54,7 +54,7 @@ bool spin_in_place(Ask ask) {
   }
   const Idle idle;
   for (int round = 0; round < rounds_max && alone(); ++round) {
-    if (round > patience) sched_yield();
+    if (round > rounds_of_spinning) sched_yield();
     for (int i = 0; i < asks_per_round; ++i) {
       if (ask()) return true;
     }
@@ -69,7 +69,7 @@ template <class Ask>
 void spin_outside(Ask ask) {
   for (int round = 0; !ask(); ++round) {
     if (active()) engine().poll();
-    if (round > patience) sched_yield();
+    if (round > rounds_of_spinning) sched_yield();
   }
 }
 

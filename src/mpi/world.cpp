@@ -46,7 +46,6 @@ std::atomic<bool> is_ending{false};  // written by MPI_Finalize, read by any thr
 
 using Clock = std::chrono::steady_clock;
 
-void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
 
 std::string describe_open() {
   std::string text;

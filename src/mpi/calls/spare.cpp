@@ -139,7 +139,7 @@ SpareThreads& spare_threads() {
   return the_threads;
 }
 
-void say(const char* name, const std::string& what) {
+void say_of(const char* name, const std::string& what) {
   const std::string place =
       detail::in_task() ? "in task " + detail::describe_current_task() : "outside of tasks";
   std::fprintf(stderr, "imbrex: %s %s %s\n", name, place.c_str(), what.c_str());
@@ -164,7 +164,7 @@ bool nothing_under_way() {
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
   Errand errand{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
   if (!spare_threads().give(errand)) {
-    say(name, "blocks its worker: the system gives no thread for it. Raise the limit of threads "
+    say_of(name, "blocks its worker: the system gives no thread for it. Raise the limit of threads "
               "(ulimit -u), or let fewer tasks make such calls at once.");
     return function(arguments);
   }
@@ -178,7 +178,7 @@ int refuse_to_block(const char* name) {
       (detail::main_is_last() && nothing_under_way())) {
     return MPI_SUCCESS;
   }
-  say(name, "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
+  say_of(name, "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
             "the one thread that makes all calls of MPI, since this MPI gives less than "
             "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
             "under way (before the first task, or after a taskwait), or use an MPI that gives "

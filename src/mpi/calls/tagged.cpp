@@ -61,16 +61,16 @@ bool between_groups(MPI_Comm comm) {
 
 // The members of a call, in the order of its group, on either communicator. Empty if it is none
 // that can be made on the private one: MPI says what is wrong, or it reaches beyond MPI_COMM_WORLD.
-struct Members {
+struct Ranks {
   std::vector<int> in_comm;
   std::vector<int> in_world;
 };
-Members members_of(MPI_Comm comm, MPI_Group group, int tag) {
+Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
   if (!active() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || tag < 0 ||
       static_cast<unsigned>(tag) >= tags || between_groups(comm)) {
     return {};
   }
-  Members members{ranks_in(comm, group), ranks_in(private_world, group)};
+  Ranks members{ranks_in(comm, group), ranks_in(private_world, group)};
   if (members.in_comm.size() != members.in_world.size() ||
       std::ranges::find(members.in_world, my_rank) == members.in_world.end()) {
     return {};
@@ -79,7 +79,7 @@ Members members_of(MPI_Comm comm, MPI_Group group, int tag) {
 }
 
 // Draws a number and tells it to the other members.
-int tell_number(const Members& members, MPI_Comm comm, int tag, int* number) {
+int tell_number(const Ranks& members, MPI_Comm comm, int tag, int* number) {
   *number = draw_number();
   for (std::size_t i = 0; i < members.in_comm.size(); ++i) {
     if (members.in_world[i] == my_rank) continue;
@@ -93,7 +93,7 @@ int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
   // Before anybody is told a number.
   const int refused = refuse_where_forbidden("MPI_Comm_create_group");
   if (refused != MPI_SUCCESS) return refused;
-  const Members members = members_of(comm, group, tag);
+  const Ranks members = ranks_of(comm, group, tag);
   if (members.in_world.empty()) {
     return by_spare_thread("MPI_Comm_create_group",
                            [&] { return PMPI_Comm_create_group(comm, group, tag, made); });
@@ -123,7 +123,7 @@ struct Leaders {
 };
 
 // This process and the other leader; empty if this process is no leader, or as above.
-Members leaders_of(const Leaders& it) {
+Ranks leaders_of(const Leaders& it) {
   int rank = -1;
   if (!active() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
       PMPI_Comm_rank(it.comm, &rank) != MPI_SUCCESS || rank != it.leader ||
@@ -140,7 +140,7 @@ Members leaders_of(const Leaders& it) {
   const int ranks[2] = {here, it.peer};
   PMPI_Comm_group(it.peer_comm, &all);
   PMPI_Group_incl(all, 2, ranks, &both);
-  const Members members = members_of(it.peer_comm, both, it.tag);
+  const Ranks members = ranks_of(it.peer_comm, both, it.tag);
   PMPI_Group_free(&both);
   PMPI_Group_free(&all);
   return members;
@@ -149,7 +149,7 @@ Members leaders_of(const Leaders& it) {
 int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
   const int refused = refuse_where_forbidden("MPI_Intercomm_create");
   if (refused != MPI_SUCCESS) return refused;
-  const Members leaders = leaders_of(it);
+  const Ranks leaders = leaders_of(it);
   if (leaders.in_world.empty()) {
     return by_spare_thread("MPI_Intercomm_create", [&] {
       return PMPI_Intercomm_create(it.comm, it.leader, it.peer_comm, it.peer, it.tag, made);

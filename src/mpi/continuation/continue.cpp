@@ -25,7 +25,6 @@ namespace {
 
 using receive::Receive;
 
-void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
 
 // One call of imbrex_continue or imbrex_continue_all.
 // Thread safety: settle() and let_go(), any thread.
@@ -180,7 +179,7 @@ void continue_receive(Receive& receive, MPI_Request& request, imbrex_continuatio
   detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
 }
 
-void take_over_receive(Continuation& whole, int place, Receive& receive, MPI_Request& request) {
+void continue_receive(Continuation& whole, int place, Receive& receive, MPI_Request& request) {
   auto part = std::make_unique<ReceivePart>();
   part->fire = &ReceivePart::settle;
   part->receive.reset(&receive);
@@ -198,7 +197,7 @@ void take_over_receive(Continuation& whole, int place, Receive& receive, MPI_Req
 void take_over(Continuation& whole, int place, MPI_Request& request) {
   whole.expect_one();
   if (Receive* const receive = receive::substitute(request)) {
-    return take_over_receive(whole, place, *receive, request);
+    return continue_receive(whole, place, *receive, request);
   }
   auto part = std::make_unique<Part>();
   part->call = receive::naming_communicator({.name = "imbrex_continue"}, request);

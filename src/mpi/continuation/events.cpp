@@ -17,6 +17,7 @@
 #include "imbrex/events.h"
 #include "messages.hpp"
 #include "receive/communicator.hpp"
+#include "errors.hpp"
 #include "world.hpp"
 
 namespace imbrex::mpi {
@@ -26,8 +27,8 @@ namespace {
 // Communicators whose events are wanted. A guess for a send that begins just now; relaxed.
 std::atomic<int> watched_communicators{0};
 
-base::SpinLock lock;  // guards what follows
-imbrex_event_handler* handler = nullptr;
+base::SpinLock events_lock;  // guards what follows
+imbrex_event_handler* event_handler = nullptr;
 void* handler_argument = nullptr;
 std::deque<imbrex_event> events;  // no bound: as many as the program has messages and lets lie
 
@@ -46,10 +47,10 @@ struct Delivery {
 void deliver(const imbrex_event& event) {
   auto delivery = std::make_unique<Delivery>(event, nullptr, nullptr);
   {
-    const std::lock_guard guard(lock);
-    delivery->handler = handler;
+    const std::lock_guard guard(events_lock);
+    delivery->handler = event_handler;
     delivery->argument = handler_argument;
-    if (handler == nullptr) events.push_back(event);
+    if (event_handler == nullptr) events.push_back(event);
   }
   if (delivery->handler != nullptr) run_handler({&Delivery::run, delivery.release(), false});
 }
@@ -137,17 +138,14 @@ int watch_send(const char* name, MPI_Comm comm, int peer, int tag, MPI_Request* 
   return MPI_SUCCESS;
 }
 
-void say(const char* call, const std::string& what) {
-  std::fprintf(stderr, "imbrex: %s %s\n", call, what.c_str());
-}
-
 // Null, after having said so, if the call may not be made.
 receive::Communicator* communicator_for(const char* call, MPI_Comm comm) {
   if (refused(call)) return nullptr;
   receive::Communicator* const found = active() ? receive::communicator_of(comm) : nullptr;
   if (found == nullptr) {
-    say(call, active() ? "is given a communicator that MPI does not know"
-                       : "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
+    say(call + std::string(active() ? " is given a communicator that MPI does not know"
+                                    : " is called outside of MPI_Init and MPI_Finalize: call "
+                                      "MPI_Init first"));
   }
   return found;
 }
@@ -157,9 +155,8 @@ int begin(MPI_Comm comm) {
   if (it == nullptr) return MPI_ERR_COMM;
   if (it->is_watched()) return MPI_SUCCESS;
   if (!it->watch()) {
-    say("imbrex_events_begin",
-        "needs that imbrex matches the receives of the communicator: it may not assert that it "
-        "uses no wildcards, and IMBREX_MATCH_ABOVE may not be 1000000000");
+    say("imbrex_events_begin needs that imbrex matches the receives of the communicator: it may "
+        "not assert that it uses no wildcards, and IMBREX_MATCH_ABOVE may not be 1000000000");
     return MPI_ERR_UNSUPPORTED_OPERATION;
   }
   watched_communicators.fetch_add(1, std::memory_order_relaxed);
@@ -175,7 +172,7 @@ int end(MPI_Comm comm) {
 }
 
 bool take_event(imbrex_event* event) {
-  const std::lock_guard guard(lock);
+  const std::lock_guard guard(events_lock);
   if (events.empty()) return false;
   *event = events.front();
   events.pop_front();
@@ -201,12 +198,12 @@ IMBREX_PUBLIC int imbrex_event_poll(imbrex_event* event) {
 }
 
 IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument) {
-  const std::lock_guard guard(imbrex::mpi::lock);
-  imbrex::mpi::handler = handler;
+  const std::lock_guard guard(imbrex::mpi::events_lock);
+  imbrex::mpi::event_handler = handler;
   imbrex::mpi::handler_argument = argument;
 }
 
-#define IMBREX_ISEND(name)                                                                        \
+#define IMBREX_WATCHED_ISEND(name)                                                                \
   IMBREX_PUBLIC int MPI_##name(const void* buffer, int count, MPI_Datatype type, int peer,        \
                                int tag, MPI_Comm comm, MPI_Request* request) {                    \
     if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                                 \
@@ -220,7 +217,7 @@ IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void*
     if (code != MPI_SUCCESS || !imbrex::mpi::is_watched(comm)) return code;                       \
     return imbrex::mpi::watch_send("MPI_" #name, comm, peer, tag, request);                       \
   }
-IMBREX_ISEND(Isend)
-IMBREX_ISEND(Issend)
-IMBREX_ISEND(Irsend)
-IMBREX_ISEND(Ibsend)
+IMBREX_WATCHED_ISEND(Isend)
+IMBREX_WATCHED_ISEND(Issend)
+IMBREX_WATCHED_ISEND(Irsend)
+IMBREX_WATCHED_ISEND(Ibsend)

@@ -33,7 +33,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds tick{100};        // while nothing is going on; five microseconds each
 constexpr milliseconds busy_tick{5};     // while letters are under way
-constexpr milliseconds patience{1000};   // of rank 0, for the others' answers
+constexpr milliseconds answers_patience{1000};   // of rank 0, for the others' answers
 constexpr milliseconds rank_0_answers{3000};
 
 // ---- the signal ------------------------------------------------------------------------------
@@ -248,13 +248,13 @@ void Watch::take(const Mail& mail) {
 }
 
 void Watch::gather(const Wish& wish, const int asker) {
-  if (!gathering_ && Clock::now() - last_print_ < patience && !wish.abort) {
+  if (!gathering_ && Clock::now() - last_print_ < answers_patience && !wish.abort) {
     // A signal to all ranks, or a stall that they notice one after the other: it is printed.
     if (asker != 0) channel_.send(asker, Letter::printed, "");
     return;
   }
   if (!gathering_) {
-    gathering_ = Gathering{wish, Clock::now() + patience, {}, {}};
+    gathering_ = Gathering{wish, Clock::now() + answers_patience, {}, {}};
     gathering_->answers[0] = own_answer();
     for (int rank = 1; rank < channel_.ranks(); ++rank) {
       channel_.send(rank, Letter::request, "");
@@ -277,7 +277,7 @@ void Watch::print_gathered() {
   }
   if (!silent.empty()) {
     text += fmt::format("imbrex: no answer within {} s from rank{} {}\n",
-                        std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+                        std::chrono::duration_cast<std::chrono::seconds>(answers_patience).count(),
                         silent.size() == 1 ? "" : "s", ranges(silent));
   }
   print(text);

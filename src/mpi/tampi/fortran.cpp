@@ -88,7 +88,7 @@ int call(int (*function)(Parameters...), void* comm, Given&... given) {
   return function(value_of<Parameters>(given, its_comm)...);
 }
 
-void write_status(void* to, const MPI_Status& status, int code) noexcept {
+void write_fortran_status(void* to, const MPI_Status& status, int code) noexcept {
   MPI_Status whole = status;
   auto* const place = static_cast<MPI_Fint*>(to);
   constexpr int error_at = offsetof(MPI_Status, MPI_ERROR) / sizeof(int);
@@ -98,7 +98,7 @@ void write_status(void* to, const MPI_Status& status, int code) noexcept {
 
 StatusPlace fortran_place(MPI_Fint* status, const MPI_Fint* ignored) noexcept {
   if (status == ignored) return {};
-  return {.write = &write_status, .to = status};
+  return {.write = &write_fortran_status, .to = status};
 }
 
 StatusPlace fortran_place(MPI_Fint* status) noexcept {

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs of Google Test.
+
+# Google Test's header and the standard's take a test longer to compile than its own lines: they are
+# compiled once for all. (With CMAKE_DISABLE_PRECOMPILE_HEADERS a test must name what it uses.)
+set(imbrex_gtest_headers <algorithm> <atomic> <chrono> <functional> <memory> <string> <thread>
+  <vector> <gtest/gtest.h>)
+add_library(imbrex_gtest_headers OBJECT ${CMAKE_CURRENT_LIST_DIR}/gtest_headers.cpp)
+target_link_libraries(imbrex_gtest_headers PRIVATE imbrex_flags GTest::gtest)
+set_target_properties(imbrex_gtest_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(imbrex_gtest_headers PRIVATE ${imbrex_test_options} -fPIE)
+target_precompile_headers(imbrex_gtest_headers PRIVATE ${imbrex_gtest_headers})
+
+# imbrex_use_gtest(<program> [gtest_main]), for a program that is compiled quickly.
+function(imbrex_use_gtest program)
+  list(TRANSFORM ARGN PREPEND GTest:: OUTPUT_VARIABLE main)
+  target_link_libraries(${program} PRIVATE GTest::gtest ${main})
+  target_precompile_headers(${program} REUSE_FROM imbrex_gtest_headers)
+endfunction()
