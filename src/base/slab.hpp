@@ -101,6 +101,7 @@ class SlabCache {
     if (list.head == nullptr) [[unlikely]] refill(slab_class);
     SlabPool::Slot* const slot = list.head;
     list.head = slot->next;
+    __builtin_prefetch(list.head, 1);
     --list.count;
     return slot;
   }

@@ -168,8 +168,7 @@ Worker& creating_worker() {
 Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept {
   Task& task = Task::of_closure(closure);
   Scope& scope = *worker.task->family->current;
-  ++scope.spawned;
-  ++scope.spawned_deep;
+  scope.count_spawned();
   task.scope = &scope;
   task.kept = keep;
   if (keep) task.references.store(2, std::memory_order_relaxed);

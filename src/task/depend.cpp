@@ -111,8 +111,7 @@ void give_back(Access& access, ReadyList& ready) noexcept {
 
 // Takes an access out of the table; (1).
 void leave_table(Access& access, Outcome& outcome) noexcept {
-  Task& task = *access.edge.task;
-  if (--task.accesses->places == 0) lose(task, outcome);
+  if (--block_of(access).places == 0) lose(*access.edge.task, outcome);
 }
 
 }  // namespace
@@ -155,8 +154,11 @@ void build_accesses(Task& task, void* const memory,
   auto* const block = ::new (memory) AccessBlock;
   block->count = static_cast<std::uint32_t>(specs.size());
   Access* access = reinterpret_cast<Access*>(block + 1);
+  std::uint32_t offset = sizeof(AccessBlock);
   for (const AccessSpec& spec : specs) {
     ::new (access) Access;
+    access->offset = offset;
+    offset += sizeof(Access);
     access->edge.task = &task;
     access->address = spec.address;
     access->kind = spec.kind;
@@ -237,8 +239,8 @@ struct DependTable::Link {
   }
 
   void follow(Access& access, Access& earlier) {
+    AccessBlock& block = block_of(earlier);
     Task& predecessor = *earlier.edge.task;
-    AccessBlock& block = *predecessor.accesses;
     if (block.last_linked == task.id || earlier.released.load(std::memory_order_acquire)) return;
     if (predecessor.event.has_fired()) return;
     block.last_linked = task.id;
@@ -321,7 +323,7 @@ struct DependTable::Link {
   static void enter(Access& access, Access*& list) noexcept {
     access.next = list;
     list = &access;
-    ++access.edge.task->accesses->places;
+    ++block_of(access).places;
   }
 
   void read(Access& access, Location& location) {
@@ -332,7 +334,7 @@ struct DependTable::Link {
   void take_out(Access*& list) noexcept {
     while (list != nullptr) {
       Access& access = *list;
-      AccessBlock& block = *access.edge.task->accesses;
+      AccessBlock& block = block_of(access);
       list = access.next;
       if (block.places > 1) {
         --block.places;

@@ -56,6 +56,7 @@ struct Access {
   Mutex* mutex = nullptr;           // mutexinoutset
   AccessKind kind = AccessKind::in;
   std::atomic<bool> released{false};  // ended early; (3)
+  std::uint32_t offset = 0;         // from its block, bytes
 };
 
 // A further edge of an access that follows several tasks.
@@ -82,6 +83,11 @@ struct alignas(16) AccessBlock {  // Accesses follow it
     return sizeof(AccessBlock) + count * sizeof(Access);
   }
 };
+
+// The block of an access: without a look at its task, whose lines are mostly in no near cache.
+[[nodiscard]] inline AccessBlock& block_of(Access& access) noexcept {
+  return *reinterpret_cast<AccessBlock*>(reinterpret_cast<std::byte*>(&access) - access.offset);
+}
 
 // Throws Error if one address is given with two kinds.
 [[gnu::noinline]] void check_accesses(const char* name, std::span<const AccessSpec> specs);

@@ -45,8 +45,7 @@ class Graph {
     child.block = std::make_unique<std::max_align_t[]>(
         AccessBlock::bytes(specs.size()) / sizeof(std::max_align_t) + 1);
     build_accesses(task, child.block.get(), specs);
-    ++scope_.spawned;
-    ++scope_.spawned_deep;
+    scope_.count_spawned();
     Outcome outcome;
     if (table_.link(task, cache_, outcome)) make_ready(task, outcome.ready);
     take(outcome);

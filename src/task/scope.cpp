@@ -133,6 +133,14 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   if (!event::add(event, hold)) task.holds.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// Nobody waits, so no field is negative. relaxed: the owner's wait, the next subtraction, acquires
+// what was released by the additions before this one too.
+void Scope::forget_finished() noexcept {
+  const std::uint64_t known = finished.load(std::memory_order_relaxed);
+  finished.fetch_sub(known, std::memory_order_relaxed);
+  spawned -= known;
+}
+
 [[gnu::noinline]] void Scope::fail(const std::exception_ptr& failure,
                                    const std::uint32_t count) noexcept {
   const std::lock_guard guard(lock);

@@ -7,7 +7,8 @@
 // what it spawned: from then on the field is minus the number outstanding, and whoever brings it
 // to zero was the last. Before, it is positive after every addition: never zero. `finished` holds
 // two such fields: complete tasks (taskwait) below, those whose descendants are complete too
-// (finish) above.
+// (finish) above; so does what the owner counts. Before a field is full, the owner subtracts what
+// is finished from both: thousands of millions of tasks may be spawned without a wait.
 //
 // Thread safety: count_finished and fail by any thread; the rest by the owner.
 #pragma once
@@ -32,10 +33,10 @@ enum class Await : std::uint8_t {
 struct Scope {
   static constexpr std::uint64_t one_complete = 1;
   static constexpr std::uint64_t one_deep = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t half_full = (one_complete | one_deep) << 30;
 
   std::atomic<std::uint64_t> finished{0};  // see above
-  std::uint32_t spawned = 0;       // owner: complete ones not yet subtracted
-  std::uint32_t spawned_deep = 0;  // owner: the same with descendants
+  std::uint64_t spawned = 0;       // owner: not yet subtracted
   Task* owner = nullptr;
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
@@ -57,6 +58,12 @@ struct Scope {
         (word - static_cast<std::uint64_t>(std::int64_t{complete_part(word)})) >> 32);
   }
 
+  // The owner spawns one more.
+  void count_spawned() noexcept {
+    spawned += one_complete | one_deep;
+    if ((spawned & half_full) != 0) [[unlikely]] forget_finished();
+  }
+
   // Adds `amount`, a sum of one_complete and one_deep. True if that was what the owner waits for.
   [[nodiscard]] bool count_finished(const std::uint64_t amount) noexcept {
     // acq_rel: the owner sees what every counted task did.
@@ -69,27 +76,29 @@ struct Scope {
   [[nodiscard]] bool begin_wait(const Await what) noexcept {
     awaiting = what;
     if (what == Await::children) {
-      const std::uint64_t amount = spawned;
-      spawned = 0;
+      const std::uint64_t amount = static_cast<std::uint32_t>(spawned);
+      spawned -= amount;
       return complete_part(finished.fetch_sub(amount, std::memory_order_acq_rel) - amount) == 0;
     }
-    const std::uint64_t amount = std::uint64_t{spawned_deep} << 32;
-    spawned_deep = 0;
+    const std::uint64_t amount = spawned & ~std::uint64_t{UINT32_MAX};
+    spawned -= amount;
     return deep_part(finished.fetch_sub(amount, std::memory_order_acq_rel) - amount) == 0;
   }
 
   // True if the owner need not wait, as far as can be seen; false proves nothing. Changes nothing.
   [[nodiscard]] bool finished_all(const Await what) const noexcept {
     const std::uint64_t word = finished.load(std::memory_order_relaxed);
-    return what == Await::children ? complete_part(word) == static_cast<std::int32_t>(spawned)
-                                   : deep_part(word) == static_cast<std::int32_t>(spawned_deep);
+    return what == Await::children ? complete_part(word) == complete_part(spawned)
+                                   : deep_part(word) == deep_part(spawned);
   }
 
   // How many spawned tasks are not complete: exact for those that were when it was called.
   [[nodiscard]] std::uint32_t outstanding() const noexcept {
-    return spawned - static_cast<std::uint32_t>(
-                         complete_part(finished.load(std::memory_order_relaxed)));
+    return static_cast<std::uint32_t>(spawned - finished.load(std::memory_order_relaxed));
   }
+
+  // The owner takes what is finished out of both counts.
+  [[gnu::cold, gnu::noinline]] void forget_finished() noexcept;
 
   void fail(const std::exception_ptr& failure, std::uint32_t count) noexcept;
   // The first exception; an Error's text then names the number of others.
@@ -145,8 +154,7 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
   }
   task.state.store(State::complete, std::memory_order_relaxed);
   task.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);
-  --task.scope->spawned;
-  --task.scope->spawned_deep;
+  task.scope->spawned -= Scope::one_complete | Scope::one_deep;
   task.references.store(1, std::memory_order_relaxed);
   return true;
 }

@@ -53,8 +53,7 @@ void enter(void* const closure, Group* const group, Entered& entered) noexcept {
   Task& task = Task::of_closure(closure);
   entered = {worker.task, worker.fiber->tied_to};
   task::Scope& scope = *worker.task->family->current;
-  ++scope.spawned;
-  ++scope.spawned_deep;
+  scope.count_spawned();
   task.scope = &scope;
   task.kept = true;
   task.references.store(2, std::memory_order_relaxed);  // the run's and ours

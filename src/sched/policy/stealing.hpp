@@ -68,13 +68,19 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   // in that order.
   [[nodiscard]] Task* pop_new() noexcept {
     const Task* const newest = newest_first.back();
-    if (newest == nullptr) return oldest_first.pop_front();
+    if (newest == nullptr) return pop_released();
     const Task* const oldest = newest_first.front();
     if (!graph_order || oldest->parent != newest->parent) return newest_first.pop_back();
     const Task* const released = oldest_first.front();
     const bool before = released != nullptr && released->parent == oldest->parent &&
                         released->id < oldest->id;
-    return before ? oldest_first.pop_front() : newest_first.pop_front();
+    return before ? pop_released() : newest_first.pop_front();
+  }
+  // The tasks of a graph were created long ago: the next one is fetched while this one runs.
+  [[nodiscard]] Task* pop_released() noexcept {
+    Task* const task = oldest_first.pop_front();
+    __builtin_prefetch(oldest_first.front(), 1);
+    return task;
   }
   [[nodiscard]] Entry pop_own() noexcept {
     lock.enter();
