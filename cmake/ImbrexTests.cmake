@@ -8,12 +8,13 @@ set(imbrex_gtest_headers <algorithm> <atomic> <chrono> <functional> <memory> <st
 add_library(imbrex_gtest_headers OBJECT ${CMAKE_CURRENT_LIST_DIR}/gtest_headers.cpp)
 target_link_libraries(imbrex_gtest_headers PRIVATE imbrex_flags GTest::gtest)
 set_target_properties(imbrex_gtest_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-target_compile_options(imbrex_gtest_headers PRIVATE ${imbrex_test_options} -fPIE)
+target_compile_options(imbrex_gtest_headers PRIVATE ${imbrex_test_options} -fPIE -pthread)
 target_precompile_headers(imbrex_gtest_headers PRIVATE ${imbrex_gtest_headers})
 
 # imbrex_use_gtest(<program> [gtest_main]), for a program that is compiled quickly.
 function(imbrex_use_gtest program)
   list(TRANSFORM ARGN PREPEND GTest:: OUTPUT_VARIABLE main)
   target_link_libraries(${program} PRIVATE GTest::gtest ${main})
+  target_compile_options(${program} PRIVATE -pthread)  # as the headers; some MPIs ask for it too
   target_precompile_headers(${program} REUSE_FROM imbrex_gtest_headers)
 endfunction()

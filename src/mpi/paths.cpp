@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "abi/asked.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "progress/ship.hpp"
 
@@ -33,11 +34,6 @@ std::uint64_t number(const int peer, const int tag, const std::uint32_t communic
   const std::uint32_t channel = static_cast<std::uint32_t>(tag) * 0x9E3779B9u ^
                                 communicator * 0x85EBCA6Bu;
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 | channel;
-}
-
-bool is_complete(MPI_Request& request) noexcept {
-  int done = 0;
-  return PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
 }
 
 // Lives as long as the process: a worker may be in poll() when it is closed.
@@ -64,7 +60,7 @@ class Post {
         begun = true;
         PMPI_Ibarrier(comm_, &barrier);
       }
-      if (begun && is_complete(barrier)) break;
+      if (begun && asked::has_ended(barrier)) break;
       sched_yield();
     }
     PMPI_Comm_free(&comm_);
@@ -138,7 +134,7 @@ class Post {
   }
 
   void forget_sent() noexcept {
-    sending_.remove_if([](Letter& letter) { return is_complete(letter.request); });
+    sending_.remove_if([](Letter& letter) { return asked::has_ended(letter.request); });
   }
 
   std::atomic<bool> open_{false};  // written under polling_

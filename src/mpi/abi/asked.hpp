@@ -98,6 +98,18 @@ class Testall {
   return ask([&] { return PMPI_Wait(request, status); });
 }
 
+// Without ending it.
+[[nodiscard]] inline bool is_complete(MPI_Request request) noexcept {
+  int complete = 0;
+  return PMPI_Request_get_status(request, &complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+         complete != 0;
+}
+// Ends it if it is complete or has failed. For messages of this library's own.
+[[nodiscard]] inline bool has_ended(MPI_Request& request) noexcept {
+  int done = 0;
+  return PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+}
+
 }  // namespace asked
 
 }  // namespace imbrex::mpi

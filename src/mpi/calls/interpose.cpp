@@ -59,22 +59,6 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
   });
 }
 
-// The call that made `request` returns `code`.
-template <class Find>
-int begun(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
-  if (check::on() && code == MPI_SUCCESS) [[unlikely]] {
-    check::begin_request(*request, call, find_buffers());
-  }
-  return code;
-}
-template <class Find>
-int prepared(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
-  if (check::on() && code == MPI_SUCCESS) [[unlikely]] {
-    check::prepare_request(*request, call, find_buffers());
-  }
-  return code;
-}
-
 // The data that a collective's arguments name first: what this rank gives, or what it has in a
 // broadcast. None if each rank gets its own.
 MPI_Count count_of(const void*, MPI_Count count, MPI_Datatype, auto...) { return count; }
@@ -166,8 +150,8 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 // What returns a request; `call` says where.
 #define IMBREX_MAKE_BEGIN(function, call, parameters, arguments, buffers)                  \
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
-    return begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,              \
-                 [&] { return buffers; });                                                 \
+    return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,       \
+                        [&] { return buffers; });                                          \
   }
 
 #define IMBREX_MAKE_REMOTE(function, parameters, arguments, buffers)                       \
@@ -192,7 +176,8 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(function) IMBREX_AND_INIT_PARAMETERS parameters {                        \
     const int code = by_spare_thread(                                                      \
         "MPI_" #function, [&] { return PMPI_##function IMBREX_AND_INIT arguments; });      \
-    return prepared({"MPI_" #function, comm}, request, code, [&] { return buffers; });     \
+    return check::prepared({"MPI_" #function, comm}, request, code,                        \
+                           [&] { return buffers; });                                       \
   }
 #else
 #define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "abi/asked.hpp"
 #include "base/spin_lock.hpp"
 #include "check/memory.hpp"
 #include "errors.hpp"
@@ -352,13 +353,6 @@ void take_out(const MPI_Request request, const Waiting* const waiting) noexcept 
   if (place != shard.waiters.end() && place->second.waiting == waiting) shard.waiters.erase(place);
 }
 
-// MPICH gives one handle to all operations that are complete at once, so that many may wait for it.
-bool is_complete(MPI_Request request) noexcept {
-  int complete = 0;
-  return PMPI_Request_get_status(request, &complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
-         complete != 0;
-}
-
 }  // namespace
 
 void Waiting::enter(const int count, const MPI_Request requests[]) {
@@ -369,7 +363,8 @@ void Waiting::enter(const int count, const MPI_Request requests[]) {
     bool entered = false;
     const std::optional<Waiter> earlier =
         find_lasting(requests[i], fresh.task.id, &fresh, &entered);
-    if (entered && on() && is_complete(requests[i])) {
+    // MPICH gives one handle to all that are complete at once, so that many may wait for it.
+    if (entered && on() && asked::is_complete(requests[i])) {
       take_out(requests[i], this);
     } else if (entered) {
       requests_.push_back(requests[i]);
@@ -405,13 +400,9 @@ void Waiting::end() noexcept {
     if (imbrex::mpi::traces_messages) {                                                          \
       imbrex::mpi::trace_sent({comm, destination, tag, count, type});                            \
     }                                                                                            \
-    const int code = PMPI_##twin(buffer, count, type, destination, tag, comm, request);          \
-    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                       \
-      imbrex::mpi::check::begin_request(                                                         \
-          *request, {"MPI_" #twin, comm, destination, tag, count, type},                         \
-          {{buffer, count, type, false}});                                                       \
-    }                                                                                            \
-    return code;                                                                                 \
+    return imbrex::mpi::check::begun(                                                            \
+        {"MPI_" #twin, comm, destination, tag, count, type}, request,                            \
+        PMPI_##twin(buffer, count, type, destination, tag, comm, request), buffer, false);       \
   }
 
 #if MPI_VERSION >= 4

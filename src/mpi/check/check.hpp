@@ -64,6 +64,30 @@ void prepare_request(MPI_Request request, const Call& call, const Buffers& buffe
 void start_request(MPI_Request request);
 void forget_request(MPI_Request request) noexcept;
 
+// For the call that made `request` and returns `code`, which they return too: the above if it has
+// succeeded and IMBREX_CHECK is on. `find_buffers()` gives the memory that the call uses.
+template <class Find>
+int begun(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
+  if (on() && code == MPI_SUCCESS) [[unlikely]] begin_request(*request, call, find_buffers());
+  return code;
+}
+template <class Find>
+int prepared(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
+  if (on() && code == MPI_SUCCESS) [[unlikely]] prepare_request(*request, call, find_buffers());
+  return code;
+}
+// With one buffer, of the call's count and type.
+inline int begun(const Call& call, const MPI_Request* request, int code, const void* buffer,
+                 bool writes) {
+  return begun(call, request, code,
+               [&] { return Buffers{{buffer, call.count, call.type, writes}}; });
+}
+inline int prepared(const Call& call, const MPI_Request* request, int code, const void* buffer,
+                    bool writes) {
+  return prepared(call, request, code,
+                  [&] { return Buffers{{buffer, call.count, call.type, writes}}; });
+}
+
 // While it lives the caller waits for these requests; where that is not asked for by IMBREX_CHECK,
 // from enter() on: a wait that suspends enters in any case, since that costs little beside it.
 class Waiting {

@@ -208,12 +208,9 @@ IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void*
                                int tag, MPI_Comm comm, MPI_Request* request) {                    \
     if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                                 \
     if (imbrex::mpi::traces_messages) imbrex::mpi::trace_sent({comm, peer, tag, count, type});    \
-    const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
-    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
-      imbrex::mpi::check::begin_request(                                                          \
-          *request, {"MPI_" #name, comm, peer, tag, count, type},                                 \
-          {{buffer, count, type, false}});                                                        \
-    }                                                                                             \
+    const int code = imbrex::mpi::check::begun(                                                   \
+        {"MPI_" #name, comm, peer, tag, count, type}, request,                                    \
+        PMPI_##name(buffer, count, type, peer, tag, comm, request), buffer, false);               \
     if (code != MPI_SUCCESS || !imbrex::mpi::is_watched(comm)) return code;                       \
     return imbrex::mpi::watch_send("MPI_" #name, comm, peer, tag, request);                       \
   }

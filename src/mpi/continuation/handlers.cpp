@@ -22,32 +22,32 @@ namespace {
 
 struct Running {
   pthread_t thread;
-  bool may_call_mpi = true;      // the rest is touched by this thread only
+  bool may_call_mpi = true;           // the rest is touched by this thread only
   std::vector<Handler> waiting = {};  // in order
-  Running* next = nullptr;       // under the lock
+  Running* next = nullptr;            // under the lock
 };
 
-base::SpinLock lock;
-Running* first = nullptr;     // under the lock
+base::SpinLock running_lock;
+Running* first_running = nullptr;  // under the lock
 
 Running* find() noexcept {
   if (threads_in_handlers.load(std::memory_order_relaxed) == 0) return nullptr;
-  const std::lock_guard guard(lock);
-  Running* one = first;
+  const std::lock_guard guard(running_lock);
+  Running* one = first_running;
   while (one != nullptr && pthread_equal(one->thread, pthread_self()) == 0) one = one->next;
   return one;
 }
 
 void enter(Running& one) noexcept {
-  const std::lock_guard guard(lock);
-  one.next = first;
-  first = &one;
+  const std::lock_guard guard(running_lock);
+  one.next = first_running;
+  first_running = &one;
   threads_in_handlers.fetch_add(1, std::memory_order_relaxed);
 }
 
 void leave(Running& one) noexcept {
-  const std::lock_guard guard(lock);
-  Running** place = &first;
+  const std::lock_guard guard(running_lock);
+  Running** place = &first_running;
   while (*place != &one) place = &(*place)->next;
   *place = one.next;
   threads_in_handlers.fetch_sub(1, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include "abi/asked.hpp"
 #include "base/arch.hpp"
 #include "engine.hpp"
 #include "progress/open_mpi_request.hpp"
@@ -85,13 +86,8 @@ void unhook_from_progress() noexcept {}  // the hook ends itself
 
 #elif defined(OPEN_MPI)
 
-bool is_complete(MPI_Request request) {
-  int flag = 0;
-  return PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag != 0;
-}
-
 int on_progress() {
-  look(&is_complete);
+  look(&asked::is_complete);
   return 0;
 }
 

@@ -158,10 +158,7 @@ int irecv(const char* name, const Arguments& it, MPI_Request* request) {
   if (traces_messages && code == MPI_SUCCESS && substitute(*request) == nullptr) {
     trace_receive(*request, members_of(it.comm));
   }
-  if (code == MPI_SUCCESS && check::on()) {
-    check::begin_request(*request, call_of(name, it), {{it.buffer, it.count, it.type, true}});
-  }
-  return code;
+  return check::begun(call_of(name, it), request, code, it.buffer, true);
 }
 
 // ---- probes ----------------------------------------------------------------------------------
@@ -290,12 +287,8 @@ int mrecv(const Call& call, void* buffer, const MPI_Message* message, MPI_Status
     const Members* const members = traces_messages ? trace_taken(*message) : nullptr;             \
     const int code = PMPI_Imrecv##suffix(buffer, count, type, message, request);                  \
     if (code == MPI_SUCCESS && members != nullptr) trace_receive(*request, members);              \
-    if (code == MPI_SUCCESS && check::on()) {                                                     \
-      check::begin_request(*request,                                                              \
-                           {.name = "MPI_Imrecv" #suffix, .count = count, .type = type},          \
-                           {{buffer, count, type, true}});                                        \
-    }                                                                                             \
-    return code;                                                                                  \
+    return check::begun({.name = "MPI_Imrecv" #suffix, .count = count, .type = type}, request,    \
+                        code, buffer, true);                                                      \
   }
 
 IMBREX_RECEIVES(, int)

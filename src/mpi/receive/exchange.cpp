@@ -226,14 +226,14 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
 // What makes one buffer serve both gives it as the receive's only.
 int watched(const char* name, const Sending& sending, const Arguments& it,
             const MPI_Request* request, int code) {
-  if (code != MPI_SUCCESS || !check::on()) return code;
-  check::Buffers buffers;
-  if (it.wanted.source != MPI_PROC_NULL) buffers.push_back({it.buffer, it.count, it.type, true});
-  if (sending.destination != MPI_PROC_NULL && sending.buffer != it.buffer) {
-    buffers.push_back({sending.buffer, sending.count, sending.type, false});
-  }
-  check::begin_request(*request, {.name = name, .comm = it.comm}, buffers);
-  return code;
+  return check::begun({.name = name, .comm = it.comm}, request, code, [&] {
+    check::Buffers buffers;
+    if (it.wanted.source != MPI_PROC_NULL) buffers.push_back({it.buffer, it.count, it.type, true});
+    if (sending.destination != MPI_PROC_NULL && sending.buffer != it.buffer) {
+      buffers.push_back({sending.buffer, sending.count, sending.type, false});
+    }
+    return buffers;
+  });
 }
 
 #endif

@@ -115,12 +115,8 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
     if (code == MPI_SUCCESS) {                                                                    \
       imbrex::mpi::receive::remember({buffer, count, type, {source, tag}, comm}, *request);       \
     }                                                                                             \
-    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
-      imbrex::mpi::check::prepare_request(                                                        \
-          *request, {"MPI_Recv_init" #suffix, comm, source, tag, count, type},                    \
-          {{buffer, count, type, true}});                                                         \
-    }                                                                                             \
-    return code;                                                                                  \
+    return imbrex::mpi::check::prepared(                                                          \
+        {"MPI_Recv_init" #suffix, comm, source, tag, count, type}, request, code, buffer, true);  \
   }
 
 #define IMBREX_SEND_INIT(name, Count)                                                             \
@@ -131,12 +127,8 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
     if (code == MPI_SUCCESS && imbrex::mpi::traces_messages) {                                    \
       imbrex::mpi::trace_send_init(*request, {comm, peer, tag, count, type});                     \
     }                                                                                             \
-    if (code == MPI_SUCCESS && imbrex::mpi::check::on()) {                                        \
-      imbrex::mpi::check::prepare_request(*request,                                               \
-                                          {"MPI_" #name, comm, peer, tag, count, type},           \
-                                          {{buffer, count, type, false}});                        \
-    }                                                                                             \
-    return code;                                                                                  \
+    return imbrex::mpi::check::prepared({"MPI_" #name, comm, peer, tag, count, type}, request,    \
+                                        code, buffer, false);                                     \
   }
 
 IMBREX_SEND_INIT(Send_init, int)

@@ -3,16 +3,9 @@
 
 #include <utility>
 
+#include "abi/asked.hpp"
+
 namespace imbrex::mpi::report {
-
-namespace {
-
-bool is_complete(MPI_Request& request) {
-  int done = 0;
-  return PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
-}
-
-}  // namespace
 
 Channel::Channel() {
   PMPI_Comm_dup(MPI_COMM_WORLD, &comm_);
@@ -26,7 +19,7 @@ Channel::~Channel() {
   take_arrived();  // letters that came too late
   static auto& never_taken = *new std::list<Transfer>;  // MPI may read them until the process ends
   for (std::list<Transfer>* const list : {&sending_, &receiving_}) {
-    std::erase_if(*list, [](Transfer& transfer) { return is_complete(transfer.request); });
+    std::erase_if(*list, [](Transfer& transfer) { return asked::has_ended(transfer.request); });
     for (Transfer& transfer : *list) PMPI_Request_free(&transfer.request);
     never_taken.splice(never_taken.end(), *list);
   }
@@ -44,7 +37,7 @@ std::optional<Mail> Channel::receive() {
   forget_sent();
   take_arrived();
   for (auto transfer = receiving_.begin(); transfer != receiving_.end(); ++transfer) {
-    if (!is_complete(transfer->request)) continue;
+    if (!asked::has_ended(transfer->request)) continue;
     Mail mail = std::move(transfer->mail);
     receiving_.erase(transfer);
     return mail;
@@ -53,7 +46,7 @@ std::optional<Mail> Channel::receive() {
 }
 
 void Channel::forget_sent() {
-  std::erase_if(sending_, [](Transfer& transfer) { return is_complete(transfer.request); });
+  std::erase_if(sending_, [](Transfer& transfer) { return asked::has_ended(transfer.request); });
 }
 
 void Channel::take_arrived() {
@@ -78,6 +71,6 @@ void Channel::take_arrived() {
 
 void Channel::begin_end() { PMPI_Ibarrier(comm_, &end_); }
 
-bool Channel::all_end() { return is_complete(end_); }
+bool Channel::all_end() { return asked::has_ended(end_); }
 
 }  // namespace imbrex::mpi::report

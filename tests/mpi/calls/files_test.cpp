@@ -86,6 +86,8 @@ class Files : public EveryCaller {
   void check_ordered() const;
   template <class Count>
   void check_split_collectives() const;
+  template <class Count>
+  void check_split_ordered() const;
 };
 
 template <class Count>
@@ -186,18 +188,6 @@ void Files::check_ordered() const {
             MPI_SUCCESS);
   expect_length(status);
   EXPECT_EQ(in, out);
-
-  file.rewind_shared();
-  EXPECT_EQ(either::File_write_ordered_begin(file.handle, out.data(), Count{length}, MPI_INT),
-            MPI_SUCCESS);
-  EXPECT_EQ(MPI_File_write_ordered_end(file.handle, out.data(), MPI_STATUS_IGNORE), MPI_SUCCESS);
-  file.publish();
-  file.rewind_shared();
-  in = {};
-  EXPECT_EQ(either::File_read_ordered_begin(file.handle, in.data(), Count{length}, MPI_INT),
-            MPI_SUCCESS);
-  EXPECT_EQ(MPI_File_read_ordered_end(file.handle, in.data(), MPI_STATUS_IGNORE), MPI_SUCCESS);
-  EXPECT_EQ(in, out);
 }
 
 template <class Count>
@@ -231,6 +221,23 @@ void Files::check_split_collectives() const {
   EXPECT_EQ(again, in);
 }
 
+template <class Count>
+void Files::check_split_ordered() const {
+  const File file(ring_);
+  const Block out = mine();
+  Block in{};
+  come_late();
+  EXPECT_EQ(either::File_write_ordered_begin(file.handle, out.data(), Count{length}, MPI_INT),
+            MPI_SUCCESS);
+  EXPECT_EQ(MPI_File_write_ordered_end(file.handle, out.data(), MPI_STATUS_IGNORE), MPI_SUCCESS);
+  file.publish();
+  file.rewind_shared();
+  EXPECT_EQ(either::File_read_ordered_begin(file.handle, in.data(), Count{length}, MPI_INT),
+            MPI_SUCCESS);
+  EXPECT_EQ(MPI_File_read_ordered_end(file.handle, in.data(), MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(in, out);
+}
+
 #if MPI_VERSION >= 4
 #define BOTH_COUNTS(check) check<int>(), check<MPI_Count>()
 #else
@@ -260,6 +267,10 @@ TEST_P(Files, in_the_order_of_ranks) {
 TEST_P(Files, split_collectives) {
   SKIP_WITHOUT_FILE_REQUESTS();
   call([this] { BOTH_COUNTS(check_split_collectives); });
+}
+TEST_P(Files, split_collectives_in_the_order_of_ranks) {
+  SKIP_WITHOUT_FILE_REQUESTS();
+  call([this] { BOTH_COUNTS(check_split_ordered); });
 }
 
 TEST_P(Files, size_and_settings) {
