@@ -6,6 +6,7 @@
 #include "omp/gate.hpp"
 #include "omp/pool.hpp"
 #include "omp/sharing/share.hpp"
+#include "omp/team.hpp"
 
 namespace imbrex::omp {
 
@@ -17,17 +18,20 @@ void Meeting::let_go() noexcept {
   wake_all(&phase_);
 }
 
+Team::Team() = default;
+Team::~Team() = default;
+
 Initial::Initial() {
   team = &alone;
   variables = settings().initial;
-  alone.members = {this};
+  alone.members = {{this}};
   alone.busy = &busy;
-  alone.first = new Share;
-  share = alone.first;
+  share = new Share;
 }
 
 Initial::~Initial() {
   give_back(threads);
+  for (Team* const past : teams) let_go(*past);
   delete share;
 }
 

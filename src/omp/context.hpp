@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/arch.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "omp/places/seats.hpp"
 #include "omp/settings.hpp"
@@ -59,10 +60,17 @@ class Meeting {
   }
   void let_go() noexcept;
   [[nodiscard]] const void* address() const noexcept { return &phase_; }
+  // Nobody is there; some may have come and left before the last.
+  void reset() noexcept { arrived_.store(0, std::memory_order_relaxed); }
 
  private:
   std::atomic<int> arrived_{0};     // reset by the last, before it changes the phase
   std::atomic<unsigned> phase_{0};
+};
+
+// Lines of a team that several members write have nothing else on them.
+struct alignas(base::cache_line_bytes) Member {
+  Implicit* task = nullptr;
 };
 
 struct Team {
@@ -73,7 +81,7 @@ struct Team {
   int outer_number = 0;             // of the thread that created it, there
   std::atomic<int>* busy = nullptr; // threads in all regions of the outermost code, and its own
   int reserved = 0;                 // of them, for this team beside the one that creates it
-  Initial* keeper = nullptr;        // of its threads, if they are not borrowed
+  Initial* keeper = nullptr;        // of the team and its threads, if they are not borrowed
   detail::Group* group = nullptr;   // null: the team of a thread outside of parallel regions
   Function function = nullptr;
   void* data = nullptr;
@@ -81,17 +89,26 @@ struct Team {
   Taskgroup* taskgroup = nullptr;   // that members begin in
   bool shared_first = false;        // members begin in the first worksharing construct
 
-  Meeting barrier;
-  Meeting end;                      // of the region: also cancelled ones come here once
-  std::atomic<int> present{0};      // members that have not left
+  alignas(base::cache_line_bytes) Meeting barrier;
+  // Of the region: also cancelled ones come here once.
+  alignas(base::cache_line_bytes) Meeting end;
+  // Members that have not left; for the creator, if it keeps the team, until it ends.
+  alignas(base::cache_line_bytes) std::atomic<int> present{0};
   std::atomic<unsigned> singles{0};
   std::atomic<bool> cancelled{false};
   std::atomic<bool> work_cancelled{false};  // the worksharing construct; until the next barrier
   void* copied = nullptr;           // copyprivate; who executes the single, before a barrier
-  Share* first = nullptr;           // a worksharing construct before all others; owned
-  std::vector<Implicit*> members;   // each by itself; those outer to a nested region stay
+  std::unique_ptr<Share> first;     // before all worksharing constructs; null once it is passed
+  std::vector<Member> members;      // each by itself; those outer to a nested region stay
   std::vector<Seat> seats;          // of the members, if threads are bound; before they begin
+  Seat creator;                     // that they were chosen for, as was the binding
+  std::uint8_t binding = 0;
   bool displayed = false;           // members say where they are
+
+  Team();
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
 };
 
 // The code of a thread outside of parallel regions is a team of one.
@@ -103,7 +120,8 @@ struct Initial : Implicit {
   Team alone;
   Context* innermost = this;         // an included task that runs in it, else itself
   std::vector<PoolThread*> threads;  // that this thread's outermost regions use: 1 and up
-  bool in_region = false;            // they are in use
+  std::vector<Team*> teams;          // of its past outermost regions, to be used again
+  bool in_region = false;            // threads and a team are in use
   int displayed = 0;                 // the size and binding of the last region that was
   std::atomic<int> busy{1};          // threads of its regions, and itself
 };
@@ -113,7 +131,7 @@ struct Initial : Implicit {
 [[nodiscard]] Initial& initial() noexcept;
 // The implicit task of the thread and team that `context` belongs to.
 [[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {
-  return *context.team->members[static_cast<std::size_t>(context.number)];
+  return *context.team->members[static_cast<std::size_t>(context.number)].task;
 }
 
 // The BodyOps of tasks whose closure begins with a Context.

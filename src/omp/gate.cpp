@@ -81,16 +81,15 @@ void wake(const void* const address, const int most) noexcept {
 
 }  // namespace
 
-bool Patience::lasts() noexcept {
-  constexpr long long pauses = 8;  // of a round
+bool Patience::has_a_round() noexcept {
   const Settings& now = settings();
-  if (rounds_ >= now.spin_count / pauses || now.crowded.load(std::memory_order_relaxed) ||
+  if (rounds_ >= now.spin_count / pauses_of_round || now.crowded.load(std::memory_order_relaxed) ||
       !detail::may_spin(last_look_) || !detail::nothing_ready()) {
     return false;
   }
   // The threads may have been put on one processor, however many there are.
   if (++rounds_ % 16 == 0) sched_yield();
-  for (long long pause = 0; pause < pauses; ++pause) base::pause();
+  base::pause();
   return true;
 }
 

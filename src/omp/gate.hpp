@@ -17,6 +17,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/arch.hpp"
+
 namespace imbrex::omp {
 
 // Suspends until `ready()`; `what`, a literal, is for reports.
@@ -30,12 +32,21 @@ void wake_all(const void* address) noexcept;
 // ---- bodies ----------------------------------------------------------------------------------
 
 // Whether it is worth to look again at once: for a few microseconds, while this thread has nothing
-// else to run and the threads have a processor each.
+// else to run and the threads have a processor each. Asked once in a round: what is waited for is
+// looked at after each pause, of which one takes up to 140 cycles.
 class Patience {
  public:
-  [[nodiscard]] bool lasts() noexcept;
+  [[nodiscard]] bool lasts() noexcept {
+    if (pauses_++ % pauses_of_round == 0) return has_a_round();
+    base::pause();
+    return true;
+  }
 
  private:
+  static constexpr unsigned pauses_of_round = 8;
+  [[nodiscard]] bool has_a_round() noexcept;
+
+  unsigned pauses_ = 0;
   long long rounds_ = 0;
   std::uint64_t last_look_ = 0;
 };

@@ -2,6 +2,7 @@
 #include "omp/team.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -71,51 +72,85 @@ bool changes(const Team& team, const std::uint8_t binding) {
 void seat_members(Team& team, const Context& context, const std::uint8_t binding) {
   if (!settings().places.empty()) {
     if (context.team->seats.empty()) take_first_seat(initial());
-    team.seats = seats_for(team.size, static_cast<Binding>(binding), seat_of(context));
+    const Seat creator = seat_of(context);
+    if (team.seats.empty() || team.creator != creator || team.binding != binding) {
+      team.seats = seats_for(team.size, static_cast<Binding>(binding), creator);
+      team.creator = creator;
+      team.binding = binding;
+      if (crowds(team.seats)) settings().crowded.store(true, std::memory_order_relaxed);
+    }
+  } else if (team.size > settings().processors) {
+    settings().crowded.store(true, std::memory_order_relaxed);
   }
-  const bool crowded = team.seats.empty() ? team.size > settings().processors : crowds(team.seats);
-  if (crowded) settings().crowded.store(true, std::memory_order_relaxed);
   if (settings().display_affinity) [[unlikely]] team.displayed = changes(team, binding);
 }
 
-Team& make_team(Context& context, const Region& region) {
-  auto* const team = new Team;
-  team->busy = context.team->busy;
-  team->reserved = reserve(context, resolve_threads(context, region.threads) - 1);
-  const int size = team->reserved + 1;
-  team->size = size;
-  team->level = context.team->level + 1;
-  team->active_level = context.team->active_level + (size > 1 ? 1 : 0);
-  team->outer = context.team;
-  team->outer_number = context.number;
-  team->group = &detail::take_group(size);
-  team->function = region.function;
-  team->data = region.data;
-  team->variables = inner_variables(context, region.flags);
-  team->present.store(size, std::memory_order_relaxed);
-  team->members.resize(static_cast<std::size_t>(size));
-  team->first = new Share;
-  team->shared_first = region.first != nullptr;
-  if (team->shared_first) team->first->following.store(region.first, std::memory_order_relaxed);
-  seat_members(*team, context, binding_of(context, region.flags));
-  return *team;
-}
-
-// The last member has left: nobody else knows the team any more.
-void leave_team(Team& team) noexcept {
-  if (team.present.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  detail::give_group(*team.group);
-  delete &team;
-}
-
-// The outermost region of a thread uses the threads that it keeps. Not that of a task that imbrex
-// runs on a thread whose own code is suspended in a region.
-void start_members(Team& team) {
+// The outermost region of a thread uses the team and the threads that it keeps. Not that of a task
+// that imbrex runs on a thread whose own code is suspended in a region.
+Initial* keeper_for(const Context& context) noexcept {
   Initial& outside = initial();
-  const bool keeps = team.outer == &outside.alone && !outside.in_region;
-  team.keeper = keeps ? &outside : nullptr;
-  outside.in_region = outside.in_region || keeps;
-  std::vector<PoolThread*>* const kept = keeps ? &outside.threads : nullptr;
+  return context.team == &outside.alone && !outside.in_region ? &outside : nullptr;
+}
+
+// One that all members have left, if there is one of that size. Else a new one.
+Team& take_team(Initial* const keeper, const int size) {
+  constexpr std::size_t teams_max = 4;
+  if (keeper != nullptr) {
+    for (Team* const team : keeper->teams) {
+      // acquire: pairs with let_go()
+      if (team->size != size || team->present.load(std::memory_order_acquire) != 1) continue;
+      team->taskgroup = nullptr;
+      team->barrier.reset();
+      team->singles.store(0, std::memory_order_relaxed);
+      team->cancelled.store(false, std::memory_order_relaxed);
+      team->work_cancelled.store(false, std::memory_order_relaxed);
+      team->displayed = false;
+      return *team;
+    }
+  }
+  auto team = std::make_unique<Team>();
+  team->size = size;
+  team->members.resize(static_cast<std::size_t>(size));
+  team->keeper = keeper;
+  if (keeper != nullptr) {
+    if (keeper->teams.size() == teams_max) {
+      let_go(*keeper->teams.front());
+      keeper->teams.erase(keeper->teams.begin());
+    }
+    keeper->teams.reserve(teams_max);
+  }
+  team->group = &detail::take_group(size);
+  if (keeper != nullptr) keeper->teams.push_back(team.get());
+  return *team.release();
+}
+
+Team& make_team(Context& context, const Region& region) {
+  const int reserved = reserve(context, resolve_threads(context, region.threads) - 1);
+  Initial* const keeper = keeper_for(context);
+  Team& team = take_team(keeper, reserved + 1);
+  if (keeper != nullptr) keeper->in_region = true;
+  team.busy = context.team->busy;
+  team.reserved = reserved;
+  team.level = context.team->level + 1;
+  team.active_level = context.team->active_level + (team.size > 1 ? 1 : 0);
+  team.outer = context.team;
+  team.outer_number = context.number;
+  team.function = region.function;
+  team.data = region.data;
+  team.variables = inner_variables(context, region.flags);
+  team.present.store(team.size, std::memory_order_relaxed);
+  if (team.first == nullptr) {
+    team.first = std::make_unique<Share>();
+    team.first->is_first = true;
+  }
+  team.shared_first = region.first != nullptr;
+  if (team.shared_first) team.first->following.store(region.first, std::memory_order_relaxed);
+  seat_members(team, context, binding_of(context, region.flags));
+  return team;
+}
+
+void start_members(Team& team) {
+  std::vector<PoolThread*>* const kept = team.keeper != nullptr ? &team.keeper->threads : nullptr;
   for (int number = 1; number < team.size; ++number) {
     const auto index = static_cast<std::size_t>(number) - 1;
     PoolThread* thread = nullptr;
@@ -140,9 +175,9 @@ Implicit& open_member(Team& team, const int number) {
   member.number = number;
   member.variables = team.variables;
   member.taskgroup = team.taskgroup;
-  member.share = team.first;
+  member.share = team.first.get();
   if (team.shared_first) (void)go_on(member);
-  team.members[static_cast<std::size_t>(number)] = &member;
+  team.members[static_cast<std::size_t>(number)].task = &member;
   member.place = {team.group, number, nullptr};
   detail::join_group(member.place);
   detail::enter(closure, team.group, member.entered);
@@ -165,15 +200,21 @@ void close_member(Implicit& member) {
   Team& team = *member.team;
   detail::wait_descendants();
   meet(team, team.end);
-  pass_all(member);
-  if (member.number == 0) {
-    if (team.keeper != nullptr) team.keeper->in_region = false;
-    team.busy->fetch_sub(team.reserved, std::memory_order_relaxed);
+  const bool creates = member.number == 0;
+  if (any_begun(member)) {
+    pass_all(member);
+    if (creates) (void)team.first.release();  // who passes it last frees it
   }
   detail::leave_group(member.place);
   const detail::Entered entered = member.entered;
   detail::leave(entered);  // `member` is gone
-  leave_team(team);
+  Initial* const keeper = team.keeper;
+  if (creates) team.busy->fetch_sub(team.reserved, std::memory_order_relaxed);
+  if (!creates || keeper == nullptr) {
+    let_go(team);
+  } else {
+    keeper->in_region = false;
+  }
 }
 
 Team& open_team(const Region& region, const Prepare prepare, void* const argument) {
@@ -192,6 +233,12 @@ Team& open_team(const Region& region, const Prepare prepare, void* const argumen
 }
 
 }  // namespace
+
+void let_go(Team& team) noexcept {
+  if (team.present.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  detail::give_group(*team.group);
+  delete &team;
+}
 
 int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
   Team& team = open_team(region, prepare, argument);

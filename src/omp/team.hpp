@@ -29,6 +29,9 @@ void end_parallel();
 using Prepare = void (*)(Team& team, void* argument);
 int parallel_prepared(const Region& region, Prepare prepare, void* argument);
 
+// One who counts as present does so no more; the last one frees the team.
+void let_go(Team& team) noexcept;
+
 // On a thread of the pool: what member `number` of `team` does.
 void run_member(Team& team, int number);
 

@@ -315,7 +315,8 @@ void join_runtime();
 // workers that the runtime has made.
 struct Group;
 [[nodiscard]] Group& take_group(int size);  // Throws Error. REQUIRES: in_task().
-void give_group(Group& group) noexcept;     // REQUIRES: it has no task, nor members.
+// REQUIRES: it has no task, nor members. Nothing where the runtime has ended, and all groups.
+void give_group(Group& group) noexcept;
 
 // One place of a group, in the memory of the calling worker's code.
 struct Membership {

@@ -72,10 +72,10 @@ void run_apart(const Function function, void* const data, const int thread_limit
     apart.variables = settings().initial;
     int& limit = apart.variables.thread_limit;
     if (thread_limit != 0) limit = std::min(limit, thread_limit);
-    alone.members = {&apart};
+    alone.members = {{&apart}};
     const Seat seat = seat_of(current());
     if (seat.place >= 0) alone.seats = {seat};
-    alone.first = apart.share = new Share;
+    apart.share = new Share;
   };
   if (const detail::BodyOps* const ops = detail::running_body().ops;
       ops == &implicit_body || ops == &explicit_body) {

@@ -13,6 +13,7 @@ struct Seat {
   int place = -1;  // -1: not bound
   int first = 0;   // of the partition: the places that the thread's inner regions may use
   int count = 0;
+  bool operator==(const Seat&) const = default;
 };
 
 // Seats of `threads` threads, of a region that is created by the thread in `creator`, which keeps

@@ -52,6 +52,11 @@ bool go_on(Implicit& member, Share& mine) noexcept {
   return first;
 }
 
+bool any_begun(const Implicit& member) noexcept {
+  const Share& last = *member.share;
+  return !last.is_first || last.following.load(std::memory_order_acquire) != nullptr;
+}
+
 void pass_all(Implicit& member) noexcept {
   const int members = member.team->size;
   for (Share* share = member.share; share != nullptr;) {

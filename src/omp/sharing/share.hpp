@@ -41,6 +41,7 @@ struct Share {
   void* memory = nullptr;                  // for the compiler's use, zeroed; owned
   std::uintptr_t* reductions = nullptr;    // tasks/reductions.hpp: of the member that came first
   Doacross* doacross = nullptr;            // owned
+  bool is_first = false;                   // the team's own, before all constructs
   ~Share();
 };
 
@@ -49,7 +50,9 @@ struct Share {
 // Goes on to the next construct, which is `mine` if nobody has come to it yet; else drops that.
 // True if it is.
 bool go_on(Implicit& member, Share& mine) noexcept;
-// The region is over: goes on past all of them.
+// The region is over, for all members: whether any construct has begun in it. If so, each goes on
+// past all of them; if not, the first share is as it was.
+[[nodiscard]] bool any_begun(const Implicit& member) noexcept;
 void pass_all(Implicit& member) noexcept;
 
 // The member's next chunk; false if there is none left. REQUIRES: a loop.

@@ -19,13 +19,11 @@ Group::Group(const std::uint16_t its_id, const int its_size,
       stealing(dynamic_cast<sched::Stealing*>(policy.get())),
       ordered(dynamic_cast<sched::Ordered*>(policy.get())),
       line(ordered != nullptr ? ordered->only_queue() : nullptr),
-      parkings(new std::atomic<int>[static_cast<std::size_t>(size)]) {
-  for (int index = 0; index < size; ++index) parkings[index] = -1;
-}
+      parkings(new ParkedAt[static_cast<std::size_t>(size)]) {}
 
 void Group::wake_member(base::Parking& parking) const noexcept {
   for (int index = 0; index < size; ++index) {
-    const int place = parkings[index].load(std::memory_order_relaxed);
+    const int place = parkings[index].place.load(std::memory_order_relaxed);
     if (place >= 0 && parking.wake(place)) return;
   }
 }
@@ -37,7 +35,7 @@ namespace imbrex::sched {
 void Groups::begin(const std::string& policy, const PolicySetup& everyone) {
   policy_ = policy;
   Group& all = add(everyone.workers, make_policy(policy, everyone));
-  for (int index = 0; index < all.size; ++index) all.parkings[index] = index;
+  for (int index = 0; index < all.size; ++index) all.parkings[index].place = index;
   add(1, make_policy("fifo", {.workers = 1, .nearest = {{}}, .domain = {0}, .wake = nullptr,
                               .wake_context = nullptr}));
 }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "base/arch.hpp"
 #include "base/parking.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -30,6 +31,11 @@ class Stealing;
 namespace imbrex::detail {
 
 struct Group {
+  // Its member writes it with every region, so each has a cache line.
+  struct alignas(base::cache_line_bytes) ParkedAt {
+    std::atomic<int> place{-1};  // -1: not there
+  };
+
   Group(std::uint16_t its_id, int its_size, std::unique_ptr<sched::Policy> its_policy);
 
   const std::uint16_t id;
@@ -38,7 +44,7 @@ struct Group {
   sched::Stealing* const stealing;                   // the policy, if it is of that kind
   sched::Ordered* const ordered;                     // the same
   sched::OrderedQueue* const line;                   // of that, if it has one for all; else null
-  const std::unique_ptr<std::atomic<int>[]> parkings;  // of the members; -1: not there
+  const std::unique_ptr<ParkedAt[]> parkings;        // of the members
   Group* next_free = nullptr;                        // of the same size
 
   // One member that sleeps, if there is one.

@@ -11,18 +11,20 @@ using task::Task;
 
 Group& take_group(const int size) { return sched::here().runtime->groups.take(size); }
 
-void give_group(Group& group) noexcept { sched::current_worker()->runtime->groups.give(group); }
+void give_group(Group& group) noexcept {
+  if (sched::Runtime* const runtime = sched::runtime()) runtime->groups.give(group);
+}
 
 void join_group(Membership& place) noexcept {
   Worker& worker = *sched::current_worker();
-  place.group->parkings[place.index].store(worker.id, std::memory_order_relaxed);
+  place.group->parkings[place.index].place.store(worker.id, std::memory_order_relaxed);
   place.outer = worker.membership;
   worker.serve(place);
 }
 
 void leave_group(Membership& place) noexcept {
   Worker& worker = *sched::current_worker();
-  place.group->parkings[place.index].store(-1, std::memory_order_relaxed);
+  place.group->parkings[place.index].place.store(-1, std::memory_order_relaxed);
   if (worker.membership == &place) {
     worker.serve(*place.outer);
     return;
