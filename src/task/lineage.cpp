@@ -117,7 +117,8 @@ void Lineage::mark(Task& task) noexcept {
     const int inherited = task.parent->priority.load(std::memory_order_relaxed) - flow_.step;
     if (inherited > priority) priority = inherited;
   }
-  const int given = task.priority.exchange(priority, std::memory_order_relaxed);
+  const int given = task.priority.load(std::memory_order_relaxed);
+  task.priority.store(priority, std::memory_order_relaxed);
   if (given != priority && rise_ != nullptr) [[unlikely]] rise_(task, priority);
   if (flow_.upward) task.kept = true;  // (4)
 }

@@ -50,6 +50,8 @@ struct Flow {
   int urgent = 0;        // a send counts so much more for each degree of its urgency; 0: no times
   int untried = 0;       // if it learns: of a task of whose kind none has begun, for each round
   [[nodiscard]] bool times() const noexcept { return urgent != 0; }
+  // Whether priorities can rise at all once a task has been submitted.
+  [[nodiscard]] bool raises() const noexcept { return marked == 0 || upward || control; }
 };
 
 // Up to six tasks that precede one; a list of these fills one slot each.

@@ -28,6 +28,7 @@ std::vector<std::vector<int>> near_to_far(const PolicySetup& setup) {
 
 Ordered::Ordered(const PolicySetup& setup, const Order& order)
     : order_(order),
+      raises_(order.by_priority && order.flow.raises()),
       near_to_far_(near_to_far(setup)),
       domain_(setup.domain),
       // One domain needs no other queue.

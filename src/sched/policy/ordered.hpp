@@ -41,7 +41,12 @@ class Ordered final : public Policy {
   }
   void push_to(OrderedQueue& queue, Task& task, const Origin origin) const {
     const bool resumed = origin == Origin::resumed;
-    const int level = order_.by_priority ? task::queued_priority(task) : 0;
+    int level = 0;
+    if (raises_) {
+      level = task::queued_priority(task);
+    } else if (order_.by_priority) {
+      level = task.priority.load(std::memory_order_relaxed);
+    }
     queue.push(task, {level, order_.resumed_first && resumed, task.id}, resumed);
   }
 
@@ -57,6 +62,7 @@ class Ordered final : public Policy {
   [[nodiscard, gnu::noinline]] Entry pop_near(int worker) noexcept;
 
   const Order order_;
+  const bool raises_;
   const std::vector<std::vector<int>> near_to_far_;
   const std::vector<int> domain_;  // by worker
   const std::size_t count_;
