@@ -228,12 +228,12 @@ bool others_have_work(const Worker& worker) noexcept {
 }
 
 // Between two looks of an idle worker.
-void take_breath(const Worker& worker, const int round) noexcept {
+void take_breath(const Worker& worker, const int round, const bool polls) noexcept {
   const Runtime& runtime = *worker.runtime;
   const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two on one processor
   if (runtime.shared || runtime.workers_share() || round % rounds == rounds - 1) {
     sched_yield();
-  } else {
+  } else if (!polls) {
     for (int pause = 0; pause < 8; ++pause) base::pause();
   }
 }
@@ -283,7 +283,7 @@ Task* look_out(Worker& worker) noexcept {
     if (tired) {
       sched_yield();
     } else {
-      take_breath(worker, round);
+      take_breath(worker, round, polls);
     }
   }
 }

@@ -11,6 +11,7 @@ void Patience::begin(const Polls& polls, const std::uint64_t gap_ns) noexcept {
 }
 
 std::uint64_t Patience::nap_ns(const Polls& polls, const std::uint64_t gap_ns) noexcept {
+  if (patience_ns_ == 0) begin(polls, gap_ns);  // it has not slept: something was outstanding
   if (looked_ && polls.age_ns < patience_ns_) {  // a worker has polled since
     begin(polls, gap_ns);
     if (polls.apart_ns < gap_ns) {

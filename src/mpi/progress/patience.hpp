@@ -27,7 +27,7 @@ class Patience {
   static constexpr std::uint64_t rests = 4;  // gaps
 
  private:
-  std::uint64_t patience_ns_ = 0;  // without a poll, until it polls
+  std::uint64_t patience_ns_ = 0;  // without a poll, until it polls; 0: has not begun
   bool looked_ = false;            // at the age of the last poll, since it polled or slept
 };
 

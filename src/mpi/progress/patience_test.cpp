@@ -54,6 +54,13 @@ TEST(Patience, answers_soon_among_long_tasks) {
   EXPECT_LE(count.wakes, 50 / 2 + 3);  // 2 % of the time, at 40 microseconds each
 }
 
+TEST(Patience, naps_where_something_was_outstanding_before_it_could_sleep) {
+  Patience patience;
+  EXPECT_EQ(patience.nap_ns({.age_ns = 0, .apart_ns = ms}, gap), gap);
+  Patience among_long_tasks;
+  EXPECT_EQ(among_long_tasks.nap_ns({.age_ns = 0, .apart_ns = 50 * ms}, gap), gap / 8);
+}
+
 TEST(Patience, begins_anew_when_a_worker_has_polled_between_long_tasks) {
   const Count count = beside_tasks_of(10 * ms, 1000 * ms, 10 * ms);
   EXPECT_GE(count.polls, 100 * 5);
