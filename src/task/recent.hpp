@@ -57,7 +57,9 @@ class Recent {
   }
 
  private:
-  static constexpr std::size_t size = 1024;  // the default of IMBREX_WINDOW
+  // Eight times IMBREX_WINDOW's default: a creator goes on beyond it where nothing is ready, and what
+  // it made first is what runs first.
+  static constexpr std::size_t size = 8192;
 
   // A task created `size` tasks later has the same.
   [[nodiscard]] Task*& place_of(const Task& task) noexcept { return (*tasks_)[task.id % size]; }
