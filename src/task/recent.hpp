@@ -6,11 +6,13 @@
 // stays until another takes its place: its creator removes it.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "base/spin_lock.hpp"
 #include "task/scope.hpp"
@@ -27,6 +29,7 @@ class Recent {
       const std::lock_guard guard(lock_);
       other = place_of(task);
       write(place_of(task), &task);
+      used_ = std::max(used_, task.id % size + 1);
     }
     if (other != nullptr) lose(*other, outcome);
   }
@@ -51,25 +54,35 @@ class Recent {
   template <class Visit>
   void for_each(Visit visit) noexcept {
     const std::lock_guard guard(lock_);
-    for (Task* const task : *tasks_) {
-      if (task != nullptr) visit(*task);
+    for (std::size_t place = 0; place < used_; ++place) {
+      if (tasks_[place] != nullptr) visit(*tasks_[place]);
     }
   }
 
  private:
-  // Eight times IMBREX_WINDOW's default: a creator goes on beyond it where nothing is ready, and what
-  // it made first is what runs first.
-  static constexpr std::size_t size = 8192;
+  // Far more than a creator's window: where nothing is ready, as on a rank that waits for its first
+  // message, it goes on beyond that, and what it made first is what runs first.
+  static constexpr std::size_t size = 65536;
 
   // A task created `size` tasks later has the same.
-  [[nodiscard]] Task*& place_of(const Task& task) noexcept { return (*tasks_)[task.id % size]; }
+  [[nodiscard]] Task*& place_of(const Task& task) noexcept { return tasks_[task.id % size]; }
 
   static void write(Task*& place, Task* const task) noexcept {
     std::atomic_ref(place).store(task, std::memory_order_relaxed);
   }
 
+  struct Free {
+    void operator()(Task** memory) const noexcept { std::free(memory); }
+  };
+  [[nodiscard]] static Task** zeros() {
+    void* const memory = std::calloc(size, sizeof(Task*));  // pages come as they are used
+    if (memory == nullptr) throw std::bad_alloc();
+    return static_cast<Task**>(memory);
+  }
+
   base::SpinLock lock_;  // guards the rest
-  std::unique_ptr<std::array<Task*, size>> tasks_{new std::array<Task*, size>{}};
+  std::size_t used_ = 0;  // places beyond were never written
+  std::unique_ptr<Task*[], Free> tasks_{zeros()};
 };
 
 }  // namespace imbrex::task
