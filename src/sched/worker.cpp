@@ -227,7 +227,7 @@ bool others_have_work(const Worker& worker) noexcept {
   return worker.queues != nullptr && worker.some_ready();
 }
 
-// Between two looks of an idle worker.
+// Between two looks of an idle worker. A poll takes as long as a pause.
 void take_breath(const Worker& worker, const int round, const bool polls) noexcept {
   const Runtime& runtime = *worker.runtime;
   const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two on one processor

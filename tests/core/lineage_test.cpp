@@ -148,6 +148,29 @@ TEST_P(LearningTest, what_a_task_teaches_reaches_those_created_before_it_ran) {
   EXPECT_EQ(log.entries(), Entries({10, 11, 1, 12, 0}));
 }
 
+// A rank that waits for its first message has nothing to run, so its creator goes on.
+TEST_P(LearningTest, what_a_task_teaches_reaches_those_created_thousands_before) {
+  Log log;
+  Promise<void> message("message");
+  const Future<void> arrived = message.future();
+  int x = 0, y = 0, z = 0;
+  const auto receive_and_pass_on = [&](int& field, const int number) {
+    task("receive").in(arrived).inout(field).launch([&log, number] { log.add(number); });
+    task("send").in(field).launch([&log, number] {
+      log.add(number + 1);
+      send();
+    });
+  };
+  finish([&] {
+    receive_and_pass_on(x, 0);
+    task("other").in(arrived).launch([&log] { log.add(2); });
+    receive_and_pass_on(y, 10);
+    for (int i = 0; i < 5000; ++i) task("later").in(arrived).inout(z).launch([] {});
+    message.set();
+  });
+  EXPECT_EQ(log.entries(), Entries({0, 1, 10, 11, 2}));
+}
+
 TEST_P(LearningTest, a_task_whose_child_sends_is_next_to_one_that_does) {
   Log log;
   const auto iterate = [&](const int number) {

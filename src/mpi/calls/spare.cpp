@@ -164,8 +164,9 @@ bool nothing_under_way() {
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
   Errand errand{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
   if (!spare_threads().give(errand)) {
-    say_of(name, "blocks its worker: the system gives no thread for it. Raise the limit of threads "
-              "(ulimit -u), or let fewer tasks make such calls at once.");
+    say_of(name,
+           "blocks its worker: the system gives no thread for it. Raise the limit of threads "
+           "(ulimit -u), or let fewer tasks make such calls at once.");
     return function(arguments);
   }
   detail::await(errand.done, {.what = name, .mpi = true});
@@ -178,11 +179,12 @@ int refuse_to_block(const char* name) {
       (detail::main_is_last() && nothing_under_way())) {
     return MPI_SUCCESS;
   }
-  say_of(name, "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
-            "the one thread that makes all calls of MPI, since this MPI gives less than "
-            "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
-            "under way (before the first task, or after a taskwait), or use an MPI that gives "
-            "MPI_THREAD_MULTIPLE.");
+  say_of(name,
+         "is refused: it may wait for other ranks, has no non-blocking twin, and would block "
+         "the one thread that makes all calls of MPI, since this MPI gives less than "
+         "MPI_THREAD_MULTIPLE. Make it in main while there is no other task and no operation "
+         "under way (before the first task, or after a taskwait), or use an MPI that gives "
+         "MPI_THREAD_MULTIPLE.");
   return raise_error({.name = name, .comm = MPI_COMM_WORLD}, MPI_ERR_OTHER);
 }
 

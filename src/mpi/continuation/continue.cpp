@@ -5,7 +5,6 @@
 #include "imbrex/continue.h"
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,7 +23,6 @@ namespace imbrex::mpi {
 namespace {
 
 using receive::Receive;
-
 
 // One call of imbrex_continue or imbrex_continue_all.
 // Thread safety: settle() and let_go(), any thread.

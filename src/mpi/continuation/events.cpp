@@ -4,7 +4,6 @@
 #include "continuation/events.hpp"
 
 #include <atomic>
-#include <cstdio>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,10 +13,10 @@
 #include "base/spin_lock.hpp"
 #include "check/check.hpp"
 #include "continuation/handlers.hpp"
+#include "errors.hpp"
 #include "imbrex/events.h"
 #include "messages.hpp"
 #include "receive/communicator.hpp"
-#include "errors.hpp"
 #include "world.hpp"
 
 namespace imbrex::mpi {

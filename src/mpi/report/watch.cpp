@@ -31,9 +31,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds tick{100};        // while nothing is going on; five microseconds each
-constexpr milliseconds busy_tick{5};     // while letters are under way
-constexpr milliseconds answers_patience{1000};   // of rank 0, for the others' answers
+constexpr milliseconds tick{100};               // while nothing is going on; five microseconds each
+constexpr milliseconds busy_tick{5};            // while letters are under way
+constexpr milliseconds answers_patience{1000};  // of rank 0, for the others' answers
 constexpr milliseconds rank_0_answers{3000};
 
 // ---- the signal ------------------------------------------------------------------------------
