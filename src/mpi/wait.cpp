@@ -216,6 +216,7 @@ void wait_for(receive::Receive& receive) {
   if ((!engine().attended() && ask()) || spin_in_place(ask)) return;
   WaitingTask waiter;
   waiter.fire = &WaitingTask::wake;
+  waiter.woken = detail::footprint();
   if (receive.attend(waiter)) detail::await(waiter.event, reason_of(receive.call));
 }
 

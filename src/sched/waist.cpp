@@ -653,6 +653,12 @@ TaskLabel current_task() noexcept {
   return sched::label_of(*worker->task);
 }
 
+Footprint footprint() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->task == nullptr) return {};
+  return {worker->task, worker->fiber};
+}
+
 std::string describe(const TaskLabel& task) {
   if (task.name == nullptr) return "no task";
   if (task.where.line() == 0) return fmt::format("\"{}\"", task.name);  // main, or a thread

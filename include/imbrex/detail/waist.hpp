@@ -404,6 +404,16 @@ struct TaskLabel {
   std::uint64_t id = 0;
 };
 [[nodiscard]] TaskLabel current_task() noexcept;
+
+// What of a suspended task's memory, beside the end of its stack, is touched when it is resumed:
+// for a prefetch by who is about to wake it.
+struct Footprint {
+  const void* task = nullptr;   // two cache lines; null: no task
+  const void* fiber = nullptr;  // two
+};
+// Of the running task; none outside of tasks.
+[[nodiscard]] Footprint footprint() noexcept;
+
 [[nodiscard]] std::string describe(const TaskLabel& task);
 
 // What the workers do, for somebody who watches them. Cheap; a moment's view.

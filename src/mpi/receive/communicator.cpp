@@ -151,6 +151,9 @@ bool Communicator::draw(Round& round) {
     if (receives[i] != nullptr) receives[i]->fetch();
   }
   for (int i = 0; i < count; ++i) {
+    if (receives[i] != nullptr) receives[i]->fetch_rest();
+  }
+  for (int i = 0; i < count; ++i) {
     if (receives[i] != nullptr) receives[i]->matched(arrived[i], round);
   }
   return true;

@@ -26,8 +26,8 @@ namespace imbrex::mpi::receive {
 
 namespace {
 
-Waiter done_waiter{nullptr};
-Waiter announcing_waiter{nullptr};
+Waiter done_waiter{nullptr, {}};
+Waiter announcing_waiter{nullptr, {}};
 
 MPI_Status empty_status() noexcept {
   MPI_Status status = {};
@@ -144,7 +144,7 @@ void Receive::fetch() const noexcept {
   // One without a handle lies on the stack of the task that waits, which will go on from there: its
   // last calls stand below, the caller above. A prefetch of anything else does no harm.
   const bool on_stack = token() == nullptr;
-  const std::ptrdiff_t below = on_stack ? 10 * base::cache_line_bytes : 0;
+  const std::ptrdiff_t below = on_stack ? 14 * base::cache_line_bytes : 0;
   const std::ptrdiff_t above = on_stack ? 5 * base::cache_line_bytes : 0;
   const char* const begin = reinterpret_cast<const char*>(this) - below;
   const char* const end = reinterpret_cast<const char*>(this + 1) + above;
@@ -152,6 +152,17 @@ void Receive::fetch() const noexcept {
     __builtin_prefetch(line, 1);
   }
   __builtin_prefetch(waiter_.load(std::memory_order_relaxed), 1);
+}
+
+void Receive::fetch_rest() const noexcept {
+  __builtin_prefetch(buffer, 1);
+  // acquire: pairs with attend()
+  const Waiter* const waiter = waiter_.load(std::memory_order_acquire);
+  if (waiter == nullptr || waiter->woken.task == nullptr) return;
+  for (const void* const part : {waiter->woken.task, waiter->woken.fiber}) {
+    __builtin_prefetch(part, 1);
+    __builtin_prefetch(static_cast<const char*>(part) + base::cache_line_bytes, 1);
+  }
 }
 
 namespace {

@@ -36,6 +36,7 @@ struct Arrived {
 // Whoever is told of a receive's completion. Lives until `fire` has been called.
 struct Waiter {
   void (*fire)(Waiter& self) noexcept;  // without a lock; may end `self` and the receive
+  detail::Footprint woken;              // by `fire`, if it wakes one task
 };
 
 // Thread safety: done() and attend(), any thread; the rest as Operation.
@@ -92,6 +93,8 @@ class alignas(64) Receive : public Operation {
   void forget_freed() noexcept;
   // Brings near what matched() needs. REQUIRES: the link is near.
   void fetch() const noexcept;
+  // After that: the buffer, and what waking the task needs that waits for it.
+  void fetch_rest() const noexcept;
 
   Link link;  // under the communicator's lock
 
