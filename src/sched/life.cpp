@@ -111,7 +111,7 @@ Task& make_root(Worker& worker, const char* const name) {
   root.group = 0;
   root.held = false;
   root.blocks = false;
-  root.kept = false;
+  root.reach = task::Reach::entry;
   root.state.store(task::State::running, std::memory_order_release);
   return root;
 }

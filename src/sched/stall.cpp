@@ -134,7 +134,7 @@ Waits collect(Runtime& runtime) {
   // Edges are stored with the predecessor only.
   for (Task* const task : tasks) {
     task::event::for_each(task->event, [&](const task::Waiter& waiter) {
-      const auto found = waiter.by_address ? waits.find(waiter.task) : waits.end();
+      const auto found = waiter.by_address() ? waits.find(waiter.task) : waits.end();
       if (found != waits.end()) {
         found->second.push_back({"dependency on task " + sched::describe(*task), false});
       }

@@ -170,7 +170,7 @@ Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept
   Scope& scope = *worker.task->family->current;
   scope.count_spawned();
   task.scope = &scope;
-  task.kept = keep;
+  task.reach = keep ? task::Reach::future : task::Reach::entry;
   if (keep) task.references.store(2, std::memory_order_relaxed);
   return task;
 }

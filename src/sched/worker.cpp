@@ -367,11 +367,8 @@ Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
 // The memory of a task that nobody refers to any more.
 void recycle(Worker& worker, Task& task) noexcept {
   task.state.store(State::free, std::memory_order_relaxed);
-  if (task.slot_class != 0) {
-    worker.tasks.give(&task, task.slot_class);
-  } else {
-    worker.runtime->task_slots.give_large(&task);
-  }
+  if (task.slot_class == 0) [[unlikely]] return worker.runtime->task_slots.give_large(&task);
+  worker.tasks.give(&task, task.slot_class);
 }
 
 [[gnu::noinline]] void destroy_family(Worker& worker, task::Family& family) noexcept {
@@ -411,8 +408,8 @@ Task* finish(Worker& worker, Task& task) noexcept {
   return finish_as<false>(worker, task);
 }
 
-// A claimed, unstarted task in the loop; then those it leads to.
-void execute(Worker& started_on, Task& first) noexcept {
+// A claimed, unstarted task in the loop; then those it leads to. The worker on which it ends.
+[[nodiscard]] Worker& execute(Worker& started_on, Task& first) noexcept {
   Worker* worker = &started_on;
   for (Task* task = &first; task != nullptr;) {
     if (task->tied) worker->fiber->tied_to = worker;
@@ -424,6 +421,7 @@ void execute(Worker& started_on, Task& first) noexcept {
     task = finish(*worker, *task);
     poll_if_due(*worker, worker->runtime->polling(*worker));
   }
+  return *worker;
 }
 
 void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
@@ -480,8 +478,8 @@ void stop_here(Worker& worker) noexcept {
 
 // The loop of whichever worker stands here. Never returns: its stack is left, or forgotten.
 [[gnu::flatten]] void loop() noexcept {
-  for (;;) {
-    Worker& worker = *current_worker();
+  for (Worker* here = current_worker();;) {
+    Worker& worker = *here;
     Task* task = std::exchange(worker.found, nullptr);
     if (worker.runtime->one_at_a_time) flush_tally(worker);  // before the turn passes on
     if (task == nullptr) task = find_claimed(worker, false);
@@ -489,12 +487,12 @@ void stop_here(Worker& worker) noexcept {
       flush_tally(worker);
     }
     if (task == nullptr) task = idle(worker);
-    if (task == nullptr) {
-      stop_here(worker);
-    } else if (task->fiber != nullptr) {
-      resume(worker, *task);
+    if (task == nullptr) stop_here(worker);  // does not return
+    if (task->fiber == nullptr) {
+      here = &execute(worker, *task);
     } else {
-      execute(worker, *task);
+      resume(worker, *task);
+      here = current_worker();
     }
   }
 }

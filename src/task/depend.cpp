@@ -57,8 +57,10 @@ const char* kind_name(const AccessKind kind) noexcept {
 
 // Lets go those tasks that waited only for accesses that have ended early.
 void sweep_waiters(Task& task, Outcome& outcome) noexcept {
-  event::filter(task.event, outcome, [&task](const Waiter& waiter) {
-    return waiter.by_address && !blocks(task, *waiter.task);
+  event::filter(task.event, outcome, [&task](Waiter& waiter) {
+    if (!waiter.by_address() || blocks(task, *waiter.task)) return false;
+    if (task.reach == Reach::flow) forget_edge(waiter);
+    return true;
   });
 }
 
@@ -138,7 +140,24 @@ void give_back_all(Task& task, ReadyList& ready) noexcept {
   }
 }
 
+namespace {
+
+// True if no address is given twice: what distinct bits in a word prove, and mostly can.
+[[nodiscard]] inline bool surely_distinct(const std::span<const AccessSpec> specs) noexcept {
+  std::uint64_t seen = 0;
+  for (const AccessSpec& spec : specs) {
+    const auto key = reinterpret_cast<std::uintptr_t>(spec.address);
+    const std::uint64_t bit = std::uint64_t{1} << ((key * 0x9E3779B97F4A7C15u) >> 58);
+    if ((seen & bit) != 0) return false;
+    seen |= bit;
+  }
+  return true;
+}
+
+}  // namespace
+
 void check_accesses(const char* const name, const std::span<const AccessSpec> specs) {
+  if (surely_distinct(specs)) return;
   for (std::size_t second = 1; second < specs.size(); ++second) {
     const void* const address = specs[second].address;
     for (std::size_t first = 0; first < second; ++first) {
@@ -244,7 +263,7 @@ struct DependTable::Link {
     if (block.last_linked == task.id || earlier.released.load(std::memory_order_acquire)) return;
     if (predecessor.event.has_fired()) return;
     block.last_linked = task.id;
-    find(free_edge(access), predecessor);
+    find(free_edge(access, predecessor), predecessor);
   }
 
   void find(Waiter& waiter, detail::Completion& completion) {
@@ -265,9 +284,11 @@ struct DependTable::Link {
     int accepted = 0;
     for (int i = 0; i < found; ++i) {
       detail::Completion& earlier = *after[i];
-      const bool added_one = waiters[i]->by_address
+      const bool added_one = waiters[i]->by_address()
                                  ? add_edge(static_cast<Task&>(earlier), *waiters[i])
                                  : event::add(earlier.event, *waiters[i]);
+      // Who is followed may be gone by now.
+      if (told && !added_one) waiters[i]->follows.store(0, std::memory_order_relaxed);
       accepted += added_one ? 1 : 0;
     }
     return accepted;
@@ -275,7 +296,7 @@ struct DependTable::Link {
 
   // Before the edges are added, while nobody can begin the task nor the found be gone.
   void tell() {
-    for (int i = 0; i < found; ++i) lineage->precede(*after[i], task, edges, outcome);
+    for (int i = 0; i < found; ++i) lineage->precede(*after[i], *waiters[i], outcome);
   }
 
   [[nodiscard]] bool add_edge(Task& predecessor, Waiter& waiter) noexcept {
@@ -305,10 +326,10 @@ struct DependTable::Link {
     return task.pending.fetch_sub(excess, std::memory_order_acq_rel) == excess;
   }
 
-  // The access's own, or a further one.
-  [[nodiscard]] Waiter& free_edge(Access& access) {
+  // The access's own, or a further one, for `predecessor`.
+  [[nodiscard]] Waiter& free_edge(Access& access, Task& predecessor) {
     Waiter* edge = &access.edge;
-    if (edge->by_address) {
+    if (edge->by_address()) {
       auto* const extra =
           ::new (edges.take(base::slab_class(sizeof(ExtraEdge)))) ExtraEdge{{}, nullptr};
       extra->next = task.accesses->extra;
@@ -316,7 +337,7 @@ struct DependTable::Link {
       edge = &extra->edge;
       edge->task = &task;
     }
-    edge->by_address = true;
+    edge->follows.store(reinterpret_cast<std::uintptr_t>(&predecessor), std::memory_order_relaxed);
     return *edge;
   }
 
@@ -331,26 +352,37 @@ struct DependTable::Link {
     enter(access, location.readers);
   }
 
+  void take_out_first(Access*& list) noexcept {
+    Access& access = *list;
+    AccessBlock& block = block_of(access);
+    list = access.next;
+    if (block.places > 1) {
+      --block.places;
+    } else if (block.last_linked == task.id && !guarded) {  // its edge is found and not added
+      block.places = AccessBlock::leaving;
+    } else {
+      access.next = left;
+      left = &access;
+    }
+  }
   void take_out(Access*& list) noexcept {
+    while (list != nullptr) take_out_first(list);
+  }
+  // follow_all() and take_out() in one.
+  void take_out_followed(Access& access, Access*& list) {
     while (list != nullptr) {
-      Access& access = *list;
-      AccessBlock& block = block_of(access);
-      list = access.next;
-      if (block.places > 1) {
-        --block.places;
-      } else if (block.last_linked == task.id && !guarded) {  // its edge is found and not added
-        block.places = AccessBlock::leaving;
-      } else {
-        access.next = left;
-        left = &access;
-      }
+      follow(access, *list);
+      take_out_first(list);
     }
   }
 
   void write(Access& access, Location& location) {
-    follow_all(access, location.readers != nullptr ? location.readers : location.set);
-    take_out(location.readers);
-    take_out(location.set);
+    if (location.readers != nullptr) {
+      take_out_followed(access, location.readers);
+      take_out(location.set);
+    } else {
+      take_out_followed(access, location.set);
+    }
     take_out(location.before);
     location.listed = 0;
     location.set_kind = access.kind;

@@ -72,9 +72,9 @@ struct alignas(16) AccessBlock {  // Accesses follow it
   std::uint32_t count = 0;
   std::uint32_t acquired = 0;       // mutexes held are among the first `acquired` accesses
   bool has_mutexes = false;
-  bool has_past = false;            // AccessKind::after, predecessors; let go when the task starts
+  bool has_past = false;            // AccessKind::after; let go when the task starts
   ExtraEdge* extra = nullptr;       // owned
-  std::atomic<std::uintptr_t> predecessors{0};  // lineage.hpp: a list, or 0
+  std::atomic<std::uintptr_t> past{0};  // lineage.hpp
   Step step;                        // on a message's trail; only under a policy that measures
   [[nodiscard]] std::span<Access> accesses() noexcept {
     return {reinterpret_cast<Access*>(this + 1), count};

@@ -53,7 +53,13 @@ struct alignas(16) Waiter {
   Task* task = nullptr;
   Waiter* next;  // link in the event's stack, once it is there
   Notify notify = nullptr;
-  bool by_address = false;  // an edge of the dependency graph, which an early release may let go
+  // Of an edge by address, which an early release may let go: whom the task follows. Where priority
+  // flows along it, it has a lock bit, and is 0 once the task does not follow (lineage.hpp).
+  std::atomic<std::uintptr_t> follows{0};
+
+  [[nodiscard]] bool by_address() const noexcept {
+    return follows.load(std::memory_order_relaxed) != 0;
+  }
 };
 
 namespace event {

@@ -16,29 +16,29 @@ namespace imbrex::task {
 
 namespace {
 
-// In AccessBlock::predecessors, below the address. Held for a few instructions for each entry.
-constexpr std::uintptr_t locked = 1;
+// In Waiter::follows and AccessBlock::past, below the address.
+constexpr std::uintptr_t locked = 1;    // for a few instructions for each task that it leads to
+constexpr std::uintptr_t declared = 2;  // of a past: futures among the accesses belong to it
 
-[[nodiscard]] Predecessors* list_of(const std::uintptr_t word) noexcept {
-  return reinterpret_cast<Predecessors*>(word);
-}
-
-// The list, locked unless it is empty; or, with `take`, made empty instead of locked.
-[[nodiscard]] std::uintptr_t acquire(std::atomic<std::uintptr_t>& word, const bool take) noexcept {
+// What it was, without the lock, which the caller has now. 0: it leads nowhere, and is not locked.
+[[nodiscard]] std::uintptr_t lock(std::atomic<std::uintptr_t>& word) noexcept {
   for (int round = 0;; ++round) {
-    std::uintptr_t list = word.load(std::memory_order_seq_cst);  // pairs with Lineage::wait()
-    if (list == 0) return 0;
-    if ((list & locked) == 0 &&
-        word.compare_exchange_weak(list, take ? 0 : list | locked, std::memory_order_acquire,
+    std::uintptr_t now = word.load(std::memory_order_seq_cst);  // pairs with Lineage::wait()
+    if (now == 0) return 0;
+    if ((now & locked) == 0 &&
+        word.compare_exchange_weak(now, now | locked, std::memory_order_acquire,
                                    std::memory_order_relaxed)) {
-      return list;
+      return now;
     }
     round < 64 ? base::pause() : static_cast<void>(sched_yield());
   }
 }
+void unlock(std::atomic<std::uintptr_t>& word, const std::uintptr_t now) noexcept {
+  word.store(now, std::memory_order_release);  // pairs with lock()
+}
 
-[[nodiscard]] std::uintptr_t number_of(Predecessors* const list) noexcept {
-  return reinterpret_cast<std::uintptr_t>(list);
+[[nodiscard]] Predecessors* list_of(const std::uintptr_t past) noexcept {
+  return reinterpret_cast<Predecessors*>(past & ~declared);
 }
 
 // `list` with `predecessor` in front, and a reference to it.
@@ -65,15 +65,33 @@ void for_each_task(detail::Completion& completion, Visit visit) {
 }
 
 template <class Visit>
+void follow_edge(Waiter& edge, Visit visit) {
+  const std::uintptr_t task = lock(edge.follows);
+  if (task == 0) return;
+  visit(*reinterpret_cast<Task*>(task));
+  unlock(edge.follows, task);
+}
+
+template <class Visit>
 void for_each_predecessor(const Task& task, Visit visit) {
   if (task.accesses == nullptr) return;
-  std::atomic<std::uintptr_t>& word = task.accesses->predecessors;
-  const std::uintptr_t list = acquire(word, false);
-  if (list == 0) return;
-  for (const Predecessors* part = list_of(list); part != nullptr; part = part->next) {
+  AccessBlock& block = *task.accesses;
+  for (Access& access : block.accesses()) follow_edge(access.edge, visit);
+  for (ExtraEdge* extra = block.extra; extra != nullptr; extra = extra->next) {
+    follow_edge(extra->edge, visit);
+  }
+  const std::uintptr_t past = lock(block.past);
+  if (past == 0) return;
+  if ((past & declared) != 0) {
+    for (const Access& access : block.accesses()) {
+      if (access.kind != AccessKind::after) continue;
+      for_each_task(*static_cast<detail::Completion*>(const_cast<void*>(access.address)), visit);
+    }
+  }
+  for (const Predecessors* part = list_of(past); part != nullptr; part = part->next) {
     for (std::uint64_t i = 0; i < part->count; ++i) visit(*part->tasks[i]);
   }
-  word.store(list, std::memory_order_release);  // pairs with acquire()
+  unlock(block.past, past);
 }
 
 [[nodiscard]] bool has_not_begun(const Task& task) noexcept {
@@ -83,8 +101,21 @@ void for_each_predecessor(const Task& task, Visit visit) {
 
 }  // namespace
 
-Predecessors* take_predecessors(AccessBlock& block) noexcept {
-  return list_of(acquire(block.predecessors, true));
+void forget_edge(Waiter& edge) noexcept {
+  (void)lock(edge.follows);
+  unlock(edge.follows, 0);
+}
+
+void forget_edges(Waiter* const first) noexcept {
+  for (Waiter* waiter = first; waiter != nullptr; waiter = waiter->next) {
+    if (waiter->by_address()) forget_edge(*waiter);
+  }
+}
+
+Predecessors* take_past(AccessBlock& block) noexcept {
+  const std::uintptr_t past = lock(block.past);
+  if (past != 0) unlock(block.past, 0);
+  return list_of(past);
 }
 
 void Lineage::use(const Flow& flow, const Requeue requeue, void* const context) {
@@ -120,7 +151,7 @@ void Lineage::mark(Task& task) noexcept {
   const int given = task.priority.load(std::memory_order_relaxed);
   task.priority.store(priority, std::memory_order_relaxed);
   if (given != priority && rise_ != nullptr) [[unlikely]] rise_(task, priority);
-  if (flow_.upward) task.kept = true;  // (4)
+  if (flow_.upward) task.reach = Reach::flow;  // (4)
 }
 
 void Lineage::remember(Task& task, Outcome& outcome) noexcept {
@@ -215,23 +246,17 @@ void Lineage::learn(const std::uint64_t message, const float behind_us) noexcept
   if (flow_.times()) knowledge_->profiles.learn(message, behind_us);
 }
 
-void Lineage::precede(detail::Completion& predecessor, Task& task, base::SlabCache& slots,
-                      Outcome& outcome) {
+void Lineage::precede(detail::Completion& predecessor, const Waiter& edge,
+                      Outcome& outcome) noexcept {
   if (!flow_.upward) return;
-  for_each_task(predecessor, [&](Task& earlier) { precede(earlier, task, slots, outcome); });
-}
-
-void Lineage::precede(Task& predecessor, Task& task, base::SlabCache& slots, Outcome& outcome) {
-  if (predecessor.event.has_fired()) return;
-  AccessBlock& block = *task.accesses;
-  Predecessors* const list = list_of(block.predecessors.load(std::memory_order_relaxed));
-  // Relaxed: the task is reached only through what is published later.
-  block.predecessors.store(number_of(enter(predecessor, list, slots)), std::memory_order_relaxed);
-  block.has_past = true;
+  const Task& task = *edge.task;
+  // relaxed: published with the edges
+  if (!edge.by_address()) task.accesses->past.store(declared, std::memory_order_relaxed);
   const int level = task.priority.load(std::memory_order_relaxed) - flow_.step;
-  if (level > predecessor.priority.load(std::memory_order_relaxed)) {
-    raise(predecessor, level, outcome);
-  }
+  for_each_task(predecessor, [&](Task& earlier) {
+    if (level <= earlier.priority.load(std::memory_order_relaxed)) return;
+    if (!earlier.event.has_fired()) raise(earlier, level, outcome);
+  });
 }
 
 void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& slots,
@@ -242,9 +267,9 @@ void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& sl
   for_each_task(other, [&](Task& earlier) {
     if (!earlier.event.has_fired()) list = enter(earlier, list, slots);
   });
-  // seq_cst, as the rise of a priority and then the look at the list: who raises this task sees the
-  // list, or has raised it before hold() reads its priority.
-  waiting.accesses->predecessors.store(number_of(list), std::memory_order_seq_cst);
+  // seq_cst, as the rise of a priority and then the look at the past: who raises this task sees the
+  // list, or has raised it before hold() reads its priority. What was declared is complete.
+  waiting.accesses->past.store(reinterpret_cast<std::uintptr_t>(list), std::memory_order_seq_cst);
   hold(waiting, other, outcome);
 }
 

@@ -4,24 +4,25 @@
 // which tasks send, by their profiles. Kept only under a policy that asks for it. Knows no queue:
 // who has one is called back.
 //
-// Each task that declares accesses has a list of the tasks that it waits for, built by its creator
-// before anybody else can reach it, and taken away when it begins: then all in it have completed or
-// have let it go. One that waits for a future gets another list for that time. So memory is bounded
-// by the edges to tasks that have not begun, and those that wait.
+// What precedes a task is found from its edges (Waiter::follows), each with a lock of its own, and
+// from its past: the futures among its accesses, and what it waits for without having declared it,
+// which is listed for that time. The past has one lock, in AccessBlock::past.
 //
 // Thread safety: raise() by any thread, for a task that the caller keeps alive; catch_up() by any
-// thread; sends(), wait() and hold() by the task; begins() and end_lineage() by who begins it; the
-// rest by the task's creator until it is submitted.
+// thread; sends(), wait() and hold() by the task; forget_edges() by who completes what they follow;
+// begins() and end_lineage() by who begins it; the rest by its creator until it is submitted.
 // Invariants:
-//   (1) an entry owns a reference to its task. Who holds the list's lock may use its entries.
-//   (2) entries lead to tasks created earlier: no cycle, and nobody holds two lists' locks.
+//   (1) who holds the lock of an edge, or of a past, may use what it leads to. One that completes
+//       is taken out of all edges that follow it before its own reference is dropped; what a list
+//       leads to has a reference of the list's, a future one of the access's, to end_lineage().
+//   (2) both lead to tasks created earlier: no cycle, and nobody holds two of these locks.
 //   (3) no raise is lost. Who makes a task ready sets its state, then reads the priority by a
 //       read-modify-write (queued_priority); who raises it changes the priority by one, then reads
 //       the state. If the raise comes first in the order of these two, the queue reads the new
 //       priority; else the raise has read what the other wrote, so it sees the state and asks for
 //       a second entry.
 //   (4) nothing runs twice: of several entries one claims the task, by a compare-and-swap, since
-//       mark() sets Task::kept.
+//       mark() says that priority flows to it (Reach::flow).
 //   (5) no task is left behind: sends() changes the profile, then sets `behind_`, which catch_up()
 //       clears before it looks at all that are remembered. Either it finds a task there, or the
 //       task was put there after it had looked, and then remember() sees the changed profile and
@@ -54,7 +55,7 @@ struct Flow {
   [[nodiscard]] bool raises() const noexcept { return marked == 0 || upward || control; }
 };
 
-// Up to six tasks that precede one; a list of these fills one slot each.
+// Up to six tasks that one waits for; a list of these fills one slot each.
 struct Predecessors {
   Predecessors* next;
   std::uint64_t count;
@@ -85,13 +86,12 @@ class Lineage {
 
   // Gives `task`, which nobody else can reach yet, the priority that it begins with.
   void mark(Task& task) noexcept;
-  // Once its predecessors are entered, while the caller keeps it alive: it may turn out later on
+  // Once its edges are added, while the caller keeps it alive: it may turn out later on
   // that it sends.
   void remember(Task& task, Outcome& outcome) noexcept;
 
-  // `task`, which nobody else can reach, will wait for `predecessor`: kept, and raised if need be.
-  void precede(detail::Completion& predecessor, Task& task, base::SlabCache& slots,
-               Outcome& outcome);
+  // `edge`, of a task that nobody else can reach, will lead to `predecessor`: raised if need be.
+  void precede(detail::Completion& predecessor, const Waiter& edge, Outcome& outcome) noexcept;
 
   // The running task `waiting` will wait for `other`, of which it holds a reference, though it has
   // not declared so. end_lineage() follows when it has waited, unless `other` is completion's only.
@@ -138,7 +138,6 @@ class Lineage {
   };
 
   [[nodiscard]] bool lift(Task& task, int priority) noexcept;
-  void precede(Task& predecessor, Task& task, base::SlabCache& slots, Outcome& outcome);
   // The priority of a task with a profile of which is known that it leads to a send. Less, but more
   // than 0, if none of its kind has begun: where no send is known, the way to one leads through
   // such a task. Else 0.
@@ -156,13 +155,18 @@ class Lineage {
   std::atomic<Told> told_{nullptr};
 };
 
-// Takes the list of a task that begins.
-[[nodiscard]] Predecessors* take_predecessors(AccessBlock& block) noexcept;
+// What `edge` follows is complete, or has released what it waits for. REQUIRES: not let go yet.
+void forget_edge(Waiter& edge) noexcept;
+// The same for all edges among the waiters from `first` on.
+void forget_edges(Waiter* first) noexcept;
 
-// `task` begins. Calls release(task) for the reference to each predecessor.
+// Ends the past of a task that begins, or has waited; takes its list.
+[[nodiscard]] Predecessors* take_past(AccessBlock& block) noexcept;
+
+// `task` begins, or has waited. Calls release(task) for the reference to each in its list.
 template <class Release>
 void end_lineage(Task& task, base::SlabCache& slots, Release release) noexcept {
-  for (Predecessors* list = take_predecessors(*task.accesses); list != nullptr;) {
+  for (Predecessors* list = take_past(*task.accesses); list != nullptr;) {
     for (std::uint64_t i = 0; i < list->count; ++i) release(*list->tasks[i]);
     slots.give(std::exchange(list, list->next), base::slab_class(sizeof(Predecessors)));
   }

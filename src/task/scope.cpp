@@ -8,6 +8,7 @@
 
 #include "imbrex/error.hpp"
 #include "task/depend.hpp"
+#include "task/lineage.hpp"
 
 namespace imbrex::task {
 
@@ -106,7 +107,9 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
   std::uintptr_t head = EventWord::fired;
   (void)event::exchange(task.event, head);
-  event::let_go_all(event::first_waiter(head), outcome);
+  Waiter* const first = event::first_waiter(head);
+  if (task.reach == Reach::flow) [[unlikely]] forget_edges(first);
+  event::let_go_all(first, outcome);
   const std::uint32_t left = (head & event::left_bit) != 0 ? 1 : 0;
   if (task.family != nullptr) [[unlikely]] {
     complete_parent(task, left, tally, outcome);

@@ -41,6 +41,13 @@ enum class State : std::uint8_t {
   complete    // (3)
 };
 
+// By what others than its creator reach a task that has not begun.
+enum class Reach : std::uint8_t {
+  entry,   // one queue entry
+  future,  // perhaps a second entry, for who waits; each future has a reference
+  flow     // perhaps a second entry, made by who followed an edge to it, without a reference
+};
+
 struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::atomic<int> pending;      // (1); any thread
   std::atomic<State> state;      // change_state() only
@@ -63,7 +70,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::uint16_t group;           // of workers, which run it; its parent's
   std::uint8_t slot_class;       // of the slab; 0: a large slot
   bool held;                     // hold_completion() was called; running task only
-  bool kept;                     // a future was made, or priority flows: perhaps a second entry
+  Reach reach;                   // set before it is submitted
   bool blocks;                   // waist.hpp: set_blocking(); running task only
 
   [[nodiscard]] void* closure() noexcept {
@@ -109,9 +116,11 @@ struct Entry {
     task.state.store(State::running, std::memory_order_relaxed);
     return true;
   }
-  // Without a future, or followers that raise it, there is one entry. With one reference, ours is
-  // the only way to the task; looked at before the state: another entry's run may end in between.
-  const bool alone = !task.kept || task.references.load(std::memory_order_acquire) == 1;
+  // With one reference, ours is the only way to the task, unless priority flows to it; looked at
+  // before the state: another entry's run may end in between.
+  const bool alone = task.reach == Reach::entry ||
+                     (task.reach == Reach::future &&
+                      task.references.load(std::memory_order_acquire) == 1);
   State state = task.state.load(std::memory_order_acquire);
   if (state != State::ready) return false;
   if (alone) {

@@ -355,7 +355,8 @@ TEST_P(ControlTest, a_rise_reaches_what_a_task_waits_for_already) {
 }
 
 // Creators spawn graphs of their own at once, which also depend on one chain of common tasks, while
-// workers run them: priorities rise in tasks that are being made ready, begin, and end.
+// workers run them: priorities rise in tasks that are being made ready, begin, wait, let go what
+// they read, and end.
 TEST_P(LineageStressTest, all_run_once_and_in_order_while_priorities_rise) {
   const int creators = 4;
   const int count = scaled(4000);
@@ -381,10 +382,12 @@ TEST_P(LineageStressTest, all_run_once_and_in_order_while_priorities_rise) {
           const int given = random() % 8 == 0 ? 1 : 0;
           const int read = written[from];
           const int before = written[to]++;
-          const auto body = [&versions, &ran, &wrong, from, to, read, before] {
+          const auto body = [&versions, &common, &ran, &wrong, from, to, read, before] {
             if (versions[from] != read || versions[to]++ != before) ++wrong;
             if (before % 16 == 0) detail::about_to_send();
             if (before % 4 == 0) detail::message_arrives(static_cast<std::uint64_t>(before));
+            if (before % 4 == 1) release(versions[from]);
+            if (before % 32 == 2) common[from].get();
             ran.fetch_add(1, std::memory_order_relaxed);
           };
           if (random() % 4 == 0) {

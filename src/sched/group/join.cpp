@@ -57,7 +57,7 @@ void enter(void* const closure, Group* const group, Entered& entered) noexcept {
   task::Scope& scope = *worker.task->family->current;
   scope.count_spawned();
   task.scope = &scope;
-  task.kept = true;
+  task.reach = task::Reach::future;
   task.references.store(2, std::memory_order_relaxed);  // the run's and ours
   task.pending.store(0, std::memory_order_relaxed);
   if (group != nullptr) task.group = group->id;

@@ -91,13 +91,13 @@ class InFunction {
 }  // namespace
 
 bool begin_after_futures(Worker& worker, Task& task) noexcept {
+  task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
   task::release_futures(task, [&](detail::Completion& done) {
     if (done.kind == detail::CompletionKind::named && done.error && !task.error) {
       task.error = done.error;
     }
     drop_reference(worker, done);
   });
-  task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
   if (task.error) task.ops->drop(task.closure());
   return !task.error;
 }
