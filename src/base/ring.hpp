@@ -24,6 +24,12 @@ class Ring {
     slots_[end & mask_] = item;
     end_.store(end + 1, std::memory_order_relaxed);
   }
+  void push_front(T* const item) {
+    const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
+    if (end_.load(std::memory_order_relaxed) - begin > mask_) [[unlikely]] grow();
+    slots_[(begin - 1) & mask_] = item;
+    begin_.store(begin - 1, std::memory_order_relaxed);
+  }
   // Null if empty.
   [[nodiscard]] T* pop_back() noexcept {
     const std::uint64_t end = end_.load(std::memory_order_relaxed);

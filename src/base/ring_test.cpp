@@ -17,10 +17,13 @@ TEST(Ring, behaves_like_a_sequential_deque) {
   Ring<int> ring;
   std::deque<int*> model;
   for (std::size_t next = 0; next < items.size();) {
-    const unsigned choice = random() % 5;
+    const unsigned choice = random() % 6;
     if (choice < 3) {
       ring.push_back(&items[next]);
       model.push_back(&items[next++]);
+    } else if (choice == 5) {
+      ring.push_front(&items[next]);
+      model.push_front(&items[next++]);
     } else if (choice == 3) {
       int* const expected = model.empty() ? nullptr : model.back();
       if (expected != nullptr) model.pop_back();
@@ -32,6 +35,7 @@ TEST(Ring, behaves_like_a_sequential_deque) {
     }
     ASSERT_EQ(ring.size(), static_cast<std::int64_t>(model.size()));
     ASSERT_EQ(ring.back(), model.empty() ? nullptr : model.back());
+    ASSERT_EQ(ring.front(), model.empty() ? nullptr : model.front());
   }
 }
 

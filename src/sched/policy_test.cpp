@@ -111,6 +111,13 @@ TEST_F(PolicyTest, default_runs_what_one_task_has_created_in_that_order) {
   EXPECT_EQ(drain(0), Ids({5, 3, 4}));
 }
 
+TEST_F(PolicyTest, default_runs_a_released_task_before_the_first_if_it_was_created_earlier) {
+  use("default", 1);
+  for (int i = 0; i < 6; ++i) (void)task(0);
+  for (const std::size_t at : {3, 5, 1, 2, 4, 0}) push(tasks_[at], 0);
+  EXPECT_EQ(drain(0), Ids({1, 2, 4, 6, 3, 5})) << "else by the order of release";
+}
+
 TEST_F(PolicyTest, default_goes_on_with_what_was_begun_before_it_begins_more) {
   use("default", 1);
   policy_->push(task(0), {.worker = 0, .only = no_worker}, Origin::forked);

@@ -5,7 +5,8 @@
 // steal: each worker runs its newest task first and steals the oldest of others.
 // default: the same for forked tasks, which makes recursion run depth first in little memory; but
 // tasks with dependencies run oldest first, since newest-first order lets the ranks of a graph with
-// messages wait for each other (docs/design/default-policy.md). What was begun goes before both.
+// messages wait for each other: in the order in which they were released, those before the first
+// that were created before it (docs/design/default-policy.md). What was begun goes before all.
 //
 // In both, priorities other than 0 are honoured: above 0 before, below 0 after all others.
 #pragma once
@@ -55,8 +56,15 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     if (origin == Origin::resumed) ring = &resumed;
     if (graph_order && origin == Origin::released) ring = &oldest_first;
     lock.enter();
-    ring->push_back(&task);
+    if (ring != &oldest_first || !push_early(task)) [[likely]] ring->push_back(&task);
     lock.leave();
+    return true;
+  }
+  // A released task that was created before the first one goes to the front. False if it was not.
+  [[nodiscard]] bool push_early(Task& task) {
+    const Task* const first = oldest_first.front();
+    if (first == nullptr || first->id < task.id) [[likely]] return false;
+    oldest_first.push_front(&task);
     return true;
   }
 
