@@ -19,7 +19,7 @@ namespace {
 
 const char* kind_name(const AccessKind kind) noexcept {
   static constexpr const char* names[] = {"in",            "out",      "inout",
-                                          "mutexinoutset", "inoutset", "after"};
+                                          "mutexinoutset", "inoutset", "after", "everything"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -37,10 +37,9 @@ const char* kind_name(const AccessKind kind) noexcept {
   for (const Access& mine : task.accesses->accesses()) {
     if (mine.kind == AccessKind::after || mine.released.load(std::memory_order_acquire)) continue;
     for (const Access& other : next.accesses->accesses()) {
-      if (other.kind != AccessKind::after && other.address == mine.address &&
-          conflict(mine.kind, other.kind)) {
-        return true;
-      }
+      if (other.kind == AccessKind::after) continue;
+      if (other.kind == AccessKind::everything || mine.kind == AccessKind::everything) return true;
+      if (other.address == mine.address && conflict(mine.kind, other.kind)) return true;
     }
   }
   return false;
@@ -376,7 +375,8 @@ struct DependTable::Link {
     }
   }
 
-  void write(Access& access, Location& location) {
+  // Takes all tasks out of the location; the access follows them.
+  void write_after(Access& access, Location& location) {
     if (location.readers != nullptr) {
       take_out_followed(access, location.readers);
       take_out(location.set);
@@ -385,8 +385,29 @@ struct DependTable::Link {
     }
     take_out(location.before);
     location.listed = 0;
+  }
+  void write(Access& access, Location& location) {
+    write_after(access, location);
     location.set_kind = access.kind;
     enter(access, location.set);
+  }
+
+  void write_everything(Access& access, const std::span<Location> locations, Access*& last) {
+    for (Location& location : locations) write_after(access, location);
+    take_out_followed(access, last);
+    enter(access, last);
+  }
+  // The first access of a task that names some follows `last`.
+  void follow_everything(AccessBlock& block, Access*& last) {
+    if (last->edge.task->event.has_fired()) {
+      remove_all(last, outcome);
+      return;
+    }
+    for (Access& access : block.accesses()) {
+      if (access.kind == AccessKind::after) continue;
+      follow(access, *last);
+      return;
+    }
   }
 
   void join_set(Access& access, Location& location) {
@@ -434,7 +455,12 @@ bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) 
   // Nobody else knows the task yet.
   task.references.store(task.references.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
+  if (everything_ != nullptr) [[unlikely]] link.follow_everything(block, everything_);
   for (Access& access : block.accesses()) {
+    if (access.kind == AccessKind::everything) [[unlikely]] {
+      link.write_everything(access, {locations_.get(), capacity_}, everything_);
+      continue;
+    }
     if (access.kind == AccessKind::after) {
       link.find(access.edge, *static_cast<detail::Completion*>(const_cast<void*>(access.address)));
       continue;
@@ -537,6 +563,7 @@ void DependTable::clear(Outcome& outcome) noexcept {
     remove_all(location.before, outcome);
     if (location.mutex != nullptr) drop_mutex(location.mutex);
   }
+  remove_all(everything_, outcome);
   locations_.reset();
   capacity_ = used_ = 0;
 }

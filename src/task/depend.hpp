@@ -4,7 +4,8 @@
 //
 // Each address has a Location: the last set of writers (one task, or neighbours of a set kind), the
 // readers since, and for a set what came before it. A new access gets an edge from each task that
-// it must follow; an edge is a Waiter at that task's event.
+// it must follow; an edge is a Waiter at that task's event. An access to everything follows all in
+// the table, takes them out, and is followed by all that come later.
 //
 // Thread safety: a DependTable is used by the code of its parent task only, hence without a lock.
 // Tasks in it end at any time on any thread: an edge counts only if event::add accepted it.
@@ -161,6 +162,7 @@ class DependTable {
   static void remove_all(Access*& list, Outcome& outcome) noexcept;
 
   std::unique_ptr<Location[]> locations_;
+  Access* everything_ = nullptr;  // the last AccessKind::everything; a list of one
   std::size_t capacity_ = 0;  // a power of two
   std::size_t used_ = 0;
   unsigned shift_ = 64;

@@ -137,6 +137,29 @@ TEST(Depend, a_mutexinoutset_runs_one_at_a_time_in_the_order_of_asking) {
   EXPECT_EQ(graph.ready(), Set({2}));
 }
 
+TEST(Depend, an_access_to_everything_follows_all_before_and_is_followed_by_all_after) {
+  Graph graph;
+  graph.spawn({{&x, Kind::in}});
+  graph.spawn({{&y, Kind::mutexinoutset}});
+  graph.spawn({{nullptr, Kind::everything}});
+  graph.spawn({{&x, Kind::in}});
+  graph.spawn({{&y, Kind::mutexinoutset}});
+  graph.spawn({{nullptr, Kind::everything}});
+  EXPECT_EQ(graph.ready(), Set({0, 1}));
+  graph.complete(1);
+  EXPECT_EQ(graph.ready(), Set({0}));
+  graph.complete(0);
+  EXPECT_EQ(graph.ready(), Set({2}));
+  graph.complete(2);
+  EXPECT_EQ(graph.ready(), Set({3, 4}));
+  graph.complete(3);
+  graph.complete(4);
+  EXPECT_EQ(graph.ready(), Set({5}));
+  graph.complete(5);
+  graph.spawn({{&x, Kind::in}});
+  EXPECT_EQ(graph.ready(), Set({6})) << "nothing to wait for any more";
+}
+
 TEST(Depend, two_mutexes_named_in_opposite_order_cannot_block_each_other) {
   Graph graph;
   graph.spawn({{&x, Kind::mutexinoutset}, {&y, Kind::mutexinoutset}});
@@ -190,7 +213,7 @@ struct Model {
   std::vector<std::vector<AccessSpec>> tasks;
 
   static bool ordered(const Kind first, const Kind second) {
-    if (first != second) return true;
+    if (first != second || first == Kind::everything) return true;
     return first == Kind::out || first == Kind::inout;
   }
   // Must `later` wait for `earlier`? Directly: neighbours of one set kind need no order only if
@@ -198,11 +221,13 @@ struct Model {
   [[nodiscard]] bool must_wait(const std::size_t earlier, const std::size_t later) const {
     for (const AccessSpec& first : tasks[earlier]) {
       for (const AccessSpec& second : tasks[later]) {
-        if (first.address != second.address) continue;
+        const bool alike = first.address == second.address;
+        if (!alike && first.kind != Kind::everything && second.kind != Kind::everything) continue;
         if (ordered(first.kind, second.kind)) return true;
         if (first.kind == Kind::in) continue;
         for (std::size_t between = earlier + 1; between < later; ++between) {
           for (const AccessSpec& other : tasks[between]) {
+            if (other.kind == Kind::everything) return true;
             if (other.address == first.address && other.kind != first.kind) return true;
           }
         }
@@ -226,6 +251,7 @@ struct Model {
 std::vector<AccessSpec> random_accesses(std::mt19937& random, const std::vector<int>& objects) {
   constexpr Kind kinds[] = {Kind::in, Kind::in, Kind::out, Kind::inout, Kind::mutexinoutset,
                             Kind::inoutset};
+  if (random() % 10 == 0) return {{nullptr, Kind::everything}};
   std::vector<AccessSpec> specs;
   for (const int& object : objects) {
     if (random() % 3 == 0) specs.push_back({&object, kinds[random() % 6]});

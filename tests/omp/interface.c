@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // imbrex's C interface in OpenMP tasks: events, named events in depend clauses, progress functions,
-// tasks of imbrex beside OpenMP's, under our libgomp.so.1.
+// tasks of imbrex beside OpenMP's, and what newer compilers ask for, under our libgomp.so.1.
 #include <imbrex/omp.h>
 #include <omp.h>
 #include <stdio.h>
@@ -209,6 +209,38 @@ static void both_kinds_of_tasks(void) {
 }
 
 // What a taskgroup's end finds wrong ends the program: there is nobody to return it to.
+// From GCC 13 on, this is what depend(inout: omp_all_memory) is compiled to.
+static void a_null_address_is_all_memory(void) {
+  enum { count = 20 };
+  int* const all_memory = NULL;
+  int parts[count] = {0};
+  int sum = -1;
+  int wrong = 0;
+#pragma omp parallel
+#pragma omp single
+  for (int round = 1; round <= 3; ++round) {
+    for (int i = 0; i < count; ++i) {
+#pragma omp task depend(out : parts[i]) firstprivate(i, round) shared(parts, sum, wrong)
+      {
+        if (round > 1 && sum != count * (round - 1)) {
+#pragma omp atomic
+          ++wrong;
+        }
+        usleep(100);
+        parts[i] = round;
+      }
+    }
+#pragma omp task depend(inout : *all_memory) depend(in : parts[0]) shared(parts, sum)
+    {
+      int found = 0;
+      for (int i = 0; i < count; ++i) found += parts[i];
+      usleep(1000);
+      sum = found;
+    }
+  }
+  REQUIRE(wrong == 0 && sum == 3 * count);
+}
+
 static void trigger_nobody(void) {
 #pragma omp parallel
 #pragma omp single
@@ -228,6 +260,7 @@ int main(int argc, char** argv) {
   a_progress_function_triggers();
   a_task_is_held_by_an_event();
   both_kinds_of_tasks();
+  a_null_address_is_all_memory();
   printf("done\n");
   return 0;
 }

@@ -9,7 +9,7 @@ import dataclasses
 
 from imbrex_trace.history import State
 
-READS, WRITES, UPDATES, MUTEX_SET, SET, AFTER = range(6)  # kinds of accesses
+READS, WRITES, UPDATES, MUTEX_SET, SET, AFTER, EVERYTHING = range(7)  # kinds of accesses
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,18 +53,26 @@ class Place:
 
 def predecessors(history):
     """task -> the tasks that it must follow, each once; without those that follow none."""
-    places = collections.defaultdict(Place)
+    places = collections.defaultdict(lambda: collections.defaultdict(Place))  # by parent, address
+    last = {}  # parent -> its last child with an access to everything
     result = {}
     for number, task in history.tasks.items():  # a parent makes its children in this order
         if not task.accesses:
             continue
-        earlier = {}
+        siblings = places[task.parent]
+        earlier = {last[task.parent]: None} if task.parent in last else {}
         for address, kind in task.accesses:
             if kind == AFTER:
                 if address:
                     earlier[address] = None
                 continue
-            earlier |= dict.fromkeys(places[task.parent, address].enter(number, kind))
+            if kind == EVERYTHING:
+                for place in siblings.values():
+                    earlier |= dict.fromkeys(place.readers or place.owners)
+                siblings.clear()
+                last[task.parent] = number
+                continue
+            earlier |= dict.fromkeys(siblings[address].enter(number, kind))
         earlier.pop(number, None)  # it names an address twice
         if earlier:
             result[number] = tuple(earlier)

@@ -20,7 +20,7 @@ from imbrex_trace import graph, history, otf2_files, page, reader  # noqa: E402
 from imbrex_trace.synthetic import ROOT, RankWriter  # noqa: E402
 
 SENT, RECEIVED = 7, 8
-IN, OUT, INOUT, MUTEX_SET, SET, AFTER = range(6)
+IN, OUT, INOUT, MUTEX_SET, SET, AFTER, EVERYTHING = range(7)
 
 
 def run(*arguments, **environment):
@@ -105,6 +105,11 @@ class Graph(ReportTest):
         self.assertEqual(self.edges([(1, OUT)], [(1, SET)], [(1, SET)], [(1, MUTEX_SET)],
                                     [(1, MUTEX_SET)], [(1, IN)]),
                          {2: (1,), 3: (1,), 4: (2, 3), 5: (2, 3), 6: (4, 5)})
+
+    def test_an_access_to_everything_follows_all_before_and_is_followed_by_all_after(self):
+        self.assertEqual(self.edges([(1, OUT)], [(1, IN)], [(2, OUT)], [(0, EVERYTHING)],
+                                    [(1, IN)], [(3, OUT)], [(0, EVERYTHING)]),
+                         {2: (1,), 4: (2, 3), 5: (4,), 6: (4,), 7: (4, 5, 6)})
 
     def test_a_future_is_followed_and_one_that_is_no_task_is_not(self):
         self.assertEqual(self.edges([(1, OUT)], [(1, AFTER), (0, AFTER)]), {2: (1,)})

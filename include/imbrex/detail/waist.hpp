@@ -28,7 +28,8 @@ enum class AccessKind : std::uint8_t {
   inout,          // reads and writes
   mutexinoutset,  // any order among neighbours of this kind, one at a time
   inoutset,       // any order among neighbours of this kind, together
-  after           // `address` is a Completion that must have completed
+  after,          // `address` is a Completion that must have completed
+  everything      // excludes all siblings with accesses, before and after; no address
 };
 
 struct AccessSpec {

@@ -2,6 +2,7 @@
 // The compiler's arrays of dependences. In the first form: how many, how many of them `out`, and
 // the addresses, `out` first. In the second, which begins with 0: how many, how many of each kind,
 // the addresses in the order of the kinds, and pointers to depobj variables (address and kind).
+// From GCC 13 on a null address that is written stands for omp_all_memory.
 #include <algorithm>
 #include <cstdint>
 #include <source_location>
@@ -54,6 +55,7 @@ Accesses::Accesses(void** const depend) {
     while (count_ < all) first_[count_++] = from_depobj(*next++);
   }
   if (count_ > 1) unite();
+  find_everything();
   find_events();
 }
 
@@ -87,6 +89,18 @@ void Accesses::unite() noexcept {
     }
   }
   count_ = kept;
+}
+
+// An access to everything says all that others say, but for events.
+void Accesses::find_everything() noexcept {
+  const auto is_everything = [](const AccessSpec& access) {
+    return access.address == nullptr && access.kind == AccessKind::inout;
+  };
+  if (std::ranges::none_of(span(), is_everything)) [[likely]] return;
+  const auto others = std::ranges::remove_if(
+      span(), [](const AccessSpec& access) { return !detail::is_name(access.address); });
+  count_ -= others.size();
+  first_[count_++] = {nullptr, AccessKind::everything};
 }
 
 void Accesses::find_events() {

@@ -79,6 +79,7 @@ class Accesses {
   static constexpr std::size_t few = 8;  // need no memory from the heap
   void add(void* const* from, std::size_t count, detail::AccessKind kind) noexcept;
   void unite() noexcept;
+  void find_everything() noexcept;
   void find_events();
 
   std::array<detail::AccessSpec, few> inside_;
