@@ -16,8 +16,8 @@ PAGE = HERE.parent.parent.parent / "docs" / "user" / "mpi.md"
 BEGIN = "<!-- begin: made by src/mpi/calls/calls_doc.py -->"
 END = "<!-- end -->"
 KINDS = ("SEND_C|CALL|CALL_C|LOCAL|ASK|COLLECTIVE|COLLECTIVE_C|NEIGHBOR_C|FILE_C|FILE_ALL_C|SPARE|"
-         "SPARE_C|SPARE_OWN")
-ON_SPARE_THREAD = ("SPARE", "FILE")
+         "SPARE_C|SPARE_OWN|SPLIT_C|SPLIT_END")
+ON_SPARE_THREAD = ("SPARE", "FILE", "SPLIT")
 ENTRY = re.compile(rf"^IMBREX_({KINDS})\((\w+),\s*(\w[\w+ ]*)?|^// ---- ([\w ]+) -", re.MULTILINE)
 
 

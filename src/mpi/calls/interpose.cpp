@@ -6,6 +6,7 @@
 #include "check/check.hpp"
 #include "messages.hpp"
 #include "calls/spare.hpp"
+#include "calls/split.hpp"
 #include "calls/standard.hpp"
 #include "wait.hpp"
 
@@ -164,6 +165,21 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
     return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });           \
   }
 
+#ifdef OPEN_MPI
+#define IMBREX_MAKE_SPLIT(name, whole, parameters, arguments)                              \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    if (!active()) return PMPI_##name arguments;                                           \
+    return split_collectives().begin(file, [&](MPI_Status* status) {                       \
+      return by_spare_thread("MPI_" #name,                                                 \
+                             [&] { return PMPI_##whole IMBREX_AND_STATUS arguments; });    \
+    });                                                                                    \
+  }
+#define IMBREX_MAKE_SPLIT_END(name, parameters, arguments)                                 \
+  IMBREX_FUNCTION(name) parameters {                                                       \
+    return split_collectives().end(file, status) ? MPI_SUCCESS : PMPI_##name arguments;    \
+  }
+#endif
+
 #define IMBREX_MAKE_ASK(name, question, parameters, arguments)                             \
   IMBREX_FUNCTION(name) parameters {                                                       \
     return by_asking(                                                                      \
@@ -204,6 +220,10 @@ using Place = int;
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
+#ifdef OPEN_MPI  // which has no large counts
+#define IMBREX_SPLIT_C IMBREX_MAKE_SPLIT
+#define IMBREX_SPLIT_END IMBREX_MAKE_SPLIT_END
+#endif
 #include "calls/calls.def"
 }  // namespace of_int
 
