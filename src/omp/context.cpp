@@ -57,12 +57,12 @@ pthread_key_t make_key() noexcept {
   return *found;
 }
 
-Context& current() noexcept {
+Context& around() noexcept {
   const detail::RunningBody body = detail::running_body();
   if (body.ops == &implicit_body || body.ops == &explicit_body) {
     return *static_cast<Context*>(body.closure);
   }
-  return *initial().innermost;
+  return initial();
 }
 
 }  // namespace imbrex::omp

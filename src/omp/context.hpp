@@ -28,13 +28,22 @@ struct Implicit;
 struct Initial;
 struct PoolThread;  // pool.hpp
 
+// Of the code that a Context stands for.
+enum class Form : std::uint8_t {
+  task,      // of the runtime; the Context lies in its closure. Or code outside of all
+  included,  // the same, but it runs where its creator stands, and so does the Context
+  call       // included, and no task of the runtime (yet): make_task()
+};
+
 struct Context {
   Team* team;
   Taskgroup* taskgroup = nullptr;  // the innermost that it is in
   int number = 0;                  // of the thread in the team
   bool is_explicit = false;
   bool is_final = false;
+  Form form = Form::task;
   Variables variables;
+  Context* included = nullptr;     // the innermost included task that runs in it
 };
 
 // The task of one member of a team.
@@ -118,7 +127,6 @@ struct Initial : Implicit {
   Initial(const Initial&) = delete;
   Initial& operator=(const Initial&) = delete;
   Team alone;
-  Context* innermost = this;         // an included task that runs in it, else itself
   std::vector<PoolThread*> threads;  // that this thread's outermost regions use: 1 and up
   std::vector<Team*> teams;          // of its past outermost regions, to be used again
   bool in_region = false;            // threads and a team are in use
@@ -126,8 +134,13 @@ struct Initial : Implicit {
   std::atomic<int> busy{1};          // threads of its regions, and itself
 };
 
-// Of the code that calls. Starts nothing.
-[[nodiscard]] Context& current() noexcept;
+// Of the task of the runtime that calls, or of the code outside of all. Starts nothing.
+[[nodiscard]] Context& around() noexcept;
+// Of the code that calls: that of the innermost included task there, if there is any.
+[[nodiscard]] inline Context& current() noexcept {
+  Context& context = around();
+  return context.included != nullptr ? *context.included : context;
+}
 [[nodiscard]] Initial& initial() noexcept;
 // The implicit task of the thread and team that `context` belongs to.
 [[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {

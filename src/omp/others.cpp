@@ -159,12 +159,29 @@ void tell_of_others(const std::vector<Object>& objects) {
   }
 }
 
+void find_users(const std::vector<Object>& objects) {
+  const auto uses = [](const Object& object) {
+    return !object.is_ours && std::ranges::any_of(object.needs, [](const std::string& name) {
+      return name.starts_with("libimbrex");
+    });
+  };
+  openmp_alone.store(std::ranges::none_of(objects, uses), std::memory_order_relaxed);
+}
+
+std::vector<Object> look() {
+  loads_seen.store(count_loads(), std::memory_order_relaxed);
+  std::vector<Object> objects = loaded_objects();
+  tell_of_others(objects);
+  find_users(objects);
+  return objects;
+}
+
 }  // namespace
 
+std::atomic<bool> openmp_alone{false};
+
 void look_for_others() {
-  loads_seen.store(count_loads(), std::memory_order_relaxed);
-  const std::vector<Object> objects = loaded_objects();
-  tell_of_others(objects);
+  const std::vector<Object> objects = look();
   if (!objects.empty() && objects.front().has_static_runtime) {
     std::fputs("imbrex: the program has libgomp inside (libgomp.a, -static-libgomp): its OpenMP "
                "regions do not run on imbrex. Link it with libgomp.so.1.\n",
@@ -187,9 +204,7 @@ void look_for_others() {
 }
 
 void look_for_new_others() {
-  const unsigned long long loads = count_loads();
-  if (loads_seen.exchange(loads, std::memory_order_relaxed) == loads) return;
-  tell_of_others(loaded_objects());
+  if (loads_seen.load(std::memory_order_relaxed) != count_loads()) (void)look();
 }
 
 namespace {

@@ -5,11 +5,21 @@
 // Thread safety: any thread.
 #pragma once
 
+#include <atomic>
+
 namespace imbrex::omp {
 
 // At load: also a program that our functions do not reach.
 void look_for_others();
 // Again, for libraries that came by dlopen(): next to nothing if none did.
 void look_for_new_others();
+
+// True unless something beside this library uses imbrex (its MPI library, a program that calls it),
+// as seen when one of the above looked last: then tasks wait for each other only as OpenMP's own
+// constructs let them.
+extern std::atomic<bool> openmp_alone;
+[[nodiscard]] inline bool only_openmp_waits() noexcept {
+  return openmp_alone.load(std::memory_order_relaxed);
+}
 
 }  // namespace imbrex::omp

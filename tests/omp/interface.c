@@ -18,7 +18,7 @@
 
 // More tasks wait for events than there are threads; those that fire them are created last.
 static void tasks_wait_for_events(void) {
-  enum { count = 50 };
+  enum { count = 500 };  // none may be a call of its creator
   imbrex_event_t events[count];
   int seen = 0;
   for (int i = 0; i < count; ++i) REQUIRE(imbrex_event_create(&events[i]) == IMBREX_SUCCESS);

@@ -7,7 +7,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { messages = 40 };
+enum { messages = 40, crowd = 400 };  // the latter: more than a team keeps queued
+
+// Without dependences, and so many that a runtime may be tempted to run them at once.
+static int exchange_in_crowd(const int left, const int right) {
+  int crowded = 0;
+#pragma omp parallel
+#pragma omp single
+  {
+    for (int i = 0; i < crowd; ++i) {
+#pragma omp task firstprivate(i) shared(crowded)
+      {
+        int value = -1;
+        MPI_Recv(&value, 1, MPI_INT, left, 1000 + i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+#pragma omp atomic
+        crowded += value == i;
+      }
+    }
+    for (int i = 0; i < crowd; ++i) {
+#pragma omp task firstprivate(i)
+      MPI_Send(&i, 1, MPI_INT, right, 1000 + i, MPI_COMM_WORLD);
+    }
+  }
+  return crowded;
+}
 
 int main(int argc, char** argv) {
   int provided, rank, ranks;
@@ -61,6 +84,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "rank %d: sum %ld, not %ld; locked %d\n", rank, sum, expected, locked);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
+  if (exchange_in_crowd(left, right) != crowd) MPI_Abort(MPI_COMM_WORLD, 1);
   // Members themselves wait in MPI, each for what another sends.
   int crossed = 0;
 #pragma omp parallel num_threads(2) reduction(+ : crossed)

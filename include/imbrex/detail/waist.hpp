@@ -331,6 +331,11 @@ void leave_group(Membership& place) noexcept;
 // The calling worker's index in `group`, -1 if it does not belong to it.
 [[nodiscard]] int place_in(const Group& group) noexcept;
 
+// True if the calling worker has at least `enough` tasks queued, or a window's worth, that others
+// may take, and neither the policy nor a trace has to see each task: then a further one may as well
+// be a call, and has been counted as run.
+[[nodiscard]] bool queues_enough(std::int64_t enough) noexcept;
+
 // What the running task was created with; nulls for the code of a thread, and outside of workers.
 struct RunningBody {
   const BodyOps* ops = nullptr;

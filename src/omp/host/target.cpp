@@ -92,9 +92,9 @@ void run_apart(const Function function, void* const data, const int thread_limit
   }
   Implicit apart;
   prepare(apart);
-  Context* const before = std::exchange(initial().innermost, &apart);
+  Context* const before = std::exchange(initial().included, &apart);
   function(data);
-  initial().innermost = before;
+  initial().included = before;
   delete apart.share;
 }
 

@@ -117,6 +117,7 @@ void Accesses::find_events() {
 }
 
 void wait_for_accesses(void** const depend) {
+  make_task(current());
   Accesses accesses(depend);
   if (accesses.span().empty()) return;
   // Nobody creates siblings meanwhile: to have followed those before is to exclude them.

@@ -51,14 +51,14 @@ void create_tasks(Context& context, const TaskData& data, const unsigned flags,
   const Cut cut = cut_of(context, loop.count, flags, clause);
   const TaskClauses clauses{.is_final = (flags & task_flag::final) != 0,
                             .priority = (flags & task_flag::priority) != 0 ? priority : 0};
-  const bool deferred = (flags & task_flag::if_clause) != 0 && may_defer(context);
+  const bool deferrable = (flags & task_flag::if_clause) != 0;
   std::uint64_t begin = 0;
   for (std::uint64_t task = 0; task < cut.tasks; ++task) {
     const std::uint64_t wanted = cut.each + (task < cut.more ? 1 : 0);
     const std::uint64_t end = begin + std::min(wanted, loop.count - begin);
     const Bounds bounds{loop.start + begin * loop.step,
                         end == loop.count ? loop.end : loop.start + end * loop.step};
-    (deferred ? defer : include)(context, data, clauses, &set_bounds, &bounds);
+    begin_task(context, data, clauses, deferrable, &set_bounds, &bounds);
     begin = end;
   }
 }

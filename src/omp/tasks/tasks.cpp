@@ -13,6 +13,7 @@
 #include "imbrex/error.hpp"
 #include "omp/fatal.hpp"
 #include "omp/gate.hpp"
+#include "omp/others.hpp"
 
 namespace imbrex::omp {
 
@@ -67,13 +68,14 @@ std::size_t aligned(const std::size_t bytes, const std::size_t alignment) noexce
 }
 
 // What a child of `context` begins with.
-void inherit(Context& child, const Context& context, const bool is_final) noexcept {
-  child.team = context.team;
-  child.taskgroup = context.taskgroup;
-  child.number = context.number;
-  child.is_explicit = true;
-  child.is_final = is_final || context.is_final;
-  child.variables = context.variables;
+Context child_of(const Context& context, const bool is_final, const Form form) noexcept {
+  return {.team = context.team,
+          .taskgroup = context.taskgroup,
+          .number = context.number,
+          .is_explicit = true,
+          .is_final = is_final || context.is_final,
+          .form = form,
+          .variables = context.variables};
 }
 
 void copy_data(void* const to, const TaskData& data) {
@@ -96,6 +98,11 @@ constexpr std::size_t closure_alignment = 64;  // of detail::create()
 
 namespace {
 
+// True if tasks of `context` may be deferred at all.
+bool may_defer(const Context& context) noexcept {
+  return context.team->group != nullptr && !context.is_final;
+}
+
 void defer_with(const std::span<const detail::AccessSpec> accesses, const Context& context,
                 const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
                 const void* const argument) {
@@ -112,8 +119,7 @@ void defer_with(const std::span<const detail::AccessSpec> accesses, const Contex
   void* const closure = accesses.empty()
                             ? detail::create(spec, explicit_body, bytes)
                             : detail::create_with_accesses(spec, explicit_body, bytes);
-  auto& task = *::new (closure) Explicit;
-  inherit(task, context, clauses.is_final);
+  auto& task = *::new (closure) Explicit{child_of(context, clauses.is_final, Form::task)};
   task.function = data.function;
   task.constructed = data.copy != nullptr;
   task.data = reinterpret_cast<void*>(
@@ -128,10 +134,9 @@ void defer_with(const std::span<const detail::AccessSpec> accesses, const Contex
                           : detail::submit_with_accesses(closure, false));
 }
 
-}  // namespace
-
 void defer(Context& context, const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
            const void* const argument) {
+  make_task(context);
   if (clauses.depend == nullptr) {
     defer_with({}, context, data, clauses, adjust, argument);
   } else {
@@ -140,33 +145,46 @@ void defer(Context& context, const TaskData& data, const TaskClauses& clauses, c
   }
 }
 
-namespace {
+// A task that runs where its creator stands.
+struct Included : Context {
+  detail::Entered entered;  // unless it is a call
+};
 
-// Runs `call` as an included task: one of the runtime, so that what it creates is its own.
-template <class Call>
-void run_included(Context& context, const bool is_final, Call call) {
-  if (context.team->group == nullptr) {
-    Initial& outside = initial();
-    Context child{};
-    inherit(child, context, is_final);
-    Context* const before = std::exchange(outside.innermost, &child);
-    call();
-    initial().innermost = before;
-    return;
-  }
+}  // namespace
+
+void make_task(Context& context) {
+  if (context.form != Form::call || context.team->group == nullptr) return;
+  context.form = Form::included;
   void* const closure = detail::create({.name = "task", .where = {}, .tied = true}, explicit_body,
                                        sizeof(Explicit));
-  auto& task = *::new (closure) Explicit;
-  inherit(task, context, is_final);
-  detail::Entered entered;
-  detail::enter(closure, nullptr, entered);
+  auto& task = *::new (closure) Explicit{child_of(context, context.is_final, Form::task)};
+  task.included = &context;
+  detail::enter(closure, nullptr, static_cast<Included&>(context).entered);
   if (suspending() == Suspending::nowhere) [[unlikely]] detail::set_blocking(true);
-  call();
+}
+
+namespace {
+
+void end_task(const Included& included) {
   detail::Completion* const held = detail::held_task();
-  detail::leave(entered);
+  detail::leave(included.entered);
   if (held == nullptr) return;
   detail::await(*held);
   detail::release(*held);
+}
+
+// Runs `call` as an included task. Where only OpenMP's own constructs wait it is a call, as under
+// libgomp, until it needs to be a task of the runtime; elsewhere it is one from the start, so that
+// what it creates, waits for and is told of is its own.
+template <class Call>
+[[gnu::always_inline]] inline void run_included(Context& context, const bool is_final, Call call) {
+  Included child{child_of(context, is_final, Form::call), {}};
+  Context& outer = context.form == Form::task ? context : around();
+  Context* const before = std::exchange(outer.included, &child);
+  if (!only_openmp_waits()) make_task(child);
+  call();
+  if (child.form == Form::included) end_task(child);
+  outer.included = before;
 }
 
 void wait_fulfilled(Detached& detached) {
@@ -176,6 +194,8 @@ void wait_fulfilled(Detached& detached) {
 }
 
 }  // namespace
+
+namespace {
 
 void include(Context& context, const TaskData& data, const TaskClauses& clauses,
              const Adjust adjust, const void* const argument) {
@@ -202,6 +222,26 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   if (detached != nullptr) wait_fulfilled(*detached);
 }
 
+// With so many tasks queued for each thread of the team it has enough to do, and a further one is
+// cheapest as a call of its creator: libgomp's rule. A call that waits keeps its creator from going
+// on; so this is for programs in which nothing can wait for what the creator does next.
+bool has_enough_queued(const Context& context) noexcept {
+  constexpr std::int64_t for_each = 64;
+  return only_openmp_waits() && detail::queues_enough(for_each * context.team->size);
+}
+
+}  // namespace
+
+void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
+                const bool deferrable, const Adjust adjust, const void* const argument) {
+  const bool may_call = clauses.depend == nullptr && clauses.detach == nullptr;
+  if (!deferrable || !may_defer(context) || (may_call && has_enough_queued(context))) {
+    include(context, data, clauses, adjust, argument);
+  } else {
+    defer(context, data, clauses, adjust, argument);
+  }
+}
+
 // Without OMP_CANCELLATION nothing ever is.
 bool is_cancelled(const Context& context) noexcept {
   if (context.team->cancelled.load(std::memory_order_acquire)) return true;
@@ -213,6 +253,7 @@ bool is_cancelled(const Context& context) noexcept {
 }
 
 Taskgroup& begin_taskgroup(Context& context) {
+  make_task(context);
   auto* const group = new Taskgroup;
   group->outer = context.taskgroup;
   group->scoped = context.team->group != nullptr;
@@ -258,21 +299,25 @@ void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long b
                void* detach) {
   Context& context = current();
   if (is_cancelled(context)) return;
-  const TaskData given{function, data, copy, bytes, alignment};
-  const TaskClauses clauses{
-      .is_final = (flags & task_flag::final) != 0,
-      .priority = (flags & task_flag::priority) != 0 ? priority : 0,
-      .depend = (flags & task_flag::depend) != 0 ? depend : nullptr,
-      .detach = (flags & task_flag::detach) != 0 ? static_cast<void**>(detach) : nullptr};
-  if (if_clause && may_defer(context)) {
-    defer(context, given, clauses, nullptr, nullptr);
-  } else {
-    include(context, given, clauses, nullptr, nullptr);
+  // The frequent ones, with as little as can be around them.
+  constexpr unsigned with_clauses =
+      task_flag::final | task_flag::priority | task_flag::depend | task_flag::detach;
+  const bool plain = if_clause && copy == nullptr && (flags & with_clauses) == 0;
+  if (plain && may_defer(context) && has_enough_queued(context)) {
+    run_included(context, false, [=] { function(data); });
+    return;
   }
+  begin_task(context, {function, data, copy, bytes, alignment},
+             {.is_final = (flags & task_flag::final) != 0,
+              .priority = (flags & task_flag::priority) != 0 ? priority : 0,
+              .depend = (flags & task_flag::depend) != 0 ? depend : nullptr,
+              .detach = (flags & task_flag::detach) != 0 ? static_cast<void**>(detach) : nullptr},
+             if_clause, nullptr, nullptr);
 }
 
 void GOMP_taskwait() {
-  if (current().team->group != nullptr) imbrex::detail::wait_children();
+  const Context& context = current();
+  if (context.team->group != nullptr && context.form != Form::call) imbrex::detail::wait_children();
 }
 
 void GOMP_taskwait_depend(void** depend) {

@@ -54,16 +54,14 @@ struct TaskClauses {
 // Called with the task's own data before it can run.
 using Adjust = void (*)(void* data, const void* argument);
 
-// Creates a task that may run at any time from now on. Suspends.
-void defer(Context& context, const TaskData& data, const TaskClauses& clauses, Adjust adjust,
-           const void* argument);
-// Runs it now, after what its dependences name. Suspends.
-void include(Context& context, const TaskData& data, const TaskClauses& clauses, Adjust adjust,
-             const void* argument);
-// True if tasks of `context` may be deferred at all.
-[[nodiscard]] inline bool may_defer(const Context& context) noexcept {
-  return context.team->group != nullptr && !context.is_final;
-}
+// Creates a task that may run at any time from now on, or (not `deferrable`, or where that is
+// better) runs it now, after what its dependences name. Suspends.
+void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
+                bool deferrable, Adjust adjust, const void* argument);
+
+// An included task that is but a call of its creator becomes a task of the runtime: before it has
+// children, or a scope.
+void make_task(Context& context);
 
 // depend.cpp: the compiler's array of dependences, each address once. Addresses that stand for
 // named events have become those, which live as long as this.

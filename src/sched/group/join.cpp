@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The waist's functions for threads that become workers, groups, and tasks that run where they are.
+#include <algorithm>
+
 #include "imbrex/error.hpp"
 #include "sched/lineage.hpp"
 #include "sched/runtime.hpp"
@@ -41,6 +43,20 @@ int place_in(const Group& group) noexcept {
     if (place->group == &group) return place->index;
   }
   return -1;
+}
+
+bool queues_enough(const std::int64_t enough) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->queues == nullptr || worker->task->group != worker->group) {
+    return false;
+  }
+  const std::int64_t window = worker->runtime->options.WINDOW;
+  if (worker->queues->newest_first.size() < std::min(enough, window) || window == 0 ||
+      worker->recorder.tracing()) {
+    return false;
+  }
+  worker->recorder.tasks.add(1);
+  return true;
 }
 
 RunningBody running_body() noexcept {
