@@ -73,6 +73,8 @@ def prepare(options, command):
     variables = chosen_variables(options, preloaded)
     if kind is None:
         return command, variables
+    if kind == "slurm":
+        return by_slurm(command, variables)
     handed_on = {name: value for name, value in os.environ.items()
                  if name.startswith(("IMBREX_", "OMP_", "GOMP_"))}
     return handed_by(kind, command, {**handed_on, **variables}), {}
@@ -175,8 +177,6 @@ def choose_interface(command, kind):
 
 def handed_by(kind, command, variables):
     """The launcher's command with options that give the ranks these variables."""
-    if kind == "slurm":
-        return [command[0], *export_by_slurm(variables), *command[1:]]
     if kind == "mpich":
         given = [word for name, value in variables.items() for word in ("-genv", name, value)]
         return [command[0], *given, *command[1:]]
@@ -189,8 +189,10 @@ def handed_by(kind, command, variables):
     return handed
 
 
-def export_by_slurm(variables):
-    for name, value in variables.items():
-        if "," in value:
-            raise RunError(f"srun --export cannot hand on {name}={value}: it has a comma")
-    return ["--export=" + ",".join(["ALL", *(f"{n}={v}" for n, v in variables.items())])]
+def by_slurm(command, variables):
+    """srun hands on its environment; what it must not preload itself it is told."""
+    others = dict(variables)
+    preloaded = others.pop("LD_PRELOAD")
+    if "," in preloaded:
+        raise RunError(f"srun --export cannot hand on LD_PRELOAD={preloaded}: it has a comma")
+    return [command[0], f"--export=ALL,LD_PRELOAD={preloaded}", *command[1:]], others
