@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "base/few_addresses.hpp"
 #include "imbrex/error.hpp"
 #include "task/lineage.hpp"
 
@@ -141,14 +142,10 @@ void give_back_all(Task& task, ReadyList& ready) noexcept {
 
 namespace {
 
-// True if no address is given twice: what distinct bits in a word prove, and mostly can.
 [[nodiscard]] inline bool surely_distinct(const std::span<const AccessSpec> specs) noexcept {
-  std::uint64_t seen = 0;
+  base::FewAddresses addresses;
   for (const AccessSpec& spec : specs) {
-    const auto key = reinterpret_cast<std::uintptr_t>(spec.address);
-    const std::uint64_t bit = std::uint64_t{1} << ((key * 0x9E3779B97F4A7C15u) >> 58);
-    if ((seen & bit) != 0) return false;
-    seen |= bit;
+    if (!addresses.add(spec.address)) return false;
   }
   return true;
 }

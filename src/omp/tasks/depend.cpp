@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <source_location>
 
+#include "base/few_addresses.hpp"
 #include "imbrex/error.hpp"
 #include "omp/fatal.hpp"
 #include "omp/tasks/tasks.hpp"
@@ -54,9 +55,19 @@ Accesses::Accesses(void** const depend) {
     }
     while (count_ < all) first_[count_++] = from_depobj(*next++);
   }
+  if (is_plain()) return;
   if (count_ > 1) unite();
   find_everything();
   find_events();
+}
+
+// True for most: each address is that of an object, and surely named once.
+bool Accesses::is_plain() const noexcept {
+  base::FewAddresses addresses;
+  return std::ranges::all_of(std::span(first_, count_), [&addresses](const AccessSpec& access) {
+    return access.address != nullptr && !detail::is_name(access.address) &&
+           addresses.add(access.address);
+  });
 }
 
 Accesses::~Accesses() {

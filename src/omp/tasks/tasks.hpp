@@ -76,6 +76,7 @@ class Accesses {
  private:
   static constexpr std::size_t few = 8;  // need no memory from the heap
   void add(void* const* from, std::size_t count, detail::AccessKind kind) noexcept;
+  [[nodiscard]] bool is_plain() const noexcept;
   void unite() noexcept;
   void find_everything() noexcept;
   void find_events();

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FewAddresses: whether one of a handful of addresses is given twice, without comparing each with
+// each. Distinct bits in a word prove that addresses are distinct; where two share one, the caller
+// must compare. Of four, one array in eleven does.
+#pragma once
+
+#include <cstdint>
+
+namespace imbrex::base {
+
+class FewAddresses {
+ public:
+  // False if it may have been added before.
+  [[nodiscard]] bool add(const void* const address) noexcept {
+    constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio
+    const auto key = reinterpret_cast<std::uintptr_t>(address);
+    const std::uint64_t bit = std::uint64_t{1} << (key * spread >> 58);
+    const bool is_new = (seen_ & bit) == 0;
+    seen_ |= bit;
+    return is_new;
+  }
+
+ private:
+  std::uint64_t seen_ = 0;
+};
+
+}  // namespace imbrex::base
