@@ -136,10 +136,12 @@ struct Initial : Implicit {
 
 // Of the task of the runtime that calls, or of the code outside of all. Starts nothing.
 [[nodiscard]] Context& around() noexcept;
-// Of the code that calls: that of the innermost included task there, if there is any.
+// Of the code that calls: that of the innermost included task there, if there is any. (Two steps in
+// a target region outside of all others, which is one itself; else one.)
 [[nodiscard]] inline Context& current() noexcept {
-  Context& context = around();
-  return context.included != nullptr ? *context.included : context;
+  Context* context = &around();
+  while (context->included != nullptr) context = context->included;
+  return *context;
 }
 [[nodiscard]] Initial& initial() noexcept;
 // The implicit task of the thread and team that `context` belongs to.

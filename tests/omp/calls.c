@@ -196,7 +196,30 @@ static void cancelled(void) {
   if (omp_get_cancellation()) CHECK(ran < crowd);
 }
 
+// Where there is no team: all tasks are calls.
+static void outside(void) {
+  int ran = 0;
+#pragma omp target map(tofrom : ran)
+  {
+#pragma omp task shared(ran) final(1)
+    {
+      CHECK(omp_in_final());
+#pragma omp task shared(ran)
+      {
+        CHECK(omp_in_final());
+        ++ran;
+      }
+      ++ran;
+    }
+    CHECK(!omp_in_final());
+    ++ran;
+  }
+  CHECK(!omp_in_final());
+  printf("outside %d\n", ran);
+}
+
 int main(void) {
+  outside();
   counted();
   families();
   nested();
