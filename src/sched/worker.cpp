@@ -72,33 +72,17 @@ void post(Worker& to, Task& task) noexcept {
   return task;
 }
 
-// The worker is out of work again. What it stole cost its owner about what the theft took: once for
-// the disturbance, and again for each task, whose data had to move. Where that was more than the
-// work gained, the owner is faster alone, and the thief waits before it disturbs again: the longer,
-// the more often that was so.
-void judge_theft(Worker& worker, const std::uint64_t now) noexcept {
-  constexpr std::uint64_t longest = 128;
-  const std::uint64_t tasks = worker.recorder.tasks.get() - worker.stolen_before;
-  if (now - worker.stolen_at < worker.theft_price * (1 + tasks)) {
-    worker.theft_pause = std::min(2 * worker.theft_pause, longest * worker.runtime->brief);
-    worker.steal_again_at = now + worker.theft_pause;
-  } else {
-    worker.theft_pause = worker.theft_price;
-  }
-  worker.stolen_at = 0;
-}
-
 [[gnu::noinline]] Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Runtime& runtime = *worker.runtime;
   if (runtime.lineage.is_behind()) [[unlikely]] lineage::catch_up(worker);
-  if (const Entry entry = pop_from_line(worker)) return entry;
+  if (worker.line != nullptr) return find_in_line(worker, eager);
   Membership& place = *worker.membership;
   Policy& policy = *place.group->policy;
   if (const Entry entry = policy.pop(place.index)) return entry;
   if (const Entry entry = find_in_outer_groups(place, eager)) return entry;
   if (place.group->size == 1) return policy.steal(place.index, eager);
   const std::uint64_t begin = base::ticks();
-  if (worker.stolen_at != 0) judge_theft(worker, begin);
+  if (worker.stolen_at != 0) judge_theft(worker, begin, 128 * runtime.brief);
   if (begin < worker.steal_again_at) return {};
   const Entry entry = policy.steal(place.index, eager);
   const std::uint64_t end = base::ticks();
@@ -224,7 +208,7 @@ class Watch {
 // True if there are tasks that this worker did not get: their owner was in the way, or it waits
 // after a theft that was not worth it.
 bool others_have_work(const Worker& worker) noexcept {
-  return worker.queues != nullptr && worker.some_ready();
+  return (worker.queues != nullptr || worker.line != nullptr) && worker.some_ready();
 }
 
 // Between two looks of an idle worker. A poll takes as long as a pause.

@@ -102,6 +102,8 @@ struct Worker {
   std::uint64_t theft_price = 0;     // ticks that it cost its owner, about
   std::uint64_t theft_pause = 1;     // ticks before the next, if it was not worth it
   std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
+  std::uint64_t changed_at = 0;      // ticks; when another one had changed the line, at a look
+  std::uint32_t changes_seen = 0;
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
   std::deque<Behind> behind;         // that gave way: the tied, all of an only worker

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "core/on_runtime.hpp"
 
@@ -350,6 +351,25 @@ TEST_P(TaskTest, statistics_count_the_tasks_that_have_run) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(statistics().tasks, before + 100);
+}
+
+// Workers leave alone what its creator will soon run itself, and are the slower to take more where
+// tasks were too short to be worth it; but they take it.
+TEST_P(TaskTest, what_a_busy_task_has_spawned_is_run_by_another_worker) {
+  if (GetParam().workers == 1 || GetParam().policy == std::string_view("seeded:1") ||
+      GetParam().policy == std::string_view("seeded:2026")) {
+    return;  // one worker runs at a time
+  }
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < scaled(2000); ++i) task("short").launch([] {});
+    std::atomic<bool> ran{false};
+    task("last").launch([&ran] { ran.store(true, std::memory_order_release); });
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!ran.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < deadline) {
+    }
+    EXPECT_TRUE(ran.load());
+    taskwait();
+  }
 }
 
 TEST_P(TaskOrderTest, the_task_of_the_highest_priority_starts_first) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "imbrex/error.hpp"
@@ -107,7 +108,7 @@ void push_to_group(Worker& worker, Task& task, const int only, const Origin orig
   Runtime& runtime = *worker.runtime;
   const std::uint16_t id = task.group;  // the task may be gone when it is queued
   if (worker.line != nullptr && id == worker.group) [[likely]] {
-    worker.membership->group->ordered->push_to(*worker.line, task, origin);
+    worker.membership->group->ordered->push_to(*worker.line, task, origin, worker.id);
     base::light_fence();
     if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
     return;
@@ -123,8 +124,49 @@ void push_to_group(Worker& worker, Task& task, const int only, const Origin orig
   }
 }
 
-Entry pop_from_line(Worker& worker) noexcept {
-  return worker.line != nullptr ? worker.line->pop() : Entry{};
+// What it took cost the other one about what the theft took: once for the disturbance, and again
+// for each task, whose data had to move. Where that was more than the work gained, the other is
+// faster alone, and the thief waits before it disturbs again: the longer, the more often that was.
+void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t longest) noexcept {
+  const std::uint64_t tasks = worker.recorder.tasks.get() - worker.stolen_before;
+  if (now - worker.stolen_at < worker.theft_price * (1 + tasks)) {
+    worker.theft_pause = std::min(2 * worker.theft_pause, longest);
+    worker.steal_again_at = now + worker.theft_pause;
+  } else {
+    worker.theft_pause = worker.theft_price;
+  }
+  worker.stolen_at = 0;
+}
+
+Entry find_in_line(Worker& worker, const bool eager) noexcept {
+  OrderedQueue& line = *worker.line;
+  const int pusher = line.pusher();
+  if (pusher == worker.id || pusher < 0) {
+    worker.stolen_at = 0;
+    if (const Entry entry = line.pop()) return entry;
+    return find_in_outer_groups(*worker.membership, eager);
+  }
+  const std::uint64_t now = base::ticks();
+  const std::uint64_t brief = worker.runtime->brief;
+  if (const std::uint32_t changes = line.changes(); changes != worker.changes_seen) {
+    worker.changes_seen = changes;
+    worker.changed_at = now;
+  }
+  const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
+  if (worker.stolen_at != 0) {
+    if (disturbs) judge_theft(worker, now, 16 * brief);
+    worker.stolen_at = 0;
+  }
+  if (line.size() >= (eager ? 1 : 2) && (!disturbs || now >= worker.steal_again_at)) {
+    if (const Entry entry = line.pop()) {
+      worker.changes_seen = line.changes();
+      worker.stolen_at = now;
+      worker.stolen_before = worker.recorder.tasks.get();
+      worker.theft_price = brief / 2;  // a lock that two want, and a task's data
+      return entry;
+    }
+  }
+  return find_in_outer_groups(*worker.membership, eager);
 }
 
 void wake_neighbour(Worker& worker) noexcept {

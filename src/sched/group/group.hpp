@@ -94,8 +94,13 @@ class Groups {
 // Queues a task that became ready where `worker` runs, in its group, and wakes a member. Neither
 // this nor the next is inlined: work stealing, which needs neither, shall keep its registers.
 [[gnu::noinline]] void push_to_group(Worker& worker, Task& task, int only, Origin origin);
-// The first of its line, if it has one.
-[[nodiscard, gnu::noinline]] Entry pop_from_line(Worker& worker) noexcept;
+// The first of its line, which it has; else from the groups that it joined before. What another
+// worker has pushed is left to that one if it is alone there, unless `eager`; and for a while where
+// the other is at the queue, too, and the tasks are too short to be worth the disturbance.
+[[nodiscard, gnu::noinline]] Entry find_in_line(Worker& worker, bool eager) noexcept;
+// The worker is out of work again, after it took another one's. It may have to wait for `longest`
+// ticks before it takes more.
+void judge_theft(Worker& worker, std::uint64_t now, std::uint64_t longest) noexcept;
 // Wakes a sleeping member of the worker's group for a task that it has queued there, unless it
 // takes that itself.
 void wake_neighbour(Worker& worker) noexcept;

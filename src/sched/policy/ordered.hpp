@@ -39,7 +39,8 @@ class Ordered final : public Policy {
   [[nodiscard]] OrderedQueue* only_queue() const noexcept {
     return count_ == 1 ? &queues_[0] : nullptr;
   }
-  void push_to(OrderedQueue& queue, Task& task, const Origin origin) const {
+  void push_to(OrderedQueue& queue, Task& task, const Origin origin,
+               const int pusher = no_worker) const {
     const bool resumed = origin == Origin::resumed;
     int level = 0;
     if (raises_) {
@@ -47,7 +48,7 @@ class Ordered final : public Policy {
     } else if (order_.by_priority) {
       level = task.priority.load(std::memory_order_relaxed);
     }
-    queue.push(task, {level, order_.resumed_first && resumed, task.id}, resumed);
+    queue.push(task, {level, order_.resumed_first && resumed, task.id}, resumed, pusher);
   }
 
  private:

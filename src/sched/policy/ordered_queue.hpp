@@ -28,9 +28,11 @@ class OrderedQueue {
     std::uint64_t id;     // smaller first: created earlier
   };
 
-  void push(task::Task& task, const Key& key, const bool resumed) {
+  // `pusher`: a worker that will look here itself; -1: none.
+  void push(task::Task& task, const Key& key, const bool resumed, const int pusher = -1) {
     const Place place{level_of(key), key.id, &task, resumed};
     const std::lock_guard guard(lock_);
+    pusher_.store(pusher, std::memory_order_relaxed);
     if (begin_ == end_ || !later(line_[(end_ - 1) & mask_], place)) {
       if (end_ - begin_ > mask_) [[unlikely]] grow();
       line_[end_++ & mask_] = place;
@@ -55,6 +57,11 @@ class OrderedQueue {
   [[nodiscard]] bool goes_before(const OrderedQueue& other) const noexcept {
     Place mine{}, its{};
     return first(mine) && (!other.first(its) || later(its, mine));
+  }
+  // Who pushed last: a worker, or -1; how often something was pushed or popped. Moments' values.
+  [[nodiscard]] int pusher() const noexcept { return pusher_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t changes() const noexcept {
+    return changes_.load(std::memory_order_relaxed);
   }
   // A moment's value; zero is seen as zero by who pushed nothing.
   [[nodiscard]] std::int64_t size() const noexcept {
@@ -87,6 +94,7 @@ class OrderedQueue {
     return true;
   }
   void count(const int change) noexcept {
+    changes_.store(changes() + 1, std::memory_order_relaxed);
     size_.store(size_.load(std::memory_order_relaxed) + change, std::memory_order_release);
   }
   [[gnu::noinline]] task::Entry pop_from_heap() noexcept {
@@ -112,6 +120,8 @@ class OrderedQueue {
   std::size_t begin_ = 0, end_ = 0;
   std::vector<Place> heap_;
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> size_{0};  // written under lock_
+  std::atomic<int> pusher_{-1};                                        // the same; the last
+  std::atomic<std::uint32_t> changes_{0};                              // the same; wraps
 };
 
 }  // namespace imbrex::sched
