@@ -14,8 +14,6 @@ namespace imbrex::omp {
 
 namespace {
 
-using Ull = unsigned long long;
-
 // How the compiler names a schedule.
 struct Plan {
   Schedule schedule;
@@ -40,28 +38,6 @@ Plan plan_of(const Schedule schedule, const std::uint64_t chunk) {
 // The last 32 bits but one of an `omp_sched_t` may say "monotonic"; so are all of ours.
 Plan plan_of(const long schedule, const std::uint64_t chunk) {
   return plan_of(static_cast<Schedule>(schedule & 7), chunk);
-}
-
-// Numbers from `distance` to cross in steps of `step`, both without sign.
-std::uint64_t count_of(const std::uint64_t distance, const std::uint64_t step) {
-  return distance == 0 ? 0 : (distance - 1) / step + 1;
-}
-
-Iterations iterations_of(const long start, const long end, const long step) {
-  const auto from = static_cast<std::uint64_t>(start);
-  const auto to = static_cast<std::uint64_t>(end);
-  const auto by = static_cast<std::uint64_t>(step);
-  std::uint64_t count = 0;
-  if (step > 0 && start < end) count = count_of(to - from, by);
-  if (step < 0 && start > end) count = count_of(from - to, -by);
-  return {from, to, by, count};
-}
-
-Iterations iterations_of(const bool up, const Ull start, const Ull end, const Ull step) {
-  std::uint64_t count = 0;
-  if (up && start < end) count = count_of(end - start, step);
-  if (!up && start > end) count = count_of(start - end, -step);
-  return {start, end, step, count};
 }
 
 Share& make_share(const Iterations& iterations, const Plan plan) {

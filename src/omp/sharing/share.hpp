@@ -13,22 +13,11 @@
 #include <cstdint>
 
 #include "omp/context.hpp"
+#include "omp/sharing/iterations.hpp"
 
 namespace imbrex::omp {
 
 struct Doacross;  // doacross.cpp
-
-// Iterations are numbered from 0, whatever the loop's variable does: chunks are ranges of these
-// numbers.
-struct Iterations {
-  std::uint64_t start = 0;  // the variable's first value, as bits
-  std::uint64_t end = 0;    // its bound
-  std::uint64_t step = 1;   // its increment, as bits: wraps around
-  std::uint64_t count = 0;
-  [[nodiscard]] std::uint64_t value(const std::uint64_t number) const noexcept {
-    return number == count ? end : start + number * step;
-  }
-};
 
 struct Share {
   Iterations iterations;

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "omp/sharing/iterations.hpp"
 #include "omp/tasks/reductions.hpp"
 #include "omp/tasks/tasks.hpp"
 
 namespace imbrex::omp {
 
 namespace {
-
-using Ull = unsigned long long;
 
 // Bounds of a task, which the compiler's code finds in the first words of its data.
 struct Bounds {
@@ -41,13 +40,8 @@ Cut cut_of(const Context& context, const std::uint64_t count, const unsigned fla
   return {tasks, count / tasks, count % tasks};
 }
 
-struct Loop {
-  std::uint64_t start, end, step;  // as bits
-  std::uint64_t count;
-};
-
 void create_tasks(Context& context, const TaskData& data, const unsigned flags,
-                  const std::uint64_t clause, const int priority, const Loop& loop) {
+                  const std::uint64_t clause, const int priority, const Iterations& loop) {
   const Cut cut = cut_of(context, loop.count, flags, clause);
   const TaskClauses clauses{.is_final = (flags & task_flag::final) != 0,
                             .priority = (flags & task_flag::priority) != 0 ? priority : 0};
@@ -56,8 +50,7 @@ void create_tasks(Context& context, const TaskData& data, const unsigned flags,
   for (std::uint64_t task = 0; task < cut.tasks; ++task) {
     const std::uint64_t wanted = cut.each + (task < cut.more ? 1 : 0);
     const std::uint64_t end = begin + std::min(wanted, loop.count - begin);
-    const Bounds bounds{loop.start + begin * loop.step,
-                        end == loop.count ? loop.end : loop.start + end * loop.step};
+    const Bounds bounds{loop.value(begin), loop.value(end)};
     begin_task(context, data, clauses, deferrable, &set_bounds, &bounds);
     begin = end;
   }
@@ -70,7 +63,7 @@ struct Head {
 };
 
 void taskloop(const TaskData& data, const unsigned flags, const std::uint64_t clause,
-              const int priority, const Loop& loop) {
+              const int priority, const Iterations& loop) {
   Context& context = current();
   if (is_cancelled(context)) return;
   const bool grouped = (flags & task_flag::nogroup) == 0;
@@ -85,10 +78,6 @@ void taskloop(const TaskData& data, const unsigned flags, const std::uint64_t cl
   if (grouped) end_taskgroup(context);
 }
 
-std::uint64_t count_of(const std::uint64_t distance, const std::uint64_t step) {
-  return distance == 0 ? 0 : (distance - 1) / step + 1;
-}
-
 }  // namespace
 
 }  // namespace imbrex::omp
@@ -101,25 +90,15 @@ using namespace imbrex::omp;
 void GOMP_taskloop(Function function, void* data, void (*copy)(void*, void*), long bytes,
                    long alignment, unsigned flags, unsigned long clause, int priority, long start,
                    long end, long step) {
-  const auto from = static_cast<std::uint64_t>(start);
-  const auto to = static_cast<std::uint64_t>(end);
-  const auto by = static_cast<std::uint64_t>(step);
-  std::uint64_t count = 0;
-  if (step > 0 && start < end) count = count_of(to - from, by);
-  if (step < 0 && start > end) count = count_of(from - to, -by);
   taskloop({function, data, copy, bytes, alignment}, flags, clause, priority,
-           {from, to, by, count});
+           iterations_of(start, end, step));
 }
 
 void GOMP_taskloop_ull(Function function, void* data, void (*copy)(void*, void*), long bytes,
                        long alignment, unsigned flags, unsigned long clause, int priority,
                        Ull start, Ull end, Ull step) {
-  std::uint64_t count = 0;
-  const bool up = (flags & task_flag::up) != 0;
-  if (up && start < end) count = count_of(end - start, step);
-  if (!up && start > end) count = count_of(start - end, -step);
   taskloop({function, data, copy, bytes, alignment}, flags, clause, priority,
-           {start, end, step, count});
+           iterations_of((flags & task_flag::up) != 0, start, end, step));
 }
 
 }
