@@ -108,6 +108,7 @@ void push_to_group(Worker& worker, Task& task, const int only, const Origin orig
   Runtime& runtime = *worker.runtime;
   const std::uint16_t id = task.group;  // the task may be gone when it is queued
   if (worker.line != nullptr && id == worker.group) [[likely]] {
+    worker.steal_again_at = 0;  // there is something of its own
     worker.membership->group->ordered->push_to(*worker.line, task, origin, worker.id);
     base::light_fence();
     if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
@@ -138,14 +139,10 @@ void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t lo
   worker.stolen_at = 0;
 }
 
-Entry find_in_line(Worker& worker, const bool eager) noexcept {
-  OrderedQueue& line = *worker.line;
-  const int pusher = line.pusher();
-  if (pusher == worker.id || pusher < 0) {
-    worker.stolen_at = 0;
-    if (const Entry entry = line.pop()) return entry;
-    return find_in_outer_groups(*worker.membership, eager);
-  }
+namespace {
+
+// The first of a line that another worker pushed to last.
+Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noexcept {
   const std::uint64_t now = base::ticks();
   const std::uint64_t brief = worker.runtime->brief;
   if (const std::uint32_t changes = line.changes(); changes != worker.changes_seen) {
@@ -154,19 +151,34 @@ Entry find_in_line(Worker& worker, const bool eager) noexcept {
   }
   const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
   if (worker.stolen_at != 0) {
-    if (disturbs) judge_theft(worker, now, 16 * brief);
+    if (disturbs) judge_theft(worker, now, 32 * brief);
     worker.stolen_at = 0;
   }
-  if (line.size() >= (eager ? 1 : 2) && (!disturbs || now >= worker.steal_again_at)) {
-    if (const Entry entry = line.pop()) {
-      worker.changes_seen = line.changes();
-      worker.stolen_at = now;
-      worker.stolen_before = worker.recorder.tasks.get();
-      worker.theft_price = brief / 2;  // a lock that two want, and a task's data
-      return entry;
-    }
+  if (line.size() < (eager ? 1 : 2) || now < worker.steal_again_at) return {};
+  const Entry entry = line.pop();
+  if (entry) {
+    worker.changes_seen = line.changes();
+    worker.stolen_at = now;
+    worker.stolen_before = worker.recorder.tasks.get();
+    worker.theft_price = brief / 2;  // a lock that two want, and a task's data
   }
-  return find_in_outer_groups(*worker.membership, eager);
+  return entry;
+}
+
+}  // namespace
+
+Entry find_in_line(Worker& worker, const bool eager) noexcept {
+  OrderedQueue& line = *worker.line;
+  Entry entry;
+  // While it waits it does not even look: that alone would disturb.
+  if (worker.steal_again_at == 0 || base::ticks() >= worker.steal_again_at) {
+    worker.steal_again_at = 0;
+    const int pusher = line.pusher();
+    const bool own = pusher == worker.id || pusher == no_worker;
+    if (own) worker.stolen_at = 0;
+    entry = own ? line.pop() : take_from_others(worker, line, eager);
+  }
+  return entry ? entry : find_in_outer_groups(*worker.membership, eager);
 }
 
 void wake_neighbour(Worker& worker) noexcept {
