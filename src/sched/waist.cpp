@@ -185,7 +185,7 @@ Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept
 
 [[gnu::flatten]] void* create_with_accesses(const TaskSpec& spec, const BodyOps& ops,
                                             const std::size_t bytes) {
-  if (spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
+  if (!spec.distinct && spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   const std::size_t closure_bytes = aligned(bytes);
   Task& task = make_task(creating_worker(), spec, ops,
                          closure_bytes + task::AccessBlock::bytes(spec.accesses.size()));

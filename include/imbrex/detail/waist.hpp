@@ -43,6 +43,7 @@ struct TaskSpec {
   int priority = 0;
   bool tied = false;
   std::span<const AccessSpec> accesses = {};
+  bool distinct = false;  // the caller knows that no address is given twice
 };
 
 // What the runtime does with the memory that create() returned.

@@ -103,9 +103,10 @@ bool may_defer(const Context& context) noexcept {
   return context.team->group != nullptr && !context.is_final;
 }
 
-void defer_with(const std::span<const detail::AccessSpec> accesses, const Context& context,
-                const TaskData& data, const TaskClauses& clauses, const Adjust adjust,
-                const void* const argument) {
+[[gnu::always_inline]] inline void defer_with(const std::span<const detail::AccessSpec> accesses,
+                                              const Context& context, const TaskData& data,
+                                              const TaskClauses& clauses, const Adjust adjust,
+                                              const void* const argument) {
   const std::size_t alignment = std::max<std::size_t>(static_cast<std::size_t>(data.alignment), 1);
   const std::size_t offset = aligned(sizeof(Explicit), std::min(alignment, closure_alignment));
   const std::size_t slack = alignment > closure_alignment ? alignment : 0;
@@ -115,7 +116,8 @@ void defer_with(const std::span<const detail::AccessSpec> accesses, const Contex
                               .where = nowhere,
                               .priority = clauses.priority,
                               .tied = true,
-                              .accesses = accesses};
+                              .accesses = accesses,
+                              .distinct = true};
   void* const closure = accesses.empty()
                             ? detail::create(spec, explicit_body, bytes)
                             : detail::create_with_accesses(spec, explicit_body, bytes);
