@@ -126,6 +126,7 @@ Task* find_claimed(Worker& worker, const bool eager) noexcept {
   for (;;) {
     Entry entry = find(worker, eager);
     if (!entry && worker.some_gave_way()) {
+      if (worker.line != nullptr) worker.steal_again_at = 0;  // behind all that is ready
       if (worker.runtime->workers.size() > 1) entry = find(worker, true);
       if (!entry) entry = {take_behind(worker, true), true};
     }
