@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds OpenMP runtimes beside ours in the process, and says so: what was compiled for them does
-// not run on imbrex, and nobody would see why.
+// not run on imbrex, and nobody would see why. And whether anybody else here uses imbrex.
 //
 // Thread safety: any thread.
 #pragma once

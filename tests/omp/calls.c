@@ -7,13 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "calls.c:%d: not true: %s\n", __LINE__, #condition);     \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+#include "check.h"
 
 enum { crowd = 3000 };
 

@@ -208,7 +208,6 @@ static void both_kinds_of_tasks(void) {
   REQUIRE(sum == 20 && theirs == 100);
 }
 
-// What a taskgroup's end finds wrong ends the program: there is nobody to return it to.
 // From GCC 13 on, this is what depend(inout: omp_all_memory) is compiled to.
 static void a_null_address_is_all_memory(void) {
   enum { count = 20 };
@@ -241,6 +240,7 @@ static void a_null_address_is_all_memory(void) {
   REQUIRE(wrong == 0 && sum == 3 * count);
 }
 
+// What a taskgroup's end finds wrong ends the program: there is nobody to return it to.
 static void trigger_nobody(void) {
 #pragma omp parallel
 #pragma omp single

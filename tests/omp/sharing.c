@@ -7,13 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fprintf(stderr, "sharing.c:%d: not true: %s\n", __LINE__, #condition);      \
-      exit(1);                                                                    \
-    }                                                                             \
-  } while (0)
+#include "check.h"
 
 enum { count = 1003 };
 static int seen[count];

@@ -6,13 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "tasks.c:%d: not true: %s\n", __LINE__, #condition);     \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
+#include "check.h"
 
 static int fib(const int n) {
   if (n < 2) return n;

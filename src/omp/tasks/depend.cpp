@@ -139,8 +139,9 @@ void wait_for_accesses(void** const depend) {
   }
   static constexpr detail::BodyOps nothing{.run = [](void*) {}, .drop = nullptr,
                                            .destroy = nullptr};
-  void* const closure = detail::create_with_accesses(
-      {.name = "taskwait", .where = {}, .tied = true, .accesses = accesses.span()}, nothing, 0);
+  const detail::TaskSpec spec{.name = "taskwait", .where = {}, .tied = true,
+                              .accesses = accesses.span(), .distinct = true};
+  void* const closure = detail::create_with_accesses(spec, nothing, 0);
   detail::Completion* const done = detail::submit_with_accesses(closure, true);
   detail::await(*done);
   detail::release(*done);

@@ -94,10 +94,6 @@ void announce(Detached& detached, const TaskData& data, void** const detach) noe
 
 constexpr std::size_t closure_alignment = 64;  // of detail::create()
 
-}  // namespace
-
-namespace {
-
 // True if tasks of `context` may be deferred at all.
 bool may_defer(const Context& context) noexcept {
   return context.team->group != nullptr && !context.is_final;
@@ -194,10 +190,6 @@ void wait_fulfilled(Detached& detached) {
              [&] { return detached.fulfilled.load(std::memory_order_acquire); });
   drop(detached);
 }
-
-}  // namespace
-
-namespace {
 
 void include(Context& context, const TaskData& data, const TaskClauses& clauses,
              const Adjust adjust, const void* const argument) {
@@ -305,8 +297,12 @@ void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long b
   constexpr unsigned with_clauses =
       task_flag::final | task_flag::priority | task_flag::depend | task_flag::detach;
   const bool plain = if_clause && copy == nullptr && (flags & with_clauses) == 0;
-  if (plain && may_defer(context) && has_enough_queued(context)) {
-    run_included(context, false, [=] { function(data); });
+  if (plain && may_defer(context)) {
+    if (has_enough_queued(context)) {
+      run_included(context, false, [=] { function(data); });
+    } else {
+      defer(context, {function, data, copy, bytes, alignment}, {}, nullptr, nullptr);
+    }
     return;
   }
   begin_task(context, {function, data, copy, bytes, alignment},

@@ -150,10 +150,8 @@ Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noe
     worker.changed_at = now;
   }
   const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
-  if (worker.stolen_at != 0) {
-    if (disturbs) judge_theft(worker, now, 32 * brief);
-    worker.stolen_at = 0;
-  }
+  if (worker.stolen_at != 0 && disturbs) judge_theft(worker, now, 32 * brief);
+  worker.stolen_at = 0;
   if (line.size() < (eager ? 1 : 2) || now < worker.steal_again_at) return {};
   const Entry entry = line.pop();
   if (entry) {
