@@ -176,12 +176,8 @@ std::vector<Object> look() {
   return objects;
 }
 
-}  // namespace
-
-std::atomic<bool> openmp_alone{false};
-
-void look_for_others() {
-  const std::vector<Object> objects = look();
+// Of calls that do not come to us.
+void tell_if_unreachable(const std::vector<Object>& objects) {
   if (!objects.empty() && objects.front().has_static_runtime) {
     std::fputs("imbrex: the program has libgomp inside (libgomp.a, -static-libgomp): its OpenMP "
                "regions do not run on imbrex. Link it with libgomp.so.1.\n",
@@ -201,6 +197,20 @@ void look_for_others() {
                "come first: LD_PRELOAD=%s\n",
                found.dli_fname,
                own_path(objects).c_str());
+}
+
+}  // namespace
+
+std::atomic<bool> openmp_alone{false};
+
+bool look_for_others() {
+  const std::vector<Object> objects = look();
+  tell_if_unreachable(objects);
+  return std::ranges::any_of(objects, [](const Object& object) {
+    return std::ranges::any_of(object.needs, [](const std::string& name) {
+      return name.starts_with("libgomp");
+    });
+  });
 }
 
 void look_for_new_others() {

@@ -9,8 +9,9 @@
 
 namespace imbrex::omp {
 
-// At load: also a program that our functions do not reach.
-void look_for_others();
+// At load: also a program that our functions do not reach. Whether the program, or a library that
+// it has loaded by now, was linked with libgomp.
+[[nodiscard]] bool look_for_others();
 // Again, for libraries that came by dlopen(): next to nothing if none did.
 void look_for_new_others();
 

@@ -371,12 +371,14 @@ std::size_t task_stack_bytes() noexcept {
   return std::clamp(bytes != 0 ? bytes : by_default, std::size_t{16} << 10, std::size_t{1} << 30);
 }
 
-// Before main, as libgomp: what is malformed shall be said even if no region ever begins.
+// Before main, as libgomp: what is malformed shall be said even if no region ever begins. But what
+// only hands LD_PRELOAD on, as a shell or mpirun does, shows nothing, and is not bound, or all that
+// it starts would be, too.
 [[gnu::constructor]] void at_load() {
   (void)settings();
   detail::expect_joiners(threads_max, task_stack_bytes());
+  if (!look_for_others()) return;
   take_first_seat(initial());
-  look_for_others();
   const auto display = value_of("OMP_DISPLAY_ENV");
   if (!display) return;
   if (is(*display, "true") || is(*display, "1")) {
