@@ -341,8 +341,8 @@ class Flowing {
     made.task.priority.store(given);
     made.task.parent = &parent_;
     made.task.scope = &scope_;
-    made.block = std::make_unique<std::max_align_t[]>(
-        task::AccessBlock::bytes(specs.size()) / sizeof(std::max_align_t) + 1);
+    made.block = std::make_unique<task::AccessBlock[]>(
+        task::AccessBlock::bytes(specs.size()) / sizeof(task::AccessBlock));
     task::build_accesses(made.task, made.block.get(), specs);
     task::Outcome outcome;
     if (table_.link(made.task, slots_, outcome)) {
@@ -373,7 +373,7 @@ class Flowing {
   struct Made {
     std::string name;
     Task task{};
-    std::unique_ptr<std::max_align_t[]> block;
+    std::unique_ptr<task::AccessBlock[]> block;
   };
   static void requeue(void* self, Task& task, int) {
     static_cast<Flowing*>(self)->raised_.push_back(task.id);

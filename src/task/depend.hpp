@@ -66,7 +66,7 @@ struct ExtraEdge {
   ExtraEdge* next;
 };
 
-struct alignas(16) AccessBlock {  // Accesses follow it
+struct alignas(base::cache_line_bytes) AccessBlock {  // Accesses follow it, each in its own line
   std::uint64_t last_linked = 0;    // creating code: id of the last task with an edge from here
   static constexpr std::uint32_t leaving = UINT32_MAX;
   std::uint32_t places = 0;         // creating code: (1); `leaving`: none, (4)
@@ -84,6 +84,8 @@ struct alignas(16) AccessBlock {  // Accesses follow it
     return sizeof(AccessBlock) + count * sizeof(Access);
   }
 };
+
+static_assert(sizeof(Access) == base::cache_line_bytes);
 
 // The block of an access: without a look at its task, whose lines are mostly in no near cache.
 [[nodiscard]] inline AccessBlock& block_of(Access& access) noexcept {
@@ -138,7 +140,7 @@ class DependTable {
   void clear(Outcome& outcome) noexcept;
 
  private:
-  struct Location {
+  struct alignas(base::cache_line_bytes) Location {
     const void* address = nullptr;  // null: not used
     Access* set = nullptr;          // the last writers: one task, or neighbours of a set kind
     Access* readers = nullptr;      // since `set`

@@ -42,8 +42,8 @@ class Graph {
     task.id = static_cast<std::uint64_t>(number) + 1;
     task.name = "child";
     task.scope = &scope_;
-    child.block = std::make_unique<std::max_align_t[]>(
-        AccessBlock::bytes(specs.size()) / sizeof(std::max_align_t) + 1);
+    child.block = std::make_unique<AccessBlock[]>(
+        AccessBlock::bytes(specs.size()) / sizeof(AccessBlock));
     build_accesses(task, child.block.get(), specs);
     scope_.count_spawned();
     Outcome outcome;
@@ -79,7 +79,7 @@ class Graph {
  private:
   struct Child {
     Task task{};
-    std::unique_ptr<std::max_align_t[]> block;
+    std::unique_ptr<AccessBlock[]> block;
   };
   void take(Outcome& outcome) {
     while (Task* const task = outcome.ready.pop()) ready_.insert(static_cast<int>(task->id) - 1);
