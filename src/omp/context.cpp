@@ -57,12 +57,6 @@ pthread_key_t make_key() noexcept {
   return *found;
 }
 
-Context& around() noexcept {
-  const detail::RunningBody body = detail::running_body();
-  if (body.ops == &implicit_body || body.ops == &explicit_body) {
-    return *static_cast<Context*>(body.closure);
-  }
-  return initial();
-}
+Context& around() noexcept { return context_of(detail::running_body()); }
 
 }  // namespace imbrex::omp

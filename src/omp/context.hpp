@@ -136,13 +136,15 @@ struct Initial : Implicit {
 
 // Of the task of the runtime that calls, or of the code outside of all. Starts nothing.
 [[nodiscard]] Context& around() noexcept;
-// Of the code that calls: that of the innermost included task there, if there is any. (Two steps in
-// a target region outside of all others, which is one itself; else one.)
-[[nodiscard]] inline Context& current() noexcept {
-  Context* context = &around();
+// Of the code that calls, in `outer`, which is around(): that of the innermost included task there,
+// if there is any. (Two steps in a target region outside of all others, which is one itself; else
+// one.)
+[[nodiscard]] inline Context& innermost(Context& outer) noexcept {
+  Context* context = &outer;
   while (context->included != nullptr) context = context->included;
   return *context;
 }
+[[nodiscard]] inline Context& current() noexcept { return innermost(around()); }
 [[nodiscard]] Initial& initial() noexcept;
 // The implicit task of the thread and team that `context` belongs to.
 [[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {
@@ -152,5 +154,12 @@ struct Initial : Implicit {
 // The BodyOps of tasks whose closure begins with a Context.
 extern const detail::BodyOps implicit_body;
 extern const detail::BodyOps explicit_body;  // tasks/tasks.cpp
+
+[[nodiscard]] inline Context& context_of(const detail::RunningBody& body) noexcept {
+  if (body.ops == &implicit_body || body.ops == &explicit_body) [[likely]] {
+    return *static_cast<Context*>(body.closure);
+  }
+  return initial();
+}
 
 }  // namespace imbrex::omp

@@ -463,6 +463,7 @@ Worker::Worker(Runtime& its_runtime, const int its_id)
       window(its_runtime.options.WINDOW == 0
                  ? UINT32_MAX
                  : static_cast<std::uint32_t>(its_runtime.options.WINDOW)),
+      enough_most(window == UINT32_MAX || !its_runtime.options.TRACE.empty() ? INT64_MAX : window),
       ties_all(!its_runtime.options.UNTIED) {}
 
 namespace {

@@ -12,6 +12,7 @@
 // Code that may have been suspended must ask current_worker() again: it may be in another thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -83,6 +84,8 @@ struct Worker {
   LocalQueues* queues = nullptr;     // there, of the policy, if it is a stealing one; else null
   OrderedQueue* line = nullptr;      // there, of all members, if the policy has but that; else null
   const std::uint32_t window;        // of the options; UINT32_MAX: none
+  const std::int64_t enough_most;    // the same; INT64_MAX: none, or each task is traced
+  std::int64_t enough = 0;           // queued here for the group: see detail::running_body()
   const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
   const char* callback_call = nullptr;  // what the innermost was entered for, if known
@@ -128,6 +131,7 @@ struct Worker {
     queues = place.group->stealing != nullptr ? &place.group->stealing->queues(place.index)
                                               : nullptr;
     line = place.group->line;
+    enough = std::min<std::int64_t>(enough_most, 64 * std::int64_t{place.group->size});
   }
   // Whether there are tasks that gave way; or those, or its own tied ones, outside of the policies.
   [[nodiscard]] bool some_gave_way() const noexcept;

@@ -332,17 +332,16 @@ void leave_group(Membership& place) noexcept;
 // The calling worker's index in `group`, -1 if it does not belong to it.
 [[nodiscard]] int place_in(const Group& group) noexcept;
 
-// True if the calling worker has at least `enough` tasks queued, or a window's worth, that others
-// may take, and neither the policy nor a trace has to see each task: then a further one may as well
-// be a call, and has been counted as run.
-[[nodiscard]] bool queues_enough(std::int64_t enough) noexcept;
-
-// What the running task was created with; nulls for the code of a thread, and outside of workers.
+// What the running task was created with.
 struct RunningBody {
-  const BodyOps* ops = nullptr;
-  void* closure = nullptr;
+  const BodyOps* ops = nullptr;  // null for the code of a thread, and outside of workers
+  void* closure = nullptr;       // if there are ops
 };
 [[nodiscard]] RunningBody running_body() noexcept;
+// The same, and whether a further task may as well be a call, which has then been counted as run:
+// the calling worker has 64 tasks queued for each member of its group, or a window's worth, that
+// others may take, and neither the policy nor a trace has to see each task.
+[[nodiscard]] RunningBody running_body(bool& enough_queued) noexcept;
 
 // The code that follows, up to leave(), is the task of `closure` (from create()), on this stack. It
 // is tied to this thread, and so is meanwhile whatever else stands on this stack. With `group`, it

@@ -67,13 +67,13 @@ std::size_t aligned(const std::size_t bytes, const std::size_t alignment) noexce
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-// What a child of `context` begins with.
+// What a child of `context` begins with. REQUIRES: is_final, if the context is.
 Context child_of(const Context& context, const bool is_final, const Form form) noexcept {
   return {.team = context.team,
           .taskgroup = context.taskgroup,
           .number = context.number,
           .is_explicit = true,
-          .is_final = is_final || context.is_final,
+          .is_final = is_final,
           .form = form,
           .variables = context.variables};
 }
@@ -171,15 +171,16 @@ void end_task(const Included& included) {
   detail::release(*held);
 }
 
-// Runs `call` as an included task. Where only OpenMP's own constructs wait it is a call, as under
-// libgomp, until it needs to be a task of the runtime; elsewhere it is one from the start, so that
-// what it creates, waits for and is told of is its own.
+// Runs `call` as an included task of the code of `context`, in `outer`. Where only OpenMP's own
+// constructs wait it is a call, as under libgomp, until it needs to be a task of the runtime;
+// elsewhere it is one from the start, so that what it creates, waits for and is told of is its own.
 template <class Call>
-[[gnu::always_inline]] inline void run_included(Context& context, const bool is_final, Call call) {
+[[gnu::always_inline]] inline void run_included(Context& outer, const Context& context,
+                                                const bool is_final, const bool is_call,
+                                                Call call) {
   Included child{child_of(context, is_final, Form::call), {}};
-  Context& outer = context.form == Form::task ? context : around();
   Context* const before = std::exchange(outer.included, &child);
-  if (!only_openmp_waits()) make_task(child);
+  if (!is_call) make_task(child);
   call();
   if (child.form == Form::included) end_task(child);
   outer.included = before;
@@ -198,7 +199,9 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   }
   Detached* const detached = clauses.detach != nullptr ? new Detached : nullptr;
   if (detached != nullptr) announce(*detached, data, clauses.detach);
-  run_included(context, clauses.is_final, [&] {
+  Context& outer = context.form == Form::task ? context : around();
+  const bool is_final = clauses.is_final || context.is_final;
+  run_included(outer, context, is_final, only_openmp_waits(), [&] {
     if (data.copy == nullptr) {
       if (adjust != nullptr) adjust(data.data, argument);
       data.function(data.data);
@@ -216,12 +219,12 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   if (detached != nullptr) wait_fulfilled(*detached);
 }
 
-// With so many tasks queued for each thread of the team it has enough to do, and a further one is
-// cheapest as a call of its creator: libgomp's rule. A call that waits keeps its creator from going
-// on; so this is for programs in which nothing can wait for what the creator does next.
-bool has_enough_queued(const Context& context) noexcept {
-  constexpr std::int64_t for_each = 64;
-  return only_openmp_waits() && detail::queues_enough(for_each * context.team->size);
+// Once a thread has enough tasks queued a further one is cheapest as a call of its creator:
+// libgomp's rule. A call that waits keeps its creator from going on; so this is for programs in
+// which nothing can wait for what the creator does next.
+bool has_enough_queued() noexcept {
+  bool enough = false;
+  return only_openmp_waits() && ((void)detail::running_body(enough), enough);
 }
 
 }  // namespace
@@ -229,12 +232,49 @@ bool has_enough_queued(const Context& context) noexcept {
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 const bool deferrable, const Adjust adjust, const void* const argument) {
   const bool may_call = clauses.depend == nullptr && clauses.detach == nullptr;
-  if (!deferrable || !may_defer(context) || (may_call && has_enough_queued(context))) {
+  if (!deferrable || !may_defer(context) || (may_call && has_enough_queued())) {
     include(context, data, clauses, adjust, argument);
   } else {
     defer(context, data, clauses, adjust, argument);
   }
 }
+
+namespace {
+
+// begin_task() of a deferrable one of the code that calls, without clauses: with as little as can
+// be around it.
+[[gnu::noinline]] void begin_plain(const Function function, void* const data, const long bytes,
+                                   const long alignment) {
+  bool enough = false;
+  Context& outer = only_openmp_waits() ? context_of(detail::running_body(enough)) : around();
+  Context& context = innermost(outer);
+  if (is_cancelled(context)) return;
+  if (!may_defer(context)) {
+    include(context, {function, data, nullptr, bytes, alignment}, {}, nullptr, nullptr);
+  } else if (enough) {
+    run_included(outer, context, false, true, [=] { function(data); });
+  } else {
+    defer(context, {function, data, nullptr, bytes, alignment}, {}, nullptr, nullptr);
+  }
+}
+
+// Of any other. The compiler passes `depend`, `priority` and `detach` only where their flags are
+// set: older ones do not know them.
+[[gnu::noinline]] void begin_any(const Function function, void* const data,
+                                 void (*const copy)(void*, void*), const long bytes,
+                                 const long alignment, const bool if_clause, const unsigned flags,
+                                 void** const depend, const int priority, void* const detach) {
+  Context& context = current();
+  if (is_cancelled(context)) return;
+  begin_task(context, {function, data, copy, bytes, alignment},
+             {.is_final = (flags & task_flag::final) != 0,
+              .priority = (flags & task_flag::priority) != 0 ? priority : 0,
+              .depend = (flags & task_flag::depend) != 0 ? depend : nullptr,
+              .detach = (flags & task_flag::detach) != 0 ? static_cast<void**>(detach) : nullptr},
+             if_clause, nullptr, nullptr);
+}
+
+}  // namespace
 
 // Without OMP_CANCELLATION nothing ever is.
 bool is_cancelled(const Context& context) noexcept {
@@ -286,31 +326,16 @@ extern "C" {
 
 using namespace imbrex::omp;
 
-// The compiler passes `depend`, `priority` and `detach` only where their flags are set: older ones
-// do not know them.
 void GOMP_task(Function function, void* data, void (*copy)(void*, void*), long bytes,
                long alignment, bool if_clause, unsigned flags, void** depend, int priority,
                void* detach) {
-  Context& context = current();
-  if (is_cancelled(context)) return;
-  // The frequent ones, with as little as can be around them.
   constexpr unsigned with_clauses =
       task_flag::final | task_flag::priority | task_flag::depend | task_flag::detach;
-  const bool plain = if_clause && copy == nullptr && (flags & with_clauses) == 0;
-  if (plain && may_defer(context)) {
-    if (has_enough_queued(context)) {
-      run_included(context, false, [=] { function(data); });
-    } else {
-      defer(context, {function, data, copy, bytes, alignment}, {}, nullptr, nullptr);
-    }
-    return;
+  if (if_clause && copy == nullptr && (flags & with_clauses) == 0) [[likely]] {
+    begin_plain(function, data, bytes, alignment);
+  } else {
+    begin_any(function, data, copy, bytes, alignment, if_clause, flags, depend, priority, detach);
   }
-  begin_task(context, {function, data, copy, bytes, alignment},
-             {.is_final = (flags & task_flag::final) != 0,
-              .priority = (flags & task_flag::priority) != 0 ? priority : 0,
-              .depend = (flags & task_flag::depend) != 0 ? depend : nullptr,
-              .detach = (flags & task_flag::detach) != 0 ? static_cast<void**>(detach) : nullptr},
-             if_clause, nullptr, nullptr);
 }
 
 void GOMP_taskwait() {

@@ -45,24 +45,23 @@ int place_in(const Group& group) noexcept {
   return -1;
 }
 
-bool queues_enough(const std::int64_t enough) noexcept {
-  Worker* const worker = sched::current_worker();
-  if (worker == nullptr || worker->queues == nullptr || worker->task->group != worker->group) {
-    return false;
-  }
-  const std::int64_t window = worker->runtime->options.WINDOW;
-  if (worker->queues->newest_first.size() < std::min(enough, window) || window == 0 ||
-      worker->recorder.tracing()) {
-    return false;
-  }
-  worker->recorder.tasks.add(1);
-  return true;
-}
-
 RunningBody running_body() noexcept {
   const Worker* const worker = sched::current_worker();
-  if (worker == nullptr || worker->task == nullptr || worker->task->root) return {};
+  if (worker == nullptr || worker->task == nullptr) return {};
   Task& task = *worker->task;
+  return {task.ops, task.closure()};
+}
+
+RunningBody running_body(bool& enough_queued) noexcept {
+  enough_queued = false;
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->task == nullptr) return {};
+  Task& task = *worker->task;
+  if (worker->queues != nullptr && worker->queues->newest_first.size() >= worker->enough &&
+      task.group == worker->group) {
+    enough_queued = true;
+    worker->recorder.tasks.add(1);
+  }
   return {task.ops, task.closure()};
 }
 
