@@ -140,12 +140,10 @@ void read_schedule(Variables& initial) {
 }
 
 // Kilobytes, if no unit says otherwise.
-bool read_stack_bytes(const char* const name, std::size_t& bytes) {
-  const auto value = value_of(name);
-  if (!value) return false;
-  const std::size_t digits = std::min(value->find_first_not_of("0123456789"), value->size());
-  const auto number = number_in(value->substr(0, digits));
-  const std::string_view unit = trimmed(value->substr(digits));
+std::optional<std::size_t> bytes_in(const std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = number_in(text.substr(0, digits));
+  const std::string_view unit = trimmed(text.substr(digits));
   int shift = 10;
   if (unit.size() == 1) {
     const auto at = std::string_view("bkmg").find(
@@ -153,11 +151,20 @@ bool read_stack_bytes(const char* const name, std::size_t& bytes) {
     shift = at == std::string_view::npos ? -1 : static_cast<int>(10 * at);
   }
   if (!number || unit.size() > 1 || shift < 0 || (*number << shift) >> shift != *number) {
-    refuse(name);
-    return false;
+    return std::nullopt;
   }
-  bytes = static_cast<std::size_t>(*number) << shift;
-  return true;
+  return static_cast<std::size_t>(*number) << shift;
+}
+
+// 0: the system's default. Calls refused(name) for what is malformed.
+std::size_t read_stack_bytes(void (*const refused)(const char* name)) {
+  for (const char* const name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+    const auto value = value_of(name);
+    if (!value) continue;
+    if (const auto bytes = bytes_in(*value)) return *bytes;
+    refused(name);
+  }
+  return 0;
 }
 
 // How deep active regions may nest: as said, or as other variables need it.
@@ -268,9 +275,7 @@ void read_all(Settings& now) {
   read_offload(now);
   read_allocator(now.initial);
   if (const auto format = value_of("OMP_AFFINITY_FORMAT")) now.affinity_format = *format;
-  if (!read_stack_bytes("OMP_STACKSIZE", now.stack_bytes)) {
-    (void)read_stack_bytes("GOMP_STACKSIZE", now.stack_bytes);
-  }
+  now.stack_bytes = read_stack_bytes(&refuse);
 }
 
 constexpr const char* schedule_names[] = {"RUNTIME", "STATIC", "DYNAMIC", "GUIDED", "AUTO"};
@@ -290,28 +295,7 @@ std::string schedule_text(const Variables& initial) {
   return text;
 }
 
-}  // namespace
-
-Settings& settings() noexcept {
-  static Settings* const never_destroyed = [] {
-    auto* const now = new Settings;
-    read_all(*now);
-    return now;
-  }();
-  return *never_destroyed;
-}
-
-Suspending suspending() {
-  static const Suspending where = [] {
-    const std::string value = detail::text_option("OMP_SUSPEND");
-    if (value == "explicit") return Suspending::explicit_tasks;
-    return value == "never" ? Suspending::nowhere : Suspending::everywhere;
-  }();
-  return where;
-}
-
-void display_settings(const bool verbose) {
-  const Settings& now = settings();
+void display(const Settings& now, const bool verbose) {
   const Variables& initial = now.initial;
   const auto boolean = [](const bool value) { return value ? "TRUE" : "FALSE"; };
   const auto print = [](const char* const name, const std::string& value) {
@@ -355,6 +339,42 @@ void display_settings(const bool verbose) {
   std::fputs("OPENMP DISPLAY ENVIRONMENT END\n", stderr);
 }
 
+// As OMP_DISPLAY_ENV says.
+void display_if_asked(const Settings& now) {
+  const auto asked = value_of("OMP_DISPLAY_ENV");
+  if (!asked) return;
+  if (is(*asked, "true") || is(*asked, "1")) {
+    display(now, false);
+  } else if (is(*asked, "verbose")) {
+    display(now, true);
+  } else if (!is(*asked, "false") && !is(*asked, "0")) {
+    refuse("OMP_DISPLAY_ENV");
+  }
+}
+
+}  // namespace
+
+Settings& settings() noexcept {
+  static Settings* const never_destroyed = [] {
+    auto* const now = new Settings;
+    read_all(*now);
+    display_if_asked(*now);
+    return now;
+  }();
+  return *never_destroyed;
+}
+
+void display_settings(const bool verbose) { display(settings(), verbose); }
+
+Suspending suspending() {
+  static const Suspending where = [] {
+    const std::string value = detail::text_option("OMP_SUSPEND");
+    if (value == "explicit") return Suspending::explicit_tasks;
+    return value == "never" ? Suspending::nowhere : Suspending::everywhere;
+  }();
+  return where;
+}
+
 namespace {
 
 // So many threads may be in teams at the same time.
@@ -362,7 +382,7 @@ constexpr int threads_max = 4096;
 
 // Explicit tasks have what threads have: a program may put into a task what it put into a loop.
 std::size_t task_stack_bytes() noexcept {
-  std::size_t bytes = settings().stack_bytes;
+  std::size_t bytes = read_stack_bytes([](const char*) {});
   rlimit limit{};
   if (bytes == 0 && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     bytes = limit.rlim_cur;
@@ -372,22 +392,11 @@ std::size_t task_stack_bytes() noexcept {
 }
 
 // Before main, as libgomp: what is malformed shall be said even if no region ever begins. But what
-// only hands LD_PRELOAD on, as a shell or mpirun does, shows nothing, and is not bound, or all that
-// it starts would be, too.
+// only hands LD_PRELOAD on, as a shell or mpirun does, says nothing, and is not bound, or all that
+// it starts would be, too; nor a program that may load one with OpenMP later: at its first region.
 [[gnu::constructor]] void at_load() {
-  (void)settings();
   detail::expect_joiners(threads_max, task_stack_bytes());
-  if (!look_for_others()) return;
-  take_first_seat(initial());
-  const auto display = value_of("OMP_DISPLAY_ENV");
-  if (!display) return;
-  if (is(*display, "true") || is(*display, "1")) {
-    display_settings(false);
-  } else if (is(*display, "verbose")) {
-    display_settings(true);
-  } else if (!is(*display, "false") && !is(*display, "0")) {
-    refuse("OMP_DISPLAY_ENV");
-  }
+  if (look_for_others()) take_first_seat(initial());
 }
 
 }  // namespace
