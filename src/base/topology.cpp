@@ -7,24 +7,30 @@
 
 namespace imbrex::base {
 
-namespace {
-
-// Owns a loaded topology.
-class Topology {
+class Topology::Loaded {
  public:
-  Topology() noexcept {
+  Loaded() noexcept {
     loaded_ = hwloc_topology_init(&topology_) == 0;
     if (loaded_ && hwloc_topology_load(topology_) != 0) {
       hwloc_topology_destroy(topology_);
       loaded_ = false;
     }
   }
-  ~Topology() {
+  ~Loaded() {
     if (loaded_) hwloc_topology_destroy(topology_);
   }
-  Topology(const Topology&) = delete;
-  Topology& operator=(const Topology&) = delete;
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
 
+  [[nodiscard]] std::vector<std::vector<int>> nearest_first(
+      const std::vector<int>& processors) const;
+  [[nodiscard]] std::vector<int> domains(const std::vector<int>& processors) const;
+  [[nodiscard]] int position(const int processor) const noexcept {
+    const hwloc_obj_t here = object(processor);
+    return here == nullptr ? processor : static_cast<int>(here->logical_index);
+  }
+
+ private:
   // The depth of the smallest thing that holds both: larger is nearer. 0 if not known.
   [[nodiscard]] int common_depth(const int first, const int second) const noexcept {
     const hwloc_obj_t a = object(first);
@@ -42,12 +48,6 @@ class Topology {
     }
     return hwloc_get_root_obj(topology_);
   }
-  [[nodiscard]] int position(const int processor) const noexcept {
-    const hwloc_obj_t here = object(processor);
-    return here == nullptr ? processor : static_cast<int>(here->logical_index);
-  }
-
- private:
   [[nodiscard]] hwloc_obj_t object(const int processor) const noexcept {
     return loaded_ ? hwloc_get_pu_obj_by_os_index(topology_, static_cast<unsigned>(processor))
                    : nullptr;
@@ -56,7 +56,13 @@ class Topology {
   bool loaded_ = false;
 };
 
-}  // namespace
+Topology::Topology() noexcept = default;
+Topology::~Topology() = default;
+
+const Topology::Loaded& Topology::loaded() {
+  if (loaded_ == nullptr) loaded_ = std::make_unique<const Loaded>();
+  return *loaded_;
+}
 
 cpu_set_t affinity_mask() noexcept {
   cpu_set_t mask;
@@ -71,25 +77,24 @@ std::vector<int> processors_in(const cpu_set_t& mask) {
     if (CPU_ISSET(processor, &mask)) processors.push_back(processor);
   }
   if (processors.empty()) processors.push_back(0);
-  if (processors.size() > 1) {
-    const Topology topology;
-    std::stable_sort(processors.begin(), processors.end(), [&](const int a, const int b) {
-      return topology.position(a) < topology.position(b);
-    });
-  }
   return processors;
 }
 
-namespace {
+void Topology::sort(std::vector<int>& processors) {
+  if (processors.size() < 2) return;
+  std::stable_sort(processors.begin(), processors.end(), [this](const int a, const int b) {
+    return loaded().position(a) < loaded().position(b);
+  });
+}
 
-std::vector<std::vector<int>> nearest_first(const Topology& topology,
-                                            const std::vector<int>& processors) {
+std::vector<std::vector<int>> Topology::Loaded::nearest_first(
+    const std::vector<int>& processors) const {
   const int count = static_cast<int>(processors.size());
   std::vector<std::vector<int>> order(processors.size());
   for (int self = 0; self < count; ++self) {
     std::vector<int> depth(processors.size());
     for (int other = 0; other < count; ++other) {
-      depth[other] = topology.common_depth(processors[self], processors[other]);
+      depth[other] = common_depth(processors[self], processors[other]);
     }
     for (int step = 1; step < count; ++step) order[self].push_back((self + step) % count);
     std::stable_sort(order[self].begin(), order[self].end(),
@@ -98,22 +103,20 @@ std::vector<std::vector<int>> nearest_first(const Topology& topology,
   return order;
 }
 
-std::vector<int> domains(const Topology& topology, const std::vector<int>& processors) {
+std::vector<int> Topology::Loaded::domains(const std::vector<int>& processors) const {
   std::vector<hwloc_obj_t> found;
   std::vector<int> numbers;
   for (const int processor : processors) {
-    const auto known = std::find(found.begin(), found.end(), topology.domain(processor));
+    const auto known = std::find(found.begin(), found.end(), domain(processor));
     numbers.push_back(static_cast<int>(known - found.begin()));
-    if (known == found.end()) found.push_back(topology.domain(processor));
+    if (known == found.end()) found.push_back(domain(processor));
   }
   return numbers;
 }
 
-}  // namespace
-
-Neighbours neighbours(const std::vector<int>& processors) {
-  const Topology topology;
-  return {nearest_first(topology, processors), domains(topology, processors)};
+Neighbours Topology::neighbours(const std::vector<int>& processors) {
+  if (processors.size() < 2) return {{{}}, {0}};
+  return {loaded().nearest_first(processors), loaded().domains(processors)};
 }
 
 bool bind_thread(const int processor) noexcept {

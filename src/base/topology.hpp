@@ -4,13 +4,14 @@
 
 #include <sched.h>
 
+#include <memory>
 #include <vector>
 
 namespace imbrex::base {
 
 // The calling thread's affinity mask; empty if it is not known.
 [[nodiscard]] cpu_set_t affinity_mask() noexcept;
-// Operating-system numbers of the processors in it, neighbours first.
+// Operating-system numbers of the processors in it; at least one.
 [[nodiscard]] std::vector<int> processors_in(const cpu_set_t& mask);
 
 // For each of some processors:
@@ -22,7 +23,24 @@ struct Neighbours {
   // where there is none, its package.
   std::vector<int> domain;
 };
-[[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
+
+// The machine as hwloc sees it. That takes milliseconds: it is loaded when it is first asked.
+class Topology {
+ public:
+  Topology() noexcept;
+  ~Topology();
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+
+  // Brings neighbours together.
+  void sort(std::vector<int>& processors);
+  [[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
+
+ private:
+  class Loaded;
+  [[nodiscard]] const Loaded& loaded();
+  std::unique_ptr<const Loaded> loaded_;
+};
 
 // Binds the calling thread; false if the system refuses.
 bool bind_thread(int processor) noexcept;

@@ -132,13 +132,13 @@ void wake_worker(void* const context, const int worker) {
   static_cast<Runtime*>(context)->parking.wake(worker);
 }
 
-base::Neighbours places(const std::vector<int>& processors, const int workers) {
-  if (workers == 1) return {{{}}, {0}};
+base::Neighbours places(base::Topology& topology, const std::vector<int>& processors,
+                        const int workers) {
   std::vector<int> where;
   for (int worker = 0; worker < workers; ++worker) {
     where.push_back(processors[static_cast<std::size_t>(worker) % processors.size()]);
   }
-  return base::neighbours(where);
+  return topology.neighbours(where);
 }
 
 // ---- the end ---------------------------------------------------------------------------------
@@ -263,17 +263,18 @@ Runtime& start(const Config& config) {
   if (options.HELP) fmt::print(stderr, "imbrex: options:\n{}", base::options_help());
   refuse_second_copy();
   if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
-  const std::vector<int> allowed =
-      base::processors_in(now.joiners_max != 0 ? now.processors : base::affinity_mask());
+  base::Topology topology;
+  const bool joined = now.joiners_max != 0;
+  std::vector<int> allowed = base::processors_in(joined ? now.processors : base::affinity_mask());
+  if (!joined || options.WORKERS != 0) topology.sort(allowed);  // who joins has its own place
   const Share share = share_of(allowed, now.place);
   const std::vector<int>& processors = share.processors;
-  const std::int64_t wanted =
-      options.WORKERS != 0       ? options.WORKERS
-      : now.joiners_max != 0 ? 1
-                             : static_cast<std::int64_t>(processors.size());
+  const std::int64_t wanted = options.WORKERS != 0 ? options.WORKERS
+                              : joined             ? 1
+                                       : static_cast<std::int64_t>(processors.size());
   const int workers = static_cast<int>(wanted);
   const bool shared = now.place.count > static_cast<int>(allowed.size());
-  auto* const runtime = new Runtime(options, share, workers, now.joiners_max, shared);
+  auto* const runtime = new Runtime(options, share, workers, now.joiners_max, shared, topology);
   now.process = getpid();
   now.runtime.store(runtime, std::memory_order_release);
   hook_once();
@@ -403,7 +404,7 @@ Worker& here() {
 }
 
 Runtime::Runtime(const base::Options& its_options, Share its_share, const int workers_wanted,
-                 const int joiners_max, const bool is_shared)
+                 const int joiners_max, const bool is_shared, base::Topology& topology)
     : options(its_options),
       processors(std::move(its_share.processors)),
       reserved(its_share.reserved),
@@ -425,7 +426,7 @@ Runtime::Runtime(const base::Options& its_options, Share its_share, const int wo
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
-  const base::Neighbours near = places(processors, workers_wanted);
+  const base::Neighbours near = places(topology, processors, workers_wanted);
   groups.begin(options.POLICY, {.workers = workers_wanted,
                                 .nearest = near.nearest,
                                 .domain = near.domain,

@@ -219,7 +219,7 @@ class NearPolicyTest : public PolicyTest {
     ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "pack:2 l3:2 core:4 pu:1", 1), 0);
     std::vector<int> processors(16);
     std::iota(processors.begin(), processors.end(), 0);
-    near_ = base::neighbours(processors);
+    near_ = base::Topology().neighbours(processors);
     ASSERT_EQ(unsetenv("HWLOC_SYNTHETIC"), 0);
   }
   base::Neighbours near_;

@@ -15,6 +15,7 @@
 #include "base/parking.hpp"
 #include "base/slab.hpp"
 #include "base/spin_lock.hpp"
+#include "base/topology.hpp"
 #include "fiber/stack.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/runtime.hpp"
@@ -79,7 +80,7 @@ class WorkerList {
 
 struct Runtime {
   Runtime(const base::Options& its_options, Share its_share, int workers_wanted, int joiners_max,
-          bool shared);
+          bool shared, base::Topology& topology);
   ~Runtime();
 
   const base::Options options;
