@@ -56,6 +56,11 @@ class Ring {
     const auto size = static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin);
     return size > 0 ? size : 0;  // the two were not read at one moment
   }
+  // size() >= count, for a count above 0.
+  [[nodiscard]] bool has(const std::int64_t count) const noexcept {
+    const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
+    return static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin) >= count;
+  }
 
  private:
   static constexpr std::uint64_t first_capacity = 1024;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The waist's functions for threads that become workers, groups, and tasks that run where they are.
-#include <algorithm>
-
 #include "imbrex/error.hpp"
 #include "sched/lineage.hpp"
 #include "sched/runtime.hpp"
@@ -43,26 +41,6 @@ int place_in(const Group& group) noexcept {
     if (place->group == &group) return place->index;
   }
   return -1;
-}
-
-RunningBody running_body() noexcept {
-  const Worker* const worker = sched::current_worker();
-  if (worker == nullptr || worker->task == nullptr) return {};
-  Task& task = *worker->task;
-  return {task.ops, task.closure()};
-}
-
-RunningBody running_body(bool& enough_queued) noexcept {
-  enough_queued = false;
-  Worker* const worker = sched::current_worker();
-  if (worker == nullptr || worker->task == nullptr) return {};
-  Task& task = *worker->task;
-  if (worker->queues != nullptr && worker->queues->newest_first.size() >= worker->enough &&
-      task.group == worker->group) {
-    enough_queued = true;
-    worker->recorder.tasks.add(1);
-  }
-  return {task.ops, task.closure()};
 }
 
 void enter(void* const closure, Group* const group, Entered& entered) noexcept {
