@@ -25,7 +25,8 @@ constexpr std::size_t protected_max = 24'000;
 
 }  // namespace
 
-StackPool::StackPool(const std::size_t bytes) : bytes_(round_up(bytes)), slabs_(slabs_max) {}
+StackPool::StackPool(const std::size_t bytes)
+    : bytes_(round_up(bytes)), slabs_(base::zeros<std::atomic<std::byte*>>(slabs_max)) {}
 
 StackPool::~StackPool() {
   const std::size_t slab_bytes = slab_stacks * (bytes_ + guard_bytes);
@@ -37,12 +38,27 @@ StackPool::~StackPool() {
 }
 
 Stack StackPool::take() {
-  const std::lock_guard guard(lock_);
-  if (warm_.empty() && cold_.empty()) map_slab();
-  std::vector<Stack>& list = warm_.empty() ? cold_ : warm_;
-  const Stack stack = list.back();
-  list.pop_back();
+  Stack stack;
+  {
+    const std::lock_guard guard(lock_);
+    if (!warm_.empty() || !cold_.empty()) {
+      std::vector<Stack>& list = warm_.empty() ? cold_ : warm_;
+      stack = list.back();
+      list.pop_back();
+      return stack;
+    }
+    stack = cut();
+  }
+  guard(stack.bottom - guard_bytes);  // outside the lock: a system call
   return stack;
+}
+
+Stack StackPool::cut() {
+  if (cut_ == slab_stacks) map_slab();
+  const std::size_t last = slab_count_.load(std::memory_order_relaxed) - 1;
+  const std::size_t stride = bytes_ + guard_bytes;
+  std::byte* const lowest = slabs_[last].load(std::memory_order_relaxed) + cut_++ * stride;
+  return {lowest + guard_bytes, lowest + stride};
 }
 
 void StackPool::give(const Stack& stack) noexcept {
@@ -71,18 +87,17 @@ void StackPool::map_slab() {
   slab_count_.store(count + 1, std::memory_order_release);  // pairs with in_guard()
   warm_.reserve(warm_max);  // so that give() cannot fail
   cold_.reserve(mapped_.load(std::memory_order_relaxed) + slab_stacks);
-  for (std::size_t index = slab_stacks; index-- > 0;) {
-    std::byte* const lowest = slab + index * stride;
-    this->guard(lowest);
-    cold_.push_back({lowest + guard_bytes, lowest + stride});
-  }
+  cut_ = 0;
   mapped_.fetch_add(slab_stacks, std::memory_order_relaxed);
 }
 
 void StackPool::guard(std::byte* const address) noexcept {
   if (madvise(address, guard_bytes, MADV_GUARD_INSTALL) == 0) return;
-  if (protected_ >= protected_max) return;  // better no guard than no stack
-  if (mprotect(address, guard_bytes, PROT_NONE) == 0) ++protected_;
+  // Better no guard than no stack.
+  if (protected_.load(std::memory_order_relaxed) >= protected_max) return;
+  if (mprotect(address, guard_bytes, PROT_NONE) == 0) {
+    protected_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 bool StackPool::in_guard(const void* const address) const noexcept {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/spin_lock.hpp"
+#include "base/zeros.hpp"
 
 namespace imbrex::fiber {
 
@@ -43,17 +44,22 @@ class StackPool {
   static constexpr std::size_t guard_bytes = 64 * 1024;
   static constexpr std::size_t warm_max = 256;     // free stacks that keep their pages
   static constexpr std::size_t slabs_max = 65536;  // 4 million stacks
+
+  // A stack that nobody has had, still without its guard: guards cost a system call each, which
+  // programs that use few stacks shall not pay for a whole slab. REQUIRES: lock_.
+  [[nodiscard]] Stack cut();
   void map_slab();
   void guard(std::byte* address) noexcept;
 
   const std::size_t bytes_;
-  base::SpinLock lock_;                           // guards the two lists
-  std::vector<Stack> warm_;                       // free, with pages
-  std::vector<Stack> cold_;                       // free, without
-  std::atomic<std::size_t> mapped_{0};            // stacks
-  std::size_t protected_ = 0;                     // guards that cost a mapping each
-  std::vector<std::atomic<std::byte*>> slabs_;    // written once each, under lock_
-  std::atomic<std::size_t> slab_count_{0};        // release pairs with in_guard()
+  base::SpinLock lock_;                               // guards the two lists, and cut()
+  std::vector<Stack> warm_;                           // free, with pages
+  std::vector<Stack> cold_;                           // free, without
+  std::atomic<std::size_t> mapped_{0};                // stacks
+  std::size_t cut_ = slab_stacks;                     // stacks cut from the last slab
+  std::atomic<std::size_t> protected_{0};             // guards that cost a mapping each, about
+  const base::Zeros<std::atomic<std::byte*>> slabs_;  // written once each, under lock_
+  std::atomic<std::size_t> slab_count_{0};            // release pairs with in_guard()
 };
 
 }  // namespace imbrex::fiber

@@ -9,12 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
-#include <new>
 
 #include "base/spin_lock.hpp"
+#include "base/zeros.hpp"
 #include "task/scope.hpp"
 
 namespace imbrex::task {
@@ -71,18 +69,9 @@ class Recent {
     std::atomic_ref(place).store(task, std::memory_order_relaxed);
   }
 
-  struct Free {
-    void operator()(Task** memory) const noexcept { std::free(memory); }
-  };
-  [[nodiscard]] static Task** zeros() {
-    void* const memory = std::calloc(size, sizeof(Task*));  // pages come as they are used
-    if (memory == nullptr) throw std::bad_alloc();
-    return static_cast<Task**>(memory);
-  }
-
   base::SpinLock lock_;  // guards the rest
   std::size_t used_ = 0;  // places beyond were never written
-  std::unique_ptr<Task*[], Free> tasks_{zeros()};
+  const base::Zeros<Task*> tasks_ = base::zeros<Task*>(size);
 };
 
 }  // namespace imbrex::task

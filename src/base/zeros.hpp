@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Large arrays of which little may be used: the system gives zeroed pages as they are touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace imbrex::base {
+
+struct Free {
+  void operator()(void* const memory) const noexcept { std::free(memory); }
+};
+template <class T>
+using Zeros = std::unique_ptr<T[], Free>;
+
+// `count` objects of a type of which all bits zero are a value. Throws std::bad_alloc.
+template <class T>
+[[nodiscard]] Zeros<T> zeros(const std::size_t count) {
+  static_assert(std::is_trivially_destructible_v<T>);
+  void* const memory = std::calloc(count, sizeof(T));
+  if (memory == nullptr) throw std::bad_alloc();
+  return Zeros<T>(static_cast<T*>(memory));
+}
+
+}  // namespace imbrex::base
