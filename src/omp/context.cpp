@@ -12,10 +12,10 @@ namespace imbrex::omp {
 
 const detail::BodyOps implicit_body{.run = nullptr, .drop = nullptr, .destroy = nullptr};
 
-void Meeting::let_go() noexcept {
-  arrived_.store(0, std::memory_order_relaxed);  // who comes again has seen the new phase
-  phase_.fetch_add(1, std::memory_order_release);
-  wake_all(&phase_);
+void Meeting::let_go(const Ticket ticket) noexcept {
+  // Nobody comes meanwhile: who comes again has seen the new number.
+  word_.store((phase(ticket.word_) + 1) << 32, std::memory_order_release);
+  wake_all(&word_);
 }
 
 Team::Team() = default;

@@ -58,23 +58,40 @@ struct Implicit : Context {
 };
 
 // Counts members until all have come. After the last one it may be used again.
+// One word: whoever comes needs its line once, since what it adds to says which meeting it is, and
+// the last one still has the line when it lets all go.
 class Meeting {
  public:
-  // True for the last to come, who must then let_go(). Others wait for the phase to change.
-  [[nodiscard]] bool arrive(int members) noexcept {
-    return arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members;
+  // Which meeting one has come to, and as which of its members.
+  class Ticket {
+   public:
+    [[nodiscard]] bool is_last(int members) const noexcept {
+      return static_cast<std::uint32_t>(word_) == static_cast<std::uint32_t>(members);
+    }
+
+   private:
+    friend Meeting;
+    std::uint64_t word_ = 0;
+  };
+
+  // The last to come must let_go(); others wait until it has.
+  [[nodiscard]] Ticket arrive() noexcept {
+    Ticket ticket;
+    ticket.word_ = word_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    return ticket;
   }
-  [[nodiscard]] unsigned phase() const noexcept {
-    return phase_.load(std::memory_order_acquire);  // pairs with let_go()
+  void let_go(Ticket ticket) noexcept;
+  [[nodiscard]] bool has_let_go(Ticket ticket) const noexcept {
+    // acquire: pairs with let_go()
+    return phase(word_.load(std::memory_order_acquire)) != phase(ticket.word_);
   }
-  void let_go() noexcept;
-  [[nodiscard]] const void* address() const noexcept { return &phase_; }
+  [[nodiscard]] const void* address() const noexcept { return &word_; }
   // Nobody is there; some may have come and left before the last.
-  void reset() noexcept { arrived_.store(0, std::memory_order_relaxed); }
+  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:
-  std::atomic<int> arrived_{0};     // reset by the last, before it changes the phase
-  std::atomic<unsigned> phase_{0};
+  [[nodiscard]] static std::uint64_t phase(std::uint64_t word) noexcept { return word >> 32; }
+  std::atomic<std::uint64_t> word_{0};  // above the members that have come: its number, which wraps
 };
 
 // Lines of a team that several members write have nothing else on them.

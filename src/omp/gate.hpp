@@ -21,9 +21,12 @@
 
 namespace imbrex::omp {
 
-// Suspends until `ready()`; `what`, a literal, is for reports.
+// Suspends until `ready()`; `what`, a literal, is for reports. Before it sleeps it asks
+// `ready_or_asleep()` instead, which may leave at the address that somebody must be woken.
 template <class Ready>
 void wait_until(const void* address, const char* what, Ready ready);
+template <class Ready, class ReadyOrAsleep>
+void wait_until(const void* address, const char* what, Ready ready, ReadyOrAsleep ready_or_asleep);
 
 // Lets those who wait at `address` look again; after a change that they wait for.
 void wake_one(const void* address) noexcept;
@@ -56,12 +59,20 @@ void wait_slowly(const void* address, const char* what, IsReady is_ready, void* 
 
 template <class Ready>
 void wait_until(const void* const address, const char* const what, Ready ready) {
+  wait_until(address, what, ready, ready);
+}
+
+template <class Ready, class ReadyOrAsleep>
+void wait_until(const void* const address, const char* const what, Ready ready,
+                ReadyOrAsleep ready_or_asleep) {
   Patience patience;
   do {
     if (ready()) return;
   } while (patience.lasts());
   wait_slowly(
-      address, what, [](void* const context) { return (*static_cast<Ready*>(context))(); }, &ready);
+      address, what,
+      [](void* const context) { return (*static_cast<ReadyOrAsleep*>(context))(); },
+      &ready_or_asleep);
 }
 
 }  // namespace imbrex::omp

@@ -2,7 +2,10 @@
 // Locks, critical regions and the lock of atomic operations that the processor does not have. Who
 // waits for one is suspended, and whoever holds one may be: its thread goes on with other tasks.
 //
-// A lock is a word: 0 free, 1 taken. Whoever frees it wakes one who waits; others may be faster.
+// A lock is a word: 0 free, 1 taken, 2 taken and perhaps waited for. Whoever frees it wakes one who
+// waits; others may be faster.
+// Why no wake-up is lost: who sleeps has made the word 2 and found it taken. Only who frees it
+// changes a 2, and wakes one then; who takes it after sleeping leaves a 2, for others may sleep.
 #include <unistd.h>
 
 #include <atomic>
@@ -17,19 +20,23 @@ namespace {
 std::atomic_ref<int> word(int& lock) noexcept { return std::atomic_ref(lock); }
 
 bool try_take(int& lock) noexcept {
+  int free = 0;
   // acquire: pairs with put()
   return word(lock).load(std::memory_order_relaxed) == 0 &&
-         word(lock).exchange(1, std::memory_order_acquire) == 0;
+         word(lock).compare_exchange_strong(free, 1, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
 }
 
 void take(int& lock, const char* const what) {
   if (try_take(lock)) return;
-  wait_until(&lock, what, [&lock] { return try_take(lock); });
+  wait_until(
+      &lock, what, [&lock] { return try_take(lock); },
+      [&lock] { return word(lock).exchange(2, std::memory_order_acquire) == 0; });
 }
 
+// Nothing but the word is touched where nobody sleeps.
 void put(int& lock) noexcept {
-  word(lock).store(0, std::memory_order_release);
-  wake_one(&lock);
+  if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);
 }
 
 int region_lock = 0;  // of critical regions without a name

@@ -187,12 +187,12 @@ Implicit& open_member(Team& team, const int number) {
 }
 
 void meet(Team& team, Meeting& meeting) {
-  const unsigned phase = meeting.phase();
-  if (meeting.arrive(team.size)) {
+  const Meeting::Ticket ticket = meeting.arrive();
+  if (ticket.is_last(team.size)) {
     team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
-    meeting.let_go();
+    meeting.let_go(ticket);
   } else {
-    wait_until(meeting.address(), "barrier", [&] { return meeting.phase() != phase; });
+    wait_until(meeting.address(), "barrier", [&] { return meeting.has_let_go(ticket); });
   }
 }
 
@@ -275,16 +275,16 @@ bool barrier_or_cancelled(Context& context) {
   if (team.group == nullptr) return false;
   if (team.cancelled.load(std::memory_order_acquire)) return true;
   detail::wait_descendants();
-  const unsigned phase = team.barrier.phase();
-  if (team.barrier.arrive(team.size)) {
+  const Meeting::Ticket ticket = team.barrier.arrive();
+  if (ticket.is_last(team.size)) {
     team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
-    team.barrier.let_go();
+    team.barrier.let_go(ticket);
     return false;
   }
   wait_until(team.barrier.address(), "barrier", [&] {
-    return team.barrier.phase() != phase || team.cancelled.load(std::memory_order_acquire);
+    return team.barrier.has_let_go(ticket) || team.cancelled.load(std::memory_order_acquire);
   });
-  return team.barrier.phase() == phase;
+  return !team.barrier.has_let_go(ticket);
 }
 
 void cancel_region(Context& context) noexcept {
