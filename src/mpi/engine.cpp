@@ -59,8 +59,7 @@ void Engine::add(Feed& feed) noexcept { push_on(feed_intake_, feed, feed.next_);
 
 void Engine::expect() noexcept {
   outstanding_.fetch_add(1, std::memory_order_relaxed);
-  fed_.fetch_add(1, std::memory_order_relaxed);
-  unattended_.fetch_add(1, std::memory_order_relaxed);
+  hints_.fetch_add(one_fed + one_unattended, std::memory_order_relaxed);
 }
 
 int Engine::poll() noexcept {

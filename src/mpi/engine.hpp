@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <climits>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -132,20 +133,20 @@ class Engine {
   // An operation of a feed begins, and nobody waits for it yet; somebody does; it has completed
   // (also if by no round: then `withdraw`).
   void expect() noexcept;
-  void attend() noexcept { unattended_.fetch_sub(1, std::memory_order_relaxed); }
-  void leave_feed() noexcept { fed_.fetch_sub(1, std::memory_order_relaxed); }
+  void attend() noexcept { hints_.fetch_sub(one_unattended, std::memory_order_relaxed); }
+  void leave_feed() noexcept { hints_.fetch_sub(one_fed, std::memory_order_relaxed); }
   void withdraw() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
   // An operation of a feed has become an ordinary one, outside of a round.
   void hand_over(Operation& operation) noexcept { push(operation); }
 
   // True if receives are open that only a poll brings forward: whoever waits in MPI must poll too.
   [[nodiscard]] bool must_feed() const noexcept {
-    return fed_.load(std::memory_order_relaxed) != 0;
+    return hints_.load(std::memory_order_relaxed) % one_unattended != 0;
   }
   // True if somebody waits for what only a poll completes.
   [[nodiscard]] bool attended() const noexcept {
-    return outstanding_.load(std::memory_order_relaxed) >
-           unattended_.load(std::memory_order_relaxed);
+    const std::uint64_t unattended = hints_.load(std::memory_order_relaxed) / one_unattended;
+    return outstanding_.load(std::memory_order_relaxed) > static_cast<std::int64_t>(unattended);
   }
   // Asks MPI once for everything that is under way, unless another thread does so now. Returns how
   // many operations it completed. Never suspends.
@@ -188,8 +189,11 @@ class Engine {
   void ask_groups(Done& done);
 
   std::atomic<int> outstanding_{0};            // any thread; see (3)
-  std::atomic<int> fed_{0};                    // of these: by feeds. A hint, so relaxed
-  std::atomic<int> unattended_{0};             // of these: nobody waits for them. A hint, too
+  // Of these, in one word, since they begin together: by feeds; that nobody waits for. Hints, so
+  // relaxed.
+  static constexpr std::uint64_t one_fed = 1;
+  static constexpr std::uint64_t one_unattended = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> hints_{0};
   std::atomic<Operation*> intake_{nullptr};    // pushed by any thread, emptied under the lock
   std::atomic<Feed*> feed_intake_{nullptr};    // the same
   std::atomic<bool> locked_{false};            // the try-lock

@@ -47,7 +47,7 @@ struct First<Function> {
 
 // The calls of this library that this thread stands in. Of the thread and not of the task: nothing
 // suspends inside.
-extern constinit thread_local int depth_below [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local int depth_below;
 
 class Below {
  public:

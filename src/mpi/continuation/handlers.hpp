@@ -4,8 +4,6 @@
 // after the other in each thread.
 #pragma once
 
-#include <atomic>
-
 namespace imbrex::mpi {
 
 struct Handler {
@@ -18,17 +16,16 @@ struct Handler {
 // standard error, and lost.
 void run_handler(const Handler& handler) noexcept;
 
-// True if this thread is in a handler.
-[[nodiscard]] bool in_handler() noexcept;
-
-// Threads that are in one. Relaxed: a thread knows whether it is among them itself.
-extern std::atomic<int> threads_in_handlers;
+// Of the thread and not of the task: nothing suspends inside. Null: it is in none.
+struct Running;
+extern constinit thread_local Running* running_here;
+[[nodiscard]] inline bool in_handler() noexcept { return running_here != nullptr; }
 
 // True if this thread is in a handler that may not call MPI; then `call` is named on standard
 // error, and shall return MPI_ERR_OTHER.
-[[nodiscard]] bool say_refused(const char* call) noexcept;
+[[nodiscard]] bool say_refused(const char* call) noexcept;  // REQUIRES: in_handler()
 [[nodiscard]] inline bool refused(const char* call) noexcept {
-  return threads_in_handlers.load(std::memory_order_relaxed) != 0 && say_refused(call);
+  return in_handler() && say_refused(call);
 }
 
 }  // namespace imbrex::mpi

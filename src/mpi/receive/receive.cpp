@@ -10,16 +10,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "base/arch.hpp"
-#include "base/spin_lock.hpp"
 #include "errors.hpp"
 #include "messages.hpp"
 #include "receive/communicator.hpp"
 #include "receive/request_table.hpp"
+#include "receive/spares.hpp"
 #include "wait.hpp"
 
 namespace imbrex::mpi::receive {
@@ -167,32 +166,29 @@ void Receive::fetch_rest() const noexcept {
 
 namespace {
 
-// Slots for receives. Any thread, under the lock.
 struct Slot {
   Slot* next;
 };
-base::SpinLock slots_lock;
-Slot* free_slots = nullptr;
-constexpr std::size_t slots_at_once = 64;
+// Nothing that uses what the thread has is inlined: its caller may suspend, go on in another one,
+// and still know the address of what the first one has.
+constinit CommonSpares<Slot> all_slots;
+constinit thread_local Spares<Slot, all_slots> slots;
+constexpr std::size_t slots_at_once = 32;
 
 }  // namespace
 
-void* Receive::operator new(std::size_t bytes) {
-  const std::lock_guard guard(slots_lock);
-  if (free_slots == nullptr) {
-    auto* const chunk = static_cast<char*>(
-        ::operator new(slots_at_once * bytes, std::align_val_t{alignof(Receive)}));
-    for (std::size_t i = slots_at_once; i-- > 0;) {
-      free_slots = ::new (chunk + i * bytes) Slot{free_slots};
-    }
+[[gnu::noinline]] void* Receive::operator new(std::size_t bytes) {
+  if (Slot* const slot = slots.take()) return slot;
+  auto* const chunk = static_cast<char*>(
+      ::operator new(slots_at_once * bytes, std::align_val_t{alignof(Receive)}));
+  for (std::size_t i = slots_at_once - 1; i > 0; --i) {
+    slots.give(*::new (chunk + i * bytes) Slot);
   }
-  Slot* const slot = std::exchange(free_slots, free_slots->next);
-  return slot;
+  return chunk;
 }
 
-void Receive::operator delete(void* slot) noexcept {
-  const std::lock_guard guard(slots_lock);
-  free_slots = ::new (slot) Slot{free_slots};
+[[gnu::noinline]] void Receive::operator delete(void* slot) noexcept {
+  slots.give(*::new (slot) Slot);
 }
 
 std::uint64_t Receive::ended_unattended() noexcept {
@@ -277,8 +273,9 @@ void Receive::completed(Operation& base) noexcept {
   Receive& self = static_cast<Receive&>(base);
   self.code = end_kept(self.request, self.code);
   engine().leave_feed();
-  Waiter* waiter = nullptr;
-  if (self.waiter_.compare_exchange_strong(waiter, announcing_mark(), std::memory_order_acquire,
+  Waiter* waiter = self.waiter_.load(std::memory_order_acquire);  // pairs with attend()
+  if (waiter == nullptr &&
+      self.waiter_.compare_exchange_strong(waiter, announcing_mark(), std::memory_order_acquire,
                                            std::memory_order_acquire)) {
     engine().attend();  // nobody will
     if (Token* const token = self.token()) {
@@ -346,9 +343,8 @@ void let_go(Receive& receive) noexcept {
 
 namespace {
 
-// Tokens that are not in use. Any thread, under the lock.
-base::SpinLock spare_lock;
-Token* spare_tokens = nullptr;
+constinit CommonSpares<Token> all_tokens;
+constinit thread_local Spares<Token, all_tokens> tokens;
 
 // These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
 int query(void* state, MPI_Status* status) {
@@ -370,13 +366,8 @@ int release(void* state) {
 
 }  // namespace
 
-Token* take_token(Receive& receive) {
-  Token* token;
-  {
-    const std::lock_guard guard(spare_lock);
-    token = spare_tokens;
-    if (token != nullptr) spare_tokens = token->next;
-  }
+[[gnu::noinline]] Token* take_token(Receive& receive) {
+  Token* token = tokens.take();
   if (token == nullptr) {
     auto made = std::make_unique<Token>();
     if (PMPI_Grequest_start(&query, &release, &cancel, made.get(), &made->request) !=
@@ -390,15 +381,14 @@ Token* take_token(Receive& receive) {
   return token;
 }
 
-void give_token(Token& token) noexcept {
+[[gnu::noinline]] void give_token(Token& token) noexcept {
   token.receive = nullptr;
   if (token.announced) {
     MPI_Request request = token.request;
     PMPI_Request_free(&request);  // calls release()
     return;
   }
-  const std::lock_guard guard(spare_lock);
-  token.next = std::exchange(spare_tokens, &token);
+  tokens.give(token);
 }
 
 }  // namespace imbrex::mpi::receive
