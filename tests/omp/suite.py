@@ -22,7 +22,10 @@ ARCHIVE = pathlib.Path("/usr/src/gcc-12/gcc-12.2.0-dfsg.tar.xz")
 COMPILERS = {".c": "gcc", ".C": "g++", ".f90": "gfortran", ".f": "gfortran", ".F90": "gfortran",
              ".f95": "gfortran"}
 FOLDERS = ("libgomp.c", "libgomp.c-c++-common", "libgomp.c++", "libgomp.fortran")
-DIRECTIVE = re.compile(r"\{\s*dg-([\w-]+)((?:[^{}]|\{[^{}]*\})*)\}")
+TEXT = r"[^{}]"
+for _ in range(4):  # so deep are the braces of conditions
+    TEXT = rf"(?:{TEXT}|\{{{TEXT}*\}})"
+DIRECTIVE = re.compile(rf"\{{\s*dg-([\w-]+)({TEXT}*)\}}")
 
 
 class Test:
