@@ -267,11 +267,16 @@ TEST_P(Files, size_and_settings) {
   call([this] {
     const File file(ring_);
     come_late();
-    EXPECT_EQ(MPI_File_set_size(file.handle, 100), MPI_SUCCESS);
+    // While it is empty: of one that is not, Open MPI's first rank writes too much and cuts it
+    // again, which another may see.
     EXPECT_EQ(MPI_File_preallocate(file.handle, 200), MPI_SUCCESS);
     MPI_Offset bytes = -1;
     MPI_File_get_size(file.handle, &bytes);
     EXPECT_EQ(bytes, 200);
+    file.publish();
+    EXPECT_EQ(MPI_File_set_size(file.handle, 100), MPI_SUCCESS);
+    MPI_File_get_size(file.handle, &bytes);
+    EXPECT_EQ(bytes, 100);
     EXPECT_EQ(MPI_File_set_atomicity(file.handle, 0), MPI_SUCCESS);
     MPI_Info info;
     MPI_Info_create(&info);
