@@ -38,18 +38,16 @@ StackPool::~StackPool() {
 }
 
 Stack StackPool::take() {
-  Stack stack;
-  {
-    const std::lock_guard guard(lock_);
-    if (!warm_.empty() || !cold_.empty()) {
-      std::vector<Stack>& list = warm_.empty() ? cold_ : warm_;
-      stack = list.back();
-      list.pop_back();
-      return stack;
-    }
-    stack = cut();
+  std::unique_lock lock(lock_);
+  std::vector<Stack>& list = warm_.empty() ? cold_ : warm_;
+  if (!list.empty()) {
+    const Stack stack = list.back();
+    list.pop_back();
+    return stack;
   }
-  guard(stack.bottom - guard_bytes);  // outside the lock: a system call
+  const Stack stack = cut();
+  lock.unlock();
+  install_guard(stack.bottom - guard_bytes);  // outside the lock: a system call
   return stack;
 }
 
@@ -91,7 +89,7 @@ void StackPool::map_slab() {
   mapped_.fetch_add(slab_stacks, std::memory_order_relaxed);
 }
 
-void StackPool::guard(std::byte* const address) noexcept {
+void StackPool::install_guard(std::byte* const address) noexcept {
   if (madvise(address, guard_bytes, MADV_GUARD_INSTALL) == 0) return;
   // Better no guard than no stack.
   if (protected_.load(std::memory_order_relaxed) >= protected_max) return;

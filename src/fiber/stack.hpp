@@ -49,7 +49,7 @@ class StackPool {
   // programs that use few stacks shall not pay for a whole slab. REQUIRES: lock_.
   [[nodiscard]] Stack cut();
   void map_slab();
-  void guard(std::byte* address) noexcept;
+  void install_guard(std::byte* address) noexcept;
 
   const std::size_t bytes_;
   base::SpinLock lock_;                               // guards the two lists, and cut()

@@ -186,14 +186,19 @@ Implicit& open_member(Team& team, const int number) {
   return member;
 }
 
-void meet(Team& team, Meeting& meeting) {
+// The last to come lets all go.
+Meeting::Ticket come(Team& team, Meeting& meeting) noexcept {
   const Meeting::Ticket ticket = meeting.arrive();
   if (ticket.is_last(team.size)) {
     team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
     meeting.let_go(ticket);
-  } else {
-    wait_until(meeting.address(), "barrier", [&] { return meeting.has_let_go(ticket); });
   }
+  return ticket;
+}
+
+void meet(Team& team, Meeting& meeting) {
+  const Meeting::Ticket ticket = come(team, meeting);
+  wait_until(meeting.address(), "barrier", [&] { return meeting.has_let_go(ticket); });
 }
 
 void close_member(Implicit& member) {
@@ -275,12 +280,7 @@ bool barrier_or_cancelled(Context& context) {
   if (team.group == nullptr) return false;
   if (team.cancelled.load(std::memory_order_acquire)) return true;
   detail::wait_descendants();
-  const Meeting::Ticket ticket = team.barrier.arrive();
-  if (ticket.is_last(team.size)) {
-    team.work_cancelled.store(false, std::memory_order_relaxed);  // release: let_go()
-    team.barrier.let_go(ticket);
-    return false;
-  }
+  const Meeting::Ticket ticket = come(team, team.barrier);
   wait_until(team.barrier.address(), "barrier", [&] {
     return team.barrier.has_let_go(ticket) || team.cancelled.load(std::memory_order_acquire);
   });
