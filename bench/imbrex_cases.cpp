@@ -2,8 +2,12 @@
 // The cases of bench/compare on imbrex.
 #include <imbrex/imbrex.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cases.hpp"
 
@@ -73,6 +77,38 @@ result run_suspend(long round_trips) {
   return {ns / static_cast<double>(suspensions), suspensions, -1, suspensions};
 }
 
+// Nanoseconds for each access that a task releases, one by one, while a reader waits for it.
+double release_all(const long blocks) {
+  std::vector<char> data(static_cast<std::size_t>(blocks));
+  imbrex::Event linked;
+  double ns = 0;
+  std::atomic<long> read = 0;
+  imbrex::finish([&] {
+    imbrex::TaskBuilder exchange = imbrex::task("exchange");
+    for (char& block : data) (void)exchange.out(block);
+    exchange.launch([&] {
+      imbrex::await(linked);
+      const double start = now_ns();
+      for (char& block : data) imbrex::release(block);
+      ns = now_ns() - start;
+    });
+    for (const char& block : data) {
+      imbrex::task("read").in(block).launch([&read] { ++read; });
+    }
+    linked.fire();
+  });
+  require_equal("readers", read, blocks);
+  return ns;
+}
+
+// The least of several times, for a page that is touched for the first time is no part of it.
+result run_release(const long blocks, const long operations) {
+  double least = release_all(blocks);
+  long rounds = 1;
+  for (; rounds * blocks < operations; ++rounds) least = std::min(least, release_all(blocks));
+  return {least / static_cast<double>(blocks), rounds * blocks, -1, -1};
+}
+
 result run(const request& request) {
   const std::string_view benchmark = request.benchmark;
   System system;
@@ -87,6 +123,9 @@ result run(const request& request) {
   if (benchmark == "stencil") return bench::run_stencil(system, request.size);
   if (benchmark == "fib") return bench::run_fib(system, request.size);
   if (benchmark == "suspend") return run_suspend(request.size);
+  for (const long blocks : {16, 1024, 65536}) {
+    if (benchmark == "release_" + std::to_string(blocks)) return run_release(blocks, request.size);
+  }
   std::fprintf(stderr, "imbrex_cases: no case '%s'\n", request.benchmark);
   std::exit(2);
 }
@@ -95,7 +134,8 @@ result run(const request& request) {
 
 int main(int argc, char** argv) {
   const request request =
-      parse_request(argc, argv, "spawn spawn_window_off chain stencil fib suspend");
+      parse_request(argc, argv, "spawn spawn_window_off chain stencil fib suspend "
+                                "release_16 release_1024 release_65536");
   imbrex::Config config;
   config.workers = request.workers;
   if (std::string_view(request.benchmark) == "spawn_window_off") config.window = 0;

@@ -40,6 +40,7 @@ static inline long default_size(const char* benchmark) {
   if (strcmp(benchmark, "stencil") == 0) return 10000;
   if (strcmp(benchmark, "fib") == 0) return 30;
   if (strcmp(benchmark, "suspend") == 0) return 500000;
+  if (strncmp(benchmark, "release", 7) == 0) return 1000000;
   return 0;
 }
 

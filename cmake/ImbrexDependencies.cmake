@@ -19,6 +19,18 @@ if(NOT IMBREX_CORE)
   else()
     list(APPEND imbrex_missing pkg-config libhwloc-dev)
   endif()
+  # It comes with GCC on Debian, and is for messages only. NOTFOUND is not kept: it may come later.
+  if(NOT IMBREX_HAS_LIBBACKTRACE)
+    unset(IMBREX_HAS_LIBBACKTRACE CACHE)
+  endif()
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES backtrace)
+  check_cxx_source_compiles("#include <backtrace.h>
+    int main() { return backtrace_create_state(nullptr, 1, nullptr, nullptr) == nullptr; }"
+    IMBREX_HAS_LIBBACKTRACE)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+  find_file(IMBREX_D3 d3.min.js PATHS /usr/share/nodejs/d3/dist
+    DOC "d3.min.js, version 5 to 7, to be installed with `imbrex report`")
 endif()
 find_package(fmt QUIET)
 imbrex_require(fmt_FOUND libfmt-dev)

@@ -12,12 +12,19 @@ if(TARGET imbrex_mpi)
   set(imbrex_mpi_export imbrex-mpi-${IMBREX_MPI_ABI})
   set_target_properties(imbrex_mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS imbrex_mpi EXPORT imbrex_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TARGET imbrex_mpi_tsan)
+    install(TARGETS imbrex_mpi_tsan EXPORT imbrex_mpi
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex/tsan)
+    install(FILES ${imbrex_tsan_folder}/libimbrex_mpi_${IMBREX_MPI_ABI}.so
+      DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex/tsan)
+  endif()
   install(EXPORT imbrex_mpi NAMESPACE imbrex:: FILE ${imbrex_mpi_export}.cmake
     DESTINATION ${imbrex_package})
   install(FILES ${PROJECT_SOURCE_DIR}/include/TAMPI.h ${PROJECT_SOURCE_DIR}/include/TAMPIf.h
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 if(IMBREX_CORE)
+  include(ImbrexLinkLines)
   set(imbrex_headers mpi.hpp mpi.h continue.h events.h)
   list(TRANSFORM imbrex_headers PREPEND ${PROJECT_SOURCE_DIR}/include/imbrex/)
   install(FILES ${imbrex_headers}
@@ -27,6 +34,13 @@ endif()
 
 set_target_properties(imbrex PROPERTIES EXPORT_NAME imbrex INSTALL_RPATH "$ORIGIN")
 install(TARGETS imbrex EXPORT imbrex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET imbrex_tsan)
+  install(TARGETS imbrex_tsan EXPORT imbrex
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex/tsan)
+  install(FILES ${imbrex_tsan_folder}/libimbrex.so
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex/tsan)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/tsan/imbrex.supp DESTINATION ${imbrex_share}/tsan)
+endif()
 if(TARGET imbrex_omp)
   # Apart from other libraries: who names this folder wants it instead of the compiler's.
   set_target_properties(imbrex_omp PROPERTIES INSTALL_RPATH "$ORIGIN/..")
@@ -55,10 +69,17 @@ install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})
-install(FILES ${PROJECT_SOURCE_DIR}/tools/imbrex_run.py DESTINATION ${imbrex_share})
+install(FILES ${PROJECT_SOURCE_DIR}/tools/imbrex_config.py ${PROJECT_SOURCE_DIR}/tools/imbrex_run.py
+  ${PROJECT_SOURCE_DIR}/src/base/options.def DESTINATION ${imbrex_share})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/imbrex_trace DESTINATION ${imbrex_share}
-  FILES_MATCHING PATTERN *.py PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
-  PATTERN __pycache__ EXCLUDE)
+  FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
+  PATTERN browser.py EXCLUDE PATTERN __pycache__ EXCLUDE)
+# For the page of `imbrex report`: who uses what is installed need not have it.
+if(IMBREX_D3)
+  install(FILES ${IMBREX_D3} DESTINATION ${imbrex_share}/imbrex_trace RENAME d3.min.js)
+else()
+  message(STATUS "imbrex: no d3 (Debian: node-d3): `imbrex report` will write no page")
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/imbrex-gdb.py DESTINATION ${imbrex_share}/gdb)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/package ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 file(RELATIVE_PATH imbrex_command
@@ -67,6 +88,8 @@ file(CREATE_LINK ${imbrex_command} ${PROJECT_BINARY_DIR}/package/imbrex SYMBOLIC
 install(FILES ${PROJECT_BINARY_DIR}/package/imbrex DESTINATION ${CMAKE_INSTALL_BINDIR})
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/tools/imbrex ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/imbrex
   SYMBOLIC)
+
+include(ImbrexLinkLines)
 
 if(IMBREX_BUILD_TESTS)
   add_subdirectory(${PROJECT_SOURCE_DIR}/tools ${PROJECT_BINARY_DIR}/tools)

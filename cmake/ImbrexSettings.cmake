@@ -13,6 +13,23 @@ option(IMBREX_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(IMBREX_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined), or thread")
 set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)
 
+# Only with the core, of which there is one variant; not where everything is instrumented.
+set(imbrex_can_have_tsan OFF)
+if(NOT IMBREX_SANITIZE AND NOT IMBREX_CORE AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=thread)
+  check_cxx_source_compiles("int main() { return 0; }" imbrex_has_tsan)
+  unset(CMAKE_REQUIRED_FLAGS)
+  set(imbrex_can_have_tsan ${imbrex_has_tsan})
+endif()
+option(IMBREX_TSAN_VARIANT "Build the library for programs under ThreadSanitizer, too"
+  ${imbrex_can_have_tsan})
+if(IMBREX_TSAN_VARIANT AND NOT imbrex_can_have_tsan)
+  message(STATUS "imbrex: no variant for ThreadSanitizer: the compiler has none, or the build is "
+    "one for a sanitizer or for one more MPI")
+  set(IMBREX_TSAN_VARIANT OFF)
+endif()
+
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
@@ -33,6 +50,14 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+# A frame that does not fit on the stack, nor into the guard below it, shall meet the guard all the
+# same: its pages are touched one by one. Costs nothing for frames below a page.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-fstack-clash-protection imbrex_has_stack_clash_protection)
+if(imbrex_has_stack_clash_protection)
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fstack-clash-protection>)
+endif()
 
 # Warnings for the project's own targets; users of the libraries get none.
 add_library(imbrex_flags INTERFACE)

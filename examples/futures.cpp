@@ -30,6 +30,11 @@ int main() {
   const imbrex::Promise<int> late("late");
   imbrex::task("set").launch([early] { early.set(1); });
   if (imbrex::when_any(late.future(), early.future()).get() != 1) return 3;  // a position
+  bool ran = false;
+  imbrex::task("either").after_any(late.future(), early.future()).spawn([&ran] {
+    ran = true;
+  }).get();
+  if (!ran) return 5;
   late.set(2);
   if (late.future().get() != 2) return 4;
 

@@ -18,9 +18,8 @@ static int receive(void* argument, void* result) {
 
 static int send(void* argument, void* result) {
   (void)argument, (void)result;
-  MPI_Request request;
   out = rank;
-  return TAMPI_Isend(&out, 1, MPI_INT, (rank + 1) % ranks, 1, MPI_COMM_WORLD, &request);
+  return TAMPI_Isend(&out, 1, MPI_INT, (rank + 1) % ranks, 1, MPI_COMM_WORLD);
 }
 
 static int add(void* argument, void* result) {

@@ -10,7 +10,17 @@
 
 #include <mpi.h>
 
+/* Of TAMPI's interface. A program that was written for TAMPI 1 to 3, whose TAMPI_Isend and so on
+   return a request, defines IMBREX_TAMPI_3 before it includes this header. */
+#ifdef IMBREX_TAMPI_3
+#define TAMPI_VERSION_MAJOR 3
+#define IMBREX_TAMPI_REQUEST , MPI_Request* request
+#define IMBREX_TAMPI_SYMBOL(name) __asm__("imbrex_tampi_3_" name)
+#else
 #define TAMPI_VERSION_MAJOR 4
+#define IMBREX_TAMPI_REQUEST
+#define IMBREX_TAMPI_SYMBOL(name)
+#endif
 #define TAMPI_VERSION_MINOR 0
 
 /* For MPI_Init_thread, which gives it if it is asked for. */
@@ -45,67 +55,76 @@ int TAMPI_Nonblocking_enabled(int* flag);
 int TAMPI_Iwait(MPI_Request* request, MPI_Status* status);
 int TAMPI_Iwaitall(int count, MPI_Request requests[], MPI_Status* statuses);
 
-/* In tasks: nothing. In main and in threads of the program's own: waits for all that this thread
-   has given to TAMPI_Iwait and the calls below. Suspends main. With the non-blocking mode disabled:
-   MPI_Wait and MPI_Waitall. */
+/* Of TAMPI 1 to 3. In tasks: nothing. In main and in threads of the program's own: waits for all
+   that this thread has given to TAMPI_Iwait and the calls below. Suspends main. With the
+   non-blocking mode disabled: MPI_Wait and MPI_Waitall. */
 int TAMPI_Wait(MPI_Request* request, MPI_Status* status);
 int TAMPI_Waitall(int count, MPI_Request requests[], MPI_Status* statuses);
 
-/* MPI_I..., then TAMPI_Iwait of its request. */
+/* MPI_I..., then TAMPI_Iwait of its request. With IMBREX_TAMPI_3 defined they have an argument for
+   that request, as in TAMPI 1 to 3: it is null when they return. */
 int TAMPI_Isend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
-                MPI_Comm comm, MPI_Request* request);
+                MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Isend");
 int TAMPI_Issend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
-                 MPI_Comm comm, MPI_Request* request);
+                 MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Issend");
 int TAMPI_Irsend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
-                 MPI_Comm comm, MPI_Request* request);
+                 MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Irsend");
 int TAMPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
-                 MPI_Comm comm, MPI_Request* request);
-int TAMPI_Irecv(void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                MPI_Request* request, MPI_Status* status);
-
-int TAMPI_Ibarrier(MPI_Comm comm, MPI_Request* request);
-int TAMPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
-                 MPI_Request* request);
-int TAMPI_Igather(const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count,
-                  MPI_Datatype to_type, int root, MPI_Comm comm, MPI_Request* request);
+                 MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Ibsend");
+int TAMPI_Irecv(void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm
+                IMBREX_TAMPI_REQUEST, MPI_Status* status) IMBREX_TAMPI_SYMBOL("Irecv");
+int TAMPI_Ibarrier(MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Ibarrier");
+int TAMPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm
+                 IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Ibcast");
+int TAMPI_Igather(const void* from, int from_count, MPI_Datatype from_type, void* to,
+                  int to_count, MPI_Datatype to_type, int root, MPI_Comm comm
+                  IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Igather");
 int TAMPI_Igatherv(const void* from, int from_count, MPI_Datatype from_type, void* to,
                    const int to_counts[], const int places[], MPI_Datatype to_type, int root,
-                   MPI_Comm comm, MPI_Request* request);
+                   MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Igatherv");
 int TAMPI_Iscatter(const void* from, int from_count, MPI_Datatype from_type, void* to,
-                   int to_count, MPI_Datatype to_type, int root, MPI_Comm comm,
-                   MPI_Request* request);
+                   int to_count, MPI_Datatype to_type, int root, MPI_Comm comm
+                   IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Iscatter");
 int TAMPI_Iscatterv(const void* from, const int from_counts[], const int places[],
-                    MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type, int root,
-                    MPI_Comm comm, MPI_Request* request);
+                    MPI_Datatype from_type, void* to, int to_count, MPI_Datatype to_type,
+                    int root, MPI_Comm comm IMBREX_TAMPI_REQUEST)
+                    IMBREX_TAMPI_SYMBOL("Iscatterv");
 int TAMPI_Iallgather(const void* from, int from_count, MPI_Datatype from_type, void* to,
-                     int to_count, MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request);
+                     int to_count, MPI_Datatype to_type, MPI_Comm comm IMBREX_TAMPI_REQUEST)
+                     IMBREX_TAMPI_SYMBOL("Iallgather");
 int TAMPI_Iallgatherv(const void* from, int from_count, MPI_Datatype from_type, void* to,
                       const int to_counts[], const int places[], MPI_Datatype to_type,
-                      MPI_Comm comm, MPI_Request* request);
+                      MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Iallgatherv");
 int TAMPI_Ialltoall(const void* from, int from_count, MPI_Datatype from_type, void* to,
-                    int to_count, MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request);
+                    int to_count, MPI_Datatype to_type, MPI_Comm comm IMBREX_TAMPI_REQUEST)
+                    IMBREX_TAMPI_SYMBOL("Ialltoall");
 int TAMPI_Ialltoallv(const void* from, const int from_counts[], const int from_places[],
                      MPI_Datatype from_type, void* to, const int to_counts[],
-                     const int to_places[], MPI_Datatype to_type, MPI_Comm comm,
-                     MPI_Request* request);
+                     const int to_places[], MPI_Datatype to_type, MPI_Comm comm
+                     IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Ialltoallv");
 int TAMPI_Ialltoallw(const void* from, const int from_counts[], const int from_places[],
                      const MPI_Datatype from_types[], void* to, const int to_counts[],
-                     const int to_places[], const MPI_Datatype to_types[], MPI_Comm comm,
-                     MPI_Request* request);
+                     const int to_places[], const MPI_Datatype to_types[], MPI_Comm comm
+                     IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Ialltoallw");
 int TAMPI_Ireduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, int root,
-                  MPI_Comm comm, MPI_Request* request);
+                  MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Ireduce");
 int TAMPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op,
-                     MPI_Comm comm, MPI_Request* request);
+                     MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Iallreduce");
 int TAMPI_Ireduce_scatter_block(const void* from, void* to, int count, MPI_Datatype type,
-                                MPI_Op op, MPI_Comm comm, MPI_Request* request);
+                                MPI_Op op, MPI_Comm comm IMBREX_TAMPI_REQUEST)
+                                IMBREX_TAMPI_SYMBOL("Ireduce_scatter_block");
 int TAMPI_Ireduce_scatter(const void* from, void* to, const int counts[], MPI_Datatype type,
-                          MPI_Op op, MPI_Comm comm, MPI_Request* request);
-int TAMPI_Iscan(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op,
-                MPI_Comm comm, MPI_Request* request);
+                          MPI_Op op, MPI_Comm comm IMBREX_TAMPI_REQUEST)
+                          IMBREX_TAMPI_SYMBOL("Ireduce_scatter");
+int TAMPI_Iscan(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm
+                IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Iscan");
 int TAMPI_Iexscan(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op,
-                  MPI_Comm comm, MPI_Request* request);
+                  MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Iexscan");
 
 #ifdef __cplusplus
 }
 #endif
+
+#undef IMBREX_TAMPI_REQUEST
+#undef IMBREX_TAMPI_SYMBOL
 #endif

@@ -14,9 +14,11 @@ import sys
 COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
 # The worker of a thread; how deep a thread is in calls of MPI, and its handler, in which nothing
 # suspends; objects that it keeps, in functions that are not inlined into what suspends.
-THREAD_LOCAL_FILES = ("src/sched/current.cpp", "src/mpi/calls/next.hpp", "src/mpi/calls/next.cpp",
-                      "src/mpi/continuation/handlers.hpp", "src/mpi/continuation/handlers.cpp",
-                      "src/mpi/receive/receive.cpp")
+THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/below/next.hpp",
+                      "src/mpi/below/next.cpp", "src/mpi/engine/handlers.hpp",
+                      "src/mpi/engine/handlers.cpp", "src/mpi/matching/receive.cpp",
+                      "src/mpi/matching/token.cpp")
+FOR_PLUG_INS = {f"imbrex/detail/{name}.hpp" for name in ("plug_ins", "groups", "observation")}
 CPP = {".hpp", ".cpp", ".h", ".c"}
 FORTRAN = {".f90", ".F90", ".F"}
 SOURCE = CPP | FORTRAN | {".def", ".py", ".cmake", ".sh", ".layers", ".in"}
@@ -77,8 +79,9 @@ def main():
                         default=pathlib.Path(__file__).resolve().parent.parent)
     tree = Tree(parser.parse_args().root.resolve())
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
-                  check_folders, check_layers, check_thread_locals, check_leftovers,
-                  check_dead_files, check_machine_paths, check_links, check_code_in_docs):
+                  check_folders, check_layers, check_narrow_waist, check_thread_locals,
+                  check_leftovers, check_dead_files, check_machine_paths, check_links,
+                  check_code_in_docs):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -213,21 +216,45 @@ def check_folders(tree):
 
 def check_layers(tree):
     layers = read_layers(tree)
+    divided = {layer.partition("/")[0] for layer in layers if "/" in layer}
     for name, text in tree.of(CPP):
-        layer = layer_of(name)
-        if name.startswith("src/") and name.count("/") > 1 and layer not in layers:
-            tree.report(name, 1, f"folder {layer} is not in src/imbrex.layers")
+        layer = layer_of(name, layers)
+        folder = str(pathlib.PurePath(name).parent).removeprefix("src/")
+        if name.startswith("src/") and name.count("/") > 1 and (
+                layer not in layers or layer in divided and folder != layer):
+            tree.report(name, 1, f"folder {folder} is not in src/imbrex.layers")
         if layer not in layers:
             continue
         allowed = layers[layer] | {layer}
         if name.endswith("_test.cpp"):
             allowed = allowed | {"testing"}
         for match in INCLUDE.finditer(text):
-            target = target_of(match.group(1), layers)
+            line, target = line_of(text, match.start(1)), target_of(match.group(1), layers)
             if target is not None and target not in allowed:
-                tree.report(name, line_of(text, match.start(1)), f"{layer} includes "
-                            f"{match.group(1)}: {layer} may see {' '.join(sorted(allowed))} "
-                            "(src/imbrex.layers)")
+                tree.report(name, line, f"{layer} includes {match.group(1)}: {layer} may see "
+                            f"{' '.join(sorted(allowed))} (src/imbrex.layers)")
+            if target is None and layer.partition("/")[0] in divided:
+                check_include_root(tree, name, line, match.group(1))
+
+
+def check_include_root(tree, name, line, included):
+    """In a folder that layers divide an include says the layer: it is named from src/ on."""
+    folder = "/".join(name.split("/")[:2])
+    whole = next((path for path in tree.texts
+                  if path.startswith(folder + "/") and path.endswith("/" + included)), None)
+    if whole is not None:
+        tree.report(name, line, f'say "{whole.removeprefix("src/")}": includes begin at src/')
+
+
+def check_narrow_waist(tree):
+    """The headers that the public ones include show what these need, and not what plug-ins do."""
+    for name, text in tree.of(CPP, "include/imbrex/"):
+        if name.removeprefix("include/") in FOR_PLUG_INS:
+            continue
+        for match in INCLUDE.finditer(text):
+            if match.group(1) in FOR_PLUG_INS:
+                tree.report(name, line_of(text, match.start(1)), f"a public header includes "
+                            f"{match.group(1)}, which is for plug-ins")
 
 
 def read_layers(tree):
@@ -236,31 +263,34 @@ def read_layers(tree):
         if not line or line.startswith("#"):
             continue
         layer, _, below = line.partition(":")
-        for other in below.split():
-            if other not in layers:
+        layers[layer] = set()
+        for word in below.split():
+            other = word.removesuffix("+")
+            if other not in layers or other == layer:
                 tree.report(name, number, f"{layer} may include {other}, which is not above this "
                             "line: arrows go down")
-        layers[layer] = set(below.split())
+            layers[layer] |= {other} | (layers.get(other, set()) if word != other else set())
     if not layers:
         tree.report(name, 1, "missing or empty")
     return layers
 
 
-def layer_of(name):
-    if name.startswith("include/imbrex/detail/"):
-        return "waist"
-    if name.startswith("include/imbrex/"):
-        return "public"
-    parts = pathlib.PurePath(name).parts
-    return parts[1] if parts[0] == "src" else parts[0]
+def layer_of(name, layers):
+    if name.startswith("include/"):
+        return target_of(name.removeprefix("include/"), layers)
+    if not name.startswith("src/"):
+        return name.partition("/")[0]
+    inside = name.removeprefix("src/")
+    return target_of(inside, layers) or inside.partition("/")[0]
 
 
 def target_of(included, layers):
-    """The layer of an included file; None for the system's and for neighbours."""
+    """The layer of an included file, the one that names most of its path; None for the system's
+    and for neighbours."""
     if included.startswith("imbrex/"):
         return "waist" if included.startswith("imbrex/detail/") else "public"
-    first = included.partition("/")[0]
-    return first if "/" in included and first in layers else None
+    folders = [str(folder) for folder in pathlib.PurePath(included).parents]
+    return next((folder for folder in folders if folder in layers), None)
 
 
 def check_dead_files(tree):

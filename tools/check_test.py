@@ -39,6 +39,8 @@ class Check(unittest.TestCase):
     def run_on(self, changes):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in {**CLEAN, **changes}.items():
+                if text is None:  # the file is not there
+                    continue
                 path = pathlib.Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
@@ -71,9 +73,69 @@ class Check(unittest.TestCase):
                    {"examples/hello.cpp": SPDX + "#include <imbrex/detail/waist.hpp>\n"
                                                  "int main() {\n}\n"})
 
+    def test_a_public_header_may_not_see_what_is_for_plug_ins(self):
+        self.finds("include/imbrex/task.hpp:2", "imbrex/detail/groups.hpp, which is for plug-ins",
+                   {"include/imbrex/detail/groups.hpp": SPDX,
+                    "include/imbrex/task.hpp": SPDX + '#include "imbrex/detail/groups.hpp"\n'})
+
     def test_a_folder_that_is_in_no_layer(self):
         self.finds("src/utils/u.cpp:1", "folder utils is not in src/imbrex.layers",
                    {"src/utils/u.cpp": SPDX, "src/utils/CMakeLists.txt": HASH_SPDX + "u.cpp\n"})
+
+    # A folder whose own folders are layers too, and what is written above them.
+    DIVIDED = {
+        "src/imbrex.layers": CLEAN["src/imbrex.layers"].replace(
+            "mpi: base public waist\n", "mpi/low: base\nmpi/high: mpi/low+ public\n"
+                                        "mpi: mpi/high+ waist\n"
+                                        "dist: mpi/low base\n"),
+        "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] + "x(mpi/low/l.cpp mpi/high/h.cpp)"
+                              "\nx(d.cpp dist/d.cpp mpi/new/d.cpp)\n",
+        "src/mpi/low/l.hpp": SPDX,
+        "src/mpi/low/l.cpp": SPDX + '#include "mpi/low/l.hpp"\n',
+        "src/mpi/high/h.hpp": SPDX,
+        "src/mpi/high/h.cpp": SPDX + '#include "mpi/high/h.hpp"\n#include "mpi/low/l.hpp"\n',
+        "src/mpi/m.cpp": SPDX + '#include "mpi/high/h.hpp"\n#include <mpi.h>\n',
+    }
+
+    def test_a_folder_inside_a_folder_is_a_layer_of_its_own(self):
+        self.assertEqual(self.run_on(self.DIVIDED), [])
+        self.finds("src/mpi/low/l.cpp:3", "mpi/low includes mpi/high/h.hpp",
+                   {**self.DIVIDED, "src/mpi/low/l.cpp": SPDX + '#include "mpi/low/l.hpp"\n'
+                                                               '#include "mpi/high/h.hpp"\n'})
+        self.finds("src/dist/d.cpp:2", "dist includes mpi/high/h.hpp",
+                   {**self.DIVIDED, "src/dist/d.cpp": SPDX + '#include "mpi/high/h.hpp"\n'})
+
+    def test_no_folder_of_the_scheduler_or_of_openmp_sees_one_above_it(self):
+        """In the layers of this very tree."""
+        layers = pathlib.Path(CHECK.parent.parent, "src/imbrex.layers").read_text(encoding="utf-8")
+        chains = [["sched/policy", "sched/run", "sched/trigger", "sched/life", "sched/waist"],
+                  ["omp/environment", "omp/region", "omp/tasks", "omp/sharing"],
+                  ["omp/region", "omp/calls"], ["omp/tasks", "omp/host"]]
+        for lower, upper in [pair for chain in chains for pair in zip(chain, chain[1:])]:
+            build = f"x({lower}/l.cpp {upper}/u.cpp)\n"
+            tree = {"src/imbrex.layers": layers, "src/sched/s.cpp": None,
+                    f"src/{lower}/l.hpp": SPDX,
+                    f"src/{upper}/u.hpp": SPDX,
+                    f"src/{lower}/l.cpp": SPDX + f'#include "{lower}/l.hpp"\n',
+                    f"src/{upper}/u.cpp": SPDX + f'#include "{upper}/u.hpp"\n'
+                                                 f'#include "{lower}/l.hpp"\n',
+                    "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"].replace(
+                        " sched/s.cpp", "").replace("foreach", build + "foreach")}
+            with self.subTest(lower=lower, upper=upper):
+                self.assertEqual(self.run_on(tree), [])
+                self.finds(f"src/{lower}/l.cpp:3", f"{lower} includes {upper}/u.hpp",
+                           {**tree,
+                            f"src/{lower}/l.cpp": SPDX + f'#include "{lower}/l.hpp"\n'
+                                                         f'#include "{upper}/u.hpp"\n'})
+
+    def test_a_folder_inside_a_divided_one_that_is_in_no_layer(self):
+        self.finds("src/mpi/new/d.cpp:1", "folder mpi/new is not in src/imbrex.layers",
+                   {**self.DIVIDED, "src/mpi/new/d.cpp": SPDX})
+
+    def test_an_include_that_does_not_say_its_layer(self):
+        self.finds("src/mpi/high/h.cpp:3", 'say "mpi/low/l.hpp"',
+                   {**self.DIVIDED, "src/mpi/high/h.cpp": SPDX + '#include "mpi/high/h.hpp"\n'
+                                                                '#include "l.hpp"\n'})
 
     def test_layers_that_form_a_cycle(self):
         self.finds("src/imbrex.layers:4", "base may include task, which is not above",
@@ -122,11 +184,12 @@ class Check(unittest.TestCase):
         self.finds("tools/x.py:2", "a function of 71 lines", {"tools/x.py": text})
 
     def test_a_stray_thread_local(self):
-        self.finds("src/task/t.cpp:2", "thread_local: allowed only in src/sched/current.cpp",
+        self.finds("src/task/t.cpp:2", "thread_local: allowed only in src/sched/run/current.cpp",
                    {"src/task/t.cpp": SPDX + "thread_local int x;\n"})
         self.assertEqual(self.run_on({
-            "src/sched/current.cpp": SPDX + "thread_local int x;\n",
-            "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] + "# \nx(sched/current.cpp)\n"}), [])
+            "src/sched/run/current.cpp": SPDX + "thread_local int x;\n",
+            "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] +
+            "# \nx(sched/run/current.cpp)\n"}), [])
 
     def test_a_leftover_without_a_reason(self):
         word = "TO" "DO"

@@ -4,12 +4,16 @@
 An MPI launcher is asked to hand the variables to the ranks (-x of Open MPI, -genv of MPICH's Hydra,
 --export of srun) and does not get them itself.
 """
+import argparse
+import difflib
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+
+from imbrex_config import CommandError
 
 LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|srun)([.-].*)?$")
 # Of libraries of MPI: their name, and the binary interface that they stand for.
@@ -18,8 +22,9 @@ INTERFACES = ((r"libmpi_abi\.so", "abi"), (r"libmpi\.so\.40", "openmpi"),
 READABLE = {"openmpi": "Open MPI", "mpich": "MPICH", "abi": "MPI's standard ABI"}
 
 
-class RunError(Exception):
-    """Something that the user must change."""
+# The table of the runtime's options: installed, and in the source.
+HERE = pathlib.Path(__file__).resolve().parent
+OPTION_TABLES = (HERE / "options.def", HERE.parent / "src/base/options.def")
 
 
 def add_to(commands):
@@ -30,7 +35,8 @@ def add_to(commands):
         "and under an MPI launcher (mpirun, mpiexec, srun), or if it uses MPI, with the "
         "libimbrex_mpi that fits its MPI. Variables like IMBREX_STALL_S and OMP_PLACES are handed "
         "on.")
-    parser.add_argument("--policy", metavar="P", help="IMBREX_POLICY: which ready task runs first")
+    parser.add_argument("--policy", metavar="P", type=policy,
+                        help="IMBREX_POLICY: which ready task runs first")
     parser.add_argument("--threads", type=positive, metavar="N", help="OMP_NUM_THREADS")
     parser.add_argument("--trace", metavar="DIR", help="IMBREX_TRACE: for `imbrex report DIR`")
     parser.add_argument("--summary", action="store_true",
@@ -40,6 +46,23 @@ def add_to(commands):
                         help="where libimbrex.so is; default: beside this command")
     parser.add_argument("command", nargs="...", metavar="command...")
     parser.set_defaults(run=run, parser=parser)
+
+
+def policy(text):
+    """A mistake is said here, once, and not by every rank when it has started."""
+    for place in OPTION_TABLES:
+        if not place.is_file():
+            continue
+        line = re.search(r'^IMBREX_OPTION\(POLICY,[^"]*"[^"]*", "([^"]*)"',
+                         place.read_text(encoding="utf-8"), re.MULTILINE)
+        valid = line.group(1).split(", ")
+        if not any(re.fullmatch(word.replace("<number>", "[0-9]+[KMGkmg]?"), text)
+                   for word in valid):
+            near = difflib.get_close_matches(text, valid, n=1)
+            raise argparse.ArgumentTypeError(
+                f"there is no policy {text}" + (f" (did you mean {near[0]}?)" if near else "") +
+                f"; valid: {', '.join(valid)}")
+    return text
 
 
 def positive(text):
@@ -55,7 +78,7 @@ def run(options):
         options.parser.error("a command is missing: imbrex run [options] [--] command...")
     program = shutil.which(command[0])
     if program is None:
-        raise RunError(f"{command[0]}: there is no such command")
+        raise CommandError(f"{command[0]}: there is no such command")
     command, variables = prepare(options, command)
     os.execve(program, command, dict(os.environ, **variables))
 
@@ -107,7 +130,7 @@ def find_libraries():
         for folder in (root / "lib", root / "lib64", *sorted(root.glob("lib/*-linux-gnu"))):
             if (folder / "libimbrex.so").exists():
                 return folder
-    raise RunError("libimbrex.so is not beside this command: name its folder by --libraries")
+    raise CommandError("libimbrex.so is not beside this command: name its folder by --libraries")
 
 
 def omp_library(libraries):
@@ -115,7 +138,7 @@ def omp_library(libraries):
         library = libraries / folder / "libgomp.so.1"
         if library.exists():
             return library.resolve().parent / "libgomp.so.1"
-    raise RunError(f"{libraries} has no libgomp.so.1 of imbrex, in omp/ or imbrex/")
+    raise CommandError(f"{libraries} has no libgomp.so.1 of imbrex, in omp/ or imbrex/")
 
 
 def mpi_library(libraries, interface):
@@ -123,9 +146,9 @@ def mpi_library(libraries, interface):
     if library.exists():
         return library.absolute()
     there = sorted(path.name for path in libraries.glob("libimbrex_mpi_*.so"))
-    raise RunError(f"{libraries} has no {library.name}, which {READABLE[interface]} needs (there "
-                   f"is: {', '.join(there) or 'none'}): see docs/user/choosing-an-mpi.md; "
-                   "--no-mpi does without")
+    raise CommandError(f"{libraries} has no {library.name}, which {READABLE[interface]} needs "
+                       f"(there is: {', '.join(there) or 'none'}): see "
+                       "docs/user/choosing-an-mpi.md; --no-mpi does without")
 
 
 # ---- which MPI ---------------------------------------------------------------------------------
@@ -139,8 +162,8 @@ def kind_of_launcher(launcher):
                        (r"HYDRA|MPICH|Intel\(R\) MPI|MVAPICH", "mpich"), (r"slurm", "slurm")):
         if re.search(mark, text, re.IGNORECASE):
             return kind
-    raise RunError(f"{launcher} --version does not say whose launcher it is (Open MPI, MPICH or "
-                   "Slurm): start the ranks yourself, each by `imbrex run`")
+    raise CommandError(f"{launcher} --version does not say whose launcher it is (Open MPI, MPICH "
+                       "or Slurm): start the ranks yourself, each by `imbrex run`")
 
 
 def interface_of(program):
@@ -167,10 +190,10 @@ def choose_interface(command, kind):
     program = application(command)
     wanted = interface_of(program) if program else None
     if wanted in ("openmpi", "mpich") and kind in ("openmpi", "mpich") and wanted != kind:
-        raise RunError(f"{program} is linked with {READABLE[wanted]}, and {command[0]} is of "
+        raise CommandError(f"{program} is linked with {READABLE[wanted]}, and {command[0]} is of "
                        f"{READABLE[kind]}: use the launcher of the program's MPI")
     if wanted is None and kind == "slurm":
-        raise RunError("nothing here says which MPI the program uses: name a program that is "
+        raise CommandError("nothing here says which MPI the program uses: name a program that is "
                        "linked with it behind srun, or give --no-mpi")
     return wanted or kind
 
@@ -194,5 +217,5 @@ def by_slurm(command, variables):
     others = dict(variables)
     preloaded = others.pop("LD_PRELOAD")
     if "," in preloaded:
-        raise RunError(f"srun --export cannot hand on LD_PRELOAD={preloaded}: it has a comma")
+        raise CommandError(f"srun --export cannot hand on LD_PRELOAD={preloaded}: it has a comma")
     return [command[0], f"--export=ALL,LD_PRELOAD={preloaded}", *command[1:]], others

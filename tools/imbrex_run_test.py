@@ -71,6 +71,13 @@ class RunTest(unittest.TestCase):
             ["program -n 5", "IMBREX_POLICY=fifo", "IMBREX_SUMMARY=1", "IMBREX_TRACE=/x/y",
              f"LD_PRELOAD={self.omp}", "OMP_NUM_THREADS=3"])
 
+    def test_every_policy_is_taken(self):
+        for policy in ("default", "ma1", "ga", "seeded:42"):
+            self.assertIn(f"IMBREX_POLICY={policy}", self.lines("--policy", policy, "program"))
+
+    def test_options_of_the_program_are_its_own(self):
+        self.assertEqual(self.lines("program", "--polcy", "fifo")[0], "program --polcy fifo")
+
     def test_what_was_preloaded_before_stays_behind(self):
         other = self.root / "lib" / "other.so"
         other.write_bytes(self.omp.read_bytes())
@@ -108,6 +115,12 @@ class RunTest(unittest.TestCase):
         self.refuses("a command is missing", "--threads", "2")
         self.refuses("nosuch: there is no such command", "nosuch")
         self.refuses("invalid positive value: '0'", "--threads", "0", "program")
+        self.refuses("there is no policy faa (did you mean fa?); valid: default, steal", "--policy",
+                     "faa", "program")
+        self.refuses("seeded:<number>", "--policy", "seeded:", "program")
+        self.refuses("there is no option --polcy: did you mean --policy?", "--polcy", "fifo",
+                     "program")
+        self.refuses("usage: imbrex run [options] [--] command...", "--polcy=fifo", "program")
         self.refuses("which MPI the program uses", "srun", "program")
         self.launcher("mpiexec", "something else")
         self.refuses("does not say whose launcher it is", "mpiexec", "program")

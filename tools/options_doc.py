@@ -12,8 +12,9 @@ HEAD = """# Options
 
 Set in the environment, for example `IMBREX_WORKERS=4 ./program`; with `mpirun` of Open MPI,
 `mpirun -x IMBREX_WORKERS=4 ...` carries them to other nodes. `IMBREX_HELP=1` prints this list when
-the runtime starts. An unknown `IMBREX_*` name or a malformed value is refused then, with the valid
-ones.
+the runtime starts. A malformed value is refused then, with the valid ones. An unknown `IMBREX_*`
+name is ignored, and one process says so in one line, with the option that it may have been meant to
+be: others may have set it, as a module file sets `IMBREX_ROOT`.
 
 | option | kind | default | valid | meaning |
 |---|---|---|---|---|

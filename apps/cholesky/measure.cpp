@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "measure.hpp"
 
+#include <imbrex/detail/observation.hpp>
 #include <imbrex/imbrex.hpp>
 
 #include <algorithm>

@@ -8,6 +8,8 @@
 #include "factor.hpp"
 
 namespace cholesky {
+
+using imbrex::at;  // tiles are named by their handles, which are pointers
 namespace {
 
 class TaskGraph {
@@ -31,7 +33,7 @@ class TaskGraph {
   void potrf(int k) {
     if (!matrix_.is_mine(k, k)) return;
     double*& a = matrix_.handle(k, k);
-    imbrex::task("potrf").inout(a).priority(panel_).launch([this, &a, k] {
+    imbrex::task("potrf").inout(at(&a)).priority(panel_).launch([this, &a, k] {
       if (has_failed()) return;
       const int info = kernels_.potrf(mutable_tile(a, k, k));
       if (info == 0) return;
@@ -44,7 +46,7 @@ class TaskGraph {
     if (!matrix_.is_mine(i, k)) return;
     double*& diagonal = exchange_.operand(k, k);
     double*& a = matrix_.handle(i, k);
-    imbrex::task("trsm").in(diagonal).inout(a).priority(panel_).launch(
+    imbrex::task("trsm").in(at(&diagonal)).inout(at(&a)).priority(panel_).launch(
         [this, &diagonal, &a, i, k] {
           if (!has_failed()) kernels_.trsm(tile(diagonal, k, k), mutable_tile(a, i, k));
         });
@@ -54,7 +56,7 @@ class TaskGraph {
     if (!matrix_.is_mine(j, j)) return;
     double*& a = exchange_.operand(j, k);
     double*& c = matrix_.handle(j, j);
-    imbrex::task("syrk").in(a).inout(c).launch([this, &a, &c, j, k] {
+    imbrex::task("syrk").in(at(&a)).inout(at(&c)).launch([this, &a, &c, j, k] {
       if (!has_failed()) kernels_.syrk(tile(a, j, k), mutable_tile(c, j, j));
     });
   }
@@ -64,7 +66,7 @@ class TaskGraph {
     double*& a = exchange_.operand(i, k);
     double*& b = exchange_.operand(j, k);
     double*& c = matrix_.handle(i, j);
-    imbrex::task("gemm").in(a, b).inout(c).launch([this, &a, &b, &c, i, j, k] {
+    imbrex::task("gemm").in(at(&a), at(&b)).inout(at(&c)).launch([this, &a, &b, &c, i, j, k] {
       if (!has_failed()) kernels_.gemm(tile(a, i, k), tile(b, j, k), mutable_tile(c, i, j));
     });
   }

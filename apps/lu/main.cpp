@@ -3,7 +3,7 @@
 // block in plain MPI calls; checks and prints what came out.
 // Exit codes: 0 well; 1 wrong input; 2 a residual that is too large. The same on every rank.
 #include <fmt/format.h>
-#include <imbrex/detail/waist.hpp>
+#include <imbrex/detail/observation.hpp>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
 

@@ -7,6 +7,8 @@
 #include "factor.hpp"
 
 namespace lu {
+
+using imbrex::at;  // tiles are named by their handles, which are pointers
 namespace {
 
 class TaskGraph {
@@ -49,7 +51,7 @@ class TaskGraph {
   void create_getrf(int k) {
     if (!matrix_.is_mine(k, k)) return;
     double*& a = matrix_.handle(k, k);
-    imbrex::task("getrf").inout(a).launch([this, &a, k] {
+    imbrex::task("getrf").inout(at(&a)).launch([this, &a, k] {
       if (exchange_.has_failed()) return;
       const int info = kernels_.getrf(target(a, k, k));
       if (info == 0) return;
@@ -64,7 +66,7 @@ class TaskGraph {
     const int k = std::min(i, j);
     double*& diagonal = exchange_.operand(k, k);
     double*& a = matrix_.handle(i, j);
-    imbrex::task("trsm").in(diagonal).inout(a).launch([this, &diagonal, &a, i, j, k] {
+    imbrex::task("trsm").in(at(&diagonal)).inout(at(&a)).launch([this, &diagonal, &a, i, j, k] {
       if (exchange_.has_failed()) return;
       if (i > j) {
         kernels_.solve_upper(tile(diagonal, k, k), target(a, i, j));
@@ -79,7 +81,7 @@ class TaskGraph {
     double*& a = exchange_.operand(i, k);
     double*& b = exchange_.operand(k, j);
     double*& c = matrix_.handle(i, j);
-    imbrex::task("gemm").in(a, b).inout(c).launch([this, &a, &b, &c, i, j, k] {
+    imbrex::task("gemm").in(at(&a), at(&b)).inout(at(&c)).launch([this, &a, &b, &c, i, j, k] {
       if (!exchange_.has_failed()) kernels_.gemm(tile(a, i, k), tile(b, k, j), target(c, i, j));
     });
   }

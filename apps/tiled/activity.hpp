@@ -2,7 +2,7 @@
 // What the workers of all ranks did during a run.
 #pragma once
 
-#include <imbrex/detail/waist.hpp>
+#include <imbrex/detail/observation.hpp>
 
 #include "team.hpp"
 

@@ -9,6 +9,8 @@
 
 namespace tiled {
 
+using imbrex::at;  // tiles are named by their handles, which are pointers
+
 double* TilePool::take() {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) {
@@ -46,7 +48,7 @@ void Exchange::pass_on(int i, int j, const std::vector<int>& readers) {
 void Exchange::release(int i, int j, const std::vector<int>& readers) {
   if (!receives(i, j, readers)) return;
   double*& slot = operand(i, j);
-  imbrex::task("free").inout(slot).launch([this, &slot] { pool_.give(slot); });
+  imbrex::task("free").inout(at(&slot)).launch([this, &slot] { pool_.give(slot); });
 }
 
 double*& Exchange::operand(int i, int j) {
@@ -59,7 +61,7 @@ double*& Exchange::operand(int i, int j) {
 void Exchange::create_send(int i, int j, int to) {
   double*& a = matrix_.handle(i, j);
   bytes_sent_ += count(i, j) * std::int64_t{sizeof(double)};
-  imbrex::task("send").in(a).priority(send_).launch([this, &a, i, j, to] {
+  imbrex::task("send").in(at(&a)).priority(send_).launch([this, &a, i, j, to] {
     const double poison = std::numeric_limits<double>::quiet_NaN();
     if (has_failed()) {
       MPI_Send(&poison, 1, MPI_DOUBLE, to, tag(i, j), team_.all());
@@ -72,7 +74,7 @@ void Exchange::create_send(int i, int j, int to) {
 void Exchange::create_receive(int i, int j) {
   double*& slot = operand(i, j);
   bytes_received_ += count(i, j) * std::int64_t{sizeof(double)};
-  imbrex::task("receive").out(slot).priority(receive_).launch([this, &slot, i, j] {
+  imbrex::task("receive").out(at(&slot)).priority(receive_).launch([this, &slot, i, j] {
     slot = pool_.take();
     MPI_Recv(slot, count(i, j), MPI_DOUBLE, layout_.owner(i, j), tag(i, j), team_.all(),
              MPI_STATUS_IGNORE);

@@ -2,7 +2,7 @@
 #include "setup.hpp"
 
 #include <fmt/format.h>
-#include <imbrex/detail/waist.hpp>
+#include <imbrex/detail/observation.hpp>
 #include <unistd.h>
 
 #include <cstdio>

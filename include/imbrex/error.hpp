@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What imbrex throws. A text says what happened, with which values, in which task, and what to do.
+// The exceptions that imbrex throws. Their texts say what happened, with which values, in which
+// task, and what to do.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #pragma GCC visibility push(default)
 
@@ -18,6 +22,35 @@ class Error : public std::runtime_error {
 class BrokenPromise : public Error {
  public:
   using Error::Error;
+};
+
+// A task fails with this if it did not run, since what it would have read was never written: a task
+// that it depends on through data, or a future given to in(), has failed. The text names the first
+// cause.
+class DependencyFailed : public Error {
+ public:
+  DependencyFailed(const std::string& text, std::exception_ptr cause)
+      : Error(text), cause_(std::move(cause)) {}
+  // The exception that was thrown first.
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  std::exception_ptr cause_;
+};
+
+// An MPI call failed. what() names the call, the task and MPI's text.
+class MpiError : public Error {
+ public:
+  MpiError(const std::string& text, const char* call, int code, int error_class)
+      : Error(text), call_(call), code_(code), class_(error_class) {}
+  [[nodiscard]] const char* call() const noexcept { return call_; }
+  [[nodiscard]] int code() const noexcept { return code_; }
+  [[nodiscard]] int error_class() const noexcept { return class_; }
+
+ private:
+  const char* call_;
+  int code_;
+  int class_;
 };
 
 }  // namespace imbrex

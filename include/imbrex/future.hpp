@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "imbrex/detail/access.hpp"
+#include "imbrex/detail/name.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/error.hpp"
 
@@ -21,7 +23,7 @@ class Future;
 
 namespace detail {
 
-// Where a value is built later; void has none.
+// Memory in which a value is built later; void needs none.
 template <class T>
 union Slot {
   Slot() noexcept {}
@@ -36,7 +38,7 @@ struct PromiseStateOf : PromiseState {
   Slot<T> slot;
 };
 
-// What is common to all futures: one reference to a completion.
+// The part that all futures share: one reference to a completion.
 class FutureBase {
  public:
   FutureBase() = default;
@@ -71,14 +73,15 @@ class FutureBase {
   explicit FutureBase(Completion* owned) noexcept : completion_(owned) {}
   void wait_and_rethrow() const {
     wait();
-    if (completion_->error) std::rethrow_exception(completion_->error);
+    if (completion_->failure != nullptr) [[unlikely]] rethrow_failure(*completion_);
   }
   Completion* completion_ = nullptr;
 };
 
 }  // namespace detail
 
-// Thread safety: as a shared_ptr; copies may be used by different threads, one object may not.
+// Thread safety: copies may be used by different tasks and threads; so may one object, by what is
+// const: it may be asked, waited for, copied and given as a dependency by several at once.
 template <class T>
 class Future : public detail::FutureBase {
  public:
@@ -127,21 +130,28 @@ class Promise {
   using State = detail::PromiseStateOf<T>;
 
  public:
-  explicit Promise(const char* name = "promise",
+  explicit Promise(Name name = "promise",
                    std::source_location where = std::source_location::current())
       : state_(new State) {
     state_->references.store(1, std::memory_order_relaxed);  // the holders' common one
+    state_->failure = nullptr;
     state_->kind = detail::CompletionKind::promise;
-    state_->name = name;
+    state_->name = name.text();
     state_->where = where;
+    state_->plain = std::is_void_v<T> || std::is_trivially_destructible_v<T>;
     state_->destroy = [](detail::PromiseState& base) noexcept {
       State& state = static_cast<State&>(base);
       if constexpr (!std::is_void_v<T>) {
-        if (state.event.has_fired() && !state.error) state.slot.value.~T();
+        if (state.event.has_fired() && state.failure == nullptr) state.slot.value.~T();
       }
       delete &state;
     };
   }
+  // A text that was handed on, by emplace() and the like: whether it was a literal cannot be seen.
+  template <std::size_t N>
+  explicit Promise(const char (&name)[N],
+                   std::source_location where = std::source_location::current())
+      : Promise(Name(static_cast<const char*>(name)), where) {}
   Promise(const Promise& other) noexcept : state_(other.state_) {
     if (state_) state_->holders.fetch_add(1, std::memory_order_relaxed);  // we hold one: not zero
   }
@@ -168,14 +178,14 @@ class Promise {
       try {
         ::new (static_cast<void*>(&state_->slot.value)) T(std::forward<Args>(args)...);
       } catch (...) {
-        state_->error = std::current_exception();
+        detail::fail(*state_, std::current_exception());
       }
     }
     detail::complete(*state_);
   }
   void set_exception(std::exception_ptr error) const {
     if (!detail::take(*state_)) detail::throw_set_twice(*state_);
-    state_->error = std::move(error);
+    detail::fail(*state_, std::move(error));
     detail::complete(*state_);
   }
 
@@ -196,11 +206,11 @@ template <class T>
   return Future<void>(detail::join_all(parts));
 }
 
-// The future of the first to complete: its position. A failure counts as completion.
+// The future of the first that has a value: its position. What fails counts only if all do.
 class [[nodiscard]] FirstOf : public Future<void> {
  public:
   using Future<void>::Future;
-  // Suspends. The position, among the arguments, of the one that completed first.
+  // Suspends. The position, among the arguments, of the first that has a value; 0 if all fail.
   [[nodiscard]] std::size_t get() const {
     wait();
     return detail::joint_index(*completion_);
@@ -216,6 +226,17 @@ template <class T>
   std::vector<detail::Completion*> parts;
   for (const Future<T>& future : futures) parts.push_back(future.completion());
   return FirstOf(detail::join_any(parts));
+}
+
+// As release_after(event, object) of event.hpp, for a future, which may fail: then the failure is
+// handed on to those who begin from what the access has left, and a finish() around throws it.
+// Throws Error if `future` is empty, too.
+template <class T>
+void release_after(const detail::FutureBase& future, T&& object) {
+  if (!future.valid()) throw Error("imbrex: release_after an empty future");
+  detail::end_named<T>(object, [&future](const void* const address, const std::size_t bytes) {
+    detail::release_access_after(*future.completion(), address, bytes);
+  });
 }
 
 }  // namespace imbrex

@@ -32,22 +32,25 @@ enum {
   IMBREX_MUTEXINOUTSET, /* in any order, one at a time */
   IMBREX_INOUTSET,      /* in any order, together */
   IMBREX_AFTER,         /* `object` is an imbrex_future_t: runs after it is ready */
-  IMBREX_NAMED          /* `object` is the name, a const char*, of an event: see imbrex_trigger() */
+  IMBREX_NAMED,         /* `object` is the name, a const char*, of an event: see imbrex_trigger() */
+  /* To be added to one of the first five: `number` bytes from `object` on, which conflict with all
+     that they overlap. Without, an access is to one address. */
+  IMBREX_RANGE = 16
 };
 
 typedef struct {
   int kind;
   const void* object; /* named by its address; nothing is read there */
-  int64_t number;     /* of a named event */
+  int64_t number;     /* of a named event; of a range, bytes */
 } imbrex_access;
 
 /* `result` has result_bytes bytes, for the future. Returns 0; else the task has failed: its future,
-   and the finish around it, return IMBREX_ERR_TASK. */
+   and the finish around it, return IMBREX_ERR_TASK, and tasks that depend on it do not run. */
 typedef int imbrex_body(void* argument, void* result);
 
 typedef struct {
-  const char* name; /* name and file are not copied: literals, or from imbrex_keep() */
-  const char* file;
+  const char* name; /* copied, each text once for the whole program, unless `kept` */
+  const char* file; /* not copied: a literal, or from imbrex_keep() */
   int line;
   imbrex_body* body;
   const void* argument;
@@ -57,13 +60,21 @@ typedef struct {
   const imbrex_access* accesses; /* read by imbrex_spawn() only */
   int priority;                  /* larger runs first */
   int tied;                      /* 1: resumes always on the thread that started it */
+  int kept;                      /* 1: `name` is a literal, or from imbrex_keep() */
+  int run_after_failure;         /* 1: runs although what it depends on has failed */
 } imbrex_task_spec;
 
+#if defined(__GNUC__)
+#define IMBREX_IS_LITERAL(text) __builtin_constant_p(text)
+#else
+#define IMBREX_IS_LITERAL(text) 0
+#endif
 /* Initialises a spec; the other fields are 0. */
 #define IMBREX_TASK(task_name, task_body)                                               \
   { .name = (task_name), .file = __FILE__, .line = __LINE__, .body = (task_body),       \
     .argument = NULL, .argument_bytes = 0, .result_bytes = 0, .access_count = 0,        \
-    .accesses = NULL, .priority = 0, .tied = 0 }
+    .accesses = NULL, .priority = 0, .tied = 0, .kept = IMBREX_IS_LITERAL(task_name),   \
+    .run_after_failure = 0 }
 /* For the parameters `file` and `line`. */
 #define IMBREX_HERE __FILE__, __LINE__
 
@@ -87,6 +98,8 @@ extern "C" {
 const char* imbrex_message(void);
 /* The same text, kept until the end of the program; null for want of memory. */
 const char* imbrex_keep(const char* text);
+/* Of the library that the program runs with, such as "0.1.0". */
+const char* imbrex_version(void);
 
 /* ---- tasks ---- */
 
@@ -95,6 +108,7 @@ const char* imbrex_keep(const char* text);
 int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* future);
 /* Ends the running task's access to `object` before the task ends. */
 int imbrex_release(const void* object);
+int imbrex_release_range(const void* begin, size_t bytes); /* a range, as it was named */
 
 /* Between the two: tasks that are spawned here, however deep, end in imbrex_finish_end(), which
    suspends, returns IMBREX_ERR_TASK if any has failed, and frees `finish`. In one task they nest

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What imbrex adds to MPI for C++ programs. Plain blocking calls need nothing of this: in a task
-// they suspend the task.
+// The things that imbrex adds to MPI for C++ programs. Plain blocking calls need nothing of this:
+// in a task they suspend the task.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
+#include "imbrex/detail/access.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 
@@ -15,20 +17,15 @@
 
 namespace imbrex {
 
-// An MPI call failed. what() names the call, the task and MPI's text.
-class MpiError : public Error {
- public:
-  MpiError(const std::string& text, const char* call, int code, int error_class)
-      : Error(text), call_(call), code_(code), class_(error_class) {}
-  [[nodiscard]] const char* call() const noexcept { return call_; }
-  [[nodiscard]] int code() const noexcept { return code_; }
-  [[nodiscard]] int error_class() const noexcept { return class_; }
-
- private:
-  const char* call_;
-  int code_;
-  int class_;
-};
+namespace detail {
+// Some MPIs make pointers of their handles: to a program they are objects like others.
+template <class T>
+  requires(std::is_pointer_v<T> &&
+           (std::is_same_v<T, MPI_Request> || std::is_same_v<T, MPI_Message> ||
+            std::is_same_v<T, MPI_Comm> || std::is_same_v<T, MPI_Win> ||
+            std::is_same_v<T, MPI_File> || std::is_same_v<T, MPI_Datatype>))
+inline constexpr bool is_handle<T> = true;
+}  // namespace detail
 
 // Suspends the running task until `request` completes and sets it to MPI_REQUEST_NULL (a
 // persistent one becomes inactive), as MPI_Wait would; outside a task it is MPI_Wait.
@@ -75,7 +72,7 @@ class ArrivedMessage {
 // only then: it costs no stack and no worker while it waits. get() throws MpiError.
 [[nodiscard]] Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm);
 
-// Who makes MPI progress in this process, from MPI_Init on (IMBREX_PROGRESS).
+// Says who makes MPI progress in this process, from MPI_Init on (IMBREX_PROGRESS).
 struct ProgressReport {
   std::string asked;          // the mode that was asked for
   std::string runs;           // the mode that runs

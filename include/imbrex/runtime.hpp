@@ -20,9 +20,10 @@ struct Config {
   int bind = -1;                // IMBREX_BIND; 0 or 1
 };
 
-// Starts the runtime; the constructing thread becomes worker 0 and its code the root task, until
-// the destructor, which first waits for every task. Throws Error if the runtime runs already, or a
-// value is malformed.
+// Starts the runtime; where main makes it, main becomes worker 0 and its code a task, until the
+// destructor, which first waits for every task. REQUIRES: it is destroyed in main, then, else by
+// any thread, outside of tasks. Throws Error if the runtime runs already, a value is malformed, or
+// the system gives no threads or stacks.
 class Runtime {
  public:
   explicit Runtime(const Config& config = {});
@@ -30,6 +31,9 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 };
+
+// The version of the library that the program runs with, such as "0.1.0".
+[[nodiscard]] const char* version() noexcept;
 
 // Threads that run tasks; 0 before the start.
 [[nodiscard]] int worker_count() noexcept;

@@ -13,7 +13,8 @@ namespace imbrex {
 
 // Runs `body`, then suspends until every task spawned in it, however deep, is complete. Rethrows
 // what `body` threw, else the first exception among the tasks; the number of others stands in its
-// text if it is an Error. REQUIRES: the caller is a task, or a thread that may wait.
+// text if it is an Error. Where `body` threw, what tasks threw is printed. REQUIRES: the caller is
+// a task, or a thread that may wait.
 // (X10's finish, Chatterjee et al. 2013; OpenMP's taskgroup.)
 template <std::invocable F>
 void finish(F&& body, const std::source_location& where = std::source_location::current()) {
@@ -25,13 +26,17 @@ void finish(F&& body, const std::source_location& where = std::source_location::
   } catch (...) {
     error = std::current_exception();
   }
-  std::exception_ptr const from_tasks = detail::close_scope(scope);
-  if (!error) error = from_tasks;
+  if (error) {
+    detail::abandon_scope(scope, error);
+  } else {
+    error = detail::close_scope(scope);
+  }
   if (error) std::rethrow_exception(error);
 }
 
 // Suspends until the children of the running task are complete, but not their descendants.
-// (OpenMP's taskwait.) Rethrows nothing: ask the futures, or use finish().
+// (OpenMP's taskwait.) Rethrows nothing: ask the futures, or use finish(). What
+// nobody asks for is printed at the end of the program, which then fails.
 inline void taskwait() { detail::wait_children(); }
 
 // Lets everything that is ready now run first, whatever its priority, and polls. Suspends.

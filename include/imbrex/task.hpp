@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "imbrex/detail/access.hpp"
+#include "imbrex/detail/name.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/future.hpp"
 
@@ -32,7 +34,7 @@ struct Body {
       ~Destroy() { function.~F(); }
     } destroy{self.function};
     if constexpr (std::is_void_v<R>) {
-      self.function();
+      static_cast<void>(self.function());
     } else {
       ::new (static_cast<void*>(&self.slot.value)) R(self.function());
     }
@@ -45,30 +47,68 @@ struct Body {
   static constexpr BodyOps ops{&run, &drop, trivial ? nullptr : &destroy};
 };
 
-// What a task may name as written: no constant, and no future, which is set once by its task.
-template <class T>
-concept writable = !std::is_const_v<T> && !std::is_base_of_v<FutureBase, T>;
-
-// The accesses of one task under construction: a few in place, more on the heap.
+// The accesses of one task under construction: a few in place, more on the heap. It keeps the
+// futures among them alive: the program may give up its own before the task is spawned.
 class AccessList {
  public:
-  void add(const void* address, AccessKind kind) {
+  AccessList() = default;
+  AccessList(const AccessList& other) {
+    for (const AccessSpec& spec : other.span()) {
+      spec.kind == AccessKind::after ? add_future(completion_of(spec)) : add(spec);
+    }
+  }
+  AccessList& operator=(AccessList other) noexcept {
+    std::swap(count_, other.count_);
+    std::swap(few_, other.few_);
+    std::swap(many_, other.many_);
+    std::swap(owns_, other.owns_);
+    return *this;
+  }
+  // Inlined, it is nothing where the compiler sees a list without futures.
+  [[gnu::always_inline]] ~AccessList() {
+    if (owns_) [[unlikely]] give_up();
+  }
+
+  void add(const AccessSpec& spec) {
     if (count_ < few_.size()) {
-      few_[count_++] = {address, kind};
+      few_[count_++] = spec;
       return;
     }
-    if (many_.empty()) many_.assign(few_.begin(), few_.end());
-    many_.push_back({address, kind});
+    add_to_many(spec);
+  }
+  void add_future(Completion& completion) {
+    add({&completion, AccessKind::after});
+    retain(completion);
+    owns_ = true;
   }
   [[nodiscard]] std::span<const AccessSpec> span() const noexcept {
-    if (!many_.empty()) return many_;
+    if (many_ != nullptr) return *many_;
+    if (count_ == 0) return {};  // so that the compiler sees that nobody else knows this list
     return {few_.data(), count_};
   }
 
  private:
+  [[nodiscard]] static Completion& completion_of(const AccessSpec& spec) noexcept {
+    return *static_cast<Completion*>(const_cast<void*>(spec.address));
+  }
+  [[gnu::noinline]] void add_to_many(const AccessSpec& spec) {
+    if (many_ == nullptr) {
+      many_ = new std::vector<AccessSpec>(few_.begin(), few_.end());
+      owns_ = true;
+    }
+    many_->push_back(spec);
+  }
+  [[gnu::noinline]] void give_up() noexcept {
+    for (const AccessSpec& spec : span()) {
+      if (spec.kind == AccessKind::after) release(completion_of(spec));
+    }
+    delete many_;
+  }
+
   std::size_t count_ = 0;
   std::array<AccessSpec, 6> few_;
-  std::vector<AccessSpec> many_;
+  std::vector<AccessSpec>* many_ = nullptr;  // owned
+  bool owns_ = false;  // futures, or `many_`
 };
 
 }  // namespace detail
@@ -80,37 +120,50 @@ class [[nodiscard]] TaskBuilder {
   using Kind = detail::AccessKind;
 
  public:
-  TaskBuilder(const char* name, std::source_location where) noexcept : name_(name), where_(where) {}
+  TaskBuilder(Name name, std::source_location where) noexcept
+      : name_(name.text()), where_(where) {}
 
+  // detail/access.hpp says what may be named.
   template <class... T>
   // reads; a Future: runs after it has completed
-  [[nodiscard]] TaskBuilder& in(const T&... objects) {
-    (add(objects, Kind::in), ...);
+  [[nodiscard]] TaskBuilder& in(T&&... objects) {
+    (add<T>(objects, Kind::in), ...);
     return *this;
   }
   template <class... T>
     requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& out(T&... objects) {  // writes
-    (add(objects, Kind::out), ...);
+  [[nodiscard]] TaskBuilder& out(T&&... objects) {  // writes
+    (add<T>(objects, Kind::out), ...);
     return *this;
   }
   template <class... T>
     requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& inout(T&... objects) {  // both
-    (add(objects, Kind::inout), ...);
+  [[nodiscard]] TaskBuilder& inout(T&&... objects) {  // both
+    (add<T>(objects, Kind::inout), ...);
     return *this;
   }
   template <class... T>
     requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& mutexinoutset(T&... objects) {  // both, in any order, one at a time
-    (add(objects, Kind::mutexinoutset), ...);
+  [[nodiscard]] TaskBuilder& mutexinoutset(T&&... objects) {  // both, in any order, one at a time
+    (add<T>(objects, Kind::mutexinoutset), ...);
     return *this;
   }
   template <class... T>
     requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& inoutset(T&... objects) {  // both, in any order, together
-    (add(objects, Kind::inoutset), ...);
+  [[nodiscard]] TaskBuilder& inoutset(T&&... objects) {  // both, in any order, together
+    (add<T>(objects, Kind::inoutset), ...);
     return *this;
+  }
+  // Runs, once, after the first of these futures that has a value; a dependency that has failed
+  // if all of them have. Throws Error if one is empty, or there are none.
+  template <class... T>
+    requires(sizeof...(T) != 0)
+  [[nodiscard]] TaskBuilder& after_any(const Future<T>&... futures) {
+    return in(when_any(futures...));
+  }
+  template <class T>
+  [[nodiscard]] TaskBuilder& after_any(const std::vector<Future<T>>& futures) {
+    return in(when_any(futures));
   }
   // Larger runs first; default 0.
   [[nodiscard]] TaskBuilder& priority(int level) noexcept {
@@ -128,6 +181,13 @@ class [[nodiscard]] TaskBuilder {
     return *this;
   }
 
+  // Runs although what it depends on has failed, where another would fail with DependencyFailed:
+  // for clean-up. What it writes then counts as written.
+  [[nodiscard]] TaskBuilder& run_after_failure() noexcept {
+    after_failure_ = true;
+    return *this;
+  }
+
   // Creates the task and returns at once. Its result, or what it threw, is in the future, which
   // may be dropped: the enclosing finish() waits, and rethrows, all the same.
   // Suspends, if the caller is IMBREX_WINDOW tasks ahead of what has run. Throws Error if one
@@ -139,31 +199,34 @@ class [[nodiscard]] TaskBuilder {
     auto [completion, slot] = submit<R>(std::forward<F>(function), true);
     return Future<R>(completion, slot);
   }
-  // The same without a future, a little cheaper.
+  // The same without a future, a little cheaper. What the function returns is destroyed at once.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void launch(F&& function) {
-    submit<std::invoke_result_t<std::decay_t<F>&>>(std::forward<F>(function), false);
+    submit<void>(std::forward<F>(function), false);
   }
 
  private:
-  template <class T>
-  void add(const T& object, Kind kind) {
-    if constexpr (std::is_base_of_v<detail::FutureBase, T>) {
+  template <class T>  // as deduced from T&&
+  void add(const std::remove_reference_t<T>& object, Kind kind) {
+    detail::check_named<T>();
+    if constexpr (detail::is_future<std::remove_cvref_t<T>>) {
       if (!object.valid()) throw Error("imbrex: an empty future given as a dependency of a task");
-      accesses_.add(object.completion(), Kind::after);
+      accesses_.add_future(*object.completion());
     } else {
-      accesses_.add(std::addressof(object), kind);
+      detail::each_spec(detail::named_by(object), kind,
+                        [this](const detail::AccessSpec& spec) { accesses_.add(spec); });
     }
   }
   template <class R, class F>
   auto submit(F&& function, bool keep) {
     using Body = detail::Body<std::decay_t<F>, R>;
     static_assert(alignof(Body) <= 64, "a task's closure may be aligned to 64 bytes at most");
-    const detail::TaskSpec spec{name_, where_, priority_, tied_, accesses_.span()};
-    void* const memory = spec.accesses.empty()
-                             ? detail::create(spec, Body::ops, sizeof(Body))
-                             : detail::create_with_accesses(spec, Body::ops, sizeof(Body));
+    const detail::TaskSpec spec{name_,  where_, priority_, tied_, accesses_.span(),
+                                false, after_failure_};
+    const bool plain = spec.accesses.empty();
+    void* const memory = plain ? detail::create(spec, Body::ops, sizeof(Body))
+                               : detail::create_with_accesses(spec, Body::ops, sizeof(Body));
     Body* body;
     try {
       body = ::new (memory) Body{std::forward<F>(function), {}};
@@ -175,8 +238,8 @@ class [[nodiscard]] TaskBuilder {
       detail::Completion* completion;
       detail::Slot<R>* slot;
     };
-    return Handle{spec.accesses.empty() ? detail::submit(memory, keep)
-                                        : detail::submit_with_accesses(memory, keep),
+    return Handle{plain ? detail::submit(memory, keep)
+                        : detail::submit_with_accesses(memory, keep),
                   &body->slot};
   }
 
@@ -184,20 +247,14 @@ class [[nodiscard]] TaskBuilder {
   std::source_location where_;
   int priority_ = 0;
   bool tied_ = false;
+  bool after_failure_ = false;
   detail::AccessList accesses_;
 };
 
-// `name` is not copied: a string literal, or one that outlives the task.
+// A literal costs nothing; a name that is made at run time is copied (detail/name.hpp).
 [[nodiscard]] inline TaskBuilder task(
-    const char* name, std::source_location where = std::source_location::current()) noexcept {
+    Name name, std::source_location where = std::source_location::current()) noexcept {
   return TaskBuilder(name, where);
-}
-
-// Ends the running task's access to `object` before the task ends. Throws Error if the running
-// task did not declare it.
-template <class T>
-void release(const T& object) {
-  detail::release_access(std::addressof(object));
 }
 
 }  // namespace imbrex

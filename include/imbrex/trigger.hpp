@@ -63,8 +63,8 @@ void progress(F&& function, const std::source_location& where = std::source_loca
   static_cast<void>(owned.release());  // the scope's now
 }
 
-// What a program does instead, blocking, where there is no runtime that would call its progress
-// functions: nothing here; with IMBREX_SERIAL defined, `function` is called.
+// `function` does, blocking, what the program's progress functions would do, where there is no
+// runtime that calls them. Here it is not called; with IMBREX_SERIAL defined it is.
 template <std::invocable F>
 void noprogress(F&&) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What depends on processor, compiler or kernel: pause, time stamp, barriers. Knows nothing of
-// ours.
+// Everything that depends on processor, compiler or kernel: pause, time stamp, barriers. This file
+// knows nothing of the rest of imbrex.
 #pragma once
 
 #include <linux/membarrier.h>
@@ -46,6 +46,8 @@ inline std::uint64_t ticks() noexcept {
   return value;
 #endif
 }
+// Measured at the first call.
+[[nodiscard]] double ticks_per_microsecond() noexcept;
 
 inline std::uint64_t clock_ns(clockid_t clock) noexcept {
   timespec time;

@@ -9,7 +9,7 @@
 
 namespace imbrex::base {
 
-// Who runs now, for messages; set once by the scheduler, since base/ knows no task.
+// Says who runs now, for messages; set once by the scheduler, since base/ knows no task.
 using Describe = std::string (*)();
 void set_describe(Describe describe) noexcept;
 

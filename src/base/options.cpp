@@ -4,20 +4,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/check.hpp"
+#include "base/job.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::base {
 
 namespace {
 
-// What the table's "a to b" says; nullopt for other forms.
+// The values that "a to b" in the table allows; other forms give no Range.
 struct Range {
   std::int64_t first, last;
 };
@@ -102,21 +106,80 @@ bool assign(Options& options, const std::string_view name, const std::string_vie
   return false;
 }
 
+constexpr std::string_view prefix = "IMBREX_";
+// The options that other parts of the project read: the `imbrex` command, and its tests.
+constexpr std::string_view read_elsewhere[] = {"D3"};
+
+// Letters to change, add, leave out, or swap with their neighbour, to make one of the other
+// (Damerau's distance, in its restricted form).
+std::size_t distance(const std::string_view from, const std::string_view to) {
+  std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
+  for (std::size_t j = 0; j <= to.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const bool same = from[i - 1] == to[j - 1];
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last[to.size()];
+}
+
+// The option that `name` was meant to be; empty if none is near.
+std::string_view nearest_option(const std::string_view name) {
+  std::string_view nearest;
+  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;  // typos are shorter
+  const auto look_at = [&](const std::string_view option) {
+    const std::size_t away = distance(name, option);
+    if (away >= least || away >= option.size()) return;
+    least = away;
+    nearest = option;
+  };
+#define IMBREX_OPTION(option, kind, default_value, valid, help) look_at(#option);
+#include "base/options.def"
+#undef IMBREX_OPTION
+  return nearest;
+}
+
+void warn_once(const std::vector<std::string_view>& unknown) {
+  static std::atomic<bool> said{false};  // any thread
+  if (unknown.empty() || job_rank() != 0 || said.exchange(true, std::memory_order_relaxed)) return;
+  report(describe_unknown(unknown));
+}
+
 }  // namespace
 
+std::string describe_unknown(const std::vector<std::string_view>& names) {
+  if (names.empty()) return "";
+  std::string text = names.size() == 1 ? "there is no option " : "there are no options ";
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    text += fmt::format("{}IMBREX_{}", index == 0 ? "" : ", ", names[index]);
+    const std::string_view nearest = nearest_option(names[index]);
+    if (!nearest.empty()) text += fmt::format(" (did you mean IMBREX_{}?)", nearest);
+  }
+  return text + (names.size() == 1 ? ": it is" : ": they are") +
+         " ignored; IMBREX_HELP=1 prints all that there are";
+}
+
 Options read_options() {
-  constexpr std::string_view prefix = "IMBREX_";
   Options options;
+  std::vector<std::string_view> unknown;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
     const std::string_view name = text.substr(prefix.size(), equals - prefix.size());
-    if (!assign(options, name, text.substr(equals + 1))) {
-      throw Error(fmt::format("imbrex: IMBREX_{} is no option. The options are:\n{}", name,
-                              options_help()));
+    if (!assign(options, name, text.substr(equals + 1)) &&
+        std::ranges::find(read_elsewhere, name) == std::end(read_elsewhere)) {
+      unknown.push_back(name);
     }
   }
+  warn_once(unknown);
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace imbrex::base {
 
@@ -20,13 +21,18 @@ struct Options {
 #undef IMBREX_OPTION
 };
 
-// Reads the environment. Throws Error for a malformed value or an unknown IMBREX_* name, with the
-// valid ones.
+// Reads the environment. Throws Error for a malformed value, with the valid ones. Names that are in
+// no table are warned of, once in a process and by one process of a job: some belong to others (a
+// module file's IMBREX_ROOT), and a program that the user did not write shall run all the same.
 [[nodiscard]] Options read_options();
 
 // For plug-ins, which do not see the struct. REQUIRES: `name` stands in the table.
 using OptionValue = std::variant<std::int64_t, bool, std::string>;
 [[nodiscard]] OptionValue option_value(const Options& options, std::string_view name);
+
+// A line that says that `names` (without IMBREX_) are no options, and for each the nearest that is;
+// empty if there are none.
+[[nodiscard]] std::string describe_unknown(const std::vector<std::string_view>& names);
 
 // The table for IMBREX_HELP.
 [[nodiscard]] std::string options_help();

@@ -65,10 +65,43 @@ TEST(Options, refuse_what_is_malformed_and_name_what_is_valid) {
   EXPECT_NE(refusal().find("0 or 1"), std::string::npos);
 }
 
-TEST(Options, refuse_a_name_that_is_not_in_the_table_and_list_all) {
+TEST(Options, warn_of_a_name_that_is_not_in_the_table_and_read_the_others) {
   const Variable unknown("IMBREX_WORKER", "3");
-  EXPECT_NE(refusal().find("IMBREX_WORKER is no option"), std::string::npos);
-  EXPECT_NE(refusal().find("IMBREX_WORKERS"), std::string::npos);
+  const Variable workers("IMBREX_WORKERS", "5");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(read_options().WORKERS, 5);
+  EXPECT_EQ(read_options().WORKERS, 5);  // and are quiet then
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said, "imbrex: " + describe_unknown({"WORKER"}) + "\n");
+}
+
+TEST(Options, name_the_nearest_option_in_a_line_about_unknown_names) {
+  EXPECT_EQ(describe_unknown({}), "");
+  const auto suggested = [](const std::string_view name) {
+    const std::string text = describe_unknown({name});
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+    EXPECT_NE(text.find("IMBREX_" + std::string(name)), std::string::npos);
+    const std::size_t begin = text.find("did you mean IMBREX_");
+    if (begin == std::string::npos) return std::string();
+    return text.substr(begin + 20, text.find('?') - begin - 20);
+  };
+  EXPECT_EQ(suggested("WORKER"), "WORKERS");
+  EXPECT_EQ(suggested("POLCIY"), "POLICY");
+  EXPECT_EQ(suggested("STACKSIZE"), "STACK_SIZE");
+  EXPECT_EQ(suggested("STALLS"), "STALL");
+  EXPECT_EQ(suggested("PROGESS"), "PROGRESS");
+  EXPECT_EQ(suggested("MAIN_AS_A_TASK"), "MAIN_AS_TASK");
+  for (const char* const other : {"", "X", "QQ", "INSTALLED_IN", "VERSION"}) {
+    EXPECT_EQ(suggested(other), "") << other;
+  }
+  EXPECT_NE(describe_unknown({"ROOT", "WORKER"}).find("no options IMBREX_ROOT, IMBREX_WORKER (did"),
+            std::string::npos);
+}
+
+TEST(Options, refuse_a_malformed_value_beside_an_unknown_name) {
+  const Variable unknown("IMBREX_WORKER", "3");
+  const Variable bind("IMBREX_BIND", "maybe");
+  EXPECT_NE(refusal().find("IMBREX_BIND=maybe: valid: 0 or 1"), std::string::npos);
 }
 
 }  // namespace

@@ -16,6 +16,15 @@ void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// `timeout_us` 0: no limit.
+void futex_wait(std::atomic<std::uint32_t>& word, const std::uint32_t value,
+                const std::uint64_t timeout_us) noexcept {
+  const timespec time{static_cast<time_t>(timeout_us / 1'000'000),
+                      static_cast<long>(timeout_us % 1'000'000) * 1000};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, timeout_us == 0 ? nullptr : &time, nullptr,
+          0);
+}
+
 }  // namespace
 
 Parking::Parking(const int places)
@@ -35,12 +44,9 @@ void Parking::cancel(const int place) noexcept { (void)wake_if_drowsy(place); }
 
 bool Parking::sleep(const int place, const std::uint64_t timeout_us) noexcept {
   std::atomic<std::uint32_t>& word = words_[place].word;
-  timespec time{static_cast<time_t>(timeout_us / 1'000'000),
-                static_cast<long>(timeout_us % 1'000'000) * 1000};
   const std::uint64_t end = timeout_us == 0 ? 0 : monotonic_ns() + timeout_us * 1000;
   while (word.load(std::memory_order_acquire) == drowsy) {  // pairs with wake_if_drowsy()
-    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, drowsy, timeout_us == 0 ? nullptr : &time,
-            nullptr, 0);
+    futex_wait(word, drowsy, timeout_us);
     if (end != 0 && monotonic_ns() >= end) return !wake_if_drowsy(place);
   }
   return true;
@@ -80,6 +86,29 @@ void Parking::wake_all() noexcept {
   light_fence();
   while (wake_any()) {
   }
+}
+
+void Bell::ring() noexcept {
+  // release: pairs with was_rung(). From here on the owner may end the bell: a wake-up that comes
+  // too late wakes somebody for nothing at most.
+  if (word_.exchange(rung, std::memory_order_acq_rel) == awaited) futex_wake(word_);
+}
+
+bool Bell::wait(const std::uint64_t timeout_us) noexcept {
+  std::uint32_t expected = quiet;
+  if (!word_.compare_exchange_strong(expected, awaited, std::memory_order_relaxed)) {
+    return was_rung();
+  }
+  const std::uint64_t end = timeout_us == 0 ? 0 : monotonic_ns() + timeout_us * 1000;
+  while (word_.load(std::memory_order_relaxed) == awaited) {
+    futex_wait(word_, awaited, timeout_us);
+    expected = awaited;
+    if (end != 0 && monotonic_ns() >= end &&
+        word_.compare_exchange_strong(expected, quiet, std::memory_order_relaxed)) {
+      return false;
+    }
+  }
+  return was_rung();
 }
 
 }  // namespace imbrex::base

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where idle threads sleep until another one wakes them: a futex word for each. The only place that
-// blocks a worker. Knows no queue: the caller looks for work between prepare() and sleep().
+// Idle threads sleep here until another one wakes them: a futex word for each. No other place
+// blocks a worker. This file knows no queue: the caller looks for work between prepare() and
+// sleep().
 //
 // Thread safety: prepare, cancel, sleep by the thread that owns the place; wake by any.
 // Why no wake-up is lost: the sleeper sets its word to `drowsy`, runs heavy_fence(), and looks for
@@ -27,7 +28,8 @@ class Parking {
   // Returns when woken, or after `timeout_us` (0: no limit); true if woken.
   bool sleep(int place, std::uint64_t timeout_us) noexcept;
 
-  // After work was published. Wakes one sleeper, if there is any; true if one was woken.
+  // To be called after work was published. Wakes one sleeper, if there is any; true if one was
+  // woken.
   bool wake_one() noexcept {
     light_fence();
     if (asleep_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
@@ -48,6 +50,26 @@ class Parking {
   std::atomic<int> used_{0};  // places that have ever slept lie below
   std::unique_ptr<Place[]> words_;
   alignas(cache_line_bytes) std::atomic<int> asleep_{0};  // how many words are drowsy
+};
+
+// One thread waits at a bell until another one rings it, which happens once for each wait.
+// Thread safety: ring() by any thread, once before the owner has heard it; the rest by the owner.
+class Bell {
+ public:
+  // All that happened before is seen by whoever hears it.
+  void ring() noexcept;
+  // Hears it, if it was rung.
+  [[nodiscard]] bool was_rung() noexcept {
+    if (word_.load(std::memory_order_acquire) != rung) return false;  // pairs with ring()
+    word_.store(quiet, std::memory_order_relaxed);
+    return true;
+  }
+  // The same; returns when it is rung, or after `timeout_us` (0: no limit).
+  [[nodiscard]] bool wait(std::uint64_t timeout_us) noexcept;
+
+ private:
+  enum Word : std::uint32_t { quiet, rung, awaited };
+  std::atomic<std::uint32_t> word_{quiet};  // ring(): to rung; owner: from there, and to awaited
 };
 
 }  // namespace imbrex::base

@@ -61,5 +61,43 @@ TEST(Parking, no_wake_up_is_lost_between_a_look_and_the_sleep) {
   EXPECT_EQ(parking.asleep(), 0);
 }
 
+TEST(Bell, rung_before_the_wait_is_heard_once) {
+  Bell bell;
+  EXPECT_FALSE(bell.was_rung());
+  bell.ring();
+  EXPECT_TRUE(bell.wait(0));
+  EXPECT_FALSE(bell.was_rung());
+  bell.ring();
+  EXPECT_TRUE(bell.was_rung());
+}
+
+TEST(Bell, that_nobody_rings_is_waited_for_no_longer_than_said) {
+  Bell bell;
+  EXPECT_FALSE(bell.wait(2000));
+  bell.ring();
+  EXPECT_TRUE(bell.wait(2000));
+}
+
+// Methodology: two threads answer each other by their bells, with and without a limit that is often
+// reached in the very moment of the ring. A lost ring hangs the test.
+TEST(Bell, no_ring_is_lost) {
+  constexpr int rounds = 20'000;
+  Bell to;
+  Bell back;
+  std::thread thread([&] {
+    for (int round = 0; round < rounds; ++round) {
+      while (!to.wait(round % 2 == 0 ? 0 : 1)) {
+      }
+      back.ring();
+    }
+  });
+  for (int round = 0; round < rounds; ++round) {
+    to.ring();
+    while (!back.wait(round % 3 == 0 ? 1 : 0)) {
+    }
+  }
+  thread.join();
+}
+
 }  // namespace
 }  // namespace imbrex::base

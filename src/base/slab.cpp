@@ -9,11 +9,16 @@ namespace imbrex::base {
 
 namespace {
 constexpr std::size_t chunk_bytes = 256 * 1024;
+
+void free_large(std::byte* const slot) noexcept {
+  ::operator delete(slot - slab_unit, std::align_val_t{slab_unit});
 }
+
+}  // namespace
 
 SlabPool::~SlabPool() {
   for (const Chunk& chunk : chunks_) ::operator delete(chunk.memory, std::align_val_t{4096});
-  for (std::byte* const slot : large_) ::operator delete(slot, std::align_val_t{slab_unit});
+  for (std::byte* const slot : large_) free_large(slot);
 }
 
 SlabPool::Batch SlabPool::take(const std::size_t slab_class) {
@@ -57,19 +62,31 @@ SlabPool::Batch SlabPool::cut(const std::size_t slab_class) {
 }
 
 void* SlabPool::take_large(const std::size_t bytes) {
-  auto* const slot = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{slab_unit}));
+  auto* const memory = static_cast<std::byte*>(
+      ::operator new(slab_unit + bytes, std::align_val_t{slab_unit}));
+  std::byte* const slot = memory + slab_unit;
   std::memset(slot, 0, slab_unit * 2);
-  const std::lock_guard guard(lock_);
-  large_.push_back(slot);
+  try {
+    const std::lock_guard guard(lock_);
+    place_of(slot) = large_.size();
+    large_.push_back(slot);
+  } catch (...) {
+    free_large(slot);
+    throw;
+  }
   return slot;
 }
 
 void SlabPool::give_large(void* const slot) noexcept {
+  auto* const large = static_cast<std::byte*>(slot);
   {
     const std::lock_guard guard(lock_);
-    std::erase(large_, static_cast<std::byte*>(slot));
+    const std::size_t place = place_of(large);
+    large_[place] = large_.back();
+    place_of(large_[place]) = place;
+    large_.pop_back();
   }
-  ::operator delete(slot, std::align_val_t{slab_unit});
+  free_large(large);
 }
 
 void SlabCache::refill(const std::size_t slab_class) {

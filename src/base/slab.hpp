@@ -67,6 +67,20 @@ class SlabPool {
     }
     for (std::byte* const slot : large_) visit(slot);
   }
+  // Visits the slots until test(slot) is true for one; returns whether it was.
+  template <class Test>
+  bool any_of(Test test) {
+    const std::lock_guard guard(lock_);
+    for (const Chunk& chunk : chunks_) {
+      for (std::size_t offset = 0; offset < chunk.used; offset += chunk.slot_bytes) {
+        if (test(chunk.memory + offset)) return true;
+      }
+    }
+    for (std::byte* const slot : large_) {
+      if (test(slot)) return true;
+    }
+    return false;
+  }
 
  private:
   struct Chunk {
@@ -80,11 +94,15 @@ class SlabPool {
     std::size_t open_chunk = SIZE_MAX;  // the one that slots are cut from
   };
   [[nodiscard]] Batch cut(std::size_t slab_class);
+  // The index of a large slot in large_; it is kept in front of the slot.
+  [[nodiscard]] static std::size_t& place_of(std::byte* const large) noexcept {
+    return *reinterpret_cast<std::size_t*>(large - slab_unit);
+  }
 
   SpinLock lock_;  // guards all below
   std::array<Class, slab_classes> classes_;
   std::vector<Chunk> chunks_;
-  std::vector<std::byte*> large_;
+  std::vector<std::byte*> large_;  // in no order: where one is given back the last comes to stand
   std::atomic<std::size_t> mapped_bytes_{0};
 };
 

@@ -72,5 +72,20 @@ TEST(Slab, walks_every_slot_and_the_large_ones) {
   EXPECT_EQ(seen.count(large), 0u);
 }
 
+TEST(Slab, large_slots_are_given_back_in_any_order) {
+  SlabPool pool;
+  std::vector<void*> large;
+  for (std::size_t i = 0; i < 100; ++i) large.push_back(pool.take_large(2000 + i));
+  for (std::size_t step = 0; step < 100; ++step) {
+    const auto chosen = large.begin() + static_cast<std::ptrdiff_t>(step * 37 % large.size());
+    pool.give_large(*chosen);
+    large.erase(chosen);
+    std::set<void*> seen;
+    pool.for_each([&seen](std::byte* const slot) { seen.insert(slot); });
+    EXPECT_EQ(seen, std::set<void*>(large.begin(), large.end()));
+  }
+  EXPECT_FALSE(pool.any_of([](std::byte*) { return true; }));
+}
+
 }  // namespace
 }  // namespace imbrex::base

@@ -38,7 +38,8 @@ class Topology::Loaded {
     if (a == nullptr || b == nullptr) return 0;
     return hwloc_get_common_ancestor_obj(topology_, a, b)->depth;
   }
-  // What shares a cache of the third level; where there is none, the package or the machine.
+  // The cache of the third level that the processor shares; where there is none, the package or the
+  // machine.
   [[nodiscard]] hwloc_obj_t domain(const int processor) const noexcept {
     const hwloc_obj_t here = object(processor);
     if (here == nullptr) return nullptr;

@@ -14,7 +14,7 @@ namespace imbrex::base {
 // Operating-system numbers of the processors in it; at least one.
 [[nodiscard]] std::vector<int> processors_in(const cpu_set_t& mask);
 
-// For each of some processors:
+// Says for each of some processors:
 struct Neighbours {
   // The positions of the others, nearest first (sharing a core, then a cache, then a package, then
   // the machine).

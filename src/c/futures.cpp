@@ -33,9 +33,20 @@ void wait(const imbrex_future_s* const future) {
 
 // IMBREX_SUCCESS, or why a future that is ready has failed.
 int outcome_of(const imbrex_future_s& future) noexcept {
-  const std::exception_ptr& error = future.future.completion()->error;
+  const std::exception_ptr error = detail::take_failure(*future.future.completion());
   return error ? fail(IMBREX_ERR_TASK, error) : IMBREX_SUCCESS;
 }
+
+// The promised bytes: only who has taken the promise makes them of this, so that of two that set it
+// at once one is refused, and touches nothing.
+struct Filled {
+  imbrex_promise_s* promise;
+  const void* value;
+  operator std::unique_ptr<std::byte[]>() const noexcept {
+    if (promise->size != 0) std::memcpy(promise->bytes, value, promise->size);
+    return std::move(promise->value);
+  }
+};
 
 template <class Join>
 void join(const int count, const imbrex_future_t* const futures, imbrex_future_t* const joint,
@@ -120,6 +131,7 @@ int imbrex_promise_create(const size_t bytes, imbrex_promise_t* const promise,
   return guard(IMBREX_ERR_USE, [&] {
     require(promise, "the promise given to imbrex_promise_create()");
     require(future, "the future given to imbrex_promise_create()");
+    if (bytes > imbrex::c::bytes_max) throw std::bad_alloc();
     auto made = std::make_unique<imbrex_promise_s>();
     made->value = std::make_unique<std::byte[]>(bytes);
     made->bytes = made->value.get();
@@ -137,9 +149,7 @@ int imbrex_promise_set(const imbrex_promise_t promise, const void* const value) 
   return guard(IMBREX_ERR_USE, [&] {
     require(promise, "the promise given to imbrex_promise_set()");
     if (promise->size != 0) require(value, "the value given to imbrex_promise_set()");
-    auto bytes = std::move(promise->value);  // null if it was set before: then set() says so
-    if (bytes != nullptr && promise->size != 0) std::memcpy(bytes.get(), value, promise->size);
-    promise->promise.set(std::move(bytes));
+    promise->promise.set(imbrex::c::Filled{promise, value});
   });
 }
 

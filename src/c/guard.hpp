@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
 #include <utility>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
@@ -51,6 +53,9 @@ int guard(const int& code, F&& call) noexcept {
     return fail(code, std::current_exception());
   }
 }
+
+// More than any machine has, and so little that no sum with it overflows.
+inline constexpr std::size_t bytes_max = SIZE_MAX / 8;
 
 // A null handle, or a null pointer for a result.
 inline void require(const void* const pointer, const char* const what) {

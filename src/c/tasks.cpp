@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <set>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "c/guard.hpp"
 #include "c/places.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/imbrex.hpp"
 
 struct imbrex_finish_s {
@@ -43,7 +43,7 @@ int close_what_is_open() {
   for (; detail::innermost_scope() != nullptr; ++count) {
     const std::unique_ptr<imbrex_finish_s> left(
         reinterpret_cast<imbrex_finish_s*>(detail::innermost_scope()));
-    (void)detail::close_scope(left->memory);
+    detail::abandon_scope(left->memory, nullptr);
   }
   return count;
 }
@@ -84,8 +84,27 @@ class Accesses {
                                place(spec.file, spec.line)));
         specs_.push_back({named_.back().completion(), detail::AccessKind::after});
         return;
-      default: specs_.push_back({access.object, kind_of(access.kind)});
+      default:
+        if ((access.kind & IMBREX_RANGE) != 0) {
+          add_range(access);
+        } else {
+          specs_.push_back({access.object, kind_of(access.kind)});
+        }
     }
+  }
+  void add_range(const imbrex_access& access) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(access.object);
+    const auto bytes = static_cast<std::uint64_t>(access.number);
+    if (access.number < 0 || bytes > UINTPTR_MAX - begin) {
+      throw Error(fmt::format("imbrex: imbrex_access::number of a range is its size in bytes: {} "
+                              "from {} on cannot be",
+                              access.number, access.object));
+    }
+    const detail::AccessKind kind = kind_of(access.kind & ~IMBREX_RANGE);
+    if (bytes == 0) return;
+    specs_.push_back({access.object, kind, 0});
+    specs_.push_back({static_cast<const std::byte*>(access.object) + bytes,
+                      detail::AccessKind::range_end});
   }
   static detail::AccessKind kind_of(const int kind) {
     switch (kind) {
@@ -105,13 +124,19 @@ class Accesses {
   std::vector<Future<void>> named_;
 };
 
+[[nodiscard]] const char* name_of(const imbrex_task_spec& spec) {
+  if (spec.name == nullptr) return "task of C";
+  return spec.kept != 0 ? spec.name : detail::keep_text(spec.name);
+}
+
 void spawn(const imbrex_task_spec& spec, imbrex_future_t* const future) {
   require(reinterpret_cast<const void*>(spec.body), "imbrex_task_spec::body");
   if (spec.argument_bytes != 0) require(spec.argument, "imbrex_task_spec::argument");
+  if (spec.argument_bytes > bytes_max || spec.result_bytes > bytes_max) throw std::bad_alloc();
   const Accesses accesses(spec);
-  const detail::TaskSpec described{spec.name != nullptr ? spec.name : "task of C",
+  const detail::TaskSpec described{name_of(spec),
                                    place(spec.file, spec.line), spec.priority, spec.tied != 0,
-                                   accesses.span()};
+                                   accesses.span(), false, spec.run_after_failure != 0};
   auto handle = future == nullptr
                     ? nullptr
                     : std::make_unique<imbrex_future_s>(nullptr, nullptr, spec.result_bytes);
@@ -169,10 +194,7 @@ const char* imbrex_keep(const char* const text) {
   const char* kept = nullptr;
   (void)guard(IMBREX_ERR_USE, [&] {
     require(text, "the text given to imbrex_keep()");
-    static std::mutex lock;
-    static auto& texts = *new std::set<std::string, std::less<>>;  // never destroyed
-    const std::lock_guard locked(lock);
-    kept = texts.emplace(text).first->c_str();
+    kept = imbrex::detail::keep_text(text);
   });
   return kept;
 }
@@ -186,6 +208,12 @@ int imbrex_spawn(const imbrex_task_spec* const spec, imbrex_future_t* const futu
 
 int imbrex_release(const void* const object) {
   return guard(IMBREX_ERR_USE, [&] { imbrex::detail::release_access(object); });
+}
+
+int imbrex_release_range(const void* const begin, const size_t bytes) {
+  return guard(IMBREX_ERR_USE, [&] {
+    if (bytes != 0) imbrex::detail::release_access(begin, bytes);
+  });
 }
 
 int imbrex_finish_begin(imbrex_finish_t* const finish, const char* const file, const int line) {

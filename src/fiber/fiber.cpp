@@ -17,19 +17,14 @@ namespace context = boost::context::detail;
 
 namespace {
 
-// What travels with a switch; on the leaving stack, read at once on the arriving one.
+// The record that travels with a switch. It lies on the stack that is left, and is read at once on
+// the other one.
 struct Switch {
   Fiber* from;
   Fiber* to;
   void* globals;  // of the thread that switches: also the one that arrives
   Arrival arrival;
   void* argument;
-};
-
-// The first two members of the C++ ABI's __cxa_eh_globals.
-struct ExceptionGlobals {
-  void* caught;
-  unsigned int uncaught;
 };
 
 void arrive(const context::transfer_t transfer) noexcept {

@@ -33,7 +33,7 @@ struct Fiber {
   Fiber* next = nullptr;       // link in a list of the user's
 };
 
-// What runs on the new stack first, with the fiber left behind.
+// A function that runs on the new stack first; it gets the fiber that was left behind.
 using Arrival = void (*)(Fiber& left, void* argument);
 using Entry = void (*)();
 
@@ -55,6 +55,19 @@ void adopt_native(Fiber& fiber) noexcept;
 // thread: callers must read anew whatever depends on the thread. `globals`: the calling thread's
 // thread_exception_globals().
 void switch_to(Fiber& from, Fiber& to, void* globals, Arrival arrival, void* argument) noexcept;
+
+// The first two members of the C++ ABI's __cxa_eh_globals.
+struct ExceptionGlobals {
+  void* caught;
+  unsigned int uncaught;
+};
+
+// Whether the thread of these globals stands in the handler of an exception, or in a destructor
+// that one runs. Other code on the same stack would take the exception for its own.
+[[nodiscard]] inline bool in_exception(const void* const globals) noexcept {
+  const auto* const state = static_cast<const ExceptionGlobals*>(globals);
+  return state->caught != nullptr || state->uncaught != 0;
+}
 
 // Whether the caller's frame lies in the upper half of the stack.
 [[nodiscard]] inline bool half_left(const Fiber& fiber) noexcept {

@@ -2,6 +2,7 @@
 #include "fiber/fiber.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cfenv>
 #include <cstring>
@@ -43,6 +44,38 @@ class FiberTest : public testing::Test {
   }
   World world_;
 };
+
+// Whether the system can read there: it fails a write() from elsewhere.
+bool is_readable(const std::byte* const address) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  const bool readable = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return readable;
+}
+
+// Methodology: sizes whose guards are made in the one way and in the other, and more of the large
+// ones than are made in that way.
+TEST(StackPool, the_guard_of_each_stack_is_as_large_as_the_stack) {
+  const struct {
+    std::size_t bytes;
+    int count;
+  } cases[] = {{16 * 1024, 70}, {64 * 1024, 70}, {1024 * 1024, 8100}, {8 * 1024 * 1024, 70}};
+  for (const auto& [bytes, count] : cases) {
+    StackPool stacks(bytes);
+    Stack stack;
+    for (int i = 0; i < count; ++i) stack = stacks.take();
+    EXPECT_FALSE(stacks.in_guard(stack.bottom));
+    EXPECT_FALSE(stacks.in_guard(stack.top - 1));
+    EXPECT_TRUE(is_readable(stack.bottom));
+    for (std::size_t below = 1; below <= bytes; below += 4096) {
+      EXPECT_TRUE(stacks.in_guard(stack.bottom - below));
+      ASSERT_FALSE(is_readable(stack.bottom - below)) << bytes << " " << below;
+    }
+    EXPECT_FALSE(is_readable(stack.bottom - bytes));
+  }
+}
 
 TEST_F(FiberTest, goes_on_where_it_was_left) {
   run(

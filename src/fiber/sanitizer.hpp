@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ThreadSanitizer and AddressSanitizer must be told of a switch; nothing in other builds.
+// Tells ThreadSanitizer and AddressSanitizer of a switch; does nothing in other builds.
 #pragma once
 
 #include "base/arch.hpp"
 #include "fiber/fiber.hpp"
+#include "trace/races.hpp"
 
 #if IMBREX_TSAN
 #include <sanitizer/tsan_interface.h>
@@ -44,6 +45,18 @@ inline void start_switch(Fiber& from, Fiber& to) noexcept {
 inline void finish_switch(Fiber&, Fiber& to) noexcept {
   __sanitizer_finish_switch_fiber(to.sanitizer, nullptr, nullptr);
 }
+
+#elif IMBREX_RACES
+
+// A stack has a context only while it is suspended in some code of the program's.
+inline void clean(void*, std::size_t) noexcept {}
+inline void create(Fiber& fiber) noexcept { fiber.sanitizer = nullptr; }
+inline void destroy(Fiber&) noexcept {}
+inline void adopt(Fiber&) noexcept {}
+inline void start_switch(Fiber& from, Fiber& to) noexcept {
+  trace::races::change(from.sanitizer, to.sanitizer);
+}
+inline void finish_switch(Fiber&, Fiber&) noexcept {}
 
 #else
 

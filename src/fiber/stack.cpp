@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 
@@ -20,16 +21,24 @@ namespace {
 constexpr std::size_t round_up(const std::size_t bytes) {
   return (bytes + base::page_bytes - 1) / base::page_bytes * base::page_bytes;
 }
-// Two mappings for each protected guard must leave room below the kernel's default of 65,530.
+// A guard by MADV_GUARD_INSTALL costs 8 bytes and some 50 ns for each of its pages, one by
+// mprotect() two mappings and some 10 us, whatever its size. Mappings are few (65,530 is the
+// kernel's default), so only large guards get them, as long as there are plenty, and all guards
+// where the kernel knows nothing else.
+constexpr std::size_t marked_bytes_max = 256 * 1024;
+constexpr std::size_t protected_plenty = 8'000;
 constexpr std::size_t protected_max = 24'000;
 
 }  // namespace
 
 StackPool::StackPool(const std::size_t bytes)
-    : bytes_(round_up(bytes)), slabs_(base::zeros<std::atomic<std::byte*>>(slabs_max)) {}
+    : bytes_(round_up(bytes)),
+      guard_bytes_(std::max(bytes_, guard_bytes_min)),
+      stride_(bytes_ + guard_bytes_),
+      slabs_(base::zeros<std::atomic<std::byte*>>(slabs_max)) {}
 
 StackPool::~StackPool() {
-  const std::size_t slab_bytes = slab_stacks * (bytes_ + guard_bytes);
+  const std::size_t slab_bytes = slab_stacks * stride_;
   for (std::size_t index = 0; index < slab_count_.load(std::memory_order_acquire); ++index) {
     std::byte* const slab = slabs_[index].load(std::memory_order_relaxed);
     sanitizer::clean(slab, slab_bytes);
@@ -47,16 +56,15 @@ Stack StackPool::take() {
   }
   const Stack stack = cut();
   lock.unlock();
-  install_guard(stack.bottom - guard_bytes);  // outside the lock: a system call
+  install_guard(stack.bottom - guard_bytes_);  // outside the lock: a system call
   return stack;
 }
 
 Stack StackPool::cut() {
   if (cut_ == slab_stacks) map_slab();
   const std::size_t last = slab_count_.load(std::memory_order_relaxed) - 1;
-  const std::size_t stride = bytes_ + guard_bytes;
-  std::byte* const lowest = slabs_[last].load(std::memory_order_relaxed) + cut_++ * stride;
-  return {lowest + guard_bytes, lowest + stride};
+  std::byte* const lowest = slabs_[last].load(std::memory_order_relaxed) + cut_++ * stride_;
+  return {lowest + guard_bytes_, lowest + stride_};
 }
 
 void StackPool::give(const Stack& stack) noexcept {
@@ -73,13 +81,12 @@ void StackPool::give(const Stack& stack) noexcept {
 }
 
 void StackPool::map_slab() {
-  const std::size_t stride = bytes_ + guard_bytes;
   const std::size_t count = slab_count_.load(std::memory_order_relaxed);
   if (count == slabs_max) throw std::bad_alloc();
-  void* const memory = mmap(nullptr, slab_stacks * stride, PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, slab_stacks * stride_, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  madvise(memory, slab_stacks * stride, MADV_NOHUGEPAGE);  // one touch shall cost one page
+  madvise(memory, slab_stacks * stride_, MADV_NOHUGEPAGE);  // one touch shall cost one page
   auto* const slab = static_cast<std::byte*>(memory);
   slabs_[count].store(slab, std::memory_order_relaxed);
   slab_count_.store(count + 1, std::memory_order_release);  // pairs with in_guard()
@@ -90,22 +97,26 @@ void StackPool::map_slab() {
 }
 
 void StackPool::install_guard(std::byte* const address) noexcept {
-  if (madvise(address, guard_bytes, MADV_GUARD_INSTALL) == 0) return;
-  // Better no guard than no stack.
-  if (protected_.load(std::memory_order_relaxed) >= protected_max) return;
-  if (mprotect(address, guard_bytes, PROT_NONE) == 0) {
-    protected_.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (guard_bytes_ > marked_bytes_max && protect(address, protected_plenty)) return;
+  if (madvise(address, guard_bytes_, MADV_GUARD_INSTALL) == 0) return;
+  (void)protect(address, protected_max);  // better no guard than no stack
+}
+
+// False if there are `most` protected guards already.
+bool StackPool::protect(std::byte* const address, const std::size_t most) noexcept {
+  if (protected_.load(std::memory_order_relaxed) >= most) return false;
+  if (mprotect(address, guard_bytes_, PROT_NONE) != 0) return false;
+  protected_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 bool StackPool::in_guard(const void* const address) const noexcept {
   const auto* const byte = static_cast<const std::byte*>(address);
-  const std::size_t stride = bytes_ + guard_bytes;
   const std::size_t count = slab_count_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < count; ++index) {
     const std::byte* const slab = slabs_[index].load(std::memory_order_relaxed);
-    if (byte < slab || byte >= slab + slab_stacks * stride) continue;
-    return static_cast<std::size_t>(byte - slab) % stride < guard_bytes;
+    if (byte < slab || byte >= slab + slab_stacks * stride_) continue;
+    return static_cast<std::size_t>(byte - slab) % stride_ < guard_bytes_;
   }
   return false;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Stacks for fibers: mapped in slabs, touched lazily, each with a guard below it. Knows no fiber.
+// The guard is as large as the stack: a frame that does not fit (an array) may be entered without
+// a touch of what lies between, and shall not reach the next stack below.
 //
 // Thread safety: StackPool by any thread. For one stack, who holds it.
 #pragma once
@@ -41,7 +43,7 @@ class StackPool {
 
  private:
   static constexpr std::size_t slab_stacks = 64;
-  static constexpr std::size_t guard_bytes = 64 * 1024;
+  static constexpr std::size_t guard_bytes_min = 64 * 1024;
   static constexpr std::size_t warm_max = 256;     // free stacks that keep their pages
   static constexpr std::size_t slabs_max = 65536;  // 4 million stacks
 
@@ -50,14 +52,17 @@ class StackPool {
   [[nodiscard]] Stack cut();
   void map_slab();
   void install_guard(std::byte* address) noexcept;
+  [[nodiscard]] bool protect(std::byte* address, std::size_t most) noexcept;
 
   const std::size_t bytes_;
+  const std::size_t guard_bytes_;
+  const std::size_t stride_;                          // of both
   base::SpinLock lock_;                               // guards the two lists, and cut()
   std::vector<Stack> warm_;                           // free, with pages
   std::vector<Stack> cold_;                           // free, without
   std::atomic<std::size_t> mapped_{0};                // stacks
   std::size_t cut_ = slab_stacks;                     // stacks cut from the last slab
-  std::atomic<std::size_t> protected_{0};             // guards that cost a mapping each, about
+  std::atomic<std::size_t> protected_{0};             // guards that cost mappings, about
   const base::Zeros<std::atomic<std::byte*>> slabs_;  // written once each, under lock_
   std::atomic<std::size_t> slab_count_{0};            // release pairs with in_guard()
 };

@@ -15,7 +15,7 @@ module imbrex
   end enum
   enum, bind(C)
     enumerator :: KIND_IN = 0, KIND_OUT, KIND_INOUT, KIND_MUTEXINOUTSET, KIND_INOUTSET, &
-      KIND_AFTER, KIND_NAMED
+      KIND_AFTER, KIND_NAMED, KIND_RANGE = 16
   end enum
   public :: IMBREX_SUCCESS, IMBREX_ERR_USE, IMBREX_ERR_TASK, IMBREX_ERR_MPI, IMBREX_ERR_MEMORY
 
@@ -34,24 +34,30 @@ module imbrex
     integer(c_size_t) :: argument_bytes = 0, result_bytes = 0
     integer(c_int) :: access_count = 0
     type(c_ptr) :: accesses = c_null_ptr
-    integer(c_int) :: priority = 0, tied = 0
+    integer(c_int) :: priority = 0, tied = 0, kept = 1, run_after_failure = 0
   end type
 
   public :: imbrex_in, imbrex_out, imbrex_inout, imbrex_mutexinoutset, imbrex_inoutset, &
     imbrex_after, imbrex_named
-  public :: imbrex_spawn, imbrex_release, imbrex_finish_begin, imbrex_finish_end, &
-    imbrex_taskwait, imbrex_yield, imbrex_future_wait, imbrex_future_get, imbrex_future_ready, &
+  public :: imbrex_spawn, imbrex_release, imbrex_release_range, imbrex_finish_begin, &
+    imbrex_finish_end, imbrex_taskwait, imbrex_yield, imbrex_future_wait, imbrex_future_get, &
+    imbrex_future_ready, &
     imbrex_future_free, imbrex_when_all, imbrex_when_any, imbrex_future_index, &
     imbrex_promise_create, imbrex_promise_set, imbrex_promise_free, imbrex_event_create, &
     imbrex_event_fire, imbrex_event_has_fired, imbrex_event_await, imbrex_event_release_after, &
     imbrex_event_free, imbrex_future_of_name, imbrex_trigger, imbrex_progress_register, &
-    imbrex_message
+    imbrex_message, imbrex_version
 
   ! Handles, of type(c_ptr), are passed by value where C takes them by value.
   interface
     integer(c_int) function imbrex_release(object) bind(C)
       import
       type(c_ptr), value :: object
+    end function
+    integer(c_int) function imbrex_release_range(begin, bytes) bind(C)
+      import
+      type(c_ptr), value :: begin
+      integer(c_size_t), value :: bytes
     end function
     integer(c_int) function imbrex_finish_end(finish) bind(C)
       import
@@ -177,6 +183,9 @@ module imbrex
     type(c_ptr) function c_message() bind(C, name="imbrex_message")
       import
     end function
+    type(c_ptr) function c_version() bind(C, name="imbrex_version")
+      import
+    end function
     integer(c_size_t) function c_strlen(text) bind(C, name="strlen")
       import
       type(c_ptr), value :: text
@@ -187,25 +196,31 @@ contains
 
   ! ---- accesses ----
 
-  type(imbrex_access) function imbrex_in(object)
+  ! With `bytes`: a range, which conflicts with all that it overlaps.
+  type(imbrex_access) function imbrex_in(object, bytes)
     type(c_ptr), intent(in) :: object
-    imbrex_in = imbrex_access(KIND_IN, object, 0)
+    integer(c_size_t), intent(in), optional :: bytes
+    imbrex_in = access_to(KIND_IN, object, bytes)
   end function
-  type(imbrex_access) function imbrex_out(object)
+  type(imbrex_access) function imbrex_out(object, bytes)
     type(c_ptr), intent(in) :: object
-    imbrex_out = imbrex_access(KIND_OUT, object, 0)
+    integer(c_size_t), intent(in), optional :: bytes
+    imbrex_out = access_to(KIND_OUT, object, bytes)
   end function
-  type(imbrex_access) function imbrex_inout(object)
+  type(imbrex_access) function imbrex_inout(object, bytes)
     type(c_ptr), intent(in) :: object
-    imbrex_inout = imbrex_access(KIND_INOUT, object, 0)
+    integer(c_size_t), intent(in), optional :: bytes
+    imbrex_inout = access_to(KIND_INOUT, object, bytes)
   end function
-  type(imbrex_access) function imbrex_mutexinoutset(object)
+  type(imbrex_access) function imbrex_mutexinoutset(object, bytes)
     type(c_ptr), intent(in) :: object
-    imbrex_mutexinoutset = imbrex_access(KIND_MUTEXINOUTSET, object, 0)
+    integer(c_size_t), intent(in), optional :: bytes
+    imbrex_mutexinoutset = access_to(KIND_MUTEXINOUTSET, object, bytes)
   end function
-  type(imbrex_access) function imbrex_inoutset(object)
+  type(imbrex_access) function imbrex_inoutset(object, bytes)
     type(c_ptr), intent(in) :: object
-    imbrex_inoutset = imbrex_access(KIND_INOUTSET, object, 0)
+    integer(c_size_t), intent(in), optional :: bytes
+    imbrex_inoutset = access_to(KIND_INOUTSET, object, bytes)
   end function
   ! `future` is a handle.
   type(imbrex_access) function imbrex_after(future)
@@ -220,11 +235,21 @@ contains
     if (present(number)) imbrex_named%number = number
   end function
 
+  type(imbrex_access) function access_to(kind, object, bytes)
+    integer(c_int), intent(in) :: kind
+    type(c_ptr), intent(in) :: object
+    integer(c_size_t), intent(in), optional :: bytes
+    access_to = imbrex_access(kind, object, 0)
+    if (.not. present(bytes)) return
+    access_to%kind = kind + KIND_RANGE
+    access_to%number = bytes
+  end function
+
   ! ---- what takes texts ----
 
   ! The body gets `argument`, or, if argument_bytes is given, a copy of so many bytes there.
   integer(c_int) function imbrex_spawn(name, body, argument, accesses, future, argument_bytes, &
-      result_bytes, priority, tied, file, line)
+      result_bytes, priority, tied, file, line, run_after_failure)
     character(*), intent(in) :: name
     type(c_funptr), value :: body  ! by value: gfortran puts constants to refer to into .rodata
     type(c_ptr), intent(in), optional :: argument
@@ -232,7 +257,7 @@ contains
     type(c_ptr), intent(out), target, optional :: future
     integer(c_size_t), intent(in), optional :: argument_bytes, result_bytes
     integer(c_int), intent(in), optional :: priority, line
-    logical, intent(in), optional :: tied
+    logical, intent(in), optional :: tied, run_after_failure
     character(*), intent(in), optional :: file
     type(task_spec) :: spec
     type(imbrex_access), allocatable, target :: copy(:)
@@ -254,6 +279,7 @@ contains
     if (present(result_bytes)) spec%result_bytes = result_bytes
     if (present(priority)) spec%priority = priority
     if (present(tied)) spec%tied = merge(1, 0, tied)
+    if (present(run_after_failure)) spec%run_after_failure = merge(1, 0, run_after_failure)
     if (present(line)) spec%line = line
     imbrex_spawn = c_spawn(spec, to_future)
   end function
@@ -293,14 +319,24 @@ contains
   ! Why the last call failed.
   function imbrex_message() result(message)
     character(:), allocatable :: message
+    message = text_of(c_message())
+  end function
+
+  ! Of the library that the program runs with.
+  function imbrex_version() result(version)
+    character(:), allocatable :: version
+    version = text_of(c_version())
+  end function
+
+  function text_of(start) result(copy)
+    type(c_ptr), intent(in) :: start
+    character(:), allocatable :: copy
     character(kind=c_char), pointer :: text(:)
-    type(c_ptr) :: start
     integer :: i
-    start = c_message()
     call c_f_pointer(start, text, [c_strlen(start)])
-    allocate (character(size(text)) :: message)
+    allocate (character(size(text)) :: copy)
     do i = 1, size(text)
-      message(i:i) = text(i)
+      copy(i:i) = text(i)
     end do
   end function
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Init, MPI_Init_thread and MPI_Finalize: start and end of the runtime in an MPI program.
-#include "world.hpp"
-
 #include <dlfcn.h>
 #include <link.h>
 #include <mpi.h>
@@ -9,40 +7,39 @@
 
 #include <array>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "abi/linked.hpp"
-#include "calls/next.hpp"
-#include "calls/sends.hpp"
-#include "calls/spare.hpp"
-#include "calls/tagged.hpp"
-#include "check/check.hpp"
-#include "engine.hpp"
-#include "errors.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
-#include "paths.hpp"
-#include "messages.hpp"
-#include "progress/progress.hpp"
-#include "report/look.hpp"
-#include "report/watch.hpp"
-#include "tampi/tampi.hpp"
-#include "wait.hpp"
+#include "mpi/below/abi/linked.hpp"
+#include "mpi/below/abi/request_state.hpp"
+#include "mpi/below/next.hpp"
+#include "mpi/calls/p2p/sends.hpp"
+#include "mpi/calls/spare.hpp"
+#include "mpi/engine/active.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/errors.hpp"
+#include "mpi/faces/tampi/tampi.hpp"
+#include "mpi/matching/wait.hpp"
+#include "mpi/progress/progress.hpp"
+#include "mpi/report/look.hpp"
+#include "mpi/report/watch.hpp"
+#include "mpi/watch/check/check.hpp"
+#include "mpi/watch/messages.hpp"
+#include "mpi/watch/paths.hpp"
+#include "mpi/watch/private_world.hpp"
 
 namespace imbrex::mpi {
 
-std::atomic<bool> is_active{false};
-bool passes_through = !linked_with_imbrex();
-
 namespace {
-
-// Within MPI_Finalize once imbrex is inactive: MPI calls functions of the program's there (of the
-// attributes of MPI_COMM_SELF) and ours, in main, and no task is left that could be blocked.
-std::atomic<bool> is_ending{false};  // written by MPI_Finalize, read by any thread
 
 using Clock = std::chrono::steady_clock;
 
@@ -93,8 +90,8 @@ std::string foreign_file_of(const char* function) {
     return "nowhere";
   }
   if (there.dli_fbase == here.dli_fbase) return "";
-  // A program that is not position-independent and takes the function's address: what dlsym()
-  // finds is its jump to whoever defines it, which is no definition.
+  // If a program is not position-independent and takes the function's address, dlsym() finds the
+  // program's jump to whoever defines it, which is no definition.
   if (symbol != nullptr && symbol->st_shndx == SHN_UNDEF) return "";
   return there.dli_fname;
 }
@@ -190,11 +187,25 @@ std::string try_to_start(int level) {
   return "";
 }
 
-// What all ranks say together.
+// The answers of all ranks together: each number is the least of theirs.
 struct Agreement {
-  int well;          // their start has not failed
-  int learns_paths;  // by their policy
+  int well;               // their start has not failed
+  int learns_paths;       // by their policy
+  int first_well;         // a rank
+  int first_failed;       // a rank
+  int why_least;          // of a number for what is wrong; INT_MAX where all is well
+  int why_least_negated;  // the same of the negated number
 };
+
+// The answer of this rank. `wrong` says why its start failed, and is empty if it did not.
+Agreement view_of(const std::string& wrong) {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int paths = detail::learns_paths() ? 1 : 0;
+  if (wrong.empty()) return {1, paths, rank, INT_MAX, INT_MAX, INT_MAX};
+  const int why = static_cast<int>(std::hash<std::string>()(wrong) >> 34);  // not negative
+  return {0, paths, INT_MAX, rank, why, -why};
+}
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
 // imbrex never answers, so say what we wait for.
@@ -202,7 +213,8 @@ Agreement agree(const Agreement& mine) {
   Agreement all{};
   int done = 0;
   MPI_Request request;
-  PMPI_Iallreduce(&mine, &all, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+  constexpr int words = sizeof(Agreement) / sizeof(int);
+  PMPI_Iallreduce(&mine, &all, words, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
   const Clock::time_point begin = Clock::now();
   for (bool said = false; done == 0;) {
     PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -214,6 +226,14 @@ Agreement agree(const Agreement& mine) {
     }
   }
   return all;
+}
+
+// An error that is the same on every rank that failed is said once: most often its cause is in the
+// environment of all.
+void say_what_failed(const std::string& wrong, const Agreement& mine, const Agreement& all) {
+  const bool same = all.why_least == -all.why_least_negated;
+  if (!wrong.empty() && (!same || mine.first_failed == all.first_failed)) say(wrong);
+  if (wrong.empty() && mine.first_well == all.first_well) say("MPI_Init failed on another rank.");
 }
 
 // ---- preloaded under a program that has no tasks ------------------------------------------------
@@ -241,31 +261,62 @@ void explain_passing() {
       "went through to MPI as they were. IMBREX_MAIN_AS_TASK=1 makes its main a task.");
 }
 
+// ---- an end without MPI_Finalize ---------------------------------------------------------------
+
+// At exit(0) in main the core waits for all tasks. Those that wait in MPI may wait for ever, since
+// this rank sends no more: once nothing has moved for a moment, they are left.
+void leave_tasks_at_exit(const int status) {
+  constexpr std::chrono::milliseconds patience{200};
+  if (!is_active.load(std::memory_order_relaxed) || status != EXIT_SUCCESS || !detail::in_main()) {
+    return;
+  }
+  report::Mark last;
+  Clock::time_point since = Clock::now();
+  while (!detail::main_is_last()) {
+    detail::yield();
+    sched_yield();
+    const report::Mark now = report::mark();
+    if (!(now == last)) {
+      last = now;
+      since = Clock::now();
+    } else if (Clock::now() - since > patience) {
+      if (!detail::situation().at_rest) continue;  // a long task
+      if (now.outstanding == 0) return;            // others could end it
+      say("the program ends without MPI_Finalize, which would have waited for tasks that wait in "
+          "MPI:" + describe_open());
+      detail::leave_tasks();
+      return;
+    }
+  }
+}
+
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
   report::remember_signal();
   const int code = progress::initialise_mpi(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
   const std::string wrong = try_to_start(*provided);
-  if (!wrong.empty()) say(wrong);
-  const Agreement all = agree({wrong.empty() ? 1 : 0, detail::learns_paths() ? 1 : 0});
+  const Agreement mine = view_of(wrong);
+  const Agreement all = agree(mine);
   if (all.well == 0) {
-    if (wrong.empty()) say("MPI_Init failed on another rank.");
+    say_what_failed(wrong, mine, all);
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
     end_all(MPI_COMM_WORLD, 1);
   }
   begin_errors();
+  learn_to_read_requests();
   check::start();
   sends::watched = detail::learns_sends();
+  private_world::open();
   if (all.learns_paths != 0) paths::open();
   start_messages();
   progress::start(poller);
-  open_private_world();
   report::start_watch();
   if (detail::text_option("OMP_SUSPEND") != "all") {
     some_task_blocks.store(true, std::memory_order_relaxed);
   }
   is_active.store(true, std::memory_order_relaxed);
+  detail::before_end(&leave_tasks_at_exit);
   return MPI_SUCCESS;
 }
 
@@ -318,6 +369,11 @@ void report_summary() {
 void finish_runtime() {
   finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (detail::in_task()) detail::drain();
+  if (detail::report_failures()) {
+    say("MPI_Finalize: a task has failed, and what it would have sent may be waited for: all ranks "
+        "are ended.");
+    end_all(MPI_COMM_WORLD, 1);
+  }
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
   // An operation that is counted and not described is about to be forgotten by who completed it.
@@ -336,17 +392,6 @@ void finish_runtime() {
 }
 
 }  // namespace
-
-bool call_while_inactive() noexcept {
-  static std::atomic<bool> said{false};  // any thread
-  if (detail::in_task() && !is_ending.load(std::memory_order_relaxed) &&
-      !said.exchange(true, std::memory_order_relaxed)) {
-    say("an MPI call in task " + detail::describe_current_task() +
-        " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "
-        "that uses sessions can call MPI_Init too.");
-  }
-  return false;
-}
 
 }  // namespace imbrex::mpi
 
@@ -376,7 +421,7 @@ extern "C" int MPI_Finalize() {
     mpi::report::stop_watch();
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);
-    mpi::close_private_world();
+    mpi::private_world::close();
     mpi::progress::stop(mpi::poller);
     mpi::end_errors();
   }

@@ -1,229 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "task/depend.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
-#include "base/few_addresses.hpp"
-#include "imbrex/error.hpp"
+#include "task/access/releases.hpp"
+#include "task/accesses.hpp"
 #include "task/lineage.hpp"
+#include "task/scope.hpp"
 
 namespace imbrex::task {
 
 namespace {
-
-const char* kind_name(const AccessKind kind) noexcept {
-  static constexpr const char* names[] = {"in",            "out",      "inout",
-                                          "mutexinoutset", "inoutset", "after", "everything"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-[[nodiscard]] bool is_set(const AccessKind kind) noexcept {
-  return kind == AccessKind::mutexinoutset || kind == AccessKind::inoutset;
-}
-
-// Whether two accesses to one address must keep their order.
-[[nodiscard]] bool conflict(const AccessKind first, const AccessKind second) noexcept {
-  return first != second || !(first == AccessKind::in || is_set(first));
-}
-
-// Whether `next` must still wait for an access of `task` that has not ended.
-[[nodiscard]] bool blocks(Task& task, Task& next) noexcept {
-  for (const Access& mine : task.accesses->accesses()) {
-    if (mine.kind == AccessKind::after || mine.released.load(std::memory_order_acquire)) continue;
-    for (const Access& other : next.accesses->accesses()) {
-      if (other.kind == AccessKind::after) continue;
-      if (other.kind == AccessKind::everything || mine.kind == AccessKind::everything) return true;
-      if (other.address == mine.address && conflict(mine.kind, other.kind)) return true;
-    }
-  }
-  return false;
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void throw_two_kinds(const char* const name,
-                                                            const AccessSpec& first,
-                                                            const AccessSpec& second) {
-  throw Error(fmt::format(
-      "imbrex: task \"{}\" names {} as {} and as {}: give each object once, inout if it is both "
-      "read and written",
-      name, first.address, kind_name(first.kind), kind_name(second.kind)));
-}
-
-// Lets go those tasks that waited only for accesses that have ended early.
-void sweep_waiters(Task& task, Outcome& outcome) noexcept {
-  event::filter(task.event, outcome, [&task](Waiter& waiter) {
-    if (!waiter.by_address() || blocks(task, *waiter.task)) return false;
-    if (task.reach == Reach::flow) forget_edge(waiter);
-    return true;
-  });
-}
-
-void drop_mutex(Mutex* const mutex) noexcept {
-  if (mutex->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mutex;
-}
-
-[[gnu::noinline]] void drop_mutexes(AccessBlock& block) noexcept {
-  for (const Access& access : block.accesses()) {
-    if (access.mutex != nullptr) drop_mutex(access.mutex);
-  }
-}
-
-// True if `access` has its mutex now; else it waits in the mutex's queue.
-[[nodiscard]] bool acquire(Mutex& mutex, Access& access) noexcept {
-  const std::lock_guard guard(mutex.lock);
-  if (mutex.owner == nullptr) {
-    mutex.owner = access.edge.task;
-    return true;
-  }
-  access.edge.next = nullptr;
-  if (mutex.first == nullptr) {
-    mutex.first = &access;
-  } else {
-    mutex.last->edge.next = &access.edge;
-  }
-  mutex.last = &access;
-  return false;
-}
-
-// The access of `edge`, its first member.
-[[nodiscard]] Access* access_of(Waiter* const edge) noexcept {
-  return reinterpret_cast<Access*>(edge);
-}
-static_assert(offsetof(Access, edge) == 0);
-
-void give_back(Access& access, ReadyList& ready) noexcept {
-  Mutex& mutex = *access.mutex;
-  Access* next;
-  {
-    const std::lock_guard guard(mutex.lock);
-    next = mutex.first;
-    mutex.owner = next == nullptr ? nullptr : next->edge.task;
-    if (next != nullptr) mutex.first = access_of(next->edge.next);
-  }
-  if (next == nullptr) return;
-  ++next->edge.task->accesses->acquired;
-  make_ready_with_mutexes(*next->edge.task, ready);
-}
 
 // Takes an access out of the table; (1).
 void leave_table(Access& access, Outcome& outcome) noexcept {
   if (--block_of(access).places == 0) lose(*access.edge.task, outcome);
 }
 
-}  // namespace
-
-bool needs_mutexes(const Task& task) noexcept { return task.accesses->has_mutexes; }
-
-void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
-  AccessBlock& block = *task.accesses;
-  while (block.acquired < block.count) {
-    Access& access = block.accesses()[block.acquired];
-    // Once queued, the access may be handed the mutex, and the task go on, in another thread.
-    if (access.mutex != nullptr && !acquire(*access.mutex, access)) return;
-    ++block.acquired;
-  }
-  ready.push(task);
-}
-
-void give_back_all(Task& task, ReadyList& ready) noexcept {
-  AccessBlock& block = *task.accesses;
-  for (Access& access : block.accesses()) {
-    if (access.mutex != nullptr && !access.released.load(std::memory_order_relaxed)) {
-      give_back(access, ready);
-    }
-  }
-}
-
-namespace {
-
-[[nodiscard]] inline bool surely_distinct(const std::span<const AccessSpec> specs) noexcept {
-  base::FewAddresses addresses;
-  for (const AccessSpec& spec : specs) {
-    if (!addresses.add(spec.address)) return false;
-  }
-  return true;
+// `predecessor` has ended. True if an access of it has not, for which `waiter` waits now.
+[[gnu::cold, gnu::noinline, nodiscard]] bool follow_past(Task& predecessor,
+                                                         Waiter& waiter) noexcept {
+  Releases* const releases = releases_of(*predecessor.accesses);
+  if (releases != nullptr && releases->add(waiter)) return true;
+  if (predecessor.accesses->is_failed()) pass_on(predecessor, *waiter.task, true);
+  return false;
 }
 
 }  // namespace
-
-void check_accesses(const char* const name, const std::span<const AccessSpec> specs) {
-  if (surely_distinct(specs)) return;
-  for (std::size_t second = 1; second < specs.size(); ++second) {
-    const void* const address = specs[second].address;
-    for (std::size_t first = 0; first < second; ++first) {
-      if (specs[first].address == address && specs[first].kind != specs[second].kind) [[unlikely]] {
-        throw_two_kinds(name, specs[first], specs[second]);
-      }
-    }
-  }
-}
-
-void build_accesses(Task& task, void* const memory,
-                    const std::span<const AccessSpec> specs) noexcept {
-  auto* const block = ::new (memory) AccessBlock;
-  block->count = static_cast<std::uint32_t>(specs.size());
-  Access* access = reinterpret_cast<Access*>(block + 1);
-  std::uint32_t offset = sizeof(AccessBlock);
-  for (const AccessSpec& spec : specs) {
-    ::new (access) Access;
-    access->offset = offset;
-    offset += sizeof(Access);
-    access->edge.task = &task;
-    access->address = spec.address;
-    access->kind = spec.kind;
-    if (spec.kind == AccessKind::mutexinoutset) block->has_mutexes = true;
-    if (spec.kind == AccessKind::after) {
-      block->has_past = true;
-      add_reference(*static_cast<detail::Completion*>(const_cast<void*>(spec.address)));
-    }
-    ++access;
-  }
-  task.accesses = block;
-  if (!block->has_mutexes) return;
-  // Mutexes are taken in this order: that of addresses, so that no cycle can form. By insertion,
-  // since an Access cannot be moved.
-  const std::span<Access> all = block->accesses();
-  for (std::size_t end = 1; end < all.size(); ++end) {
-    for (std::size_t at = end; at > 0 && all[at].address < all[at - 1].address; --at) {
-      std::swap(all[at].address, all[at - 1].address);
-      std::swap(all[at].kind, all[at - 1].kind);
-    }
-  }
-}
-
-void destroy_accesses(Task& task, base::SlabCache& edges) noexcept {
-  AccessBlock& block = *task.accesses;
-  for (ExtraEdge* edge = block.extra; edge != nullptr;) {
-    ExtraEdge* const next = edge->next;
-    edges.give(edge, base::slab_class(sizeof(ExtraEdge)));
-    edge = next;
-  }
-  block.extra = nullptr;
-  if (block.has_mutexes) [[unlikely]] drop_mutexes(block);
-}
-
-bool release_access(Task& task, const void* const address, Outcome& outcome) noexcept {
-  if (task.accesses == nullptr) return false;
-  bool found = false;
-  for (Access& access : task.accesses->accesses()) {
-    if (access.address != address || access.kind == AccessKind::after) continue;
-    found = true;
-    if (access.released.load(std::memory_order_relaxed)) continue;
-    access.released.store(true, std::memory_order_release);
-    if (access.mutex != nullptr) give_back(access, outcome.ready);
-  }
-  if (!found) return false;
-  sweep_waiters(task, outcome);
-  return true;
-}
 
 // ---- the table -------------------------------------------------------------------------------
+
+// The Location of all accesses that name one interval, where ranges are in use; `address` is not
+// used.
+struct DependTable::Ranged : Location {
+  std::uint32_t entered = 0;  // when the last did
+};
 
 // Edges are found first and added then, when their number stands in the task's pending count: an
 // added one may be released at once, but the count of those that follow keeps the task back. What
@@ -233,20 +50,20 @@ bool release_access(Task& task, const void* const address, Outcome& outcome) noe
 // Twice, since a call in the middle would cost tasks that have no lineage their registers.
 template <bool told>
 struct DependTable::Link {
-  Link(Task& its_task, base::SlabCache& its_edges, Lineage* its_lineage,
+  Link(Task& its_task, base::SlabCache& its_edges, DependTable& its_table,
        Outcome& its_outcome) noexcept
-      : task(its_task), edges(its_edges), lineage(its_lineage), outcome(its_outcome) {}
+      : task(its_task), edges(its_edges), table(its_table), outcome(its_outcome) {}
 
   Task& task;
   base::SlabCache& edges;
-  Lineage* const lineage;  // null unless `told`
+  DependTable& table;
   Outcome& outcome;
-  int found = 0;          // in `waiters` and `after`, not yet added
-  int added = 0;          // earlier, for want of room; then `unlinked` guards the pending count
-  bool guarded = false;
-  Access* left = nullptr;  // of tasks that have left the table, but for one place
-  std::array<Waiter*, 16> waiters;  // the first `found`
-  std::array<detail::Completion*, 16> after;
+  // Accesses that have left the table and hold the last place of their task there. They keep it
+  // until the end: an edge from such a task may be found and not yet added, and if the task has
+  // fired meanwhile, we may hold the last reference to it.
+  Access* left = nullptr;
+  Found* found_end = first.data();
+  std::array<Found, 16> first;  // not yet added, up to `found_end`; more: table.more_found_
 
   // `access` must follow all of `list`.
   void follow_all(Access& access, Access* list) {
@@ -256,43 +73,53 @@ struct DependTable::Link {
   void follow(Access& access, Access& earlier) {
     AccessBlock& block = block_of(earlier);
     Task& predecessor = *earlier.edge.task;
-    if (block.last_linked == task.id || earlier.released.load(std::memory_order_acquire)) return;
-    if (predecessor.event.has_fired()) return;
+    if (block.last_linked == task.id) return;
+    if (earlier.has_ended()) {
+      if (block.is_failed()) [[unlikely]] inherit(access, earlier);
+      return;
+    }
     block.last_linked = task.id;
     find(free_edge(access, predecessor), predecessor);
   }
 
   void find(Waiter& waiter, detail::Completion& completion) {
-    if (found == static_cast<int>(waiters.size())) [[unlikely]] {
-      if (!guarded) task.pending.store(unlinked, std::memory_order_relaxed);
-      guarded = true;
-      added += add_found();
-      found = 0;
+    if (found_end != first.data() + first.size()) [[likely]] {
+      *found_end++ = {&waiter, &completion};
+    } else {
+      table.more_found_.push_back({&waiter, &completion});
     }
-    waiters[found] = &waiter;
-    after[found] = &completion;
-    ++found;
   }
 
-  // How many of the found were accepted; the others have nothing to wait for.
-  [[nodiscard]] int add_found() noexcept {
-    if constexpr (told) tell();
-    int accepted = 0;
-    for (int i = 0; i < found; ++i) {
-      detail::Completion& earlier = *after[i];
-      const bool added_one = waiters[i]->by_address()
-                                 ? add_edge(static_cast<Task&>(earlier), *waiters[i])
-                                 : event::add(earlier.event, *waiters[i]);
-      // Who is followed may be gone by now.
-      if (told && !added_one) waiters[i]->follows.store(0, std::memory_order_relaxed);
-      accepted += added_one ? 1 : 0;
-    }
+  // Adds the found edges; returns how many of them have nothing to wait for.
+  [[nodiscard]] int add_first() noexcept {
+    int refused = 0;
+    for (const Found* one = first.data(); one != found_end; ++one) refused += add(*one) ? 0 : 1;
+    return refused;
+  }
+  [[nodiscard]] int add_more() noexcept {
+    int refused = 0;
+    for (const Found& one : table.more_found_) refused += add(one) ? 0 : 1;
+    table.more_found_.clear();
+    return refused;
+  }
+
+  // False: it has nothing to wait for.
+  [[nodiscard]] bool add(const Found& one) noexcept {
+    const bool accepted = one.waiter->by_address()
+                              ? add_edge(static_cast<Task&>(*one.after), *one.waiter)
+                              : event::add(one.after->event, *one.waiter);
+    // The task that is followed may be gone by now.
+    if (told && !accepted) one.waiter->follows.store(0, std::memory_order_relaxed);
     return accepted;
   }
 
-  // Before the edges are added, while nobody can begin the task nor the found be gone.
+  // Tells the lineage of the found, before the edges are added: until then nobody can begin the
+  // task, nor can the found be gone.
   void tell() {
-    for (int i = 0; i < found; ++i) lineage->precede(*after[i], *waiters[i], outcome);
+    for (const Found& one : std::span(first.data(), found_end)) tell_of(one);
+    for (const Found& one : table.more_found_) tell_of(one);
+  }
+  void tell_of(const Found& one) { table.lineage_->precede(*one.after, *one.waiter, outcome);
   }
 
   [[nodiscard]] bool add_edge(Task& predecessor, Waiter& waiter) noexcept {
@@ -304,22 +131,33 @@ struct DependTable::Link {
     } else {
       result = event::add(predecessor.event, waiter) ? event::Added::yes : event::Added::no;
     }
-    if (event::was_swept(predecessor.event)) [[unlikely]] sweep_waiters(predecessor, outcome);
+    if (event::was_swept(predecessor.event)) [[unlikely]] take_waiters(predecessor, outcome);
+    if (result == event::Added::no &&
+        predecessor.accesses->has_mark(AccessBlock::failed | AccessBlock::apart)) [[unlikely]] {
+      if (follow_past(predecessor, waiter)) result = event::Added::yes;
+    }
     if (leaving) lose(predecessor, outcome);
     return result == event::Added::yes;
   }
 
   // True if the task has nothing to wait for.
   [[nodiscard]] bool close() noexcept {
-    int excess = found;
-    if (guarded) {
-      excess = unlinked - added - add_found();
-    } else {
-      task.pending.store(found, std::memory_order_relaxed);  // published with the edges
-      excess -= add_found();
-      if (excess == 0) return found == 0;
-    }
-    return task.pending.fetch_sub(excess, std::memory_order_acq_rel) == excess;
+    if constexpr (told) tell();
+    const auto count = static_cast<int>(found_end - first.data());
+    if (count == static_cast<int>(first.size())) [[unlikely]] return close_many(count);
+    task.pending.store(count, std::memory_order_relaxed);  // published with the edges
+    const int refused = add_first();
+    if (refused == 0) [[likely]] return count == 0;
+    return give_back(refused);
+  }
+  [[gnu::noinline]] bool close_many(const int first_count) noexcept {
+    const int count = first_count + static_cast<int>(table.more_found_.size());
+    task.pending.store(count, std::memory_order_relaxed);
+    const int refused = add_first() + add_more();
+    return refused != 0 && give_back(refused);
+  }
+  [[nodiscard]] bool give_back(const int refused) noexcept {
+    return task.pending.fetch_sub(refused, std::memory_order_acq_rel) == refused;
   }
 
   // The access's own, or a further one, for `predecessor`.
@@ -345,6 +183,8 @@ struct DependTable::Link {
 
   void read(Access& access, Location& location) {
     follow_all(access, location.set);
+    access.mutex_or_version = location.version;
+    location.set_kind = AccessKind::in;  // nobody joins a set that was read, also if we leave
     enter(access, location.readers);
   }
 
@@ -354,7 +194,7 @@ struct DependTable::Link {
     list = access.next;
     if (block.places > 1) {
       --block.places;
-    } else if (block.last_linked == task.id && !guarded) {  // its edge is found and not added
+    } else if (block.last_linked == task.id) {  // its edge is found and not added
       block.places = AccessBlock::leaving;
     } else {
       access.next = left;
@@ -385,17 +225,21 @@ struct DependTable::Link {
   }
   void write(Access& access, Location& location) {
     write_after(access, location);
+    access.mutex_or_version = ++location.version;
     location.set_kind = access.kind;
     enter(access, location.set);
   }
 
-  void write_everything(Access& access, const std::span<Location> locations, Access*& last) {
+  [[gnu::noinline]] void write_everything(Access& access, const std::span<Location> locations) {
     for (Location& location : locations) write_after(access, location);
+  }
+  // `last`: the access to everything before this one.
+  void write_last(Access& access, Access*& last) {
     take_out_followed(access, last);
     enter(access, last);
   }
   // The first access of a task that names some follows `last`.
-  void follow_everything(AccessBlock& block, Access*& last) {
+  [[gnu::noinline]] void follow_everything(AccessBlock& block, Access*& last) {
     if (last->edge.task->event.has_fired()) {
       remove_all(last, outcome);
       return;
@@ -408,8 +252,7 @@ struct DependTable::Link {
   }
 
   void join_set(Access& access, Location& location) {
-    const bool joins = location.set != nullptr && location.set_kind == access.kind &&
-                       location.readers == nullptr;
+    const bool joins = location.set != nullptr && location.set_kind == access.kind;
     if (!joins) {
       take_out(location.before);
       Access*& kept = location.readers != nullptr ? location.readers : location.set;
@@ -417,55 +260,197 @@ struct DependTable::Link {
       kept = nullptr;
       take_out(location.readers);
       take_out(location.set);
-      location.set_kind = access.kind;
-      location.listed = 0;
-      if (location.mutex != nullptr) drop_mutex(location.mutex);
-      location.mutex = access.kind == AccessKind::mutexinoutset ? new Mutex : nullptr;
+      begin_set(access.kind, location, location.version + 1);
     }
     follow_all(access, location.before);
+    enter_set(access, location);
+  }
+  void begin_set(const AccessKind kind, Location& location, const std::uint32_t version) {
+    location.set_kind = kind;
+    location.listed = 0;
+    location.version = version;
+    if (location.mutex != nullptr) drop_mutex(location.mutex);
+    location.mutex = kind == AccessKind::mutexinoutset ? new Mutex : nullptr;
+    if (location.mutex != nullptr) location.mutex->version = version;
+  }
+  void enter_set(Access& access, Location& location) noexcept {
     if (location.mutex != nullptr) {
-      access.mutex = location.mutex;
+      access.mutex_or_version = reinterpret_cast<std::uintptr_t>(location.mutex);
       location.mutex->references.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      access.mutex_or_version = location.version;
     }
     enter(access, location.set);
   }
+
+  void follow_completion(Access& access) {
+    find(access.edge, *static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+  }
+
+  // ---- where ranges are in use ----
+  // All accesses of the task follow what they find first, and enter then: so it follows nothing of
+  // its own, and nothing that it finds depends on their order.
+
+  // The access follows what it conflicts with in a location that it overlaps. Writers stand there
+  // until they are overwritten, and each is followed, for its failure: behind readers too.
+  // `version` is what the access will have.
+  void follow_overlapped(Access& access, Location& location, const std::uint64_t version) {
+    const Access* const one = location.set;  // all of a set are alike
+    const bool in_set = one != nullptr && is_set(one->kind) && one->kind == access.kind;
+    if (!in_set || conflict_by_range(*one, access, version)) {
+      follow_some(access, location, location.set, version);
+    }
+    if (access.kind != AccessKind::in) follow_some(access, location, location.readers, version);
+    follow_some(access, location, location.before, version);
+  }
+  void follow_some(Access& access, Location& location, Access*& list,
+                   const std::uint64_t version) {
+    for (Access** link = &list; *link != nullptr;) {
+      Access& earlier = **link;
+      if (earlier.edge.task->event.has_fired() &&
+          !table.keeps_fired_.load(std::memory_order_relaxed)) {  // (6)
+        take_out_first(*link);
+        if (location.listed != 0) --location.listed;
+        continue;
+      }
+      if (conflict_by_range(earlier, access, version)) follow(access, earlier);
+      link = &earlier.next;
+    }
+  }
+  void follow_all_of(Access& access, Location& location) {
+    for (Access* const list : {location.set, location.readers, location.before}) {
+      follow_all(access, list);
+    }
+  }
+
+  // REQUIRES: each access of the list has been followed.
+  void overwrite(Access*& list, const std::uint32_t time) noexcept {
+    while (list != nullptr) {
+      list->overwrite(time);
+      take_out_first(list);
+    }
+  }
+  void overwrite(Location& location, const std::uint32_t time) noexcept {
+    overwrite(location.set, time);
+    overwrite(location.readers, time);
+    overwrite(location.before, time);
+    location.listed = 0;
+  }
+
+  void enter_by_range(Access& access, Ranged& location, const std::uint32_t time) {
+    if (access.kind == AccessKind::in) {
+      access.mutex_or_version = location.version;
+      location.set_kind = AccessKind::in;  // as read()
+      enter(access, location.readers);
+    } else if (is_set(access.kind)) {
+      if (!joins_set(access, location)) {
+        overwrite(location.before, time - 1);  // not for this one, nor for its neighbours
+        location.before = std::exchange(location.readers, nullptr);
+        Access** end = &location.before;  // the youngest first
+        while (*end != nullptr) end = &(*end)->next;
+        *end = std::exchange(location.set, nullptr);
+        begin_set(access.kind, location, time);
+      }
+      enter_set(access, location);
+    } else {
+      overwrite(location, time);
+      location.set_kind = access.kind;
+      access.mutex_or_version = location.version = time;
+      enter(access, location.set);
+    }
+    ++location.listed;
+  }
+  [[nodiscard]] static bool joins_set(const Access& access, const Ranged& location) noexcept {
+    return location.set != nullptr && location.set_kind == access.kind;
+  }
 };
 
+struct DependTable::Ranges {
+  IntervalTree<Ranged> locations;
+  std::vector<Interval> emptied;  // by the task that is being linked
+  std::size_t sweep_at = 64;      // (2)
+  std::uint32_t time = 0;         // (7); above the versions of what came from the table
+
+  // Begins again after 4 billion tasks, without the values that mean something else: 0 is none,
+  // and so is what comes before 1.
+  [[nodiscard]] std::uint32_t next_time() noexcept {
+    do {
+      ++time;
+    } while (time < 2 || time == Access::not_linked);
+    return time;
+  }
+  [[nodiscard]] static bool is_empty(const Location& location) noexcept {
+    return location.set == nullptr && location.readers == nullptr && location.before == nullptr;
+  }
+  void erase_emptied() noexcept {
+    for (const Interval& key : emptied) {
+      const Ranged* const location = locations.find(key);
+      if (location == nullptr || !is_empty(*location)) continue;  // twice here, or entered since
+      if (location->mutex != nullptr) drop_mutex(location->mutex);
+      locations.erase(key);
+    }
+    emptied.clear();
+  }
+  template <class Visit>
+  void each_and_erase(Visit visit) {
+    locations.each([&](const Interval& key, Location& location) {
+      visit(location);
+      if (is_empty(location)) emptied.push_back(key);
+    });
+    erase_emptied();
+  }
+};
+
+DependTable::DependTable(Lineage* const lineage) noexcept : lineage_(lineage) {}
+
 DependTable::~DependTable() {
+  if (ranges_ != nullptr) {
+    ranges_->locations.each([](const Interval&, Location& location) {
+      if (location.mutex != nullptr) drop_mutex(location.mutex);
+    });
+  }
   for (std::size_t index = 0; index < capacity_; ++index) {
     if (locations_[index].mutex != nullptr) drop_mutex(locations_[index].mutex);
   }
 }
 
-bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) {
+bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) noexcept {
   if (lineage_ == nullptr) [[likely]] return link_as<false>(task, edges, outcome);
   lineage_->mark(task);
   return link_as<true>(task, edges, outcome);
 }
 
 template <bool told>
-bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) {
-  Link<told> link(task, edges, lineage_, outcome);
+bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) noexcept {
   AccessBlock& block = *task.accesses;
-  if ((used_ + block.count) * 2 > capacity_) resize(block.count, outcome);
+  const bool usual = ((unusual_ | block.marks) & (AccessBlock::ranges | everything)) == 0;
+  if (!usual && ((unusual_ | block.marks) & AccessBlock::ranges) != 0) [[unlikely]] {
+    return link_by_range<told>(task, edges, outcome);
+  }
+  Link<told> link(task, edges, *this, outcome);
   block.places = 1;  // ours, until all are entered
   // Nobody else knows the task yet.
   task.references.store(task.references.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
-  if (everything_ != nullptr) [[unlikely]] link.follow_everything(block, everything_);
+  if (!usual && everything_ != nullptr) [[unlikely]] link.follow_everything(block, everything_);
   for (Access& access : block.accesses()) {
-    if (access.kind == AccessKind::everything) [[unlikely]] {
-      link.write_everything(access, {locations_.get(), capacity_}, everything_);
-      continue;
-    }
-    if (access.kind == AccessKind::after) {
-      link.find(access.edge, *static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+    if (!names_memory(access.kind)) [[unlikely]] {
+      if (access.kind == AccessKind::everything) {
+        link.write_everything(access, {locations_.get(), capacity_});
+        link.write_last(access, everything_);
+        unusual_ |= everything;
+      } else if (access.kind == AccessKind::after) {
+        link.follow_completion(access);
+      }
       continue;
     }
     Location& location = locate(access.address);
-    if (location.last_task == task.id) continue;  // the same again
+    if (location.last_task == task.id) {  // the same again
+      if (access.kind != AccessKind::mutexinoutset) access.mutex_or_version = Access::not_linked;
+      continue;
+    }
     location.last_task = task.id;
-    if (location.listed >= location.sweep_at) [[unlikely]] sweep(location, outcome);
+    if (location.listed >= location.sweep_at) [[unlikely]] sweep(location, link.left);
     if (is_set(access.kind)) {
       link.join_set(access, location);
     } else if (access.kind == AccessKind::in) {
@@ -482,13 +467,131 @@ bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) 
   return ready;
 }
 
+template <bool told>
+bool DependTable::link_by_range(Task& task, base::SlabCache& edges, Outcome& outcome) noexcept {
+  if (ranges_ == nullptr) find_ranges(outcome);
+  Ranges& ranges = *ranges_;
+  if (ranges.locations.size() >= ranges.sweep_at) {
+    ranges.each_and_erase([&](Location& location) { sweep(location, outcome); });
+    ranges.sweep_at = std::max<std::size_t>(64, 2 * ranges.locations.size());
+  }
+  Link<told> link(task, edges, *this, outcome);
+  const std::uint32_t time = ranges.next_time();
+  AccessBlock& block = *task.accesses;
+  block.linked_at = time;
+  block.places = 1;  // ours, until all are entered
+  // Nobody else knows the task yet.
+  task.references.store(task.references.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+  for (Access& access : block.accesses()) {  // what is complete goes before anything is found
+    if (!names_memory(access.kind)) continue;
+    Ranged& own = ranges.locations.at(interval_of(access));
+    if (own.listed >= own.sweep_at) sweep(own, link.left);
+  }
+  if (everything_ != nullptr) [[unlikely]] link.follow_everything(block, everything_);
+  for (Access& access : block.accesses()) {
+    if (access.kind == AccessKind::everything) {
+      ranges.locations.each([&](const Interval&, Location& location) {
+        link.follow_all_of(access, location);
+      });
+    } else if (access.kind == AccessKind::after) {
+      link.follow_completion(access);
+    }
+    if (!names_memory(access.kind)) continue;
+    const Interval place = interval_of(access);
+    Ranged& own = ranges.locations.at(place);
+    access.mutex_or_version = 0;
+    if (own.last_task == task.id) {  // the same again
+      if (access.kind != AccessKind::mutexinoutset) access.mutex_or_version = Access::not_linked;
+      continue;
+    }
+    own.last_task = task.id;
+    const std::uint64_t version = link.joins_set(access, own) ? own.version : time;
+    ranges.locations.each_overlapping(place, [&](const Interval&, Location& location) {
+      link.follow_overlapped(access, location, version);
+    });
+  }
+  enter_ranges(link, block, time);
+  const bool ready = link.close();
+  if constexpr (told) lineage_->remember(task, outcome);
+  remove_all(link.left, outcome);
+  if (--block.places == 0) lose(task, outcome);
+  return ready;
+}
+
+// Takes out what the task writes over as a whole; then enters the accesses of the task.
+template <bool told>
+void DependTable::enter_ranges(Link<told>& link, AccessBlock& block,
+                               const std::uint32_t time) noexcept {
+  Ranges& ranges = *ranges_;
+  const auto is_again = [](const Access& access) {
+    return access.kind != AccessKind::mutexinoutset && access.version() == Access::not_linked;
+  };
+  for (Access& access : block.accesses()) {
+    if (access.kind == AccessKind::everything) {
+      ranges.locations.each([&](const Interval& key, Location& location) {
+        link.overwrite(location, time);
+        ranges.emptied.push_back(key);
+      });
+      link.write_last(access, everything_);
+    }
+    if (!names_memory(access.kind) || is_again(access)) continue;
+    const Interval place = interval_of(access);
+    ranges.locations.each_overlapping(place, [&](const Interval& key, Location& location) {
+      const bool writes = access.kind == AccessKind::out || access.kind == AccessKind::inout;
+      // An access of the task itself stays: it may outlive the one that covers it, if that is
+      // released early.
+      if (writes && place.contains(key) && location.last_task != link.task.id) {
+        link.overwrite(location, time);
+      }
+      if (Ranges::is_empty(location)) ranges.emptied.push_back(key);
+    });
+  }
+  for (Access& access : block.accesses()) {
+    if (!names_memory(access.kind) || is_again(access)) continue;
+    Ranged& own = ranges.locations.at(interval_of(access));
+    if (own.entered == time) continue;  // a mutexinoutset again
+    own.entered = time;
+    link.enter_by_range(access, own, time);
+  }
+  ranges.erase_emptied();
+}
+
+// The first range: what lives in the table moves to the tree.
+void DependTable::find_ranges(Outcome& outcome) {
+  auto found = std::make_unique<Ranges>();
+  for (std::size_t index = 0; index < capacity_; ++index) {
+    Location& location = locations_[index];
+    if (location.address == nullptr) continue;
+    sweep(location, outcome);
+    Interval covered{reinterpret_cast<std::uintptr_t>(location.address), 0};
+    for (const Access* list : {location.set, location.readers, location.before}) {
+      for (; list != nullptr; list = list->next) {
+        covered.end = std::max(covered.end, interval_of(*list).end);
+      }
+    }
+    found->time = std::max(found->time, location.version);
+    if (covered.end == 0) continue;
+    Ranged& moved = found->locations.at(covered);
+    static_cast<Location&>(moved) = std::exchange(location, Location{});
+  }
+  found->sweep_at = std::max<std::size_t>(64, 2 * found->locations.size());
+  for (std::size_t index = 0; index < capacity_; ++index) {
+    if (locations_[index].mutex != nullptr) drop_mutex(locations_[index].mutex);
+  }
+  locations_.reset();
+  capacity_ = room_ = 0;
+  ranges_ = std::move(found);
+  unusual_ |= AccessBlock::ranges;
+}
+
 DependTable::Location& DependTable::locate(const void* const address) {
   const auto key = reinterpret_cast<std::uintptr_t>(address);
   std::size_t index = (key * 0x9E3779B97F4A7C15u) >> shift_;  // Fibonacci hashing
   while (locations_[index].address != address) {
     if (locations_[index].address == nullptr) {
       locations_[index].address = address;
-      ++used_;
+      --room_;
       break;
     }
     index = (index + 1) & (capacity_ - 1);
@@ -497,51 +600,102 @@ DependTable::Location& DependTable::locate(const void* const address) {
 }
 
 void DependTable::resize(const std::size_t room, Outcome& outcome) {
-  std::unique_ptr<Location[]> const old = std::move(locations_);
-  const std::size_t old_capacity = capacity_;
+  if (ranges_ != nullptr) return;
+  const auto is_live = [](const Location& location) {
+    return location.set != nullptr || location.readers != nullptr || location.before != nullptr;
+  };
   std::size_t live = 0;
-  for (std::size_t index = 0; index < old_capacity; ++index) {
-    Location& location = old[index];
-    if (location.address == nullptr) continue;
-    sweep(location, outcome);
-    if (location.set == nullptr && location.readers == nullptr && location.before == nullptr) {
-      if (location.mutex != nullptr) drop_mutex(location.mutex);
-      location.address = nullptr;
-    } else {
-      ++live;
-    }
+  for (std::size_t index = 0; index < capacity_; ++index) {
+    if (locations_[index].address == nullptr) continue;
+    sweep(locations_[index], outcome);
+    if (is_live(locations_[index])) ++live;
   }
   // Half full at most after as many insertions again, whatever one task names.
-  capacity_ = std::bit_ceil((live + room) * 4 + 64);
-  shift_ = 64 - static_cast<unsigned>(std::countr_zero(capacity_));
-  locations_ = std::make_unique<Location[]>(capacity_);
-  used_ = 0;
+  const std::size_t capacity = std::bit_ceil((live + room) * 4 + 64);
+  auto made = std::make_unique<Location[]>(capacity);  // from here on nothing throws
+  const std::unique_ptr<Location[]> old = std::exchange(locations_, std::move(made));
+  const std::size_t old_capacity = std::exchange(capacity_, capacity);
+  shift_ = 64 - static_cast<unsigned>(std::countr_zero(capacity));
+  room_ = capacity / 2;
   for (std::size_t index = 0; index < old_capacity; ++index) {
-    if (old[index].address == nullptr) continue;
-    Location& location = locate(old[index].address);
-    location = old[index];
-    old[index].mutex = nullptr;
+    Location& location = old[index];
+    if (location.address != nullptr && is_live(location)) {
+      locate(location.address) = location;
+    } else if (location.mutex != nullptr) {
+      drop_mutex(location.mutex);
+    }
   }
 }
 
 void DependTable::sweep(Location& location, Outcome& outcome) noexcept {
+  Access* swept = nullptr;
+  sweep(location, swept);
+  remove_all(swept, outcome);
+}
+
+void DependTable::sweep(Location& location, Access*& swept) noexcept {
   location.listed = 0;
-  const auto prune = [&](Access*& list) {
-    for (Access** link = &list; *link != nullptr;) {
-      Access& access = **link;
-      if (access.edge.task->event.has_fired()) {
-        *link = access.next;
-        leave_table(access, outcome);
-      } else {
-        link = &access.next;
-        ++location.listed;
-      }
-    }
-  };
-  prune(location.set);
-  prune(location.readers);
-  prune(location.before);
+  sweep_list(location.before, false, location, swept);
+  // The next neighbour must find the set, not begin another, to inherit what they have.
+  const bool keeps_one = is_set(location.set_kind) && location.before != nullptr &&
+                         keeps_fired_.load(std::memory_order_relaxed);
+  sweep_list(location.set, keeps_one, location, swept);
+  sweep_list(location.readers, false, location, swept);
   location.sweep_at = std::max<std::uint32_t>(16, location.listed * 2);
+}
+
+namespace {
+
+// The accesses of a list that stay though they have fired: they say all that the others would say.
+// (6)
+struct Kept {
+  const Access* first_cause = nullptr;  // whose failure was created first
+  const Access* oldest_failed = nullptr;
+  const Access* oldest = nullptr;
+  [[nodiscard]] bool has(const Access& access) const noexcept {
+    return &access == first_cause || &access == oldest_failed || &access == oldest;
+  }
+};
+
+// The oldest, too, since younger ones may belong to a finish() whose end forgets them. Lists begin
+// with the youngest.
+[[gnu::cold, gnu::noinline]] Kept find_kept(const Access* const list,
+                                            const bool keeps_one) noexcept {
+  Kept kept;
+  const Failure* first = nullptr;
+  for (const Access* access = list; access != nullptr; access = access->next) {
+    if (!access->has_ended()) continue;
+    if (keeps_one) kept.oldest = access;
+    const Failure* const failure = carried(*access);
+    if (failure == nullptr) continue;
+    kept.oldest_failed = access;
+    if (first != nullptr && first->who.id <= failure->who.id) continue;
+    first = failure;
+    kept.first_cause = access;
+  }
+  return kept;
+}
+
+}  // namespace
+
+// Takes out those that have fired, but for find_kept().
+void DependTable::sweep_list(Access*& list, const bool keeps_one, Location& location,
+                             Access*& swept) noexcept {
+  Kept kept;
+  if (keeps_fired_.load(std::memory_order_relaxed)) [[unlikely]] {
+    kept = find_kept(list, keeps_one);
+  }
+  for (Access** link = &list; *link != nullptr;) {
+    Access& access = **link;
+    if (access.has_ended() && !kept.has(access)) {
+      *link = access.next;
+      access.next = swept;
+      swept = &access;
+    } else {
+      link = &access.next;
+      ++location.listed;
+    }
+  }
 }
 
 void DependTable::remove_all(Access*& list, Outcome& outcome) noexcept {
@@ -553,16 +707,61 @@ void DependTable::remove_all(Access*& list, Outcome& outcome) noexcept {
 }
 
 void DependTable::clear(Outcome& outcome) noexcept {
-  for (std::size_t index = 0; index < capacity_; ++index) {
-    Location& location = locations_[index];
+  const auto clear_one = [&](Location& location) {
     remove_all(location.set, outcome);
     remove_all(location.readers, outcome);
     remove_all(location.before, outcome);
     if (location.mutex != nullptr) drop_mutex(location.mutex);
+  };
+  for (std::size_t index = 0; index < capacity_; ++index) clear_one(locations_[index]);
+  if (ranges_ != nullptr) {
+    ranges_->locations.each([&](const Interval&, Location& location) { clear_one(location); });
+    ranges_.reset();
   }
   remove_all(everything_, outcome);
   locations_.reset();
-  capacity_ = used_ = 0;
+  capacity_ = room_ = 0;
+  unusual_ = 0;
+}
+
+void DependTable::forget_complete(Outcome& outcome) noexcept {
+  bool kept = false;
+  if (keeps_fired_.load(std::memory_order_relaxed)) [[unlikely]] {
+    for (std::size_t index = 0; index < capacity_; ++index) {
+      sweep(locations_[index], outcome);
+      kept = kept || !Ranges::is_empty(locations_[index]);
+    }
+    if (ranges_ != nullptr) {
+      ranges_->each_and_erase([&](Location& location) { sweep(location, outcome); });
+      kept = kept || ranges_->locations.size() != 0;
+    }
+    remove_all(everything_, outcome);
+  }
+  if (kept) return;
+  keeps_fired_.store(false, std::memory_order_relaxed);
+  clear(outcome);
+}
+
+void DependTable::forget_failures(const Scope& scope, Outcome& outcome) noexcept {
+  for (std::size_t index = 0; index < capacity_; ++index) {
+    remove_scope(locations_[index], scope, outcome);
+  }
+  if (ranges_ == nullptr) return;
+  ranges_->each_and_erase([&](Location& location) { remove_scope(location, scope, outcome); });
+}
+
+void DependTable::remove_scope(Location& location, const Scope& scope, Outcome& outcome) noexcept {
+  for (Access** list : {&location.set, &location.readers, &location.before}) {
+    for (Access** link = list; *link != nullptr;) {
+      Access& access = **link;
+      if (access.edge.task->scope == &scope) {
+        *link = access.next;
+        leave_table(access, outcome);
+      } else {
+        link = &access.next;
+      }
+    }
+  }
 }
 
 }  // namespace imbrex::task

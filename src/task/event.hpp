@@ -9,8 +9,8 @@
 // Thread safety: every function may be called by any thread at any time.
 // Invariants:
 //   (1) head is `fired` for ever once fire() has run; before that, a stack of waiters.
-//   (2) a waiter is in one event's stack at most, from a successful add() until fire(), filter()
-//       or remove().
+//   (2) a waiter is in one event's stack at most, from a successful add() until fire(),
+//       take_by_address() or remove().
 //   (3) while the lock bit is set only its holder changes head; a holder runs a few instructions
 //       for each waiter, calls nothing that waits, and clears the bit.
 //   (4) the two bits above the lock, once set, stay until the firing.
@@ -39,22 +39,25 @@ struct ReadyList {
   [[nodiscard]] inline Task* pop() noexcept;
 };
 
-// What a step leads to: tasks that became ready, and descriptors that nobody refers to any more.
-// Whoever receives it queues the ones and reuses the others.
+// The consequences of a step: tasks that became ready, and descriptors that nobody refers to any
+// more. Whoever receives it queues the former and reuses the latter.
 struct Outcome {
   ReadyList ready;
   ReadyList dead;
 };
 
 // Something that waits for one event. Plain: a task, one of whose pending counts the firing
-// releases. With `notify`: a call, which must be short, must not wait, and may free the waiter.
+// releases. With `notify`: a call, which must be short, must not wait, and may free the waiter. If
+// it fires another event it lets nobody go, but returns those who waited for that, linked: so a
+// chain of events, however long, is fired by a loop.
 struct alignas(16) Waiter {
-  using Notify = void (*)(Waiter& waiter, Outcome& outcome) noexcept;
+  using Notify = Waiter* (*)(Waiter& waiter, Outcome& outcome) noexcept;
   Task* task = nullptr;
   Waiter* next;  // link in the event's stack, once it is there
   Notify notify = nullptr;
-  // Of an edge by address, which an early release may let go: whom the task follows. Where priority
-  // flows along it, it has a lock bit, and is 0 once the task does not follow (lineage.hpp).
+  // In an edge by address, which an early release may let go: the task that is followed. Where
+  // priority flows along the edge, this has a lock bit, and is 0 once nothing is followed
+  // (lineage.hpp).
   std::atomic<std::uintptr_t> follows{0};
 
   [[nodiscard]] bool by_address() const noexcept {
@@ -64,10 +67,10 @@ struct alignas(16) Waiter {
 
 namespace event {
 
-// Below the address of the first waiter.
+// These bits lie below the address of the first waiter.
 inline constexpr std::uintptr_t lock_bit = 2;
 inline constexpr std::uintptr_t left_bit = 4;   // add_and_leave() has left a reference
-inline constexpr std::uintptr_t swept_bit = 8;  // filter() has run
+inline constexpr std::uintptr_t swept_bit = 8;  // take_by_address() has run
 inline constexpr std::uintptr_t lasting_bits = left_bit | swept_bit;
 
 [[nodiscard]] inline Waiter* first_waiter(const std::uintptr_t head) noexcept {
@@ -100,7 +103,7 @@ inline std::uintptr_t lock(EventWord& word) noexcept;  // the head; not locked i
   if (head == EventWord::fired) return false;
   if ((head & (lock_bit | lasting_bits)) == 0) [[likely]] {
     waiter.next = reinterpret_cast<Waiter*>(head);
-    // acq_rel: fire() sees the waiter, and we what was done before filter() ran.
+    // acq_rel: fire() sees the waiter, and we what was done before it was swept.
     if (word.head.compare_exchange_strong(head, reinterpret_cast<std::uintptr_t>(&waiter),
                                           std::memory_order_acq_rel,
                                           std::memory_order_relaxed)) [[likely]] {
@@ -117,7 +120,7 @@ enum class Added : std::uint8_t {
 };
 
 // As add(); at the same time leaves one reference to the event's holder to whoever fires, unless
-// that cannot be done at once, or filter() has run.
+// that cannot be done at once, or the event was swept.
 [[nodiscard]] inline Added add_and_leave(EventWord& word, Waiter& waiter) noexcept {
   std::uintptr_t head = word.head.load(std::memory_order_acquire);
   if (head != EventWord::fired && (head & (lock_bit | swept_bit)) == 0) {
@@ -131,15 +134,23 @@ enum class Added : std::uint8_t {
   return add(word, waiter) ? Added::yes : Added::no;
 }
 
-// Releases what one waiter holds.
-inline void let_go(Waiter& waiter, Outcome& outcome) noexcept;
+// Releases what one waiter holds. Returns those who waited for what that has fired.
+[[nodiscard]] inline Waiter* let_go(Waiter& waiter, Outcome& outcome) noexcept;
 
-// Lets go the stack from `head` on.
+// Links the waiters from `first` on and those from `next` on, in this order.
+[[nodiscard]] inline Waiter* chain(Waiter* const first, Waiter* const next) noexcept {
+  Waiter* last = first;
+  while (last->next != nullptr) last = last->next;
+  last->next = next;
+  return first;
+}
+
+// Lets go the waiters from `waiter` on, and those who waited for what that fires.
 inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   while (waiter != nullptr) {
     Waiter* const next = waiter->next;  // read first: once let go, the waiter may be gone
-    let_go(*waiter, outcome);
-    waiter = next;
+    Waiter* const others = let_go(*waiter, outcome);
+    waiter = others == nullptr ? next : chain(others, next);
   }
 }
 
@@ -162,7 +173,7 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   }
 }
 
-// The same where nobody leaves references.
+// The same for an event at which nobody leaves references.
 [[nodiscard]] inline bool try_fire(EventWord& word, Waiter*& waiters) noexcept {
   std::uintptr_t head = EventWord::fired;
   const bool fired = exchange(word, head);
@@ -207,36 +218,25 @@ inline std::uintptr_t lock(EventWord& word) noexcept {
   return found;
 }
 
-// Lets go those waiters for which `test` is true, without firing.
-template <class Test>
-void filter(EventWord& word, Outcome& outcome, Test test) noexcept {
+// Takes out those who wait by address, linked, without firing; whoever comes later sees
+// was_swept().
+[[nodiscard]] inline Waiter* take_by_address(EventWord& word) noexcept {
   const std::uintptr_t head = lock(word);
-  if (head == EventWord::fired) return;
+  if (head == EventWord::fired) return nullptr;
   Waiter* first = first_waiter(head);
-  Waiter* free = nullptr;
+  Waiter* taken = nullptr;
   for (Waiter** link = &first; *link != nullptr;) {
     Waiter& waiter = **link;
-    if (test(waiter)) {
+    if (waiter.by_address()) {
       *link = waiter.next;
-      waiter.next = free;
-      free = &waiter;
+      waiter.next = taken;
+      taken = &waiter;
     } else {
       link = &waiter.next;
     }
   }
   word.head.store(head_of(first, head) | swept_bit, std::memory_order_release);
-  let_go_all(free, outcome);
-}
-
-// Calls visit(waiter) for each; for reports.
-template <class Visit>
-void for_each(EventWord& word, Visit visit) {
-  const std::uintptr_t head = lock(word);
-  if (head == EventWord::fired) return;
-  for (Waiter* waiter = first_waiter(head); waiter != nullptr; waiter = waiter->next) {
-    visit(*waiter);
-  }
-  word.head.store(head, std::memory_order_release);
+  return taken;
 }
 
 }  // namespace event

@@ -15,8 +15,9 @@ namespace {
 // A waiter that counts how often it was let go.
 struct Counting : Waiter {
   Counting() {
-    notify = [](Waiter& waiter, Outcome&) noexcept {
+    notify = [](Waiter& waiter, Outcome&) noexcept -> Waiter* {
       static_cast<Counting&>(waiter).calls.fetch_add(1);
+      return nullptr;
     };
   }
   std::atomic<int> calls{0};
@@ -52,18 +53,24 @@ TEST(Event, a_waiter_that_was_taken_back_is_not_let_go) {
   EXPECT_FALSE(event::remove(word, waiters[0]));
 }
 
-TEST(Event, filter_lets_go_those_that_pass_and_keeps_the_others) {
+TEST(Event, those_by_address_are_taken_out_and_the_others_stay) {
   EventWord word;
   Outcome outcome;
   Counting waiters[4];
   for (Counting& waiter : waiters) ASSERT_TRUE(event::add(word, waiter));
-  event::filter(word, outcome, [&](const Waiter& waiter) {
-    return &waiter == &waiters[0] || &waiter == &waiters[3];
-  });
-  EXPECT_EQ(waiters[0].calls, 1);
-  EXPECT_EQ(waiters[1].calls, 0);
+  for (const int index : {0, 3}) waiters[index].follows.store(64, std::memory_order_relaxed);
+  EXPECT_FALSE(event::was_swept(word));
+  Waiter* const taken = event::take_by_address(word);
+  EXPECT_TRUE(event::was_swept(word));
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken, &waiters[0]);
+  EXPECT_EQ(taken->next, &waiters[3]);
+  EXPECT_EQ(waiters[3].next, nullptr);
   event::fire(word, outcome);
-  for (Counting& waiter : waiters) EXPECT_EQ(waiter.calls, 1);
+  EXPECT_EQ(waiters[0].calls, 0);
+  EXPECT_EQ(waiters[1].calls, 1);
+  EXPECT_EQ(waiters[2].calls, 1);
+  EXPECT_EQ(waiters[3].calls, 0);
 }
 
 // Methodology: in each round some threads add and take back waiters while one fires. In the end

@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "task/joint.hpp"
 
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "trace/races.hpp"
+
 namespace imbrex::task {
 
 namespace {
 
-void lose_any(detail::Completion& completion, Outcome& outcome) noexcept {
-  if (is_task(completion)) {
-    lose(static_cast<Task&>(completion), outcome);
-  } else if (drop(completion)) {
-    destroy_other(completion, outcome);
+// Fires the event of `joint`, which is decided; returns those who waited for it.
+[[nodiscard]] Waiter* fire_joint(Joint& joint) noexcept {
+  Waiter* waiters = nullptr;
+  (void)event::try_fire(joint.event, waiters);
+  return waiters;
+}
+
+// The first in the order of the parts, all of which have fired.
+void take_over_failure(Joint& joint) noexcept {
+  for (std::size_t position = 0; position < joint.count; ++position) {
+    Failure* const failure = joint.parts[position].of->failure;
+    if (failure == nullptr) continue;
+    joint.failure = &share(*failure);
+    return;
   }
 }
 
-void part_of_all_done(Joint& joint, Outcome& outcome) noexcept {
-  // acq_rel: the last one sees the errors of all.
-  if (joint.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  for (std::size_t position = 0; position < joint.count && !joint.error; ++position) {
-    joint.error = joint.parts[position].of->error;
-  }
-  event::fire(joint.event, outcome);
+[[nodiscard]] Waiter* part_of_all_done(Joint& joint) noexcept {
+  // acq_rel: the last one sees the failures of all.
+  if (joint.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
+  take_over_failure(joint);
+  return fire_joint(joint);
 }
 
 void take_back(Joint::Part& part) noexcept {
@@ -36,25 +49,61 @@ void take_back_others(Joint& joint) noexcept {
   }
 }
 
-void let_go_part(Joint::Part& part, Outcome& outcome) noexcept {
+Waiter* let_go_part(Joint::Part& part) noexcept {
   Joint& joint = *part.joint;
+  Waiter* waiters = nullptr;
+  trace::races::pass(&part.of->event, &joint.event);
   if (joint.all) {
-    part_of_all_done(joint, outcome);
+    waiters = part_of_all_done(joint);
+  } else if (part.of->failure != nullptr &&
+             // acq_rel: the last one sees the failures of all
+             joint.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    // The others may still have a value.
   } else if (!joint.decided.exchange(true, std::memory_order_seq_cst)) {
-    joint.index = part.position;
-    event::fire(joint.event, outcome);
+    if (part.of->failure != nullptr) {
+      take_over_failure(joint);
+    } else {
+      joint.index = part.position;
+    }
+    waiters = fire_joint(joint);
     if (joint.armed.load(std::memory_order_seq_cst)) take_back_others(joint);
   }
   part.done.store(true, std::memory_order_release);  // the last touch
+  return waiters;
 }
 
-void notify_part(Waiter& waiter, Outcome& outcome) noexcept {
-  let_go_part(static_cast<Joint::Part&>(waiter), outcome);
+Waiter* notify_part(Waiter& waiter, Outcome&) noexcept {
+  return let_go_part(static_cast<Joint::Part&>(waiter));
+}
+
+void await_done(const Joint::Part& part) noexcept {
+  for (int round = 0; !part.done.load(std::memory_order_acquire); ++round) {
+    round < 64 ? base::pause() : static_cast<void>(sched_yield());
+  }
+}
+
+// The joints that are still to be destroyed, linked: a chain of them may be long.
+void destroy_one(detail::Completion& completion, Joint*& joints) noexcept {
+  if (completion.kind == detail::CompletionKind::joint) {
+    auto& joint = static_cast<Joint&>(completion);
+    joint.next_dead = joints;
+    joints = &joint;
+  } else {
+    destroy_promise(static_cast<detail::PromiseState&>(completion));
+  }
 }
 
 }  // namespace
 
-Joint& join(const std::span<detail::Completion* const> parts, const bool all, Outcome& outcome) {
+bool Joint::lift(const int priority) noexcept {
+  int now = raised.load(std::memory_order_relaxed);
+  do {
+    if (priority <= now) return false;
+  } while (!raised.compare_exchange_weak(now, priority, std::memory_order_relaxed));
+  return true;
+}
+
+Joint& join(const std::span<detail::Completion* const> parts, const bool all) {
   auto made = std::make_unique<Joint>();
   made->parts = std::make_unique<Joint::Part[]>(parts.size());
   Joint& joint = *made.release();  // from here on nothing throws
@@ -62,7 +111,8 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all, Ou
   joint.references.store(1, std::memory_order_relaxed);
   joint.all = all;
   joint.count = parts.size();
-  joint.remaining.store(parts.size() + 1, std::memory_order_relaxed);
+  joint.failure = nullptr;
+  joint.remaining.store(parts.size() + (all ? 1 : 0), std::memory_order_relaxed);
   for (std::size_t position = 0; position < parts.size(); ++position) {
     Joint::Part& part = joint.parts[position];
     part.notify = &notify_part;
@@ -73,10 +123,10 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all, Ou
   }
   for (std::size_t position = 0; position < parts.size(); ++position) {
     Joint::Part& part = joint.parts[position];
-    if (!event::add(part.of->event, part)) let_go_part(part, outcome);
+    if (!event::add(part.of->event, part)) (void)let_go_part(part);  // nobody waits for us yet
   }
   if (all) {
-    part_of_all_done(joint, outcome);
+    (void)part_of_all_done(joint);
   } else {
     joint.armed.store(true, std::memory_order_seq_cst);
     if (joint.decided.load(std::memory_order_seq_cst)) take_back_others(joint);
@@ -84,20 +134,48 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all, Ou
   return joint;
 }
 
+void take_all(const detail::Completion& completion) noexcept {
+  std::vector<const detail::Completion*> left{&completion};  // no recursion: joints may be a chain
+  std::unordered_set<const detail::Completion*> seen;  // one joint may be a part of several
+  while (!left.empty()) {
+    const detail::Completion& one = *left.back();
+    left.pop_back();
+    if (one.failure == nullptr) continue;
+    if (one.kind != detail::CompletionKind::joint) {
+      take(*one.failure);
+      continue;
+    }
+    if (!seen.insert(&one).second) continue;
+    const Joint& joint = static_cast<const Joint&>(one);
+    for (std::size_t position = 0; position < joint.count; ++position) {
+      left.push_back(joint.parts[position].of);
+    }
+  }
+}
+
+void destroy_promise(detail::PromiseState& promise) noexcept {
+  Failure* const failure = promise.failure;  // `destroy` asks whether there is one
+  trace::races::after(&promise.references);
+  promise.destroy(promise);
+  if (failure != nullptr) drop(*failure);
+}
+
 void destroy_other(detail::Completion& completion, Outcome& outcome) noexcept {
-  if (completion.kind == detail::CompletionKind::joint) {
-    const std::unique_ptr<Joint> joint(static_cast<Joint*>(&completion));
+  Joint* joints = nullptr;
+  destroy_one(completion, joints);
+  while (joints != nullptr) {
+    const std::unique_ptr<Joint> joint(std::exchange(joints, joints->next_dead));
+    if (joint->failure != nullptr) drop(*joint->failure);
     for (std::size_t position = 0; position < joint->count; ++position) {
       Joint::Part& part = joint->parts[position];
       take_back(part);
-      for (int round = 0; !part.done.load(std::memory_order_acquire); ++round) {
-        round < 64 ? base::pause() : static_cast<void>(sched_yield());
+      await_done(part);
+      if (is_task(*part.of)) {
+        lose(static_cast<Task&>(*part.of), outcome);
+      } else if (drop(*part.of)) {
+        destroy_one(*part.of, joints);
       }
-      lose_any(*joint->parts[position].of, outcome);
     }
-  } else {
-    auto& promise = static_cast<detail::PromiseState&>(completion);
-    promise.destroy(promise);
   }
 }
 

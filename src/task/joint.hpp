@@ -13,9 +13,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 
+#include "task/failure.hpp"
 #include "task/task.hpp"
 
 namespace imbrex::task {
@@ -27,20 +29,32 @@ struct Joint : detail::Completion {
     std::size_t position;
     std::atomic<bool> done{false};  // let go or taken back; nobody touches it any more
   };
+  // Raises what the parts have been raised to; false if they have that priority, or another thread
+  // is about to give it to them.
+  [[nodiscard]] bool lift(int priority) noexcept;
+
   bool all;
+  std::atomic<int> raised{std::numeric_limits<int>::min()};  // lineage.hpp; any thread
+  Joint* next_dead = nullptr;                    // destroy_other()
   std::size_t count;
   std::unique_ptr<Part[]> parts;
-  std::atomic<std::size_t> remaining;            // all: parts, and one for the maker
+  // all: parts, and one for the maker; any: parts that have not failed
+  std::atomic<std::size_t> remaining;
   std::atomic<bool> decided{false};              // any: (2)
   std::atomic<bool> armed{false};
   std::atomic<bool> cleaned{false};
-  std::size_t index = 0;                         // any: the first, once fired
+  std::size_t index = 0;                         // any: the first with a value, once fired
 };
 
 // The caller owns the reference. Throws std::bad_alloc.
-[[nodiscard]] Joint& join(std::span<detail::Completion* const> parts, bool all, Outcome& outcome);
+[[nodiscard]] Joint& join(std::span<detail::Completion* const> parts, bool all);
 
-// The last reference to a completion that is no task is gone.
+// `promise` is referred to no more.
+void destroy_promise(detail::PromiseState& promise) noexcept;
+// `completion` has failed, and someone is told: of a joint, what all its parts failed with.
+void take_all(const detail::Completion& completion) noexcept;
+// The last reference to a completion that is no task is gone. Runs the destructors of promised
+// values, which may wait if the caller may.
 void destroy_other(detail::Completion& completion, Outcome& outcome) noexcept;
 
 }  // namespace imbrex::task

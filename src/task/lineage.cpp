@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory_resource>
 #include <new>
+#include <unordered_set>
 #include <vector>
 
 #include "base/arch.hpp"
@@ -16,11 +17,12 @@ namespace imbrex::task {
 
 namespace {
 
-// In Waiter::follows and AccessBlock::past, below the address.
+// These bits lie below the address in Waiter::follows and AccessBlock::past.
 constexpr std::uintptr_t locked = 1;    // for a few instructions for each task that it leads to
 constexpr std::uintptr_t declared = 2;  // of a past: futures among the accesses belong to it
 
-// What it was, without the lock, which the caller has now. 0: it leads nowhere, and is not locked.
+// Takes the lock in `word` and returns what the word was before, without the lock. 0: the word
+// leads nowhere, and is not locked.
 [[nodiscard]] std::uintptr_t lock(std::atomic<std::uintptr_t>& word) noexcept {
   for (int round = 0;; ++round) {
     std::uintptr_t now = word.load(std::memory_order_seq_cst);  // pairs with Lineage::wait()
@@ -52,16 +54,53 @@ void unlock(std::atomic<std::uintptr_t>& word, const std::uintptr_t now) noexcep
   return list;
 }
 
-// The tasks that `completion` stands for: itself, or those that a when_all() or when_any() follows.
-// Who completes a promise, nobody knows.
+// The tasks that `joint` follows, also by way of other joints, of those for which enter(joint) is
+// true. They may form long chains, and be shared: no recursion.
+template <class Enter, class Visit>
+[[gnu::noinline]] void for_each_followed(Joint& first, Enter enter, Visit visit) {
+  if (!enter(first)) return;
+  alignas(Joint*) std::byte memory[256];
+  std::pmr::monotonic_buffer_resource room(memory, sizeof(memory));
+  std::pmr::vector<Joint*> entered({&first}, &room);
+  while (!entered.empty()) {
+    Joint& joint = *entered.back();
+    entered.pop_back();
+    for (std::size_t i = 0; i < joint.count; ++i) {
+      detail::Completion& part = *joint.parts[i].of;
+      if (is_task(part)) {
+        visit(static_cast<Task&>(part));
+      } else if (part.kind == detail::CompletionKind::joint && enter(static_cast<Joint&>(part))) {
+        entered.push_back(&static_cast<Joint&>(part));
+      }
+    }
+  }
+}
+
+// The tasks that `completion` stands for, and that shall rise to `level`: itself, or those that a
+// when_all() or when_any() follows, unless they have risen with it before. Who completes a promise,
+// nobody knows.
+template <class Visit>
+void for_each_to_raise(detail::Completion& completion, const int level, Visit visit) {
+  if (is_task(completion)) return visit(static_cast<Task&>(completion));
+  if (completion.kind != detail::CompletionKind::joint) return;
+  for_each_followed(
+      static_cast<Joint&>(completion),
+      [level](Joint& joint) { return !joint.event.has_fired() && joint.lift(level); }, visit);
+}
+
+// Visits the tasks that `completion` is, or is made of, and that have not completed.
 template <class Visit>
 void for_each_task(detail::Completion& completion, Visit visit) {
-  if (is_task(completion)) {
-    visit(static_cast<Task&>(completion));
-  } else if (completion.kind == detail::CompletionKind::joint) {
-    const auto& joint = static_cast<const Joint&>(completion);
-    for (std::size_t i = 0; i < joint.count; ++i) for_each_task(*joint.parts[i].of, visit);
-  }
+  const auto visit_unfinished = [&visit](Task& task) {
+    if (!task.event.has_fired()) visit(task);
+  };
+  if (is_task(completion)) return visit_unfinished(static_cast<Task&>(completion));
+  if (completion.kind != detail::CompletionKind::joint) return;
+  std::unordered_set<const Joint*> seen;
+  for_each_followed(
+      static_cast<Joint&>(completion),
+      [&seen](Joint& joint) { return !joint.event.has_fired() && seen.insert(&joint).second; },
+      visit_unfinished);
 }
 
 template <class Visit>
@@ -73,7 +112,7 @@ void follow_edge(Waiter& edge, Visit visit) {
 }
 
 template <class Visit>
-void for_each_predecessor(const Task& task, Visit visit) {
+void for_each_predecessor(const Task& task, const int level, Visit visit) {
   if (task.accesses == nullptr) return;
   AccessBlock& block = *task.accesses;
   for (Access& access : block.accesses()) follow_edge(access.edge, visit);
@@ -85,7 +124,8 @@ void for_each_predecessor(const Task& task, Visit visit) {
   if ((past & declared) != 0) {
     for (const Access& access : block.accesses()) {
       if (access.kind != AccessKind::after) continue;
-      for_each_task(*static_cast<detail::Completion*>(const_cast<void*>(access.address)), visit);
+      for_each_to_raise(*static_cast<detail::Completion*>(const_cast<void*>(access.address)),
+                        level, visit);
     }
   }
   for (const Predecessors* part = list_of(past); part != nullptr; part = part->next) {
@@ -159,7 +199,7 @@ void Lineage::remember(Task& task, Outcome& outcome) noexcept {
   if (profile == nullptr) return;
   const auto sends = [profile] { return profile->level.load(std::memory_order_relaxed) != 0; };
   if (!sends()) {
-    // Of a kind that has never sent, so many times, it is not expected.
+    // A task is not expected to send if so many of its kind have begun and none has ever sent.
     if (profile->begun.load(std::memory_order_relaxed) == Profile::seasoned) return;
   } else if (task.priority.load(std::memory_order_relaxed) >= worth(task, *profile)) {
     return;
@@ -228,7 +268,7 @@ Step Lineage::ends(Task& task, const std::uint64_t duration_ns) noexcept {
 
 void Lineage::follow(const Step& step, const ReadyList& ready) noexcept {
   for (const Task* task = ready.head; task != nullptr; task = task->next_ready) {
-    // One that goes on has been ready before.
+    // A task that goes on has been ready before.
     if (task->accesses == nullptr || task->fiber != nullptr) continue;
     knowledge_->trails.pass(step, task->accesses->step);
   }
@@ -253,7 +293,7 @@ void Lineage::precede(detail::Completion& predecessor, const Waiter& edge,
   // relaxed: published with the edges
   if (!edge.by_address()) task.accesses->past.store(declared, std::memory_order_relaxed);
   const int level = task.priority.load(std::memory_order_relaxed) - flow_.step;
-  for_each_task(predecessor, [&](Task& earlier) {
+  for_each_to_raise(predecessor, level, [&](Task& earlier) {
     if (level <= earlier.priority.load(std::memory_order_relaxed)) return;
     if (!earlier.event.has_fired()) raise(earlier, level, outcome);
   });
@@ -264,9 +304,7 @@ void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& sl
   hold(waiting, other, outcome);
   if (!flow_.control || !flow_.upward || waiting.root || waiting.accesses == nullptr) return;
   Predecessors* list = nullptr;
-  for_each_task(other, [&](Task& earlier) {
-    if (!earlier.event.has_fired()) list = enter(earlier, list, slots);
-  });
+  for_each_task(other, [&](Task& earlier) { list = enter(earlier, list, slots); });
   // seq_cst, as the rise of a priority and then the look at the past: who raises this task sees the
   // list, or has raised it before hold() reads its priority. What was declared is complete.
   waiting.accesses->past.store(reinterpret_cast<std::uintptr_t>(list), std::memory_order_seq_cst);
@@ -276,7 +314,7 @@ void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& sl
 void Lineage::hold(const Task& held, detail::Completion& other, Outcome& outcome) noexcept {
   if (marks() && !flow_.control) return;
   const int level = held.priority.load(std::memory_order_seq_cst) - flow_.step;
-  for_each_task(other, [&](Task& earlier) { raise(earlier, level, outcome); });
+  for_each_to_raise(other, level, [&](Task& earlier) { raise(earlier, level, outcome); });
 }
 
 // Breadth first: with equal steps, the first path that reaches a task is the shortest; else a task
@@ -291,7 +329,7 @@ void Lineage::raise(Task& task, const int priority, Outcome& outcome) noexcept {
   for (std::size_t next = 0; next < risen.size(); ++next) {
     Task& later = *risen[next];
     const int level = later.priority.load(std::memory_order_relaxed) - flow_.step;
-    for_each_predecessor(later, [&](Task& predecessor) {
+    for_each_predecessor(later, level, [&](Task& predecessor) {
       if (!lift(predecessor, level)) return;
       add_reference(predecessor);
       risen.push_back(&predecessor);

@@ -4,9 +4,9 @@
 // which tasks send, by their profiles. Kept only under a policy that asks for it. Knows no queue:
 // who has one is called back.
 //
-// What precedes a task is found from its edges (Waiter::follows), each with a lock of its own, and
-// from its past: the futures among its accesses, and what it waits for without having declared it,
-// which is listed for that time. The past has one lock, in AccessBlock::past.
+// The tasks that precede another one are found from its edges (Waiter::follows), each with a lock
+// of its own, and from its past: the futures among its accesses, and what it waits for without
+// having declared it, which is listed for that time. The past has one lock, in AccessBlock::past.
 //
 // Thread safety: raise() by any thread, for a task that the caller keeps alive; catch_up() by any
 // thread; sends(), wait() and hold() by the task; forget_edges() by who completes what they follow;
@@ -41,7 +41,7 @@
 
 namespace imbrex::task {
 
-// What a policy makes of the priorities that a program gives.
+// Says what a policy makes of the priorities that a program gives.
 struct Flow {
   int marked = 0;        // of a task with a priority above 0, all others have 0; 0: all as given
   bool upward = false;   // what a task depends on has its priority too, but for `step`
@@ -86,8 +86,8 @@ class Lineage {
 
   // Gives `task`, which nobody else can reach yet, the priority that it begins with.
   void mark(Task& task) noexcept;
-  // Once its edges are added, while the caller keeps it alive: it may turn out later on
-  // that it sends.
+  // It may turn out later on that `task` sends. To be called once its edges are added, while the
+  // caller keeps it alive.
   void remember(Task& task, Outcome& outcome) noexcept;
 
   // `edge`, of a task that nobody else can reach, will lead to `predecessor`: raised if need be.
@@ -114,8 +114,8 @@ class Lineage {
   }
   void catch_up(Outcome& outcome) noexcept;
 
-  // Only if flow().times(), as all that follow; else they do nothing. `message`: the other rank, in
-  // the upper half, and any number by which the two know it, the same for those that they cannot
+  // This function and all that follow do nothing unless flow().times(). `message`: the other rank,
+  // in the upper half, and any number by which the two know it, the same for those that they cannot
   // tell apart.
   void sends(Task& task, std::uint64_t message) noexcept;
   void receives(Task& task, std::uint64_t message) noexcept;
@@ -124,8 +124,9 @@ class Lineage {
   [[nodiscard]] Step ends(Task& task, std::uint64_t duration_ns) noexcept;
   void follow(const Step& step, const ReadyList& ready) noexcept;
   void leave(Step step) noexcept;
-  // How paths are told that messages from other ranks have opened here, and those learned that
-  // ours have elsewhere. The call must not wait, nor come back here.
+  // `told` is called for each path that a message from another rank has opened here; learn() is for
+  // a path that a message from here has opened elsewhere. The call must not wait, nor come back
+  // here.
   using Told = void (*)(std::uint64_t message, float length_us) noexcept;
   void report(const Told told) noexcept { told_.store(told, std::memory_order_release); }
   void learn(std::uint64_t message, float behind_us) noexcept;
@@ -155,7 +156,8 @@ class Lineage {
   std::atomic<Told> told_{nullptr};
 };
 
-// What `edge` follows is complete, or has released what it waits for. REQUIRES: not let go yet.
+// Forgets the task that `edge` follows: it is complete, or has released what the edge waits for.
+// REQUIRES: the waiter has not been let go yet.
 void forget_edge(Waiter& edge) noexcept;
 // The same for all edges among the waiters from `first` on.
 void forget_edges(Waiter* first) noexcept;

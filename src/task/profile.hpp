@@ -4,7 +4,8 @@
 // data, number of accesses and binding, and parents of the same spawn site.
 //
 // Thread safety: every member, any thread. A profile is made once and stays; its fields are
-// estimates, each written by itself, so relaxed: who reads an old one orders tasks a little worse.
+// estimates, each written by itself, so relaxed: whoever reads an old one orders tasks a little
+// worse.
 // Bounded: a kind that finds no place near its own is not learned.
 #pragma once
 
@@ -37,13 +38,13 @@ class Profiles {
     return task.root || task.profile == 0 ? nullptr : &profiles_[task.profile - 1u];
   }
 
-  // Its tasks send, and those above create tasks that do. True if that is news.
+  // The tasks of `profile` send, and those above create tasks that do. True if that is news.
   [[nodiscard]] static bool sends(Profile& profile) noexcept;
 
-  // How urgent the sends of such a task with the same accesses are: of the rank that it sent to, by
-  // how much longer the paths are that messages open there than elsewhere, 0 if by less than half.
-  // By rank, since the path of one message differs from run to run: it is whatever that message
-  // was the last to keep waiting.
+  // How urgent the sends of such a task with the same accesses are: by how much longer the paths
+  // are that messages open at the rank that it sent to than elsewhere, 0 if by less than half.
+  // This goes by rank, since the path of one message differs from run to run: it is whatever that
+  // message was the last to keep waiting.
   [[nodiscard]] int urgency(const Task& task) const noexcept;
   static constexpr int urgency_max = 8;
   // `task` is about to send `message`, whose upper half is the rank. How long the paths are there

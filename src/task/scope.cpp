@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "task/scope.hpp"
 
-#include <fmt/format.h>
+#include <sched.h>
 
 #include <mutex>
 #include <utility>
 
-#include "imbrex/error.hpp"
+#include "task/access/releases.hpp"
 #include "task/depend.hpp"
 #include "task/lineage.hpp"
 
@@ -26,9 +26,11 @@ Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
 // All holds are released: what their sources wrote before is visible by way of `holds`.
 void take_error_of_holds(Task& task) noexcept {
   for (const Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
-    if (hold->source == nullptr || !hold->source->error) continue;
-    if (task.ops->destroy != nullptr) task.ops->destroy(task.closure());  // the body's result
-    task.error = hold->source->error;
+    if (hold->address != nullptr || hold->source == nullptr) continue;
+    if (hold->source->failure == nullptr) continue;
+    take(*hold->source->failure);
+    fail_task(task, failure_of_task(task, exception_of(*hold->source->failure)));
+    task.failed_late = true;
     return;
   }
 }
@@ -41,9 +43,8 @@ void end_life(Task* task, Outcome& outcome) noexcept {
       return;
     }
     Scope& scope = *task->scope;
-    if (task->family != nullptr) {
-      Scope& children = task->family->children;
-      if (children.errors != 0) scope.fail(children.error, children.errors);
+    if (task->family != nullptr && task->family->children.failures != nullptr) [[unlikely]] {
+      scope.fail_with(*task->family->children.failures);
     }
     lose(*task, outcome);  // `scope` is its parent's, which lives
     task = scope.count_finished(Scope::one_deep) ? wake_owner(scope, outcome.ready) : nullptr;
@@ -66,8 +67,8 @@ namespace {
 // the parent's scope, and the parent's life ends uncounted. So a chain of tasks that each spawn the
 // next and end keeps no ancestors.
 // Nobody else can be changing what is read here: with one outstanding, which is `task`, and the
-// owner ended, nobody is left to count or to spawn there; and `task.scope` is read next by who ends
-// the life of `task`, after its begin_wait().
+// owner ended, nobody is left to count or to spawn there; and `task.scope` is read next by whoever
+// ends the life of `task`, after its begin_wait().
 void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
   for (;;) {
     Scope& scope = *task.scope;
@@ -75,7 +76,7 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
     const std::uint64_t word = scope.finished.load(std::memory_order_acquire);
     if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life || scope.owner->root) return;
     Task& parent = *scope.owner;
-    if (scope.errors != 0) parent.scope->fail(scope.error, scope.errors);
+    if (scope.failures != nullptr) [[unlikely]] parent.scope->fail_with(*scope.failures);
     task.scope = parent.scope;
     lose(parent, outcome);  // `scope` is its
   }
@@ -95,22 +96,45 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
 
 }  // namespace
 
-void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
-  Scope& scope = *task.scope;
-  if (task.held && !task.error) [[unlikely]] take_error_of_holds(task);
-  if (task.error) [[unlikely]] scope.fail(task.error, 1);
-  if (tally.scope != &scope) [[unlikely]] {
-    flush(tally, outcome);
-    tally.scope = &scope;
+// Only a task that its parent runs, or may soon run, in place ends without atomic operations.
+// Either the parent sees `shared`, or it has come so far that we see it about to end: the fences
+// order the parent's store of `ends` and its load of `shared` against the store and the load here.
+void share(detail::Completion& completion, const Task* const user) noexcept {
+  if (!is_task(completion) || completion.event.has_fired()) return;
+  auto& task = static_cast<Task&>(completion);
+  if (task.accesses != nullptr || task.scope == nullptr || task.scope->owner == user) return;
+  const State state = task.state.load(std::memory_order_acquire);  // pairs with run_in_place()
+  if (state != State::created && state != State::ready &&
+      task.in_place.load(std::memory_order_acquire) == detail::InPlace::no) {
+    return;
   }
+  task.shared.store(true, std::memory_order_seq_cst);
+  base::heavy_fence();
+  while (task.in_place.load(std::memory_order_acquire) == detail::InPlace::ends) sched_yield();
+}
+
+namespace {
+
+// The event of `task`, which is complete, has fired.
+struct Fired {
+  Waiter* waiters;         // to be let go
+  std::uint32_t left;      // references that are ours
+};
+inline Fired fire_end(Task& task, ReadyList& ready) noexcept {
+  if (task.held && task.failure == nullptr) [[unlikely]] take_error_of_holds(task);
+  if (task.failure != nullptr) [[unlikely]] task.scope->fail(*task.failure);
   task.state.store(State::complete, std::memory_order_release);  // from running or ended
-  if (task.accesses != nullptr) give_back_mutexes(task, outcome.ready);
   std::uintptr_t head = EventWord::fired;
   (void)event::exchange(task.event, head);
-  Waiter* const first = event::first_waiter(head);
+  Waiter* first = event::first_waiter(head);
+  if ((head & event::swept_bit) != 0) [[unlikely]] first = fire_apart(task, first);
+  if (task.accesses != nullptr) end_accesses(task, first, ready);
   if (task.reach == Reach::flow) [[unlikely]] forget_edges(first);
-  event::let_go_all(first, outcome);
-  const std::uint32_t left = (head & event::left_bit) != 0 ? 1 : 0;
+  return {first, (head & event::left_bit) != 0 ? 1u : 0u};
+}
+
+inline void count_end(Task& task, const std::uint32_t left, Tally& tally,
+                      Outcome& outcome) noexcept {
   if (task.family != nullptr) [[unlikely]] {
     complete_parent(task, left, tally, outcome);
     return;
@@ -119,21 +143,83 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
   if (drop(task, 1 + left)) outcome.dead.push(task);
 }
 
+inline void tally_for(Scope& scope, Tally& tally, Outcome& outcome) noexcept {
+  if (tally.scope == &scope) [[likely]] return;
+  flush(tally, outcome);
+  tally.scope = &scope;
+}
+
+}  // namespace
+
+void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
+  tally_for(*task.scope, tally, outcome);
+  const Fired fired = fire_end(task, outcome.ready);
+  event::let_go_all(fired.waiters, outcome);
+  count_end(task, fired.left, tally, outcome);
+}
+
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   if (!task.held) {
     task.held = true;
+    task.failed_late = false;
     task.holds.store(1, std::memory_order_relaxed);  // the body's; published with the waiter
   }
   task.holds.fetch_add(1, std::memory_order_relaxed);  // we hold the body's: not the last
   hold.task = &task;
-  hold.notify = [](Waiter& waiter, Outcome& outcome) noexcept {
+  hold.notify = [](Waiter& waiter, Outcome& outcome) noexcept -> Waiter* {
     Task& held = *waiter.task;
-    if (held.holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    Tally tally;
-    complete(held, tally, outcome);
+    const detail::Completion* const source = static_cast<Hold&>(waiter).source;
+    trace::races::let_go_hold(&held.event, source != nullptr ? &source->event : nullptr);
+    if (held.holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
+    Tally tally{held.scope, 0};
+    const Fired fired = fire_end(held, outcome.ready);
+    count_end(held, fired.left, tally, outcome);
     flush(tally, outcome);
+    return fired.waiters;
   };
-  if (!event::add(event, hold)) task.holds.fetch_sub(1, std::memory_order_relaxed);
+  if (!event::add(event, hold)) {
+    trace::races::after(&event);
+    task.holds.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+namespace {
+
+// The access fails with what it waited for, and so does the scope that waits for the descendants of
+// its task. Not the task: that has its result, and perhaps its scope is another's just now.
+Failure* fail_by_source(Task& task, const Hold& hold) noexcept {
+  if (hold.source == nullptr || hold.source->failure == nullptr) return nullptr;
+  take(*hold.source->failure);
+  Failure& failure = failure_of_task(task, exception_of(*hold.source->failure));
+  task.family->children.fail(failure);
+  return &failure;
+}
+
+void end_hold(Task& task, const Hold& hold, Outcome& outcome) noexcept {
+  Failure* const failure = fail_by_source(task, hold);
+  releases_of(*task.accesses)->end_hold(hold.address, hold.bytes, failure, outcome);
+  if (failure != nullptr) drop(*failure);
+  Tally tally{&task.family->children, Scope::one_deep};
+  flush(tally, outcome);
+}
+
+}  // namespace
+
+void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept {
+  Scope& scope = task.family->children;
+  scope.count_spawned();
+  (void)scope.count_finished(Scope::one_complete);  // the owner runs: it waits for nothing
+  hold.task = &task;
+  hold.notify = [](Waiter& waiter, Outcome& result) noexcept -> Waiter* {
+    const auto& ended = static_cast<const Hold&>(waiter);
+    const detail::Completion* const source = ended.source;
+    trace::races::let_go_hold(&waiter.task->event, source != nullptr ? &source->event : nullptr);
+    end_hold(*waiter.task, ended, result);
+    return nullptr;
+  };
+  if (event::add(event, hold)) return;
+  trace::races::after(&event);
+  end_hold(task, hold, outcome);
 }
 
 // Nobody waits, so no field is negative. relaxed: the owner's wait, the next subtraction, acquires
@@ -144,27 +230,36 @@ void Scope::forget_finished() noexcept {
   spawned -= known;
 }
 
-[[gnu::noinline]] void Scope::fail(const std::exception_ptr& failure,
-                                   const std::uint32_t count) noexcept {
-  const std::lock_guard guard(lock);
-  if (!error) error = failure;
-  errors += count;
+Scope& Scope::for_failures() noexcept {
+  const bool of_thread = finish == nullptr && owner != nullptr && owner->root;
+  return of_thread && owner->scope != nullptr ? *owner->scope : *this;
+}
+
+FailureLog& Scope::log() noexcept {
+  if (failures == nullptr) failures = new FailureLog;
+  return *failures;
+}
+
+[[gnu::noinline]] void Scope::fail(Failure& failure) noexcept {
+  Scope& scope = for_failures();
+  const std::lock_guard guard(scope.lock);
+  scope.log().add(failure, scope.finish != nullptr);
+}
+
+[[gnu::noinline]] void Scope::fail_with(const FailureLog& inner) noexcept {
+  Scope& scope = for_failures();
+  const std::lock_guard guard(scope.lock);
+  scope.log().add_all(inner, scope.finish != nullptr);
 }
 
 std::exception_ptr Scope::take_error() noexcept {
   const std::lock_guard guard(lock);
-  if (errors < 2) return error;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& first) {
-    // A derived class keeps its type and its own text.
-    if (typeid(first) != typeid(Error)) return error;
-    return std::make_exception_ptr(
-        Error(fmt::format("{} (and {} other tasks of this scope failed)", first.what(),
-                          errors - 1)));
-  } catch (...) {
-    return error;
-  }
+  return failures == nullptr ? nullptr : failures->take();
+}
+
+std::vector<std::string> Scope::take_untold() noexcept {
+  const std::lock_guard guard(lock);
+  return failures == nullptr ? std::vector<std::string>() : failures->take_untold();
 }
 
 }  // namespace imbrex::task

@@ -17,8 +17,12 @@
 #include <cstdint>
 #include <exception>
 #include <source_location>
+#include <string>
+#include <vector>
 
+#include "base/arch.hpp"
 #include "base/spin_lock.hpp"
+#include "task/failure.hpp"
 #include "task/task.hpp"
 
 namespace imbrex::task {
@@ -41,9 +45,8 @@ struct Scope {
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
   std::atomic<bool> has_region{false};  // sched/trigger/: names or progress functions belong to it
-  base::SpinLock lock;             // guards the two below
-  std::exception_ptr error;        // the first
-  std::uint32_t errors = 0;
+  base::SpinLock lock;             // guards what `failures` points to
+  FailureLog* failures = nullptr;  // owned; null if nothing has failed
   std::source_location where;
   // This one if finish() opened it, else the next one around, or null: ancestors may be gone, so
   // nobody could look for it later. Written before anybody else knows the scope.
@@ -100,23 +103,53 @@ struct Scope {
   // The owner takes what is finished out of both counts.
   [[gnu::cold, gnu::noinline]] void forget_finished() noexcept;
 
-  void fail(const std::exception_ptr& failure, std::uint32_t count) noexcept;
-  // The first exception; an Error's text then names the number of others.
+  Scope() = default;
+  ~Scope() {
+    if (failures != nullptr) [[unlikely]] delete failures;
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  // A failure in the code of a thread, outside of any finish(), goes to the scope of that code.
+  void fail(Failure& failure) noexcept;
+  void fail_with(const FailureLog& inner) noexcept;
+  // As FailureLog has them. REQUIRES: all that is counted here is finished.
   [[nodiscard]] std::exception_ptr take_error() noexcept;
+  [[nodiscard]] std::vector<std::string> take_untold() noexcept;
+
+ private:
+  [[nodiscard]] Scope& for_failures() noexcept;
+  [[nodiscard]] FailureLog& log() noexcept;  // REQUIRES: the lock
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 
-// An event that a task's completion waits for.
+// An event that a task's completion waits for, or the end of one of its accesses.
 struct Hold : Waiter {
   Hold* following = nullptr;             // of the same task
-  detail::Completion* source = nullptr;  // whose event it is, if anyone's: the task takes over its
-                                         // error, if it has none; holds a reference
+  detail::Completion* source = nullptr;  // whose event it is, if anyone's: if that fails, so does
+                                         // what is held; has a reference
+  const void* address = nullptr;         // of the access; null: it holds the completion
+  std::size_t bytes = 0;                 // of the access, if that is a range
 };
 
-// What a task needs once it has children, or its completion waits for events.
+// The thread that runs a task writes it, and the end of the runtime looks at it meanwhile.
+class CurrentScope {
+ public:
+  CurrentScope& operator=(Scope* scope) noexcept {
+    scope_.store(scope, std::memory_order_relaxed);
+    return *this;
+  }
+  operator Scope*() const noexcept { return scope_.load(std::memory_order_relaxed); }
+  Scope* operator->() const noexcept { return *this; }
+
+ private:
+  std::atomic<Scope*> scope_{nullptr};
+};
+
+// The part of a task that it needs once it has children, or once its completion waits for events.
 struct Family {
   Scope children;
-  Scope* current = nullptr;        // where it spawns now
+  CurrentScope current;            // where it spawns now
   DependTable* table = nullptr;    // of its children's accesses; made by the first
   Hold* holds = nullptr;           // owned
   std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
@@ -136,6 +169,11 @@ void flush(Tally& tally, Outcome& outcome) noexcept;
 // long as the task.
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
 
+// The same for an access of the running `task`, which stays open after the task's end until `event`
+// fires. The task counts it as a descendant that is complete: a finish() around the task waits for
+// it, and so does the task's life. REQUIRES: it has been given to hold_access().
+void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept;
+
 // The body of `task` has ended and its closure is gone: true if nothing holds its completion.
 [[nodiscard]] inline bool body_ended(Task& task) noexcept {
   if (!task.held) [[likely]] return true;
@@ -147,31 +185,45 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
 // future nobody else holds: the same as complete() without atomic operations. False, and nothing
 // done, if it has more to end than itself. REQUIRES: `parent` runs; a run's reference and
 // `parent`'s.
+//
+// One future may be used by several tasks at a time, without a reference for each. Whoever is not
+// the parent calls share() first: what this reads is then read again, or has been acted upon.
 [[nodiscard]] inline bool complete_alone(Task& task, const Task& parent) noexcept {
-  if (task.references.load(std::memory_order_acquire) != 2 || task.family != nullptr ||
-      task.accesses != nullptr || task.held || task.error || task.scope->owner != &parent) {
+  if (task.family != nullptr || task.accesses != nullptr || task.held ||
+      task.failure != nullptr ||
+      task.scope->owner != &parent) {
     return false;
   }
-  task.state.store(State::complete, std::memory_order_relaxed);
-  task.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);
-  task.scope->spawned -= Scope::one_complete | Scope::one_deep;
-  task.references.store(1, std::memory_order_relaxed);
-  return true;
+  task.in_place.store(detail::InPlace::ends, std::memory_order_relaxed);
+  base::light_fence();  // pairs with the heavy one of share()
+  const bool alone = task.references.load(std::memory_order_acquire) == 2 &&
+                     !task.shared.load(std::memory_order_relaxed);
+  if (alone) [[likely]] {
+    task.state.store(State::complete, std::memory_order_release);  // share() reads it
+    task.scope->spawned -= Scope::one_complete | Scope::one_deep;
+    task.references.store(1, std::memory_order_relaxed);
+    task.event.head.store(detail::EventWord::fired, std::memory_order_release);
+  }
+  task.in_place.store(detail::InPlace::no, std::memory_order_release);
+  return alone;
 }
 
-// The end of `task`, which nobody else refers to and which ends nothing but itself: counts it,
-// and the descriptor is the caller's. False, and nothing done, if it is no such task.
-[[nodiscard]] inline bool complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcept {
-  if (task.references.load(std::memory_order_acquire) != 1 || task.accesses != nullptr ||
-      task.family != nullptr || task.held || task.error) {
-    return false;
-  }
+// `user`, which may be null, is about to wait for `completion`, to copy a future of it, or to make
+// another completion follow it, by way of a future that may be somebody else's.
+[[gnu::noinline]] void share(detail::Completion& completion, const Task* user) noexcept;
+
+// Whether nobody else refers to `task`, whose body has ended, and it ends nothing but itself.
+[[nodiscard]] inline bool is_unknown(const Task& task) noexcept {
+  return task.references.load(std::memory_order_acquire) == 1 && task.accesses == nullptr &&
+         task.family == nullptr && !task.held && task.failure == nullptr;
+}
+// The end of such a task: counts it, and the descriptor is the caller's.
+inline void complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcept {
   if (tally.scope != task.scope) [[unlikely]] {
     flush(tally, outcome);
     tally.scope = task.scope;
   }
   tally.amount += Scope::one_complete | Scope::one_deep;
-  return true;
 }
 
 // `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and follows

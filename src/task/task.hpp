@@ -22,6 +22,7 @@
 #include "base/check.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "task/event.hpp"
+#include "trace/races.hpp"
 
 namespace imbrex::task {
 
@@ -41,7 +42,7 @@ enum class State : std::uint8_t {
   complete    // (3)
 };
 
-// By what others than its creator reach a task that has not begun.
+// The way by which others than its creator reach a task that has not begun.
 enum class Reach : std::uint8_t {
   entry,   // one queue entry
   future,  // perhaps a second entry, for who waits; each future has a reference
@@ -53,6 +54,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::atomic<State> state;      // change_state() only
   bool tied;                     // resumes on the thread that started it
   bool root;                     // no body: the code of a thread
+  bool failed_late;              // only if `held`: has the body's result beside a hold's error
   const detail::BodyOps* ops;    // null for a root
   Scope* scope;                  // where it is counted
   Task* parent;                  // lives as long as its children do
@@ -82,7 +84,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
 
   // Gives back one pending count; true if the caller must now make the task ready.
   [[nodiscard]] bool release() noexcept {
-    // Only the last holder can see one, and nobody else may then change it.
+    // Only the last holder can see 1 here, and nobody else may then change it.
     // acquire and acq_rel: what each releaser wrote is visible to the worker that runs the task.
     if (pending.load(std::memory_order_acquire) == 1) {
       pending.store(0, std::memory_order_relaxed);
@@ -92,6 +94,46 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   }
 };
 
+// The data by which a new task differs from others.
+struct Birth {
+  std::uint64_t id;
+  const char* name;
+  const std::source_location& where;
+  const detail::BodyOps* ops;
+  Task* parent;
+  Scope* scope;
+  int priority;
+  std::uint16_t group;
+  std::uint8_t slot_class;
+  bool tied;
+};
+// Fills a descriptor, with one reference, in memory that has none; but for `pending` and `reach`,
+// which are known to whoever submits the task.
+inline void initialise(Task& task, const Birth& birth) noexcept {
+  task.references.store(1, std::memory_order_relaxed);
+  task.kind = detail::CompletionKind::task;
+  task.shared.store(false, std::memory_order_relaxed);
+  task.event.head.store(0, std::memory_order_relaxed);
+  task.failure = nullptr;
+  task.state.store(State::created, std::memory_order_relaxed);
+  task.tied = birth.tied;
+  task.root = false;
+  task.ops = birth.ops;
+  task.scope = birth.scope;
+  task.parent = birth.parent;
+  task.id = birth.id;
+  task.name = birth.name;
+  task.where = birth.where;
+  task.accesses = nullptr;
+  task.fiber = nullptr;
+  task.family = nullptr;
+  task.priority.store(birth.priority, std::memory_order_relaxed);
+  task.slot_class = birth.slot_class;
+  task.group = birth.group;
+  task.held = false;
+  task.blocks = false;
+}
+
 // The one function that changes a state, where it is not contended.
 inline void change_state(Task& task, [[maybe_unused]] const State from, const State to) noexcept {
   IMBREX_ASSERT(task.state.load(std::memory_order_relaxed) == from,
@@ -100,7 +142,7 @@ inline void change_state(Task& task, [[maybe_unused]] const State from, const St
   task.state.store(to, std::memory_order_release);  // pairs with claim(), and with reports
 }
 
-// What a queue holds: a task, and whether it was queued to begin or to go on. Without the second,
+// An entry of a queue: a task, and whether it was queued to begin or to go on. Without the latter,
 // an entry left over from the beginning could resume the task, perhaps on a thread that must not.
 struct Entry {
   Task* task = nullptr;
@@ -141,6 +183,7 @@ inline void add_reference(detail::Completion& completion) noexcept {
 }
 // Drops `count` references. True if the last is gone.
 [[nodiscard]] inline bool drop(detail::Completion& completion, const std::uint32_t count) noexcept {
+  trace::races::before(&completion.references);
   // the only holder: as release()
   if (completion.references.load(std::memory_order_acquire) == count) {
     completion.references.store(0, std::memory_order_relaxed);
@@ -189,12 +232,10 @@ inline void lose(Task& task, Outcome& outcome) noexcept {
   if (drop(task)) outcome.dead.push(task);
 }
 
-inline void event::let_go(Waiter& waiter, Outcome& outcome) noexcept {
-  if (waiter.notify != nullptr) {
-    waiter.notify(waiter, outcome);
-  } else if (waiter.task->release()) {
-    make_ready(*waiter.task, outcome.ready);
-  }
+inline Waiter* event::let_go(Waiter& waiter, Outcome& outcome) noexcept {
+  if (waiter.notify != nullptr) return waiter.notify(waiter, outcome);
+  if (waiter.task->release()) make_ready(*waiter.task, outcome.ready);
+  return nullptr;
 }
 
 static_assert(sizeof(Task) == 2 * base::cache_line_bytes);

@@ -17,7 +17,7 @@
 
 namespace imbrex::task {
 
-// Where a task stands on a trail.
+// The place of a task on a trail.
 struct Step {
   std::uint32_t trail;  // its number + 1; 0: on none
   float length_us;      // up to here
@@ -34,7 +34,7 @@ class Trails {
   // The task that stands at `step`, which is on no trail, has received `message`.
   void begin(Step& step, std::uint64_t message) noexcept;
 
-  // `to`, which is on no trail, becomes ready by the end of who stands at `from`.
+  // `to`, which is on no trail, becomes ready by the end of the task that stands at `from`.
   void pass(const Step& from, Step& to) noexcept;
 
   // The path may end here, with so much behind it.

@@ -15,6 +15,7 @@
 
 #include "base/spin_lock.hpp"
 #include "imbrex/error.hpp"
+#include "trace/symbols.hpp"
 
 namespace imbrex::trace {
 
@@ -105,6 +106,15 @@ std::uint64_t intern(const char* const text, const std::source_location* const w
   return entry->second;
 }
 
+std::uint64_t intern(const Symbol& symbol) {
+  Names& table = names();
+  const std::lock_guard guard(table.lock);
+  const auto [entry, is_new] = table.index.try_emplace({symbol.name.c_str(), 0},
+                                                       table.texts.size());
+  if (is_new) table.texts.emplace_back(symbol.name, symbol.place);
+  return entry->second;
+}
+
 void Recorder::enable(const bool timing, const bool tracing, const std::uint32_t worker) noexcept {
   timing_ = timing || tracing;
   tracing_ = tracing;
@@ -125,7 +135,7 @@ void Recorder::enter_slow(const Activity activity) noexcept {
 
 void Recorder::record(const Kind kind, const std::uint64_t task, const std::uint64_t a,
                       const std::uint64_t b, const std::uint64_t c) {
-  records_.push_back({base::ticks(), task, worker_, kind, a, b, c});
+  records_.add({base::ticks(), task, worker_, kind, a, b, c});
 }
 
 void TimeBase::start() noexcept { read_clocks(start_ticks_, start_ns_); }
@@ -143,12 +153,37 @@ std::uint64_t TimeBase::wall_ns(const std::uint64_t ticks) const noexcept {
   return start_ns_ + static_cast<std::uint64_t>(seconds(ticks - start_ticks_) * 1e9);
 }
 
+Records::~Records() {
+  for (Chunk* chunk = first_; chunk != nullptr;) delete std::exchange(chunk, chunk->next);
+}
+
+void Records::add(const Record& record) {
+  const std::uint64_t count = count_.load(std::memory_order_relaxed);  // its own
+  const std::uint64_t place = count % chunk_records;
+  if (place == 0) {
+    auto* const chunk = new Chunk;
+    chunk->next = nullptr;
+    (last_ == nullptr ? first_ : last_->next) = chunk;
+    last_ = chunk;
+  }
+  last_->records[place] = record;
+  count_.store(count + 1, std::memory_order_release);  // pairs with for_each()
+}
+
 class Writer {
  public:
-  static std::uint64_t write(File& file, Recorder& recorder, const TimeBase& time) {
-    for (Record& record : recorder.records_) record.time = time.wall_ns(record.time);
-    file.write(recorder.records_.data(), recorder.records_.size() * sizeof(Record));
-    return recorder.records_.size();
+  static std::uint64_t write(File& file, const Recorder& recorder, const TimeBase& time,
+                             const std::uint64_t until) {
+    std::uint64_t written = 0;
+    std::vector<Record> some;
+    recorder.records_.for_each([&](const std::span<const Record> records) {
+      some.assign(records.begin(), records.end());
+      std::erase_if(some, [&](const Record& record) { return record.time > until; });
+      for (Record& record : some) record.time = time.wall_ns(record.time);
+      file.write(some.data(), some.size() * sizeof(Record));
+      written += some.size();
+    });
+    return written;
   }
 };
 
@@ -165,17 +200,21 @@ void write_files(const std::string& directory, const Header& header, const TimeB
   prepare_directory(directory);
   File events(fmt::format("{}/rank-{}.events", directory, header.rank));
   std::uint64_t count = 0;
-  for (Recorder* const recorder : recorders) count += Writer::write(events, *recorder, time);
+  for (const Recorder* const recorder : recorders) {
+    count += Writer::write(events, *recorder, time, header.until);
+  }
   events.finish();
 
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   std::string text = fmt::format(
       "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
-      "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"events\": {},\n \"names\": [",
+      "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"events\": {}, \"cut\": {},\n "
+      "\"names\": [",
       format_version, header.rank, header.ranks, header.workers, quoted(header.policy),
-      quoted(host), time.start_ns(), time.end_ns(), count);
-  const Names& table = names();
+      quoted(host), time.start_ns(), time.end_ns(), count, quoted(header.cut));
+  Names& table = names();
+  const std::lock_guard guard(table.lock);
   for (std::size_t index = 0; index < table.texts.size(); ++index) {
     text += fmt::format("{}\n  {{\"name\": {}, \"where\": {}}}", index == 0 ? "" : ",",
                         quoted(table.texts[index].first), quoted(table.texts[index].second));

@@ -2,14 +2,15 @@
 // Counters, times and event records of one thread, and the files they end in. Used by sched/; knows
 // no task: ids and names are handed in.
 //
-// Thread safety: a Recorder by its thread, except that others may read the counters at any time and
-// the rest when the thread has stopped.
+// Thread safety: a Recorder by its thread, except that others may read the counters and what is
+// recorded so far at any time, and the rest when the thread has stopped.
 #pragma once
 
 #include <atomic>
 #include <array>
 #include <cstdint>
 #include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,15 @@ enum class Kind : std::uint32_t {
 
 inline constexpr int format_version = 2;  // docs/design/trace-format.md
 
-// What the fields b and c of task_suspend say; on disk in c.
+// Says what the fields b and c of task_suspend mean; on disk this value stands in c.
 enum class Awaited : std::uint64_t {
   unknown,  // b says nothing
   task,     // b: its id
   message   // b: peer, in ranks of its communicator, and tag << 32
 };
 
-// As on disk, but for `a` of events with a name, which is the name's address until then.
+// A record is as on disk, but for `a` of events with a name, which is the name's address until
+// then.
 struct Record {
   std::uint64_t time;  // ticks; ns on disk
   std::uint64_t task;
@@ -41,6 +43,41 @@ struct Record {
   std::uint64_t a, b, c;
 };
 static_assert(sizeof(Record) == 48);
+
+// Records in the order in which they came. Written by one thread; any may read what is there, since
+// a program may end while its threads run: nothing moves and nothing is taken away. Bounded by the
+// memory that the user gives a trace.
+class Records {
+ public:
+  Records() = default;
+  ~Records();
+  Records(const Records&) = delete;
+  Records& operator=(const Records&) = delete;
+  void add(const Record& record);
+  // Gives the records that are there at the time of the call, as several spans.
+  template <typename Take>
+  void for_each(Take&& take) const {
+    std::uint64_t left = count_.load(std::memory_order_acquire);  // pairs with add()
+    if (left == 0) return;  // the first link may be in the making
+    for (const Chunk* chunk = first_;; chunk = chunk->next) {
+      const std::uint64_t here = left < chunk_records ? left : chunk_records;
+      take(std::span<const Record>(chunk->records, here));
+      left -= here;
+      if (left == 0) return;  // the next link may be in the making
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t chunk_records = 1365;  // 64 KiB
+  struct Chunk {
+    Chunk* next;
+    Record records[chunk_records];
+  };
+  // Links are written before the count that leads to them, and not changed afterwards.
+  Chunk* first_ = nullptr;
+  Chunk* last_ = nullptr;
+  std::atomic<std::uint64_t> count_{0};  // its thread writes, any reads
+};
 
 // Written by one thread, read by any.
 class Counter {
@@ -56,7 +93,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// What a worker's time goes to (Pereira et al. 2021, section 4.3).
+// The kinds of things that a worker's time goes to (Pereira et al. 2021, section 4.3).
 enum class Activity : std::uint8_t {
   overhead,  // outside tasks while some task is ready
   task,      // in a task's body
@@ -98,9 +135,8 @@ class Recorder {
   Activity activity_ = Activity::overhead;
   std::uint64_t since_ = 0;
   std::array<Counter, 3> spent_;
-  std::vector<Record> records_;  // bounded by the memory that the user gives a trace
+  Records records_;
 };
-
 
 // Converts ticks to time.
 class TimeBase {
@@ -111,6 +147,7 @@ class TimeBase {
   [[nodiscard]] std::uint64_t wall_ns(std::uint64_t ticks) const noexcept;
   [[nodiscard]] std::uint64_t start_ns() const noexcept { return start_ns_; }
   [[nodiscard]] std::uint64_t end_ns() const noexcept { return end_ns_; }
+  [[nodiscard]] std::uint64_t end_ticks() const noexcept { return end_ticks_; }
 
  private:
   std::uint64_t start_ticks_ = 0, end_ticks_ = 0;
@@ -122,12 +159,14 @@ struct Header {
   int ranks;
   int workers;
   std::string policy;
+  std::string cut = {};                  // why the program ended before its end; empty: it did not
+  std::uint64_t until = UINT64_MAX;      // ticks; what came later is left out
 };
 
 // Makes the directory if need be. Throws Error if it cannot be written to.
 void prepare_directory(const std::string& directory);
 
-// Writes directory/rank-R.json and .events. Throws Error if it cannot.
+// Writes directory/rank-R.json and .events. Throws Error if it cannot. Threads may go on recording.
 void write_files(const std::string& directory, const Header& header, const TimeBase& time,
                  std::vector<Recorder*> recorders);
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -56,6 +57,46 @@ TEST(Files, hold_every_record_and_the_names) {
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   EXPECT_NE(text.find(R"("events": 2)"), std::string::npos);
   EXPECT_NE(text.find(R"(a \"name\")"), std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Files, may_be_written_while_a_thread_goes_on_recording) {
+  const std::string directory = testing::TempDir() + "imbrex_trace_cut";
+  Recorder recorder;
+  recorder.enable(true, true, 0);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> begun{0};
+  std::atomic<std::uint64_t> most{0};
+  std::thread thread([&] {
+    const std::uint64_t name = intern("goes on", nullptr);
+    while (!stop) {
+      if (begun == most) continue;
+      recorder.record(Kind::task_begin, begun + 1, name, 0, 0);
+      ++begun;
+    }
+  });
+  TimeBase time;
+  time.start();
+  for (int round = 0; round < 20; ++round) {
+    most += 4000;
+    while (begun + 3000 < most) std::this_thread::yield();
+    const std::uint64_t there = begun;
+    const std::uint64_t until = base::ticks();
+    time.stop();
+    write_files(directory,
+                {.rank = 0, .ranks = 1, .workers = 1, .policy = "", .cut = "x", .until = until},
+                time, {&recorder});
+    std::ifstream file(directory + "/rank-0.events", std::ios::binary);
+    Record record{};
+    std::uint64_t count = 0;
+    while (file.read(reinterpret_cast<char*>(&record), sizeof record)) {
+      ASSERT_EQ(record.task, ++count);  // in order, and whole
+    }
+    EXPECT_GE(count + 1, there);
+    EXPECT_LE(record.time, time.end_ns() + 1'000'000);
+  }
+  stop = true;
+  thread.join();
   std::filesystem::remove_all(directory);
 }
 

@@ -49,6 +49,23 @@ static void accesses_order_tasks(void) {
   CHECK(number == 1000);
 }
 
+static int own_name_is_right(void* unused, void* result) {
+  (void)unused;
+  (void)result;
+  if (imbrex_release(&failures) != IMBREX_ERR_USE) return 1;
+  return strstr(imbrex_message(), "\"made 7\"") != NULL ? 0 : 2;
+}
+
+static void a_name_made_at_run_time_is_copied(void) {
+  char name[16];
+  imbrex_future_t future;
+  snprintf(name, sizeof name, "made %d", 7);
+  SUCCEEDS(spawn(name, own_name_is_right, NULL, 0, NULL, &future));
+  memset(name, '?', sizeof name);
+  SUCCEEDS(imbrex_future_wait(future));
+  imbrex_future_free(&future);
+}
+
 static void arguments_are_copied_and_results_are_futures(void) {
   enum { count = 100 };
   imbrex_future_t results[count];
@@ -98,6 +115,39 @@ static void what_fails_is_told_by_future_and_finish(void) {
   imbrex_future_free(&future);
 }
 
+static void what_depends_on_a_failed_task_does_not_run_unless_it_asks_to(void) {
+  int number = 0;
+  imbrex_future_t reads, cleans;
+  const imbrex_access out = {IMBREX_OUT, &number, 0};
+  const imbrex_access in = {IMBREX_IN, &number, 0};
+  SUCCEEDS(spawn("broken", returns_7, NULL, 1, &out, NULL));
+  SUCCEEDS(spawn("reads", add_one, &number, 1, &in, &reads));
+  imbrex_task_spec spec = IMBREX_TASK("cleans", add_one);
+  CHECK(spec.run_after_failure == 0);
+  spec.argument = &number;
+  spec.access_count = 1;
+  spec.accesses = &in;
+  spec.run_after_failure = 1;
+  SUCCEEDS(imbrex_spawn(&spec, &cleans));
+  CHECK(imbrex_future_wait(reads) == IMBREX_ERR_TASK);
+  SAYS("task \"reads\"");
+  SAYS("the body of task \"broken\"");
+  SUCCEEDS(imbrex_future_wait(cleans));
+  CHECK(number == 1);
+  imbrex_future_t failed, after;
+  SUCCEEDS(spawn("broken", returns_7, NULL, 0, NULL, &failed));
+  const imbrex_access future = {IMBREX_AFTER, failed, 0};
+  spec.accesses = &future;
+  SUCCEEDS(imbrex_spawn(&spec, &after));
+  SUCCEEDS(imbrex_future_wait(after));
+  CHECK(imbrex_future_wait(failed) == IMBREX_ERR_TASK);
+  CHECK(number == 2);
+  imbrex_future_free(&reads);
+  imbrex_future_free(&cleans);
+  imbrex_future_free(&failed);
+  imbrex_future_free(&after);
+}
+
 static int leaves_a_finish_open(void* argument, void* result) {
   (void)result;
   imbrex_finish_t left;
@@ -140,6 +190,56 @@ static int sets(void* promise, void* result) {
   const double value = 2.5;
   if (imbrex_promise_set((imbrex_promise_t)promise, &value) != IMBREX_SUCCESS) return 1;
   return imbrex_promise_set((imbrex_promise_t)promise, &value) == IMBREX_ERR_USE ? 0 : 2;
+}
+
+/* A promise of four megabytes, so that two that set it at once are at it for a while. */
+enum { large_bytes = 4 << 20 };
+static char large[large_bytes];
+
+static int sets_large(void* promise, void* result) {
+  *(int*)result = imbrex_promise_set(promise, large);
+  return 0;
+}
+
+static void of_two_that_set_a_promise_at_once_one_is_refused(void) {
+  for (int round = 0; round < 50; ++round) {
+    imbrex_promise_t promise;
+    imbrex_future_t value, setters[2];
+    SUCCEEDS(imbrex_promise_create(large_bytes, &promise, &value));
+    for (int i = 0; i < 2; ++i) {
+      imbrex_task_spec spec = IMBREX_TASK("sets", sets_large);
+      spec.argument = promise;
+      spec.result_bytes = sizeof(int);
+      SUCCEEDS(imbrex_spawn(&spec, &setters[i]));
+    }
+    int codes[2];
+    for (int i = 0; i < 2; ++i) {
+      SUCCEEDS(imbrex_future_get(setters[i], &codes[i], sizeof codes[i]));
+      imbrex_future_free(&setters[i]);
+    }
+    CHECK((codes[0] == IMBREX_SUCCESS) != (codes[1] == IMBREX_SUCCESS));
+    CHECK((codes[0] == IMBREX_ERR_USE) != (codes[1] == IMBREX_ERR_USE));
+    SUCCEEDS(imbrex_future_wait(value));
+    imbrex_future_free(&value);
+    imbrex_promise_free(&promise);
+  }
+}
+
+static void absurd_sizes_are_refused(void) {
+  for (size_t less = 0; less < 400; ++less) {
+    imbrex_task_spec spec = IMBREX_TASK("absurd", twice);
+    imbrex_future_t future = NULL;
+    int number = 1;
+    spec.argument = &number;
+    spec.result_bytes = (size_t)-1 - less;
+    CHECK(imbrex_spawn(&spec, &future) == IMBREX_ERR_MEMORY);
+    spec.result_bytes = sizeof(int);
+    spec.argument_bytes = (size_t)-1 - less;
+    CHECK(imbrex_spawn(&spec, &future) == IMBREX_ERR_MEMORY);
+    imbrex_promise_t promise = NULL;
+    CHECK(imbrex_promise_create((size_t)-1 - less, &promise, &future) == IMBREX_ERR_MEMORY);
+  }
+  SAYS("memory");
 }
 
 static void promises_are_set_once_or_broken(void) {
@@ -248,12 +348,17 @@ static void a_progress_function_may_fail(void) {
 }
 
 int main(void) {
+  CHECK(strchr(imbrex_version(), '.') != NULL);
   CHECK(imbrex_trigger("too early", 0) == IMBREX_ERR_USE);
   accesses_order_tasks();
+  a_name_made_at_run_time_is_copied();
   arguments_are_copied_and_results_are_futures();
   what_fails_is_told_by_future_and_finish();
+  what_depends_on_a_failed_task_does_not_run_unless_it_asks_to();
   wrong_calls_are_refused();
   promises_are_set_once_or_broken();
+  of_two_that_set_a_promise_at_once_one_is_refused();
+  absurd_sizes_are_refused();
   events_release_dependents_late();
   progress_functions_trigger_names();
   a_progress_function_may_fail();

@@ -281,13 +281,31 @@ TEST_P(DependTest, a_task_given_a_future_runs_after_it_has_completed) {
   }
 }
 
-TEST_P(DependTest, a_failed_future_lets_its_dependents_run) {
+TEST_P(DependTest, a_failed_future_fails_its_dependents) {
+  bool ran = false;
   auto failing = task("failing").spawn([]() -> int { throw Error("imbrex test: no value"); });
-  auto after = task("after").in(failing).spawn([failing] { return failing.get(); });
-  EXPECT_THROW((void)after.get(), Error);
+  auto after = task("after").in(failing).spawn([&ran] { ran = true; });
+  auto third = task("third").in(after).spawn([&ran] { ran = true; });
+  auto cleanup = task("cleanup").in(third).run_after_failure().spawn([] { return 3; });
+  try {
+    third.get();
+    FAIL() << "nothing was thrown";
+  } catch (const DependencyFailed& error) {
+    const std::string text = error.what();
+    for (const char* const part : {"task \"third\" (", "did not run", "no value",
+                                   "task \"failing\" (", "depend_test.cpp:"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    EXPECT_THROW(std::rethrow_exception(error.cause()), Error);
+  }
+  EXPECT_THROW(after.get(), DependencyFailed);
+  EXPECT_EQ(cleanup.get(), 3);
+  EXPECT_FALSE(ran);
   Future<int> broken = Promise<int>().future();
+  auto waits = task("waits").spawn([broken] { return broken.get(); });
+  EXPECT_THROW((void)waits.get(), BrokenPromise);
   auto second = task("second").in(broken).spawn([broken] { return broken.get(); });
-  EXPECT_THROW((void)second.get(), BrokenPromise);
+  EXPECT_THROW((void)second.get(), DependencyFailed);
 }
 
 TEST_P(DependTest, joint_futures_are_dependencies_too) {

@@ -182,6 +182,56 @@ TEST_P(EventTest, the_tasks_of_a_thread_that_has_ended_still_run) {
   while (ran.load() < 50) yield();
 }
 
+// What a thread does that imbrex need not know; it must not be known after it.
+void act_as_outsider(Event& event, Promise<int> promise, Future<int> dropped) {
+  const auto is_unknown = [] { return !detail::in_task(); };
+  EXPECT_TRUE(is_unknown());
+  event.fire();
+  EXPECT_TRUE(is_unknown()) << "after fire()";
+  promise.set(7);
+  EXPECT_TRUE(is_unknown()) << "after Promise::set()";
+  dropped = {};
+  EXPECT_TRUE(is_unknown()) << "after the last future";
+  trigger("by an outsider");
+  EXPECT_TRUE(is_unknown()) << "after trigger()";
+}
+
+// A known thread has a task of its own, which sleeps where MPI's own calls would poll.
+TEST_P(EventTest, a_thread_that_only_fires_stays_unknown) {
+  for (int round = 0; round < scaled(100); ++round) {
+    Event event;
+    Event after_both;
+    Promise<int> promise("of the thread");
+    auto dropped = task("dropped").spawn([] { return 1; });
+    std::thread thread;
+    finish([&] {
+      auto triggered = named("by an outsider");
+      task("held").launch([&] {
+        release_after(event);
+        task("child").launch([] {});
+      });
+      auto both = when_all(promise.future(), task("waits").spawn([&] { await(event); }));
+      task("after both").in(both).launch([&] { after_both.fire(); });
+      task("after the name").in(triggered).launch([] {});
+      thread = std::thread(act_as_outsider, std::ref(event), promise, std::move(dropped));
+      await(after_both);
+    });
+    EXPECT_EQ(promise.future().get(), 7);
+    thread.join();
+  }
+}
+
+// While the only worker is kept, a foreign thread that waits must not depend on it.
+TEST_P(EventTest, an_outsider_lets_a_foreign_thread_go_on_while_the_worker_is_kept) {
+  for (int round = 0; round < scaled(50); ++round) {
+    Promise<int> promise("from outside");
+    std::thread waits([future = promise.future()] { EXPECT_EQ(future.get(), 3); });
+    std::thread sets([promise] { promise.set(3); });
+    waits.join();
+    sets.join();
+  }
+}
+
 TEST(WithoutRuntimeTest, a_thread_that_waits_is_told_so) {
   std::string text;
   std::thread([&text] {

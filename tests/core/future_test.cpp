@@ -75,9 +75,7 @@ TEST_P(FutureTest, values_may_be_void_or_move_only) {
 TEST_P(FutureTest, an_exception_set_is_rethrown) {
   Promise<int> promise;
   promise.set_exception(std::make_exception_ptr(Odd{8}));
-  auto waiter = task("waiter").in(promise.future()).spawn([future = promise.future()] {
-    return future.get();
-  });
+  auto waiter = task("waiter").spawn([future = promise.future()] { return future.get(); });
   EXPECT_THROW((void)waiter.get(), Odd);
   EXPECT_THROW((void)promise.future().get(), Odd);
 }
@@ -223,6 +221,40 @@ TEST_P(FutureTest, when_all_rethrows_the_first_failure_in_argument_order) {
   }
 }
 
+TEST_P(FutureTest, a_task_after_any_of_several_runs_once_with_the_first_that_has_a_value) {
+  for (int round = 0; round < scaled(100); ++round) {
+    std::vector<Promise<int>> promises(3);
+    std::vector<Future<int>> futures;
+    for (const auto& promise : promises) futures.push_back(promise.future());
+    std::atomic<int> runs = 0;
+    int x = 0;
+    auto listed = task("listed").after_any(futures).inout(x).spawn([&] { ++runs; });
+    auto named = task("named").after_any(futures[0], futures[1], task("other").spawn([] {}))
+                     .inout(x).spawn([&] { ++runs; });
+    promises[0].set_exception(std::make_exception_ptr(Odd{1}));
+    let_others_run();
+    EXPECT_FALSE(listed.ready());  // one that has failed has no value
+    std::thread second([&] { promises[1].set(1); });
+    std::thread third([&] { promises[2].set(2); });
+    named.get();
+    second.join();
+    third.join();
+    EXPECT_EQ(runs, 2);
+    EXPECT_THROW((void)futures[0].get(), Odd);
+  }
+}
+
+TEST_P(FutureTest, a_task_after_any_does_not_run_if_all_fail_or_one_is_empty) {
+  Promise<void> first, second;
+  auto task_after = task("after").after_any(first.future(), second.future()).spawn([] {});
+  first.set_exception(std::make_exception_ptr(Odd{1}));
+  second.set_exception(std::make_exception_ptr(Odd{2}));
+  EXPECT_THROW(task_after.get(), DependencyFailed);
+  for (const auto& promise : {first, second}) EXPECT_THROW(promise.future().get(), Odd);
+  EXPECT_THROW((void)task("after").after_any(first.future(), Future<int>()), Error);
+  EXPECT_THROW((void)task("after").after_any(std::vector<Future<int>>()), Error);
+}
+
 TEST_P(FutureTest, when_all_of_many_tasks) {
   const int count = scaled(2000);
   std::vector<Future<int>> parts;
@@ -252,7 +284,30 @@ TEST_P(FutureTest, when_any_tells_the_position_of_the_first) {
   nothing.set();
   EXPECT_EQ(any.get(), 1u);
   auto next = when_any(std::vector<Future<int>>{Promise<int>().future()});
-  EXPECT_EQ(next.get(), 0u);  // a failure counts as completion
+  EXPECT_EQ(next.get(), 0u);  // all have failed
+}
+
+TEST_P(FutureTest, when_any_passes_over_what_fails_and_fails_if_all_do) {
+  for (int round = 0; round < 2; ++round) {
+    Promise<int> first;
+    Promise<int> second;
+    auto any = when_any(first.future(), second.future());
+    auto dependent = task("dependent").in(any).spawn([] {});
+    first.set_exception(std::make_exception_ptr(Odd{1}));
+    let_others_run();
+    EXPECT_FALSE(any.ready());
+    if (round == 0) {
+      second.set(2);
+      EXPECT_EQ(any.get(), 1u);
+      dependent.get();
+    } else {
+      second.set_exception(std::make_exception_ptr(Odd{2}));
+      EXPECT_EQ(any.get(), 0u);
+      EXPECT_THROW(dependent.get(), DependencyFailed);
+      EXPECT_THROW((void)second.future().get(), Odd);
+    }
+    EXPECT_THROW((void)first.future().get(), Odd);
+  }
 }
 
 TEST_P(FutureTest, when_any_of_a_complete_one_is_complete) {
@@ -286,6 +341,54 @@ TEST_P(FutureTest, joint_futures_may_be_nested_and_dropped) {
     promises[i].set();
   }
   pairs.get();
+}
+
+// Tells when the last value is gone.
+struct Watched {
+  explicit Watched(bool& its_flag) : gone(&its_flag) {}
+  ~Watched() { *gone = true; }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  bool* gone;
+};
+
+TEST_P(FutureTest, a_builder_keeps_what_it_was_given_until_it_is_gone) {
+  bool gone = false;
+  bool ran = false;
+  {
+    auto next = [&] {
+      Promise<Watched> promise;
+      promise.set(gone);
+      return task("next").in(promise.future());
+    }();
+    EXPECT_FALSE(gone);
+    auto other = next;  // has references of its own
+    next = task("another");
+    EXPECT_FALSE(gone);
+    next = other;
+    next.spawn([&ran] { ran = true; }).get();
+    EXPECT_FALSE(gone);  // it may be used again
+  }
+  EXPECT_TRUE(ran);
+  EXPECT_TRUE(gone);
+}
+
+TEST_P(FutureTest, a_builder_keeps_many_futures_of_all_kinds) {
+  std::deque<Promise<int>> promises(20);
+  std::atomic<int> set = 0;
+  finish([&] {
+    TaskBuilder next = task("next");
+    for (Promise<int>& promise : promises) {
+      next = next.in(promise.future(), when_all(promise.future()), when_any(promise.future()));
+      next = next.in(set);
+    }
+    next = next.in(task("setter").spawn([&] {
+      for (Promise<int>& promise : promises) promise.set(++set);
+    }));
+    let_others_run();
+    next.launch([&] { EXPECT_EQ(set.load(), 20); });
+    next.launch([&] { EXPECT_EQ(set.load(), 20); });
+  });
 }
 
 TEST_P(FutureTest, a_thread_of_the_program_blocks_in_get) {
@@ -322,6 +425,96 @@ TEST_P(FutureTest, one_future_wakes_many_tasks) {
     task("setter").launch([promise] { promise.set(3); });
   });
   EXPECT_EQ(sum.load(), 3L * tasks);
+}
+
+// The others come while the parent runs the task in place, or just before or after.
+void pass_time(const int round) {
+  volatile int passed = 0;
+  while (passed < 20 * (round % 64)) passed = passed + 1;
+}
+
+TEST_P(FutureTest, one_object_is_used_by_many_tasks_at_a_time) {
+  constexpr int users = 4;
+  for (int round = 0; round < scaled(300); ++round) {
+    std::atomic<int> got = 0;
+    Future<int> future;
+    std::atomic<const Future<int>*> shared = nullptr;
+    const auto await_shared = [&shared]() -> const Future<int>& {
+      while (shared.load() == nullptr) yield();
+      return *shared.load();
+    };
+    finish([&] {
+      for (int i = 0; i < users; ++i) {
+        task("gets").launch([&] { got += await_shared().get() == round ? 1 : 0; });
+        task("copies").launch([&] {
+          const Future<int> copy = await_shared();
+          got += copy.get() == round ? 1 : 0;
+        });
+        task("follows").launch([&] {
+          task("after").in(await_shared()).launch([&got] { ++got; });
+          when_all(*shared.load()).get();
+          ++got;
+        });
+      }
+      if (round % 2 == 0) yield();
+      future = task("shared").spawn([round] {
+        pass_time(round);
+        return round;
+      });
+      shared = &future;
+      got += future.get() == round ? 1 : 0;
+    });
+    ASSERT_EQ(got.load(), 4 * users + 1);
+  }
+}
+
+TEST_P(FutureTest, threads_of_the_program_share_one_object_with_tasks) {
+  const int rounds = scaled(500);
+  std::atomic<int> got = 0;
+  std::atomic<const Future<int>*> shared = nullptr;
+  std::thread thread([&] {
+    const Future<int>* before = nullptr;
+    for (int round = 0; round < rounds; ++round) {
+      const Future<int>* now = shared.load();
+      for (; now == before; now = shared.load()) std::this_thread::yield();
+      got += now->get() == round ? 1 : 0;
+      before = now;
+    }
+  });
+  std::deque<Future<int>> futures;
+  for (int round = 0; round < rounds; ++round) {
+    futures.push_back(task("shared").spawn([round] {
+      pass_time(round);
+      return round;
+    }));
+    shared = &futures.back();
+    (void)futures.back().get();
+    while (got.load() != round + 1) yield();
+  }
+  thread.join();
+}
+
+TEST_P(FutureTest, a_task_sees_nothing_of_the_exceptions_of_who_waits_for_it) {
+  const auto look = [] {
+    yield();
+    return std::uncaught_exceptions() == 0 && std::current_exception() == nullptr;
+  };
+  struct Waits {
+    const decltype(look)& look_there;
+    bool& clean;
+    ~Waits() { clean = task("in a destructor").spawn(look_there).get(); }
+  };
+  bool clean = false;
+  try {
+    const Waits waits{look, clean};
+    throw Odd{1};
+  } catch (const Odd& odd) {
+    EXPECT_TRUE(clean);
+    EXPECT_TRUE(task("in a handler").spawn(look).get());
+    EXPECT_TRUE(task("in a handler").spawn([] { return !std::current_exception(); }).get());
+    EXPECT_EQ(odd.value, 1);
+  }
+  EXPECT_TRUE(task("after").spawn(look).get());
 }
 
 long resident_bytes() {
@@ -361,6 +554,85 @@ TEST_P(FutureMemoryTest, a_waiter_of_a_dropped_when_any_is_taken_back) {
   if (!sanitized) {
     EXPECT_LE(resident_bytes(), early + (8L << 20));
   }
+}
+
+// Chains of joint futures: what fires, drops, or raises them must not recurse.
+class FutureChainTest : public OnRuntime {
+ protected:
+  const int links = scaled(1'000'000);
+};
+INSTANTIATE_TEST_SUITE_P(All, FutureChainTest,
+                         testing::ValuesIn(setups({1, 2}, {"", "priority", "ga"})), name_of);
+
+TEST_P(FutureChainTest, a_million_when_all_are_fired_by_the_first) {
+  Promise<void> first;
+  Promise<void> done;
+  done.set();
+  Future<void> all = first.future();
+  for (int i = 0; i < links; ++i) all = when_all(all, done.future());
+  auto after = task("after").priority(1).in(all).spawn([] { return 1; });
+  auto waiter = task("waiter").spawn([all] {
+    all.get();
+    return 2;
+  });
+  let_others_run();
+  EXPECT_FALSE(all.ready());
+  first.set();
+  EXPECT_EQ(after.get() + waiter.get(), 3);
+}
+
+TEST_P(FutureChainTest, a_million_when_any_of_what_has_failed_carry_its_error) {
+  Promise<void> first;
+  Future<void> any = first.future();
+  for (int i = 0; i < links; ++i) any = when_any(any, any);
+  first.set_exception(std::make_exception_ptr(Odd{1}));
+  EXPECT_TRUE(any.ready());
+  EXPECT_THROW(any.get(), Odd);
+}
+
+TEST_P(FutureChainTest, a_million_joints_of_what_never_completes_are_dropped) {
+  Promise<void> never;
+  Future<void> joint = never.future();
+  for (int i = 0; i < links; ++i) {
+    joint = i % 2 == 0 ? when_all(joint, never.future()) : when_any(never.future(), joint);
+  }
+}
+
+TEST_P(FutureChainTest, the_error_of_the_first_goes_through_the_chain) {
+  Promise<void> first;
+  Future<void> all = first.future();
+  for (int i = 0; i < links / 10; ++i) all = when_all(all);
+  first.set_exception(std::make_exception_ptr(Odd{7}));
+  EXPECT_THROW(all.get(), Odd);
+}
+
+TEST_P(FutureChainTest, what_follows_itself_by_many_ways_is_visited_once) {
+  Promise<void> first;
+  Future<void> all = when_all(first.future(), task("part").in(first.future()).spawn([] {}));
+  for (int i = 0; i < 100; ++i) {  // 2^100 ways
+    all = when_all(all, all);
+    task("after").priority(i).in(all).launch([] {});
+  }
+  int here = 0;
+  auto waiter = task("waiter").priority(1000).out(here).spawn([all] { all.get(); });
+  let_others_run();
+  first.set();
+  waiter.get();
+}
+
+TEST_P(FutureChainTest, a_task_may_wait_at_each_link) {
+  const int tasks = scaled(20'000);
+  Promise<void> first;
+  Future<void> all = first.future();
+  std::atomic<int> ran = 0;
+  finish([&] {
+    for (int i = 0; i < tasks; ++i) {
+      all = when_all(all, task("part").in(all).priority(1).spawn([&ran] { ++ran; }));
+    }
+    first.set();
+  });
+  EXPECT_EQ(ran.load(), tasks);
+  all.get();
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Priority that flows to what precedes a task while workers run: the order under each policy that
 // does it, and that nothing runs twice or too early when all raise at once. (The priorities
-// themselves are pinned in src/sched/policy_test.cpp.)
+// themselves are pinned in src/sched/policy/policy_test.cpp.)
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/on_runtime.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 
 namespace imbrex::test {
 namespace {

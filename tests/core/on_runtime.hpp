@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace imbrex::test {
@@ -39,11 +40,15 @@ inline std::vector<Setup> setups(const std::vector<int>& workers,
   }
   return all;
 }
-inline const std::vector<const char*> every_policy{
-    "",    "steal", "fifo", "priority", "ma1",      "ma2",
-    "ma3", "sa",    "fa",   "ga",       "seeded:1", "seeded:2026"};
-inline std::vector<Setup> every_setup() { return setups({1, 2, 4, 8}, every_policy); }
-inline std::vector<Setup> one_worker() { return setups({1}, every_policy); }
+inline const std::vector<const char*> unseeded_policies{"",    "steal", "fifo", "priority", "ma1",
+                                                        "ma2", "ma3",   "sa",   "fa",       "ga"};
+inline std::vector<Setup> every_policy(const std::vector<int>& workers) {
+  std::vector<const char*> policies = unseeded_policies;
+  policies.insert(policies.end(), {"seeded:1", "seeded:2026"});
+  return setups(workers, policies);
+}
+inline std::vector<Setup> every_setup() { return every_policy({1, 2, 4, 8}); }
+inline std::vector<Setup> one_worker() { return every_policy({1}); }
 
 // "default_w4", "seeded2026_w1"; the names by which CMakeLists.txt selects a policy.
 inline std::string name_of(const testing::TestParamInfo<Setup>& info) {

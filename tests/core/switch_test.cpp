@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/on_runtime.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 
 namespace imbrex::test {
 namespace {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/on_runtime.hpp"
+#include "imbrex/detail/observation.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -44,6 +45,36 @@ TEST_P(TaskTest, results_may_be_void_move_only_and_large) {
     return values;
   });
   EXPECT_EQ(large.get().back(), 20'000);
+}
+
+// Methodology: each name is overwritten, or its string is gone, before the task runs.
+TEST_P(TaskTest, a_name_that_is_made_at_run_time_is_copied) {
+  Event gate;
+  std::vector<Future<std::string>> described;
+  const auto describe = [&gate] {
+    await(gate);
+    return detail::describe_current_task();
+  };
+  char buffer[] = "in a buffer";
+  const char* const pointer = buffer;
+  described.push_back(task(buffer).spawn(describe));
+  described.push_back(task(pointer).spawn(describe));
+  described.push_back(task(std::string_view(buffer).substr(5)).spawn(describe));
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "a name of more than a few letters: " + std::to_string(i);
+    described.push_back(task(name).spawn(describe));
+    described.push_back(task(name + "!").spawn(describe));
+  }
+  std::string(buffer).assign(11, '?').copy(buffer, 11);
+  gate.fire();
+  const char* const expected[] = {"\"in a buffer\"", "\"in a buffer\"", "\"buffer\""};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(described[i].get().find(expected[i]), 0u);
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = "\"a name of more than a few letters: " + std::to_string(i / 2) +
+                             (i % 2 == 0 ? "\"" : "!\"");
+    EXPECT_EQ(described[3 + i].get().find(name), 0u) << described[3 + i].get();
+  }
+  EXPECT_EQ(Name(pointer).text(), Name(std::string(11, '?')).text()) << "one copy of each text";
 }
 
 TEST_P(TaskTest, an_unlimited_number_of_tasks_each_runs_once) {

@@ -61,4 +61,26 @@ bool parse_pairs(const int argc, char** const argv, const Take take) {
   return true;
 }
 
+// The main() of a fuzzer for every policy: run(seed, workers, policy) is true if all is well, and
+// print(campaign) prints the program of the first seed instead. Returns the exit code.
+template <class Run, class Print>
+int run_campaign(const int argc, char** const argv, const Run run, const Print print) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
+  Campaign campaign{.count = 50,
+                    .workers = {1, 2, 4, 8},
+                    .policies = {"default", "steal", "fifo", "priority", "ma1", "ma2", "ma3", "sa",
+                                 "fa", "ga", "seeded"}};
+  const auto take = [&](const std::string& key, const char* const value) {
+    return campaign.take(key, value);
+  };
+  if (!parse_pairs(argc, argv, take)) {
+    std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--show 1]\n",
+                 argv[0]);
+    return 2;
+  }
+  if (!campaign.show) return campaign.each(run);
+  print(campaign);
+  return 0;
+}
+
 }  // namespace imbrex::test

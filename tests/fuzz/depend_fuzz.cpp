@@ -2,7 +2,8 @@
 // depend_fuzz [--seed N] [--count N] [--workers N] [--policy P] [--show 1]: runs random programs of
 // tasks and compares them with a sequential model; or shows the program of one seed.
 //
-// Methodology: a program is drawn from its seed (program.hpp): accesses of all kinds, nested tasks,
+// Methodology: a program is drawn from its seed (program.hpp): accesses of all kinds, to objects
+// and, in half of the scopes, to ranges that overlap them and each other; nested tasks,
 // early release, release_after, futures as dependencies, tasks that yield and wait for events. Each
 // task notes when its accesses began and ended, and changes the variables that it names; only those
 // of an inoutset atomically, so that ThreadSanitizer sees an order that is missing. Then
@@ -22,6 +23,7 @@
 
 #include "fuzz/campaign.hpp"
 #include "fuzz/program.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -88,7 +90,12 @@ class Run {
       (void)builder.priority(node.priority);
       if (node.tied) (void)builder.tied();
       for (const Access& access : node.accesses) {
-        declare(builder, access.kind, block.values[access.variable]);
+        std::uint64_t& first = block.values[access.variable];
+        if (access.range) {
+          declare(builder, access.kind, range(&first, access.count));
+        } else {
+          declare(builder, access.kind, first);
+        }
       }
       for (const std::size_t i : node.after) (void)builder.in(futures[i]);
       // A task reads the results of siblings through futures of its own.
@@ -103,13 +110,16 @@ class Run {
     return futures;
   }
 
-  static void declare(TaskBuilder& builder, Kind kind, std::uint64_t& variable) {
+  template <class Object>
+  static void declare(TaskBuilder& builder, Kind kind, Object&& object) {
     switch (kind) {
-      case Kind::in: (void)builder.in(variable); return;
-      case Kind::out: (void)builder.out(variable); return;
-      case Kind::inout: (void)builder.inout(variable); return;
-      case Kind::mutexinoutset: (void)builder.mutexinoutset(variable); return;
-      case Kind::inoutset: (void)builder.inoutset(variable); return;
+      case Kind::in: (void)builder.in(std::forward<Object>(object)); return;
+      case Kind::out: (void)builder.out(std::forward<Object>(object)); return;
+      case Kind::inout: (void)builder.inout(std::forward<Object>(object)); return;
+      case Kind::mutexinoutset:
+        (void)builder.mutexinoutset(std::forward<Object>(object));
+        return;
+      case Kind::inoutset: (void)builder.inoutset(std::forward<Object>(object)); return;
     }
   }
 
@@ -120,7 +130,11 @@ class Run {
     if (node.priority > 0) detail::about_to_send();
     record.access_end.assign(node.accesses.size(), 0);
     for (const Access& access : node.accesses) {
-      record.observed.push_back(use(node, access, block.values[access.variable]));
+      std::uint64_t seen = 0;
+      for (std::size_t i = access.variable; i < access.variable + access.count; ++i) {
+        seen = seen_too(seen, use(node, access, block.values[i]));
+      }
+      record.observed.push_back(seen);
     }
     release_early(node, block);
     for (int i = 0; i < node.yields; ++i) yield();
@@ -170,7 +184,12 @@ class Run {
     for (std::size_t i = 0; i < node.accesses.size(); ++i) {
       if (!node.accesses[i].early) continue;
       node.record.access_end[i] = stamp();
-      release(block.values[node.accesses[i].variable]);
+      std::uint64_t& first = block.values[node.accesses[i].variable];
+      if (node.accesses[i].range) {
+        release(range(&first, node.accesses[i].count));
+      } else {
+        release(first);
+      }
     }
   }
 
@@ -220,9 +239,8 @@ class Run {
     task("bound").launch([this, &node, &block] {
       yield();
       for (const Access& access : node.accesses) {
-        if (access.kind == Kind::out && !access.early) {
-          block.values[access.variable] = mix(0, node.id);
-        }
+        if (access.kind != Kind::out || access.early) continue;
+        std::fill_n(&block.values[access.variable], access.count, mix(0, node.id));
       }
       node.record.bound_end = stamp();
       node.bound_event.fire();
@@ -279,7 +297,7 @@ bool check_order(const std::vector<Node>& nodes) {
     for (std::size_t i = 0; i < j; ++i) {
       for (std::size_t a = 0; a < nodes[i].accesses.size(); ++a) {
         for (std::size_t b = 0; b < two.accesses.size(); ++b) {
-          if (nodes[i].accesses[a].variable != two.accesses[b].variable) continue;
+          if (!overlap(nodes[i].accesses[a], two.accesses[b])) continue;
           good = check_pair(nodes[i], a, two, b) && good;
         }
       }
@@ -330,8 +348,9 @@ void show(const Block& block, int depth) {
   for (const Node& node : block.nodes) {
     std::printf("%*s%s:", 2 * depth, "", node.name.c_str());
     for (const Access& access : node.accesses) {
-      std::printf(" %s(%zu)%s", kinds[static_cast<int>(access.kind)], access.variable,
-                  access.early ? " early" : "");
+      std::printf(" %s(%zu", kinds[static_cast<int>(access.kind)], access.variable);
+      if (access.range) std::printf(" to %zu", access.variable + access.count - 1);
+      std::printf(")%s", access.early ? " early" : "");
     }
     for (const std::size_t i : node.after) std::printf(" after %s", block.nodes[i].name.c_str());
     for (const std::size_t i : node.gets) std::printf(" gets %s", block.nodes[i].name.c_str());
@@ -387,23 +406,8 @@ bool run_seed(std::uint64_t seed, int workers, const std::string& policy) {
 }  // namespace imbrex::test
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
   using namespace imbrex::test;
-  Campaign campaign{.count = 50,
-                    .workers = {1, 2, 4, 8},
-                    .policies = {"default", "steal", "fifo", "priority", "ma1", "ma2", "ma3", "sa",
-                                 "fa", "ga", "seeded"}};
-  const auto take = [&](const std::string& key, const char* value) {
-    return campaign.take(key, value);
-  };
-  if (!parse_pairs(argc, argv, take)) {
-    std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--show 1]\n",
-                 argv[0]);
-    return 2;
-  }
-  if (campaign.show) {
+  return run_campaign(argc, argv, run_seed, [](const Campaign& campaign) {
     show(Generator(campaign.seed, campaign.policies.front() != "seeded").program(), 0);
-    return 0;
-  }
-  return campaign.each(run_seed);
+  });
 }

@@ -19,10 +19,16 @@ namespace imbrex::test {
 enum class Kind { in, out, inout, mutexinoutset, inoutset };
 
 struct Access {
-  std::size_t variable;  // of the scope
+  std::size_t variable;  // of the scope; the first of `count`
   Kind kind;
   bool early;  // released before the body ends
+  bool range = false;
+  std::size_t count = 1;
 };
+
+[[nodiscard]] inline bool overlap(const Access& one, const Access& two) {
+  return one.variable < two.variable + two.count && two.variable < one.variable + one.count;
+}
 
 enum class ChildWait { none, taskwait, finish, futures };
 
@@ -32,6 +38,7 @@ struct Node;
 struct Block {
   std::vector<std::uint64_t> values;
   std::vector<Node> nodes;
+  bool ranges = false;  // some accesses are
 };
 
 // When things happened, by one counter of the whole program; and what was seen.
@@ -91,6 +98,11 @@ inline std::uint64_t mix(std::uint64_t value, std::uint64_t with) {
   return z ^ (z >> 31);
 }
 
+// What an access to several variables has observed, one more after `seen`.
+inline std::uint64_t seen_too(std::uint64_t seen, std::uint64_t value) {
+  return value == 0 ? seen : mix(seen, value);
+}
+
 class Generator {
  public:
   explicit Generator(std::uint64_t seed, bool foreign) : random_(seed), foreign_(foreign) {
@@ -117,7 +129,8 @@ class Generator {
 
   Block block(int count, int depth) {
     Block made;
-    made.values.assign(static_cast<std::size_t>(1 + pick(6)), 0);
+    made.ranges = once_in(2);
+    made.values.assign(static_cast<std::size_t>(1 + pick(made.ranges ? 12 : 6)), 0);
     for (int i = 0; i < count; ++i) made.nodes.push_back(node(made, depth));
     return made;
   }
@@ -126,7 +139,7 @@ class Generator {
     Node made;
     made.id = ++last_id_;
     made.name = "node " + std::to_string(made.id);
-    add_accesses(made, siblings.values.size());
+    add_accesses(made, siblings);
     const bool exclusive = std::ranges::any_of(
         made.accesses, [](const Access& access) { return access.kind == Kind::mutexinoutset; });
     const int before = static_cast<int>(siblings.nodes.size());
@@ -147,13 +160,24 @@ class Generator {
     return made;
   }
 
-  void add_accesses(Node& node, std::size_t variables) {
-    std::vector<std::size_t> free(variables);
-    for (std::size_t i = 0; i < variables; ++i) free[i] = i;
+  // Each variable once, so that the model knows what the task sees there.
+  void add_accesses(Node& node, const Block& siblings) {
+    std::vector<std::size_t> free(siblings.values.size());
+    for (std::size_t i = 0; i < free.size(); ++i) free[i] = i;
     for (int count = pick(5); count > 0 && !free.empty(); --count) {
       const std::size_t at = static_cast<std::size_t>(pick(static_cast<int>(free.size())));
-      node.accesses.push_back({free[at], kind(), once_in(6)});
-      free.erase(free.begin() + static_cast<std::ptrdiff_t>(at));
+      Access access{free[at], kind(), once_in(6)};
+      if (siblings.ranges && once_in(2)) {
+        access.range = true;
+        const auto most = static_cast<std::size_t>(1 + pick(5));
+        while (access.count < most && at + access.count < free.size() &&
+               free[at + access.count] == access.variable + access.count) {
+          ++access.count;
+        }
+      }
+      node.accesses.push_back(access);
+      const auto first = free.begin() + static_cast<std::ptrdiff_t>(at);
+      free.erase(first, first + static_cast<std::ptrdiff_t>(access.count));
     }
   }
 
@@ -180,15 +204,19 @@ inline std::vector<std::uint64_t> run_in_program_order(Block& block) {
   std::vector<std::uint64_t> results;
   for (Node& node : block.nodes) {
     for (const Access& access : node.accesses) {
-      std::uint64_t& value = values[access.variable];
-      std::uint64_t observed = 0;
-      if (access.kind == Kind::in || access.kind == Kind::inout) observed = value;
-      if (access.kind == Kind::inout) value = mix(value, node.id);
-      if (access.kind == Kind::out) value = mix(0, node.id);
-      if (access.kind == Kind::mutexinoutset || access.kind == Kind::inoutset) {
-        value += mix(node.id, 2);
+      std::uint64_t seen = 0;
+      for (std::size_t i = access.variable; i < access.variable + access.count; ++i) {
+        std::uint64_t& value = values[i];
+        std::uint64_t observed = 0;
+        if (access.kind == Kind::in || access.kind == Kind::inout) observed = value;
+        if (access.kind == Kind::inout) value = mix(value, node.id);
+        if (access.kind == Kind::out) value = mix(0, node.id);
+        if (access.kind == Kind::mutexinoutset || access.kind == Kind::inoutset) {
+          value += mix(node.id, 2);
+        }
+        seen = seen_too(seen, observed);
       }
-      node.expected.observed.push_back(observed);
+      node.expected.observed.push_back(seen);
     }
     node.expected.result = result_of(node, node.expected, results);
     results.push_back(node.expected.result);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // life_cases <case>: how a program begins and ends with imbrex, and what it says when it is used
 // wrongly. Each case is a process of its own; expect.sh looks at what it prints and how it ends.
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,10 +14,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {
@@ -260,6 +265,66 @@ int stall_in_a_finish() {
   return 0;
 }
 
+// Main waits for what a task would have done that did not run.
+int stall_behind_a_failure() {
+  int data = 0;
+  Promise<int> sum("sum");
+  task("load").out(data).launch([] { throw std::runtime_error("no such file"); });
+  task("sums up").in(data).launch([&] { sum.set(data); });
+  auto consumer = task("consumer").spawn([future = sum.future()] { return future.get(); });
+  return consumer.get();
+}
+
+// Each waits for the other by way of joint futures, long chains of them and such as one follows
+// twice; who has nothing to do with it waits for a promise that could not help them.
+int stall_by_joints() {
+  Promise<void> ready;
+  Promise<void> done;
+  done.set();
+  Future<void> second;
+  auto first = task("first task").spawn([&second, go = ready.future()] {
+    go.get();
+    second.get();
+  });
+  Future<void> chain = when_all(first, done.future());
+  for (int i = 0; i < 20'000; ++i) chain = i % 2 == 0 ? when_all(chain, chain) : when_any(chain);
+  second = task("second task").in(chain).spawn([] {});
+  ready.set();
+  (void)when_any(second, when_all(first)).get();
+  return 0;
+}
+
+int stall_by_holds() {
+  Promise<void> ready;
+  Future<void> second;
+  auto first = task("first task").spawn([&second, go = ready.future()] {
+    go.get();
+    imbrex::detail::release_after(*second.completion());
+  });
+  second = task("second task").spawn([first, go = ready.future()] {
+    go.get();
+    imbrex::detail::release_after(*first.completion());
+  });
+  ready.set();
+  first.get();
+  return 0;
+}
+
+// A promise may help one of them: only a thread that is no worker could change that.
+int late_joint() {
+  Promise<int> promise("late promise");
+  std::thread thread([promise] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    promise.set(17);
+  });
+  auto waiter = task("waits for it").spawn([future = promise.future()] {
+    return when_any(when_all(future), future).get();
+  });
+  std::printf("got %zu\n", waiter.get());
+  thread.join();
+  return 0;
+}
+
 int stall_of_a_foreign_thread() {
   int x = 0;
   std::thread([&x] {
@@ -275,6 +340,29 @@ int stall_of_a_foreign_thread() {
   }).join();
   return 0;
 }
+
+// A complete task's access is open until an event fires, which a thread may do at any time.
+int access_by_event(const bool fires) {
+  static Event arrived;
+  static int buffer = 0;
+  std::thread thread;
+  imbrex::finish([&] {
+    task("receive").out(buffer).launch([&] {
+      imbrex::release_after(arrived, buffer);
+      if (!fires) return;
+      thread = std::thread([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        buffer = 5;
+        arrived.fire();
+      });
+    });
+    task("reader").in(buffer).launch([] { std::printf("read %d\n", buffer); });
+  });
+  thread.join();
+  return 0;
+}
+int access_ends_late() { return access_by_event(true); }
+int access_never_ends() { return access_by_event(false); }
 
 // ---- named events and progress functions -------------------------------------------------------
 
@@ -331,6 +419,35 @@ int late_promise() {
   return 0;
 }
 
+// A plug-in's wait may have any name; who can end it follows from its kind alone.
+int wait_called_finish() {
+  imbrex::detail::EventWord event;
+  std::thread thread([&event] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    imbrex::detail::fire(event);
+  });
+  auto waiter = task("waits for it").spawn([&event] {
+    imbrex::detail::await(event, {.kind = imbrex::detail::WaitKind::event, .what = "finish"});
+    return 17;
+  });
+  std::printf("got %d\n", waiter.get());
+  thread.join();
+  return 0;
+}
+
+int stall_of_members() {
+  imbrex::detail::EventWord first, second;
+  const auto wait_at = [](imbrex::detail::EventWord& event) {
+    imbrex::detail::await(event,
+                          {.kind = imbrex::detail::WaitKind::members, .what = "the next phase"});
+  };
+  imbrex::finish([&] {
+    task("first task").launch([&] { wait_at(first); });
+    task("second task").launch([&] { wait_at(second); });
+  });
+  return 0;
+}
+
 int long_computation() {
   // One task computes for seconds while all others wait for it: no stall.
   auto slow = task("slow").spawn([] {
@@ -354,6 +471,60 @@ int blocked_in_main() {
   return 0;
 }
 
+// One task holds a lock while it waits, others want it: their threads sleep.
+int lock_across_a_wait() {
+  std::mutex lock;
+  std::atomic<bool> held{false};
+  imbrex::finish([&] {
+    Event event;
+    task("holds the lock").tied().launch([&] {
+      const std::lock_guard guard(lock);
+      held = true;
+      imbrex::await(event);
+    });
+    while (!held) imbrex::yield();
+    for (int i = 0; i < imbrex::worker_count(); ++i) {
+      task("wants the lock").launch([&] { const std::lock_guard guard(lock); });
+    }
+    imbrex::taskwait();  // nobody fires the event
+  });
+  return 0;
+}
+
+// The same seen from a thread, as by a signal.
+int view_of_a_lock() {
+  std::mutex lock;
+  std::atomic<bool> held = false;
+  std::thread looks([&] {
+    const std::lock_guard guard(lock);
+    held = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (const imbrex::detail::TaskView& view : imbrex::detail::view_tasks(false)) {
+      std::printf("%s: runs %d, waits for %s.\n", imbrex::detail::describe(view.task).c_str(),
+                  view.runs ? 1 : 0, view.waits_for.c_str());
+    }
+  });
+  while (!held) std::this_thread::yield();
+  auto wants = task("wants the lock").spawn([&] { const std::lock_guard guard(lock); });
+  wants.get();
+  looks.join();
+  return 0;
+}
+
+// Main blocks its thread for others that use imbrex, which have all that they need.
+int main_joins_threads() {
+  task("starts the runtime").spawn([] {}).get();
+  std::thread thread([] {
+    for (int i = 0; i < 25; ++i) {
+      task("short").spawn([] { imbrex::yield(); }).get();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  thread.join();
+  std::printf("joined\n");
+  return 0;
+}
+
 // ---- reports -----------------------------------------------------------------------------------
 
 int some_work() {
@@ -369,6 +540,42 @@ int some_work() {
   });
   std::printf("work done: %d\n", x);
   return 0;
+}
+
+// ---- ends that leave a trace -----------------------------------------------------------------
+
+// Tasks have run, some wait for ever, and one runs: then the program ends as `end` does.
+template <typename End>
+int end_amid_tasks(End end) {
+  static imbrex::Promise<int> never("never");
+  static int value = 0;
+  for (int i = 0; i < 2000; ++i) task("done").inout(value).launch([] { ++value; });
+  imbrex::taskwait();
+  task("waits").launch([] { (void)never.future().get(); });
+  task("runs").launch([] {
+    for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  end();
+  return 0;
+}
+
+int ends_by_sigterm() {
+  return end_amid_tasks([] {
+    kill(getpid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+  });
+}
+int ends_by_abort() { return end_amid_tasks([] { std::abort(); }); }
+int ends_by_exit() { return end_amid_tasks([] { std::exit(3); }); }
+int ends_by_fault() {
+  return end_amid_tasks([] {
+    volatile int* const nowhere = reinterpret_cast<int*>(8);
+    *nowhere = 1;
+  });
+}
+int ends_by_an_exception() {
+  return end_amid_tasks([] { std::thread([] { throw 1; }).join(); });
 }
 
 const std::map<std::string, std::function<int()>> cases{
@@ -388,16 +595,32 @@ const std::map<std::string, std::function<int()>> cases{
     {"stack_overflow_in_place", stack_overflow_in_place},
     {"waits_that_are_not_allowed", waits_that_are_not_allowed},
     {"stall_by_a_cycle", stall_by_a_cycle},
+    {"stall_behind_a_failure", stall_behind_a_failure},
     {"stall_in_a_finish", stall_in_a_finish},
+    {"stall_by_joints", stall_by_joints},
+    {"stall_by_holds", stall_by_holds},
+    {"late_joint", late_joint},
     {"stall_of_a_foreign_thread", stall_of_a_foreign_thread},
     {"never_returns_0", never_returns_0},
     {"never_triggered", never_triggered},
     {"nobody_left_to_trigger", nobody_left_to_trigger},
     {"triggers_outside", triggers_outside},
     {"late_promise", late_promise},
+    {"wait_called_finish", wait_called_finish},
+    {"stall_of_members", stall_of_members},
+    {"access_ends_late", access_ends_late},
+    {"access_never_ends", access_never_ends},
     {"long_computation", long_computation},
     {"blocked_in_main", blocked_in_main},
+    {"lock_across_a_wait", lock_across_a_wait},
+    {"view_of_a_lock", view_of_a_lock},
+    {"main_joins_threads", main_joins_threads},
     {"some_work", some_work},
+    {"ends_by_sigterm", ends_by_sigterm},
+    {"ends_by_abort", ends_by_abort},
+    {"ends_by_exit", ends_by_exit},
+    {"ends_by_fault", ends_by_fault},
+    {"ends_by_an_exception", ends_by_an_exception},
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 // operation's failure harms no other. Methodology: every rank sends to the next; a barrier, while
 // the receivers are suspended, keeps messages from being there too early. Open MPI 4.1 notices no
 // truncation of a message to oneself, so these need two ranks.
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "mpi_test.hpp"
@@ -127,6 +129,138 @@ TEST_F(Errors, waitall_says_in_the_statuses_which_request_failed) {
   EXPECT_EQ(values[0], 5);
   EXPECT_EQ(values[2], 7);
   for (const MPI_Request request : requests) EXPECT_EQ(request, MPI_REQUEST_NULL);
+}
+
+// Some of many receives get too much; after each that `next` finds complete, a request of others
+// is made, to which MPI gives the handle. `next(requests, done)` waits, and calls done(index, code)
+// for each that is over. Open MPI 4.1 frees all that have failed when it finds the first, and names
+// that one.
+template <class Next>
+void expect_all_to_be_reported(const Ring& ring, Next next) {
+  constexpr int count = 60;
+  constexpr std::array failing{5, 9, 41};
+  MPI_Comm self;
+  MPI_Comm_dup(MPI_COMM_SELF, &self);
+  for (int round = 0; round < 10; ++round) {
+    std::array<int, count> in{};
+    std::array<int, count> codes{};
+    std::vector<MPI_Request> requests(count);
+    codes.fill(-1);
+    for (int tag = 0; tag < count; ++tag) {
+      MPI_Irecv(&in[tag], 1, MPI_INT, ring.previous(), tag, ring.comm, &requests[tag]);
+    }
+    MPI_Barrier(ring.comm);
+    for (int tag = 0; tag < count; ++tag) {
+      if (std::ranges::find(failing, tag) != failing.end()) {
+        send_too_much(ring, tag);
+      } else {
+        send_one(ring, tag, 1000 + tag);
+      }
+    }
+    if (round % 2 == 0) MPI_Barrier(ring.comm);  // all at once, else one by one
+    int left = count;
+    while (left > 0) {
+      int found = 0;
+      next(requests, [&](int index, int code) {
+        ASSERT_TRUE(index >= 0 && index < count);
+        EXPECT_EQ(codes[index], -1) << "reported twice";
+        codes[index] = code;
+        EXPECT_EQ(requests[index], MPI_REQUEST_NULL);
+        ++found;
+      });
+      ASSERT_GT(found, 0) << left << " are not reported";
+      left -= found;
+      int word = 0;
+      MPI_Request reused;
+      MPI_Irecv(&word, 1, MPI_INT, 0, 0, self, &reused);
+      MPI_Send(&left, 1, MPI_INT, 0, 0, self);
+      MPI_Wait(&reused, MPI_STATUS_IGNORE);
+      EXPECT_EQ(word, left);
+    }
+    for (int tag = 0; tag < count; ++tag) {
+      const bool fails = std::ranges::find(failing, tag) != failing.end();
+      EXPECT_EQ(class_of(codes[tag]), fails ? MPI_ERR_TRUNCATE : MPI_SUCCESS) << "tag " << tag;
+      EXPECT_EQ(in[tag], fails ? in[tag] : 1000 + tag);
+    }
+  }
+  MPI_Comm_free(&self);
+}
+
+TEST_F(Errors, each_of_several_failures_is_reported_by_waitany) {
+  set_for_all(MPI_ERRORS_RETURN);
+  task("waitany").spawn([this] {
+    expect_all_to_be_reported(ring_, [](std::vector<MPI_Request>& requests, auto done) {
+      int index = -1;
+      const int code = MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index,
+                                   MPI_STATUS_IGNORE);
+      done(index, code);
+    });
+  }).get();
+}
+
+TEST_F(Errors, each_of_several_failures_is_reported_by_testany) {
+  set_for_all(MPI_ERRORS_RETURN);
+  task("testany").spawn([this] {
+    expect_all_to_be_reported(ring_, [](std::vector<MPI_Request>& requests, auto done) {
+      int index = -1;
+      int code = MPI_SUCCESS;
+      for (int flag = 0; flag == 0 && code == MPI_SUCCESS;) {
+        code = MPI_Testany(static_cast<int>(requests.size()), requests.data(), &index, &flag,
+                           MPI_STATUS_IGNORE);
+      }
+      done(index, code);
+    });
+  }).get();
+}
+
+TEST_F(Errors, each_of_several_failures_is_reported_by_waitsome) {
+  set_for_all(MPI_ERRORS_RETURN);
+  task("waitsome").spawn([this] {
+    expect_all_to_be_reported(ring_, [](std::vector<MPI_Request>& requests, auto done) {
+      int found = 0;
+      std::vector<int> indices(requests.size());
+      std::vector<MPI_Status> statuses(requests.size());
+      const int code = MPI_Waitsome(static_cast<int>(requests.size()), requests.data(), &found,
+                                    indices.data(), statuses.data());
+      for (int i = 0; i < found; ++i) {
+        done(indices[i], code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR);
+      }
+    });
+  }).get();
+}
+
+// Failures of many tasks, found in any number at once, beside messages that are still under way.
+TEST_F(Errors, failures_of_many_tasks_harm_no_transfer_that_is_under_way) {
+  constexpr int tasks = 60;
+  constexpr int rounds = 10;
+  constexpr int large = 100'000;
+  set_for_all(MPI_ERRORS_RETURN);
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<int> wrong{0};
+    finish([&] {
+      for (int tag = 0; tag < tasks; ++tag) {
+        task("receive").launch([&, tag] {
+          const bool fails = tag % 3 == 0;
+          std::vector<int> in(fails ? 1 : large, -1);
+          MPI_Request request;
+          MPI_Irecv(in.data(), static_cast<int>(in.size()), MPI_INT, ring_.previous(), tag,
+                    ring_.comm, &request);
+          const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+          if (class_of(code) != (fails ? MPI_ERR_TRUNCATE : MPI_SUCCESS)) wrong.fetch_add(1);
+          if (!fails && (in.front() != tag || in.back() != tag)) wrong.fetch_add(1);
+        });
+        task("send").launch([&, tag] {
+          if (tag % 3 == 0) {
+            send_too_much(ring_, tag);
+          } else {
+            const std::vector<int> out(large, tag);
+            MPI_Send(out.data(), large, MPI_INT, ring_.next(), tag, ring_.comm);
+          }
+        });
+      }
+    });
+    EXPECT_EQ(wrong.load(), 0);
+  }
 }
 
 TEST_F(Errors, sendrecv_returns_the_code_of_its_receive) {

@@ -2,6 +2,8 @@
 // imbrex/events.h: messages that arrive and sends that end, polled or told to a handler.
 #include "imbrex/events.h"
 
+#include <array>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -114,6 +116,69 @@ TEST(Events, the_end_of_a_send_names_its_request) {
   EXPECT_EQ(MPI_Test(&request, &flag, &status), MPI_SUCCESS);
   EXPECT_EQ(flag, 1);
   EXPECT_EQ(request, MPI_REQUEST_NULL);
+}
+
+// One of the sends that give a request, of one int.
+struct AnySend {
+  const char* name;
+  std::function<int(const int*, int peer, int tag, MPI_Comm, MPI_Request*)> call;
+};
+template <class Count>
+AnySend any_send(const char* name,
+                 int (*call)(const void*, Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)) {
+  return {name, [call](const int* value, int peer, int tag, MPI_Comm comm, MPI_Request* request) {
+            return call(value, 1, MPI_INT, peer, tag, comm, request);
+          }};
+}
+std::vector<AnySend> all_sends() {
+  return {any_send("MPI_Isend", &MPI_Isend),
+          any_send("MPI_Issend", &MPI_Issend),
+          any_send("MPI_Irsend", &MPI_Irsend),
+          any_send("MPI_Ibsend", &MPI_Ibsend),
+#if MPI_VERSION >= 4
+          any_send("MPI_Isend_c", &MPI_Isend_c),
+          any_send("MPI_Issend_c", &MPI_Issend_c),
+          any_send("MPI_Irsend_c", &MPI_Irsend_c),
+          any_send("MPI_Ibsend_c", &MPI_Ibsend_c),
+#endif
+  };
+}
+
+// Memory for buffered sends while this lives.
+struct SendBuffer {
+  SendBuffer() { MPI_Buffer_attach(memory.data(), static_cast<int>(memory.size())); }
+  ~SendBuffer() {
+    void* gone = nullptr;
+    int bytes = 0;
+    MPI_Buffer_detach(static_cast<void*>(&gone), &bytes);
+  }
+  std::array<char, 1 << 12> memory;
+};
+
+TEST(Events, the_end_of_a_send_of_every_kind_is_told) {
+  const SendBuffer buffer;
+  const WatchedRing ring;
+  for (const AnySend& send : all_sends()) {
+    int value = -1;
+    MPI_Request receive = MPI_REQUEST_NULL;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&value, 1, MPI_INT, ring.previous(), 4, ring.comm, &receive);
+    MPI_Barrier(ring.comm);  // MPI_Irsend must find the receive
+    ASSERT_EQ(send.call(&ring.rank, ring.next(), 4, ring.comm, &request), MPI_SUCCESS);
+    int outgoing = 0;
+    for (int i = 0; i < 2; ++i) {
+      const imbrex_event event = next_event();
+      if (event.kind != IMBREX_OUTGOING_PTP) continue;
+      ++outgoing;
+      EXPECT_EQ(event.request, request) << send.name;
+      EXPECT_EQ(event.peer, ring.next()) << send.name;
+    }
+    EXPECT_EQ(outgoing, 1) << send.name;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Wait(&receive, MPI_STATUS_IGNORE);
+    EXPECT_EQ(value, ring.previous()) << send.name;
+    MPI_Barrier(ring.comm);
+  }
 }
 
 // A thread that imbrex does not know waits in MPI for the handle of ours.
@@ -256,6 +321,32 @@ TEST(Events, a_handler_that_calls_mpi_gets_an_error_and_is_named) {
   int value = -1;  // nothing is lost
   MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
   EXPECT_EQ(value, ring.previous());
+}
+
+TEST(Events, a_handler_that_begins_a_send_gets_an_error_whatever_the_kind) {
+  static std::vector<int> codes;
+  const auto send_all = [](const imbrex_event* event, void* argument) {
+    codes.clear();
+    const int value = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (const AnySend& send : all_sends()) {
+      codes.push_back(send.call(&value, event->peer, 0, event->comm, &request));
+    }
+    codes.push_back(MPI_Startall(1, &request));
+    ++static_cast<Seen*>(argument)->count;
+  };
+  const WatchedRing ring;
+  Seen seen;
+  testing::internal::CaptureStderr();
+  tell_of_a_message(ring, send_all, seen);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(codes, std::vector<int>(all_sends().size() + 1, MPI_ERR_OTHER));
+  for (const AnySend& send : all_sends()) {
+    EXPECT_NE(text.find(std::string(send.name) + " is called within"), std::string::npos)
+        << send.name;
+  }
+  int value = -1;
+  MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
 }
 
 TEST(Events, a_handler_that_waits_is_named_and_harms_nobody) {

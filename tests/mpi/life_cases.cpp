@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <stdexcept>
 #include <thread>
 
 #include "cases.hpp"
@@ -126,6 +127,77 @@ void exit_from_a_task() {
   imbrex::taskwait();
 }
 
+// One rank ends in the middle of everything, while the other waits for it.
+void end_of_one_rank(void (*end)()) {
+  MPI_Init(nullptr, nullptr);
+  if (rank_in_world() == 0) end();
+  int never = 0;
+  MPI_Recv(&never, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+}
+void exit_of_one_rank() {
+  end_of_one_rank([] { std::exit(7); });
+}
+void exit_of_one_rank_in_a_task() {
+  end_of_one_rank([] { task("exit").spawn([] { std::exit(7); }).get(); });
+}
+void exit_of_one_rank_on_a_thread() {
+  end_of_one_rank([] {
+    std::thread thread([] { std::exit(7); });
+    task("waits").spawn([] { MPI_Barrier(MPI_COMM_WORLD); }).get();
+  });
+}
+void abort_of_one_rank() {
+  end_of_one_rank([] { std::abort(); });
+}
+void mpi_abort_of_one_rank() {
+  end_of_one_rank([] { MPI_Abort(MPI_COMM_WORLD, 7); });
+}
+void mpi_abort_in_a_task() {
+  MPI_Init(nullptr, nullptr);
+  task("ends").spawn([] { MPI_Abort(MPI_COMM_WORLD, 7); }).get();
+}
+
+// Main returns, and never calls MPI_Finalize. Tasks that can run to their end do so; one that waits
+// for a message that nobody sends is left.
+void return_without_finalize() {
+  MPI_Init(nullptr, nullptr);
+  static int never = 0;
+  const int rank = rank_in_world();
+  task("left").launch([rank] {
+    MPI_Recv(&never, 1, MPI_INT, rank, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  });
+  task("served").launch([rank] {
+    const int out = 1;
+    int in = 0;
+    MPI_Sendrecv(&out, 1, MPI_INT, rank, 8, &in, 1, MPI_INT, rank, 8, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::fprintf(stderr, "served\n");
+  });
+}
+
+// MPI_Finalize by a static object, whose destructor runs behind the exit handlers of MPI_Init. What
+// a rank prints later may be lost: a launcher may end with the last MPI_Finalize.
+void finalize_at_exit() {
+  static const struct Finalizer {
+    ~Finalizer() {
+      std::fprintf(stderr, "finalizes\n");
+      MPI_Finalize();
+      int finalized = 0;
+      MPI_Finalized(&finalized);
+      if (finalized == 0) std::_Exit(3);
+    }
+  } finalizer;
+  MPI_Init(nullptr, nullptr);
+  int sum = 1;
+  task("sum").launch([&sum] {
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  });
+  imbrex::taskwait();
+  std::exit(0);
+}
+
 // Requests before MPI_Init are refused by the C++ calls.
 void too_early() {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -152,6 +224,48 @@ void fatal_error() {
     MPI_Send(values, 2, MPI_INT, 0, 7, MPI_COMM_WORLD);
   }
   MPI_Finalize();
+}
+
+// Rank 0's send depends on what was never loaded, so it does not run: rank 1 would wait for ever.
+void error_that_nobody_takes() {
+  static int data = 0;
+  MPI_Init(nullptr, nullptr);
+  if (rank_in_world() == 0) {
+    task("load").out(data).launch([] { throw std::runtime_error("no such file"); });
+    task("send").in(data).launch([] { MPI_Send(&data, 1, MPI_INT, 1, 7, MPI_COMM_WORLD); });
+  } else {
+    task("receive").launch([] {
+      MPI_Recv(&data, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    });
+  }
+  MPI_Finalize();
+}
+
+// What has been taken ends nobody: MPI's errors too.
+void errors_that_are_taken() {
+  MPI_Init(nullptr, nullptr);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int caught = 0;
+  auto future = task("load").spawn([] { throw std::runtime_error("no such file"); });
+  try {
+    imbrex::finish([] {
+      task("send").launch([] {
+        const int one = 1;
+        if (MPI_Send(&one, 1, MPI_INT, 77, 7, MPI_COMM_WORLD) != MPI_SUCCESS) {
+          throw std::runtime_error("MPI_Send has failed");
+        }
+      });
+    });
+  } catch (const std::runtime_error&) {
+    ++caught;
+  }
+  try {
+    future.get();
+  } catch (const std::runtime_error&) {
+    ++caught;
+  }
+  MPI_Finalize();
+  require(caught == 2, "both were thrown");
 }
 
 int threads_of_this_process() {
@@ -220,6 +334,32 @@ void send_all_kinds(int peer, MPI_Comm comm) {
   MPI_Sendrecv(&value, 1, MPI_INT, peer, 8, &answer, 1, MPI_INT, peer, 8, comm, MPI_STATUS_IGNORE);
 }
 
+// Of the sends that give a request those that are not above, with tags from 9 on; where MPI has no
+// large counts, the others once more.
+void send_other_kinds(int peer, MPI_Comm comm) {
+  static char memory[1 << 12];
+  MPI_Buffer_attach(memory, sizeof memory);
+  const int value = 7;
+  MPI_Request requests[6];
+  MPI_Irsend(&value, 1, MPI_INT, peer, 9, comm, &requests[0]);
+  MPI_Ibsend(&value, 1, MPI_INT, peer, 10, comm, &requests[1]);
+#if MPI_VERSION >= 4
+  MPI_Isend_c(&value, 1, MPI_INT, peer, 11, comm, &requests[2]);
+  MPI_Issend_c(&value, 1, MPI_INT, peer, 12, comm, &requests[3]);
+  MPI_Irsend_c(&value, 1, MPI_INT, peer, 13, comm, &requests[4]);
+  MPI_Ibsend_c(&value, 1, MPI_INT, peer, 14, comm, &requests[5]);
+#else
+  MPI_Isend(&value, 1, MPI_INT, peer, 11, comm, &requests[2]);
+  MPI_Issend(&value, 1, MPI_INT, peer, 12, comm, &requests[3]);
+  MPI_Irsend(&value, 1, MPI_INT, peer, 13, comm, &requests[4]);
+  MPI_Ibsend(&value, 1, MPI_INT, peer, 14, comm, &requests[5]);
+#endif
+  MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+  void* gone = nullptr;
+  int bytes = 0;
+  MPI_Buffer_detach(static_cast<void*>(&gone), &bytes);
+}
+
 void receive_all_kinds(int peer, MPI_Comm comm) {
   int values[5];
   MPI_Request requests[4];
@@ -246,6 +386,18 @@ void receive_all_kinds(int peer, MPI_Comm comm) {
   imbrex::release_after(requests[0]);
 }
 
+// `are_posted()` is called between.
+template <class F>
+void receive_other_kinds(int peer, MPI_Comm comm, F are_posted) {
+  int values[6];
+  MPI_Request requests[6];
+  for (int i = 0; i < 6; ++i) {
+    MPI_Irecv(&values[i], 1, MPI_INT, peer, 9 + i, comm, &requests[i]);
+  }
+  are_posted();
+  MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+}
+
 void all_kinds() {
   MPI_Init(nullptr, nullptr);
   const int peer = 1 - rank_in_world();
@@ -253,6 +405,14 @@ void all_kinds() {
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   task("sends").launch([=] { send_all_kinds(peer, comm); });
   task("receives").launch([=] { receive_all_kinds(peer, comm); });
+  imbrex::taskwait();
+  imbrex::Event posted;
+  task("receives").launch([&posted, peer, comm] {
+    receive_other_kinds(peer, comm, [&posted] { posted.fire(); });
+  });
+  imbrex::await(posted);
+  MPI_Barrier(MPI_COMM_WORLD);
+  task("sends").launch([=] { send_other_kinds(peer, comm); });
   imbrex::taskwait();
   task("reduces").launch([=] {
     const int mine = 1;
@@ -273,8 +433,18 @@ const imbrex::test::Cases cases{
     {"late_message", late_message},
     {"runtime_around_mpi", runtime_around_mpi},
     {"exit_from_a_task", exit_from_a_task},
+    {"exit_of_one_rank", exit_of_one_rank},
+    {"exit_of_one_rank_in_a_task", exit_of_one_rank_in_a_task},
+    {"exit_of_one_rank_on_a_thread", exit_of_one_rank_on_a_thread},
+    {"abort_of_one_rank", abort_of_one_rank},
+    {"mpi_abort_of_one_rank", mpi_abort_of_one_rank},
+    {"mpi_abort_in_a_task", mpi_abort_in_a_task},
+    {"return_without_finalize", return_without_finalize},
+    {"finalize_at_exit", finalize_at_exit},
     {"too_early", too_early},
     {"fatal_error", fatal_error},
+    {"error_that_nobody_takes", error_that_nobody_takes},
+    {"errors_that_are_taken", errors_that_are_taken},
     {"spare_threads", spare_threads},
     {"messages", messages},
     {"all_kinds", all_kinds},

@@ -437,6 +437,35 @@ TEST(Statuses, count_what_came_in_elements_of_the_type) {
   MPI_Type_free(&same);
 }
 
+// The receive keeps a type of its own, without what only the program's knows of.
+TEST(Datatypes, keep_their_attributes_to_themselves) {
+  const Ring ring;
+  const Crowd crowd(ring);
+  MPI_Datatype pair;
+  MPI_Type_vector(2, 1, 3, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  int key = MPI_KEYVAL_INVALID;
+  int copies = 0;
+  const auto copy = [](MPI_Datatype, int, void* counter, void*, void*, int* flag) -> int {
+    ++*static_cast<int*>(counter);
+    *flag = 0;
+    return MPI_SUCCESS;
+  };
+  MPI_Type_create_keyval(copy, MPI_TYPE_NULL_DELETE_FN, &key, &copies);
+  MPI_Type_set_attr(pair, key, &copies);
+  const int out[2] = {4, 5};
+  int in[4] = {};
+  MPI_Request request;
+  MPI_Irecv(in, 1, pair, ring.previous(), 1, ring.comm, &request);
+  MPI_Send(out, 2, MPI_INT, ring.next(), 1, ring.comm);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(in[0], 4);
+  EXPECT_EQ(in[3], 5);
+  EXPECT_EQ(copies, 0);
+  MPI_Type_free(&pair);
+  MPI_Type_free_keyval(&key);
+}
+
 TEST(Lengths, of_all_protocols_arrive_whole) {
   const Ring ring;
   const Crowd crowd(ring);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 #include <thread>
 
 #include "cases.hpp"
@@ -61,6 +62,34 @@ void wrong_tag() {
   std::printf("went on\n");
 }
 
+// Waits for requests, whose messages come after two seconds.
+void wait_for_requests() {
+  const auto receive_later = [](int tag, int* value) {
+    MPI_Request request;
+    MPI_Irecv(value, 1, MPI_INT, 1, tag, MPI_COMM_WORLD, &request);
+    return request;
+  };
+  if (rank_in_world() == 0) {
+    task("one").launch([=] {
+      int value = 0;
+      MPI_Request request = receive_later(7, &value);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    });
+    task("all").launch([=] {
+      int values[3];
+      MPI_Request requests[3];
+      for (int i = 0; i < 3; ++i) requests[i] = receive_later(20 + i, &values[i]);
+      MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    });
+  } else {
+    task("compute").spawn([] { sleep_ms(2500); }).get();
+    const int value = 1;
+    for (const int tag : {7, 20, 21, 22}) MPI_Send(&value, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+  }
+  imbrex::taskwait();
+  std::printf("went on\n");
+}
+
 // The message is on another communicator.
 void wrong_communicator() {
   MPI_Comm comm;
@@ -69,6 +98,46 @@ void wrong_communicator() {
   const int other = 1 - rank_in_world();
   send(other, 7, MPI_COMM_WORLD);
   task("receive").spawn([=] { receive(other, 7, comm); }).get();
+}
+
+// Each rank waits for what the other does only after that.
+void other_order() {
+  static int order = 0;
+  const auto sum = [] {
+    const int mine = 1;
+    int all = 0;
+    MPI_Reduce(&mine, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  };
+  const auto tell = [] {
+    int value = 0;
+    MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  };
+  if (rank_in_world() == 0) task("sum").inout(order).launch(sum);
+  task("tell").inout(order).launch(tell);
+  if (rank_in_world() != 0) task("sum").inout(order).launch(sum);
+  imbrex::taskwait();
+}
+
+// The task that would send does not run, since one before it has failed; main waits for an answer.
+void failed_sender() {
+  if (rank_in_world() == 0) {
+    task("receive").launch([] { receive(1, 7, MPI_COMM_WORLD); });
+    imbrex::taskwait();
+    send(1, 9, MPI_COMM_WORLD);
+  } else {
+    static int block = 0;
+    task("load").out(block).launch([] { throw std::runtime_error("no such file"); });
+    task("sends").in(block).launch([] { send(0, 7, MPI_COMM_WORLD); });
+    receive(0, 9, MPI_COMM_WORLD);
+  }
+}
+
+// What the body of finish() throws is caught when its tasks are over, and one never is.
+void thrown_in_finish() {
+  imbrex::finish([] {
+    task("receive").launch([] { receive(1 - rank_in_world(), 7, MPI_COMM_WORLD); });
+    if (rank_in_world() == 1) throw std::runtime_error("the mesh is empty");
+  });
 }
 
 // A program whose messages always come, but slowly: no stall.
@@ -145,7 +214,11 @@ void asked_in_finalize() {
 
 const imbrex::test::Cases cases{
     {"wrong_tag", wrong_tag},
+    {"wait_for_requests", wait_for_requests},
     {"wrong_communicator", wrong_communicator},
+    {"other_order", other_order},
+    {"failed_sender", failed_sender},
+    {"thrown_in_finish", thrown_in_finish},
     {"slow_messages", slow_messages},
     {"asked_while_busy", asked_while_busy},
     {"all_asked", all_asked},

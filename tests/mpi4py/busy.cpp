@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <imbrex/detail/observation.hpp>
 #include <imbrex/imbrex.hpp>
 #include <optional>
 #include <thread>

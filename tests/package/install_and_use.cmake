@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cmake -D build= -D core= -D mpicc= -D source= -D work= -D with_mpi= -D compiler= -D generator=
-#   -P this
+#   -D python= -D d3= -D mpi= -D version= -P this
 cmake_minimum_required(VERSION 3.25)
 
 function(run what)
@@ -24,7 +24,28 @@ run("run it" ${work}/build/consumer)
 if(with_mpi)
   run("run it with MPI" ${work}/build/consumer_mpi)
 endif()
-run("the installed command" ${work}/prefix/bin/imbrex --help)
+set(ENV{TSAN_OPTIONS} suppressions=${work}/prefix/share/imbrex/tsan/imbrex.supp)
+foreach(program consumer_tsan consumer_mpi_tsan)
+  if(EXISTS ${work}/build/${program})
+    run("run ${program}" ${work}/build/${program})
+  endif()
+endforeach()
+run("record a trace" ${CMAKE_COMMAND} -E env IMBREX_TRACE=${work}/trace ${work}/build/consumer)
+run("every command, installed" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/commands_test.py
+  ${work}/prefix/bin/imbrex ${work}/trace "${d3}")
+run("programs without CMake" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/link_lines_test.py
+  ${work}/prefix ${source} ${with_mpi} ${mpi} ${mpicc})
+
+# prints(<text> <command>...)
+function(prints text)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT said STREQUAL text)
+    message(FATAL_ERROR "${ARGN} printed '${said}', not '${text}'")
+  endif()
+  message(STATUS "${text}: ok")
+endfunction()
+prints("${version} ${version}" ${work}/build/consumer version)
+prints("imbrex ${version}" ${work}/prefix/bin/imbrex --version)
 
 # A version that is not there must not be found.
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${source}/../too_new -B ${work}/too_new

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {

@@ -14,10 +14,7 @@ namespace {
 
 class StormTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, StormTest,
-                         testing::ValuesIn(setups({1, 2, 4, 8, 64},
-                                                  {"", "steal", "fifo", "priority", "ma1", "ma2",
-                                                   "ma3", "sa", "fa", "ga"})),
-                         name_of);
+                         testing::ValuesIn(setups({1, 2, 4, 8, 64}, unseeded_policies)), name_of);
 INSTANTIATE_TEST_SUITE_P(Seeded, StormTest,
                          testing::ValuesIn(setups({1, 2, 8}, {"seeded:3", "seeded:77"})), name_of);
 

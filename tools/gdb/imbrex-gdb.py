@@ -4,7 +4,7 @@
     (gdb) source imbrex-gdb.py
 
 Reads the runtime's own structures, so it belongs to the libimbrex.so it came with, and needs that
-one's debug information: src/sched/runtime.hpp, src/task/task.hpp, src/fiber/fiber.hpp and
+one's debug information: src/sched/run/runtime.hpp, src/task/task.hpp, src/fiber/fiber.hpp and
 src/base/slab.hpp say what is read here.
 """
 import re
@@ -22,15 +22,15 @@ def runtime():
     life = word_at(address) if address is not None else 0
     if int(life) == 0:
         raise gdb.GdbError("imbrex: no runtime runs in this process")
-    life_type = gdb.lookup_type("imbrex::sched::(anonymous namespace)::Life").pointer()
-    pointer = gdb.Value(int(life)).cast(life_type).dereference()["runtime"]["_M_b"]["_M_p"]
+    pointer = word_at(int(life))  # its first member: gdb does not always find the type itself
     if int(pointer) == 0:
         raise gdb.GdbError("imbrex: no runtime runs in this process")
-    return pointer.dereference()
+    runtime_type = gdb.lookup_type("imbrex::sched::Runtime").pointer()
+    return gdb.Value(int(pointer)).cast(runtime_type).dereference()
 
 
 def life_address():
-    """Of the pointer in life(), src/sched/life.cpp; None where the library is not loaded yet.
+    """Of the pointer in life(), src/sched/life/start.cpp; None where the library is not loaded yet.
     Its debug information, and even its name, change where the optimiser inlines the function or
     moves it between units: hence by its symbol."""
     text = gdb.execute("info variables never_destroyed", to_string=True)
@@ -41,7 +41,7 @@ def life_address():
         return int(found[0], 16)
     try:
         return int(gdb.parse_and_eval(
-            "(unsigned long)&'imbrex::sched::(anonymous namespace)::life()::never_destroyed'"))
+            "(unsigned long)&'imbrex::sched::life()::never_destroyed'"))
     except gdb.error as error:
         raise gdb.GdbError(f"imbrex: no libimbrex.so with its symbols here ({error})")
 
@@ -145,7 +145,7 @@ def reason_of(pointer):
     if int(reason["completion"]):
         return completion_text(reason["completion"])
     text = text_of(reason["what"], "?")
-    if reason["mpi"]:
+    if str(reason["kind"]).endswith("::mpi"):
         text += (f" (peer {int(reason['peer'])}, tag {int(reason['tag'])}, "
                  f"{int(reason['bytes'])} bytes)")
     return text

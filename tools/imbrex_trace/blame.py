@@ -52,10 +52,17 @@ class Run:
     # ---- one step back -------------------------------------------------------------------------
 
     def walk(self, rank, one, time, stop):
-        """The path that leads to `time` in the slice `one`, last step first, back to `stop`."""
+        """The path that leads to `time` in the slice `one`, last step first, back to `stop`. Where
+        a trace that contradicts itself would lead in a circle, it ends."""
+        seen, earliest = set(), time
         for _ in range(1_000_000):
             if one is None or time <= stop:
                 return
+            if time < earliest:
+                seen, earliest = set(), time
+            if (rank, one.task, one.part) in seen:
+                return
+            seen.add((rank, one.task, one.part))
             index = self.ranks[rank]
             arrival = self.awaited(index, one, time, stop)
             if arrival is not None:

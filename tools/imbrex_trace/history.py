@@ -3,6 +3,7 @@
 
 Used by all that show a trace; knows nothing of files or of how it is shown.
 """
+import collections
 import dataclasses
 import enum
 
@@ -88,7 +89,10 @@ class History:
 def replay(rank):
     player = Player(rank)
     for record in rank.records:
-        player.play(record)
+        try:
+            player.play(record)
+        except Unfit:
+            pass
     return player.finish()
 
 
@@ -101,7 +105,8 @@ def crop(histories, names, directory):
         spans += [(piece.start, piece.end) for pieces in history.pieces.values()
                   for piece in pieces if piece.state is State.TASK and piece.name in numbers]
     if not spans:
-        raise TraceError(f"{directory}: no task is named {' or '.join(sorted(wanted))}")
+        raise TraceError(f"{directory}: no task is named {' or '.join(sorted(wanted))}; "
+                         f"{describe_names(histories)}")
     start, end = min(span[0] for span in spans), max(span[1] for span in spans)
     for history in histories:
         history.start, history.end = start, end
@@ -109,6 +114,26 @@ def crop(histories, names, directory):
             history.pieces[worker] = [
                 dataclasses.replace(piece, start=max(piece.start, start), end=min(piece.end, end))
                 for piece in pieces if piece.start < end and piece.end > start]
+
+
+def describe_names(histories):
+    """The names that tasks have, those of most time first, and no more than can be read."""
+    most = 30
+    times = collections.Counter()
+    for history in histories:
+        for pieces in history.pieces.values():
+            for piece in pieces:
+                if piece.state is State.TASK:
+                    times[history.rank.names[piece.name].name] += piece.end - piece.start
+    names = [name for name, _ in times.most_common()]
+    if not names:
+        return "no task has run"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"names are: {', '.join(names[:most])}{more}"
+
+
+class Unfit(Exception):
+    """A record that does not fit to those before it, in a trace that was cut."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -159,6 +184,7 @@ class Player:
         if kind == Kind.TASK_BEGIN:
             if task in self.tasks:
                 self.tasks[task].priority = signed(b)
+                self.tasks[task].name = a  # what a compiler has made is known by now
             else:
                 self.tasks[task] = Task(name=a, priority=signed(b), parent=c, root=c == 0)
             self.enter(worker, time, [task])
@@ -241,6 +267,8 @@ class Player:
         self.slices.append(ended)
 
     def refuse(self, worker, time, task, what):
+        if self.rank.cut:
+            raise Unfit  # its threads went on while it was written: one may lack a record
         raise TraceError(f"rank {self.rank.rank}, worker {worker.number}, "
                          f"{(time - self.rank.start) / 1e6:.3f} ms: task {task} {what}")
 

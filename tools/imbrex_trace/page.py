@@ -19,8 +19,8 @@ from imbrex_trace.history import State
 from imbrex_trace.reader import NO_WORKER, TraceError
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Where Debian's package has it; a copy beside the tool; what the user says.
-D3_PLACES = ("/usr/share/nodejs/d3/dist/d3.min.js", str(HERE / "d3.min.js"))
+# A copy beside the tool, as it is installed; where Debian's package has it; what the user says.
+D3_PLACES = (str(HERE / "d3.min.js"), "/usr/share/nodejs/d3/dist/d3.min.js")
 
 
 def d3_text():
@@ -30,7 +30,7 @@ def d3_text():
         if pathlib.Path(place).is_file():
             return pathlib.Path(place).read_text(encoding="utf-8")
     raise TraceError(f"the page needs the library d3, which is not at {' or '.join(places)}: "
-                     "install it (Debian: node-d3; tools/install_dependencies --report does), or "
+                     "install it (Debian: node-d3; tools/install_dependencies does), or "
                      "set IMBREX_D3 to a d3.min.js of version 5 to 7, or ask for other outputs by "
                      "--write")
 
@@ -55,8 +55,9 @@ def read(name):
 # ---- tables --------------------------------------------------------------------------------------
 
 def tables(report):
-    return "\n".join(table_of(table) for table in figures.tables(report)
-                     if not table.title.endswith("(column)"))  # the matrix is drawn
+    gaps = f"<p class=note>{html.escape(report.gaps)}</p>\n" if report.gaps else ""
+    return gaps + "\n".join(table_of(table) for table in figures.tables(report)
+                            if not table.title.endswith("(column)"))  # the matrix is drawn
 
 
 def table_of(table):

@@ -4,7 +4,6 @@
 Methodology: a synthetic run, of which it is known which task stands where, is opened, zoomed and
 moved. With EVENTS 1000000 the printed times are those of docs/user/report.md. Exit status 77
 without d3 or a browser."""
-import os
 import pathlib
 import subprocess
 import sys
@@ -111,7 +110,7 @@ if __name__ == "__main__":
     except reader.TraceError as missing:
         print(missing)
         sys.exit(77)
-    if find() is None or os.environ.get("IMBREX_NO_BROWSER"):
+    if find() is None:
         print("left out: no browser (tools/install_dependencies --browser)")
         sys.exit(77)
     if len(sys.argv) > 1:

@@ -3,6 +3,7 @@
 
 The format is docs/design/trace-format.md. Knows nothing of what the events mean.
 """
+import collections
 import dataclasses
 import enum
 import json
@@ -13,6 +14,7 @@ import struct
 VERSION = 2
 RECORD = struct.Struct("<QQIIQQQ")  # time, task, worker, kind, a, b, c
 NO_WORKER = 0xFFFFFFFF
+COUNTS_MAX = {"ranks": 1 << 20, "workers": 1 << 16}  # more than any run has
 
 
 class TraceError(Exception):
@@ -59,6 +61,7 @@ class Rank:
     end: int
     names: list  # of Name
     records: list  # of tuples (time, task, worker, kind, a, b, c), by time
+    cut: str = ""  # why the rank ended before its end; empty if it did not
 
 
 def read_run(directory):
@@ -79,14 +82,37 @@ def read_run(directory):
     return ranks
 
 
+def describe_gaps(ranks):
+    """What is missing of a run that ended before its end, in a sentence; empty if nothing is."""
+    cut = collections.defaultdict(list)
+    for rank in ranks:
+        if rank.cut:
+            cut[rank.cut].append(str(rank.rank))
+    parts = [f"{plural(numbers)} ended by {why}" for why, numbers in cut.items()]
+    missing = missing_of(ranks)
+    if missing:
+        parts.append(f"there is no file of {plural(missing)}")
+    return f"the trace is incomplete: {'; '.join(parts)}" if parts else ""
+
+
+def plural(numbers):
+    return f"rank{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+
+
+def missing_of(ranks):
+    present = {rank.rank for rank in ranks}
+    return [str(rank) for rank in range(ranks[0].ranks) if rank not in present]
+
+
 def check_complete(directory, ranks):
+    """Where a rank was cut, others may not have come to writing anything."""
     sizes = sorted({rank.ranks for rank in ranks})
     if len(sizes) > 1:
         raise TraceError(f"{directory}: holds files of runs with {sizes[0]} and {sizes[-1]} "
                          "ranks: remove the old ones")
     present = {rank.rank for rank in ranks}
-    missing = [str(rank) for rank in range(sizes[0]) if rank not in present]
-    if missing:
+    missing = missing_of(ranks)
+    if missing and not any(rank.cut for rank in ranks):
         raise TraceError(f"{directory}: of {sizes[0]} ranks, no file of rank "
                          f"{', '.join(missing)}: did the run end by MPI_Finalize everywhere?")
     beyond = sorted(rank for rank in present if rank >= sizes[0])
@@ -103,13 +129,14 @@ def read_rank(path, number):
     records = read_records(events, head)
     return Rank(rank=number, ranks=head["ranks"], workers=head["workers"], policy=head["policy"],
                 host=head["host"], start=head["start_ns"], end=head["end_ns"], names=names,
-                records=records)
+                records=records, cut=head.get("cut", ""))
 
 
 def read_head(path):
     try:
         head = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        json.dumps(head, ensure_ascii=False).encode("utf-8")  # no half of a surrogate pair
+    except (json.JSONDecodeError, UnicodeError, RecursionError) as error:
         raise TraceError(f"{path}: truncated or no JSON ({error})") from None
     if not isinstance(head, dict):
         raise TraceError(f"{path}: not a JSON object")
@@ -122,6 +149,11 @@ def read_head(path):
     for key, kind in kinds.items():
         if type(head.get(key)) is not kind:
             raise TraceError(f"{path}: key \"{key}\" is missing or is no {kind.__name__}")
+    if not isinstance(head.get("cut", ""), str):
+        raise TraceError(f"{path}: key \"cut\" is no str")
+    for key, most in COUNTS_MAX.items():
+        if not 1 <= head[key] <= most:
+            raise TraceError(f"{path}: {head[key]} {key}: a run has 1 to {most}")
     for position, entry in enumerate(head["names"]):
         if not (isinstance(entry, dict) and isinstance(entry.get("name"), str)
                 and isinstance(entry.get("where"), str)):

@@ -5,6 +5,7 @@ import dataclasses
 
 from imbrex_trace import blame
 from imbrex_trace.history import State
+from imbrex_trace.reader import describe_gaps
 from imbrex_trace.summary import aligned, time_by_state
 
 
@@ -26,6 +27,11 @@ class Report:
     losses: blame.Losses
 
     @property
+    def gaps(self):
+        """What is missing of the run, if it ended before its end."""
+        return describe_gaps([history.rank for history in self.histories])
+
+    @property
     def histories(self):
         return list(self.run.histories.values())
 
@@ -45,6 +51,8 @@ def lines(reports):
                f"{span / 1e9:.6f} s, {sum(len(one.tasks) for one in report.histories)} tasks, "
                f"{len(report.run.flights)} messages" +
                ("" if len(report.histories) > 1 else f", on {first.rank.host}"))
+        if report.gaps:
+            yield report.gaps
         for table in tables(report):
             yield ""
             yield table.title

@@ -16,7 +16,7 @@ import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOOLS))
-from imbrex_trace import graph, history, otf2_files, page, reader  # noqa: E402
+from imbrex_trace import blame, graph, history, otf2_files, page, reader  # noqa: E402
 from imbrex_trace.synthetic import ROOT, RankWriter  # noqa: E402
 
 SENT, RECEIVED = 7, 8
@@ -207,6 +207,52 @@ class Tables(ReportTest):
         self.assertEqual(result.stdout.count("Critical path"), 2)
 
 
+class Incomplete(ReportTest):
+    def test_a_run_that_was_cut_is_reported_as_far_as_it_goes(self):
+        self.two_ranks()
+        head = self.directory / "rank-1.json"
+        fields = json.loads(head.read_text())
+        head.write_text(json.dumps(fields | {"cut": "signal 15 (Terminated)"}))
+        (self.directory / "rank-0.json").unlink()
+        for command in ("report", "summary"):
+            result = run(command, self.directory)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("the trace is incomplete: rank 1 ended by signal 15 (Terminated); there "
+                          "is no file of rank 0", result.stderr)
+            self.assertIn("receive", result.stdout)
+        self.assertIn("\nthe trace is incomplete: ", run("report", self.directory).stdout)
+
+    def test_records_that_do_not_fit_are_passed_over_where_a_run_was_cut(self):
+        rank = self.writer(workers=2)
+        name = rank.name("work")
+        rank.begin(0, 0, 1, name)
+        rank.resume(2, 1, 7)  # its begin and its suspension are not there
+        rank.end(3, 1, 7)
+        rank.end(4, 0, 1)
+        rank.write()
+        self.assertEqual(run("report", self.directory).returncode, 1)
+        rank.head["cut"] = "signal 6 (Aborted)"
+        rank.write()
+        self.assertIn("work", self.report("--write", "page,perfetto" if has_d3() else "perfetto"))
+
+    def test_a_path_does_not_go_in_circles_where_a_trace_contradicts_itself(self):
+        rank = self.writer()
+        work = rank.name("work")
+        rank.begin(1, 0, 7, work)
+        rank.suspend(2, 0, 7, rank.name("get"), waits_task=7)  # for itself
+        rank.resume(3, 0, 7)
+        rank.end(4, 0, 7)
+        rank.write()
+        histories = [history.replay(rank) for rank in reader.read_run(self.directory)]
+        whole = blame.Run(histories)
+        last = max(histories[0].slices, key=lambda one: one.start)
+        self.assertLess(sum(1 for _ in whole.walk(0, last, last.end, whole.start)), 10)
+
+    def test_a_run_that_ends_as_it_should_has_no_gaps(self):
+        self.two_ranks()
+        self.assertNotIn("incomplete", self.report())
+
+
 class Outputs(ReportTest):
     @unittest.skipUnless(has_d3(), "no d3")
     def test_the_page_holds_all_it_needs(self):
@@ -242,12 +288,22 @@ class Outputs(ReportTest):
         self.assertNotIn("</script><b>", text)
         self.assertIn("&lt;/script&gt;&lt;b&gt;&amp;", text)
 
-    def test_without_d3_it_says_what_to_do_and_writes_nothing(self):
+    def test_without_d3_who_names_the_page_is_told_what_to_do_and_nothing_is_written(self):
         self.two_ranks()
-        result = run("report", self.directory, IMBREX_D3="/nowhere/d3.js")
+        result = run("report", "--write", "page,perfetto", self.directory,
+                     IMBREX_D3="/nowhere/d3.js")
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertIn("node-d3", result.stderr)
         self.assertEqual(list(self.directory.glob("*report*")), [])
+
+    def test_without_d3_all_but_the_page_is_written_and_a_line_says_so(self):
+        self.two_ranks()
+        text = self.report(IMBREX_D3="/nowhere/d3.js")
+        self.assertIn("Critical path", text)
+        self.assertIn("report.perfetto.json", text)
+        self.assertRegex(text, r"\nleft out: the page needs the library d3.*Debian: node-d3")
+        self.assertTrue((self.directory / "report.perfetto.json").exists())
+        self.assertFalse((self.directory / "report.html").exists())
 
     @unittest.skipUnless(otf2_files.module(), "no otf2")
     def test_otf2_holds_tasks_idle_times_and_messages(self):

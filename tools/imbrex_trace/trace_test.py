@@ -240,7 +240,7 @@ class Summary(TraceTest):
         self.assertNotIn("set up", result.stdout)
         result = run("summary", self.directory, "--crop", "absent")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("no task is named absent", result.stderr)
+        self.assertIn("no task is named absent; names are: work, set up", result.stderr)
 
 
 class Timeline(TraceTest):
@@ -349,6 +349,19 @@ class Refusals(TraceTest):
         rank.head["version"] = 1
         rank.write()
         self.check("trace version 1; this tool reads version 2", "trace the program again")
+
+    def test_more_workers_or_ranks_than_there_can_be(self):
+        for key, count in (("workers", 10**12), ("ranks", 10**12), ("workers", 0), ("ranks", -1)):
+            rank = self.written()
+            rank.head[key] = count
+            rank.write()
+            self.check(f"{count} {key}: a run has 1 to")
+
+    def test_a_name_that_cannot_be_shown(self):
+        rank = self.written()
+        rank.name("half a surrogate pair: \ud800")
+        rank.write()
+        self.check("no JSON")
 
     def test_a_missing_key(self):
         rank = self.written()

@@ -20,6 +20,7 @@ static int imbrex_serial_failures;
 
 static inline const char* imbrex_message(void) { return "imbrex: the body of a task failed"; }
 static inline const char* imbrex_keep(const char* text) { return text; }
+static inline const char* imbrex_version(void) { return "serial"; } /* of no library */
 
 static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* future) {
   imbrex_future_t made =
@@ -45,6 +46,10 @@ static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* fu
 }
 static inline int imbrex_release(const void* object) {
   (void)object;
+  return IMBREX_SUCCESS;
+}
+static inline int imbrex_release_range(const void* begin, size_t bytes) {
+  (void)begin, (void)bytes;
   return IMBREX_SUCCESS;
 }
 static inline int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line) {

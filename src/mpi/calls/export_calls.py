@@ -87,8 +87,8 @@ def notice(name, every):
 
 
 def own_names(found):
-    lines = [HEAD, "#pragma once\n", "#include <mpi.h>\n", '#include "progress/ship.hpp"',
-             '#include "progress/ship_blocking.hpp"\n', "#pragma GCC diagnostic push",
+    lines = [HEAD, "#pragma once\n", "#include <mpi.h>\n", '#include "mpi/below/ship.hpp"',
+             '#include "mpi/below/ship_blocking.hpp"\n', "#pragma GCC diagnostic push",
              '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"']
     lines += [f'extern "C" decltype(PMPI_{name}) imbrex_MPI_{name};' for name in sorted(found)]
     lines += ["#pragma GCC diagnostic pop\n", "#ifndef IMBREX_PROGRAMS_NAMES"]
@@ -110,7 +110,7 @@ def default_calls(found):
 
 
 def exported_calls(found):
-    lines = [HEAD, '#include "calls/next.hpp"', '#include "calls/sends.hpp"\n',
+    lines = [HEAD, '#include "mpi/below/next.hpp"', '#include "mpi/calls/p2p/sends.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):

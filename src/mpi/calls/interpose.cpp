@@ -2,13 +2,14 @@
 // The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
-#include "check/buffers.hpp"
-#include "check/check.hpp"
-#include "messages.hpp"
-#include "calls/spare.hpp"
-#include "calls/split.hpp"
-#include "calls/standard.hpp"
-#include "wait.hpp"
+#include "mpi/calls/spare.hpp"
+#include "mpi/calls/split.hpp"
+#include "mpi/calls/standard.hpp"
+#include "mpi/calls/twins.hpp"
+#include "mpi/matching/wait.hpp"
+#include "mpi/watch/check/buffers.hpp"
+#include "mpi/watch/check/check.hpp"
+#include "mpi/watch/messages.hpp"
 
 namespace imbrex::mpi {
 
@@ -27,7 +28,7 @@ struct Sending {
 
 template <class Count>
 int send(const char* name, const Sending<Count>& it) {
-  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type};
+  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type, Kind::send};
   const check::Guard guard(call, it.buffer, false);
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
@@ -46,12 +47,19 @@ int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, 
   return carry_out(call, status, start);
 }
 
+Call collective_call(const char* name, MPI_Comm comm) noexcept {
+  return {.name = name, .comm = comm, .kind = Kind::collective};
+}
+[[maybe_unused]] Call begun_collective(const char* name, MPI_Comm comm) noexcept {
+  return {.name = name, .comm = comm, .kind = Kind::collective, .at_once = true};
+}
+
 // `find_buffers()` gives the memory that it uses, once MPI has accepted the arguments.
 template <class Blocking, class Start, class Find>
 int collective(const Call& call, Blocking blocking, Start start, Find find_buffers) {
   if (!active()) return blocking();
   check::Guard guard;
-  // To `start` the thread stands in no task.
+  // The task is asked for here: within `start` the thread stands in no task.
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     const int code = start(request);
@@ -104,6 +112,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
+#define IMBREX_KEPT_AND_REQUEST(...) (kept, __VA_ARGS__ __VA_OPT__(, ) request)
 #define IMBREX_AND_REQUEST_PARAMETER(...) (__VA_ARGS__, MPI_Request* request)
 #define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
 #define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
@@ -142,22 +151,29 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, buffers)                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
     const TracedCollective traced("MPI_" #name, comm, data_of arguments);                  \
+    if (active() && mixes_up_sides<&PMPI_##twin>(comm)) {                                  \
+      return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });         \
+    }                                                                                      \
+    NoBytes<Count> kept;                                                                   \
     return collective(                                                                     \
-        {"MPI_" #name, comm}, [&] { return PMPI_##name arguments; },                       \
-        [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; },    \
+        collective_call("MPI_" #name, comm), [&] { return PMPI_##name arguments; },        \
+        [&](MPI_Request* request) {                                                        \
+          return start_twin<&PMPI_##twin> IMBREX_KEPT_AND_REQUEST arguments;               \
+        },                                                                                 \
         [&] { return buffers; });                                                          \
   }
 
-// What returns a request; `call` says where.
+// Makes a function that returns a request.
 #define IMBREX_MAKE_BEGIN(function, call, parameters, arguments, buffers)                  \
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,       \
                         [&] { return buffers; });                                          \
   }
 
-#define IMBREX_MAKE_REMOTE(function, parameters, arguments, buffers)                       \
+#define IMBREX_MAKE_REMOTE(function, kind, parameters, arguments, buffers)                 \
   IMBREX_MAKE_BEGIN(function,                                                              \
-                    (Call{"MPI_" #function, MPI_COMM_NULL, target, Call::none, count, type}), \
+                    (Call{"MPI_" #function, MPI_COMM_NULL, target, Call::none, count, type, \
+                          Kind::kind, true}),                                              \
                     parameters, arguments, buffers)
 
 #define IMBREX_MAKE_SPARE(name, parameters, arguments)                                     \
@@ -166,6 +182,16 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   }
 
 #ifdef OPEN_MPI
+#define IMBREX_MAKE_FILE_BEGIN(name, twin, parameters, arguments)                          \
+  IMBREX_FUNCTION(twin) IMBREX_AND_REQUEST_PARAMETER parameters {                          \
+    if (!active() || !spare_threads_allowed()) {                                           \
+      return PMPI_##twin IMBREX_AND_REQUEST arguments;                                     \
+    }                                                                                      \
+    return begin_whole(request, [&](MPI_Status* status) {                                  \
+      return by_spare_thread("MPI_" #twin,                                                 \
+                             [&] { return PMPI_##name IMBREX_AND_STATUS arguments; });     \
+    });                                                                                    \
+  }
 #define IMBREX_MAKE_SPLIT(name, whole, parameters, arguments)                              \
   IMBREX_FUNCTION(name) parameters {                                                       \
     if (!active()) return PMPI_##name arguments;                                           \
@@ -178,6 +204,8 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(name) parameters {                                                       \
     return split_collectives().end(file, status) ? MPI_SUCCESS : PMPI_##name arguments;    \
   }
+#else
+#define IMBREX_MAKE_FILE_BEGIN(...)
 #endif
 
 #define IMBREX_MAKE_ASK(name, question, parameters, arguments)                             \
@@ -192,7 +220,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(function) IMBREX_AND_INIT_PARAMETERS parameters {                        \
     const int code = by_spare_thread(                                                      \
         "MPI_" #function, [&] { return PMPI_##function IMBREX_AND_INIT arguments; });      \
-    return check::prepared({"MPI_" #function, comm}, request, code,                        \
+    return check::prepared(collective_call("MPI_" #function, comm), request, code,         \
                            [&] { return buffers; });                                       \
   }
 #else
@@ -205,18 +233,22 @@ using Count = int;
 using Place = int;
 #define IMBREX_SEND_C IMBREX_MAKE_SEND
 #define IMBREX_LOCAL IMBREX_MAKE_LOCAL
-#define IMBREX_FILE_C(...) IMBREX_MAKE_FILE(read_or_write, __VA_ARGS__)
-#define IMBREX_FILE_ALL_C(...) IMBREX_MAKE_FILE(read_or_write_all, __VA_ARGS__)
+#define IMBREX_FILE_C(...)                                                                 \
+  IMBREX_MAKE_FILE(read_or_write, __VA_ARGS__)                                             \
+  IMBREX_MAKE_FILE_BEGIN(__VA_ARGS__)
+#define IMBREX_FILE_ALL_C(...)                                                             \
+  IMBREX_MAKE_FILE(read_or_write_all, __VA_ARGS__)                                         \
+  IMBREX_MAKE_FILE_BEGIN(__VA_ARGS__)
 #define IMBREX_COLLECTIVE(name, twin, parameters, arguments)                               \
   IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, check::Buffers())
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
   IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments,                                \
                          check::buffers::name arguments)                                   \
-  IMBREX_MAKE_BEGIN(twin, (Call{"MPI_" #twin, comm}), parameters, arguments,               \
+  IMBREX_MAKE_BEGIN(twin, begun_collective("MPI_" #twin, comm), parameters, arguments,     \
                     check::buffers::name arguments)                                        \
   IMBREX_MAKE_INIT(name##_init, parameters, arguments, check::buffers::name arguments)
-#define IMBREX_REMOTE_C(name, parameters, arguments)                                       \
-  IMBREX_MAKE_REMOTE(name, parameters, arguments, check::buffers::name arguments)
+#define IMBREX_REMOTE_C(name, kind, parameters, arguments)                                 \
+  IMBREX_MAKE_REMOTE(name, kind, parameters, arguments, check::buffers::name arguments)
 #define IMBREX_SPARE IMBREX_MAKE_SPARE
 #define IMBREX_ASK IMBREX_MAKE_ASK
 #define IMBREX_SPARE_C IMBREX_MAKE_SPARE
@@ -224,7 +256,7 @@ using Place = int;
 #define IMBREX_SPLIT_C IMBREX_MAKE_SPLIT
 #define IMBREX_SPLIT_END IMBREX_MAKE_SPLIT_END
 #endif
-#include "calls/calls.def"
+#include "mpi/calls/calls.def"
 }  // namespace of_int
 
 // ... and once for those of large counts.
@@ -240,14 +272,16 @@ using Place = MPI_Aint;
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
   IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments,                        \
                          check::buffers::name arguments)                                   \
-  IMBREX_MAKE_BEGIN(twin##_c, (Call{"MPI_" #twin "_c", comm}), parameters, arguments,      \
+  IMBREX_MAKE_BEGIN(twin##_c, begun_collective("MPI_" #twin "_c", comm), parameters,       \
+                    arguments,                                                             \
                     check::buffers::name arguments)                                        \
   IMBREX_MAKE_INIT(name##_init_c, parameters, arguments, check::buffers::name arguments)
-#define IMBREX_REMOTE_C(name, parameters, arguments)                                       \
-  IMBREX_MAKE_REMOTE(name##_c, parameters, arguments, check::buffers::name arguments)
+#define IMBREX_REMOTE_C(name, kind, parameters, arguments)                                 \
+  IMBREX_MAKE_REMOTE(name##_c, kind, parameters, arguments, check::buffers::name arguments)
 #define IMBREX_SPARE_C(name, parameters, arguments)                                        \
   IMBREX_MAKE_SPARE(name##_c, parameters, arguments)
-#include "calls/calls.def"
+#include "imbrex/detail/observation.hpp"
+#include "mpi/calls/calls.def"
 }  // namespace of_count
 #endif
 

@@ -2,7 +2,7 @@
 // Spare threads: a pool that starts one more thread whenever all are busy, so that two calls that
 // wait for each other (MPI_Comm_accept and MPI_Comm_connect, say) both run. So it has as many
 // threads as calls have been under way at once, and they live until MPI_Finalize.
-#include "calls/spare.hpp"
+#include "mpi/calls/spare.hpp"
 
 #include <mpi.h>
 #include <pthread.h>
@@ -20,8 +20,9 @@
 #include <thread>
 #include <vector>
 
-#include "errors.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/engine/errors.hpp"
 
 namespace imbrex::mpi {
 
@@ -82,7 +83,7 @@ bool SpareThreads::give(Errand& errand) {
   return true;
 }
 
-// Null when the pool ends.
+// Waits for an errand; null when the pool ends.
 Errand* SpareThreads::take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
@@ -99,8 +100,6 @@ void SpareThreads::run() {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   sched_setaffinity(0, sizeof processors, &processors);
-  detail::yield();           // from now on the runtime knows this thread, and may be told
-  detail::enter_callback();  // that it stands in no task
   while (Errand* const errand = take()) {
     errand->code = errand->function(errand->arguments);
     {
@@ -110,7 +109,6 @@ void SpareThreads::run() {
     }
     detail::fire(errand->done);
   }
-  detail::leave_callback();
 }
 
 void SpareThreads::end() noexcept {
@@ -169,7 +167,7 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
            "(ulimit -u), or let fewer tasks make such calls at once.");
     return function(arguments);
   }
-  detail::await(errand.done, {.what = name, .mpi = true});
+  detail::await(errand.done, {.kind = detail::WaitKind::mpi, .what = name});
   return errand.code;
 }
 

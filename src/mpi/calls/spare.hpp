@@ -4,8 +4,9 @@
 // call.
 #pragma once
 
-#include "progress/ship.hpp"
-#include "wait.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/ship.hpp"
+#include "mpi/matching/wait.hpp"
 
 namespace imbrex::mpi {
 
@@ -36,9 +37,9 @@ template <class F>
   return spare_threads_allowed() ? MPI_SUCCESS : refuse_to_block(name);
 }
 
-// What a call does that has no twin; `blocking()` is MPI's own function. A program without tasks is
-// spared the way to another thread (5 microseconds, as much as 50 calls of MPI_Win_flush): nothing
-// waits for the thread that would be blocked.
+// Carries out a call that has no twin; `blocking()` is MPI's own function. A program without tasks
+// is spared the way to another thread (5 microseconds, as much as 50 calls of MPI_Win_flush):
+// nothing waits for the thread that would be blocked.
 template <class Blocking>
 [[nodiscard]] int by_spare_thread(const char* name, Blocking blocking) {
   if (!spare_threads_allowed()) [[unlikely]] {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Split collectives on files where MPI's own are not safe beside a second thread: Open MPI carries
-// them out by a list of requests that it walks without a lock (docs/design/mpi-facts.md). So the
-// whole collective happens in its first half, as MPI allows, and the second gives its result. All
-// ranks do so, since the runtime is active on all or on none. Used by interpose.cpp.
+// Operations on files that have two halves, where MPI's own are not safe beside a second thread:
+// Open MPI carries them out by a list of requests that it walks without a lock
+// (docs/design/mpi-facts.md). So the whole operation happens in its first half, as MPI allows, and
+// the second, of a split collective or the wait for a request, gives its result. All ranks do so,
+// since the runtime is active on all or on none. Used by interpose.cpp.
 #pragma once
 
 #include <mpi.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 
-#include "wait.hpp"
+#include "mpi/matching/wait.hpp"
 
 namespace imbrex::mpi {
 
@@ -46,6 +48,31 @@ class SplitCollectives {
 inline SplitCollectives& split_collectives() {
   static SplitCollectives all;
   return all;
+}
+
+// The same for what gives a request, which is complete then.
+template <class Whole>
+[[nodiscard]] int begin_whole(MPI_Request* const request, Whole whole) {
+  auto result = std::make_unique<MPI_Status>();
+  if (const int code = whole(result.get()); code != MPI_SUCCESS) return code;
+  const auto query = [](void* state, MPI_Status* status) -> int {
+    MPI_Count bytes = 0;
+    PMPI_Get_elements_x(static_cast<const MPI_Status*>(state), MPI_BYTE, &bytes);
+    PMPI_Status_set_elements_x(status, MPI_BYTE, bytes);
+    PMPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+  };
+  const auto end = [](void* state) -> int {
+    delete static_cast<MPI_Status*>(state);
+    return MPI_SUCCESS;
+  };
+  const auto cancel = [](void*, int) -> int { return MPI_SUCCESS; };
+  const int code = PMPI_Grequest_start(query, end, cancel, result.get(), request);
+  if (code != MPI_SUCCESS) return code;
+  static_cast<void>(result.release());  // `end` has it
+  return PMPI_Grequest_complete(*request);
 }
 
 }  // namespace imbrex::mpi

@@ -8,33 +8,20 @@
 // no other process can draw (it contains the drawer's rank). The drawer tells it to those who take
 // part, by messages on the program's communicator with the program's tag, which the standard keeps
 // free for this very call; the same order of calls there gives the same numbers to all.
-#include "calls/tagged.hpp"
-
 #include <mpi.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 #include <vector>
 
-#include "calls/spare.hpp"
-#include "wait.hpp"
+#include "mpi/calls/spare.hpp"
+#include "mpi/engine/errors.hpp"
+#include "mpi/matching/wait.hpp"
+#include "mpi/watch/private_world.hpp"
 
 namespace imbrex::mpi {
 
 namespace {
-
-MPI_Comm private_world = MPI_COMM_NULL;  // written in MPI_Init and MPI_Finalize only
-int my_rank = 0;                         // in it; the same
-int world_size = 1;
-unsigned tags = 1;                       // how many there are
-
-int draw_number() {
-  static std::atomic<unsigned> drawn{0};  // any thread
-  const unsigned rounds = tags / static_cast<unsigned>(world_size);
-  const unsigned round = drawn.fetch_add(1, std::memory_order_relaxed) % (rounds == 0 ? 1 : rounds);
-  return static_cast<int>(round) * world_size + my_rank;
-}
 
 // The ranks of `group` in `comm`; empty if one is not there.
 std::vector<int> ranks_in(MPI_Comm comm, MPI_Group group) {
@@ -53,6 +40,13 @@ std::vector<int> ranks_in(MPI_Comm comm, MPI_Group group) {
   return there;
 }
 
+int tag_max() {
+  void* largest = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&largest), &found);
+  return found != 0 ? *static_cast<const int*>(largest) : 32767;
+}
+
 bool between_groups(MPI_Comm comm) {
   int answer = 0;
   PMPI_Comm_test_inter(comm, &answer);
@@ -67,12 +61,12 @@ struct Ranks {
 };
 Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
   if (!active() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || tag < 0 ||
-      static_cast<unsigned>(tag) >= tags || between_groups(comm)) {
+      tag > tag_max() || between_groups(comm)) {
     return {};
   }
-  Ranks members{ranks_in(comm, group), ranks_in(private_world, group)};
+  Ranks members{ranks_in(comm, group), ranks_in(private_world::comm(), group)};
   if (members.in_comm.size() != members.in_world.size() ||
-      std::ranges::find(members.in_world, my_rank) == members.in_world.end()) {
+      std::ranges::find(members.in_world, private_world::rank()) == members.in_world.end()) {
     return {};
   }
   return members;
@@ -80,9 +74,9 @@ Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
 
 // Draws a number and tells it to the other members.
 int tell_number(const Ranks& members, MPI_Comm comm, int tag, int* number) {
-  *number = draw_number();
+  *number = private_world::draw_tag();
   for (std::size_t i = 0; i < members.in_comm.size(); ++i) {
-    if (members.in_world[i] == my_rank) continue;
+    if (members.in_world[i] == private_world::rank()) continue;
     const int code = MPI_Send(number, 1, MPI_INT, members.in_comm[i], tag, comm);
     if (code != MPI_SUCCESS) return code;
   }
@@ -90,7 +84,7 @@ int tell_number(const Ranks& members, MPI_Comm comm, int tag, int* number) {
 }
 
 int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
-  // Before anybody is told a number.
+  // This comes before anybody is told a number.
   const int refused = refuse_where_forbidden("MPI_Comm_create_group");
   if (refused != MPI_SUCCESS) return refused;
   const Ranks members = ranks_of(comm, group, tag);
@@ -99,14 +93,17 @@ int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
                            [&] { return PMPI_Comm_create_group(comm, group, tag, made); });
   }
   int number = 0;
-  int code = members.in_world[0] == my_rank
+  int code = members.in_world[0] == private_world::rank()
                  ? tell_number(members, comm, tag, &number)
                  : MPI_Recv(&number, 1, MPI_INT, members.in_comm[0], tag, comm, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return code;
   code = by_spare_thread("MPI_Comm_create_group", [&] {
-    return PMPI_Comm_create_group(private_world, group, number, made);
+    return PMPI_Comm_create_group(private_world::comm(), group, number, made);
   });
-  if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
+  if (code != MPI_SUCCESS) {
+    return raise_error({.name = "MPI_Comm_create_group", .comm = comm}, code);
+  }
+  if (*made == MPI_COMM_NULL) return MPI_SUCCESS;
   MPI_Errhandler handler;
   MPI_Comm_get_errhandler(comm, &handler);
   MPI_Comm_set_errhandler(*made, handler);
@@ -157,29 +154,18 @@ int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
   }
   const int peer_in_world = leaders.in_world[1];
   int number = 0;
-  const int code = my_rank < peer_in_world
+  const int code = private_world::rank() < peer_in_world
                        ? tell_number(leaders, it.peer_comm, it.tag, &number)
                        : MPI_Recv(&number, 1, MPI_INT, it.peer, it.tag, it.peer_comm,
                                   MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return code;
   return by_spare_thread("MPI_Intercomm_create", [&] {
-    return PMPI_Intercomm_create(it.comm, it.leader, private_world, peer_in_world, number, made);
+    return PMPI_Intercomm_create(it.comm, it.leader, private_world::comm(), peer_in_world,
+                                 number, made);
   });
 }
 
 }  // namespace
-
-void open_private_world() {
-  PMPI_Comm_dup(MPI_COMM_WORLD, &private_world);
-  PMPI_Comm_rank(private_world, &my_rank);
-  PMPI_Comm_size(private_world, &world_size);
-  void* largest = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&largest), &found);
-  tags = found != 0 ? static_cast<unsigned>(*static_cast<const int*>(largest)) + 1u : 32768u;
-}
-
-void close_private_world() noexcept { PMPI_Comm_free(&private_world); }
 
 }  // namespace imbrex::mpi
 

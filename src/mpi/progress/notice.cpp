@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "progress/notice.hpp"
+#include "mpi/progress/notice.hpp"
 
 #include <dlfcn.h>
 #include <mpi.h>
 
-#include "abi/asked.hpp"
 #include "base/arch.hpp"
-#include "engine.hpp"
-#include "progress/open_mpi_request.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/abi/asked.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/progress/open_mpi_request.hpp"
 
 namespace imbrex::mpi::progress {
 

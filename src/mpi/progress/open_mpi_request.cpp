@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "progress/open_mpi_request.hpp"
+#include "mpi/progress/open_mpi_request.hpp"
 
 #include <cstddef>
 #include <cstring>
+
+#include "mpi/below/abi/request_state.hpp"
 
 namespace imbrex::mpi::progress {
 
@@ -14,8 +16,8 @@ void (*notice_completion)() noexcept = nullptr;  // check_request_callback() set
 
 using Callback = int(MPI_Request);
 
-// Where ompi_request_t of the release builds of 4.1 and 5.0 has its members.
-constexpr std::size_t complete_at = 88;
+// Offsets of more members of ompi_request_t.
+using request_layout::complete_at;
 constexpr std::size_t callback_at = 136;
 constexpr std::size_t data_at = 144;
 constexpr std::size_t object_at = 152;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "progress/progress.hpp"
+#include "mpi/progress/progress.hpp"
 
 #include <mpi.h>
 #include <sched.h>
@@ -9,16 +9,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <thread>
 #include <vector>
 
-#include "engine.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"
-#include "progress/notice.hpp"
-#include "progress/ship.hpp"
-#include "progress/ship_blocking.hpp"
-#include "progress/thread.hpp"
+#include "mpi/below/ship.hpp"
+#include "mpi/below/ship_blocking.hpp"
+#include "mpi/below/thread.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/progress/notice.hpp"
 
 namespace imbrex::mpi::progress {
 
@@ -29,7 +28,6 @@ struct State {
   bool runs = false;
   bool serves = false;       // the thread has initialised MPI
   pthread_t main{};          // then: the thread of the program that asked for it
-  ProgressThread thread;
 };
 // Never destroyed: the thread may run while static objects are.
 State& state() noexcept {
@@ -50,10 +48,10 @@ void drive_mpi() {
   PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
 }
 
-void ring(void*) noexcept { state().thread.ring(); }
+void ring(void*) noexcept { the_thread().ring(); }
 
-// At exit() without MPI_Finalize: the runtime ends next.
-void stop_thread() { state().thread.stop(); }
+// Called at exit() without MPI_Finalize; the runtime ends next.
+void stop_thread() { the_thread().leave(); }
 
 void prepare(detail::Poller& poller, Mode mode) {
   poller.by_workers = workers_poll(mode);
@@ -79,10 +77,10 @@ void start_thread(const detail::Poller& poller, Mode mode) {
       .processor = has_own_processor(mode) ? detail::reserved_processor() : -1,
       .drive = &drive_mpi};
   if (state().serves) {
-    ship([&] { state().thread.change(setup); });
+    ship([&] { the_thread().change(setup); });
   } else {
     stop_thread_at_exit();
-    state().thread.start(setup);
+    the_thread().start(setup);
   }
 }
 
@@ -104,7 +102,7 @@ int initialise_mpi(int* argc, char*** argv, int* provided) {
   State& now = state();
   now.serves = true;
   now.main = pthread_self();
-  now.thread.serve();
+  the_thread().serve();
   int code = MPI_SUCCESS;
   ship([&] { code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided); });
   stop_thread_at_exit();  // behind MPI's own exit handlers, so before them
@@ -121,7 +119,7 @@ int finalise_mpi() {
   int code = MPI_SUCCESS;
   ship([&] { code = PMPI_Finalize(); });
   shipping.store(false, std::memory_order_relaxed);
-  now.thread.stop();
+  the_thread().stop();
   return code;
 }
 
@@ -137,31 +135,6 @@ int query_thread(int* provided) {
     *provided = MPI_THREAD_MULTIPLE;
   }
   return code;
-}
-
-// ---- shipping ----------------------------------------------------------------------------------
-
-std::atomic<bool> shipping{false};
-
-bool on_mpi_thread() noexcept { return state().thread.is_caller(); }
-
-void ship(void (*function)(void* arguments), void* arguments) noexcept {
-  Errand errand{function, arguments};
-  state().thread.run(errand);
-}
-
-void wait_for_lock() noexcept {
-  if (shipping.load(std::memory_order_relaxed) && on_mpi_thread()) state().thread.run_errands();
-  sched_yield();
-}
-
-void wait_between_questions(const int round) noexcept {
-  constexpr int yields = 100;
-  if (round < yields) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
 }
 
 // ---- the mode ----------------------------------------------------------------------------------
@@ -191,9 +164,9 @@ void stop(detail::Poller& poller) {
   if (!state().runs) return;
   state().runs = false;
   if (state().serves) {
-    ship([] { state().thread.change(ProgressThread::serving); });
+    ship([] { the_thread().change(ProgressThread::serving); });
   } else {
-    state().thread.stop();
+    the_thread().stop();
   }
   stop_noticing();
   if (detail::started()) detail::remove_poller(poller);
@@ -247,8 +220,8 @@ ProgressReport progress_report() {
   return {.asked = std::string(name_of(now.choice.asked)),
           .runs = std::string(name_of(now.choice.runs)),
           .mode = describe(now.choice),
-          .polls = now.thread.polls(),
-          .seconds = now.thread.seconds(),
+          .polls = the_thread().polls(),
+          .seconds = the_thread().seconds(),
           .notices = notices()};
 }
 

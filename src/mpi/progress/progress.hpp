@@ -6,12 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "progress/mode.hpp"
+#include "mpi/below/mode.hpp"
 
 namespace imbrex::mpi::progress {
 
-// What IMBREX_PROGRESS asks for. Throws Error if it is malformed.
+// The mode that IMBREX_PROGRESS asks for. Throws Error if it is malformed.
 [[nodiscard]] Mode asked_mode();
 
 // As PMPI_Init_thread. Under dedicated-thread the thread itself calls it; if MPI gives it less than
@@ -32,7 +33,7 @@ void start(detail::Poller& poller);
 // Ends all of it, on any way out of the program.
 void stop(detail::Poller& poller);
 
-// Before each poll of the engine.
+// Called before each poll of the engine.
 void begin_poll() noexcept;
 
 // Prints one line for each mode that ranks run in, after the summary. Collective over

@@ -3,7 +3,7 @@
 // none completes, so each still has its task and its communicator. What tasks wait for outside of
 // MPI is followed through the graph only if all are at rest, were so a moment ago with nothing
 // having happened in between, and MPI can wake none of them meanwhile, because of that lock.
-#include "report/look.hpp"
+#include "mpi/report/look.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -11,11 +11,16 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 #include <utility>
 
-#include "engine.hpp"
-#include "receive/communicator.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/matching/communicator.hpp"
+#include "mpi/matching/communicators.hpp"
+#include "mpi/matching/receive.hpp"
+#include "mpi/matching/request_table.hpp"
+#include "mpi/matching/wait.hpp"
+#include "mpi/watch/waits.hpp"
 
 namespace imbrex::mpi::report {
 
@@ -25,50 +30,7 @@ constexpr std::size_t waits_max = 18;
 constexpr std::size_t messages_max = 8;
 constexpr std::size_t tasks_max = 12;
 
-std::string name_of(MPI_Comm comm) {
-  char name[MPI_MAX_OBJECT_NAME] = "";
-  int length = 0;
-  if (PMPI_Comm_get_name(comm, name, &length) == MPI_SUCCESS && length > 0) {
-    return {name, static_cast<std::size_t>(length)};
-  }
-  int size = 0;
-  PMPI_Comm_size(comm, &size);
-#ifdef MPI_ABI_VERSION  // the standard's ABI leaves Fortran to others
-  const int number = PMPI_Comm_toint(comm);
-#else
-  const int number = PMPI_Comm_c2f(comm);
-#endif
-  return fmt::format("communicator #{} of {} ranks", static_cast<std::uint32_t>(number), size);
-}
-
-// They name where the message goes; all else that names a rank receives.
-bool is_send(const std::string_view call) {
-  for (const std::string_view send :
-       {"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Irsend",
-        "MPI_Ibsend", "MPI_Rput", "MPI_Raccumulate", "MPI_Rget_accumulate"}) {
-    if (!call.starts_with(send)) continue;
-    const std::string_view rest = call.substr(send.size());
-    if (rest.empty() || rest == "_c" || rest == "_init" || rest == "_init_c") return true;
-  }
-  return false;
-}
-
 // ---- messages that nobody receives -----------------------------------------------------------
-
-// What the program asserts of its receives on a communicator holds for our probes too.
-bool may_probe_any(MPI_Comm comm) {
-  MPI_Info info = MPI_INFO_NULL;
-  if (PMPI_Comm_get_info(comm, &info) != MPI_SUCCESS) return false;
-  bool may = true;
-  for (const char* const key : {"mpi_assert_no_any_source", "mpi_assert_no_any_tag"}) {
-    char value[8] = "";
-    int found = 0;
-    PMPI_Info_get(info, key, static_cast<int>(sizeof value) - 1, value, &found);
-    if (found != 0 && std::string_view(value) == "true") may = false;
-  }
-  PMPI_Info_free(&info);
-  return may;
-}
 
 Message message_of(MPI_Comm comm, const MPI_Status& status) {
   MPI_Count bytes = 0;
@@ -100,7 +62,7 @@ class Search {
   int probes_ = 0;
 };
 
-// Those that imbrex has taken from MPI already.
+// Finds the messages that imbrex has taken from MPI already.
 void find_held(receive::Communicator& communicator, std::vector<Message>& found) {
   constexpr std::size_t held_max = 64;
   std::vector<MPI_Status> held;
@@ -125,11 +87,11 @@ std::vector<Message> find_messages(const std::vector<Call>& calls) {
     }
   }
   for (const MPI_Comm comm : comms) {
-    if (!may_probe_any(comm)) continue;
+    if (receive::asserts_no_wildcards(comm)) continue;  // that holds for our probes too
     Search search(comm, found);
     search.probe(MPI_ANY_SOURCE, MPI_ANY_TAG);
     for (const Call& call : calls) {
-      if (call.comm != comm || call.peer == Call::none || is_send(call.name)) continue;
+      if (call.comm != comm || call.kind != Kind::receive) continue;
       if (call.peer != MPI_ANY_SOURCE) search.probe(call.peer, MPI_ANY_TAG);
       if (call.tag != MPI_ANY_TAG) search.probe(MPI_ANY_SOURCE, call.tag);
     }
@@ -178,8 +140,25 @@ std::string heading(const Tasks& tasks) {
 class Open {
  public:
   void add(const Operation& operation) {
-    waits_.emplace_back(operation.task.id, wait_of(operation.call, operation.task));
-    calls_.push_back(operation.call);
+    // A wait for requests says what they receive, as far as that is known.
+    bool known = false;
+    if (operation.call.peer == Call::none) {
+      for (const MPI_Request request : requests_of(operation).first(
+               std::min(requests_of(operation).size(), requests_max))) {
+        Call call = operation.call;
+        receive::Envelope wanted{};
+        if (request == MPI_REQUEST_NULL ||
+            !receive::requests().find(request, wanted, call.comm)) {
+          continue;
+        }
+        known = true;
+        call.kind = Kind::receive;
+        call.peer = wanted.source;
+        call.tag = wanted.tag;
+        take(operation.task, call);
+      }
+    }
+    if (!known) take(operation.task, operation.call);
   }
   // In the order in which their tasks were made.
   [[nodiscard]] std::vector<Wait> waits() const {
@@ -195,30 +174,22 @@ class Open {
     for (const auto& entry : waits_) ids.insert(entry.first);
     return ids;
   }
-  // Without types: those may be freed.
+  // The calls have no types, since these may be freed.
   [[nodiscard]] const std::vector<Call>& calls() const noexcept { return calls_; }
 
  private:
+  static constexpr std::size_t requests_max = 1000;  // of one call
+
+  void take(const detail::TaskLabel& task, const Call& call) {
+    waits_.emplace_back(task.id, wait_of(call, task));
+    calls_.push_back(call);
+  }
+
   std::vector<std::pair<std::uint64_t, Wait>> waits_;  // by the id of the task
   std::vector<Call> calls_;
 };
 
 }  // namespace
-
-Wait wait_of(const Call& call, const detail::TaskLabel& task) {
-  Wait wait{.call = call.name, .task = detail::describe(task)};
-  if (call.comm != MPI_COMM_NULL) wait.comm = name_of(call.comm);
-  if (call.peer != Call::none) wait.peer = call.peer == MPI_ANY_SOURCE ? any : call.peer;
-  if (call.tag != Call::none) wait.tag = call.tag == MPI_ANY_TAG ? any : call.tag;
-  wait.receives = call.peer != Call::none && !is_send(call.name);
-  if (call.type != MPI_DATATYPE_NULL) {
-    int type_bytes = 0;
-    PMPI_Type_size(call.type, &type_bytes);
-    wait.sized = true;
-    wait.bytes = static_cast<std::uint64_t>(type_bytes) * static_cast<std::uint64_t>(call.count);
-  }
-  return wait;
-}
 
 Mark mark() noexcept {
   const int outstanding = engine().outstanding().load(std::memory_order_relaxed);
@@ -244,7 +215,7 @@ Lines look(const Mark& last) {
   Lines lines{heading(tasks)};
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
-        explain(messages, waits, rank, messages_max)}) {
+        explain(messages, waits, rank, messages_max), detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }
   return lines;

@@ -5,13 +5,9 @@
 
 #include <cstdint>
 
-#include "engine.hpp"
-#include "report/lines.hpp"
+#include "mpi/watch/lines.hpp"
 
 namespace imbrex::mpi::report {
-
-// REQUIRES: handles that are not freed.
-[[nodiscard]] Wait wait_of(const Call& call, const detail::TaskLabel& task);
 
 // As long as two of these are equal, no task has begun or gone on and no operation has come or
 // gone.

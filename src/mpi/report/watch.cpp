@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank that wants a report asks rank 0; rank 0 requests one from all, waits a second for the
 // answers, and prints them in one piece. A rank that rank 0 does not hear prints its own.
-#include "report/watch.hpp"
+#include "mpi/report/watch.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -18,11 +18,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "report/channel.hpp"
-#include "report/look.hpp"
+#include "mpi/below/last_join.hpp"
+#include "mpi/report/look.hpp"
+#include "mpi/watch/channel.hpp"
 
 namespace imbrex::mpi::report {
 
@@ -107,6 +110,12 @@ void print(const std::string& text) noexcept {
   }
 }
 
+// Errors that somebody would have been told of at the end are told now.
+[[noreturn]] void end_program() {
+  (void)detail::report_failures();
+  std::abort();
+}
+
 // ---- the thread ------------------------------------------------------------------------------
 
 // Why a report is wanted. As text: its first character, then the heading.
@@ -120,21 +129,47 @@ struct Wish {
   }
 };
 
-// Thread safety: its thread's, except for end().
+// Thread safety: its thread's, except for the end and leave().
 class Watch {
  public:
-  Watch() : thread_([this] { run(); }) {}
+  Watch() {
+    last_join_.begin();
+    try {
+      thread_ = std::thread([this] {
+        run();
+        last_join_.left();
+      });
+    } catch (const std::system_error& error) {  // whoever ends this object does what ranks agree on
+      print(fmt::format("imbrex: the system gives no thread ({}), so rank {} does not notice that "
+                        "all wait, nor answer SIGUSR1: raise its limit (ulimit -u, or pids.max of "
+                        "the control group)\n",
+                        error.code().message(), channel_.rank()));
+    }
+  }
   // Returns when all ranks have called it.
   ~Watch() {
     ending_.store(true, std::memory_order_relaxed);  // the descriptor orders it
     wake();
-    thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+    } else {  // after leave(): the program calls MPI_Finalize in an exit handler of its own
+      leaving_.store(false, std::memory_order_relaxed);
+      run();
+    }
+  }
+  // The process ends, and other ranks may not: stops the thread. False if it may still run: then
+  // this object has to stay.
+  [[nodiscard]] bool leave() noexcept {
+    leaving_.store(true, std::memory_order_relaxed);  // the descriptor orders it
+    if (!thread_.joinable() && last_join_.is_here()) return true;
+    wake();
+    return last_join_.join(thread_);
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
  private:
-  // What rank 0 gathers.
+  // The answers that rank 0 gathers, and for whom.
   struct Gathering {
     Wish wish;
     Clock::time_point until;
@@ -155,7 +190,7 @@ class Watch {
   const std::int64_t seconds_ = detail::number_option("STALL_S");
   const bool aborts_ = detail::text_option("STALL") == "abort";
 
-  // Only the thread.
+  // Used by the thread only.
   Mark mark_;                                  // at the last tick
   Clock::time_point since_ = Clock::now();     // when it last changed
   std::int64_t times_ = 1;                     // of STALL_S that the next report takes
@@ -166,7 +201,9 @@ class Watch {
   Clock::time_point last_print_ = Clock::now() - std::chrono::hours(1);
 
   std::atomic<bool> ending_{false};            // main
-  std::thread thread_;                         // last: it uses all of the above
+  std::atomic<bool> leaving_{false};           // who calls exit()
+  progress::LastJoin last_join_;
+  std::thread thread_;                         // made last: it uses all of the above
 };
 
 void Watch::run() {
@@ -179,6 +216,7 @@ void Watch::run() {
     } else {
       wait(busy || end_begun ? busy_tick : tick);
     }
+    if (leaving_.load(std::memory_order_relaxed)) return;
     notice();
     if (ending_.load(std::memory_order_relaxed) && !end_begun && !gathering_ && !asked_) {
       channel_.begin_end();
@@ -204,7 +242,7 @@ void Watch::notice() {
   if (asked_ && Clock::now() > asked_until_) {
     print("imbrex: " + asked_->heading + ", and rank 0 does not answer\n" +
           prefixed(own_answer(), fmt::format("imbrex: [{}] ", channel_.rank())));
-    if (asked_->abort) std::abort();
+    if (asked_->abort) end_program();
     asked_.reset();
   }
   if (gathering_ && (std::ssize(gathering_->answers) == channel_.ranks() ||
@@ -275,6 +313,7 @@ void Watch::print_gathered() {
       text += prefixed(answer->second, fmt::format("imbrex: [{}] ", rank));
     }
   }
+  for (const std::string& line : advise(gathering_->answers)) text += "imbrex: " + line + "\n";
   if (!silent.empty()) {
     text += fmt::format("imbrex: no answer within {} s from rank{} {}\n",
                         std::chrono::duration_cast<std::chrono::seconds>(answers_patience).count(),
@@ -282,7 +321,7 @@ void Watch::print_gathered() {
   }
   print(text);
   last_print_ = Clock::now();
-  if (gathering_->wish.abort) std::abort();
+  if (gathering_->wish.abort) end_program();
   for (const int asker : gathering_->askers) channel_.send(asker, Letter::printed, "");
   gathering_.reset();
 }
@@ -293,8 +332,16 @@ std::string Watch::own_answer() {
   return join(look(mark_));
 }
 
-// The one of this process, from MPI_Init to MPI_Finalize; main.
-std::unique_ptr<Watch> watch;
+// The one of this process, from MPI_Init to MPI_Finalize; main. Never destroyed at exit(): other
+// ranks may never end theirs.
+std::unique_ptr<Watch>& watch() noexcept {
+  static auto& the_watch = *new std::unique_ptr<Watch>;
+  return the_watch;
+}
+
+void leave_at_exit() {
+  if (watch() != nullptr && !watch()->leave()) static_cast<void>(watch().release());
+}
 
 }  // namespace
 
@@ -306,10 +353,12 @@ void remember_signal() noexcept {
 
 void start_watch() {
   wake_descriptor = eventfd(0, EFD_CLOEXEC);
-  watch = std::make_unique<Watch>();
+  watch() = std::make_unique<Watch>();
   install_handler();
+  static const int registered = std::atexit(&leave_at_exit);
+  static_cast<void>(registered);
 }
 
-void stop_watch() { watch.reset(); }
+void stop_watch() { watch().reset(); }
 
 }  // namespace imbrex::mpi::report

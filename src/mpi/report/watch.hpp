@@ -6,8 +6,8 @@
 
 namespace imbrex::mpi::report {
 
-// In MPI_Init, before MPI's own: a handler of SIGUSR1 that is there then is the program's, and
-// stays the only one.
+// Called in MPI_Init, before MPI's own: a handler of SIGUSR1 that is there then is the program's,
+// and stays the only one.
 void remember_signal() noexcept;
 
 // Collective over MPI_COMM_WORLD, as is stop(): in MPI_Init and MPI_Finalize.

@@ -35,7 +35,7 @@ def script(versions):
 
 
 def refusals(versions):
-    text = '// Made by export_symbols.py.\n#include "omp/fatal.hpp"\n\nextern "C" {\n'
+    text = '// Made by export_symbols.py.\n#include "omp/environment/fatal.hpp"\n\nextern "C" {\n'
     for names in versions.values():
         for name, refused in names:
             if refused is not None:

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <new>
 
-#include "omp/context.hpp"
-#include "omp/fatal.hpp"
+#include "omp/region/context.hpp"
+#include "omp/environment/fatal.hpp"
 
 namespace imbrex::omp {
 
@@ -36,7 +36,7 @@ struct Allocator {
   std::atomic<std::size_t> used{0};  // bytes of the pool
 };
 
-// In front of each piece of memory.
+// Stands in front of each piece of memory.
 struct Header {
   void* memory;
   std::size_t bytes;  // that count in the pool; what was asked for behind them
@@ -111,7 +111,7 @@ void* allocate_zeroed(const std::size_t alignment, const std::size_t count, cons
   return memory;
 }
 
-// In the same pool the old memory does not count beside the new.
+// If both are in the same pool, the old memory does not count beside the new.
 void* reallocate(void* const memory, const std::size_t bytes, const Handle given) {
   if (memory == nullptr) return allocate(1, bytes, given);
   if (bytes == 0) {

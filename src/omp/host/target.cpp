@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "omp/places/machine.hpp"
-#include "omp/sharing/share.hpp"
+#include "imbrex/detail/groups.hpp"
+#include "omp/environment/machine.hpp"
+#include "omp/region/share.hpp"
 #include "omp/tasks/tasks.hpp"
 
 namespace imbrex::omp {
@@ -44,9 +45,9 @@ class Arguments {
   std::vector<std::vector<std::byte>> copies_;
 };
 
-// What the compiler passes beside a region's data, as in gomp-constants.h: numbers whose low bits
-// say for which device and what it is; the value is in the high bits, or the next number. 0 ends.
-// The value of thread_limit, 0 if there is none.
+// The value of thread_limit among the arguments of a region, 0 if there is none. The compiler
+// passes them beside the region's data, as in gomp-constants.h: numbers whose low bits say for
+// which device and what each is; the value is in the high bits, or the next number. 0 ends them.
 int thread_limit_in(void** arguments) noexcept {
   constexpr std::uintptr_t device_mask = 0x7f, value_follows = 0x80, what_mask = 0xff00,
                            thread_limit = 0x200;
@@ -179,7 +180,7 @@ int omp_target_memcpy(void* to, const void* from, std::size_t bytes, std::size_t
               static_cast<const std::byte*>(from) + from_offset, bytes);
   return 0;
 }
-// With no memory at all: how many dimensions are possible.
+// If neither address is given, returns how many dimensions are possible.
 int omp_target_memcpy_rect(void* to, const void* from, std::size_t element, int dimensions,
                            const std::size_t* volume, const std::size_t* to_offsets,
                            const std::size_t* from_offsets, const std::size_t* to_dimensions,

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "omp/context.hpp"
-#include "omp/fatal.hpp"
+#include "omp/region/context.hpp"
+#include "omp/environment/fatal.hpp"
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -34,7 +34,7 @@ void GOMP_teams_reg(Function function, void* data, unsigned teams, unsigned thre
   context.variables.thread_limit = before.thread_limit;
 }
 
-// Of a target region: called at the beginning of each team, with `first` for the first.
+// For a target region: called at the beginning of each team, with `first` for the first.
 bool GOMP_teams4(unsigned least, unsigned, unsigned thread_limit, bool first) {
   Variables& variables = current().variables;
   if (!first) {

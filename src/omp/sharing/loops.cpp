@@ -4,11 +4,11 @@
 #include <cstdarg>
 #include <cstdlib>
 
-#include "omp/gate.hpp"
+#include "omp/region/gate.hpp"
 #include "omp/tasks/reductions.hpp"
-#include "omp/team.hpp"
-#include "omp/sharing/doacross.hpp"
-#include "omp/sharing/share.hpp"
+#include "omp/region/team.hpp"
+#include "omp/region/doacross.hpp"
+#include "omp/region/share.hpp"
 
 namespace imbrex::omp {
 
@@ -73,7 +73,8 @@ bool start(const Iterations& iterations, const Plan plan, const bool ordered, T*
   return next(member, ordered, begin, end);
 }
 
-// With task reductions, and memory that the members share: bytes in, address out.
+// What a loop may have beside its iterations: task reductions, and memory that the members share.
+// `*memory` is its size on the way in, and its address on the way out.
 struct Extras {
   std::uintptr_t* reductions;
   void** memory;
@@ -116,7 +117,8 @@ bool start_doacross(const unsigned count, const T* const counts, const Plan plan
   return begin == nullptr || next(member, false, begin, end);
 }
 
-// Of the inner loops, the innermost fastest; one more than the number: how many are done by then.
+// How many iterations of the inner loops are done once the given one is: its number plus one. The
+// innermost loop counts fastest.
 template <class Next>
 std::uint64_t done_by(const Doacross& doacross, Next next_index) {
   std::uint64_t number = 0;

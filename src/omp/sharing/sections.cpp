@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "omp/tasks/reductions.hpp"
-#include "omp/team.hpp"
-#include "omp/sharing/share.hpp"
+#include "omp/region/team.hpp"
+#include "omp/region/share.hpp"
 
 namespace imbrex::omp {
 
@@ -74,7 +74,7 @@ void GOMP_parallel_sections_start(Function function, void* data, unsigned thread
 
 bool GOMP_single_start() { return take_single(current()); }
 
-// Null for the member that executes the region; the others wait for what it gives.
+// Returns null to the member that executes the region; the others wait for what it gives.
 void* GOMP_single_copy_start() {
   Context& context = current();
   if (take_single(context)) return nullptr;

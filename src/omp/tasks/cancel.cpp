@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // cancel: a request that members and tasks see at their next cancellation point.
 #include "omp/tasks/tasks.hpp"
-#include "omp/team.hpp"
+#include "omp/region/team.hpp"
 
 extern "C" {
 

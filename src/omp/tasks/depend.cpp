@@ -9,7 +9,7 @@
 
 #include "base/few_addresses.hpp"
 #include "imbrex/error.hpp"
-#include "omp/fatal.hpp"
+#include "omp/environment/fatal.hpp"
 #include "omp/tasks/tasks.hpp"
 
 namespace imbrex::omp {
@@ -83,7 +83,7 @@ void Accesses::add(void* const* const from, const std::size_t count,
   for (std::size_t index = 0; index < count; ++index) first_[count_++] = {from[index], kind};
 }
 
-// Each address once; two kinds together exclude what either does.
+// Leaves each address once. Two kinds for one address together exclude what either excludes.
 void Accesses::unite() noexcept {
   if (count_ > few) std::ranges::sort(span(), {}, &AccessSpec::address);
   const std::size_t look_back = count_ > few ? 1 : few;  // sorted: equal ones are neighbours

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "omp/fatal.hpp"
-#include "omp/team.hpp"
+#include "omp/environment/fatal.hpp"
+#include "omp/region/team.hpp"
 
 namespace imbrex::omp {
 
@@ -26,7 +26,7 @@ std::uintptr_t* next_block(const std::uintptr_t* const block) noexcept {
   return reinterpret_cast<std::uintptr_t*>(block[following]);
 }
 
-// Where a thread's copy is, and the variable that it is a copy of.
+// The address of a thread's copy, and that of the variable that it is a copy of.
 struct Copy {
   std::uintptr_t address = 0;
   std::uintptr_t original = 0;
@@ -133,7 +133,7 @@ void GOMP_workshare_task_reduction_unregister(bool cancelled) {
   Context& context = current();
   std::uintptr_t* const data = context.taskgroup->reductions.back();
   end_taskgroup(context);
-  // Only after all members have ended theirs is nobody left who uses the copies.
+  // The copies are in use until all members have ended their taskgroups.
   if (!cancelled) barrier(context);
   if (context.number == 0) free_reductions(data);
 }

@@ -9,16 +9,17 @@
 #include <cstdint>
 
 #include "omp/tasks/tasks.hpp"
-#include "omp/sharing/share.hpp"
+#include "omp/region/share.hpp"
 
 namespace imbrex::omp {
 
-// Memory for what `data`, the compiler's list, describes.
+// Allocate and free the memory that `data`, the compiler's list, describes.
 void allocate_reductions(std::uintptr_t* data, int threads);
 void free_reductions(std::uintptr_t* data) noexcept;
 
-// Of a worksharing construct. prepare: `mine`, not published yet, shall own that memory if it is
-// the first. join: after go_on(), with its answer.
+// For a worksharing construct. prepare_reductions() allocates memory and notes it in `mine`, which
+// is not published yet. join_reductions() is called after go_on(), with its answer: all use the
+// first member's memory, and the others free theirs.
 void prepare_reductions(const Implicit& member, Share& mine, std::uintptr_t* data);
 void join_reductions(Implicit& member, std::uintptr_t* data, bool first);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "omp/sharing/iterations.hpp"
+#include "omp/region/iterations.hpp"
 #include "omp/tasks/reductions.hpp"
 #include "omp/tasks/tasks.hpp"
 
@@ -56,7 +56,7 @@ void create_tasks(Context& context, const TaskData& data, const unsigned flags,
   }
 }
 
-// What the compiler's data begin with if there are reductions.
+// The beginning of the compiler's data if there are reductions.
 struct Head {
   std::uint64_t start, end;
   std::uintptr_t* reductions;

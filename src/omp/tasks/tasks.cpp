@@ -10,17 +10,19 @@
 #include <span>
 #include <utility>
 
+#include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
-#include "omp/fatal.hpp"
-#include "omp/gate.hpp"
-#include "omp/others.hpp"
+#include "omp/environment/fatal.hpp"
+#include "omp/region/gate.hpp"
+#include "omp/environment/others.hpp"
 
 namespace imbrex::omp {
 
 namespace {
 
-// Of detach(event). One reference is the task's until it has begun, one is the event's until it is
-// fulfilled.
+// The state of a detach(event) clause. One reference is the task's until it has begun, one is the
+// event's until it is fulfilled.
 struct Detached {
   detail::EventWord event;
   std::atomic<int> references{2};
@@ -67,7 +69,7 @@ std::size_t aligned(const std::size_t bytes, const std::size_t alignment) noexce
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-// What a child of `context` begins with. REQUIRES: is_final, if the context is.
+// The Context that a child of `context` begins with. REQUIRES: is_final, if the context is.
 Context child_of(const Context& context, const bool is_final, const Form form) noexcept {
   return {.team = context.team,
           .taskgroup = context.taskgroup,
@@ -171,6 +173,9 @@ void end_task(const Included& included) {
   detail::release(*held);
 }
 
+// An exception that leaves a task ends the program: nobody around an included task may see it.
+void call_body(const Function function, void* const data) noexcept { function(data); }
+
 // Runs `call` as an included task of the code of `context`, in `outer`. Where only OpenMP's own
 // constructs wait it is a call, as under libgomp, until it needs to be a task of the runtime;
 // elsewhere it is one from the start, so that what it creates, waits for and is told of is its own.
@@ -204,7 +209,7 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
   run_included(outer, context, is_final, only_openmp_waits(), [&] {
     if (data.copy == nullptr) {
       if (adjust != nullptr) adjust(data.data, argument);
-      data.function(data.data);
+      call_body(data.function, data.data);
       return;
     }
     const auto alignment = static_cast<std::size_t>(data.alignment);
@@ -214,7 +219,7 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
         aligned(reinterpret_cast<std::uintptr_t>(memory.get()), alignment));
     data.copy(copied, data.data);
     if (adjust != nullptr) adjust(copied, argument);
-    data.function(copied);
+    call_body(data.function, copied);
   });
   if (detached != nullptr) wait_fulfilled(*detached);
 }
@@ -241,8 +246,8 @@ void begin_task(Context& context, const TaskData& data, const TaskClauses& claus
 
 namespace {
 
-// begin_task() of a deferrable one of the code that calls, without clauses: with as little as can
-// be around it.
+// begin_task() for a deferrable task without clauses that the calling code creates. It does as
+// little else as it can.
 [[gnu::noinline]] void begin_plain(const Function function, void* const data, const long bytes,
                                    const long alignment) {
   bool enough = false;
@@ -252,14 +257,14 @@ namespace {
   if (!may_defer(context)) {
     include(context, {function, data, nullptr, bytes, alignment}, {}, nullptr, nullptr);
   } else if (enough) {
-    run_included(outer, context, false, true, [=] { function(data); });
+    run_included(outer, context, false, true, [=] { call_body(function, data); });
   } else {
     defer(context, {function, data, nullptr, bytes, alignment}, {}, nullptr, nullptr);
   }
 }
 
-// Of any other. The compiler passes `depend`, `priority` and `detach` only where their flags are
-// set: older ones do not know them.
+// begin_task() for any other task. The compiler passes `depend`, `priority` and `detach` only where
+// their flags are set: older ones do not know them.
 [[gnu::noinline]] void begin_any(const Function function, void* const data,
                                  void (*const copy)(void*, void*), const long bytes,
                                  const long alignment, const bool if_clause, const unsigned flags,
@@ -276,7 +281,7 @@ namespace {
 
 }  // namespace
 
-// Without OMP_CANCELLATION nothing ever is.
+// Nothing is ever cancelled without OMP_CANCELLATION.
 bool is_cancelled(const Context& context) noexcept {
   if (context.team->cancelled.load(std::memory_order_acquire)) return true;
   const Taskgroup* const group = context.taskgroup;
@@ -298,7 +303,8 @@ Taskgroup& begin_taskgroup(Context& context) {
 
 namespace {
 
-// What the scope says of its named events and progress functions, and of requests that failed.
+// Ends the program with what a scope says of its named events and progress functions, or of
+// requests that failed.
 [[noreturn, gnu::cold]] void refuse(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -347,7 +353,7 @@ void GOMP_taskwait_depend(void** depend) {
   (current().team->group != nullptr ? wait_for_accesses : wait_for_events)(depend);
 }
 
-// The taskwait of a task that is not there: as an empty task with these dependences.
+// A taskwait that nobody waits in: it is as an empty task with these dependences.
 void GOMP_taskwait_depend_nowait(void** depend) {
   Context& context = current();
   if (!may_defer(context)) return;

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "omp/context.hpp"
+#include "omp/region/context.hpp"
 
 namespace imbrex::omp {
 
@@ -30,7 +30,7 @@ void end_taskgroup(Context& context);  // Suspends.
 // Whether new tasks of `context` shall not run.
 [[nodiscard]] bool is_cancelled(const Context& context) noexcept;
 
-// As the compiler passes them to GOMP_task and GOMP_taskloop.
+// The flags that the compiler passes to GOMP_task and GOMP_taskloop.
 namespace task_flag {
 inline constexpr unsigned untied = 1, final = 2, mergeable = 4, depend = 8, priority = 16;
 inline constexpr unsigned up = 0x100, grainsize = 0x200, if_clause = 0x400, nogroup = 0x800,
@@ -59,8 +59,8 @@ using Adjust = void (*)(void* data, const void* argument);
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 bool deferrable, Adjust adjust, const void* argument);
 
-// An included task that is but a call of its creator becomes a task of the runtime: before it has
-// children, or a scope.
+// Makes an included task that is only a call of its creator a task of the runtime. Called before it
+// has children, or a scope.
 void make_task(Context& context);
 
 // depend.cpp: the compiler's array of dependences, each address once. Addresses that stand for
@@ -89,7 +89,8 @@ class Accesses {
 };
 // Suspends until those children that such an array names are complete, and events have happened.
 void wait_for_accesses(void** depend);
-// Until the events have, for code outside of parallel regions, whose tasks are complete.
+// Waits until the events that such an array names have happened. For code outside of parallel
+// regions, whose tasks are complete already.
 void wait_for_events(void** depend);
 
 }  // namespace imbrex::omp

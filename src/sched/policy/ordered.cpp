@@ -8,7 +8,7 @@ namespace imbrex::sched {
 
 namespace {
 
-// By domain: all domains, itself first, then near to far.
+// For each domain the order of all domains: itself first, then near to far.
 std::vector<std::vector<int>> near_to_far(const PolicySetup& setup) {
   std::vector<std::vector<int>> orders;
   for (int worker = 0; worker < setup.workers; ++worker) {
@@ -28,12 +28,17 @@ std::vector<std::vector<int>> near_to_far(const PolicySetup& setup) {
 
 Ordered::Ordered(const PolicySetup& setup, const Order& order)
     : order_(order),
-      raises_(order.by_priority && order.flow.raises()),
       near_to_far_(near_to_far(setup)),
       domain_(setup.domain),
       // One domain needs no other queue.
       count_(near_to_far_.size() == 1 ? 1 : near_to_far_.size() + 1),
-      queues_(new OrderedQueue[count_]) {}
+      queues_(new OrderedQueue[count_]) {
+  for (std::size_t index = 0; index < count_; ++index) {
+    queues_[index].order_by({.by_priority = order.by_priority,
+                             .resumed_first = order.resumed_first,
+                             .raises = order.by_priority && order.flow.raises()});
+  }
+}
 
 void Ordered::raise(Task& task, const int priority) {
   if (!order_.by_priority) return;

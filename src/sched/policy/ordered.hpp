@@ -2,8 +2,7 @@
 // The policies in an order. By creation alone (fifo): among ready tasks the one created first, the
 // reference of Pereira et al. 2021. By priority: the highest first, then the one created first;
 // under `priority` a resumed task goes before those. ma1, ma2, ma3 and sa are the policies of that
-// paper: they differ in the priorities that tasks have (Flow). Here, not behind make_policy()
-// alone, so that a worker reaches the frequent operations without a virtual call.
+// paper: they differ in the priorities that tasks have (Flow).
 //
 // The order is exact among the workers that share a cache: they have one queue. Where there are
 // several such domains, one takes from others when its own queue is empty, the nearest first
@@ -16,7 +15,7 @@
 #include <vector>
 
 #include "sched/policy/ordered_queue.hpp"
-#include "sched/policy.hpp"
+#include "sched/policy/policy.hpp"
 
 namespace imbrex::sched {
 
@@ -25,31 +24,19 @@ class Ordered final : public Policy {
   Ordered(const PolicySetup& setup, const Order& order);
 
   void push(Task& task, Place place, Origin origin) override {
-    push_to(queue_of(place.worker), task, origin);
+    queue_of(place.worker).push(task, origin == Origin::resumed, no_worker);
   }
   Entry pop(int worker) override { return count_ == 1 ? queues_[0].pop() : pop_near(worker); }
   Entry steal(int, bool) override { return {}; }
   bool take(int, Task&) override { return false; }
   void raise(Task& task, int priority) override;
   std::int64_t size() const override;
-  bool empty(int worker) const override { return queue_of(worker).size() == 0; }
+  bool empty(int worker) const override {
+    return queue_of(worker).size() == 0 && (count_ == 1 || common().size() == 0);
+  }
   task::Flow flow() const override { return order_.flow; }
 
-  // The queue of all workers, if they have one domain; else null.
-  [[nodiscard]] OrderedQueue* only_queue() const noexcept {
-    return count_ == 1 ? &queues_[0] : nullptr;
-  }
-  void push_to(OrderedQueue& queue, Task& task, const Origin origin,
-               const int pusher = no_worker) const {
-    const bool resumed = origin == Origin::resumed;
-    int level = 0;
-    if (raises_) {
-      level = task::queued_priority(task);
-    } else if (order_.by_priority) {
-      level = task.priority.load(std::memory_order_relaxed);
-    }
-    queue.push(task, {level, order_.resumed_first && resumed, task.id}, resumed, pusher);
-  }
+  OrderedQueue* only_queue() override { return count_ == 1 ? &queues_[0] : nullptr; }
 
  private:
   // The last one, if there is more than one, has what belongs to no domain: what others than
@@ -59,11 +46,10 @@ class Ordered final : public Policy {
     return worker == no_worker ? common() : queues_[domain_[static_cast<std::size_t>(worker)]];
   }
   [[nodiscard]] OrderedQueue& common() const noexcept { return queues_[count_ - 1]; }
-  // In the order between the worker's own domain and what belongs to none.
+  // Takes an entry in the order between the worker's own domain and the tasks that belong to none.
   [[nodiscard, gnu::noinline]] Entry pop_near(int worker) noexcept;
 
   const Order order_;
-  const bool raises_;
   const std::vector<std::vector<int>> near_to_far_;
   const std::vector<int> domain_;  // by worker
   const std::size_t count_;

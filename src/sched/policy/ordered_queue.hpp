@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue in the order of priority, then of creation. Used by the policies.
+// A queue in an order: of priority, then of creation, unless it is told another. Used by the
+// policies, and by workers whose policy has but one.
 //
 // Thread safety: any thread. One lock: the policies that put every task through it are chosen for
 // their order, not for their speed.
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/spin_lock.hpp"
+#include "task/lineage.hpp"
 #include "task/task.hpp"
 
 namespace imbrex::sched {
@@ -28,6 +30,23 @@ class OrderedQueue {
     std::uint64_t id;     // smaller first: created earlier
   };
 
+  // Says how tasks are ordered that are pushed without a key. To be set before the first one is.
+  struct Rule {
+    bool by_priority = false;    // else by creation alone
+    bool resumed_first = false;  // among equal priorities; else by creation there too
+    bool raises = false;         // priorities rise while tasks are queued
+  };
+  void order_by(const Rule& rule) noexcept { rule_ = rule; }
+
+  void push(task::Task& task, const bool resumed, const int pusher) {
+    int level = 0;
+    if (rule_.raises) {
+      level = task::queued_priority(task);
+    } else if (rule_.by_priority) {
+      level = task.priority.load(std::memory_order_relaxed);
+    }
+    push(task, {level, rule_.resumed_first && resumed, task.id}, resumed, pusher);
+  }
   // `pusher`: a worker that will look here itself; -1: none.
   void push(task::Task& task, const Key& key, const bool resumed, const int pusher = -1) {
     const Place place{level_of(key), key.id, &task, resumed};
@@ -58,12 +77,13 @@ class OrderedQueue {
     Place mine{}, its{};
     return first(mine) && (!other.first(its) || later(its, mine));
   }
-  // Who pushed last: a worker, or -1; how often something was pushed or popped. Moments' values.
+  // The worker that pushed last, or -1; and how often a task was pushed or popped. Both are
+  // moments' values.
   [[nodiscard]] int pusher() const noexcept { return pusher_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t changes() const noexcept {
     return changes_.load(std::memory_order_relaxed);
   }
-  // A moment's value; zero is seen as zero by who pushed nothing.
+  // A moment's value; whoever has pushed nothing sees zero as zero.
   [[nodiscard]] std::int64_t size() const noexcept {
     return size_.load(std::memory_order_acquire);
   }
@@ -112,6 +132,7 @@ class OrderedQueue {
     mask_ = mask;
   }
 
+  Rule rule_;
   // Both are bounded by the ready tasks and the times they were raised. Most tasks come in the
   // order in which they go, and pass through the line; what belongs before its end is in the heap.
   mutable base::SpinLock lock_;  // guards the next five

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // seeded: one worker runs at a time; which one, and which ready task, is drawn from a seed, so that
 // a schedule that fails can be run again. The same seed gives the same order as long as only tasks
-// make tasks ready (no foreign thread, no message).
+// make tasks ready (no foreign thread, no message). Who gave way has a turn when as many others
+// have had theirs as it asked for, and what a foreign thread made ready after a bounded number.
 #include <fmt/format.h>
 
+#include <deque>
 #include <mutex>
 #include <random>
 
 #include "base/spin_lock.hpp"
-#include "sched/policy.hpp"
+#include "sched/policy/policy.hpp"
 
 namespace imbrex::sched {
 
@@ -28,7 +30,13 @@ class Seeded final : public Policy {
       const std::lock_guard guard(lock_);
       const bool yielded = origin == Origin::yielded;
       const Entry entry{&task, yielded || origin == Origin::resumed};
-      (yielded ? yielded_ : ready_).push_back({entry, place.only});
+      if (yielded) {
+        yielded_.push_back({entry, place.only, draws_ + place.before});
+      } else if (place.worker == no_worker) {
+        foreign_.push_back({entry, place.only, draws_ + foreign_patience});
+      } else {
+        ready_.push_back({entry, place.only, 0});
+      }
       if (turn_ == no_worker) wake = draw();
     }
     if (wake != no_worker) wake_(wake_context_, wake);
@@ -53,7 +61,8 @@ class Seeded final : public Policy {
   void raise(Task&, int) override {}
   std::int64_t size() const override {
     const std::lock_guard guard(lock_);
-    return static_cast<std::int64_t>(ready_.size() + yielded_.size()) + (drawn_ ? 1 : 0);
+    return static_cast<std::int64_t>(ready_.size() + foreign_.size() + yielded_.size()) +
+           (drawn_ ? 1 : 0);
   }
   bool empty(int) const override { return false; }  // every task goes through a draw
   bool takes_all() const override { return true; }
@@ -62,23 +71,50 @@ class Seeded final : public Policy {
   struct Waiting {
     Entry entry;
     int only;
+    std::uint64_t due;  // by draws_: from then on it goes first
   };
+  using Line = std::deque<Waiting>;
+
+  // How many draws pass over what a foreign thread made ready, and over others for it.
+  static constexpr std::uint64_t foreign_patience = 256;
 
   // Draws the next task and its worker; returns the worker, or no_worker if nothing is ready.
   int draw() {
-    std::vector<Waiting>& list = ready_.empty() ? yielded_ : ready_;
-    if (list.empty()) {
+    if (ready_.empty() && foreign_.empty() && yielded_.empty()) {
       turn_ = no_worker;
       return no_worker;
     }
-    // Of those that gave way, the first: else one could starve another.
-    const std::size_t index = &list == &yielded_ ? 0 : random_() % list.size();
-    const Waiting next = list[index];
-    list.erase(list.begin() + static_cast<std::ptrdiff_t>(index));
+    const Waiting next = take();
+    ++draws_;
     drawn_ = next.entry;
     const int any = static_cast<int>(random_() % static_cast<std::uint64_t>(workers_));
     turn_ = next.only != no_worker ? next.only : any;
     return turn_;
+  }
+
+  // REQUIRES: there is one.
+  Waiting take() {
+    const std::size_t others = ready_.size() + foreign_.size();
+    // The first of the tasks that gave way goes on; otherwise one could starve another.
+    if (others == 0 || is_due(yielded_)) return take_first(yielded_);
+    if (is_due(foreign_) && draws_ >= foreign_again_) {
+      foreign_again_ = draws_ + foreign_patience;
+      return take_first(foreign_);
+    }
+    const std::size_t index = random_() % others;
+    if (index >= ready_.size()) return take_first(foreign_);
+    std::swap(ready_[index], ready_.back());
+    const Waiting next = ready_.back();
+    ready_.pop_back();
+    return next;
+  }
+  [[nodiscard]] bool is_due(const Line& line) const {
+    return !line.empty() && line.front().due <= draws_;
+  }
+  static Waiting take_first(Line& line) {
+    const Waiting first = line.front();
+    line.pop_front();
+    return first;
   }
 
   const int workers_;
@@ -86,9 +122,12 @@ class Seeded final : public Policy {
   void* const wake_context_;
   mutable base::SpinLock lock_;  // guards all below
   std::mt19937_64 random_;
-  std::vector<Waiting> ready_, yielded_;
+  std::vector<Waiting> ready_;
+  Line foreign_, yielded_;           // oldest first
+  std::uint64_t draws_ = 0;
+  std::uint64_t foreign_again_ = 0;  // by draws_: no foreign one goes first before
   Entry drawn_;            // for turn_, until it fetches it
-  int turn_ = 0;           // who runs; worker 0 starts, in the root task
+  int turn_ = 0;           // the worker that runs; worker 0 starts, in the root task
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the stealing policies do now and then.
+// The parts of the stealing policies that run seldom; the frequent ones are inline, in the header.
 #include "sched/policy/stealing.hpp"
 
 #include <algorithm>
@@ -8,18 +8,19 @@
 namespace imbrex::sched {
 
 void ForeignQueue::push(const Entry& entry) {
+  Line& line = entry.resumed ? resumed_ : new_;
   const std::lock_guard guard(lock_);
-  entries_.push_back(entry);
-  size_.fetch_add(1, std::memory_order_release);
+  line.tasks.push_back(entry.task);
+  line.size.fetch_add(1, std::memory_order_release);
 }
 
-Entry ForeignQueue::pop() noexcept {
-  if (size() == 0) return {};
+Entry ForeignQueue::pop(Line& line) noexcept {
+  if (line.size.load(std::memory_order_acquire) == 0) return {};
   const std::lock_guard guard(lock_);
-  if (entries_.empty()) return {};
-  const Entry entry = entries_.front();
-  entries_.pop_front();
-  size_.fetch_sub(1, std::memory_order_relaxed);
+  if (line.tasks.empty()) return {};
+  const Entry entry{line.tasks.front(), &line == &resumed_};
+  line.tasks.pop_front();
+  line.size.fetch_sub(1, std::memory_order_relaxed);
   return entry;
 }
 
@@ -28,24 +29,50 @@ Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
       queues_(new LocalQueues[static_cast<std::size_t>(setup.workers)]),
       workers_(setup.workers) {
   for (int worker = 0; worker < workers_; ++worker) {
-    queues_[worker].graph_order = graph_order;
-    queues_[worker].urgent = &urgent_;
+    LocalQueues& queues = queues_[worker];
+    queues.graph_order = graph_order;
+    queues.patience = std::max(1, foreign_patience / workers_);
+    queues.elsewhere = &elsewhere_;
+    queues.foreign = &foreign_;
   }
 }
 
 void Stealing::push(Task& task, const Place place, const Origin origin) {
   const bool resumed = origin == Origin::resumed;
-  if (const int level = task.priority.load(std::memory_order_relaxed); level != 0) {
-    (level > 0 ? urgent_ : last_).push(task, {level, resumed, task.id}, resumed);
+  if (const int level = task.priority.load(std::memory_order_relaxed); level > 0) {
+    push_urgent(task, {level, resumed, task.id}, resumed);
+  } else if (level < 0) {
+    last_.push(task, {level, resumed, task.id}, resumed);
   } else if (place.worker == no_worker || !queues_[place.worker].push(task, origin)) {
     foreign_.push({&task, resumed});
+    elsewhere_.fetch_add(1, std::memory_order_release);
   }
 }
 
+void Stealing::push_urgent(Task& task, const OrderedQueue::Key& key, const bool resumed) {
+  urgent_.push(task, key, resumed);
+  elsewhere_.fetch_add(1, std::memory_order_release);
+}
+
+Entry Stealing::counted(const Entry& entry) noexcept {
+  if (entry) elsewhere_.fetch_sub(1, std::memory_order_relaxed);
+  return entry;
+}
+
 Entry Stealing::pop(const int worker) {
-  if (const Entry entry = urgent_.pop()) return entry;
-  if (const Entry entry = queues_[worker].pop_own()) return entry;
-  return foreign_.pop();
+  LocalQueues& own = queues_[worker];
+  if (const Entry entry = pop_elsewhere(own)) return entry;
+  if (const Entry entry = own.pop_own()) return entry;
+  return counted(foreign_.pop_new());
+}
+
+Entry Stealing::pop_elsewhere(LocalQueues& own) noexcept {
+  if (elsewhere_.load(std::memory_order_acquire) == 0) return {};
+  if (const Entry entry = counted(urgent_.pop())) return entry;
+  if (const Entry entry = counted(foreign_.pop_resumed())) return entry;
+  if (!own.new_foreign_is_due()) return {};
+  own.waited = 0;
+  return counted(foreign_.pop_new());
 }
 
 Entry Stealing::steal(const int worker, const bool eager) {
@@ -106,7 +133,7 @@ Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int
 void Stealing::raise(Task& task, const int priority) {
   if (priority <= 0) return;
   task::add_reference(task);
-  urgent_.push(task, {priority, false, task.id}, false);
+  push_urgent(task, {priority, false, task.id}, false);
 }
 
 std::int64_t Stealing::size() const {

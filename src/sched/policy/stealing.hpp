@@ -8,7 +8,9 @@
 // messages wait for each other: in the order in which they were released, those before the first
 // that were created before it (docs/design/default-policy.md). What was begun goes before all.
 //
-// In both, priorities other than 0 are honoured: above 0 before, below 0 after all others.
+// In both, priorities other than 0 are honoured: above 0 before, below 0 after all others. What a
+// thread that is no worker made ready is in no worker's queue: to go on it comes before all in
+// them, to begin it has a turn after a bounded number of others.
 #pragma once
 
 #include <atomic>
@@ -20,7 +22,7 @@
 #include "base/ring.hpp"
 #include "base/spin_lock.hpp"
 #include "sched/policy/ordered_queue.hpp"
-#include "sched/policy.hpp"
+#include "sched/policy/policy.hpp"
 
 namespace imbrex::sched {
 
@@ -28,15 +30,28 @@ namespace imbrex::sched {
 class ForeignQueue {
  public:
   void push(const Entry& entry);
-  [[nodiscard]] Entry pop() noexcept;
+  [[nodiscard]] Entry pop_resumed() noexcept { return pop(resumed_); }
+  [[nodiscard]] Entry pop_new() noexcept { return pop(new_); }
+  [[nodiscard]] bool has_resumed() const noexcept {
+    return resumed_.size.load(std::memory_order_relaxed) != 0;
+  }
+  [[nodiscard]] bool has_new() const noexcept {
+    return new_.size.load(std::memory_order_relaxed) != 0;
+  }
   [[nodiscard]] std::int64_t size() const noexcept {
-    return size_.load(std::memory_order_acquire);
+    return resumed_.size.load(std::memory_order_acquire) +
+           new_.size.load(std::memory_order_acquire);
   }
 
  private:
-  base::SpinLock lock_;  // guards entries_
-  std::deque<Entry> entries_;
-  std::atomic<std::int64_t> size_{0};  // written under lock_
+  struct Line {
+    std::deque<Task*> tasks;            // under lock_
+    std::atomic<std::int64_t> size{0};  // written under lock_
+  };
+  [[nodiscard]] Entry pop(Line& line) noexcept;
+
+  base::SpinLock lock_;
+  Line resumed_, new_;
 };
 
 // The queues of one worker, who owns the lock, which guards the rest.
@@ -46,8 +61,13 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   base::Ring<Task> resumed;       // oldest first
   base::Ring<Task> newest_first;
   base::Ring<Task> oldest_first;
-  bool graph_order = false;                // constant from the policy's start on, as is the next
-  const OrderedQueue* urgent = nullptr;    // what goes before all of these, of any worker
+  bool graph_order = false;                // constant from the policy's start on, as are the next
+  std::int32_t patience = 1;               // picks that one of `foreign` may have to wait for
+  // How many tasks may go before these: urgent ones, and foreign ones. Whoever pushed none sees 0.
+  const std::atomic<std::int64_t>* elsewhere = nullptr;
+  const ForeignQueue* foreign = nullptr;
+  std::int32_t waited = 0;                 // owner: picks since a foreign one began here, of those
+                                           // made while some waited
 
   // False if the task does not belong here, for its priority.
   [[nodiscard]] bool push(Task& task, const Origin origin) {
@@ -68,9 +88,17 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return true;
   }
 
-  // Nothing, if there is something urgent.
+  // Returns nothing if there may be something elsewhere that goes first.
   [[nodiscard]] Entry pop() noexcept {
-    return urgent->size() == 0 ? pop_own() : Entry{};
+    return elsewhere->load(std::memory_order_acquire) == 0 ? pop_own() : Entry{};
+  }
+  // Whether it is the turn of a foreign task that has not begun. Counts the owner's picks; whoever
+  // then begins one sets `waited` to 0.
+  [[nodiscard]] bool new_foreign_is_due() noexcept {
+    return foreign->has_new() && ++waited >= patience;
+  }
+  [[nodiscard, gnu::cold, gnu::noinline]] bool foreign_is_due() noexcept {
+    return foreign->has_resumed() || new_foreign_is_due();
   }
   // The newest forked one, so depth first; but what one task has created, forked or released, goes
   // in that order.
@@ -98,8 +126,11 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return entry;
   }
 
-  // True if `task` was the newest and is now the caller's.
+  // True if `task` was the newest and is now the caller's; not if it is a foreign one's turn.
   [[nodiscard]] bool take(const Task& task) noexcept {
+    if (elsewhere->load(std::memory_order_relaxed) != 0 && foreign_is_due()) [[unlikely]] {
+      return false;
+    }
     bool taken = true;
     lock.enter();
     if (newest_first.back() == &task) {
@@ -116,7 +147,9 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   [[nodiscard]] std::int64_t size() const noexcept {
     return resumed.size() + newest_first.size() + oldest_first.size();
   }
-  [[nodiscard]] bool empty() const noexcept { return size() == 0 && urgent->size() == 0; }
+  [[nodiscard]] bool empty() const noexcept {
+    return size() == 0 && elsewhere->load(std::memory_order_acquire) == 0;
+  }
 };
 
 class Stealing final : public Policy {
@@ -131,11 +164,19 @@ class Stealing final : public Policy {
   std::int64_t size() const override;
   bool empty(int worker) const override { return queues_[worker].empty(); }
 
-  // Most pushes and pops of a worker go straight there.
-  [[nodiscard]] LocalQueues& queues(const int worker) noexcept { return queues_[worker]; }
+  LocalQueues* local_queues(const int worker) override { return &queues_[worker]; }
 
  private:
   [[nodiscard]] Entry steal_from(LocalQueues& victim, LocalQueues& own, std::int64_t least);
+
+  void push_urgent(Task& task, const OrderedQueue::Key& key, bool resumed);
+  // Takes an entry of urgent_ or foreign_ that goes before the queues of `own`.
+  [[nodiscard]] Entry pop_elsewhere(LocalQueues& own) noexcept;
+  // Returns `entry`, which was popped there, and takes it off the count in elsewhere_.
+  [[nodiscard]] Entry counted(const Entry& entry) noexcept;
+
+  // A new foreign task may have to wait until all workers together have begun so many others.
+  static constexpr int foreign_patience = 512;
 
   const std::vector<std::vector<int>> nearest_;
   const std::unique_ptr<LocalQueues[]> queues_;
@@ -143,6 +184,9 @@ class Stealing final : public Policy {
   OrderedQueue urgent_;  // priority above 0
   OrderedQueue last_;    // priority below 0
   ForeignQueue foreign_;
+  // How many entries urgent_ and foreign_ have together, so that the workers look at one word. The
+  // number is not exact: an entry is in its queue before it is counted.
+  alignas(base::cache_line_bytes) std::atomic<std::int64_t> elsewhere_{0};
 };
 
 }  // namespace imbrex::sched

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "imbrex/error.hpp"
+#include "task/joint.hpp"
 
 namespace imbrex::sched {
 
@@ -32,15 +33,15 @@ std::string label_of(const detail::EventName& name) {
 
 }  // namespace
 
-std::exception_ptr given_up(const NamedEvent& event, const char* const why) {
-  return std::make_exception_ptr(
-      Error(fmt::format("imbrex: nobody has triggered the event {} (named at {}:{}): {}",
-                        event.label, event.where.file_name(), event.where.line(), why)));
+void give_up(NamedEvent& event, const char* const why) {
+  task::set_failure(event, task::failure_of_nobody(std::make_exception_ptr(Error(
+      fmt::format("imbrex: nobody has triggered the event {} (named at {}:{}): {}", event.label,
+                  event.where.file_name(), event.where.line(), why)))));
 }
 
 Names::~Names() {
   for (const auto& [key, event] : table_) {
-    if (task::drop(*event)) event->destroy(*event);
+    if (task::drop(*event)) task::destroy_promise(*event);
   }
 }
 
@@ -51,6 +52,7 @@ NamedEvent& Names::find_or_make(const detail::EventName& name, task::Scope* cons
   auto made = std::make_unique<NamedEvent>();
   made->references.store(1, std::memory_order_relaxed);  // (1)
   made->kind = detail::CompletionKind::named;
+  made->failure = nullptr;
   made->destroy = [](detail::PromiseState& state) noexcept {
     delete static_cast<NamedEvent*>(&state);
   };

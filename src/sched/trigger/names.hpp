@@ -58,14 +58,14 @@ class Names {
   // gets the table's references.
   [[nodiscard]] std::vector<NamedEvent*> close(task::Scope* finish);
 
-  // All events of `finish`, and of scopes within, that nobody has triggered: taken, for the caller
-  // to fire with `failure`; with a reference each.
+  // Takes all events of `finish`, and of scopes within, that nobody has triggered, for the caller
+  // to fire with `failure`; each comes with a reference.
   [[nodiscard]] std::vector<NamedEvent*> give_up(const task::Scope& finish);
 
   // The same for one event; false if it was triggered.
   [[nodiscard]] bool give_up(NamedEvent& event);
 
-  // What is named and not triggered, for reports.
+  // Lists the events that are named and not yet triggered, for reports.
   [[nodiscard]] std::vector<std::string> awaited();
 
  private:
@@ -88,7 +88,7 @@ class Names {
   std::unordered_map<const task::Scope*, std::vector<NamedEvent*>> of_finish_;
 };
 
-// The error of an event that nobody will trigger any more, for those who wait for it.
-[[nodiscard]] std::exception_ptr given_up(const NamedEvent& event, const char* why);
+// An event that nobody will trigger any more fails; before it is fired.
+void give_up(NamedEvent& event, const char* why);
 
 }  // namespace imbrex::sched

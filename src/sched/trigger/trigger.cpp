@@ -10,8 +10,13 @@
 #include "base/arch.hpp"
 #include "base/check.hpp"
 #include "imbrex/error.hpp"
-#include "sched/process.hpp"
-#include "sched/runtime.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/polling.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/run/waiting.hpp"
+#include "sched/run/runtime.hpp"
+#include "trace/races.hpp"
 
 namespace imbrex::sched {
 
@@ -35,22 +40,18 @@ std::string caller_of(const Worker& worker) {
     return fmt::format("the progress function registered at {}",
                        place_of(worker.calling->spec.where));
   }
+  if (worker.task == nullptr && worker.foreign()) return "a thread that is no worker";
   if (worker.callbacks != 0 || worker.task == nullptr) return "a callback";
   return describe(*worker.task);
 }
 
-void fire(Worker& worker, detail::EventWord& event) noexcept {
-  task::Waiter* waiters = nullptr;
-  if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(worker, *waiters);
-}
-
 // Lets go those who wait for an event that was taken, with an error.
 void let_go_given_up(Worker& worker, NamedEvent& event) {
-  event.error = given_up(event, "the progress function of its scope has failed");
+  give_up(event, "the progress function of its scope has failed");
   fire(worker, event.event);
 }
 
-// Of events that were triggered and that nobody has named.
+// Describes events that were triggered although nobody has named them.
 std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
                              const task::Scope* const finish) {
   const NamedEvent& first = *events.front();
@@ -90,18 +91,6 @@ class InFunction {
 
 }  // namespace
 
-bool begin_after_futures(Worker& worker, Task& task) noexcept {
-  task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
-  task::release_futures(task, [&](detail::Completion& done) {
-    if (done.kind == detail::CompletionKind::named && done.error && !task.error) {
-      task.error = done.error;
-    }
-    drop_reference(worker, done);
-  });
-  if (task.error) task.ops->drop(task.closure());
-  return !task.error;
-}
-
 Triggers::Triggers(Runtime& runtime) noexcept
     : runtime_(runtime),
       poller_{.poll = [](void* self) noexcept { return static_cast<Triggers*>(self)->poll(); },
@@ -130,7 +119,8 @@ void Triggers::trigger(Worker& worker, const detail::EventName& name) {
   drop_reference(worker, *event);
 }
 
-// What a progress function of a scope around `finish`, or of its own, has thrown.
+// Returns the error that a progress function of `finish`, or of a scope around it, has thrown; else
+// null.
 std::exception_ptr Triggers::failure_around(task::Scope* finish) {
   for (; finish != nullptr; finish = finish->outer->finish) {
     if (!finish->has_region.load(std::memory_order_relaxed)) continue;
@@ -152,14 +142,15 @@ void Triggers::add(task::Scope& finish, const detail::ProgressSpec& spec) {
     const std::lock_guard guard(lock_);
     functions_.reserve(functions_.size() + 1);
     ProgressFunction& function = *made;
+    trace::races::before(&function);
     regions_[&finish].functions.push_back(std::move(made));
     functions_.push_back(&function);
     first = !std::exchange(polled_, true);
   }
   finish.has_region.store(true, std::memory_order_relaxed);
   outstanding_.fetch_add(1, std::memory_order_release);
-  if (first) detail::add_poller(poller_);
-  detail::wake_poller();  // the caller goes on: somebody idle must call it
+  if (first) add_poller(runtime_, poller_);
+  wake_poller(*current_worker());  // the caller goes on: somebody idle must call it
 }
 
 int Triggers::poll() noexcept {
@@ -185,13 +176,30 @@ int Triggers::poll() noexcept {
   return ended + triggered;
 }
 
+namespace {
+
+// Whether there shall be more calls of `function`.
+bool ask(const ProgressFunction& function) {
+  struct Asked {
+    const detail::ProgressSpec* spec;
+    bool more;
+  } asked{&function.spec, false};
+  trace::races::visit(&function, [](void* const argument) {
+    Asked& now = *static_cast<Asked*>(argument);
+    now.more = now.spec->call(now.spec->argument) != 0;
+  }, &asked);
+  return asked.more;
+}
+
+}  // namespace
+
 // One call; true if there shall be more. REQUIRES: (1)
 bool Triggers::call(Worker& worker, ProgressFunction& function) noexcept {
   bool more = false;
   std::exception_ptr error;
   try {
     const InFunction in_function(worker, function);
-    more = function.spec.call(function.spec.argument) != 0;
+    more = ask(function);
   } catch (...) {
     error = std::current_exception();
   }
@@ -225,7 +233,9 @@ void Triggers::end(Worker& worker, ProgressFunction& function,
                    std::exception_ptr error) noexcept {
   if (error) {
     task::Scope& finish = *function.finish;
-    finish.fail(error, 1);  // before those of the tasks that it leaves behind
+    task::Failure& failure = task::failure_of_nobody(error);
+    finish.fail(failure);  // before those of the tasks that it leaves behind
+    task::drop(failure);
     {
       const std::lock_guard guard(lock_);
       regions_[&finish].failure = std::move(error);
@@ -246,7 +256,8 @@ void Triggers::end(Worker& worker, ProgressFunction& function,
 // ---- the end of a scope ----------------------------------------------------------------------
 
 void Triggers::await_functions(task::Scope& finish) {
-  static constexpr detail::WaitReason reason{.what = "a progress function to return 0"};
+  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::event,
+                                             .what = "a progress function to return 0"};
   std::vector<std::unique_ptr<ProgressFunction>> functions;
   {
     const std::lock_guard guard(lock_);
@@ -259,6 +270,7 @@ void Triggers::await_functions(task::Scope& finish) {
   }
   for (const auto& function : functions) {
     if (!function->ended.has_fired()) wait_for(*current_worker(), function->ended, reason);
+    trace::races::after(function.get());
     if (function->spec.destroy != nullptr) function->spec.destroy(function->spec.argument);
   }
   const std::lock_guard guard(lock_);
@@ -273,7 +285,7 @@ std::exception_ptr Triggers::close(task::Scope* const finish) {
   for (NamedEvent* const event : events) {
     if (!event->named) unnamed.push_back(event);
     if (!detail::take(*event)) continue;
-    event->error = given_up(*event, "the finish() that it was named in has ended");
+    give_up(*event, "the finish() that it was named in has ended");
     fire(worker, event->event);
   }
   std::exception_ptr error;
@@ -284,14 +296,33 @@ std::exception_ptr Triggers::close(task::Scope* const finish) {
   return error;
 }
 
+void close_region(task::Scope* const scope) {
+  Triggers& triggers = *current_worker()->runtime->triggers;
+  const std::exception_ptr error = triggers.close(scope);
+  if (!error) return;
+  if (scope != nullptr) {
+    task::Failure& failure = task::failure_of_nobody(error);
+    scope->fail(failure);
+    task::drop(failure);
+    return;
+  }
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& left) {
+    constexpr std::string_view mark = "imbrex: ";  // as report() writes
+    base::report(std::string(std::string_view(left.what()).substr(mark.size())));
+  }
+}
+
 // ---- stalls ----------------------------------------------------------------------------------
 
-// Where all tasks wait and functions are still called, there is no rest for the watch of stall.cpp.
+// Reports a stall in which all tasks wait while progress functions are still called. The watch of
+// stall.cpp does not see it, since the workers do not come to rest.
 void Triggers::watch() noexcept {
   const auto limit = static_cast<std::uint64_t>(runtime_.options.STALL_S);
   std::uint64_t next = next_look_.load(std::memory_order_relaxed);
   const std::uint64_t now = base::ticks();
-  const auto gap = static_cast<std::uint64_t>(100'000 * ticks_per_microsecond());
+  const auto gap = static_cast<std::uint64_t>(100'000 * base::ticks_per_microsecond());
   if (limit == 0 || now < next ||
       // acquire and release: one looks after the other
       !next_look_.compare_exchange_strong(next, now + gap, std::memory_order_acq_rel)) {
@@ -306,7 +337,7 @@ void Triggers::watch() noexcept {
     return;
   }
   if (reported_ || now_ns - looked_since_ns_ < limit * 1'000'000'000u) return;
-  if (!detail::situation().at_rest) return;
+  if (!rests(runtime_, current_worker())) return;
   const std::vector<std::string> awaited = names_.awaited();
   if (awaited.empty()) return;
   reported_ = true;

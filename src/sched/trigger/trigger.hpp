@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/spin_lock.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/trigger/names.hpp"
 #include "task/scope.hpp"
@@ -36,11 +37,6 @@ struct ProgressFunction {
   std::atomic<std::uint64_t> closing_since{0};  // ns; 0: the scope has unfinished tasks
   detail::EventWord ended;                      // (2)
 };
-
-// `task` starts: the references to what it waited for, and its lineage, are given back. False, and
-// the task has failed, if it waited for a named event that nobody will trigger: then its body does
-// not run.
-[[nodiscard]] bool begin_after_futures(Worker& worker, task::Task& task) noexcept;
 
 class Triggers {
  public:
@@ -91,5 +87,10 @@ class Triggers {
   std::uint64_t looked_since_ns_ = 0;
   bool reported_ = false;
 };
+
+// Closes `scope`, or the program if it is null, for names and progress functions: waits for the
+// functions of the scope, and ends every wait for its events; events that nobody has named are
+// reported. Suspends.
+[[gnu::noinline]] void close_region(task::Scope* scope);
 
 }  // namespace imbrex::sched

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "calls/standard.hpp"
+#include "mpi/calls/standard.hpp"
 
 namespace imbrex::test {
 
@@ -67,7 +67,7 @@ using Place = int;
 #define IMBREX_FILE_ALL_C IMBREX_FILE_C
 #define IMBREX_SPARE_C(name, parameters, arguments) \
   EITHER_PLAIN(name, name, parameters, arguments)
-#include "calls/calls.def"
+#include "mpi/calls/calls.def"
 }  // namespace of_int
 
 #if MPI_VERSION >= 4
@@ -84,7 +84,7 @@ using Place = MPI_Aint;
 #define IMBREX_FILE_ALL_C IMBREX_FILE_C
 #define IMBREX_SPARE_C(name, parameters, arguments) \
   EITHER_PLAIN(name, name##_c, parameters, arguments)
-#include "calls/calls.def"
+#include "mpi/calls/calls.def"
 }  // namespace of_count
 #endif
 

@@ -286,15 +286,7 @@ TEST_P(Files, size_and_settings) {
   });
 }
 
-#ifdef OPEN_MPI
-#define SKIP_WITHOUT_FILE_REQUESTS() \
-  GTEST_SKIP() << "Open MPI crashes if a second thread is in MPI meanwhile"
-#else
-#define SKIP_WITHOUT_FILE_REQUESTS() (void)0
-#endif
-
 TEST_P(Files, requests) {
-  SKIP_WITHOUT_FILE_REQUESTS();
   call([this] {
     const File file(ring_);
     const Block out = mine();

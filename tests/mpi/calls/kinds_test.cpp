@@ -2,6 +2,7 @@
 // The kinds of requests that no other file here has: persistent sends and receives, partitioned
 // ones, generalised ones; and the buffers of MPI_Bsend.
 #include <string>
+#include <vector>
 
 #include "either_count.hpp"
 #include "every_caller.hpp"
@@ -26,6 +27,48 @@ TEST_P(Kinds, persistent_sends_and_receives) {
       EXPECT_EQ(in, 10 * ring_.previous() + round);
     }
     for (MPI_Request& request : both) MPI_Request_free(&request);
+  });
+}
+
+// What one rank gives to each other one, or takes: no element of some bytes, or one of none.
+struct Nothing {
+  std::vector<int> counts, places;
+  std::vector<MPI_Datatype> types;
+  Nothing(const Ring& ring, const int count, MPI_Datatype type)
+      : counts(static_cast<std::size_t>(ring.size), count),
+        places(static_cast<std::size_t>(ring.size), 0),
+        types(static_cast<std::size_t>(ring.size), type) {}
+};
+
+void exchange(const Ring& ring, const Nothing& out, const Nothing& in, const bool in_place) {
+  int data = 7;
+  const int other = 8;
+  const void* const from = in_place ? MPI_IN_PLACE : &other;
+  EXPECT_EQ(MPI_Alltoallv(from, out.counts.data(), out.places.data(), out.types[0], &data,
+                          in.counts.data(), in.places.data(), in.types[0], ring.comm),
+            MPI_SUCCESS);
+  EXPECT_EQ(MPI_Alltoallw(from, out.counts.data(), out.places.data(), out.types.data(), &data,
+                          in.counts.data(), in.places.data(), in.types.data(), ring.comm),
+            MPI_SUCCESS);
+  EXPECT_EQ(data, 7);
+}
+
+// No message is exchanged, whichever of the two sides says which of the two.
+TEST_P(Kinds, exchanges_of_no_bytes) {
+  call([this] {
+    MPI_Datatype empty;
+    MPI_Type_contiguous(0, MPI_INT, &empty);
+    MPI_Type_commit(&empty);
+    const Nothing none(ring_, 0, MPI_INT);
+    const Nothing hollow(ring_, 1, empty);
+    const Nothing& mine = ring_.rank % 2 == 0 ? hollow : none;
+    for (int round = 0; round < 2; ++round) {  // a message too many meets the next ones
+      come_late();
+      exchange(ring_, mine, mine, true);
+      exchange(ring_, hollow, none, false);
+      exchange(ring_, none, hollow, false);
+    }
+    MPI_Type_free(&empty);
   });
 }
 

@@ -179,6 +179,7 @@ program exchange
   call check(imbrex_finish_end(finish))
 
   call in_main()
+  call expect(scan(imbrex_version(), ".") > 1, "the version")
   call MPI_Barrier(MPI_COMM_WORLD, code)
   if (rank == 0) print '(a,i0,a)', "exchange: ", ranks, " ranks, all right"
   call MPI_Finalize(code)

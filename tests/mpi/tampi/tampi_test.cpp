@@ -249,6 +249,34 @@ TEST(Failing, request_makes_the_finish_throw_when_it_fails_later) {
   EXPECT_EQ(error_class, MPI_ERR_TRUNCATE);
 }
 
+// Methodology: the body has ended, without an error, before the request fails.
+TEST(Failing, request_fails_its_task_so_that_dependents_do_not_run) {
+  const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "Open MPI truncates a message to itself without a word";
+  const ErrorsReturn errors(ring.comm);
+  int one = 0;
+  std::atomic<bool> ended{false};
+  std::atomic<bool> used{false};
+  std::atomic<bool> overwritten{false};
+  const auto received = task("receive").out(one).spawn([&] {
+    MPI_Request request = MPI_REQUEST_NULL;
+    EXPECT_EQ(TAMPI_Irecv(&one, 1, MPI_INT, ring.previous(), 1, ring.comm, &request,
+                          MPI_STATUS_IGNORE),
+              MPI_SUCCESS);
+    ended.store(true);
+  });
+  const auto use = task("use").in(one).spawn([&] { used.store(true); });
+  const auto overwrite = task("overwrite").out(one).spawn([&] { overwritten.store(true); });
+  wait_until([&] { return ended.load(); });
+  MPI_Barrier(ring.comm);
+  MPI_Send(two.data(), 2, MPI_INT, ring.next(), 1, ring.comm);
+  EXPECT_THROW(received.get(), MpiError);
+  EXPECT_THROW(use.get(), DependencyFailed);
+  overwrite.get();
+  EXPECT_FALSE(used.load());
+  EXPECT_TRUE(overwritten.load());
+}
+
 // Methodology: the message is there before the receive, in Open MPI at least.
 TEST(Failing, request_makes_the_finish_throw_when_that_is_known_at_once) {
   const Ring ring;

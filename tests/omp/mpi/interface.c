@@ -24,10 +24,8 @@ static void send_all(int tag) {
   for (int i = 0; i < count; ++i) {
 #pragma omp task firstprivate(i, tag)
     {
-      MPI_Request request;
       out[i] = 1000 * tag + 100 * rank + i;
-      REQUIRE(TAMPI_Isend(&out[i], 1, MPI_INT, right, tag + i, MPI_COMM_WORLD, &request) ==
-              MPI_SUCCESS);
+      REQUIRE(TAMPI_Isend(&out[i], 1, MPI_INT, right, tag + i, MPI_COMM_WORLD) == MPI_SUCCESS);
     }
   }
 }

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What those use who build without CMake: files for pkg-config, and those that `imbrex config` and
+# the wrappers imbrex-cc, imbrex-c++ and imbrex-fort read. libimbrex_mpi stands before the MPI's
+# library, and is kept by linkers that drop what nothing has named so far.
+
+set(imbrex_config ${imbrex_share}/config)  # beside tools/imbrex_config.py
+file(RELATIVE_PATH imbrex_pc_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+file(RELATIVE_PATH imbrex_share_prefix /p/${imbrex_share} /p)
+string(REGEX REPLACE "/$" "" imbrex_pc_prefix ${imbrex_pc_prefix})
+string(REGEX REPLACE "/$" "" imbrex_share_prefix ${imbrex_share_prefix})
+
+# imbrex_json_list(<variable> <string>...): ["a", "b"]
+function(imbrex_json_list variable)
+  list(TRANSFORM ARGN REPLACE "([\"\\\\])" "\\\\\\1")
+  list(TRANSFORM ARGN REPLACE "(.+)" "\"\\1\"")
+  list(JOIN ARGN ", " text)
+  set(${variable} "[${text}]" PARENT_SCOPE)
+endfunction()
+
+# imbrex_write_config(<file> <text>): into the build tree, and what is installed.
+function(imbrex_write_config file text)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/share/imbrex/config/${file} CONTENT "${text}\n" @ONLY)
+  if(ARGN)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/package/${file} CONTENT "${ARGN}\n" @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/package/${file} DESTINATION ${imbrex_config})
+  else()
+    install(FILES ${PROJECT_BINARY_DIR}/share/imbrex/config/${file} DESTINATION ${imbrex_config})
+  endif()
+endfunction()
+
+# imbrex_write_pc(<name> <template>)
+function(imbrex_write_pc name template)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${template}.pc.in
+    ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+if(TARGET imbrex_mpi)
+  set(imbrex_found_wrappers "")
+  foreach(pair cc:mpicc c++:mpicxx fort:mpifort)
+    string(REGEX MATCH "^[^:]*" imbrex_language ${pair})
+    string(REGEX MATCH "[^:]*$" imbrex_name ${pair})
+    string(REGEX REPLACE "mpicc([^/]*)$" "${imbrex_name}\\1" imbrex_wrapper "${MPI_C_COMPILER}")
+    if(EXISTS "${imbrex_wrapper}" AND (imbrex_language STREQUAL "cc" OR
+       NOT imbrex_wrapper STREQUAL MPI_C_COMPILER))
+      list(APPEND imbrex_found_wrappers "\"${imbrex_language}\": \"${imbrex_wrapper}\"")
+    endif()
+  endforeach()
+  list(JOIN imbrex_found_wrappers ", " imbrex_found_wrappers)
+  imbrex_json_list(imbrex_libraries ${MPI_C_LIBRARIES})
+  imbrex_json_list(imbrex_includes ${MPI_C_INCLUDE_DIRS})
+  imbrex_json_list(imbrex_options ${MPI_C_COMPILE_OPTIONS})
+  imbrex_write_config(mpi-${IMBREX_MPI_ABI}.json "{\"interface\": \"${IMBREX_MPI_ABI}\", \
+\"include\": ${imbrex_includes}, \"options\": ${imbrex_options}, \
+\"libraries\": ${imbrex_libraries}, \"wrappers\": {${imbrex_found_wrappers}}}")
+
+  list(TRANSFORM MPI_C_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE imbrex_pc_cflags)
+  list(JOIN imbrex_pc_cflags " " imbrex_pc_cflags)
+  list(JOIN MPI_C_LIBRARIES " " imbrex_pc_libs)
+  imbrex_write_pc(imbrex-mpi-${IMBREX_MPI_ABI} imbrex-mpi)
+  if(NOT IMBREX_CORE)
+    imbrex_write_pc(imbrex-mpi imbrex-mpi)
+  endif()
+endif()
+if(IMBREX_CORE)
+  return()
+endif()
+
+imbrex_write_pc(imbrex imbrex)
+set(imbrex_built_for "")
+if(TARGET imbrex_mpi)
+  set(imbrex_built_for ${IMBREX_MPI_ABI})
+endif()
+string(CONCAT imbrex_common "\"version\": \"${PROJECT_VERSION}\", "
+  "\"mpi\": \"${imbrex_built_for}\", "
+  "\"compilers\": {\"cc\": \"${CMAKE_C_COMPILER}\", \"c++\": \"${CMAKE_CXX_COMPILER}\"}")
+imbrex_write_config(core.json
+  "{\"prefix\": \"../..\", \"libdir\": \"lib\", \
+\"includedir\": \"${PROJECT_SOURCE_DIR}/include\", ${imbrex_common}}"
+  "{\"prefix\": \"${imbrex_share_prefix}\", \"libdir\": \"${CMAKE_INSTALL_LIBDIR}\", \
+\"includedir\": \"${CMAKE_INSTALL_INCLUDEDIR}\", ${imbrex_common}}")
+
+foreach(name imbrex-cc imbrex-c++ imbrex-fort)
+  file(CREATE_LINK ${imbrex_command} ${PROJECT_BINARY_DIR}/package/${name} SYMBOLIC)
+  install(FILES ${PROJECT_BINARY_DIR}/package/${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/tools/imbrex ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name}
+    SYMBOLIC)
+endforeach()

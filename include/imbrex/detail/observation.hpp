@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The waist for those who look on: what the running task is, what the workers do, trace, summary,
+// and reports. Used by plug-ins, and by no public header.
+//
+// Thread safety: unless a function says otherwise, any thread may call it.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imbrex/detail/waist.hpp"
+
+#pragma GCC visibility push(default)
+
+namespace imbrex::detail {
+
+// ---- tasks -----------------------------------------------------------------------------------
+
+// Says where the running task is, for messages: `"name" (file:line)`, or "no task".
+[[nodiscard]] std::string describe_current_task();
+
+// Names a task in reports, also when it is gone: what it points to are literals of the program.
+struct TaskLabel {
+  const char* name = nullptr;  // null: no task; else for describe() alone
+  std::source_location where;
+  std::uint64_t id = 0;
+};
+[[nodiscard]] TaskLabel current_task() noexcept;
+
+// The parts of a suspended task's memory, beside the end of its stack, that are touched when it is
+// resumed. Whoever is about to wake the task can prefetch them.
+struct Footprint {
+  const void* task = nullptr;   // two cache lines; null: no task
+  const void* fiber = nullptr;  // two
+};
+// The footprint of the running task; an empty one outside of tasks.
+[[nodiscard]] Footprint footprint() noexcept;
+
+[[nodiscard]] std::string describe(const TaskLabel& task);
+
+// A view of what the workers do, for somebody who watches them. It is cheap, and true for a moment.
+struct Situation {
+  std::uint64_t begun = 0;  // grows whenever a task begins or goes on
+  bool at_rest = false;     // no worker runs a task, and none is ready
+};
+[[nodiscard]] Situation situation() noexcept;
+
+// One task that lives, as reports show it.
+struct TaskView {
+  TaskLabel task;
+  bool runs = false;       // on a worker, or it could
+  bool in_mpi = false;     // waits in a call of MPI
+  std::string waits_for;   // empty if it runs, or if that cannot be told
+};
+// With `at_rest` it follows the graph to say what each waits for, which is safe only if
+// situation() said so, twice, and while the caller keeps what the tasks wait for from happening.
+[[nodiscard]] std::vector<TaskView> view_tasks(bool at_rest);
+
+// One text for each of the last 16 tasks that have failed or did not run: what is waited for may be
+// what they would have done.
+[[nodiscard]] std::vector<std::string> recent_failures();
+
+// ---- reports ---------------------------------------------------------------------------------
+
+// Keeps a text with the calling thread, the last one only. A thread that imbrex does not know has
+// no place for it: then it is reported at once, and the kept one says so.
+void keep_message(const std::string& text) noexcept;
+[[nodiscard]] const char* kept_message() noexcept;
+
+// ---- trace -----------------------------------------------------------------------------------
+
+[[nodiscard]] bool tracing() noexcept;  // one load of a constant after start
+// A message that a task sent, or has received. `communicator` is any number that the ranks agree
+// on. `task`: an id; 0: the running one.
+struct MessageRecord {
+  bool sent;
+  int peer;
+  int tag;
+  std::uint64_t bytes;
+  std::uint32_t communicator;
+  std::uint64_t task = 0;
+};
+void trace_message(const MessageRecord& message) noexcept;
+// The running task begins, or has ended, a collective operation, in which this rank gives `bytes`.
+struct CollectiveRecord {
+  bool begins;
+  const char* call;  // a literal
+  std::uint64_t bytes;
+  std::uint32_t communicator;
+};
+void trace_collective(const CollectiveRecord& collective) noexcept;
+
+// Between these two the running task is shown as idle in trace and summary (it polls in place).
+void begin_idle() noexcept;
+void end_idle() noexcept;
+
+// ---- summary ---------------------------------------------------------------------------------
+
+// From the start on, workers measure their times though no option asks for it. Before start() only.
+void want_times();
+
+// Sums over this process, for the summary that is printed at the end.
+struct Totals {
+  double in_task_s, idle_s, overhead_s;  // over all workers; 0 unless want_times() or an option
+  double tasks, steals, suspensions, polls;
+  double workers;
+  double elapsed_s;
+};
+[[nodiscard]] Totals totals() noexcept;
+[[nodiscard]] bool summary_wanted() noexcept;
+// One row per rank, printed by whoever has gathered them (rank 0 of the MPI library); then the
+// runtime prints none of its own. Empty where another rank prints.
+void print_summary(std::span<const Totals> ranks);
+
+}  // namespace imbrex::detail
+
+#pragma GCC visibility pop

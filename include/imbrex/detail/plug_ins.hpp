@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The waist for plug-ins, which make events fire by calling something again and again, and have a
+// say in how the runtime starts and ends. Used by mpi/, by omp/ in part, and by no public header.
+//
+// Thread safety: unless a function says otherwise, any thread may call it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "imbrex/detail/waist.hpp"
+
+#pragma GCC visibility push(default)
+
+namespace imbrex::detail {
+
+// ---- pollers --------------------------------------------------------------------------------
+
+// Something that must be called again and again to make events fire. poll() is called by any
+// number of threads at once, never with a lock of ours held, never suspends; it returns how many
+// operations it completed. While `outstanding` is above zero there is no stall, and workers call
+// it: one idle worker all the time, busy ones between tasks, for 2 % of their time at most, and all
+// at yields.
+struct Poller {
+  int (*poll)(void* context) noexcept;
+  void* context;
+  const std::atomic<int>* outstanding;
+  // False: a thread of its own calls poll(), and tasks do not poll in place.
+  bool by_workers = true;
+  // Null, or true when something is known to have completed: then busy workers call at once.
+  const std::atomic<bool>* noticed = nullptr;
+  // Null, or called when something is outstanding and a task suspends: a thread that sleeps while
+  // nothing is outstanding shall wake.
+  void (*ring)(void* context) noexcept = nullptr;
+  Poller* next = nullptr;  // the runtime's
+};
+void add_poller(Poller& poller);
+// Something has become outstanding by a caller that goes on: somebody shall look after it.
+void wake_poller() noexcept;
+// A sleeping worker shall look whether there is something to poll, unless another one does.
+void wake_worker() noexcept;
+void remove_poller(Poller& poller);  // returns when no worker is in it any more
+
+// Threads that poll beside the workers ask these: when the workers have polled; whether any worker
+// sleeps; which processor was reserved for such a thread, -1 if none was.
+struct WorkerPolls {
+  std::uint64_t age_us;    // since the last one
+  std::uint64_t apart_us;  // between two, while tasks ran: the longest of late
+};
+[[nodiscard]] WorkerPolls worker_polls() noexcept;
+[[nodiscard]] bool worker_idles() noexcept;
+[[nodiscard]] int reserved_processor() noexcept;
+
+// True if this worker knows of nothing else to run: then a wait that will be short may poll in
+// place. A hint, cheap enough to be asked at each round.
+[[nodiscard]] bool nothing_ready() noexcept;
+// True if the thread of another worker may wait for this one's processor.
+[[nodiscard]] bool workers_share() noexcept;
+
+// To be called between two looks of a thread that waits and spins; `last`, 0 at first, is the
+// caller's. False if the thread shall sleep instead: it has lost its processor to somebody else
+// since the last look, or has of late. What spins then uses up the share of the threads that it
+// waits for.
+[[nodiscard]] bool may_spin(std::uint64_t& last) noexcept;
+
+// True if main runs, has had no children, and no thread of the program's own has used imbrex: then
+// nothing of this process waits for the calling thread, and a call may block it.
+[[nodiscard]] bool main_is_alone() noexcept;
+
+// True if main runs, in no callback.
+[[nodiscard]] bool in_main() noexcept;
+// True if main runs, in no callback, and every other task has ended, whoever spawned it. Threads of
+// the program's own count as no tasks. Takes as long as looking at all descriptors.
+[[nodiscard]] bool main_is_last() noexcept;
+
+// Brackets a callback that MPI makes while it progresses: within, in_task() is false. `call`, a
+// literal, is what the program calls, for messages; outside of callbacks callback_call() is null.
+void enter_callback() noexcept;
+void enter_callback(const char* call) noexcept;
+void leave_callback() noexcept;
+[[nodiscard]] const char* callback_call() noexcept;
+
+// A task may ask that a plug-in blocks its worker where it would suspend the task. Kept until the
+// task ends; on a thread of the program's own, until the thread does.
+void set_blocking(bool blocks);
+[[nodiscard]] bool is_blocking() noexcept;
+
+// ---- life cycle ------------------------------------------------------------------------------
+
+// Which share of the process's processors the workers may use: ranks of one node that may run on
+// the same processors divide them. Before start() only.
+struct Place {
+  int index = 0;  // this process among those with the same affinity mask
+  int count = 1;
+  bool reserve = false;  // leave one of several processors to a thread that is no worker
+};
+void set_place(const Place& place);
+void set_rank(int rank, int ranks);  // for messages, trace and summary
+
+// The value of IMBREX_<name>, by the environment or options.def. Throws Error if that or any other
+// option is malformed. REQUIRES: such an option of that kind.
+[[nodiscard]] std::string text_option(const char* name);
+[[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
+
+// Starts the runtime if it does not run; main then becomes worker 0, and its code a task. From here
+// on the calling thread is one that uses tasks. Throws Error if the environment is wrong.
+void start();
+[[nodiscard]] bool started() noexcept;
+
+// Waits until no task is left, of whatever thread, nor a thread of the program's own in a call or
+// within finish(). Suspends. In a spawned task: until it has no descendants.
+void drain() noexcept;
+// Prints the errors that nobody has taken, outside of any finish(). True if there have been any,
+// now or before: then the process shall fail.
+[[nodiscard]] bool report_failures() noexcept;
+// At exit() nobody waits for tasks any more: what they wait for may never come.
+void leave_tasks() noexcept;
+// Called in main at exit(0), before the core waits for tasks; perhaps more than once.
+void before_end(void (*hook)(int status));
+
+// ---- policies that learn ---------------------------------------------------------------------
+
+// Whether the policy learns which tasks send, and also how long the paths are behind messages;
+// constant from start() on.
+[[nodiscard]] bool learns_sends() noexcept;
+[[nodiscard]] bool learns_paths() noexcept;
+// The running task is about to send. These never suspend.
+void about_to_send() noexcept;
+// The running task sends, or has received, what the ranks know by this number.
+void message_leaves(std::uint64_t message) noexcept;
+void message_arrives(std::uint64_t message) noexcept;
+// The runtime calls `report` for each path that a message from elsewhere has opened here. It does
+// so from any worker, so the call must not wait. Null: nobody is told.
+using PathReport = void (*)(std::uint64_t message, float length_us) noexcept;
+void report_paths(PathReport report) noexcept;
+// Another rank has told how long the path is that a message from here has opened there.
+void learn_path(std::uint64_t message, float length_us) noexcept;
+
+}  // namespace imbrex::detail
+
+#pragma GCC visibility pop

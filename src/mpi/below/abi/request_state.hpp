@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether requests of Open MPI are complete, read where 4.1 and 5.0 keep it, after a check in
+// MPI_Init. Used to ask MPI for those only, one by one: when Open MPI finds one of several failed
+// it frees each whose error is set, names one, and frees some that are not complete yet
+// (docs/design/mpi-facts.md).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace imbrex::mpi {
+
+enum class RequestState : std::uint8_t {
+  pending,
+  complete,
+  inactive  // also the null request
+};
+
+#ifdef OPEN_MPI
+
+// Offsets of members of ompi_request_t, in the release builds.
+namespace request_layout {
+inline constexpr std::size_t complete_at = 88;  // a pointer
+inline constexpr std::size_t state_at = 96;     // an int
+}  // namespace request_layout
+
+// Written by MPI_Init only, before any task calls MPI.
+extern bool reads_requests;
+// REQUIRES: MPI is initialised.
+void learn_to_read_requests() noexcept;
+
+// REQUIRES: reads_requests.
+[[nodiscard]] inline RequestState state_of(MPI_Request request) noexcept {
+  constexpr int inactive = 1;
+  const char* const memory = reinterpret_cast<const char*>(request);
+  int state = 0;
+  __atomic_load(reinterpret_cast<const int*>(memory + request_layout::state_at), &state,
+                __ATOMIC_RELAXED);
+  if (state == inactive) return RequestState::inactive;
+  std::uintptr_t complete = 0;  // acquire: MPI stores it last
+  __atomic_load(reinterpret_cast<const std::uintptr_t*>(memory + request_layout::complete_at),
+                &complete, __ATOMIC_ACQUIRE);
+  return complete == 1 ? RequestState::complete : RequestState::pending;
+}
+
+#else
+
+inline constexpr bool reads_requests = false;
+inline void learn_to_read_requests() noexcept {}
+[[nodiscard]] inline RequestState state_of(MPI_Request) noexcept { return RequestState::pending; }
+
+#endif
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of the process waits for a thread of ours, so that it does not run into the end of what
+// it uses, but not for ever: it may wait itself, for a lock of a library whose function ends the
+// process (MPI_Abort calls exit() in some MPIs).
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace imbrex::mpi::progress {
+
+// Thread safety: left() by the thread, as the last that it does; the rest by one thread at a time.
+class LastJoin {
+ public:
+  // Called before the thread is made.
+  void begin() noexcept {
+    left_.store(false, std::memory_order_relaxed);
+    process_ = getpid();
+  }
+  // A child of fork has no such thread.
+  [[nodiscard]] bool is_here() const noexcept { return process_ == getpid(); }
+  void left() noexcept { left_.store(true, std::memory_order_release); }
+
+  // `thread` has been told to end. True if it has, and is joined; else it is let go.
+  // REQUIRES: nothing that it uses is destroyed if this returns false.
+  [[nodiscard]] bool join(std::thread& thread) noexcept {
+    constexpr std::chrono::milliseconds patience{100};
+    if (!thread.joinable() || !is_here()) return false;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    const bool itself = thread.get_id() == std::this_thread::get_id();
+    while (!itself && !left_.load(std::memory_order_acquire) &&  // pairs with left()
+           std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    if (itself || !left_.load(std::memory_order_acquire)) {
+      thread.detach();
+      return false;
+    }
+    thread.join();
+    return true;
+  }
+
+ private:
+  std::atomic<bool> left_{false};
+  pid_t process_ = 0;  // that has the thread
+};
+
+}  // namespace imbrex::mpi::progress

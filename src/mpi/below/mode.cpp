@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/below/mode.hpp"
+
+#include <array>
+
+namespace imbrex::mpi::progress {
+
+namespace {
+
+struct Names {
+  Mode mode;
+  std::string_view plain;
+  std::string_view paper;
+};
+constexpr std::array<Names, 6> table{{{Mode::automatic, "auto", "auto"},
+                                      {Mode::poll, "poll", "EV-PO"},
+                                      {Mode::callback, "callback", "CB-SW"},
+                                      {Mode::shared_thread, "shared-thread", "CT-SH"},
+                                      {Mode::dedicated_thread, "dedicated-thread", "CT-DE"},
+                                      {Mode::monitor_thread, "monitor-thread", "CB-HW"}}};
+
+}  // namespace
+
+Choice choose(const Mode asked, const Obstacles& obstacles) {
+  Choice choice{asked, asked, ""};
+  const auto fall_back = [&choice](const Mode to, const std::string& obstacle) {
+    choice.runs = to;
+    choice.why += (choice.why.empty() ? "" : "; ") + obstacle;
+  };
+  if (has_callback(asked) && !obstacles.callback.empty()) {
+    fall_back(asked == Mode::callback ? Mode::poll : Mode::dedicated_thread, obstacles.callback);
+  }
+  if (has_own_processor(choice.runs) && !obstacles.own_processor.empty()) {
+    fall_back(Mode::shared_thread, obstacles.own_processor);
+  }
+  return choice;
+}
+
+std::string describe(const Choice& choice) {
+  std::string text(name_of(choice.runs));
+  if (choice.why.empty()) return text;
+  return text + " (" + std::string(name_of(choice.asked)) + " was asked for, but " + choice.why +
+         ")";
+}
+
+std::string_view name_of(const Mode mode) noexcept {
+  return table[static_cast<std::size_t>(mode)].plain;
+}
+
+Mode mode_of(const std::string_view option) noexcept {
+  for (const Names& names : table) {
+    if (option == names.plain || option == names.paper) return names.mode;
+  }
+  return Mode::automatic;
+}
+
+bool has_callback(const Mode mode) noexcept {
+  return mode == Mode::callback || mode == Mode::monitor_thread;
+}
+
+bool has_own_processor(const Mode mode) noexcept {
+  return mode == Mode::dedicated_thread || mode == Mode::monitor_thread;
+}
+
+bool workers_poll(const Mode mode) noexcept {
+  return mode == Mode::automatic || mode == Mode::poll || mode == Mode::callback;
+}
+
+}  // namespace imbrex::mpi::progress

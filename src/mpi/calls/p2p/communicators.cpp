@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that end a communicator or change what is known of it.
+#include "mpi/calls/spare.hpp"
+#include "mpi/engine/active.hpp"
+#include "mpi/matching/communicators.hpp"
+#include "mpi/watch/check/comm_free.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+// Called before `call` takes the handle away. Receives that wait here are MPI's to complete from
+// now on. Not MPI_SUCCESS if a task waits on `comm`: then the call must return the code.
+int close_for(const char* call, MPI_Comm comm) {
+  const int refused = check::refuse_to_free(call, comm);
+  if (refused != MPI_SUCCESS || !active()) return refused;
+  if (Communicator* const it = known_communicator_of(comm)) it->close(true);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+extern "C" int MPI_Comm_free(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  const int refused = receive::close_for("MPI_Comm_free", *comm);
+  return refused == MPI_SUCCESS ? PMPI_Comm_free(comm) : refused;
+}
+
+extern "C" int MPI_Comm_disconnect(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  constexpr const char* name = "MPI_Comm_disconnect";
+  int refused = refuse_where_forbidden(name);
+  if (refused == MPI_SUCCESS) refused = receive::close_for(name, *comm);
+  if (refused != MPI_SUCCESS) return refused;
+  return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
+}
+
+extern "C" int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  using namespace imbrex::mpi;
+  // This comes before MPI is told, since another thread may poll just now.
+  if (active() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
+    if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
+  }
+  return PMPI_Comm_set_info(comm, info);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Persistent receives. The program's handle is MPI's own. While the communicator posts, a start is
+// MPI's too; else a receive of ours stands behind the handle until it is waited for.
+#include <memory>
+#include <utility>
+
+#include "mpi/below/abi/types.hpp"
+#include "mpi/matching/communicator.hpp"
+#include "mpi/matching/communicators.hpp"
+#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/receive.hpp"
+#include "mpi/matching/request_table.hpp"
+#include "mpi/matching/wait.hpp"
+#include "mpi/watch/messages.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+void remember(const Arguments& it, MPI_Request request) {
+  if (!active() || it.wanted.source == MPI_PROC_NULL) return;
+  Communicator* const communicator = communicator_of(it.comm);
+  if (communicator == nullptr) return;
+  auto persistent = std::make_unique<Persistent>(
+      Persistent{it, communicator->is_derived(it.type), *communicator});
+  // The program may free its type while the request lives.
+  if (persistent->owns_type) persistent->arguments.type = copy_of(it.type);
+  requests().know(request, {*persistent.release()});
+}
+
+std::unique_ptr<Receive> make_receive(Persistent& it) {
+  auto receive = std::make_unique<Receive>("MPI_Start", it.arguments, it.communicator,
+                                           Receive::Kind::data, true);
+  receive->owner = it;
+  return receive;
+}
+
+int start(Persistent& it, MPI_Request* request) {
+  // The communicator is freed, and its object serves another.
+  if (it.communicator.handle() != it.arguments.comm) return PMPI_Start(request);
+  std::unique_ptr<Receive> receive;
+  int code = MPI_SUCCESS;
+  Arrived arrived;
+  const auto post = [&] { code = PMPI_Start(request); };
+  for (;;) {
+    if (it.communicator.matching()) receive = make_receive(it);
+    const Envelope wanted = it.arguments.wanted;
+    switch (it.communicator.begin(wanted, receive.get(), &arrived, post)) {
+      case Begun::posted:
+        if (traces_messages) trace_receive(*request, members_of(it.arguments.comm));
+        if (code == MPI_SUCCESS && !std::exchange(it.posted, true)) it.communicator.count_open(+1);
+        return code;
+      case Begun::queued:
+        it.active = receive.release();
+        return MPI_SUCCESS;
+      case Begun::held:
+        if (receive == nullptr) receive = make_receive(it);
+        it.active = receive.release();
+        it.active->matched_here(arrived);
+        return MPI_SUCCESS;
+      case Begun::again:
+        break;
+    }
+  }
+}
+
+Persistent* persistent_of(MPI_Request request) noexcept {
+  if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
+  return requests().find(request).persistent();
+}
+
+int start_one(MPI_Request* request) {
+  if (refused("MPI_Start")) return MPI_ERR_OTHER;
+  if (traces_messages) trace_start(*request);
+  Persistent* const persistent = persistent_of(*request);
+  const int code =
+      persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
+  if (code == MPI_SUCCESS) check::start_request(*request);
+  return code;
+}
+
+int start_all(int count, MPI_Request requests[]) {
+  if (refused("MPI_Startall")) return MPI_ERR_OTHER;
+  if (!active() ||
+      (!receive::requests().has_substitutes() && !traces_messages && !check::on())) {
+    return PMPI_Startall(count, requests);
+  }
+  for (int i = 0; i < count; ++i) {
+    const int code = start_one(&requests[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+#define IMBREX_RECV_INIT(suffix, Count)                                                           \
+  extern "C" int MPI_Recv_init##suffix(                                                           \
+      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
+      MPI_Request* request) {                                                                     \
+    const int code =                                                                              \
+        PMPI_Recv_init##suffix(buffer, count, type, source, tag, comm, request);                  \
+    if (code == MPI_SUCCESS) {                                                                    \
+      imbrex::mpi::receive::remember({buffer, count, type, {source, tag}, comm}, *request);       \
+    }                                                                                             \
+    return imbrex::mpi::check::prepared(                                                          \
+        {"MPI_Recv_init" #suffix, comm, source, tag, count, type, imbrex::mpi::Kind::receive},    \
+        request, code, buffer, true);                                                             \
+  }
+
+#define IMBREX_SEND_INIT(name, Count)                                                             \
+  extern "C" int MPI_##name(                                                                      \
+      const void* buffer, Count count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,       \
+      MPI_Request* request) {                                                                     \
+    const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
+    if (code == MPI_SUCCESS && imbrex::mpi::traces_messages) {                                    \
+      imbrex::mpi::trace_send_init(*request, {comm, peer, tag, count, type});                     \
+    }                                                                                             \
+    return imbrex::mpi::check::prepared(                                                          \
+        {"MPI_" #name, comm, peer, tag, count, type, imbrex::mpi::Kind::send}, request, code,     \
+        buffer, false);                                                                           \
+  }
+
+IMBREX_SEND_INIT(Send_init, int)
+IMBREX_SEND_INIT(Ssend_init, int)
+IMBREX_SEND_INIT(Rsend_init, int)
+IMBREX_SEND_INIT(Bsend_init, int)
+#if MPI_VERSION >= 4
+IMBREX_SEND_INIT(Send_init_c, MPI_Count)
+IMBREX_SEND_INIT(Ssend_init_c, MPI_Count)
+IMBREX_SEND_INIT(Rsend_init_c, MPI_Count)
+IMBREX_SEND_INIT(Bsend_init_c, MPI_Count)
+#endif
+IMBREX_RECV_INIT(, int)
+#if MPI_VERSION >= 4
+IMBREX_RECV_INIT(_c, MPI_Count)
+#endif
+
+extern "C" int MPI_Start(MPI_Request* request) {
+  return imbrex::mpi::receive::start_one(request);
+}
+extern "C" int MPI_Startall(int count, MPI_Request requests[]) {
+  return imbrex::mpi::receive::start_all(count, requests);
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The completion engine: one thread at a time asks MPI, singles by one PMPI_Testsome over a compact
+// array, groups (Waitall, Probe, ...) by a call of their own each.
+#include "mpi/engine/engine.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/races.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+// The most that one round asks for, so that it stays short however much is outstanding: a busy
+// worker polls between tasks. Testsome costs about 2 ns for each request, a group 50 ns.
+constexpr int singles_per_round = 512;
+constexpr std::size_t groups_per_round = 16;
+constexpr std::size_t feeds_per_round = 16;
+constexpr int looked_at_twice = 64;
+
+// REQUIRES: `next` is the link of `item`'s type. Pairs with the exchange that empties the stack.
+template <class T>
+void push_on(std::atomic<T*>& stack, T& item, T*& next) noexcept {
+  next = stack.load(std::memory_order_relaxed);
+  while (!stack.compare_exchange_weak(next, &item, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+class Engine::Done final : public Round {
+ public:
+  explicit Done(Engine& engine) noexcept : engine_(engine) {}
+  [[nodiscard]] Operation* first() const noexcept { return first_; }
+
+  void under_way(Operation& operation) override {
+    engine_.requests_.push_back(operation.request);
+    engine_.singles_.push_back(&operation);
+  }
+  void keep_handler(Operation& operation) noexcept override {
+    operation.handler = std::exchange(engine_.deferred_, {});
+  }
+
+ private:
+  Engine& engine_;
+};
+
+void Engine::add(Operation& operation) noexcept {
+  operation.task = detail::current_task();
+  outstanding_.fetch_add(1, std::memory_order_relaxed);  // before the push: see (3)
+  push(operation);
+}
+
+void Engine::push(Operation& operation) noexcept { push_on(intake_, operation, operation.next); }
+
+void Engine::add(Feed& feed) noexcept { push_on(feed_intake_, feed, feed.next_); }
+
+void Engine::expect() noexcept {
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+  hints_.fetch_add(one_fed + one_unattended, std::memory_order_relaxed);
+}
+
+int Engine::poll() noexcept {
+  const trace::races::Outside of_the_task;
+  if (outstanding_.load(std::memory_order_relaxed) == 0 ||
+      wanted_.load(std::memory_order_relaxed) != 0 || !try_lock()) {
+    return 0;
+  }
+  Done done(*this);
+  {
+    const Callback callback;
+    poller_.store(pthread_self(), std::memory_order_relaxed);
+    take_intake();
+    if (!feeds_.empty() || feed_intake_.load(std::memory_order_relaxed) != nullptr) draw(done);
+    if (!requests_.empty()) ask_singles(done);
+    if (!groups_.empty()) ask_groups(done);
+    poller_.store(pthread_t{}, std::memory_order_relaxed);
+  }
+  unlock();
+
+  int count = 0;
+  for (Operation* operation = done.first(); operation != nullptr; ++count) {
+    Operation* const next = operation->next;  // before the owner may end it
+    operation->complete(*operation);
+    operation = next;
+  }
+  if (count != 0) outstanding_.fetch_sub(count, std::memory_order_release);
+  return count;
+}
+
+bool Engine::try_lock() noexcept {
+  return !locked_.load(std::memory_order_relaxed) &&
+         !locked_.exchange(true, std::memory_order_acquire);
+}
+
+bool Engine::polling_here() const noexcept {
+  // Only this thread stores its own name, so a stale value cannot equal it.
+  return pthread_equal(poller_.load(std::memory_order_relaxed), pthread_self()) != 0;
+}
+
+void Engine::take_intake() {
+  if (intake_.load(std::memory_order_relaxed) == nullptr) return;
+  Operation* operation = intake_.exchange(nullptr, std::memory_order_acquire);  // pairs with add()
+  Operation* oldest = nullptr;
+  while (operation != nullptr) {
+    Operation* const next = std::exchange(operation->next, oldest);
+    oldest = operation;
+    operation = next;
+  }
+  auto* const begin = begin_.load(std::memory_order_relaxed);
+  for (; oldest != nullptr; oldest = oldest->next) {
+    if (oldest->ask != nullptr) {
+      groups_.push_back(oldest);
+    } else {
+      requests_.push_back(oldest->request);
+      singles_.push_back(oldest);
+      if (begin != nullptr) begin(oldest->request);
+    }
+  }
+}
+
+// ---- feeds -----------------------------------------------------------------------------------
+
+void Engine::take_feeds() {
+  if (feed_intake_.load(std::memory_order_relaxed) == nullptr) return;
+  Feed* feed = feed_intake_.exchange(nullptr, std::memory_order_acquire);  // pairs with add()
+  for (; feed != nullptr; feed = feed->next_) feeds_.push_back(feed);
+}
+
+void Engine::draw(Done& done) {
+  take_feeds();
+  deferred_ = {};
+  const std::size_t rounds = std::min(feeds_.size(), feeds_per_round);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (next_feed_ >= feeds_.size()) next_feed_ = 0;
+    if (feeds_[next_feed_]->draw(done)) {
+      ++next_feed_;
+    } else {  // another thread may have added it again already: to the intake, not to feeds_
+      feeds_[next_feed_] = feeds_.back();
+      feeds_.pop_back();
+    }
+  }
+}
+
+// ---- singles ---------------------------------------------------------------------------------
+
+void Engine::ask_singles(Done& done) {
+  const int size = static_cast<int>(requests_.size());
+  if (size == 1) {  // the cheapest of all, and it looks after the progress too
+    ask_each(0, 1, done);
+    forget_finished(0, 1);
+    return;
+  }
+  if (next_single_ >= size) next_single_ = 0;
+  const int first = next_single_;
+  const int count = std::min(size - first, singles_per_round);
+  if (reads_requests) {
+    ask_for_complete(first, count, done);
+    forget_finished(first, count);
+    return;
+  }
+  if (std::ssize(statuses_) < count) {
+    statuses_.resize(static_cast<std::size_t>(count));
+    indices_.resize(static_cast<std::size_t>(count));
+  }
+
+  deferred_ = {};
+  int found = 0;
+  const auto look = [&] {
+    return asked::Testsome(count, requests_.data() + first, &found, indices_.data(),
+                           statuses_.data());
+  };
+  Said said = look();
+  // Open MPI looks first and makes progress then: what has just arrived is seen by a second look.
+  if (said.code == MPI_SUCCESS && found == 0 && count <= looked_at_twice) said = look();
+  const int code = said.code;
+  if (code == MPI_SUCCESS && found == 0) {
+    next_single_ += count;
+    return;
+  }
+  // Neither happens in a correct program; one bad request may not keep the others from completing.
+  if (found == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
+    ask_each(first, count, done);
+  } else if (code == MPI_ERR_IN_STATUS) {
+    settle_errors(first, count, found, said, done);
+  } else {
+    for (int i = 0; i < found; ++i) finish(first + indices_[i], statuses_[i], MPI_SUCCESS, done);
+  }
+  forget_finished(first, count);
+}
+
+void Engine::ask_each(int first, int count, Done& done) {
+  for (int place = first; place < first + count; ++place) {
+    deferred_ = {};
+    int flag = 0;
+    MPI_Status status = {};
+    const Said said = asked::Test(&requests_[place], &flag, &status);
+    const int code = said.code;
+    if (code == MPI_SUCCESS && flag == 0) continue;
+    singles_[place]->take(said);
+    singles_[place]->handler = deferred_;
+    finish(place, status, code, done);
+  }
+}
+
+// If the state of requests can be read, MPI is asked only for those that are complete, and for one
+// more, another each time: so it makes progress, and sees a process that has failed.
+void Engine::ask_for_complete(int first, int count, Done& done) {
+  turn_ = turn_ + 1 < count ? turn_ + 1 : 0;
+  ask_each(first + turn_, 1, done);
+  for (int place = first; place < first + count; ++place) {
+    if (singles_[place] == nullptr || state_of(requests_[place]) == RequestState::pending) continue;
+    ask_each(place, 1, done);
+  }
+}
+
+// At least one of the requests that were found has failed. MPI has called the error handler of the
+// first of them in the array, or none (`owed`); the tasks of the others will call theirs.
+void Engine::settle_errors(int first, int count, int found, const Said& said, Done& done) {
+  std::vector<const Operation*> failed;
+  int first_failed = count;
+  for (int i = 0; i < found; ++i) {
+    if (statuses_[i].MPI_ERROR != MPI_SUCCESS) first_failed = std::min(first_failed, indices_[i]);
+  }
+  for (int i = 0; i < found; ++i) {
+    Operation& operation = *singles_[first + indices_[i]];
+    if (indices_[i] == first_failed) {
+      operation.handler_ran = !said.owed;
+      operation.handler = deferred_;
+    }
+    if (statuses_[i].MPI_ERROR != MPI_SUCCESS) {
+      operation.call.name_handler(said);
+      failed.push_back(&operation);
+    }
+    finish(first + indices_[i], statuses_[i], statuses_[i].MPI_ERROR, done);
+  }
+  // Open MPI frees every request of the array that has failed until then, also one that failed
+  // after the completed ones were collected, and never names it. Where many wait for a process that
+  // fails, that is what has become of them.
+  for (int place = first; place < first + count; ++place) {
+    if (singles_[place] != nullptr && requests_[place] == MPI_REQUEST_NULL) {
+      MPI_Status unknown = {};
+      unknown.MPI_SOURCE = MPI_ANY_SOURCE;
+      unknown.MPI_TAG = MPI_ANY_TAG;
+      const Call& call = singles_[place]->call;
+      const auto like = std::ranges::find_if(failed, [&](const Operation* const other) {
+        return other->call.comm == call.comm && other->call.peer == call.peer;
+      });
+      const bool known = call.peer != Call::none && like != failed.end();
+      finish(place, unknown, known ? (*like)->code : MPI_ERR_UNKNOWN, done);
+    }
+  }
+}
+
+void Engine::finish(int place, const MPI_Status& status, int code, Done& done) {
+  Operation& operation = *std::exchange(singles_[place], nullptr);
+  operation.request = requests_[place];  // null, or persistent and inactive
+  operation.status = status;
+  operation.code = code;
+  done.complete(operation);
+}
+
+void Engine::forget_finished(int first, int count) {
+  int place = first;
+  int end = first + count;
+  while (place < end) {
+    if (singles_[place] != nullptr) {
+      ++place;
+      continue;
+    }
+    // The last of this round closes the gap, the last of all closes the gap that it leaves.
+    --end;
+    singles_[place] = singles_[end];
+    requests_[place] = requests_[end];
+    singles_[end] = singles_.back();
+    requests_[end] = requests_.back();
+    singles_.pop_back();
+    requests_.pop_back();
+  }
+  next_single_ = end;
+}
+
+// ---- groups ----------------------------------------------------------------------------------
+
+void Engine::ask_groups(Done& done) {
+  const std::size_t rounds = std::min(groups_.size(), groups_per_round);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (next_group_ >= groups_.size()) next_group_ = 0;
+    Operation& operation = *groups_[next_group_];
+    deferred_ = {};
+    if (!operation.ask(operation)) {
+      ++next_group_;
+      continue;
+    }
+    operation.handler = deferred_;
+    groups_[next_group_] = groups_.back();
+    groups_.pop_back();
+    done.complete(operation);
+  }
+}
+
+// ---- callback modes --------------------------------------------------------------------------
+
+bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
+  if (!try_lock()) return false;
+  constexpr std::size_t looks_max = 4;
+  bool found = false;
+  for (std::size_t i = 0; i < std::min(requests_.size(), looks_max) && !found; ++i) {
+    if (next_glance_ >= requests_.size()) next_glance_ = 0;
+    found = is_complete(requests_[next_glance_++]);
+  }
+  unlock();
+  return found;
+}
+
+// ---- reports ---------------------------------------------------------------------------------
+
+void Engine::hold_still(const std::function<void(const Operation&)>& visit,
+                        const std::function<void(bool settled)>& look) {
+  wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
+  while (!try_lock()) sched_yield();
+  wanted_.fetch_sub(1, std::memory_order_relaxed);
+  take_intake();
+  take_feeds();
+  int open = 0;
+  const auto count = [&](const Operation& operation) {
+    ++open;
+    visit(operation);
+  };
+  for (const Operation* const operation : singles_) count(*operation);
+  for (const Operation* const operation : groups_) count(*operation);
+  for (Feed* const feed : feeds_) feed->for_each(count);
+  look(outstanding_.load(std::memory_order_acquire) == open);  // pairs with poll(); see (3)
+  unlock();
+}
+
+Engine& engine() noexcept {
+  static Engine& the_engine = *new Engine;
+  return the_engine;
+}
+
+}  // namespace imbrex::mpi

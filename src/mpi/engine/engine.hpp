@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The completion engine: finds out which MPI operations are complete, while the tasks that wait for
+// them are suspended. Used by wait.cpp and request.cpp; knows no task: what happens at completion
+// is a function in the operation.
+#pragma once
+
+#include <mpi.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "mpi/below/abi/asked.hpp"
+
+namespace imbrex::mpi {
+
+// What a call does with messages. For the calls in calls.def it is said there.
+enum class Kind : std::uint8_t {
+  other,      // it names no message: waits, files, what is no call of MPI
+  send,       // to `peer`
+  receive,    // `peer` and `tag` choose the message; probes too
+  collective  // of all ranks of `comm`
+};
+
+// The call that an operation carries out, for reports, traces and errors.
+struct Call {
+  static constexpr int none = INT_MIN;
+  const char* name;                       // a literal
+  MPI_Comm comm = MPI_COMM_NULL;          // null if the call names none
+  int peer = none;                        // may be MPI_ANY_SOURCE
+  int tag = none;                         // may be MPI_ANY_TAG
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;  // null: size unknown
+  Kind kind = Kind::other;
+  bool at_once = false;                   // it returns before the operation is complete
+  bool throws = false;                    // a call of C++: its MpiError is the report
+
+  // A call that names no communicator owes the handler that MPI would have called.
+  void name_handler(const Said& said) noexcept {
+    if (said.owed && comm == MPI_COMM_NULL && !throws) comm = said.whose;
+  }
+};
+
+// While it lives, this thread stands in no task: MPI may call functions of the user's while it
+// makes progress, and they cannot suspend.
+class Callback {
+ public:
+  Callback() noexcept { detail::enter_callback(); }
+  explicit Callback(const Call& call) noexcept { detail::enter_callback(call.name); }
+  ~Callback() { detail::leave_callback(); }
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+};
+
+// An error handler of the user's that MPI called while the engine asked it. The engine holds its
+// lock then and runs as no task, so it keeps the call for the task whose operation failed.
+struct DeferredHandler {
+  MPI_Comm_errhandler_function* function = nullptr;
+  MPI_Comm comm = MPI_COMM_NULL;
+  int code = MPI_SUCCESS;
+};
+
+// One MPI operation that is under way. It lives where its owner put it (mostly on the waiting
+// task's stack) until `complete` has been called, and is not moved.
+struct Operation {
+  // REQUIRES: set by the owner before Engine::add().
+  Call call;
+  void (*complete)(Operation& self) noexcept;  // called once, without a lock; may end `self`
+  MPI_Request request = MPI_REQUEST_NULL;      // asked for together with others, unless `ask`:
+  // Asks MPI; true once complete, and `code` and `handler_ran` are set.
+  bool (*ask)(Operation& self) = nullptr;
+
+  detail::TaskLabel task;  // the one that called; set by Engine::add()
+
+  Operation* next = nullptr;  // the engine's
+
+  // Set by the engine, to be read from `complete` on. In this order nothing is lost to alignment:
+  // the code stands in what the handler leaves free, and a derived class goes on behind the flag.
+  MPI_Status status = {};
+  [[no_unique_address]] DeferredHandler handler = {};
+  int code = MPI_SUCCESS;
+  bool handler_ran = false;  // MPI has called an error handler, or `handler` holds the call
+
+  // Takes MPI's answer: sets `code`, and what is owed for it.
+  void take(const Said& said) noexcept {
+    code = said.code;
+    handler_ran = code != MPI_SUCCESS && !said.owed;
+    call.name_handler(said);
+  }
+};
+
+// The operations that one round of the engine has found complete so far. It is handed to feeds.
+class Round {
+ public:
+  // `operation` is complete: code and status are set.
+  void complete(Operation& operation) noexcept {
+    operation.next = nullptr;
+    *end_ = &operation;
+    end_ = &operation.next;
+  }
+  // `operation.request` is to be asked for from now on.
+  virtual void under_way(Operation& operation) = 0;
+  // If the question that MPI has just answered for `operation` made it call an error handler of the
+  // user's, keeps that call in Operation::handler.
+  virtual void keep_handler(Operation& operation) noexcept = 0;
+
+ protected:
+  Round() = default;
+  ~Round() = default;
+  Operation* first_ = nullptr;
+  Operation** end_ = &first_;
+};
+
+// Operations that are not asked for one by one: a communicator whose receives are matched here.
+// It counts them by Engine::expect() when they begin.
+class Feed {
+ public:
+  virtual ~Feed() = default;
+  // Asks MPI, under the engine's lock. False once nothing is open: then the feed is forgotten until
+  // it is added again.
+  [[nodiscard]] virtual bool draw(Round& round) = 0;
+  // Visits all its operations that wait, under the engine's lock.
+  virtual void for_each(const std::function<void(const Operation&)>& visit) = 0;
+
+ private:
+  friend class Engine;
+  Feed* next_ = nullptr;
+};
+
+// Thread safety: every member, any thread.
+// Invariants: (1) an operation is in exactly one of intake, singles, groups, a feed, or a round;
+// (2) only the thread that holds `locked_` touches what stands below it; (3) `outstanding_` counts
+// an operation until its `complete` has returned, so that what it wakes is seen before the count is
+// zero.
+class Engine {
+ public:
+  void add(Operation& operation) noexcept;
+
+  // REQUIRES: not added, or draw() has returned false since.
+  void add(Feed& feed) noexcept;
+  // Called for an operation of a feed: expect() when it begins and nobody waits for it yet,
+  // attend() when somebody does, leave_feed() when it has completed; then withdraw() too, if it was
+  // completed by no round.
+  void expect() noexcept;
+  void attend() noexcept { hints_.fetch_sub(one_unattended, std::memory_order_relaxed); }
+  void leave_feed() noexcept { hints_.fetch_sub(one_fed, std::memory_order_relaxed); }
+  void withdraw() noexcept { outstanding_.fetch_sub(1, std::memory_order_release); }
+  // An operation of a feed has become an ordinary one, outside of a round.
+  void hand_over(Operation& operation) noexcept { push(operation); }
+
+  // True if receives are open that only a poll brings forward: whoever waits in MPI must poll too.
+  [[nodiscard]] bool must_feed() const noexcept {
+    return hints_.load(std::memory_order_relaxed) % one_unattended != 0;
+  }
+  // True if somebody waits for what only a poll completes.
+  [[nodiscard]] bool attended() const noexcept {
+    const std::uint64_t unattended = hints_.load(std::memory_order_relaxed) / one_unattended;
+    return outstanding_.load(std::memory_order_relaxed) > static_cast<std::int64_t>(unattended);
+  }
+  // Asks MPI once for everything that is under way, unless another thread does so now. Returns how
+  // many operations it completed. Never suspends.
+  int poll() noexcept;
+  [[nodiscard]] const std::atomic<int>& outstanding() const noexcept { return outstanding_; }
+
+  // For the callback modes. glance(): true if one of a few single requests, others at each call, is
+  // complete by `is_complete`; completes nothing, and gives up if another thread has the lock.
+  // watch(): `begin`, unless null, is called for each single request that is taken in, under the
+  // lock.
+  [[nodiscard]] bool glance(bool (*is_complete)(MPI_Request)) noexcept;
+  void watch(void (*begin)(MPI_Request) noexcept) noexcept {
+    begin_.store(begin, std::memory_order_relaxed);
+  }
+
+  // True if this thread is in poll(): then the caller is called by MPI.
+  [[nodiscard]] bool polling_here() const noexcept;
+  void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
+
+  // Calls visit(operation) for each operation under way, then look(settled), all with the lock
+  // held: MPI completes none meanwhile. `settled`: it has just completed no other one whose owner
+  // does not know it yet.
+  void hold_still(const std::function<void(const Operation&)>& visit,
+                  const std::function<void(bool settled)>& look);
+
+ private:
+  class Done;
+
+  void push(Operation& operation) noexcept;
+  [[nodiscard]] bool try_lock() noexcept;
+  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
+  void take_intake();
+  void take_feeds();
+  void draw(Done& done);
+  void ask_singles(Done& done);
+  void ask_each(int first, int count, Done& done);
+  void ask_for_complete(int first, int count, Done& done);
+  void settle_errors(int first, int count, int found, const Said& said, Done& done);
+  void finish(int place, const MPI_Status& status, int code, Done& done);
+  void forget_finished(int first, int count);
+  void ask_groups(Done& done);
+
+  std::atomic<int> outstanding_{0};            // any thread; see (3)
+  // Two counts of outstanding operations, in one word since both grow together: those that feeds
+  // have begun (the low half), and those that nobody waits for yet (the high half). Hints, so
+  // relaxed.
+  static constexpr std::uint64_t one_fed = 1;
+  static constexpr std::uint64_t one_unattended = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> hints_{0};
+  std::atomic<Operation*> intake_{nullptr};    // pushed by any thread, emptied under the lock
+  std::atomic<Feed*> feed_intake_{nullptr};    // the same
+  std::atomic<bool> locked_{false};            // the try-lock
+  std::atomic<int> wanted_{0};                 // threads in hold_still() that wait for it
+  std::atomic<pthread_t> poller_{};            // who holds it; only compared with oneself
+  std::atomic<void (*)(MPI_Request) noexcept> begin_{nullptr};  // watch() sets it, at start and end
+
+  // Under the lock (2). No bound: one entry for each suspended task or pending future.
+  std::vector<MPI_Request> requests_;   // singles, compact
+  std::vector<Operation*> singles_;     // same positions; null: finished in this round
+  std::vector<Operation*> groups_;
+  std::vector<Feed*> feeds_;
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  int next_single_ = 0;                 // where the next round begins
+  int turn_ = 0;                        // counts in ask_for_complete()
+  std::size_t next_group_ = 0;
+  std::size_t next_feed_ = 0;
+  std::size_t next_glance_ = 0;
+  DeferredHandler deferred_;            // kept while the present question is asked
+};
+
+// The engine of this process. It is never destroyed: workers may poll while static destructors run.
+[[nodiscard]] Engine& engine() noexcept;
+
+}  // namespace imbrex::mpi

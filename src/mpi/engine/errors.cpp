@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Errors of MPI: the texts of MpiError, and error handlers. MPI keeps them, so that every new
+// communicator inherits its parent's; but before each stands a function of ours. When MPI calls it
+// because a worker polls, the call is kept for the task whose operation failed. Since
+// MPI_ERRORS_ARE_FATAL would end the program in the name of whoever polls, a handler of ours stands
+// in for it.
+#include "mpi/engine/errors.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/engine/engine.hpp"
+
+namespace imbrex::mpi {
+
+void end_all(MPI_Comm comm, int code) noexcept {
+  // MPICH's mpiexec drops what it has not yet passed on when a process aborts.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  PMPI_Abort(comm, code);
+  std::_Exit(1);
+}
+
+MpiError make_error(const char* call, int code, const std::string& place) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  int error_class = MPI_ERR_UNKNOWN;
+  if (PMPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+  PMPI_Error_class(code, &error_class);
+  const std::string where = place == "no task" ? "outside a task" : "in task " + place;
+  return MpiError(std::string("imbrex: ") + call + " " + where + " failed: " +
+                      std::string(text, static_cast<std::size_t>(length)),
+                  call, code, error_class);
+}
+
+namespace {
+
+using ErrorHandler = MPI_Comm_errhandler_function;
+
+// ---- handlers of the user's --------------------------------------------------------------------
+
+// MPI passes no pointer of ours to a handler, so each handler of the user's gets a function of ours
+// that knows it. More than these are handed to MPI as they are: the engine then calls them itself.
+constexpr std::size_t handlers_max = 32;
+std::array<std::atomic<ErrorHandler*>, handlers_max> handlers;  // set once each, by any thread
+
+template <std::size_t Index>
+void call_or_defer(MPI_Comm* comm, int* code, ...) {
+  ErrorHandler* const handler = handlers[Index].load(std::memory_order_relaxed);
+  if (Asking::keep(*comm, *code)) return;
+  if (engine().polling_here()) {
+    engine().defer({handler, *comm, *code});
+  } else {
+    handler(comm, code, nullptr);
+  }
+}
+
+template <std::size_t... Index>
+constexpr std::array<ErrorHandler*, handlers_max> make_callers(std::index_sequence<Index...>) {
+  return {&call_or_defer<Index>...};
+}
+constexpr auto callers = make_callers(std::make_index_sequence<handlers_max>{});
+
+// One function may be registered many times; it needs one place.
+ErrorHandler* caller_of(ErrorHandler* handler) noexcept {
+  for (std::size_t i = 0; i < handlers_max; ++i) {
+    ErrorHandler* there = nullptr;
+    if (handlers[i].compare_exchange_strong(there, handler, std::memory_order_relaxed) ||
+        there == handler) {
+      return callers[i];
+    }
+  }
+  return handler;
+}
+
+// ---- MPI_ERRORS_ARE_FATAL ----------------------------------------------------------------------
+
+// Stands in for MPI_ERRORS_ARE_FATAL on every communicator of the program. Set in MPI_Init, null
+// again from MPI_Finalize on; all other calls of MPI are in between.
+MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
+
+[[noreturn]] void end_program(const char* call, const std::string& place, MPI_Comm comm, int code) {
+  const MpiError error = make_error(call, code, place);
+  std::fprintf(stderr,
+               "%s. The communicator's error handler is MPI_ERRORS_ARE_FATAL, so the program "
+               "ends; MPI_Comm_set_errhandler changes that.\n",
+               error.what());
+  end_all(comm, error.error_class());
+}
+
+void on_fatal(MPI_Comm* comm, int* code, ...) {
+  if (Asking::keep(*comm, *code)) return;
+  if (engine().polling_here()) {
+    engine().defer({&on_fatal, *comm, *code});
+    return;
+  }
+  const char* call = detail::callback_call();
+#ifdef OPEN_MPI
+  va_list arguments;  // it passes the name of the function that failed
+  va_start(arguments, code);
+  if (call == nullptr) call = va_arg(arguments, const char*);
+  va_end(arguments);
+#endif
+  if (call == nullptr) call = "a call of MPI";
+  end_program(call, detail::describe_current_task(), *comm, *code);
+}
+
+// If the call names no communicator, Open MPI has called its handlers already and C++ throws; with
+// MPICH the handler of MPI_COMM_SELF is called, as MPICH 5 does.
+int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
+  MPI_Comm comm = call.comm;
+  if (comm == MPI_COMM_NULL) {
+    if (mpi_calls_own_handler || call.throws) return code;
+    comm = MPI_COMM_SELF;
+  }
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  PMPI_Comm_get_errhandler(comm, &handler);
+  const bool ends = handler == fatal;
+  PMPI_Errhandler_free(&handler);
+  if (ends) end_program(call.name, detail::describe(task), comm, code);
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace
+
+int raise_error(const Operation& operation) {
+  const DeferredHandler& kept = operation.handler;
+  const MPI_Comm comm = operation.call.comm;
+  if (kept.function == nullptr || (comm != MPI_COMM_NULL && kept.comm != comm)) {
+    if (operation.handler_ran) return operation.code;
+    return call_handler(operation.call, operation.task, operation.code);
+  }
+  if (kept.function == &on_fatal) {
+    end_program(operation.call.name, detail::describe(operation.task), kept.comm, kept.code);
+  }
+  // As MPI would have called it: the code is MPI's, and the function may change it.
+  MPI_Comm its_comm = kept.comm;
+  int code = kept.code;
+  kept.function(&its_comm, &code, nullptr);
+  return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
+}
+
+void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
+
+int raise_error(const Call& call, int code) {
+  return call_handler(call, detail::current_task(), code);
+}
+
+std::string unprefixed(const std::exception& error) {
+  constexpr std::string_view prefix = "imbrex: ";
+  std::string_view text = error.what();
+  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  return std::string(text);
+}
+
+void begin_errors() {
+  PMPI_Comm_create_errhandler(&on_fatal, &fatal);
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF, parent}) {
+    if (comm == MPI_COMM_NULL) continue;
+    MPI_Errhandler present = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_get_errhandler(comm, &present);
+    if (present == MPI_ERRORS_ARE_FATAL) PMPI_Comm_set_errhandler(comm, fatal);
+    PMPI_Errhandler_free(&present);
+  }
+}
+
+void end_errors() {
+  if (fatal != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&fatal);  // communicators keep it
+}
+
+}  // namespace imbrex::mpi
+
+using imbrex::mpi::fatal;
+
+extern "C" int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function,
+                                          MPI_Errhandler* handler) {
+  if (function == nullptr) return PMPI_Comm_create_errhandler(function, handler);
+  return PMPI_Comm_create_errhandler(imbrex::mpi::caller_of(function), handler);
+}
+
+// ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
+
+extern "C" int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+  const bool replace = handler == MPI_ERRORS_ARE_FATAL && fatal != MPI_ERRHANDLER_NULL;
+  return PMPI_Comm_set_errhandler(comm, replace ? fatal : handler);
+}
+
+extern "C" int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
+  const int code = PMPI_Comm_get_errhandler(comm, handler);
+  if (code == MPI_SUCCESS && *handler == fatal && fatal != MPI_ERRHANDLER_NULL) {
+    PMPI_Errhandler_free(handler);
+    *handler = MPI_ERRORS_ARE_FATAL;
+  }
+  return code;
+}
+
+// The function above gives out MPI_ERRORS_ARE_FATAL without a reference that MPI counts, so nothing
+// of MPI's is freed for it.
+extern "C" int MPI_Errhandler_free(MPI_Errhandler* handler) {
+  if (handler == nullptr || *handler != MPI_ERRORS_ARE_FATAL) return PMPI_Errhandler_free(handler);
+  *handler = MPI_ERRHANDLER_NULL;
+  return MPI_SUCCESS;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/engine/handlers.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include "mpi/engine/engine.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::mpi {
+
+// Stands on the stack of the thread that is in a handler.
+struct Running {
+  bool may_call_mpi = true;
+  std::vector<Handler> waiting = {};  // in order
+};
+
+constinit thread_local Running* running_here = nullptr;
+
+namespace {
+
+char asked_for;  // a key: who asks for a handler comes before each that is called later
+
+void call(Running& running, const Handler& handler) noexcept {
+  running.may_call_mpi = handler.may_call_mpi;
+  try {
+    trace::races::visit(&asked_for, handler.function, handler.argument);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "imbrex: a continuation or event handler has thrown: %s\n", error.what());
+  } catch (...) {
+    std::fprintf(stderr, "imbrex: a continuation or event handler has thrown something\n");
+  }
+}
+
+}  // namespace
+
+void run_handler(const Handler& handler) noexcept {
+  if (running_here != nullptr) {
+    running_here->waiting.push_back(handler);
+    return;
+  }
+  const Callback callback;
+  Running running;
+  running_here = &running;
+  call(running, handler);
+  for (std::size_t i = 0; i < running.waiting.size(); ++i) {  // it may grow meanwhile
+    call(running, Handler(running.waiting[i]));
+  }
+  running_here = nullptr;
+}
+
+void note_asked_for() noexcept { trace::races::before(&asked_for); }
+
+bool say_refused(const char* call) noexcept {
+  if (running_here->may_call_mpi) return false;
+  std::fprintf(stderr,
+               "imbrex: %s is called within an event handler and does nothing there: a handler "
+               "says what there is to do, and another place does it\n",
+               call);
+  return true;
+}
+
+}  // namespace imbrex::mpi

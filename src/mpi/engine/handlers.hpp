@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Functions of the program that are called because something has happened: continuations and event
+// handlers. They are called without a lock of ours, by a thread that then stands in no task, one
+// after the other in each thread.
+#pragma once
+
+namespace imbrex::mpi {
+
+struct Handler {
+  void (*function)(void* argument);
+  void* argument;
+  bool may_call_mpi;
+};
+
+// Calls `handler` now or, if this thread is in a handler already, after that one. An exception is
+// named on standard error, and lost.
+void run_handler(const Handler& handler) noexcept;
+
+// Tells tools that look for races that the caller asks for a handler.
+void note_asked_for() noexcept;
+
+// The handler that this thread is in; null if it is in none. It belongs to the thread and not to a
+// task, since nothing suspends in a handler.
+struct Running;
+extern constinit thread_local Running* running_here;
+[[nodiscard]] inline bool in_handler() noexcept { return running_here != nullptr; }
+
+// True if this thread is in a handler that may not call MPI; then `call` is named on standard
+// error, and shall return MPI_ERR_OTHER.
+[[nodiscard]] bool say_refused(const char* call) noexcept;  // REQUIRES: in_handler()
+[[nodiscard]] inline bool refused(const char* call) noexcept {
+  return in_handler() && say_refused(call);
+}
+
+}  // namespace imbrex::mpi

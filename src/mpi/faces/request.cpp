@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests in C++: await, when, release_after. A request that is handed over lives in an operation
+// on the heap until the engine has completed it.
+#include "mpi/faces/request.hpp"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/calls/p2p/receives.hpp"
+#include "mpi/engine/errors.hpp"
+#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/receive.hpp"
+#include "mpi/matching/request_table.hpp"
+#include "mpi/matching/token.hpp"
+#include "mpi/matching/wait.hpp"
+#include "mpi/watch/messages.hpp"
+
+namespace imbrex {
+
+namespace {
+
+using mpi::Operation;
+using mpi::receive::Receive;
+
+void require_active(const char* call) {
+  if (mpi::active()) return;
+  throw Error(std::string("imbrex: ") + call +
+              " called outside MPI_Init and MPI_Finalize: call MPI_Init first");
+}
+
+// Settles the promise for a request that was handed over, once it is complete.
+struct Promised {
+  Promised(const char* its_call, const mpi::StatusPlace& its_place)
+      : call(its_call), place(its_place) {}
+
+  void settle(const Operation& operation, bool persistent) noexcept {
+    try {
+      const int code =
+          operation.code == MPI_SUCCESS ? MPI_SUCCESS : mpi::raise_error(operation);
+      if (place.write != nullptr) place.write(place.to, operation.status, code);
+      if (operation.code != MPI_SUCCESS) {
+        promise.set_exception(
+            std::make_exception_ptr(mpi::make_error(call, code, detail::describe(task))));
+      } else if (persistent) {
+        promise.set_exception(std::make_exception_ptr(refuse()));
+      } else {
+        promise.set(operation.status);
+      }
+    } catch (...) {  // of an error handler of the user's, or for want of memory
+      promise.set_exception(std::current_exception());
+    }
+  }
+
+  // A request that is complete and still there is persistent.
+  [[nodiscard]] Error refuse() const {
+    return Error(std::string("imbrex: ") + call + " was given a persistent request (by " +
+                 detail::describe(task) +
+                 "), which it cannot give back: use MPI_Wait or imbrex::await()");
+  }
+
+  const char* call;
+  mpi::StatusPlace place;
+  detail::TaskLabel task = detail::current_task();
+  Promise<MPI_Status> promise{"MPI request"};
+};
+
+// MPI's own request.
+struct PromisedOperation : Operation {
+  PromisedOperation(const char* its_call, const mpi::StatusPlace& place)
+      : promised(its_call, place) {
+    call = {.name = its_call, .at_once = true, .throws = true};
+    complete = &PromisedOperation::settle;
+  }
+  static void settle(Operation& self) noexcept {
+    const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
+    if (mpi::traces_messages && owned->code == MPI_SUCCESS) {
+      mpi::trace_completed(owned->given, owned->status, owned->promised.task.id);
+    }
+    mpi::receive::requests().settle(owned->given);
+    const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
+    if (persistent) PMPI_Request_free(&owned->request);
+    owned->promised.settle(*owned, persistent);
+  }
+
+  Promised promised;
+  MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
+};
+
+// A receive that imbrex matches: nobody asks MPI for it, since it tells of its completion itself.
+struct PromisedReceive : mpi::receive::Waiter {
+  PromisedReceive(const char* its_call, Receive& its_receive, const mpi::StatusPlace& place)
+      : receive(its_receive), promised(its_call, place) {
+    fire = &PromisedReceive::settle;
+  }
+  static void settle(Waiter& self) noexcept {
+    const std::unique_ptr<PromisedReceive> owned(static_cast<PromisedReceive*>(&self));
+    const std::unique_ptr<Receive> receive(&owned->receive);
+    const bool persistent = owned->persistent != MPI_REQUEST_NULL;
+    if (persistent) {
+      receive->persistent()->active = nullptr;
+      mpi::receive::free_persistent(*receive->persistent(), &owned->persistent);
+    }
+    if (receive->code != MPI_SUCCESS) {
+      receive->forget_freed();
+    } else if (mpi::traces_messages) {
+      mpi::trace_completed(*receive, owned->promised.task.id);
+    }
+    owned->promised.settle(*receive, persistent);
+  }
+
+  Receive& receive;
+  Promised promised;
+  MPI_Request persistent = MPI_REQUEST_NULL;
+};
+
+Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request,
+                                     const mpi::StatusPlace& place) {
+  auto promised = std::make_unique<PromisedReceive>(call, receive, place);
+  mpi::receive::Token* const token = receive.token();
+  mpi::check::end_request(request);  // from now on it has no handle
+  if (token == nullptr) {
+    if (receive.done()) throw promised->promised.refuse();
+    promised->persistent = request;
+  }
+  request = MPI_REQUEST_NULL;
+  receive.take_handle();
+  Future<MPI_Status> future = promised->promised.promise.future();
+  PromisedReceive& waiting = *promised.release();
+  const bool waits = receive.attend(waiting);
+  if (token != nullptr) give_token(*token);
+  if (waits) {
+    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  } else {
+    PromisedReceive::settle(waiting);
+  }
+  return future;
+}
+
+}  // namespace
+
+Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
+                                  const StatusPlace& place) {
+  require_active(call);
+  if (Receive* const receive = receive::substitute(request)) {
+    return take_over_receive(call, *receive, request, place);
+  }
+  auto operation = std::make_unique<PromisedOperation>(call, place);
+  Future<MPI_Status> future = operation->promised.promise.future();
+  operation->given = request;
+
+  int done = 0;
+  {
+    const Callback callback;
+    const Said said = asked::Test(&request, &done, &operation->status);
+    operation->take(said);
+  }
+  if (done != 0 && request != MPI_REQUEST_NULL) throw operation->promised.refuse();
+  operation->request = std::exchange(request, MPI_REQUEST_NULL);
+  if (done != 0 || operation->code != MPI_SUCCESS) {
+    PromisedOperation::settle(*operation.release());
+  } else {
+    engine().add(*operation.release());
+    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  }
+  return future;
+}
+
+MPI_Status await(MPI_Request& request) {
+  constexpr const char* name = "await(MPI_Request)";
+  require_active(name);
+  MPI_Status status = {};
+  const int code = mpi::receive::wait({.name = name, .throws = true}, &request, &status);
+  if (code != MPI_SUCCESS) {
+    throw mpi::make_error(name, code, detail::describe_current_task());
+  }
+  return status;
+}
+
+Future<MPI_Status> when(MPI_Request& request) {
+  return mpi::take_over("when(MPI_Request)", request, {});
+}
+
+void release_after(MPI_Request& request) {
+  if (!detail::in_spawned_task()) {
+    throw Error("imbrex: release_after(MPI_Request) called outside a task: use when()");
+  }
+  const Future<MPI_Status> future = mpi::take_over("release_after(MPI_Request)", request, {});
+  if (future.ready()) {
+    (void)future.get();
+    return;
+  }
+  detail::release_after(*future.completion());
+}
+
+}  // namespace imbrex

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/matching/token.hpp"
+
+#include <memory>
+
+#include "mpi/matching/communicator.hpp"
+#include "mpi/matching/receive.hpp"
+#include "mpi/matching/request_table.hpp"
+#include "mpi/matching/spares.hpp"
+#include "mpi/matching/wait.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+constinit CommonSpares<Token> all_tokens;
+constinit thread_local Spares<Token, all_tokens> tokens;
+
+// These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
+int query(void* state, MPI_Status* status) {
+  const Receive* const receive = static_cast<const Token*>(state)->receive;
+  copy_status(receive != nullptr ? receive->status : empty_status(), status);
+  return receive != nullptr ? receive->code : MPI_SUCCESS;
+}
+int cancel(void* state, int complete) {
+  Receive* const receive = static_cast<const Token*>(state)->receive;
+  if (complete == 0 && receive != nullptr) (void)receive->communicator.cancel(*receive);
+  return MPI_SUCCESS;
+}
+int release(void* state) {
+  const std::unique_ptr<Token> token(static_cast<Token*>(state));
+  requests().forget(token->request);
+  delete token->receive;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+[[gnu::noinline]] Token* take_token(Receive& receive) {
+  Token* token = tokens.take();
+  if (token == nullptr) {
+    auto made = std::make_unique<Token>();
+    if (PMPI_Grequest_start(&query, &release, &cancel, made.get(), &made->request) !=
+        MPI_SUCCESS) {
+      return nullptr;
+    }
+    token = made.release();
+    requests().know(token->request, {*token});
+  }
+  token->receive = &receive;
+  return token;
+}
+
+[[gnu::noinline]] void give_token(Token& token) noexcept {
+  token.receive = nullptr;
+  if (token.announced) {
+    MPI_Request request = token.request;
+    PMPI_Request_free(&request);  // calls release()
+    return;
+  }
+  tokens.give(token);
+}
+
+}  // namespace imbrex::mpi::receive

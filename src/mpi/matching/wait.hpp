@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a call that blocks is carried out: start its non-blocking twin, look once, poll in place
+// while nothing else could run, else suspend. Used by interpose.cpp, request.cpp, calls/p2p/ and
+// others.
+#pragma once
+
+#include <mpi.h>
+
+#include <span>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/engine/active.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/handlers.hpp"
+#include "mpi/watch/check/check.hpp"
+#include "mpi/watch/check/waiting.hpp"
+
+namespace imbrex::mpi {
+
+namespace receive {
+class Receive;
+}
+
+// Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
+// OpenMP's shall. Relaxed: the task that asked sees its own store.
+inline std::atomic<bool> some_task_blocks{false};
+
+// True if a blocking call of this thread suspends a task: the library is initialised, and the
+// thread stands in a task, not in a callback.
+[[nodiscard]] inline bool suspends() noexcept {
+  return active() && detail::in_task() &&
+         !(some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
+}
+
+// True if a thread that stands in no task must poll while it waits: a receive that imbrex matches
+// may depend on it, as MPI's own would on any thread that is in MPI.
+[[nodiscard]] inline bool must_poll() noexcept { return active() && engine().must_feed(); }
+
+// True if this call may block in MPI.
+[[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
+
+// A question to MPI that does not block: sets *done. It is asked in a Callback.
+struct Question {
+  Said (*function)(void* arguments, int* done);
+  void* arguments;
+  std::span<const MPI_Request> requests = {};  // those it asks for, if any; for reports
+};
+
+// REQUIRES: `lambda` outlives the question.
+template <class F>
+[[nodiscard]] Question question(F& lambda) noexcept {
+  return {[](void* arguments, int* done) -> Said {
+            return (*static_cast<F*>(arguments))(done);
+          },
+          &lambda,
+          {}};
+}
+
+// Calls the error handler if it is still owed. Returns the code that the call returns.
+[[nodiscard]] int settle(const Call& call, const Said& said);
+
+// Asks once, then again while this worker has nothing better to do. True once it is answered; false
+// if the task should suspend.
+[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, Said* said);
+
+// Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
+// elsewhere.
+[[nodiscard]] int wait_until(const Call& call, Question answer);
+
+// Waits, as MPI_Wait, for one request that has been asked for once, in vain. `waiting`, if there is
+// one, is told of all questions, and may refuse the wait. Suspends.
+[[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
+                               check::Waiting* waiting);
+
+// The requests that `operation` asks MPI for. REQUIRES: the engine's lock.
+[[nodiscard]] std::span<const MPI_Request> requests_of(const Operation& operation) noexcept;
+
+// Waits for a receive that imbrex matches, and that nobody attends to. Suspends.
+void wait_for(receive::Receive& receive);
+
+// Waits until `count` calls of count_down() have been made. Suspends in a task, polls elsewhere.
+class Countdown {
+ public:
+  explicit Countdown(int count) noexcept : left_(count) {}
+  void count_down() noexcept;
+  void wait(const Call& call);
+
+ private:
+  std::atomic<int> left_;  // any thread; acq_rel: what each has done is seen by who waits
+  detail::EventWord event_;
+};
+
+// Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
+template <class Start>
+[[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
+  if (refused(call.name)) return MPI_ERR_OTHER;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback(call);
+    said = start(&request);
+    if (said.code == MPI_SUCCESS) said = asked::Test(&request, &done, status);
+  }
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  return wait_pending(call, request, status, nullptr);
+}
+
+// Copies as MPI does for calls that return one status: the error field stays as it was.
+void copy_status(const MPI_Status& from, MPI_Status* to) noexcept;
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Letters between the ranks about reports, on a communicator of their own, so that no message of
+// the program's is touched. Never waits: a rank that does not answer harms nobody.
+#pragma once
+
+#include <mpi.h>
+
+#include <list>
+#include <optional>
+#include <string>
+
+namespace imbrex::mpi::report {
+
+// The kinds of letters. Their values are also the tags of the messages.
+enum class Letter : int {
+  ask,      // to rank 0: this rank wants a report; the text is its heading
+  request,  // from rank 0: say what you do
+  answer,   // to rank 0: the text is what this rank does
+  printed   // from rank 0, to those who asked
+};
+
+struct Mail {
+  Letter letter;
+  int from;
+  std::string text;
+};
+
+// Thread safety: one thread at a time.
+// Invariants: (1) what `sending_` and `receiving_` hold stays in place until MPI has let go of it.
+class Channel {
+ public:
+  // This is collective over MPI_COMM_WORLD, as is the destructor.
+  Channel();
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int ranks() const noexcept { return ranks_; }
+
+  void send(int to, Letter letter, std::string text);
+  // The next letter that has arrived whole.
+  [[nodiscard]] std::optional<Mail> receive();
+
+  // For the end: begin_end() begins to say that this rank asks no more; all_end() is true once all
+  // ranks have said so.
+  void begin_end();
+  [[nodiscard]] bool all_end();
+
+ private:
+  struct Transfer {
+    MPI_Request request;
+    Mail mail;
+  };
+  void forget_sent();
+  void take_arrived();
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int ranks_ = 1;
+  std::list<Transfer> sending_;    // no bound needed: a few for each report
+  std::list<Transfer> receiving_;
+  MPI_Request end_ = MPI_REQUEST_NULL;
+};
+
+}  // namespace imbrex::mpi::report

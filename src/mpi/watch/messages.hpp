@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages in the trace: who sent how much to whom, in ranks of MPI_COMM_WORLD. A policy that
+// measures the paths behind messages is told of the same.
+//
+// Thread safety: any thread. Nothing here suspends.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+namespace imbrex::mpi {
+
+// Whether messages are recorded. Written in MPI_Init only, before any task calls MPI.
+extern bool traces_messages;
+void start_messages() noexcept;
+
+struct Message {
+  MPI_Comm comm;
+  int peer;  // in `comm`
+  int tag;
+  MPI_Count count;
+  MPI_Datatype type;
+};
+
+// The processes of a communicator. This stays when the communicator is freed, which a program may
+// do while messages are under way. Null for MPI_COMM_NULL.
+struct Members;
+struct Operation;  // engine.hpp
+[[nodiscard]] const Members* members_of(MPI_Comm comm);
+
+// Nothing is recorded of MPI_PROC_NULL, nor of processes outside of MPI_COMM_WORLD. REQUIRES of all
+// that follow: traces_messages.
+void trace_sent(const Message& message) noexcept;
+// `task`: an id, or 0: the running one.
+void trace_received(const Members* members, const MPI_Status& status, std::uint64_t task) noexcept;
+
+// trace_receive(): `request` stands for a receive of MPI's own. trace_completed(): it has
+// completed; nothing is recorded if trace_receive() was not told of it.
+void trace_receive(MPI_Request request, const Members* members);
+void trace_completed(MPI_Request request, const MPI_Status& status, std::uint64_t task) noexcept;
+
+// The same for a receive that imbrex matches. trace_ended(): it ends.
+void trace_matched(const Operation* receive, MPI_Comm comm);
+void trace_completed(const Operation& receive, std::uint64_t task) noexcept;
+void trace_ended(const Operation* receive) noexcept;
+
+// trace_send_init(): `request` is a persistent send. trace_start(): it starts.
+void trace_send_init(MPI_Request request, const Message& message);
+void trace_start(MPI_Request request) noexcept;
+// The program frees `request`.
+void trace_freed(MPI_Request request) noexcept;
+
+// trace_found(): Mprobe or Improbe has found a message. trace_taken(): returns where it was found,
+// of a message that is received now.
+void trace_found(MPI_Message found, const Members* members);
+[[nodiscard]] const Members* trace_taken(MPI_Message taken) noexcept;
+
+// While it lives, this task stands in a collective operation.
+class TracedCollective {
+ public:
+  TracedCollective(const char* call, MPI_Comm comm, const Message& gives) noexcept;
+  ~TracedCollective() {
+    if (call_ != nullptr) [[unlikely]] end();
+  }
+  TracedCollective(const TracedCollective&) = delete;
+  TracedCollective& operator=(const TracedCollective&) = delete;
+
+ private:
+  void end() noexcept;
+  const char* call_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::uint32_t communicator_ = 0;
+};
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The runtime's own communicator, a duplicate of MPI_COMM_WORLD: no message of the program's is
+// touched there, and imbrex matches no receives. Each of its users has tags of its own. (Reports
+// have a communicator for themselves: they must work when all else hangs.)
+//
+// Thread safety: open() and close(), in MPI_Init and MPI_Finalize; the rest, any thread between.
+#pragma once
+
+#include <mpi.h>
+
+namespace imbrex::mpi::private_world {
+
+// Collective. Errors there are returned.
+void open();
+void close() noexcept;
+
+[[nodiscard]] MPI_Comm comm() noexcept;
+[[nodiscard]] int rank() noexcept;
+[[nodiscard]] int size() noexcept;
+
+// The tag of the letters of paths.hpp.
+inline constexpr int tag_of_paths = 0;
+
+// The first of `count` tags for a plug-in: the same on all ranks that claim in the same order. -1
+// if there are no more.
+[[nodiscard]] int claim_tags(int count) noexcept;
+
+// A tag that no other process draws (it contains this one's rank), for the calls of tagged.cpp.
+[[nodiscard]] int draw_tag() noexcept;
+
+}  // namespace imbrex::mpi::private_world

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks, critical regions and the lock of atomic operations that the processor does not have. Who
+// waits for one is suspended, and whoever holds one may be: its thread goes on with other tasks.
+//
+// A lock is a word: 0 free, 1 taken, 2 taken and perhaps waited for. Whoever frees it wakes one who
+// waits; others may be faster.
+// Why no wake-up is lost: who sleeps has made the word 2 and found it taken. Only who frees it
+// changes a 2, and wakes one then; who takes it after sleeping leaves a 2, for others may sleep.
+#include <unistd.h>
+
+#include <atomic>
+
+#include "omp/region/context.hpp"
+#include "omp/region/gate.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+std::atomic_ref<int> word(int& lock) noexcept { return std::atomic_ref(lock); }
+
+bool try_take(int& lock) noexcept {
+  int free = 0;
+  // acquire: pairs with put()
+  return word(lock).load(std::memory_order_relaxed) == 0 &&
+         word(lock).compare_exchange_strong(free, 1, std::memory_order_acquire,
+                                            std::memory_order_relaxed);
+}
+
+void take(int& lock, const char* const what) {
+  if (try_take(lock)) return;
+  wait_until(
+      &lock, what, [&lock] { return try_take(lock); },
+      [&lock] { return word(lock).exchange(2, std::memory_order_acquire) == 0; });
+}
+
+// Nothing but the word is touched where nobody sleeps.
+void put(int& lock) noexcept {
+  if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);
+}
+
+int region_lock = 0;  // of critical regions without a name
+int atomic_lock = 0;
+
+// A nested lock belongs to a task, which may take it again.
+struct NestLock {
+  int lock;
+  int count;
+  void* owner;  // only its owner finds itself there
+};
+
+std::atomic_ref<void*> owner(NestLock& nest) noexcept { return std::atomic_ref(nest.owner); }
+
+int take_nested(NestLock& nest, const bool wait) {
+  void* const me = &current();
+  if (owner(nest).load(std::memory_order_relaxed) != me) {
+    if (wait) {
+      take(nest.lock, "nested lock");
+    } else if (!try_take(nest.lock)) {
+      return 0;
+    }
+    owner(nest).store(me, std::memory_order_relaxed);
+    nest.count = 0;
+  }
+  return ++nest.count;
+}
+
+void put_nested(NestLock& nest) noexcept {
+  if (--nest.count != 0) return;
+  owner(nest).store(nullptr, std::memory_order_relaxed);
+  put(nest.lock);
+}
+
+// A nestable lock as before OpenMP 3.0, when it belonged to a thread.
+struct OldNestLock {
+  int owner;  // 0: free
+  int count;
+};
+
+int take_old(OldNestLock& nest, const bool wait) {
+  const int me = gettid();
+  const auto free = [&nest, me] {
+    int expected = 0;
+    return std::atomic_ref(nest.owner).compare_exchange_strong(
+        expected, me, std::memory_order_acquire, std::memory_order_relaxed);
+  };
+  if (std::atomic_ref(nest.owner).load(std::memory_order_relaxed) != me && !free()) {
+    if (!wait) return 0;
+    wait_until(&nest.owner, "nested lock", free);
+  }
+  return ++nest.count;
+}
+
+void put_old(OldNestLock& nest) noexcept {
+  if (--nest.count != 0) return;
+  std::atomic_ref(nest.owner).store(0, std::memory_order_release);
+  wake_one(&nest.owner);
+}
+
+}  // namespace
+
+}  // namespace imbrex::omp
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+using namespace imbrex::omp;
+
+void GOMP_critical_start() { take(region_lock, "critical"); }
+void GOMP_critical_end() { put(region_lock); }
+// `word` is the compiler's, one for each name, and holds what we like.
+void GOMP_critical_name_start(void** word) { take(*reinterpret_cast<int*>(word), "critical"); }
+void GOMP_critical_name_end(void** word) { put(*reinterpret_cast<int*>(word)); }
+void GOMP_atomic_start() { take(atomic_lock, "atomic"); }
+void GOMP_atomic_end() { put(atomic_lock); }
+
+// The default version of a name, and the old one. For C, and for Fortran with its underscore.
+#define IMBREX_OMP_VERSION(function, name, version) \
+  asm(".symver " #function "," #name version);
+
+#define IMBREX_OMP_LOCK(type, name, arguments, body)          \
+  type imbrex_##name arguments body                           \
+  type imbrex_##name##_ arguments body                        \
+  type imbrex_old_##name arguments body                       \
+  type imbrex_old_##name##_ arguments body                    \
+  IMBREX_OMP_VERSION(imbrex_##name, name, "@@OMP_3.0")        \
+  IMBREX_OMP_VERSION(imbrex_##name##_, name##_, "@@OMP_3.0")  \
+  IMBREX_OMP_VERSION(imbrex_old_##name, name, "@OMP_1.0")     \
+  IMBREX_OMP_VERSION(imbrex_old_##name##_, name##_, "@OMP_1.0")
+
+#define IMBREX_OMP_NEST_LOCK(type, name, body, old_body)          \
+  type imbrex_##name(NestLock* nest) body                         \
+  type imbrex_old_##name(OldNestLock* nest) old_body              \
+  type imbrex_old_##name##_(OldNestLock* nest) old_body           \
+  IMBREX_OMP_VERSION(imbrex_##name, name, "@@OMP_3.0")            \
+  IMBREX_OMP_VERSION(imbrex_old_##name, name, "@OMP_1.0")         \
+  IMBREX_OMP_VERSION(imbrex_old_##name##_, name##_, "@OMP_1.0")   \
+  /* Fortran's variable has room for an address only. */          \
+  type imbrex_##name##_(NestLock** address) {                     \
+    NestLock* const nest = *address;                              \
+    body                                                          \
+  }                                                               \
+  IMBREX_OMP_VERSION(imbrex_##name##_, name##_, "@@OMP_3.0")
+
+IMBREX_OMP_LOCK(void, omp_init_lock, (int* lock), { *lock = 0; })
+IMBREX_OMP_LOCK(void, omp_destroy_lock, (int*), {})
+IMBREX_OMP_LOCK(void, omp_set_lock, (int* lock), { take(*lock, "lock"); })
+IMBREX_OMP_LOCK(void, omp_unset_lock, (int* lock), { put(*lock); })
+IMBREX_OMP_LOCK(int, omp_test_lock, (int* lock), { return try_take(*lock) ? 1 : 0; })
+
+IMBREX_OMP_NEST_LOCK(void, omp_set_nest_lock, { (void)take_nested(*nest, true); },
+                     { (void)take_old(*nest, true); })
+IMBREX_OMP_NEST_LOCK(void, omp_unset_nest_lock, { put_nested(*nest); }, { put_old(*nest); })
+IMBREX_OMP_NEST_LOCK(int, omp_test_nest_lock, { return take_nested(*nest, false); },
+                     { return take_old(*nest, false); })
+
+void imbrex_omp_init_nest_lock(NestLock* nest) { *nest = {}; }
+void imbrex_old_omp_init_nest_lock(OldNestLock* nest) { *nest = {}; }
+void imbrex_old_omp_init_nest_lock_(OldNestLock* nest) { *nest = {}; }
+void imbrex_omp_init_nest_lock_(NestLock** address) { *address = new NestLock{}; }
+void imbrex_omp_destroy_nest_lock(NestLock*) {}
+void imbrex_old_omp_destroy_nest_lock(OldNestLock*) {}
+void imbrex_old_omp_destroy_nest_lock_(OldNestLock*) {}
+void imbrex_omp_destroy_nest_lock_(NestLock** address) {
+  delete *address;
+  *address = nullptr;
+}
+IMBREX_OMP_VERSION(imbrex_omp_init_nest_lock, omp_init_nest_lock, "@@OMP_3.0")
+IMBREX_OMP_VERSION(imbrex_old_omp_init_nest_lock, omp_init_nest_lock, "@OMP_1.0")
+IMBREX_OMP_VERSION(imbrex_omp_init_nest_lock_, omp_init_nest_lock_, "@@OMP_3.0")
+IMBREX_OMP_VERSION(imbrex_old_omp_init_nest_lock_, omp_init_nest_lock_, "@OMP_1.0")
+IMBREX_OMP_VERSION(imbrex_omp_destroy_nest_lock, omp_destroy_nest_lock, "@@OMP_3.0")
+IMBREX_OMP_VERSION(imbrex_old_omp_destroy_nest_lock, omp_destroy_nest_lock, "@OMP_1.0")
+IMBREX_OMP_VERSION(imbrex_omp_destroy_nest_lock_, omp_destroy_nest_lock_, "@@OMP_3.0")
+IMBREX_OMP_VERSION(imbrex_old_omp_destroy_nest_lock_, omp_destroy_nest_lock_, "@OMP_1.0")
+
+}
+#pragma GCC visibility pop

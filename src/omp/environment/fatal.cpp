@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/environment/fatal.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+namespace imbrex::omp {
+
+namespace {
+
+void print(const char* const format, std::va_list values) {
+  char text[1024];
+  std::vsnprintf(text, sizeof text, format, values);
+  std::fprintf(stderr, "\nlibgomp: %s\n", text);
+}
+
+}  // namespace
+
+void fatal(const char* const format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  print(format, values);
+  va_end(values);
+  std::exit(EXIT_FAILURE);
+}
+
+void warn(const char* const format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  print(format, values);
+  va_end(values);
+}
+
+}  // namespace imbrex::omp

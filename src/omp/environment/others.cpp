@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/environment/others.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/spin_lock.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+// The program or a library that is loaded; the path of the program itself is empty.
+struct Object {
+  std::string path;
+  std::vector<std::string> needs;
+  bool is_ours = false;
+  bool has_static_runtime = false;
+};
+
+struct Search {
+  std::vector<Object> objects;
+  const void* own_code;
+};
+
+std::string_view file_name(const std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+// A file name as libomp.so.5, libiomp5.so, libgomp.so.1, or libgomp-1a2b.so.1.0.0 of a package that
+// brings its own.
+bool is_runtime(const std::string_view path) {
+  const std::string_view name = file_name(path);
+  static constexpr std::string_view stems[] = {"libomp", "libiomp5", "libgomp"};
+  return std::ranges::any_of(stems, [name](const std::string_view stem) {
+    if (!name.starts_with(stem) || name.size() == stem.size()) return false;
+    const char next = name[stem.size()];
+    return next == '.' || next == '-';
+  });
+}
+
+std::vector<std::string> needed_by(const dl_phdr_info& info, const ElfW(Phdr) & header) {
+  const auto* const first = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + header.p_vaddr);
+  const char* strings = nullptr;
+  for (const ElfW(Dyn)* entry = first; entry->d_tag != DT_NULL; ++entry) {
+    // In the kernel's own object this is no address.
+    if (entry->d_tag == DT_STRTAB && entry->d_un.d_ptr >= info.dlpi_addr) {
+      strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+    }
+  }
+  std::vector<std::string> names;
+  for (const ElfW(Dyn)* entry = first; strings != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_NEEDED) names.emplace_back(strings + entry->d_un.d_val);
+  }
+  return names;
+}
+
+// Constants that libgomp.a has and a program has no reason for.
+bool holds_runtime(const std::string_view bytes) {
+  return bytes.find("GOMP_SPINCOUNT") != std::string_view::npos &&
+         bytes.find("Invalid value for environment variable %s") != std::string_view::npos;
+}
+
+int collect(dl_phdr_info* const info, std::size_t, void* const argument) {
+  auto& search = *static_cast<Search*>(argument);
+  Object object;
+  object.path = info->dlpi_name;
+  std::vector<std::string_view> constants;
+  for (int index = 0; index < info->dlpi_phnum; ++index) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[index];
+    const char* const begin = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
+    if (header.p_type == PT_DYNAMIC) object.needs = needed_by(*info, header);
+    if (header.p_type != PT_LOAD) continue;
+    const std::string_view bytes(begin, header.p_memsz);
+    const auto* const code = static_cast<const char*>(search.own_code);
+    object.is_ours = object.is_ours || (code >= begin && code < begin + header.p_memsz);
+    if ((header.p_flags & (PF_R | PF_W)) == PF_R) constants.push_back(bytes);
+  }
+  const bool is_program = search.objects.empty();
+  if (is_program && std::ranges::none_of(object.needs, &is_runtime)) {
+    object.has_static_runtime = std::ranges::any_of(constants, &holds_runtime);
+  }
+  search.objects.push_back(std::move(object));
+  return 0;
+}
+
+std::vector<Object> loaded_objects() {
+  Search search{{}, reinterpret_cast<const void*>(&look_for_others)};
+  dl_iterate_phdr(&collect, &search);
+  return std::move(search.objects);
+}
+
+// How often libraries have been loaded, as the loader counts it.
+unsigned long long count_loads() {
+  unsigned long long loads = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* const info, std::size_t, void* const argument) {
+        *static_cast<unsigned long long*>(argument) = info->dlpi_adds;
+        return 1;
+      },
+      &loads);
+  return loads;
+}
+
+std::atomic<unsigned long long> loads_seen{0};
+base::SpinLock lock;             // guards `told`
+std::vector<std::string>* told;  // paths; never destroyed
+
+bool is_new(const std::string& path) {
+  const std::lock_guard guard(lock);
+  if (told == nullptr) told = new std::vector<std::string>;
+  if (std::ranges::find(*told, path) != told->end()) return false;
+  told->push_back(path);
+  return true;
+}
+
+// "libomp" of "libomp.so.5".
+std::string_view stem_of(const std::string_view name) { return name.substr(0, name.find(".so")); }
+
+std::string who_needs(const std::vector<Object>& objects, const std::string& path) {
+  for (const Object& object : objects) {
+    for (const std::string& name : object.needs) {
+      if (stem_of(name) == stem_of(file_name(path))) {
+        return object.path.empty() ? "the program" : object.path;
+      }
+    }
+  }
+  return "somebody (dlopen or LD_PRELOAD)";
+}
+
+std::string own_path(const std::vector<Object>& objects) {
+  const auto own = std::ranges::find_if(objects, &Object::is_ours);
+  return own == objects.end() ? "libgomp.so.1" : own->path;
+}
+
+void tell_of_others(const std::vector<Object>& objects) {
+  for (const Object& object : objects) {
+    if (object.is_ours || !is_runtime(object.path) || !is_new(object.path)) continue;
+    const std::string needer = who_needs(objects, object.path);
+    const bool is_gomp = file_name(object.path).starts_with("libgomp");
+    std::fprintf(stderr,
+                 "imbrex: another OpenMP runtime is loaded: %s, needed by %s. %s\n",
+                 object.path.c_str(), needer.c_str(),
+                 is_gomp ? "Calls reach imbrex all the same, unless they were bound to that file "
+                           "(dlopen with RTLD_DEEPBIND): then they have threads of their own; link "
+                           "with libgomp.so.1 instead."
+                         : "What was compiled for it does not run on imbrex, and its threads "
+                           "compete with ours: compile that part with GCC, or set "
+                           "OMP_NUM_THREADS so that both fit.");
+  }
+}
+
+void find_users(const std::vector<Object>& objects) {
+  const auto uses = [](const Object& object) {
+    return !object.is_ours && std::ranges::any_of(object.needs, [](const std::string& name) {
+      return name.starts_with("libimbrex");
+    });
+  };
+  openmp_alone.store(std::ranges::none_of(objects, uses), std::memory_order_relaxed);
+}
+
+std::vector<Object> look() {
+  loads_seen.store(count_loads(), std::memory_order_relaxed);
+  std::vector<Object> objects = loaded_objects();
+  tell_of_others(objects);
+  find_users(objects);
+  return objects;
+}
+
+// Says on standard error if OpenMP calls of the program do not come to us.
+void tell_if_unreachable(const std::vector<Object>& objects) {
+  if (!objects.empty() && objects.front().has_static_runtime) {
+    std::fputs("imbrex: the program has libgomp inside (libgomp.a, -static-libgomp): its OpenMP "
+               "regions do not run on imbrex. Link it with libgomp.so.1.\n",
+               stderr);
+  }
+  // The files are compared, since the address that we take of a function is already that of
+  // whichever library comes first.
+  Dl_info found{};
+  Dl_info ours{};
+  void* const first = dlsym(RTLD_DEFAULT, "GOMP_parallel");
+  if (first == nullptr || dladdr(first, &found) == 0 ||
+      dladdr(reinterpret_cast<void*>(&look_for_others), &ours) == 0 ||
+      found.dli_fbase == ours.dli_fbase) {
+    return;
+  }
+  std::fprintf(stderr,
+               "imbrex: GOMP_parallel is that of %s: OpenMP regions do not run on imbrex. Let ours "
+               "come first: LD_PRELOAD=%s\n",
+               found.dli_fname,
+               own_path(objects).c_str());
+}
+
+}  // namespace
+
+std::atomic<bool> openmp_alone{false};
+
+bool look_for_others() {
+  const std::vector<Object> objects = look();
+  tell_if_unreachable(objects);
+  return std::ranges::any_of(objects, [](const Object& object) {
+    return std::ranges::any_of(object.needs, [](const std::string& name) {
+      return name.starts_with("libgomp");
+    });
+  });
+}
+
+void look_for_new_others() {
+  if (loads_seen.load(std::memory_order_relaxed) != count_loads()) (void)look();
+}
+
+namespace {
+
+[[gnu::destructor]] void at_end() { look_for_new_others(); }
+
+}  // namespace
+
+}  // namespace imbrex::omp

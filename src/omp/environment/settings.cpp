@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The OMP_* variables. What is malformed is said in libgomp's words, and ignored.
+#include "omp/environment/settings.hpp"
+
+#include <sched.h>
+#include <strings.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "omp/environment/fatal.hpp"
+#include "omp/environment/others.hpp"
+#include "omp/environment/machine.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+bool is(const std::string_view text, const std::string_view word) {
+  return text.size() == word.size() && strncasecmp(text.data(), word.data(), word.size()) == 0;
+}
+
+// The variable's value, null if it is not set.
+std::optional<std::string_view> value_of(const char* const name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return trimmed(value);
+}
+
+void refuse(const char* const name) { warn("Invalid value for environment variable %s", name); }
+
+std::optional<long long> number_in(const std::string_view text) {
+  long long number = 0;
+  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  const auto end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, number);
+  if (digits.empty() || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
+void read_number(const char* const name, int& number, const long long least) {
+  const auto value = value_of(name);
+  if (!value) return;
+  const auto parsed = number_in(*value);
+  if (!parsed || *parsed < least || *parsed > INT32_MAX) return refuse(name);
+  number = static_cast<int>(*parsed);
+}
+
+std::optional<bool> boolean_in(const std::string_view text) {
+  if (is(text, "true")) return true;
+  if (is(text, "false")) return false;
+  return std::nullopt;
+}
+
+void read_boolean(const char* const name, bool& flag) {
+  const auto value = value_of(name);
+  if (!value) return;
+  const auto parsed = boolean_in(*value);
+  if (!parsed) return refuse(name);
+  flag = *parsed;
+}
+
+// Items between commas, each through `parse`; empty if one is malformed.
+template <class Parse>
+std::vector<int> list_in(std::string_view text, Parse parse) {
+  std::vector<int> items;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    const std::optional<int> item = parse(trimmed(text.substr(0, comma)));
+    if (!item) return {};
+    items.push_back(*item);
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void read_threads(Settings& now) {
+  const auto value = value_of("OMP_NUM_THREADS");
+  if (!value) return;
+  now.threads_by_level = list_in(*value, [](const std::string_view item) -> std::optional<int> {
+    const auto number = number_in(item);
+    if (!number || *number < 1 || *number > INT32_MAX) return std::nullopt;
+    return static_cast<int>(*number);
+  });
+  if (now.threads_by_level.empty()) return refuse("OMP_NUM_THREADS");
+  now.initial.threads = now.threads_by_level.front();
+}
+
+// "[modifier:]kind[,chunk]"
+void read_schedule(Variables& initial) {
+  auto value = value_of("OMP_SCHEDULE");
+  if (!value) return;
+  std::string_view text = *value;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    const std::string_view modifier = trimmed(text.substr(0, colon));
+    if (!is(modifier, "monotonic") && !is(modifier, "nonmonotonic")) {
+      return warn("Unknown value for environment variable OMP_SCHEDULE");
+    }
+    initial.monotonic = is(modifier, "monotonic");
+    text = trimmed(text.substr(colon + 1));
+  }
+  const std::size_t comma = text.find(',');
+  const std::string_view kind = trimmed(text.substr(0, comma));
+  if (is(kind, "static")) {
+    initial.schedule = Schedule::by_blocks;
+    if (value->find(':') == std::string_view::npos) initial.monotonic = true;
+  } else if (is(kind, "dynamic")) {
+    initial.schedule = Schedule::dynamic;
+  } else if (is(kind, "guided")) {
+    initial.schedule = Schedule::guided;
+  } else if (is(kind, "auto")) {
+    initial.schedule = Schedule::automatic;
+  } else {
+    return warn("Unknown value for environment variable OMP_SCHEDULE");
+  }
+  initial.chunk = initial.schedule == Schedule::by_blocks ? 0 : 1;
+  if (comma == std::string_view::npos) return;
+  const auto chunk = number_in(trimmed(text.substr(comma + 1)));
+  if (!chunk || *chunk < 0 || *chunk > INT32_MAX) {
+    return warn("Invalid value for chunk size in environment variable OMP_SCHEDULE");
+  }
+  if (*chunk != 0) initial.chunk = static_cast<int>(*chunk);
+}
+
+// Kilobytes, if no unit says otherwise.
+std::optional<std::size_t> bytes_in(const std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = number_in(text.substr(0, digits));
+  const std::string_view unit = trimmed(text.substr(digits));
+  int shift = 10;
+  if (unit.size() == 1) {
+    const auto at = std::string_view("bkmg").find(
+        static_cast<char>(std::tolower(static_cast<unsigned char>(unit[0]))));
+    shift = at == std::string_view::npos ? -1 : static_cast<int>(10 * at);
+  }
+  if (!number || unit.size() > 1 || shift < 0 || (*number << shift) >> shift != *number) {
+    return std::nullopt;
+  }
+  return static_cast<std::size_t>(*number) << shift;
+}
+
+// 0: the system's default. Calls refused(name) for what is malformed.
+std::size_t read_stack_bytes(void (*const refused)(const char* name)) {
+  for (const char* const name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+    const auto value = value_of(name);
+    if (!value) continue;
+    if (const auto bytes = bytes_in(*value)) return *bytes;
+    refused(name);
+  }
+  return 0;
+}
+
+// How deep active regions may nest: as said, or as other variables need it.
+void read_levels(Settings& now) {
+  int levels = -1;
+  read_number("OMP_MAX_ACTIVE_LEVELS", levels, 0);
+  if (levels >= 0) {
+    now.initial.active_levels_max =
+        static_cast<std::uint8_t>(std::min(levels, active_levels_supported));
+    return;
+  }
+  bool nested = now.threads_by_level.size() > 1 || now.bind_by_level.size() > 1;
+  read_boolean("OMP_NESTED", nested);
+  if (nested) now.initial.active_levels_max = active_levels_supported;
+}
+
+void read_wait_policy(Settings& now) {
+  const auto value = value_of("OMP_WAIT_POLICY");
+  if (!value) return;
+  if (is(*value, "active")) {
+    now.wait_policy = 1;
+  } else if (is(*value, "passive")) {
+    now.wait_policy = 0;
+  } else {
+    refuse("OMP_WAIT_POLICY");
+  }
+}
+
+constexpr std::string_view allocator_names[] = {
+    "omp_default_mem_alloc",  "omp_large_cap_mem_alloc", "omp_const_mem_alloc",
+    "omp_high_bw_mem_alloc",  "omp_low_lat_mem_alloc",   "omp_cgroup_mem_alloc",
+    "omp_pteam_mem_alloc",    "omp_thread_mem_alloc"};
+
+void read_allocator(Variables& initial) {
+  const auto value = value_of("OMP_ALLOCATOR");
+  if (!value) return;
+  for (std::uintptr_t index = 0; index < std::size(allocator_names); ++index) {
+    if (is(*value, allocator_names[index])) {
+      initial.allocator = index + 1;
+      return;
+    }
+  }
+  refuse("OMP_ALLOCATOR");
+}
+
+// The host is the only device: whatever is asked for, regions run there.
+void read_offload(Settings& now) {
+  const auto value = value_of("OMP_TARGET_OFFLOAD");
+  if (!value) return;
+  for (const char* const name : {"DEFAULT", "MANDATORY", "DISABLED"}) {
+    if (is(*value, name)) {
+      now.offload = name;
+      return;
+    }
+  }
+  refuse("OMP_TARGET_OFFLOAD");
+}
+
+// How often a waiting thread looks before it sleeps; a number with k, m, g or t, or "infinite".
+void read_spin_count(Settings& now) {
+  constexpr long long by_default = 3200, active = 300'000, most = 1'000'000'000'000;
+  now.spin_count = now.wait_policy > 0 ? active : now.wait_policy == 0 ? 0 : by_default;
+  const auto value = value_of("GOMP_SPINCOUNT");
+  if (!value) return;
+  if (is(*value, "infinite") || is(*value, "infinity")) {
+    now.spin_count = most;
+    return;
+  }
+  const std::size_t digits = std::min(value->find_first_not_of("0123456789"), value->size());
+  const auto number = number_in(value->substr(0, digits));
+  const std::string_view unit = trimmed(value->substr(digits));
+  static constexpr long long units[] = {1000, 1'000'000, 1'000'000'000, 1'000'000'000'000};
+  const std::size_t at = unit.size() == 1 ? std::string_view("kmgt").find(static_cast<char>(
+                                                std::tolower(static_cast<unsigned char>(unit[0]))))
+                                          : std::string_view::npos;
+  const bool valid = number && (unit.empty() || at != std::string_view::npos);
+  if (!valid) return refuse("GOMP_SPINCOUNT");
+  const long long factor = unit.empty() ? 1 : units[at];
+  now.spin_count = *number > most / factor ? most : *number * factor;
+}
+
+constexpr const char* schedule_names[] = {"RUNTIME", "STATIC", "DYNAMIC", "GUIDED", "AUTO"};
+constexpr const char* bind_names[] = {"FALSE", "TRUE", "MASTER", "CLOSE", "SPREAD"};
+
+void print_list(const char* const name, const std::string& first, const std::string& rest) {
+  std::fprintf(stderr, "  %s = '%s%s'\n", name, first.c_str(), rest.c_str());
+}
+
+std::string schedule_text(const Variables& initial) {
+  std::string text;
+  const bool blocks = initial.schedule == Schedule::by_blocks;
+  if (initial.monotonic && !blocks) text = "MONOTONIC:";
+  if (!initial.monotonic && blocks) text = "NONMONOTONIC:";
+  text += schedule_names[static_cast<int>(initial.schedule)];
+  if (initial.chunk != (blocks ? 0 : 1)) text.append(",").append(std::to_string(initial.chunk));
+  return text;
+}
+
+void display(const Settings& now, const bool verbose) {
+  const Variables& initial = now.initial;
+  const auto boolean = [](const bool value) { return value ? "TRUE" : "FALSE"; };
+  const auto print = [](const char* const name, const std::string& value) {
+    print_list(name, value, "");
+  };
+  std::fputs("\nOPENMP DISPLAY ENVIRONMENT BEGIN\n  _OPENMP = '201511'\n", stderr);
+  print("OMP_DYNAMIC", boolean(initial.dynamic));
+  print("OMP_NESTED", boolean(initial.active_levels_max > 1));
+  std::string rest;
+  for (std::size_t level = 1; level < now.threads_by_level.size(); ++level) {
+    rest.append(",").append(std::to_string(now.threads_by_level[level]));
+  }
+  print_list("OMP_NUM_THREADS", std::to_string(initial.threads), rest);
+  print("OMP_SCHEDULE", schedule_text(initial));
+  rest.clear();
+  for (std::size_t level = 1; level < now.bind_by_level.size(); ++level) {
+    rest.append(",").append(bind_names[now.bind_by_level[level]]);
+  }
+  print_list("OMP_PROC_BIND", bind_names[initial.bind], rest);
+  print("OMP_PLACES", text_of(now.places));
+  print("OMP_STACKSIZE", std::to_string(now.stack_bytes));
+  print("OMP_WAIT_POLICY", now.wait_policy > 0 ? "ACTIVE" : "PASSIVE");
+  const bool limited = initial.thread_limit != INT32_MAX;
+  print("OMP_THREAD_LIMIT", std::to_string(limited ? static_cast<unsigned>(initial.thread_limit)
+                                                   : UINT32_MAX));
+  print("OMP_MAX_ACTIVE_LEVELS", std::to_string(initial.active_levels_max));
+  print("OMP_NUM_TEAMS", std::to_string(now.teams_max));
+  print("OMP_TEAMS_THREAD_LIMIT", std::to_string(now.teams_thread_limit));
+  print("OMP_CANCELLATION", boolean(now.cancellation));
+  print("OMP_DEFAULT_DEVICE", std::to_string(initial.device));
+  print("OMP_MAX_TASK_PRIORITY", std::to_string(now.priority_max));
+  print("OMP_DISPLAY_AFFINITY", boolean(now.display_affinity));
+  print("OMP_AFFINITY_FORMAT", now.affinity_format);
+  print("OMP_ALLOCATOR", std::string(allocator_names[initial.allocator - 1]));
+  print("OMP_TARGET_OFFLOAD", now.offload);
+  if (verbose) {
+    print("GOMP_CPU_AFFINITY", "");
+    print("GOMP_STACKSIZE", std::to_string(now.stack_bytes));
+    print("GOMP_SPINCOUNT", std::to_string(now.spin_count));
+  }
+  std::fputs("OPENMP DISPLAY ENVIRONMENT END\n", stderr);
+}
+
+// Displays the settings if OMP_DISPLAY_ENV asks for it.
+void display_if_asked(const Settings& now) {
+  const auto asked = value_of("OMP_DISPLAY_ENV");
+  if (!asked) return;
+  if (is(*asked, "true") || is(*asked, "1")) {
+    display(now, false);
+  } else if (is(*asked, "verbose")) {
+    display(now, true);
+  } else if (!is(*asked, "false") && !is(*asked, "0")) {
+    refuse("OMP_DISPLAY_ENV");
+  }
+}
+
+}  // namespace
+
+void read_settings(Settings& now) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &mask)) now.allowed.push_back(processor);
+    }
+  }
+  now.processors = std::max(static_cast<int>(now.allowed.size()), 1);
+  now.initial.threads = now.processors;
+  now.initial.chunk = 1;
+  now.affinity_format = "level %L thread %i affinity %A";
+  read_boolean("OMP_DYNAMIC", now.initial.dynamic);
+  read_boolean("OMP_CANCELLATION", now.cancellation);
+  read_boolean("OMP_DISPLAY_AFFINITY", now.display_affinity);
+  read_number("OMP_DEFAULT_DEVICE", now.initial.device, 0);
+  read_number("OMP_MAX_TASK_PRIORITY", now.priority_max, 0);
+  read_number("OMP_THREAD_LIMIT", now.initial.thread_limit, 1);
+  read_threads(now);
+  read_number("OMP_NUM_TEAMS", now.teams_max, 1);
+  read_number("OMP_TEAMS_THREAD_LIMIT", now.teams_thread_limit, 1);
+  read_places(now);
+  read_levels(now);
+  read_schedule(now.initial);
+  read_wait_policy(now);
+  read_spin_count(now);
+  read_offload(now);
+  read_allocator(now.initial);
+  if (const auto format = value_of("OMP_AFFINITY_FORMAT")) now.affinity_format = *format;
+  now.stack_bytes = read_stack_bytes(&refuse);
+}
+
+Settings& settings() noexcept {
+  static Settings* const never_destroyed = [] {
+    auto* const now = new Settings;
+    read_settings(*now);
+    display_if_asked(*now);
+    return now;
+  }();
+  return *never_destroyed;
+}
+
+void display_settings(const bool verbose) { display(settings(), verbose); }
+
+Suspending suspending() {
+  static const Suspending where = [] {
+    const std::string value = detail::text_option("OMP_SUSPEND");
+    if (value == "explicit") return Suspending::explicit_tasks;
+    return value == "never" ? Suspending::nowhere : Suspending::everywhere;
+  }();
+  return where;
+}
+
+std::size_t task_stack_bytes() noexcept {
+  std::size_t bytes = read_stack_bytes([](const char*) {});
+  rlimit limit{};
+  if (bytes == 0 && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    bytes = limit.rlim_cur;
+  }
+  constexpr std::size_t by_default = std::size_t{8} << 20;
+  return std::clamp(bytes != 0 ? bytes : by_default, std::size_t{16} << 10, std::size_t{1} << 30);
+}
+
+}  // namespace imbrex::omp

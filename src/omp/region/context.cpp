@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/region/context.hpp"
+
+#include <pthread.h>
+
+#include "omp/environment/machine.hpp"
+
+namespace imbrex::omp {
+
+const detail::BodyOps implicit_body{.run = nullptr, .drop = nullptr, .destroy = nullptr};
+
+namespace {
+
+pthread_key_t make_key() noexcept {
+  pthread_key_t key = 0;
+  pthread_key_create(&key, [](void* const value) { delete static_cast<Initial*>(value); });
+  return key;
+}
+
+}  // namespace
+
+// A key and not a thread_local: its destructor runs when those of the program's are through, and
+// current() is never inlined into code that may change its thread.
+[[gnu::noinline]] Initial& initial() noexcept {
+  static const pthread_key_t key = make_key();
+  auto* found = static_cast<Initial*>(pthread_getspecific(key));
+  if (found == nullptr) {
+    found = new Initial;
+    pthread_setspecific(key, found);
+  }
+  return *found;
+}
+
+void take_first_seat(Initial& outside) {
+  if (settings().places.empty() || !outside.alone.seats.empty()) return;
+  int bound_to = -1;
+  move_to(0, bound_to);
+  outside.alone.seats = {{0, 0, static_cast<int>(settings().places.size())}};
+}
+
+Context& around() noexcept { return context_of(detail::running_body()); }
+
+}  // namespace imbrex::omp

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "omp/region/pool.hpp"
+
+#include <pthread.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "base/spin_lock.hpp"
+#include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "imbrex/error.hpp"
+#include "omp/environment/fatal.hpp"
+#include "omp/region/gate.hpp"
+#include "omp/environment/others.hpp"
+#include "omp/environment/machine.hpp"
+#include "omp/environment/settings.hpp"
+#include "omp/region/team.hpp"
+
+namespace imbrex::omp {
+
+namespace {
+
+base::SpinLock lock;          // guards free_threads
+PoolThread* free_threads = nullptr;
+
+void put(PoolThread& thread) noexcept {
+  const std::lock_guard guard(lock);
+  thread.next = free_threads;
+  free_threads = &thread;
+}
+
+// Its code is a task of the runtime, suspended between regions: a thread that waits here costs
+// nothing, and the end of the program does not wait for it. Returns if it is given no team.
+void* serve(void* const argument) {
+  auto& thread = *static_cast<PoolThread*>(argument);
+  try {
+    detail::join_runtime();
+  } catch (const Error& error) {
+    fatal("%s", error.what());
+  }
+  for (unsigned seen = 0;; ++seen) {
+    wait_until(&thread.assigned, "the next parallel region", [&thread, seen] {
+      return thread.assigned.load(std::memory_order_acquire) != seen;  // pairs with assign()
+    });
+    if (thread.team == nullptr) break;
+    const bool borrowed = thread.borrowed;
+    const std::vector<Seat>& seats = thread.team->seats;
+    if (!seats.empty()) move_to(seats[static_cast<std::size_t>(thread.number)].place, thread.place);
+    run_member(*thread.team, thread.number);
+    if (borrowed) put(thread);
+  }
+  delete &thread;
+  return nullptr;
+}
+
+void assign(PoolThread& thread, Team* const team, const int number) noexcept {
+  thread.team = team;
+  thread.number = number;
+  thread.assigned.fetch_add(1, std::memory_order_release);
+  wake_all(&thread.assigned);
+}
+
+PoolThread& make_thread() {
+  look_for_new_others();
+  auto* const thread = new PoolThread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  if (const std::size_t bytes = settings().stack_bytes; bytes != 0) {
+    pthread_attr_setstacksize(&attributes, bytes);
+  }
+  pthread_t id;
+  const int code = pthread_create(&id, &attributes, &serve, thread);
+  pthread_attr_destroy(&attributes);
+  if (code != 0) fatal("Thread creation failed: %s", std::strerror(code));
+  return *thread;
+}
+
+}  // namespace
+
+PoolThread& take_thread() {
+  {
+    const std::lock_guard guard(lock);
+    if (PoolThread* const thread = free_threads) {
+      free_threads = thread->next;
+      return *thread;
+    }
+  }
+  return make_thread();
+}
+
+void give_back(const std::vector<PoolThread*>& threads) noexcept {
+  for (PoolThread* const thread : threads) put(*thread);
+}
+
+void end_threads(std::vector<PoolThread*>& threads) noexcept {
+  for (PoolThread* const thread : threads) assign(*thread, nullptr, 0);
+  threads.clear();
+}
+
+void assign(PoolThread& thread, Team& team, const int number) noexcept {
+  assign(thread, &team, number);
+}
+
+}  // namespace imbrex::omp

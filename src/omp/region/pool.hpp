@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The threads that become members of teams. Each thread of the program's own keeps those that its
+// outermost regions have used, in their order, so that threadprivate variables and thread numbers
+// stay together; nested regions borrow threads, which come back when they have left the team.
+//
+// Thread safety: functions by any thread. A PoolThread's team and number are written by who has it,
+// before `assigned` is, and read by the thread after it has seen that.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+namespace imbrex::omp {
+
+struct Team;
+
+struct PoolThread {
+  std::atomic<unsigned> assigned{0};  // grows by one with each region
+  Team* team = nullptr;
+  int number = 0;
+  bool borrowed = false;              // goes back by itself after the region
+  int place = -1;                     // that it is bound to; itself
+  PoolThread* next = nullptr;         // link in the list of free ones
+};
+
+// Gives a free thread, or a new one. Ends the program if the system gives no more.
+[[nodiscard]] PoolThread& take_thread();
+// Ends these threads, as soon as they have left their teams.
+void end_threads(std::vector<PoolThread*>& threads) noexcept;
+void give_back(const std::vector<PoolThread*>& threads) noexcept;
+// Makes `thread` member `number` of `team`, as soon as it has left its last team.
+void assign(PoolThread& thread, Team& team, int number) noexcept;
+
+}  // namespace imbrex::omp

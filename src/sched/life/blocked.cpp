@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/life/blocked.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "base/arch.hpp"
+#include "base/check.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/runtime.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+std::uint64_t begun_on(const Worker& worker) noexcept {
+  return worker.recorder.tasks.get() + worker.recorder.suspensions.get();
+}
+
+// Whether something is ready that the thread of `worker` keeps from running.
+bool keeps_others(const Runtime& runtime, const Worker& worker) noexcept {
+  return runtime.groups.ready() != 0 ||
+         runtime.behind_count.load(std::memory_order_acquire) != 0 ||
+         worker.inbox.load(std::memory_order_acquire) != nullptr;
+}
+
+// Lists the tasks that wait meanwhile: one of them may hold the lock.
+std::string suspended_tasks() {
+  constexpr int shown_max = 8;
+  std::string text;
+  int count = 0;
+  for (const detail::TaskView& view : detail::view_tasks(false)) {
+    if (view.runs || view.waits_for.empty()) continue;
+    if (++count > shown_max) continue;
+    text += fmt::format("\n  {}: {}", detail::describe(view.task), view.waits_for);
+  }
+  if (count > shown_max) text += fmt::format("\n  ... and {} more", count - shown_max);
+  return count == 0 ? text : "\n  what waits now:" + text;
+}
+
+void report(const Task& task, const std::uint64_t seconds) {
+  base::report(fmt::format(
+      "task {} has blocked the thread of its worker for {} s: it sleeps in a lock, a condition "
+      "variable or the like (a futex). A lock that is held across a wait (MPI_Recv, get(), "
+      "finish(), ...) may never be released: release locks before you wait, and order tasks by "
+      "their accesses instead (mutexinoutset){}",
+      describe(task), seconds, suspended_tasks()));
+}
+
+}  // namespace
+
+std::string futex_call(const Worker& worker) {
+  const pid_t thread = worker.thread_id.load(std::memory_order_relaxed);
+  if (thread == 0) return {};
+  const std::string folder = fmt::format("/proc/self/task/{}/", thread);
+  std::string call;
+  if (!std::getline(std::ifstream(folder + "syscall"), call)) return {};
+  if (!call.starts_with(fmt::format("{} ", SYS_futex))) return {};
+  std::ifstream status(folder + "status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("voluntary_ctxt_switches")) return call + line;
+  }
+  return call;
+}
+
+void BlockedWatch::begin(Runtime& runtime) noexcept {
+  if (runtime.options.STALL_S == 0) return;
+  // The program's signals are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this, &runtime] { run(runtime); });
+  } catch (const std::system_error&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void BlockedWatch::end() noexcept {
+  if (!thread_.joinable()) return;
+  ends_.release();
+  thread_.join();
+}
+
+void BlockedWatch::run(Runtime& runtime) {
+  const auto limit_ns = static_cast<std::uint64_t>(runtime.options.STALL_S) * 1'000'000'000u;
+  const auto period =
+      std::chrono::nanoseconds(std::clamp<std::uint64_t>(limit_ns / 8, 50'000'000, 5'000'000'000));
+  std::vector<Seen> seen;
+  while (!ends_.try_acquire_for(period)) {
+    seen.resize(runtime.workers.size());
+    for (std::size_t index = 0; index < seen.size(); ++index) {
+      look(runtime, *runtime.workers[index], seen[index], limit_ns);
+    }
+  }
+}
+
+void BlockedWatch::look(Runtime& runtime, Worker& worker, Seen& seen,
+                        const std::uint64_t limit_ns) {
+  const std::uint64_t now = base::monotonic_ns();
+  const Task* const task = worker.task.glance();
+  const std::uint64_t begun = begun_on(worker);
+  if (task == nullptr || task != seen.task || begun != seen.begun) {
+    seen = {.task = task, .begun = begun, .call = {}};
+    return;
+  }
+  // A worker that imbrex itself puts to sleep stands in no task, or is in a poller.
+  const bool ours = worker.parked.load(std::memory_order_relaxed) ||
+                    worker.in_poller.load(std::memory_order_relaxed);
+  std::string call = ours ? std::string() : futex_call(worker);
+  if (call.empty() || call != seen.call) {
+    seen.call = std::move(call);
+    seen.since = now;
+    seen.all_begun = runtime.begun();
+    seen.reported = false;
+    return;
+  }
+  if (seen.reported || now - seen.since < limit_ns || task->blocks) return;
+  const bool at_rest = runtime.begun() == seen.all_begun;
+  // The code of a thread may block it: for others to end, say. But not while it is needed.
+  if (task->root && !(at_rest && keeps_others(runtime, worker))) return;
+  seen.reported = true;
+  report(*task, (now - seen.since) / 1'000'000'000u);
+  if (at_rest && runtime.options.STALL == "abort") std::abort();
+}
+
+}  // namespace imbrex::sched

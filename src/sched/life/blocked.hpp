@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Workers whose threads are blocked by the code of a task, in a lock say: all that they hold waits
+// with them, and nobody else can see it, since the thread that would look may be the one. So a
+// thread of its own looks now and then, and says so once for each time.
+//
+// Thread safety: begin() and end() by whoever starts and stops the runtime; futex_call() by any.
+#pragma once
+
+#include <cstdint>
+#include <semaphore>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace imbrex::sched {
+
+struct Runtime;
+struct Worker;
+
+// The call that the thread of `worker` sleeps in, with its arguments and how often it has slept, if
+// it is a futex's; else empty. A moment's view.
+[[nodiscard]] std::string futex_call(const Worker& worker);
+
+class BlockedWatch {
+ public:
+  // Starts the thread that looks. If the system has no thread left, nobody looks.
+  void begin(Runtime& runtime) noexcept;
+  void end() noexcept;
+
+ private:
+  // The state in which a worker was seen last.
+  struct Seen {
+    const void* task = nullptr;
+    std::uint64_t begun = 0;      // there
+    std::uint64_t all_begun = 0;  // by all workers, at `since`
+    std::string call;
+    std::uint64_t since = 0;      // ns
+    bool reported = false;
+  };
+  void look(Runtime& runtime, Worker& worker, Seen& seen, std::uint64_t limit_ns);
+  void run(Runtime& runtime);
+
+  std::thread thread_;
+  std::binary_semaphore ends_{0};
+};
+
+}  // namespace imbrex::sched

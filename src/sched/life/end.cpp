@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The runtime stops: with its object, at the end of the program, and in a child of fork.
+//
+// It stops at rest: no task is left, no thread of the program's own stands in a call (but for those
+// that visit.hpp lets stay behind), and none has a finish() open. To see that, and to keep it so,
+// the door is closed. While it is closed the tasks that are left run on; if they come to a halt,
+// they may need a thread that waits outside, and the door is opened for a while. So a thread that
+// spawns for ever does not keep the program from ending, and one that tasks wait for is let in.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "base/check.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "sched/life/life.hpp"
+#include "sched/life/stall.hpp"
+#include "sched/life/visit.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/polling.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/run/waiting.hpp"
+#include "sched/trigger/trigger.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// ---- coming to rest --------------------------------------------------------------------------
+
+void close_door() {
+  const std::lock_guard guard(life().lock);  // held by a thread that enters for the first time
+  life().closed.store(true, std::memory_order_relaxed);
+  base::heavy_fence();  // pairs with enter_again()
+}
+
+void open_door() noexcept { life().closed.store(false, std::memory_order_release); }
+
+const task::Scope* open_finish(const Worker& worker) noexcept {
+  const task::Family* const family = worker.root->family;
+  if (family == nullptr) return nullptr;
+  const task::Scope* const current = family->current;
+  return current != &family->children ? current : nullptr;
+}
+
+// A thread that the end waits for. REQUIRES: the door is closed.
+bool is_awaited(const Worker& worker) noexcept {
+  if (&worker == visitor()) return false;
+  if (!worker.inside.load(std::memory_order_acquire)) return open_finish(worker) != nullptr;
+  return worker.root->state.load(std::memory_order_acquire) != task::State::suspended ||
+         worker.creating != 0 || open_finish(worker) != nullptr;
+}
+
+// Whether the thread is inside, and does not just wait.
+bool touches_the_runtime(const Worker& worker) noexcept {
+  return &worker != visitor() && worker.inside.load(std::memory_order_acquire) &&
+         !worker.parked.load(std::memory_order_acquire);
+}
+
+// Returns one of the threads that the end waits for, or null.
+const Worker* find_awaited(Runtime& runtime) noexcept {
+  const std::lock_guard guard(runtime.foreign_lock);
+  const auto found = std::ranges::find_if(
+      runtime.foreign, [](const Worker* const worker) { return is_awaited(*worker); });
+  return found == runtime.foreign.end() ? nullptr : *found;
+}
+
+// Whether a task lives that is not the code of a thread. Roots are told by their address: what else
+// a descriptor says may just be written.
+bool has_tasks(Runtime& runtime) {
+  std::vector<const void*> roots;
+  for (const auto& worker : runtime.workers) roots.push_back(worker->root);
+  {
+    const std::lock_guard guard(runtime.foreign_lock);
+    for (const Worker* const worker : runtime.foreign) roots.push_back(worker->root);
+  }
+  std::ranges::sort(roots);
+  bool found = false;
+  runtime.task_slots.for_each([&](std::byte* const slot) {
+    const auto state = reinterpret_cast<Task*>(slot)->state.load(std::memory_order_acquire);
+    found = found || (state != task::State::free && state != task::State::complete &&
+                      !std::ranges::binary_search(roots, static_cast<const void*>(slot)));
+  });
+  return found;
+}
+
+// The way in which a thread waits for the end.
+class Patience {
+ public:
+  explicit Patience(Runtime& runtime) noexcept : runtime_(runtime) { note_progress(); }
+
+  // Lets others work, and works with them if this thread is a worker.
+  void wait() {
+    if (Worker* const worker = current_worker()) {
+      give_way(*worker, 0);
+      (void)poll(*worker, true);
+      if (worker->id == 0) look_for_stall();
+    }
+    // The sleep is in proportion to what the look at all tasks costs.
+    const auto spent = Clock::now() - looked_at_;
+    std::this_thread::sleep_for(std::clamp<Clock::duration>(
+        2 * spent, std::chrono::microseconds(20), std::chrono::milliseconds(10)));
+    looked_at_ = Clock::now();
+    if (runtime_.begun() != begun_) note_progress();
+  }
+  // No task has begun or gone on for so long.
+  [[nodiscard]] bool halted_for(const Clock::duration time) const {
+    return Clock::now() - progress_at_ > time;
+  }
+  void note_progress() noexcept {
+    begun_ = runtime_.begun();
+    progress_at_ = Clock::now();
+  }
+  // Reports the wait once, when it has taken long.
+  void report(const Worker* const awaited) {
+    const std::int64_t limit = runtime_.options.STALL_S;
+    if (awaited == nullptr || reported_ || limit == 0 ||
+        !halted_for(std::chrono::seconds(limit))) {
+      return;
+    }
+    reported_ = true;
+    const task::Scope* const scope = open_finish(*awaited);
+    base::report(
+        scope == nullptr
+            ? fmt::format("the end of the program has waited {} s for a thread that is in a call "
+                          "of imbrex",
+                          limit)
+            : fmt::format("the end of the program has waited {} s for a thread that has a finish "
+                          "open ({}:{})",
+                          limit, scope->where.file_name(), scope->where.line()));
+  }
+
+ private:
+  void look_for_stall() noexcept {
+    if (Clock::now() - stall_looked_at_ < std::chrono::milliseconds(200)) return;
+    stall_looked_at_ = Clock::now();
+    watch_for_stall(runtime_);
+  }
+
+  Runtime& runtime_;
+  std::uint64_t begun_ = 0;
+  Clock::time_point progress_at_, looked_at_ = Clock::now(), stall_looked_at_ = Clock::now();
+  bool reported_ = false;
+};
+
+// Waits behind the closed door until the runtime rests. False if what is left has come to a halt.
+bool rests_soon(Runtime& runtime, Patience& patience) {
+  constexpr std::chrono::milliseconds halt{2};
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    const Worker* const awaited = find_awaited(runtime);
+    if (awaited == nullptr && !has_tasks(runtime)) return true;
+    patience.report(awaited);
+    if (patience.halted_for(halt) && Clock::now() - begin > halt) return false;
+    patience.wait();
+  }
+}
+
+// Returns with the door closed, and the runtime at rest.
+void await_rest(Runtime& runtime) {
+  Patience patience(runtime);
+  for (;;) {
+    close_door();
+    if (rests_soon(runtime, patience)) return;
+    open_door();
+    const Clock::time_point begin = Clock::now();
+    while (Clock::now() - begin < std::chrono::milliseconds(2)) patience.wait();
+  }
+}
+
+// The children of the running task, if any, and their descendants are complete. Suspends.
+void drain_own() noexcept {
+  const Worker* const worker = current_worker();
+  if (worker == nullptr || worker->task->family == nullptr) return;
+  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::end};
+  await_descendants(*worker->task->family, reason);
+}
+
+// Names that no finish() has closed are given up.
+void close_outermost_region() noexcept {
+  const auto close = [] { close_region(nullptr); };
+  if (is_outside()) return visit(Purpose::passes, close, [] {});
+  close();
+  // Entries that are left belong to tasks that have been raised, and have run by another entry.
+  give_way(*current_worker(), 0);
+  current_worker()->runtime->dead.await();
+}
+
+// The same, after what a program's end has to say.
+void come_to_rest(Runtime& runtime) {
+  drain_own();
+  await_rest(runtime);
+  open_door();
+  close_outermost_region();
+  await_rest(runtime);
+}
+
+// ---- the end ---------------------------------------------------------------------------------
+
+// Futures refer to what these tasks have left. Of the rest of the runtime they need nothing more.
+void keep_result(Runtime& runtime, Worker& sweeper, Task& task) {
+  reduce_to_result(sweeper, task);
+  task.slot_class = 0;
+  task.fiber = &runtime;  // recycle() asks
+  runtime.keepers.fetch_add(1, std::memory_order_relaxed);
+}
+
+void keep_results(Runtime& runtime, Worker& sweeper) {
+  std::vector<Task*> tasks;
+  runtime.task_slots.for_each([&tasks](std::byte* const slot) {
+    auto& task = *reinterpret_cast<Task*>(slot);
+    if (task.state.load(std::memory_order_acquire) == task::State::complete) tasks.push_back(&task);
+  });
+  for (Task* const task : tasks) {  // one may have referred to another
+    if (task->state.load(std::memory_order_acquire) == task::State::complete) {
+      keep_result(runtime, sweeper, *task);
+    }
+  }
+}
+
+// REQUIRES: the door is closed, the runtime at rest; Life::lock. The calling thread is worker 0, or
+// worker 0 is the runtime's own.
+void stop(Runtime& runtime) {
+  Worker& sweeper = *runtime.workers[0];
+  sweeper.recorder.enter(trace::Activity::overhead);
+  if (sweeper.recorder.tracing() && sweeper.root != nullptr) {
+    sweeper.recorder.record(trace::Kind::task_end, sweeper.root->id, 0, 0, 0);
+  }
+  stop_threads(runtime);
+  // The last tasks may have woken threads that seemed to stay behind. The others stop to poll.
+  for (Worker* const worker : runtime.foreign) {
+    while (is_awaited(*worker) || touches_the_runtime(*worker)) std::this_thread::yield();
+  }
+  finish_records(runtime);
+  set_current_worker(&sweeper);  // the destructors of results may let go of others
+  sweeper.task = nullptr;
+  for (Worker* const worker : runtime.foreign) end_visitor(*worker, sweeper);
+  runtime.foreign.clear();
+  (void)detail::report_failures();  // a later exit(0) is made a failure
+  if (sweeper.root != nullptr && task::drop(*sweeper.root)) destroy(*sweeper.root);
+  keep_results(runtime, sweeper);
+  // Threads of the program's own that have joined wait for ever in a loop.
+  for (const auto& worker : runtime.workers) {
+    if (worker->joined) runtime.keepers.fetch_add(1, std::memory_order_relaxed);
+  }
+  set_current_worker(nullptr);
+  {
+    const std::lock_guard guard(life().end_lock);
+    life().runtime.store(nullptr, std::memory_order_release);
+  }
+  open_door();
+  forget_keeper(runtime);
+}
+
+// The program ends while tasks are left. They keep their stacks, so no join could wait for their
+// threads; those that run are given a moment to leave.
+void abandon(Runtime& runtime, const int status) {
+  if (runtime.stopping.exchange(true, std::memory_order_acq_rel)) return;
+  for (const auto& other : runtime.workers) {
+    if (other->thread.joinable()) other->thread.detach();
+  }
+  save_trace(fmt::format("exit({})", status));
+  runtime.parking.wake_all();
+  set_current_worker(nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+// Whether the caller is main's own code, neither in a task nor in a call.
+bool stands_in_main() noexcept {
+  if (!is_main_thread()) return false;
+  const Worker* const worker = current_worker();
+  return worker == nullptr ||
+         (!worker->foreign() && worker->task == worker->root && worker->callbacks == 0);
+}
+
+// The runtime that is to come to rest since the program ends with success, or null.
+Runtime* runtime_to_end(const int status) noexcept {
+  Life& now = life();
+  if (now.process.load(std::memory_order_relaxed) != getpid()) return nullptr;
+  Runtime* const runtime = now.runtime.load(std::memory_order_acquire);
+  const bool runs = runtime != nullptr && !runtime->stopping.load(std::memory_order_relaxed);
+  if (!runs || status != EXIT_SUCCESS || !stands_in_main()) return nullptr;
+  if (now.before_end != nullptr) now.before_end(status);
+  return now.leaves_tasks ? nullptr : runtime;
+}
+
+// exit() runs what main_ends() has registered before all else, so before any static object is
+// destroyed that a task may use.
+void finish_tasks_first(const int status, void*) {
+  if (Runtime* const runtime = runtime_to_end(status)) {
+    come_to_rest(*runtime);
+    open_door();
+  }
+}
+
+// Runs at exit() as well, among the other handlers and the destructors. From main, with success:
+// what was spawned by those that came before is run to its end. Else nothing more starts.
+void end_runtime(const int status) {
+  Life& now = life();
+  // In a child of fork, the locks cannot be trusted either.
+  if (now.process.load(std::memory_order_relaxed) != getpid()) return;
+  Worker* const own = visitor();
+  if (own != nullptr) own->inside.store(false, std::memory_order_release);  // it will not go on
+  Runtime* const ending = runtime_to_end(status);
+  if (ending != nullptr) come_to_rest(*ending);
+  const std::lock_guard guard(now.lock);
+  now.ended = true;
+  Runtime* const runtime = now.runtime.load(std::memory_order_acquire);
+  if (ending != nullptr) {
+    stop(*ending);
+  } else if (runtime != nullptr) {
+    (void)detail::report_failures();
+    abandon(*runtime, status);
+  }
+}
+
+void at_exit(const int status, void*) {
+  end_runtime(status);
+  // Errors that nobody has taken make a failure of it. A call of exit() in here goes on with the
+  // functions and the destructors that are left, and ends with the new status (glibc's exit(3)).
+  const Life& now = life();
+  if (status == EXIT_SUCCESS && now.failed.load(std::memory_order_relaxed) &&
+      now.process.load(std::memory_order_relaxed) == getpid()) {
+    std::exit(EXIT_FAILURE);
+  }
+}
+
+// Other threads, which may have held the locks, are the parent's.
+void after_fork_in_child() {
+  Life& now = life();
+  set_current_worker(nullptr);
+  set_visitor(nullptr);
+  ::new (&now.lock) std::mutex;
+  ::new (&now.end_lock) std::mutex;
+  now.closed.store(false, std::memory_order_relaxed);
+  now.runtime.store(nullptr, std::memory_order_release);
+  now.ended = true;
+}
+
+}  // namespace
+
+void main_ends(Worker*) { on_exit(&finish_tasks_first, nullptr); }
+
+namespace {
+
+// Whether tasks that `task` has created are not complete. REQUIRES: it runs, on this thread.
+bool has_children(const Task& task) noexcept {
+  if (task.family == nullptr) return false;
+  for (const task::Scope* scope = task.family->current; scope != nullptr; scope = scope->outer) {
+    if (scope->outstanding() != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void notice_pthread_exit() noexcept {
+  static pthread_key_t key;
+  static const bool made = pthread_key_create(&key, [](void*) {
+    const Worker* const worker = current_worker();
+    if (worker == nullptr || !has_children(*worker->task)) return;
+    base::report("main has ended by pthread_exit(): its thread is a worker, whose tasks nobody "
+                 "runs any more, and the process goes on until exit() is called or SIGKILL ends "
+                 "it. Return from main, or wait there for what it is to outlive");
+  }) == 0;
+  if (made) pthread_setspecific(key, &key);  // exit() does not look at it
+}
+
+void hook_once() {
+  Life& now = life();
+  if (now.hooked) return;
+  now.hooked = true;
+  on_exit(&at_exit, nullptr);
+  pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+  base::set_describe(&detail::describe_current_task);
+}
+
+void stop_threads(Runtime& runtime) {
+  life().blocked_watch.end();
+  runtime.stopping.store(true, std::memory_order_release);
+  runtime.parking.wake_all();
+  for (const auto& worker : runtime.workers) {
+    while (worker->thread.joinable() && worker->parked.load(std::memory_order_acquire)) {
+      runtime.parking.wake(worker->id);
+      std::this_thread::yield();
+    }
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+}
+
+}  // namespace imbrex::sched
+
+namespace imbrex::detail {
+
+bool report_failures() noexcept {
+  sched::Life& now = sched::life();
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime != nullptr && sched::report_failures(*runtime)) {
+    now.failed.store(true, std::memory_order_relaxed);
+  }
+  return now.failed.load(std::memory_order_relaxed);
+}
+
+void leave_tasks() noexcept { sched::life().leaves_tasks = true; }
+
+void before_end(void (*const hook)(int status)) { sched::life().before_end = hook; }
+
+void drain() noexcept {
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return;
+  if (in_spawned_task()) return sched::drain_own();  // the others may wait for this one
+  sched::come_to_rest(*runtime);
+  sched::open_door();
+}
+
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+namespace {
+
+[[gnu::cold, noreturn]] void refuse_to_stop() {
+  base::report(fmt::format(
+      "a Runtime object is destroyed in {}, but {}", detail::describe_current_task(),
+      sched::current_worker() != nullptr
+          ? "tasks must have ended before it: destroy it outside of tasks"
+          : "main has made it, and runs tasks itself: destroy it in main"));
+  std::abort();
+}
+
+}  // namespace
+
+Runtime::~Runtime() {
+  sched::Life& now = sched::life();
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr || runtime->stopping.load(std::memory_order_relaxed)) {
+    return;  // the end of the program, or fork, was before us
+  }
+  const sched::Worker* const worker = sched::current_worker();
+  const bool main_serves = runtime->workers[0]->root != nullptr;
+  const bool may = worker != nullptr ? worker->id == 0 && worker->task == worker->root &&
+                                           worker->callbacks == 0
+                                     : !main_serves;
+  if (!may) refuse_to_stop();
+  sched::come_to_rest(*runtime);
+  const std::lock_guard guard(now.lock);
+  sched::stop(*runtime);
+}
+
+}  // namespace imbrex

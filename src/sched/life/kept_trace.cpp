@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The trace of a program that does not come to its end: it hangs and is aborted, a signal ends it,
+// another rank has failed. That is when a trace is wanted most.
+//
+// A handler of a signal may do next to nothing. So a thread that is there for this alone writes the
+// files, while the handler waits for it; then the signal goes on to whoever had it before. Should
+// the thread not come through, because the one that was interrupted holds a lock, the program ends
+// without a trace.
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/check.hpp"
+#include "imbrex/error.hpp"
+#include "sched/life/life.hpp"
+#include "sched/life/process.hpp"
+#include "sched/life/visit.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+// The signals that end programs. Most often it is a launcher that sends one.
+constexpr int ends[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGHUP,  SIGILL,
+                        SIGINT,  SIGQUIT, SIGSEGV, SIGTERM, SIGXCPU};
+
+// Written once, before the first handler is installed; nothing is ever closed or removed, since a
+// signal may come at any time.
+struct Keeper {
+  int descriptor = -1;                      // the thread reads it
+  pid_t process = 0;                        // a child of fork has no thread
+  struct sigaction previous[NSIG] = {};     // who had the signal before
+  std::atomic<int> asked{0};                // the first signal, by its handler
+  std::atomic<bool> written{false};         // by the thread
+};
+Keeper keeper;
+
+void wait_for_files() noexcept {
+  constexpr int rounds = 500;  // of 10 ms
+  for (int round = 0; round < rounds && !keeper.written.load(std::memory_order_acquire); ++round) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void pass_on(const int signal, siginfo_t* const info, void* const context) {
+  const struct sigaction& before = keeper.previous[signal];
+  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler == SIG_DFL) {
+    sigaction(signal, &before, nullptr);
+    const bool faults = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
+                        signal == SIGILL;
+    // A fault comes again by itself, at its place; what was sent is sent again.
+    if (!faults || info->si_code <= 0) raise(signal);
+  } else if (before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  }
+}
+
+extern "C" void on_end(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  int nobody = 0;
+  if (keeper.process == getpid()) {
+    if (keeper.asked.compare_exchange_strong(nobody, signal, std::memory_order_acq_rel)) {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t done = ::write(keeper.descriptor, &one, sizeof one);
+    }
+    wait_for_files();
+  }
+  errno = error;
+  pass_on(signal, info, context);
+}
+
+[[noreturn]] void run_keeper() noexcept {
+  for (;;) {
+    std::uint64_t count = 0;
+    if (::read(keeper.descriptor, &count, sizeof count) < 0) continue;
+    const int signal = keeper.asked.load(std::memory_order_acquire);
+    save_trace(fmt::format("signal {} ({})", signal, strsignal(signal)));
+    keeper.written.store(true, std::memory_order_release);
+  }
+}
+
+// The thread starts with every signal blocked: a handler on it would wait for itself.
+bool start_keeper() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool started = true;
+  try {
+    std::thread(&run_keeper).detach();
+  } catch (const std::system_error&) {
+    started = false;  // no thread, no trace of an early end
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+}  // namespace
+
+void keep_trace() {
+  if (keeper.process != 0) return;
+  keeper.descriptor = eventfd(0, EFD_CLOEXEC);
+  if (keeper.descriptor < 0 || !start_keeper()) return;
+  keeper.process = getpid();
+  for (const int signal : ends) {
+    struct sigaction action{};
+    if (sigaction(signal, nullptr, &keeper.previous[signal]) != 0 ||
+        keeper.previous[signal].sa_handler == SIG_IGN) {
+      continue;  // as nohup does
+    }
+    action.sa_sigaction = &on_end;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+bool keeps_trace_at(const int signal) noexcept {
+  return keeper.process != 0 && keeper.previous[signal].sa_handler != SIG_IGN;
+}
+
+void save_trace(const std::string& cut) noexcept {
+  static std::atomic<bool> saves{false};  // any thread: one writes, who comes meanwhile does not
+  if (saves.exchange(true, std::memory_order_acquire)) return;
+  // The runtime lives as long as this is held. Whoever is interrupted may hold it for ever.
+  std::unique_lock<std::mutex> guard(end_lock(), std::try_to_lock);
+  for (int round = 0; !guard.owns_lock() && round < 100; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    static_cast<void>(guard.try_lock());
+  }
+  Runtime* const here = guard.owns_lock() ? runtime() : nullptr;
+  if (here != nullptr && !here->options.TRACE.empty()) {
+    trace::TimeBase time = here->time;
+    time.stop();
+    // Records that were begun before that moment are there soon.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    try {
+      write_trace(*here, time, cut);
+    } catch (const std::exception& error) {
+      base::report(fmt::format("the trace is lost: {}", error.what()));
+    }
+  }
+  saves.store(false, std::memory_order_release);
+}
+
+}  // namespace imbrex::sched

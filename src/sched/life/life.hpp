@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The data that outlives a runtime, and the parts of a runtime's life: start.cpp, threads.cpp,
+// end.cpp. For the files of this folder alone; others ask runtime() and current_worker().
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/runtime.hpp"
+#include "sched/life/blocked.hpp"
+#include "sched/run/runtime.hpp"
+
+namespace imbrex::sched {
+
+// The data that outlives a Runtime object.
+struct Life {
+  std::atomic<Runtime*> runtime{nullptr};  // first: tools/gdb reads it by that
+  std::mutex lock;               // guards start and stop
+  std::atomic<bool> closed{false};  // the door of visit.hpp; closed under the lock
+  std::mutex end_lock;           // held to set `runtime` to null before it is destroyed
+  bool ended = false;            // the program is about to end: nothing starts any more
+  bool leaves_tasks = false;     // detail::leave_tasks()
+  void (*before_end)(int status) = nullptr;  // detail::before_end()
+  bool hooked = false;           // on_exit and atfork are registered
+  std::atomic<pid_t> process{0}; // that started it: a child of fork has no threads
+  detail::Place place;
+  int rank = 0, ranks = 1;
+  int joiners_max = 0;           // detail::expect_joiners(), as are the next two
+  std::size_t stack_bytes = 0;   // 0: the option's default
+  cpu_set_t processors{};        // if joiners are expected
+  bool want_times = false;
+  bool summary_printed = false;
+  BlockedWatch blocked_watch;
+  std::atomic<bool> failed{false};  // errors that nobody had taken have been printed; any thread
+};
+[[nodiscard]] Life& life() noexcept;
+
+[[nodiscard]] bool is_main_thread() noexcept;
+
+// REQUIRES: Life::lock. If no runtime runs, starts one. Where the calling thread is main, it
+// becomes worker 0; else worker 0 is a thread of the runtime's like the others: the program's come
+// and go, and main alone stays. Throws Error.
+void start_if_none();
+
+// The end of the program, and fork, are noticed from now on.
+void hook_once();
+// The threads of the runtime's own leave. REQUIRES: they hold no task.
+void stop_threads(Runtime& runtime);
+
+// The thread of main begins to end the program, or itself: what comes next is not known yet.
+void main_ends(Worker* worker);
+// To be called by main: should main end by pthread_exit(), that is reported, since its thread is a
+// worker.
+void notice_pthread_exit() noexcept;
+
+// Writes out what the runtime has counted and recorded, at its end.
+void finish_records(Runtime& runtime);
+
+// Writes the trace, up to the end of `time`. `cut`: why the program ends before its end; empty if
+// it does not. Throws Error.
+void write_trace(Runtime& runtime, const trace::TimeBase& time, const std::string& cut);
+// From now on the trace is written, too, if a signal ends the program.
+void keep_trace();
+// Writes the trace now, because of `cut`, if there is a trace. Any thread, at any time; others may
+// go on.
+void save_trace(const std::string& cut) noexcept;
+
+// ---- threads of the program's own ------------------------------------------------------------
+
+// The calling thread's code becomes a task on its native stack.
+void adopt_thread(Worker& worker, const char* name);
+// The door is closed, and the thread outside, or it waits and stays behind. `settler` is whoever
+// ends the runtime.
+void end_visitor(Worker& worker, Worker& settler) noexcept;
+
+}  // namespace imbrex::sched

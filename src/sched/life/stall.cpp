@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The watch looks only when every worker sleeps and finds nothing, twice in a row without a task
+// begun in between. Then nobody but a foreign thread changes the graph; what it reads may be a
+// moment old. While a plug-in has operations outstanding there is no such stall: the plug-in
+// watches them itself, by means of situation() and view_tasks().
+#include "sched/life/stall.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/check.hpp"
+#include "sched/life/waits.hpp"
+#include "sched/run/notes.hpp"
+#include "task/depend.hpp"
+#include "task/failure.hpp"
+
+namespace imbrex::sched {
+
+using task::State;
+
+namespace {
+
+void print(const Waits& waits, const char* const headline) {
+  constexpr std::size_t lines_max = 100;
+  std::string text = headline;
+  std::size_t lines = 0;
+  for (const auto& [task, mine] : waits) {
+    if (mine.empty()) continue;
+    if (++lines > lines_max) break;
+    text += fmt::format("\n  {}: {}, waits for {}", describe(*task), state_text(*task),
+                        join(mine));
+  }
+  if (lines > lines_max) text += "\n  ... and more tasks";
+  text += sched::lines(task::describe_failed());
+  base::report(text);
+}
+
+// All workers sleep and there is nothing to run or to poll for.
+bool at_rest(Runtime& runtime) noexcept {
+  if (runtime.outstanding(*current_worker()) || runtime.groups.ready() != 0 ||
+      runtime.behind_count.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  for (const auto& worker : runtime.workers) {
+    const bool self = worker->id == 0;  // the one that looks
+    if ((!self && !worker->parked.load(std::memory_order_acquire)) || !worker->behind.empty() ||
+        worker->inbox.load(std::memory_order_acquire) != nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+enum class Outlook : std::uint8_t {
+  open,     // nobody waits, or somebody has begun to work
+  foreign,  // a thread that is no worker could change it
+  stuck     // nobody can
+};
+
+// Judges as collect() does, but without texts; the first task that a foreign thread could help ends
+// it.
+Outlook look_ahead(Runtime& runtime) {
+  constexpr std::size_t between_looks = 256;
+  std::size_t count = 0;
+  Outlook outlook = Outlook::stuck;
+  bool anyone = false;
+  const bool over = runtime.task_slots.any_of([&](std::byte* const slot) {
+    auto& task = *reinterpret_cast<Task*>(slot);
+    const State state = task.state.load(std::memory_order_acquire);
+    if (state == State::ready || state == State::resumable) {  // on its way to a queue
+      outlook = Outlook::open;
+      return true;
+    }
+    const bool held = task::holds_access(task);
+    if (state != State::suspended && state != State::created && state != State::ended && !held) {
+      return false;
+    }
+    anyone = true;
+    outlook = Outlook::foreign;
+    if (held) return true;
+    if (state == State::ended && foreign_could_complete(task)) return true;
+    if (state == State::suspended && foreign_could_resume(task)) return true;
+    if (state == State::created && foreign_could_begin(task)) return true;
+    outlook = Outlook::open;  // whoever waits for us shall not wait for long
+    return ++count % between_looks == 0 && !at_rest(runtime);
+  });
+  if (over) return outlook;
+  return anyone ? Outlook::stuck : Outlook::open;
+}
+
+}  // namespace
+
+void watch_for_stall(Runtime& runtime) noexcept {
+  if (!at_rest(runtime)) return;
+  const std::uint64_t now = base::monotonic_ns();
+  const std::uint64_t begun = runtime.begun();
+  if (begun != runtime.progress_mark || runtime.last_progress.load() == 0) {
+    runtime.progress_mark = begun;
+    runtime.last_progress.store(now, std::memory_order_relaxed);
+    runtime.stall_reported = false;
+    runtime.stall_look_at = 0;
+    return;
+  }
+  const std::uint64_t limit = static_cast<std::uint64_t>(runtime.options.STALL_S);
+  const bool due =
+      limit != 0 && !runtime.stall_reported &&
+      now - runtime.last_progress.load(std::memory_order_relaxed) >= limit * 1'000'000'000u;
+  if (now < runtime.stall_look_at && !due) return;
+  const Outlook outlook = look_ahead(runtime);
+  const std::uint64_t end = base::monotonic_ns();
+  runtime.stall_look_at = end + 50 * (end - now);  // for a fiftieth of the time, as for polls
+  if (outlook == Outlook::open || !at_rest(runtime) || runtime.begun() != begun) return;
+  if (outlook == Outlook::stuck) {
+    print(collect(runtime), "stall: no task can ever run again");
+    (void)report_failures(runtime);
+    std::abort();
+  }
+  if (!due) return;
+  runtime.stall_reported = true;
+  const bool abort = runtime.options.STALL == "abort";
+  print(collect(runtime),
+        fmt::format("no task has run for {} s, and only a thread that is no worker could change "
+                    "that{}",
+                    limit, abort ? "" : " (IMBREX_STALL=abort would end the program)")
+            .c_str());
+  if (!abort) return;
+  (void)report_failures(runtime);
+  std::abort();
+}
+
+}  // namespace imbrex::sched

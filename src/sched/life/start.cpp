@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The runtime starts: by whose wish, with which options, on which processors.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "base/job.hpp"
+#include "base/topology.hpp"
+#include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/life/life.hpp"
+#include "sched/life/visit.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/life/stall.hpp"
+#include "sched/run/loop.hpp"
+#include "sched/trigger/trigger.hpp"
+#include "sched/policy/stealing.hpp"
+#include "sched/life/process.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+// A value given in the program is held to what the option's table allows.
+void check_range(const char* const field, const std::int64_t value, const std::int64_t first,
+                 const std::int64_t last) {
+  if (value >= first && value <= last) return;
+  throw Error(fmt::format("imbrex: Config::{} = {}: valid: {} to {}", field, value, first, last));
+}
+
+base::Options merged(const Config& config) {
+  base::Options options = base::read_options();
+  check_range("workers", config.workers, 0, 4096);
+  check_range("window", config.window, -1, 1'000'000'000);
+  check_range("bind", config.bind, -1, 1);
+  if (config.stack_bytes != 0) {
+    check_range("stack_bytes", static_cast<std::int64_t>(config.stack_bytes), 16 << 10, 1 << 30);
+  }
+  if (config.workers != 0) options.WORKERS = config.workers;
+  if (!config.policy.empty()) options.POLICY = config.policy;
+  if (life().stack_bytes != 0 && std::getenv("IMBREX_STACK_SIZE") == nullptr) {
+    options.STACK_SIZE = static_cast<std::int64_t>(life().stack_bytes);
+  }
+  if (config.stack_bytes != 0) options.STACK_SIZE = static_cast<std::int64_t>(config.stack_bytes);
+  if (config.window >= 0) options.WINDOW = config.window;
+  if (config.bind >= 0) options.BIND = config.bind != 0;
+  return options;
+}
+
+// This process's share of the processors: ranks with the same mask divide it.
+Share share_of(const std::vector<int>& processors, const detail::Place& place) {
+  const int all = static_cast<int>(processors.size());
+  if (all < place.count) return {{processors[static_cast<std::size_t>(place.index % all)]}};
+  const auto begin = processors.begin() + all * place.index / place.count;
+  const auto end = processors.begin() + all * (place.index + 1) / place.count;
+  Share share{{begin, end}};
+  if (place.reserve && share.processors.size() > 1) {
+    share.reserved = share.processors.back();
+    share.processors.pop_back();
+  }
+  return share;
+}
+
+void wake_worker(void* const context, const int worker) {
+  static_cast<Runtime*>(context)->parking.wake(worker);
+}
+
+base::Neighbours places(base::Topology& topology, const std::vector<int>& processors,
+                        const int workers) {
+  std::vector<int> where;
+  for (int worker = 0; worker < workers; ++worker) {
+    where.push_back(processors[static_cast<std::size_t>(worker) % processors.size()]);
+  }
+  return topology.neighbours(where);
+}
+
+}  // namespace
+
+Life& life() noexcept {
+  static Life* const never_destroyed = new Life;  // foreign threads may outlive static objects
+  return *never_destroyed;
+}
+
+namespace {
+
+// The settings that start() needs to know before it makes a Runtime.
+struct Plan {
+  base::Options options;
+  Share share;
+  int workers;
+  bool shared;
+};
+
+Plan plan(const Config& config, base::Topology& topology) {
+  const Life& now = life();
+  Plan it{.options = merged(config), .share = {}, .workers = 0, .shared = false};
+  const base::Options& options = it.options;
+  if (options.HELP && base::job_rank() == 0) {
+    fmt::print(stderr, "imbrex: options:\n{}", base::options_help());
+  }
+  refuse_second_copy();
+  if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
+  const bool joined = now.joiners_max != 0;
+  std::vector<int> allowed = base::processors_in(joined ? now.processors : base::affinity_mask());
+  if (!joined || options.WORKERS != 0) topology.sort(allowed);  // a joiner has its own place
+  it.share = share_of(allowed, now.place);
+  it.workers = static_cast<int>(options.WORKERS != 0 ? options.WORKERS
+                                : joined             ? 1
+                                                     : std::ssize(it.share.processors));
+  it.shared = now.place.count > static_cast<int>(allowed.size());
+  return it;
+}
+
+void start_thread(Worker& worker, const int processor) {
+  worker.thread = std::thread([&worker, processor] {
+    // The main thread is not bound: threads that the program makes later inherit its mask.
+    if (processor >= 0) base::bind_thread(processor);
+    alternate_stack();
+    thread_main(worker);
+  });
+}
+
+// Starts the threads of all workers but worker 0, if main is that one.
+void start_threads(Runtime& runtime) {
+  const bool bind =
+      runtime.options.BIND && !runtime.oversubscribed.load(std::memory_order_relaxed);
+  for (const auto& worker : runtime.workers) {
+    keep_first_stack(*worker);
+    if (worker->root != nullptr) continue;
+    const auto index = static_cast<std::size_t>(worker->id);
+    start_thread(*worker, bind ? runtime.processors[index] : -1);
+  }
+}
+
+void adopt_main(Worker& worker) {
+  adopt_thread(worker, "main");
+  (void)at_thread_exit(&worker, &main_ends);
+  notice_pthread_exit();
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(trace::Kind::task_begin, worker.root->id,
+                         trace::intern("main", nullptr), 0, 0);
+}
+
+// Undoes the start, as if nothing had happened.
+void take_back(Runtime& runtime) {
+  stop_threads(runtime);
+  if (Task* const root = runtime.workers[0]->root) reuse(*runtime.workers[0], *root);
+  set_current_worker(nullptr);
+}
+
+// REQUIRES: Life::lock.
+void start(const Config& config) {
+  Life& now = life();
+  base::Topology topology;
+  Plan it = plan(config, topology);
+  const std::size_t stack_bytes = static_cast<std::size_t>(it.options.STACK_SIZE);
+  auto runtime = std::make_unique<Runtime>(it.options, it.share, it.workers, now.joiners_max,
+                                           it.shared, topology);
+  now.process.store(getpid(), std::memory_order_relaxed);
+  hook_once();
+  catch_overflow();
+  if (!it.options.TRACE.empty()) keep_trace();
+  if (is_main_thread()) adopt_main(*runtime->workers[0]);
+  try {
+    start_threads(*runtime);
+  } catch (const std::system_error& error) {
+    take_back(*runtime);
+    throw Error(fmt::format(
+        "imbrex: the system gives no thread for {} workers ({}): raise its limit (ulimit -u, or "
+        "pids.max of the control group), or set IMBREX_WORKERS lower",
+        it.workers, error.code().message()));
+  } catch (const std::bad_alloc&) {
+    take_back(*runtime);
+    throw Error(fmt::format(
+        "imbrex: no memory for the stacks of {} workers: raise the limit of address space (ulimit "
+        "-v), or set IMBREX_WORKERS lower, or IMBREX_STACK_SIZE, which is {} KiB",
+        it.workers, stack_bytes / 1024));
+  }
+  warn_of_plain_mpi(*runtime);
+  life().blocked_watch.begin(*runtime);
+  now.runtime.store(runtime.release(), std::memory_order_release);
+}
+
+}  // namespace
+
+bool is_main_thread() noexcept { return gettid() == getpid(); }
+
+void start_if_none() {
+  const Life& now = life();
+  if (now.ended) {
+    throw Error("imbrex: used after the end of the program has begun, or in a child of fork: "
+                "spawn and wait before main returns");
+  }
+  if (now.runtime.load(std::memory_order_acquire) == nullptr) start({});
+}
+
+Runtime* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
+std::mutex& end_lock() noexcept { return life().end_lock; }
+
+Runtime::Runtime(const base::Options& its_options, Share its_share, const int workers_wanted,
+                 const int joiners_max, const bool is_shared, base::Topology& topology)
+    : options(its_options),
+      processors(std::move(its_share.processors)),
+      reserved(its_share.reserved),
+      shared(is_shared),
+      oversubscribed(is_shared || workers_wanted > static_cast<int>(processors.size())),
+      stacks(static_cast<std::size_t>(its_options.STACK_SIZE)),
+      parking(workers_wanted + joiners_max),
+      workers(workers_wanted + joiners_max),
+      triggers(std::make_unique<Triggers>(*this)),
+      above{.before_sleep = &look_for_plain_mpi, .nothing_to_do = &watch_for_stall} {
+  time.start();
+  const double ticks_per_us = base::ticks_per_microsecond();
+  poll_gap = static_cast<std::uint64_t>(10 * ticks_per_us);
+  poll_cost_min = static_cast<std::uint64_t>(0.05 * ticks_per_us);
+  spin_ticks = static_cast<std::uint64_t>(static_cast<double>(options.SPIN_US) * ticks_per_us);
+  patience = static_cast<std::uint64_t>(2 * ticks_per_us);
+  displaced = static_cast<std::uint64_t>(40 * ticks_per_us);
+  brief = static_cast<std::uint64_t>(0.5 * ticks_per_us);
+  for (int id = 0; id < workers_wanted; ++id) {
+    Worker& worker = workers.add(std::make_unique<Worker>(*this, id));
+    worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
+                           static_cast<std::uint32_t>(id));
+  }
+  const base::Neighbours near = places(topology, processors, workers_wanted);
+  groups.begin(options.POLICY, {.workers = workers_wanted,
+                                .nearest = near.nearest,
+                                .domain = near.domain,
+                                .wake = &wake_worker,
+                                .wake_context = this});
+  Group& everyone = groups.everyone();
+  lineage.use(everyone.policy->flow(),
+              [](void* its_groups, Task& task, const int priority) {
+                static_cast<Groups*>(its_groups)->of(task.group).policy->raise(task, priority);
+              },
+              &groups);
+  if (!options.TRACE.empty()) lineage.tell(&notes::rise);
+  for (const auto& worker : workers) {
+    worker->home = {&everyone, worker->id, nullptr};
+    worker->serve(worker->home);
+    if (lineage.flow().learns) worker->recorder.watch();
+  }
+  one_at_a_time = everyone.policy->takes_all();
+  std::fegetenv(&floating_point);
+}
+
+Runtime::~Runtime() {
+  for (const auto& worker : workers) {
+    while (worker->spares != nullptr) {
+      fiber::Fiber& spare = *worker->spares;
+      worker->spares = spare.next;
+      stacks.give(fiber::destroy_fiber(spare));
+    }
+  }
+}
+
+Worker::Worker(Runtime& its_runtime, const int its_id)
+    : tasks(its_runtime.task_slots), small(its_runtime.small_slots), runtime(&its_runtime),
+      id(its_id),
+      window(its_runtime.options.WINDOW == 0
+                 ? UINT32_MAX
+                 : static_cast<std::uint32_t>(its_runtime.options.WINDOW)),
+      enough_most(window == UINT32_MAX || !its_runtime.options.TRACE.empty() ? INT64_MAX : window),
+      ties_all(!its_runtime.options.UNTIED) {}
+
+}  // namespace imbrex::sched
+
+namespace imbrex::detail {
+
+std::string text_option(const char* const name) {
+  return std::get<std::string>(base::option_value(base::read_options(), name));
+}
+
+std::int64_t number_option(const char* const name) {
+  const base::OptionValue value = base::option_value(base::read_options(), name);
+  if (const bool* const on = std::get_if<bool>(&value)) return *on ? 1 : 0;
+  return std::get<std::int64_t>(value);
+}
+
+void set_place(const Place& place) { sched::life().place = place; }
+
+void set_rank(const int rank, const int ranks) {
+  sched::life().rank = rank;
+  sched::life().ranks = ranks;
+}
+
+void start() {
+  if (sched::is_outside()) const sched::Visit visit(sched::Purpose::spawns);
+}
+
+void want_times() { sched::life().want_times = true; }
+
+void expect_joiners(const int most, const std::size_t stack_bytes) {
+  sched::life().joiners_max = most;
+  sched::life().stack_bytes = stack_bytes;
+  sched::life().processors = base::affinity_mask();
+}
+
+bool started() noexcept { return sched::runtime() != nullptr; }
+
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+Runtime::Runtime(const Config& config) {
+  sched::Life& now = sched::life();
+  const std::lock_guard guard(now.lock);
+  if (now.ended) throw Error("imbrex: Runtime made after the end of the program has begun");
+  if (now.runtime.load(std::memory_order_acquire) != nullptr) {
+    throw Error("imbrex: a runtime runs already: make the Runtime object before the first task");
+  }
+  sched::start(config);
+}
+
+int worker_count() noexcept {
+  const std::lock_guard guard(sched::end_lock());
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime == nullptr ? 0 : static_cast<int>(runtime->workers.size());
+}
+
+}  // namespace imbrex

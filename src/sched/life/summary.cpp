@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The figures that the runtime has counted: summary, trace, statistics.
+#include <fmt/format.h>
+
+#include "imbrex/detail/observation.hpp"
+#include "sched/life/life.hpp"
+#include "sched/life/visit.hpp"
+
+namespace imbrex::sched {
+
+// The threads are gone; what is left belongs to the caller.
+void finish_records(Runtime& runtime) {
+  Life& now = life();
+  runtime.time.stop();
+  if (runtime.options.SUMMARY && !now.summary_printed) {
+    const detail::Totals row = detail::totals();
+    detail::print_summary({&row, 1});
+  }
+  now.summary_printed = false;
+  if (!runtime.options.TRACE.empty()) write_trace(runtime, runtime.time, "");
+}
+
+void write_trace(Runtime& runtime, const trace::TimeBase& time, const std::string& cut) {
+  std::vector<trace::Recorder*> recorders;
+  for (const auto& worker : runtime.workers) recorders.push_back(&worker->recorder);
+  {
+    const std::lock_guard guard(runtime.foreign_lock);
+    for (Worker* const worker : runtime.foreign) recorders.push_back(&worker->recorder);
+  }
+  trace::write_files(runtime.options.TRACE,
+                     {.rank = life().rank,
+                      .ranks = life().ranks,
+                      .workers = static_cast<int>(runtime.workers.size()),
+                      .policy = runtime.options.POLICY,
+                      .cut = cut,
+                      .until = cut.empty() ? UINT64_MAX : time.end_ticks()},
+                     time, recorders);
+}
+
+}  // namespace imbrex::sched
+
+namespace imbrex::detail {
+
+Totals totals() noexcept {
+  sched::Runtime* const runtime = sched::runtime();
+  Totals sum{};
+  if (runtime == nullptr) return sum;
+  runtime->time.stop();
+  sum.elapsed_s = static_cast<double>(runtime->time.end_ns() - runtime->time.start_ns()) * 1e-9;
+  sum.workers = static_cast<double>(runtime->workers.size());
+  for (const auto& worker : runtime->workers) {
+    const trace::Recorder& recorder = worker->recorder;
+    using trace::Activity;
+    sum.in_task_s += runtime->time.seconds(recorder.ticks_in(Activity::task));
+    sum.idle_s += runtime->time.seconds(recorder.ticks_in(Activity::idle));
+    sum.overhead_s += runtime->time.seconds(recorder.ticks_in(Activity::overhead));
+    sum.tasks += static_cast<double>(recorder.tasks.get());
+    sum.steals += static_cast<double>(recorder.steals.get());
+    sum.suspensions += static_cast<double>(recorder.suspensions.get());
+    sum.polls += static_cast<double>(recorder.polls.get());
+  }
+  return sum;
+}
+
+bool summary_wanted() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->options.SUMMARY;
+}
+
+void print_summary(const std::span<const Totals> ranks) {
+  sched::life().summary_printed = true;
+  if (ranks.empty()) return;  // another rank prints
+  std::string text = fmt::format(
+      "imbrex: {:>5} {:>7} {:>9} {:>10} {:>9} {:>11} {:>9} {:>9} {:>11} {:>10}\n", "rank",
+      "workers", "elapsed s", "in task s", "idle s", "overhead s", "tasks", "steals",
+      "suspensions", "polls");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const Totals& row = ranks[rank];
+    text += fmt::format(
+        "imbrex: {:>5} {:>7.0f} {:>9.3f} {:>10.3f} {:>9.3f} {:>11.3f} {:>9.0f} {:>9.0f} {:>11.0f} "
+        "{:>10.0f}\n",
+        rank, row.workers, row.elapsed_s, row.in_task_s, row.idle_s, row.overhead_s, row.tasks,
+        row.steals, row.suspensions, row.polls);
+  }
+  fmt::print(stderr, "{}", text);
+}
+
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+Statistics statistics() noexcept {
+  Statistics result;
+  sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return result;
+  for (const auto& worker : runtime->workers) {
+    result.tasks += worker->recorder.tasks.get();
+    result.steals += worker->recorder.steals.get();
+    result.suspensions += worker->recorder.suspensions.get();
+    result.polls += worker->recorder.polls.get();
+  }
+  runtime->task_slots.for_each([&result](std::byte* const slot) {
+    const auto& task = *reinterpret_cast<const task::Task*>(slot);
+    const task::State state = task.state.load(std::memory_order_acquire);
+    if (state == task::State::free || task.root) return;
+    ++result.live_tasks;
+    if (state == task::State::suspended) ++result.suspended_tasks;
+  });
+  result.descriptor_bytes =
+      runtime->task_slots.mapped_bytes() + runtime->small_slots.mapped_bytes();
+  result.stack_count = runtime->stacks.mapped();
+  return result;
+}
+
+}  // namespace imbrex

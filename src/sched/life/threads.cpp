@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Threads of the program's own: as visitors (visit.hpp), or as workers; and how they end.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "imbrex/detail/groups.hpp"
+#include "imbrex/error.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/life/life.hpp"
+#include "sched/life/visit.hpp"
+#include "sched/life/process.hpp"
+#include "sched/run/ready.hpp"
+#include "task/joint.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+Task& make_root(Worker& worker, const char* const name) {
+  constexpr std::size_t slot_class = base::slab_class(sizeof(Task));
+  auto& root = *static_cast<Task*>(worker.tasks.take(slot_class));
+  task::initialise(root, {.id = worker.runtime->next_id.fetch_add(1, std::memory_order_relaxed),
+                          .name = name,
+                          .where = {},
+                          .ops = nullptr,
+                          .parent = nullptr,
+                          .scope = &worker.runtime->unowned,
+                          .priority = 0,
+                          .group = 0,
+                          .slot_class = slot_class,
+                          .tied = true});
+  root.root = true;
+  root.pending.store(0, std::memory_order_relaxed);
+  root.reach = task::Reach::entry;
+  root.state.store(task::State::running, std::memory_order_release);
+  return root;
+}
+
+}  // namespace
+
+void adopt_thread(Worker& worker, const char* const name) {
+  trace::races::begin();
+  fiber::adopt_native(worker.native);
+  worker.exception_globals = fiber::thread_exception_globals();
+  worker.fiber = &worker.native;
+  worker.native.tied_to = &worker;
+  worker.root = &make_root(worker, name);
+  worker.task = worker.root;
+  worker.recorder.enter(trace::Activity::task);
+  set_current_worker(&worker);
+}
+
+namespace {
+
+void end_root(Worker& worker, Worker& settler) noexcept;
+
+// ---- visits ----------------------------------------------------------------------------------
+
+void nap() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
+// Enters without a lock if the thread has been here before; false if it may not go on.
+bool enter_again(Worker& worker) noexcept {
+  if (worker.creating != 0) return true;  // it is inside
+  worker.inside.store(true, std::memory_order_relaxed);
+  base::light_fence();  // pairs with close_door()
+  // acquire: whoever sees an open door sees what became of the worker behind it.
+  if (!life().closed.load(std::memory_order_acquire) &&
+      !worker.over.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  worker.inside.store(false, std::memory_order_release);
+  return false;
+}
+
+// The thread ends.
+void end_visits(Worker* const worker) {
+  if (visitor() != worker) return;
+  Life& now = life();
+  for (bool inside = enter_again(*worker); !inside;) {
+    {
+      const std::lock_guard guard(now.lock);
+      if (worker->over.load(std::memory_order_relaxed)) {
+        set_visitor(nullptr);
+        delete worker;
+        return;
+      }
+      inside = !now.closed.load(std::memory_order_acquire);  // as in enter_again()
+      worker->inside.store(inside, std::memory_order_relaxed);
+    }
+    if (!inside) nap();
+  }
+  set_current_worker(worker);
+  end_root(*worker, *worker);
+  set_current_worker(nullptr);
+  set_visitor(nullptr);
+  {
+    const std::lock_guard guard(worker->runtime->foreign_lock);
+    std::erase(worker->runtime->foreign, worker);
+  }
+  delete worker;
+}
+
+// Life::lock is held.
+Worker& attach(Runtime& runtime) {
+  auto* const worker = new Worker(runtime, no_worker);
+  worker->home.group = &runtime.groups.nobody();
+  worker->serve(worker->home);
+  worker->recorder.enable(runtime.options.SUMMARY, !runtime.options.TRACE.empty(), UINT32_MAX);
+  worker->inside.store(true, std::memory_order_relaxed);
+  adopt_thread(*worker, "foreign thread");
+  set_visitor(worker);
+  worker->brief = !at_thread_exit(worker, is_main_thread() ? &main_ends : &end_visits) &&
+                  !is_main_thread();
+  const std::lock_guard guard(runtime.foreign_lock);
+  runtime.foreign.push_back(worker);
+  return *worker;
+}
+
+// The worker of the calling thread's visit, or the one that it has become, or null if no runtime
+// runs. Life::lock is held, and the door open.
+Worker* enter_locked(Life& now, const Purpose purpose) {
+  if (Worker* const worker = visitor()) {
+    if (!worker->over.load(std::memory_order_relaxed)) {
+      worker->inside.store(true, std::memory_order_relaxed);
+      return worker;
+    }
+    set_visitor(nullptr);
+    delete worker;
+  }
+  if (purpose == Purpose::spawns) {
+    start_if_none();
+    if (Worker* const worker = current_worker()) return worker;
+  }
+  Runtime* const runtime = now.runtime.load(std::memory_order_relaxed);
+  return runtime == nullptr ? nullptr : &attach(*runtime);
+}
+
+Worker* enter(const Purpose purpose) {
+  Worker* const known = visitor();
+  if (known != nullptr && enter_again(*known)) return known;
+  for (Life& now = life();;) {
+    {
+      const std::lock_guard guard(now.lock);
+      // acquire: as in enter_again(); the door is opened without the lock.
+      if (!now.closed.load(std::memory_order_acquire)) return enter_locked(now, purpose);
+    }
+    nap();
+  }
+}
+
+}  // namespace
+
+Visit::Visit(const Purpose purpose) {
+  Worker* const worker = enter(purpose);
+  if (worker == nullptr) return;
+  admitted_ = true;
+  set_current_worker(worker);
+  if (purpose != Purpose::passes) worker->known = true;
+}
+
+Visit::~Visit() {
+  Worker* const worker = visitor();
+  // A thread whose current worker is another one has become worker 0, or joined.
+  if (!admitted_ || worker == nullptr || current_worker() != worker) return;
+  if (worker->brief && worker->creating == 0 && !worker->over.load(std::memory_order_relaxed)) {
+    end_visits(worker);
+    return;
+  }
+  set_current_worker(nullptr);
+  if (worker->over.load(std::memory_order_acquire)) {  // it has stayed behind
+    worker->tasks.flush();
+    worker->small.flush();
+    forget_keeper(*worker->runtime);
+  }
+  if (worker->creating == 0) worker->inside.store(false, std::memory_order_release);
+}
+
+void begin_creation() noexcept {
+  if (Worker* const worker = current_worker(); worker->foreign()) ++worker->creating;
+}
+
+void end_creation() noexcept {
+  if (Worker* const worker = current_worker(); worker->foreign()) --worker->creating;
+}
+
+Worker* known_worker() noexcept {
+  if (Worker* const worker = current_worker()) return worker;
+  Worker* const worker = visitor();
+  const bool known =
+      worker != nullptr && worker->known && !worker->over.load(std::memory_order_relaxed);
+  return known ? worker : nullptr;
+}
+
+bool await_after_end(const detail::EventWord& event) noexcept {
+  if (is_main_thread() || life().process.load(std::memory_order_relaxed) != getpid()) return false;
+  while (!event.has_fired()) nap();
+  return true;
+}
+
+// ---- the end of a thread's code --------------------------------------------------------------
+
+namespace {
+
+// The root of `worker` has ended. It lives on until the tasks that it spawned are complete.
+void end_root(Worker& worker, Worker& settler) noexcept {
+  Task& root = *worker.root;
+  task::Outcome outcome;
+  worker.task = nullptr;
+  root.state.store(task::State::ended, std::memory_order_release);
+  if (root.family == nullptr) {
+    task::lose(root, outcome);
+  } else {
+    if (root.family->table != nullptr) root.family->table->clear(outcome);
+    if (root.family->children.begin_wait(task::Await::life)) task::lose(root, outcome);
+  }
+  if (&settler == &worker) {
+    settle(settler, outcome);
+  } else {
+    destroy_all(outcome);  // no task will run any more
+  }
+  worker.tasks.flush();
+  worker.small.flush();
+}
+
+// A thread that has joined ends. From its fibers' view the next one that joins is the same worker.
+void leave_workers(Worker* const worker) {
+  Runtime* const runtime = worker->runtime;
+  if (life().runtime.load(std::memory_order_acquire) != runtime) {
+    set_current_worker(nullptr);
+    return;
+  }
+  end_root(*worker, *worker);
+  set_current_worker(nullptr);
+  worker->parked.store(true, std::memory_order_release);
+  const std::lock_guard guard(runtime->foreign_lock);
+  worker->next_left = runtime->left;
+  runtime->left = worker;
+}
+
+// A worker for the calling thread, which is none.
+Worker& join(Runtime& runtime) {
+  const std::lock_guard guard(runtime.foreign_lock);
+  if (Worker* const left = runtime.left) {
+    runtime.left = left->next_left;
+    left->parked.store(false, std::memory_order_relaxed);
+    return *left;
+  }
+  if (runtime.workers.full()) {
+    throw Error(fmt::format("imbrex: {} threads use the runtime, and one more wants to: start "
+                            "fewer threads",
+                            runtime.workers.most()));
+  }
+  const int id = static_cast<int>(runtime.workers.size());
+  auto worker = std::make_unique<Worker>(runtime, id);
+  worker->joined = true;
+  worker->home = {&runtime.groups.nobody(), 0, nullptr};
+  worker->serve(worker->home);
+  worker->recorder.enable(runtime.options.SUMMARY || life().want_times,
+                          !runtime.options.TRACE.empty(), static_cast<std::uint32_t>(id));
+  if (runtime.lineage.flow().learns) worker->recorder.watch();
+  if (id >= static_cast<int>(runtime.processors.size())) {
+    runtime.oversubscribed.store(true, std::memory_order_relaxed);
+  }
+  return runtime.workers.add(std::move(worker));
+}
+
+}  // namespace
+
+void end_visitor(Worker& worker, Worker& settler) noexcept {
+  if (worker.inside.load(std::memory_order_acquire)) {
+    worker.runtime->keepers.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    end_root(worker, settler);
+  }
+  worker.over.store(true, std::memory_order_release);
+}
+
+}  // namespace imbrex::sched
+
+namespace imbrex::detail {
+
+using sched::Worker;
+
+void join_runtime() {
+  const Worker* const present = sched::current_worker();
+  if (present != nullptr && !present->foreign()) return;
+  if (Worker* const visitor = sched::visitor()) sched::end_visits(visitor);
+  for (sched::Life& now = sched::life();; sched::nap()) {
+    const std::lock_guard guard(now.lock);
+    if (now.closed.load(std::memory_order_relaxed)) continue;
+    if (now.runtime.load(std::memory_order_relaxed) == nullptr) sched::start_if_none();
+    if (sched::current_worker() != nullptr) return;  // it is worker 0
+    Worker& worker = sched::join(*now.runtime.load(std::memory_order_relaxed));
+    sched::adopt_thread(worker, "thread");
+    if (!sched::is_main_thread()) {
+      (void)sched::at_thread_exit(&worker, &sched::leave_workers);
+    } else {
+      (void)sched::at_thread_exit(&worker, &sched::main_ends);
+    }
+    break;
+  }
+  sched::alternate_stack();
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The actions of a thread that stands outside: where no runtime runs any more, or where one may end
+// at any time (visit.hpp).
+#include <utility>
+
+#include "sched/life/visit.hpp"
+#include "sched/run/dead.hpp"
+#include "task/event.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::sched {
+
+namespace {
+
+// Any thread may call this: it may have become a worker in a destructor.
+void give_back(Task& task) noexcept {
+  Worker* const worker = current_worker();  // perhaps another than before a destructor
+  if (worker != nullptr) return reuse(*worker, task);
+  visit(Purpose::passes, [&task] { reuse(*current_worker(), task); },
+        [&task] {
+          task.state.store(task::State::free, std::memory_order_relaxed);
+          if (task.fiber != nullptr) forget_keeper(*static_cast<Runtime*>(task.fiber));
+        });
+}
+
+// For a thread that is no worker, whose runtime may end while a destructor of the program's runs:
+// the dead `task` is hidden from that end, which would reduce it too, and the returned runtime, if
+// it is not null, keeps its memory until forget_keeper().
+Runtime* take_from_end(Task& task, task::Outcome& outcome) noexcept {
+  return visit(Purpose::passes,
+               [&]() -> Runtime* {
+                 if (task.slot_class == 0 && task.fiber != nullptr) return nullptr;  // has outlived
+                 Worker& worker = *current_worker();
+                 worker.runtime->keepers.fetch_add(1, std::memory_order_relaxed);
+                 task.state.store(task::State::free, std::memory_order_relaxed);
+                 reduce(worker, task, outcome);
+                 return worker.runtime;
+               },
+               []() -> Runtime* { return nullptr; });  // which has reduced it
+}
+
+void destroy_all_outside(task::Outcome& outcome) noexcept {
+  while (Task* const dead = outcome.dead.pop()) {
+    const bool result = has_result(*dead);
+    Runtime* const kept = is_outside() ? take_from_end(*dead, outcome) : nullptr;
+    destroy_contents(*dead, result, outcome);
+    give_back(*dead);
+    if (kept != nullptr) forget_keeper(*kept);
+  }
+}
+
+}  // namespace
+
+void destroy_outside(detail::Completion& completion) noexcept {
+  task::Outcome outcome;
+  if (task::is_task(completion)) {
+    outcome.dead.push(static_cast<Task&>(completion));
+  } else {
+    task::destroy_other(completion, outcome);
+  }
+  destroy_all_outside(outcome);
+}
+
+// Tasks that became ready never run: they were given up with their runtime. Threads go on.
+static void settle_after_end(task::Outcome& outcome) noexcept {
+  while (Task* const ready = outcome.ready.pop()) {
+    if (!ready->root || ready->fiber == nullptr) continue;
+    auto* const worker = static_cast<Worker*>(static_cast<fiber::Fiber*>(ready->fiber)->tied_to);
+    if (worker->foreign()) worker->bell.ring();
+  }
+  destroy_all_outside(outcome);
+}
+
+void let_go_after_end(task::Waiter& first) noexcept {
+  task::Outcome outcome;
+  task::event::let_go_all(&first, outcome);
+  settle_after_end(outcome);
+}
+
+}  // namespace imbrex::sched

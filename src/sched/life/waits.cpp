@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/life/waits.hpp"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+
+#include "sched/run/notes.hpp"
+#include "task/failure.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::sched {
+
+using detail::CompletionKind;
+using task::Joint;
+using task::State;
+
+const char* state_text(const Task& task) noexcept {
+  switch (task.state.load(std::memory_order_acquire)) {
+    case State::free: return "free";
+    case State::created: return "not started";
+    case State::ready: return "ready";
+    case State::running: return "running";
+    case State::suspended: return "suspended";
+    case State::resumable: return "about to go on";
+    case State::ended: return "ended, completion held";
+    case State::complete: return "complete";
+  }
+  return "?";
+}
+
+namespace {
+
+std::vector<Task*> live_tasks(Runtime& runtime) {
+  std::vector<Task*> tasks;
+  runtime.task_slots.for_each([&tasks](std::byte* const slot) {
+    auto* const task = reinterpret_cast<Task*>(slot);
+    if (alive(*task) || task::holds_access(*task)) tasks.push_back(task);
+  });
+  return tasks;
+}
+
+std::string describe(const detail::Completion& completion);
+
+// Describes `joint` with the first part that it waits for, if that is no joint: chains may be long.
+std::string describe(const Joint& joint) {
+  const std::string text = fmt::format("when_{} of {}", joint.all ? "all" : "any", joint.count);
+  for (std::size_t i = 0; i < joint.count; ++i) {
+    const detail::Completion& part = *joint.parts[i].of;
+    if (part.event.has_fired()) continue;
+    const bool nested = part.kind == CompletionKind::joint;
+    return text + " (" + (nested ? "one itself of others" : describe(part)) + ")";
+  }
+  return text;
+}
+
+std::string describe(const detail::Completion& completion) {
+  if (task::is_task(completion)) {
+    return fmt::format("task {}", sched::describe(static_cast<const Task&>(completion)));
+  }
+  if (completion.kind == CompletionKind::joint) {
+    return describe(static_cast<const Joint&>(completion));
+  }
+  const auto& promise = static_cast<const detail::PromiseState&>(completion);
+  if (completion.kind == CompletionKind::named) {
+    return fmt::format("a trigger of {} (named at {}:{})", promise.name, promise.where.file_name(),
+                       promise.where.line());
+  }
+  return fmt::format("promise \"{}\" ({}:{})", promise.name, promise.where.file_name(),
+                     promise.where.line());
+}
+
+}  // namespace
+
+const detail::WaitReason* reason_of(const Task& task) noexcept {
+  const auto* const fiber = static_cast<const fiber::Fiber*>(task.fiber);
+  return fiber == nullptr ? nullptr : static_cast<const detail::WaitReason*>(fiber->reason);
+}
+
+std::string describe_reason(const detail::WaitReason& reason) {
+  if (reason.kind != detail::WaitKind::mpi) return reason.what;
+  return fmt::format("{} (peer {}, tag {}, {} bytes)", reason.what, reason.peer, reason.tag,
+                     reason.bytes);
+}
+
+namespace {
+
+// Joints may form long chains, and be shared: each is judged once, its parts first.
+class Judgement {
+ public:
+  // Whether a thread that is no worker could decide `first`.
+  [[nodiscard]] bool judge(const Joint& first) {
+    open_.push_back(&first);
+    while (!open_.empty()) {
+      const Joint& joint = *open_.back();
+      const std::size_t before = open_.size();
+      bool all = true;
+      bool any = false;
+      for (std::size_t i = 0; i < joint.count && !known_.contains(&joint); ++i) {
+        const bool could = could_fire(*joint.parts[i].of);
+        all = all && could;
+        any = any || could;
+      }
+      if (open_.size() != before) continue;
+      known_.try_emplace(&joint, joint.all ? all : any);
+      open_.pop_back();
+    }
+    return known_.at(&first);
+  }
+
+ private:
+  [[nodiscard]] bool could_fire(const detail::Completion& part) {
+    if (part.event.has_fired()) return true;
+    if (part.kind != CompletionKind::joint) return !task::is_task(part);
+    const auto& joint = static_cast<const Joint&>(part);
+    const auto found = known_.find(&joint);
+    if (found != known_.end()) return found->second;
+    open_.push_back(&joint);
+    return true;
+  }
+
+  std::unordered_map<const Joint*, bool> known_;
+  std::vector<const Joint*> open_;
+};
+
+// Whether a thread that is no worker could make it happen, or has already and is about to wake who
+// waits.
+bool foreign_could_fire(const detail::Completion& completion) {
+  if (completion.event.has_fired()) return true;
+  if (completion.kind != CompletionKind::joint) return !task::is_task(completion);
+  return Judgement().judge(static_cast<const Joint&>(completion));
+}
+
+}  // namespace
+
+bool foreign_could_resume(const Task& task) {
+  const auto* const reason = reason_of(task);
+  if (reason == nullptr) return true;
+  switch (reason->kind) {
+    case detail::WaitKind::completion: return foreign_could_fire(*reason->completion);
+    case detail::WaitKind::children:
+    case detail::WaitKind::finish:
+    case detail::WaitKind::end:
+    case detail::WaitKind::members: return false;  // tasks alone can: they are looked at, too
+    case detail::WaitKind::event:
+    case detail::WaitKind::turn:
+    case detail::WaitKind::mpi: break;
+  }
+  return true;
+}
+
+namespace {
+
+Wait suspended_wait(const Task& task) {
+  const auto* const reason = reason_of(task);
+  if (reason == nullptr) return {"unknown", true};
+  if (reason->kind == detail::WaitKind::completion) {
+    return {describe(*reason->completion), foreign_could_resume(task)};
+  }
+  std::string text = describe_reason(*reason);
+  if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {
+    const std::source_location& where = task.family->current->where;
+    text += fmt::format(" ({}:{})", where.file_name(), where.line());
+  }
+  return {text, foreign_could_resume(task),
+          reason->kind == detail::WaitKind::mpi};
+}
+
+// Calls visit(earlier) for the tasks that `task`, which has not begun, follows by address. Without
+// a lock, and without writing: the edges are looked at from this end, since who locks an event may
+// not hold it while its task ends and its descriptor is used again. An edge does not say whether it
+// has been let go, nor whether the descriptor is another task's by now; but a sibling that lives
+// and has a conflicting access is one to wait for.
+template <class Visit>
+void for_each_followed(Task& task, Visit visit) {
+  if (task.accesses == nullptr) return;
+  const auto look = [&](const task::Waiter& edge) {
+    constexpr std::uintptr_t lock_bit = 1;  // lineage.hpp
+    auto* const earlier =
+        reinterpret_cast<Task*>(edge.follows.load(std::memory_order_acquire) & ~lock_bit);
+    if (earlier == nullptr || earlier == &task) return;
+    if (!alive(*earlier) && !task::holds_access(*earlier)) return;
+    if (earlier->parent != task.parent || earlier->accesses == nullptr) return;
+    if (task::blocks(*earlier, task)) visit(*earlier);
+  };
+  for (const task::Access& access : task.accesses->accesses()) look(access.edge);
+  const task::ExtraEdge* extra = task.accesses->extra;
+  for (; extra != nullptr; extra = extra->next) look(extra->edge);
+}
+
+void created_waits(Task& task, std::vector<Wait>& waits) {
+  if (task.accesses == nullptr) return;
+  for_each_followed(task, [&waits](const Task& earlier) {
+    waits.push_back({"dependency on task " + sched::describe(earlier), false});
+  });
+  for (task::Access& access : task.accesses->accesses()) {
+    if (access.kind != detail::AccessKind::after) {
+      if (access.mutex() != nullptr && access.mutex()->owner != nullptr &&
+          access.mutex()->owner != &task) {
+        const std::string holder = sched::describe(*access.mutex()->owner);
+        waits.push_back({"mutexinoutset held by " + holder, false});
+      }
+      continue;
+    }
+    const auto& completion = *static_cast<const detail::Completion*>(access.address);
+    if (!completion.event.has_fired()) {
+      waits.push_back({describe(completion), foreign_could_fire(completion)});
+    }
+  }
+}
+
+// Visits the completions that hold back the completion of `task` and have not come yet.
+template <class Visit>
+void for_each_holder(const Task& task, Visit visit) {
+  if (task.root || task.family == nullptr) return;
+  for (const task::Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
+    if (hold->address != nullptr || hold->source == nullptr) continue;  // of an access, or unknown
+    if (!hold->source->event.has_fired()) visit(*hold->source);
+  }
+}
+
+// An event by itself does not say whether it has fired.
+void ended_waits(const Task& task, std::vector<Wait>& waits) {
+  for_each_holder(task, [&waits](const detail::Completion& source) {
+    waits.push_back({describe(source) + " given to release_after", foreign_could_fire(source)});
+  });
+  if (waits.empty() && !task.root) {
+    // Not a literal: GCC 12 warns of the move of a short string.
+    waits.push_back({fmt::format("{} given to release_after", "an event"), true});
+  }
+}
+
+}  // namespace
+
+Waits collect(Runtime& runtime) {
+  Waits waits;
+  const std::vector<Task*> tasks = live_tasks(runtime);
+  for (Task* const task : tasks) {
+    std::vector<Wait>& mine = waits[task];
+    const State state = task->state.load(std::memory_order_acquire);
+    if (state == State::suspended) mine.push_back(suspended_wait(*task));
+    if (state == State::created) created_waits(*task, mine);
+    if (state == State::ended) ended_waits(*task, mine);
+    if (state == State::complete) {
+      mine.push_back({fmt::format("{}, given to release_after, to end its access", "an event"),
+                      true});
+    }
+  }
+  return waits;
+}
+
+std::string join(const std::vector<Wait>& waits) {
+  std::string text;
+  for (std::size_t index = 0; index < waits.size(); ++index) {
+    text += (index == 0 ? "" : ", ") + waits[index].text;
+    if (index == 7 && waits.size() > 8) {
+      return text + fmt::format(", and {} more", waits.size() - 8);
+    }
+  }
+  return text;
+}
+
+namespace {
+
+// A task that has not begun waits for nothing that can be seen: who let it go is about to queue it.
+bool is_on_its_way(Task& task) {
+  if (task.accesses == nullptr) return false;
+  std::vector<Wait> waits;
+  created_waits(task, waits);
+  return waits.empty();
+}
+
+}  // namespace
+
+bool foreign_could_begin(Task& task) {
+  if (task.accesses == nullptr) return false;
+  bool could = false;
+  for (const task::Access& access : task.accesses->accesses()) {
+    if (access.kind != detail::AccessKind::after) continue;
+    const auto& completion = *static_cast<const detail::Completion*>(access.address);
+    if (completion.event.has_fired()) continue;
+    if (!foreign_could_fire(completion)) return false;
+    could = true;
+  }
+  return could || is_on_its_way(task);
+}
+
+bool foreign_could_complete(const Task& task) {
+  bool could = !task.root;
+  for_each_holder(task, [&could](const detail::Completion& source) {
+    could = could && foreign_could_fire(source);
+  });
+  return could;
+}
+
+}  // namespace imbrex::sched

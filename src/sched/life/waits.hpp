@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The graph of which task waits for what, as reports show it, and whether a thread that is no
+// worker could still change it. The caller sees to it that the graph is at rest, but for such
+// threads; what is read may be a moment old.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sched/run/runtime.hpp"
+
+namespace imbrex::sched {
+
+[[nodiscard]] inline bool alive(const Task& task) noexcept {
+  const task::State state = task.state.load(std::memory_order_acquire);
+  return state != task::State::free && state != task::State::complete;
+}
+[[nodiscard]] const char* state_text(const Task& task) noexcept;
+
+// One thing that a task waits for, as a text.
+struct Wait {
+  std::string text;
+  bool foreign;  // a thread that is no worker could end it
+  bool mpi = false;
+};
+
+using Waits = std::map<Task*, std::vector<Wait>>;  // what each waits for
+
+[[nodiscard]] Waits collect(Runtime& runtime);
+// The first eight, joined.
+[[nodiscard]] std::string join(const std::vector<Wait>& waits);
+
+// Why a suspended task waits; null where that is not known.
+[[nodiscard]] const detail::WaitReason* reason_of(const Task& task) noexcept;
+// `reason` without what it points to.
+[[nodiscard]] std::string describe_reason(const detail::WaitReason& reason);
+
+// Whether a thread that is no worker could let a task go on that is suspended, has not begun, or
+// has ended and is held.
+[[nodiscard]] bool foreign_could_resume(const Task& task);
+[[nodiscard]] bool foreign_could_begin(Task& task);
+[[nodiscard]] bool foreign_could_complete(const Task& task);
+
+}  // namespace imbrex::sched

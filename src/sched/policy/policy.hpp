@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Policy: which ready task runs next, and where. Sees tasks, priorities and places, never threads,
+// clocks or fibers, so that it can also drive a simulation.
+//
+// Every entry that is pushed owns one reference to its task; who gets it from pop, steal or take
+// owns that reference and must claim the task, which fails for a stale entry.
+// Thread safety: push, pop and take for `worker` by that worker; push with no_worker, steal, raise,
+// size by any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "task/lineage.hpp"
+#include "task/task.hpp"
+
+namespace imbrex::sched {
+
+using task::Entry;
+using task::Task;
+
+inline constexpr int no_worker = -1;
+
+// How a task became ready.
+enum class Origin : std::uint8_t {
+  forked,    // spawned, and it declares no accesses
+  released,  // its dependencies are satisfied, at its spawn or later
+  resumed,   // what it was suspended for has happened
+  yielded    // it gave way, to Place::before others; seen only by a policy that takes all
+};
+
+struct Place {
+  int worker = no_worker;    // that pushes; no_worker: a thread that is none, or of another group
+  int only = no_worker;      // the one worker that may run it; only for a policy that takes all
+  std::uint64_t before = 0;  // how many others go before one that yields, as long as there are any
+};
+
+struct LocalQueues;
+class OrderedQueue;
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual void push(Task& task, Place place, Origin origin) = 0;
+  // The next for `worker`, if any.
+  [[nodiscard]] virtual Entry pop(int worker) = 0;
+  // One from elsewhere, if any. Not `eager`: leaves alone what its owner will run at once.
+  [[nodiscard]] virtual Entry steal(int worker, bool eager) = 0;
+  // True if `task` was the newest entry of `worker` and is now the caller's.
+  [[nodiscard]] virtual bool take(int worker, Task& task) = 0;
+  // `task`, which may be queued to begin, now has a higher priority. The caller holds a reference.
+  virtual void raise(Task& task, int priority) = 0;
+  // How many are ready, about.
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  // True if `worker` would find nothing without stealing: a task that has just become ready may run
+  // there at once.
+  [[nodiscard]] virtual bool empty(int worker) const = 0;
+  // For speed a worker goes past the virtual functions where a policy lets it: to the queues that
+  // are its own, of which it then is the only one to push and pop; or to the one queue that the
+  // policy has for all. Null: not so. Constant.
+  [[nodiscard]] virtual LocalQueues* local_queues([[maybe_unused]] int worker) { return nullptr; }
+  [[nodiscard]] virtual OrderedQueue* only_queue() { return nullptr; }
+  // Says what the policy makes of the priorities that the program gives.
+  [[nodiscard]] virtual task::Flow flow() const { return {}; }
+  // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a
+  // time.
+  [[nodiscard]] virtual bool takes_all() const { return false; }
+};
+
+// A policy that takes all needs one thing of its surroundings: to wake one worker.
+using Wake = void (*)(void* context, int worker);
+
+struct PolicySetup {
+  int workers;
+  std::vector<std::vector<int>> nearest;  // for each worker the others, nearest first
+  std::vector<int> domain;  // for each worker, from 0 on: those with one number are near
+  Wake wake;
+  void* wake_context;
+};
+
+// `name` as in IMBREX_POLICY. Throws Error if there is none of that name.
+[[nodiscard]] std::unique_ptr<Policy> make_policy(const std::string& name,
+                                                  const PolicySetup& setup);
+
+// One for each file.
+[[nodiscard]] std::unique_ptr<Policy> make_stealing(const PolicySetup& setup, bool graph_order);
+struct Order {
+  bool by_priority = false;    // else by creation alone
+  bool resumed_first = false;  // among equal priorities; else by creation there too
+  task::Flow flow = {};
+};
+[[nodiscard]] std::unique_ptr<Policy> make_ordered(const PolicySetup& setup,
+                                                   const Order& order);
+[[nodiscard]] std::unique_ptr<Policy> make_seeded(const PolicySetup& setup, std::uint64_t seed);
+
+}  // namespace imbrex::sched

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/run/dead.hpp"
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "sched/run/races.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/run/waiting.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::sched {
+
+using task::Outcome;
+using task::State;
+
+namespace {
+
+// No code of the program's runs when it dies.
+[[nodiscard]] bool is_plain(const detail::Completion& completion) noexcept {
+  if (completion.kind == detail::CompletionKind::named) return true;
+  return completion.kind == detail::CompletionKind::promise && completion.failure == nullptr &&
+         static_cast<const detail::PromiseState&>(completion).plain;
+}
+
+void drop_holds(Task& task, Outcome& outcome) noexcept {
+  if (task.family == nullptr) return;
+  for (task::Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
+    detail::Completion* const source = std::exchange(hold->source, nullptr);
+    if (source == nullptr || !task::drop(*source)) continue;
+    if (task::is_task(*source)) {
+      outcome.dead.push(static_cast<Task&>(*source));
+    } else {
+      task::destroy_other(*source, outcome);
+    }
+  }
+  delete std::exchange(task.family->children.failures, nullptr);
+}
+
+// Gives back all that `task` has but its result and its own memory.
+void give_back_parts(Worker& worker, Task& task) noexcept {
+  if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
+  if (task::Family* const family = task.family) {
+    for (task::Hold* hold = std::exchange(family->holds, nullptr); hold != nullptr;) {
+      worker.small.give(std::exchange(hold, hold->following), base::slab_class(sizeof(task::Hold)));
+    }
+    (void)give_back_if_plain(worker, *family);
+  }
+}
+
+}  // namespace
+
+bool has_result(const Task& task) noexcept {
+  return task.ops != nullptr && task.ops->destroy != nullptr &&
+         task.state.load(std::memory_order_relaxed) == State::complete &&
+         (task.failure == nullptr || (task.held && task.failed_late));
+}
+
+void destroy_contents(Task& task, const bool result, Outcome& outcome) noexcept {
+  races::outlive(task);
+  if (result) task.ops->destroy(task.closure());
+  if (task.failure != nullptr) task::drop(*std::exchange(task.failure, nullptr));
+  if (task.accesses != nullptr) task::forget_inherited(*task.accesses);
+  drop_holds(task, outcome);
+}
+
+void forget_keeper(Runtime& runtime) noexcept {
+  if (runtime.keepers.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &runtime;
+}
+
+bool give_back_if_plain(Worker& worker, task::Family& family) noexcept {
+  if (family.holds != nullptr || family.children.failures != nullptr) return false;
+  delete family.table;
+  family.~Family();
+  worker.small.give(&family, base::slab_class(sizeof(task::Family)));
+  return true;
+}
+
+void recycle_rare(Worker& worker, Task& task) noexcept {
+  if (task.fiber != nullptr) return forget_keeper(*static_cast<Runtime*>(task.fiber));
+  worker.runtime->task_slots.give_large(&task);
+}
+
+void reuse(Worker& worker, Task& task) noexcept {
+  give_back_parts(worker, task);
+  recycle(worker, task);
+}
+
+void reduce(Worker& worker, Task& task, Outcome& outcome) noexcept {
+  if (task.accesses != nullptr) task::forget_inherited(*task.accesses);
+  drop_holds(task, outcome);
+  give_back_parts(worker, task);
+  // A foreign thread that copies a future of a task may just read that it has no accesses.
+  if (task.accesses != nullptr) task.accesses = nullptr;
+  if (task.family != nullptr) task.family = nullptr;
+}
+
+void reduce_to_result(Worker& worker, Task& task) noexcept {
+  Outcome outcome;
+  reduce(worker, task, outcome);
+  destroy_all(outcome);
+}
+
+void destroy_all(Outcome& outcome) noexcept {
+  while (Task* const dead = outcome.dead.pop()) {
+    destroy_contents(*dead, has_result(*dead), outcome);
+    reuse(*current_worker(), *dead);  // perhaps another than before a destructor
+  }
+}
+
+void destroy(detail::Completion& completion) noexcept {
+  Outcome outcome;
+  if (task::is_task(completion)) {
+    outcome.dead.push(static_cast<Task&>(completion));
+  } else {
+    task::destroy_other(completion, outcome);
+  }
+  destroy_all(outcome);
+}
+
+bool may_wait(const Worker& worker) noexcept {
+  return worker.task != nullptr && worker.callbacks == 0 &&
+         !worker.in_poller.load(std::memory_order_relaxed) &&
+         worker.task->state.load(std::memory_order_relaxed) == State::running;
+}
+
+void leave_to_task(Worker& worker, const task::ReadyList dead) noexcept {
+  worker.runtime->dead.queue(worker, dead, nullptr);
+}
+
+void discard(Worker& worker, detail::Completion& completion) noexcept {
+  if (task::is_task(completion)) {
+    auto& task = static_cast<Task&>(completion);
+    if (reuse_if_plain(worker, task)) return;
+    task::ReadyList list;
+    list.push(task);
+    leave_to_task(worker, list);
+  } else if (is_plain(completion)) {
+    Outcome nothing;
+    task::destroy_other(completion, nothing);
+  } else {
+    worker.runtime->dead.queue(worker, {}, &completion);
+  }
+}
+
+void drop_reference(Worker& worker, detail::Completion& completion) noexcept {
+  if (task::drop(completion)) discard(worker, completion);
+}
+
+Worker& destroy_result(Worker& worker, Task& task) noexcept {
+  static constexpr detail::BodyOps without_result{nullptr, nullptr, nullptr};
+  worker.task = &task;
+  if (task.tied) worker.fiber->tied_to = &worker;
+  worker.recorder.enter(trace::Activity::task);
+  {
+    const trace::races::Inside known(task.name);
+    races::outlive(task);
+    races::call(task.ops->destroy, task.closure());
+  }
+  task.ops = &without_result;
+  Worker& now = *current_worker();
+  now.fiber->tied_to = nullptr;
+  now.task = nullptr;
+  now.recorder.enter(trace::Activity::overhead);
+  return now;
+}
+
+// ---- by a task -------------------------------------------------------------------------------
+
+struct Dead::Rest {
+  task::ReadyList tasks;
+  detail::Completion* other;  // null: none
+};
+
+Dead::Dead() noexcept {
+  parent_.references.store(1, std::memory_order_relaxed);
+  parent_.root = true;
+  parent_.failure = nullptr;
+  parent_.scope = nullptr;
+  parent_.family = nullptr;
+  parent_.name = "nobody";
+  parent_.state.store(State::running, std::memory_order_relaxed);
+  scope_.owner = &parent_;
+  scope_.finished.store(-(task::Scope::one_complete | task::Scope::one_deep),
+                        std::memory_order_relaxed);
+}
+
+void Dead::queue(Worker& worker, const task::ReadyList tasks,
+                 detail::Completion* const other) noexcept {
+  static constexpr detail::BodyOps ops{&Dead::run, nullptr, nullptr};
+  constexpr std::size_t bytes = sizeof(Task) + sizeof(Rest);
+  constexpr std::size_t slot_class = trace::races::shown ? 0 : base::slab_class(bytes);
+  void* const memory = slot_class == 0 ? worker.runtime->task_slots.take_large(bytes)
+                                       : worker.tasks.take(slot_class);
+  auto& task = *static_cast<Task*>(memory);
+  task::initialise(task, {.id = worker.runtime->next_id.fetch_add(1, std::memory_order_relaxed),
+                          .name = "destructors of results",
+                          .where = tasks.empty() ? std::source_location() : tasks.head->where,
+                          .ops = &ops,
+                          .parent = &parent_,
+                          .scope = &scope_,
+                          .priority = 0,
+                          .group = 0,
+                          .slot_class = slot_class,
+                          .tied = worker.ties_all});
+  task.pending.store(0, std::memory_order_relaxed);
+  task.profile = 0;
+  task.reach = task::Reach::entry;
+  ::new (task.closure()) Rest{tasks, other};
+  {
+    const std::lock_guard guard(lock_);
+    ++count_;
+  }
+  scope_.finished.fetch_sub(task::Scope::one_complete | task::Scope::one_deep,
+                            std::memory_order_relaxed);
+  races::spawn(task);
+  enqueue(worker, task, Origin::released);
+}
+
+void Dead::run(void* const rest) {
+  const Rest& mine = *static_cast<const Rest*>(rest);
+  Outcome outcome;
+  outcome.dead = mine.tasks;
+  if (mine.other != nullptr) task::destroy_other(*mine.other, outcome);
+  destroy_all(outcome);
+  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::children};
+  if (task::Family* const family = current_worker()->task->family) {
+    await_descendants(*family, reason);
+  }
+  current_worker()->runtime->dead.ended();
+}
+
+void Dead::ended() noexcept {
+  detail::EventWord* awaiting = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    if (--count_ == 0) awaiting = std::exchange(awaiting_, nullptr);
+  }
+  if (awaiting != nullptr) fire(*current_worker(), *awaiting);
+}
+
+void Dead::await() noexcept {
+  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::end};
+  for (;;) {
+    detail::EventWord none_left;
+    {
+      const std::lock_guard guard(lock_);
+      if (count_ == 0) return;
+      awaiting_ = &none_left;
+    }
+    wait_for(*current_worker(), none_left, reason);
+  }
+}
+
+}  // namespace imbrex::sched

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/run/idle.hpp"
+
+#include <sched.h>
+
+#include <utility>
+
+#include "sched/run/ready.hpp"
+
+namespace imbrex::sched {
+
+using trace::Activity;
+
+namespace {
+
+// One idle thread at a time polls for all, while something is outstanding. It holds `watched`.
+class Watch {
+ public:
+  explicit Watch(Worker& worker) noexcept : worker_(worker) {}
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // True if this thread shall poll now.
+  bool hold() noexcept {
+    Runtime& runtime = *worker_.runtime;
+    if (runtime.polling(worker_) == Polling::none) {
+      drop();
+    } else if (!held_ && !runtime.watched.load(std::memory_order_relaxed)) {
+      held_ = !runtime.watched.exchange(true, std::memory_order_acquire);
+    }
+    return held_;
+  }
+
+  // To be called before the worker turns to a task: a sleeper takes over, unless one has been woken
+  // since there were `sleepers` of them. It looks for what is left to poll when it is awake.
+  void hand_over(const int sleepers) noexcept {
+    if (!held_) return;
+    drop();
+    if (worker_.runtime->parking.asleep() >= sleepers) let_another_poll(worker_);
+  }
+
+  void drop() noexcept {
+    if (!held_) return;
+    held_ = false;
+    worker_.runtime->watched.store(false, std::memory_order_release);
+  }
+
+ private:
+  Worker& worker_;
+  bool held_ = false;
+};
+
+// True if there are tasks that this worker did not get: their owner was in the way, or it waits
+// after a theft that was not worth it.
+bool others_have_work(const Worker& worker) noexcept {
+  return (worker.queues != nullptr || worker.line != nullptr) && worker.some_ready();
+}
+
+// The pause between two looks of an idle worker. A poll takes as long as a pause.
+void take_breath(const Worker& worker, const int round, const bool polls) noexcept {
+  const Runtime& runtime = *worker.runtime;
+  const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two on one processor
+  if (runtime.shared || runtime.workers_share() || round % rounds == rounds - 1) {
+    sched_yield();
+  } else if (!polls) {
+    for (int pause = 0; pause < 8; ++pause) base::pause();
+  }
+}
+
+// Looks for work until there is a task. Null if the runtime stops, or if this worker should sleep:
+// it has looked for as long as an idle worker spins, and is not the one that polls.
+Task* look_out(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  Watch watch(worker);
+  // A polling thread that has no processor of its own shall have this one.
+  const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
+  const std::uint64_t spin_ticks = spins ? runtime.spin_ticks : 0;
+  const std::uint64_t begin = base::ticks();
+  worker.back_at_once = begin - worker.left_idle < 40 * runtime.brief;  // what a wake-up costs
+  int sleepers = 0;
+  const bool alone = runtime.processors.size() == 1;  // nobody else could run a short task sooner
+  bool kept_one = false;  // the last poll made a task ready, and woke nobody for it
+  std::uint64_t last_look = 0;
+  for (int round = 0;; ++round) {
+    const std::uint64_t elapsed = base::ticks() - begin;
+    const bool eager = elapsed >= runtime.patience ||
+                       runtime.oversubscribed.load(std::memory_order_relaxed);
+    if (Task* const task = find_claimed(worker, eager)) {
+      if (kept_one && worker.some_ready()) wake_neighbour(worker);  // it was another one
+      watch.hand_over(sleepers);
+      worker.left_idle = begin + elapsed;
+      return task;
+    }
+    sleepers = runtime.parking.asleep();
+    const bool polls = watch.hold();
+    const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
+    const bool tired = elapsed > spin_ticks ||
+                       (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed)) ||
+                       (worker.joined && !runtime.may_spin(last_look));
+    if (runtime.stopping.load(std::memory_order_acquire) ||
+        (tired && !polls && !others_have_work(worker))) {
+      watch.drop();
+      return nullptr;
+    }
+    if (polls) {
+      runtime.last_poll.store(begin + elapsed, std::memory_order_relaxed);
+      worker.keeps = alone && worker.back_at_once ? UINT32_MAX : 1;
+      const bool found = poll(worker, true) > 0;
+      kept_one = std::exchange(worker.keeps, 0) == 0;
+      if (found) continue;
+    }
+    if (tired) {
+      sched_yield();
+    } else {
+      take_breath(worker, round, polls);
+    }
+  }
+}
+
+Task* sleep(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  constexpr std::uint64_t look_us = 200'000;  // how often worker 0 looks for a stall
+  runtime.parking.prepare(worker.id);
+  Task* const task = find_claimed(worker, true);
+  if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||
+      (!runtime.watched.load(std::memory_order_acquire) &&
+       runtime.polling(worker) != Polling::none) ||
+      others_have_work(worker)) {
+    runtime.parking.cancel(worker.id);
+    return task;
+  }
+  runtime.above.before_sleep(runtime);
+  worker.parked.store(true, std::memory_order_release);
+  const bool woken = runtime.parking.sleep(worker.id, worker.id == 0 ? look_us : 0);
+  worker.parked.store(false, std::memory_order_relaxed);
+  if (!woken && worker.id == 0) runtime.above.nothing_to_do(runtime);
+  return nullptr;
+}
+
+}  // namespace
+
+Task* idle(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  worker.recorder.enter(Activity::idle);
+  Task* task = nullptr;
+  while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
+    task = look_out(worker);
+    if (task == nullptr) task = sleep(worker);
+  }
+  worker.recorder.enter(Activity::overhead);
+  return task;
+}
+
+namespace {
+
+// True once the bell has been rung; false when somebody else polls, or nothing is to be polled for.
+bool poll_for_all(Worker& worker) noexcept {
+  Runtime& runtime = *worker.runtime;
+  Watch watch(worker);
+  // Completions may run destructors of the program's: they stand in no task.
+  Task* const waiting = std::exchange(worker.task, nullptr);
+  const std::uint64_t begin = base::ticks();
+  bool rung = false;
+  int sleepers = 0;
+  while (!rung && !runtime.stopping.load(std::memory_order_relaxed) && watch.hold()) {
+    const std::uint64_t now = base::ticks();
+    runtime.last_poll.store(now, std::memory_order_relaxed);
+    sleepers = runtime.parking.asleep();
+    const bool found = poll(worker, true) > 0;
+    rung = worker.bell.was_rung();
+    if (!rung && !found && now - begin > runtime.spin_ticks) sched_yield();
+  }
+  watch.hand_over(sleepers);
+  worker.task = waiting;
+  return rung;
+}
+
+}  // namespace
+
+void poll_until_rung(Worker& worker) noexcept {
+  constexpr std::uint64_t look_us = 1000;  // whoever polls now may turn to a long task
+  const Runtime& runtime = *worker.runtime;
+  for (bool rung = worker.bell.was_rung(); !rung;) {
+    if (poll_for_all(worker)) return;
+    const bool looks = !runtime.stopping.load(std::memory_order_relaxed) &&
+                       runtime.polling(worker) != Polling::none;
+    worker.parked.store(true, std::memory_order_release);
+    rung = worker.bell.wait(looks ? look_us : 0);
+    worker.parked.store(false, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace imbrex::sched

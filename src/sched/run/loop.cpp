@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/run/loop.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "base/check.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/run/idle.hpp"
+#include "sched/run/polling.hpp"
+#include "sched/run/ready.hpp"
+
+namespace imbrex::sched {
+
+using task::State;
+using trace::Activity;
+
+// ---- running ---------------------------------------------------------------------------------
+
+void fail_body(Task& task) noexcept {
+  task::fail_task(task, task::failure_of_task(task, std::current_exception()));
+}
+
+bool begin_after_futures(Worker& worker, Task& task) noexcept {
+  task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
+  const bool runs_anyway = task.accesses->after_failure;
+  if (task::Failure* const cause = task::inherited_by(task); cause != nullptr && !runs_anyway) {
+    task::fail_task(task, task::failure_by(task, *cause));
+  }
+  task::release_futures(task, [&](detail::Completion& done) {
+    if (done.failure != nullptr && task.failure == nullptr && !runs_anyway) {
+      task::fail_task(task, task::failure_by(task, *done.failure));
+    }
+    if (task::drop(done)) destroy(done);  // as `task`: from here on the worker may be another
+  });
+  if (task.failure != nullptr && task.ops->drop != nullptr) task.ops->drop(task.closure());
+  return task.failure == nullptr;
+}
+
+namespace {
+
+constexpr int spares_max = 16;
+
+// Returns the one task that is ready if there is nothing else to run: it needs no queue.
+Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
+  Task* const task = outcome.ready.head;
+  if (task == nullptr || task->next_ready != nullptr || task->fiber != nullptr ||
+      worker.inbox.load(std::memory_order_relaxed) != nullptr ||
+      task->group != worker.group) {
+    return nullptr;
+  }
+  const Membership& place = *worker.membership;
+  const bool alone = worker.queues != nullptr ? worker.queues->empty()
+                                              : place.group->policy->empty(place.index);
+  if (!alone) return nullptr;
+  outcome.ready.head = nullptr;
+  task::change_state(*task, State::created, State::running);  // no entry: nobody else claims it
+  return task;
+}
+
+// A task has ended in the loop. The one to run next at once, or null. A result that is
+// still there belongs to futures, and goes with the last of them.
+template <bool watched>
+Task* finish_as(Worker& worker, Task& task) noexcept {
+  task::Outcome outcome;
+  [[maybe_unused]] task::Step step{0, 0};
+  if constexpr (watched) step = notes::ends(worker, task);
+  if (task::is_unknown(task) && task.ops->destroy == nullptr) {
+    task::complete_unknown(task, worker.tally, outcome);
+    recycle(worker, task);
+    if (outcome.ready.empty() && outcome.dead.empty()) [[likely]] return nullptr;
+  } else {
+    end_body(task, worker.tally, outcome);
+    if constexpr (watched) notes::follow(worker, step, outcome);
+  }
+  Task* const next = only_one(worker, outcome);
+  if (next != nullptr && next->scope != worker.tally.scope) task::flush(worker.tally, outcome);
+  settle(worker, outcome);
+  return next;
+}
+[[gnu::noinline]] Task* finish_watched(Worker& worker, Task& task) noexcept {
+  return finish_as<true>(worker, task);
+}
+Task* finish(Worker& worker, Task& task) noexcept {
+  if (notes::notes_end(worker, task)) [[unlikely]] return finish_watched(worker, task);
+  return finish_as<false>(worker, task);
+}
+
+// A claimed, unstarted task in the loop; then those it leads to. The worker on which it ends.
+[[nodiscard]] Worker& execute(Worker& started_on, Task& first) noexcept {
+  Worker* worker = &started_on;
+  for (Task* task = &first; task != nullptr;) {
+    if (task->tied) worker->fiber->tied_to = worker;
+    run_body(*worker, *task);
+    worker = current_worker();
+    worker->fiber->tied_to = nullptr;
+    worker->task = nullptr;
+    worker->recorder.enter(Activity::overhead);
+    if (task->ops->destroy != nullptr && task::is_unknown(*task)) [[unlikely]] {
+      worker = &destroy_result(*worker, *task);
+    }
+    task = finish(*worker, *task);
+    poll_if_due(*worker, worker->runtime->polling(*worker));
+  }
+  return *worker;
+}
+
+void keep_spare(fiber::Fiber& left, void* const argument) noexcept {
+  Worker& worker = *static_cast<Worker*>(argument);
+  if (worker.spare_count < spares_max) {
+    left.next = worker.spares;
+    worker.spares = &left;
+    ++worker.spare_count;
+  } else {
+    worker.runtime->stacks.give(fiber::destroy_fiber(left));
+  }
+}
+
+// Leaves the loop for a claimed, suspended task. Returns when this loop is needed again.
+void resume(Worker& worker, Task& task) noexcept {
+  fiber::Fiber& loop = *worker.fiber;
+  if (worker.recorder.timing()) [[unlikely]] notes::resumption(worker, task);
+  fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
+}
+
+// The runtime stops. A thread with code of its own gets here only if another one ends the program
+// while that code waits.
+void stop_here(Worker& worker) noexcept {
+  while (worker.root != nullptr) ::pause();
+  fiber::Fiber& loop = *worker.fiber;
+  worker.fiber = &worker.native;
+  fiber::switch_to(loop, worker.native, worker.exception_globals, &keep_spare, &worker);
+}
+
+// The loop of whichever worker stands here. Never returns: its stack is left, or forgotten.
+[[gnu::flatten]] void loop() noexcept {
+  for (Worker* here = current_worker();;) {
+    Worker& worker = *here;
+    Task* task = std::exchange(worker.found, nullptr);
+    if (worker.runtime->one_at_a_time) flush_tally(worker);  // before the turn passes on
+    if (task == nullptr) task = find_claimed(worker, false);
+    if (task == nullptr || task->scope != worker.tally.scope || task->fiber != nullptr) {
+      flush_tally(worker);
+    }
+    if (task == nullptr) task = idle(worker);
+    if (task == nullptr) stop_here(worker);  // does not return
+    if (task->fiber == nullptr) {
+      here = &execute(worker, *task);
+    } else {
+      resume(worker, *task);
+      here = current_worker();
+    }
+  }
+}
+
+[[gnu::noinline]] fiber::Fiber& new_loop(Worker& worker) {
+  return fiber::make_fiber(worker.runtime->stacks.take(), worker.runtime->floating_point, &loop);
+}
+
+// The task that is to wait cannot, and nothing else can run on its stack.
+[[noreturn, gnu::cold, gnu::noinline]] void die_without_stack(const Worker& worker) noexcept {
+  const auto kib = static_cast<std::size_t>(worker.runtime->options.STACK_SIZE) / 1024;
+  base::report(fmt::format(
+      "no memory for another stack, as task {} waits: {} are there, each of {} KiB and with as "
+      "much of address space below. Raise the limit of address space (ulimit -v) or of mappings "
+      "(sysctl vm.max_map_count), set IMBREX_STACK_SIZE lower, or let fewer tasks wait at the same "
+      "time",
+      detail::describe_current_task(), worker.runtime->stacks.mapped(), kib));
+  (void)report_failures(*worker.runtime);
+  std::abort();
+}
+
+}  // namespace
+
+fiber::Fiber& new_loop_or_die(Worker& worker) noexcept {
+  try {
+    return new_loop(worker);
+  } catch (const std::bad_alloc&) {
+    die_without_stack(worker);
+  }
+}
+
+void keep_first_stack(Worker& worker) {
+  fiber::Fiber& spare = new_loop(worker);
+  spare.next = worker.spares;
+  worker.spares = &spare;
+  ++worker.spare_count;
+}
+
+void thread_main(Worker& worker) {
+  set_current_worker(&worker);
+  fiber::adopt_native(worker.native);
+  worker.exception_globals = fiber::thread_exception_globals();
+  fiber::Fiber& first = loop_fiber(worker);
+  worker.fiber = &first;
+  fiber::switch_to(worker.native, first, worker.exception_globals, nullptr, nullptr);
+  set_current_worker(nullptr);  // the runtime has stopped
+}
+
+}  // namespace imbrex::sched

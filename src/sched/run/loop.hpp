@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The loop that each worker's thread runs, and the only place where fibers are switched: worker.hpp
+// says how. Beside starting it, for waits alone (waiting.cpp).
+#pragma once
+
+#include "sched/run/notes.hpp"
+#include "sched/run/races.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/run/runtime.hpp"
+
+namespace imbrex::sched {
+
+void thread_main(Worker& worker);
+// Gives the worker a stack for its loop before the thread starts. Throws std::bad_alloc.
+void keep_first_stack(Worker& worker);
+
+// The body of `task` on the caller's stack. Afterwards the thread may be another.
+inline void run_body(Worker& worker, Task& task) noexcept;
+// The body has ended.
+inline void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept;
+
+// Counts what the tally holds. To be called before the worker turns to anything but a task of the
+// same scope.
+inline void flush_tally(Worker& worker) noexcept;
+// A claimed, suspended task goes on: the fiber to switch to.
+[[nodiscard]] inline fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept;
+// A loop to switch to: a spare one, or a new one. Ends the program if there is no memory for it.
+[[nodiscard]] inline fiber::Fiber& loop_fiber(Worker& worker) noexcept;
+
+// ---- bodies ----------------------------------------------------------------------------------
+
+// `task` starts: the references to what it waited for, and its lineage, are given back. False, and
+// the task has failed, if one of them has: then its body does not run.
+[[nodiscard]] bool begin_after_futures(Worker& worker, Task& task) noexcept;
+// The task fails by what its body has thrown. To be called in a catch clause.
+[[gnu::cold, gnu::noinline]] void fail_body(Task& task) noexcept;
+
+inline void run_body(Worker& worker, Task& task) noexcept {
+  worker.task = &task;
+  worker.recorder.tasks.add(1);
+  worker.recorder.enter(trace::Activity::task);
+  if (worker.recorder.watched()) [[unlikely]] notes::begins(worker, task);
+  const races::Body known(task);
+  constexpr auto looked_at = task::AccessBlock::futures | task::AccessBlock::failed;
+  if (task.accesses != nullptr && (task.accesses->marks & looked_at) != 0 &&
+      !begin_after_futures(worker, task)) [[unlikely]] {
+    return;
+  }
+  try {
+    races::call(task.ops->run, task.closure());
+  } catch (...) {
+    fail_body(task);
+  }
+}
+
+inline void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
+  if (task.family != nullptr && task.family->table != nullptr) {
+    task.family->table->clear(outcome);
+  }
+  if (task::body_ended(task)) task::complete(task, tally, outcome);
+}
+
+inline fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept {
+  auto& target = *static_cast<fiber::Fiber*>(task.fiber);
+  task.fiber = nullptr;
+  worker.recorder.suspensions.add(1);
+  worker.fiber = &target;
+  worker.task = &task;
+  return target;
+}
+
+inline void flush_tally(Worker& worker) noexcept {
+  if (worker.tally.scope == nullptr) return;
+  task::Outcome outcome;
+  task::flush(worker.tally, outcome);
+  settle(worker, outcome);
+}
+
+[[nodiscard, gnu::noinline]] fiber::Fiber& new_loop_or_die(Worker& worker) noexcept;
+inline fiber::Fiber& loop_fiber(Worker& worker) noexcept {
+  if (worker.spares == nullptr) return new_loop_or_die(worker);
+  fiber::Fiber& spare = *worker.spares;
+  worker.spares = spare.next;
+  --worker.spare_count;
+  return spare;
+}
+
+}  // namespace imbrex::sched

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/run/notes.hpp"
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/run/runtime.hpp"
+#include "task/depend.hpp"
+#include "task/failure.hpp"
+#include "trace/symbols.hpp"
+#include "trace/trace.hpp"
+
+namespace imbrex::sched {
+
+std::string lines(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += "\n  " + text;
+  return all;
+}
+
+std::string describe(const Task& task) { return detail::describe(label_of(task)); }
+
+bool report_failures(Runtime& runtime) {
+  const std::vector<std::string> untold = runtime.unowned.take_untold();
+  const std::uint32_t lost = task::take_lost_failures();
+  if (untold.empty() && lost == 0) return false;
+  std::string text = untold.size() == 1 && lost == 0
+                         ? "an error that nobody has taken, by get() or finish():"
+                         : fmt::format("{} errors that nobody has taken, by get() or finish():",
+                                       untold.size() + lost);
+  text += lines(untold);
+  if (lost != 0) text += fmt::format("\n  ... and {} more", lost);
+  base::report(text);
+  return true;
+}
+
+}  // namespace imbrex::sched
+
+namespace imbrex::sched::notes {
+
+using trace::Activity;
+using trace::Awaited;
+using trace::Kind;
+
+namespace {
+
+[[nodiscard]] std::uint64_t name_of(const char* const name, const std::source_location& where) {
+  return trace::intern(name, where.line() == 0 ? nullptr : &where);
+}
+
+[[nodiscard]] std::uint64_t word(const int number) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(number));
+}
+
+[[nodiscard]] std::uint64_t address(const detail::AccessSpec& access) noexcept {
+  return reinterpret_cast<std::uint64_t>(access.address);
+}
+
+// The bytes of a range, 0 of other accesses.
+[[nodiscard]] std::uint64_t range_bytes(const detail::AccessSpec& access) noexcept {
+  if (access.bytes != 0) return 0;
+  const detail::AccessSpec& end = *(&access + 1);
+  return end.kind == detail::AccessKind::range_end ? address(end) - address(access) : 0;
+}
+
+// An access as the trace has it: tasks are reused, so a future of one is named by its id.
+void record_access(Worker& worker, const std::uint64_t id, const detail::AccessSpec& access) {
+  if (access.kind >= detail::AccessKind::object_end) return;  // said with the access before it
+  std::uint64_t place = address(access);
+  if (access.kind == detail::AccessKind::after) {
+    const auto& earlier = *static_cast<const detail::Completion*>(access.address);
+    place = task::is_task(earlier) ? static_cast<const Task&>(earlier).id : 0;
+  }
+  worker.recorder.record(Kind::task_access, id, place, static_cast<std::uint64_t>(access.kind),
+                         range_bytes(access));
+}
+
+void record_begin(Worker& worker, const Task& task) {
+  const void* const code = code_of(label_of(task));
+  const std::uint64_t name = code != nullptr && !trace::symbol_of(code).name.empty()
+                                 ? trace::intern(trace::symbol_of(code))
+                                 : name_of(task.name, task.where);
+  worker.recorder.record(Kind::task_begin, task.id, name,
+                         word(task.priority.load()), task.parent->id);
+}
+
+template <class Act>
+void apply(Worker& worker, Act act) {
+  task::Outcome outcome;
+  act(worker.runtime->lineage, outcome);
+  if (!outcome.dead.empty()) settle(worker, outcome);
+}
+
+// How long the body of `task` has run that ends now; 0 if it did not run in one piece.
+std::uint64_t time_of(const Worker& worker, const Task& task) noexcept {
+  const Worker::Begun& begun = worker.begun;
+  if (begun.task != task.id || begun.suspensions != worker.recorder.suspensions.get()) return 0;
+  const std::uint64_t ticks = base::ticks() - begun.at;
+  return 1 + ticks * 500 / worker.runtime->brief;  // which is 500 ns
+}
+
+}  // namespace
+
+void creation(Worker& worker, const std::uint64_t id, const detail::TaskSpec& spec) {
+  worker.recorder.record(Kind::task_create, id, name_of(spec.name, spec.where),
+                         word(spec.priority), worker.task->id);
+  for (const detail::AccessSpec& access : spec.accesses) record_access(worker, id, access);
+}
+
+void rise(const Task& task, const int priority) {
+  Worker* const worker = current_worker();
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  worker->recorder.record(Kind::task_priority, task.id, word(priority), 0, 0);
+}
+
+void release(Worker& worker, const void* const address) {
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(Kind::access_released, worker.task->id,
+                         reinterpret_cast<std::uint64_t>(address), 0, 0);
+}
+
+void suspension(Worker& worker, const Task& task, const detail::WaitReason& reason) {
+  if (!worker.foreign()) worker.recorder.enter(Activity::overhead);
+  if (!worker.recorder.tracing()) return;
+  std::uint64_t what = 0;
+  Awaited awaited = Awaited::unknown;
+  if (reason.completion != nullptr && task::is_task(*reason.completion)) {
+    what = static_cast<const Task&>(*reason.completion).id;
+    awaited = Awaited::task;
+  } else if (reason.kind == detail::WaitKind::mpi) {
+    what = static_cast<std::uint32_t>(reason.peer) |
+           static_cast<std::uint64_t>(static_cast<std::uint32_t>(reason.tag)) << 32;
+    awaited = Awaited::message;
+  }
+  worker.recorder.record(Kind::task_suspend, task.id, trace::intern(reason.what, nullptr), what,
+                         static_cast<std::uint64_t>(awaited));
+}
+
+void resumption(Worker& worker, const Task& task) {
+  worker.recorder.enter(Activity::task);
+  if (!worker.recorder.tracing()) return;
+  worker.recorder.record(Kind::task_resume, task.id, 0, 0, 0);
+}
+
+void mark(Worker& worker, Task& task) noexcept {
+  task::Lineage& lineage = worker.runtime->lineage;
+  lineage.mark(task);
+  if (!lineage.flow().learns) return;
+  apply(worker, [&](task::Lineage&, task::Outcome& outcome) { lineage.remember(task, outcome); });
+}
+
+void begins(Worker& worker, Task& task) noexcept {
+  if (worker.recorder.tracing()) record_begin(worker, task);
+  apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
+    lineage.begins(task, outcome);
+  });
+  if (notes_end(worker, task)) {
+    worker.begun = {task.id, worker.recorder.suspensions.get(), base::ticks()};
+  }
+}
+
+void enters(Worker& worker, Task& task) noexcept {
+  if (worker.runtime->lineage.marks()) worker.runtime->lineage.mark(task);
+  begins(worker, task);
+}
+
+void wait(Worker& worker, detail::Completion& other) {
+  if (other.event.has_fired()) return;
+  apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
+    lineage.wait(*worker.task, other, worker.small, outcome);
+  });
+}
+
+void waited(Worker& worker) noexcept {
+  Task& task = *worker.task;
+  if (!worker.runtime->lineage.flow().control || task.accesses == nullptr) return;
+  task::end_lineage(task, worker.small, [&](Task& done) { drop_reference(worker, done); });
+}
+
+void hold(Worker& worker, detail::Completion* const source) {
+  if (worker.recorder.tracing()) {
+    worker.recorder.record(Kind::task_hold, worker.task->id, 0, 0, 0);
+  }
+  if (source == nullptr) return;
+  apply(worker, [&](task::Lineage& lineage, task::Outcome& outcome) {
+    lineage.hold(*worker.task, *source, outcome);
+  });
+}
+
+task::Step ends(Worker& worker, Task& task) noexcept {
+  if (worker.recorder.tracing()) {
+    worker.recorder.record(trace::Kind::task_end, task.id, 0, 0, 0);
+  }
+  return worker.runtime->lineage.ends(task, time_of(worker, task));
+}
+
+void follow(Worker& worker, const task::Step& step, const task::Outcome& outcome) noexcept {
+  if (step.trail == 0) return;
+  worker.runtime->lineage.follow(step, outcome.ready);
+  worker.runtime->lineage.leave(step);
+}
+
+void catch_up(Worker& worker) noexcept {
+  apply(worker, [](task::Lineage& lineage, task::Outcome& outcome) { lineage.catch_up(outcome); });
+}
+
+}  // namespace imbrex::sched::notes

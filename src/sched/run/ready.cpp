@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/run/ready.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "sched/policy/ordered_queue.hpp"
+#include "sched/policy/stealing.hpp"
+#include "sched/run/notes.hpp"
+#include "task/event.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::sched {
+
+using task::State;
+
+// ---- where a ready task goes -----------------------------------------------------------------
+
+namespace {
+
+// A tied task, or one of a native stack, goes back to its own thread and to no other.
+void post(Worker& to, Task& task) noexcept {
+  if (to.foreign()) {
+    to.bell.ring();
+    return;
+  }
+  Task* head = to.inbox.load(std::memory_order_relaxed);
+  do {
+    task.next_ready = head;
+  } while (!to.inbox.compare_exchange_weak(head, &task, std::memory_order_release,
+                                           std::memory_order_relaxed));
+  to.runtime->parking.wake(to.id);
+}
+
+// The only worker that may resume a suspended task, or null.
+Worker* bound_to(const Task& task) noexcept {
+  return static_cast<Worker*>(static_cast<const fiber::Fiber*>(task.fiber)->tied_to);
+}
+
+// Queues a task that became ready where `worker` runs, in its group, and wakes a member. Not
+// inlined: work stealing, which does not need it, shall keep its registers.
+[[gnu::noinline]] void push_to_group(Worker& worker, Task& task, const int only,
+                                     const Origin origin) {
+  Runtime& runtime = *worker.runtime;
+  const std::uint16_t id = task.group;  // the task may be gone when it is queued
+  if (worker.line != nullptr && id == worker.group) [[likely]] {
+    worker.steal_again_at = 0;  // there is something of its own
+    worker.line->push(task, origin == Origin::resumed, worker.id);
+    base::light_fence();
+    if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
+    return;
+  }
+  const int index = id == worker.group ? worker.membership->index : no_worker;
+  runtime.groups.of(id).policy->push(task, {index, only}, origin);
+  base::light_fence();
+  if (runtime.parking.asleep() == 0) return;
+  if (id == worker.group && only == no_worker) {
+    wake_neighbour(worker);
+  } else {
+    runtime.groups.of(id).wake_member(runtime.parking);
+  }
+}
+
+inline void enqueue(Worker& worker, Task& task, const Origin origin,
+                    Worker* const tied_to) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (tied_to != nullptr && (tied_to->foreign() || !runtime.one_at_a_time)) {
+    post(*tied_to, task);
+    return;
+  }
+  // release: whoever claims it sees what was done before. From here on a second entry may run it.
+  if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
+  if (task.group != worker.group || worker.queues == nullptr || !worker.queues->push(task, origin))
+      [[unlikely]] {
+    if (origin == Origin::forked && runtime.lineage.marks()) notes::mark(worker, task);
+    push_to_group(worker, task, tied_to != nullptr ? tied_to->id : no_worker, origin);
+    return;
+  }
+  // parking.hpp says why no wake-up of a member is lost; a worker that has not joined yet looks for
+  // work after it has.
+  base::light_fence();
+  if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
+}
+
+}  // namespace
+
+void settle(Worker& worker, task::Outcome& outcome) noexcept {
+  while (Task* const ready = outcome.ready.pop()) {
+    enqueue(worker, *ready, ready->fiber != nullptr ? Origin::resumed : Origin::released);
+  }
+  task::ReadyList rest;
+  while (Task* const dead = outcome.dead.pop()) {
+    if (!reuse_if_plain(worker, *dead)) [[unlikely]] rest.push(*dead);
+  }
+  if (!rest.empty()) [[unlikely]] leave_to_task(worker, rest);
+}
+
+void let_go(Worker& worker, task::Waiter& first) noexcept {
+  Task* const only = first.next == nullptr && first.notify == nullptr ? first.task : nullptr;
+  if (only != nullptr) {
+    if (!only->release()) return;
+    if (only->state.load(std::memory_order_relaxed) == State::suspended) [[likely]] {
+      task::change_state(*only, State::suspended, State::resumable);
+      enqueue(worker, *only, Origin::resumed, bound_to(*only));
+      return;
+    }
+  }
+  task::Outcome outcome;
+  if (only != nullptr) {
+    task::make_ready(*only, outcome.ready);
+  } else {
+    task::event::let_go_all(&first, outcome);
+  }
+  settle(worker, outcome);
+}
+
+void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
+  enqueue(worker, task, origin, task.fiber != nullptr ? bound_to(task) : nullptr);
+}
+
+void fire(Worker& worker, detail::EventWord& event) noexcept {
+  trace::races::before(&event);
+  task::Waiter* waiters = nullptr;
+  if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(worker, *waiters);
+}
+
+void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t before) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (runtime.one_at_a_time) {
+    const Place place{.worker = worker.id, .only = tied ? worker.id : no_worker, .before = before};
+    runtime.groups.everyone().policy->push(task, place, Origin::yielded);
+    return;
+  }
+  const Behind entry{&task, runtime.begun() + before};
+  if (tied || runtime.workers.size() == 1) {
+    worker.behind.push_back(entry);
+    return;
+  }
+  {
+    const std::lock_guard guard(runtime.behind_lock);
+    runtime.behind.push_back(entry);
+    runtime.behind_count.fetch_add(1, std::memory_order_release);
+  }
+  runtime.parking.wake_one();
+}
+
+void wake_neighbour(Worker& worker) noexcept {
+  if (worker.keeps != 0) {
+    --worker.keeps;
+    return;
+  }
+  worker.membership->group->wake_member(worker.runtime->parking);
+}
+
+bool rests(const Runtime& runtime, const Worker* const self) noexcept {
+  if (runtime.groups.ready() != 0 || runtime.behind_count.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  return std::ranges::all_of(runtime.workers, [self](const auto& worker) {
+    return (worker.get() == self || worker->task.glance() == nullptr) &&
+           worker->inbox.load(std::memory_order_acquire) == nullptr;
+  });
+}
+
+// ---- where the next one comes from -----------------------------------------------------------
+
+bool Worker::some_gave_way() const noexcept {
+  return !behind.empty() || runtime->behind_count.load(std::memory_order_relaxed) != 0;
+}
+
+bool Worker::has_others() const noexcept {
+  return some_gave_way() || inbox_taken != nullptr ||
+         inbox.load(std::memory_order_relaxed) != nullptr;
+}
+
+namespace {
+
+[[gnu::noinline]] Task* take_inbox(Worker& worker) noexcept {
+  if (worker.inbox_taken == nullptr) {
+    if (worker.inbox.load(std::memory_order_relaxed) == nullptr) return nullptr;
+    Task* newest = worker.inbox.exchange(nullptr, std::memory_order_acquire);  // pairs with post()
+    while (newest != nullptr) {  // oldest first
+      Task* const next = newest->next_ready;
+      newest->next_ready = worker.inbox_taken;
+      worker.inbox_taken = newest;
+      newest = next;
+    }
+  }
+  Task* const task = worker.inbox_taken;
+  worker.inbox_taken = task->next_ready;
+  return task;
+}
+
+}  // namespace
+
+Task* take_behind(Worker& worker, const bool always) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (!worker.behind.empty() && (always || worker.behind.front().ticket <= runtime.begun())) {
+    Task* const task = worker.behind.front().task;
+    worker.behind.pop_front();
+    return task;
+  }
+  if (runtime.behind_count.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::lock_guard guard(runtime.behind_lock);
+  if (runtime.behind.empty()) return nullptr;
+  if (!always && runtime.behind.front().ticket > runtime.begun()) return nullptr;
+  Task* const task = runtime.behind.front().task;
+  runtime.behind.pop_front();
+  runtime.behind_count.fetch_sub(1, std::memory_order_relaxed);
+  return task;
+}
+
+namespace {
+
+// The worker is out of work again, after it took another one's. What it took cost the other one
+// about what the theft took: once for the disturbance, and again for each task, whose data had to
+// move. Where that was more than the work gained, the other is faster alone, and the thief waits
+// before it disturbs again: the longer, the more often that was, up to `longest` ticks.
+void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t longest) noexcept {
+  const std::uint64_t tasks = worker.recorder.tasks.get() - worker.stolen_before;
+  if (now - worker.stolen_at < worker.theft_price * (1 + tasks)) {
+    worker.theft_pause = std::min(2 * worker.theft_pause, longest);
+    worker.steal_again_at = now + worker.theft_pause;
+  } else {
+    worker.theft_pause = worker.theft_price;
+  }
+  worker.stolen_at = 0;
+}
+
+// Finds a task in the groups that the worker joined before `place`.
+[[nodiscard]] Entry find_in_outer_groups(const Membership& place, const bool eager) noexcept {
+  for (const Membership* outer = place.outer; outer != nullptr; outer = outer->outer) {
+    if (const Entry entry = outer->group->policy->pop(outer->index)) return entry;
+    if (const Entry entry = outer->group->policy->steal(outer->index, eager)) return entry;
+  }
+  return {};
+}
+
+// The first of a line that another worker pushed to last.
+Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noexcept {
+  const std::uint64_t now = base::ticks();
+  const std::uint64_t brief = worker.runtime->brief;
+  if (const std::uint32_t changes = line.changes(); changes != worker.changes_seen) {
+    worker.changes_seen = changes;
+    worker.changed_at = now;
+  }
+  const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
+  if (worker.stolen_at != 0 && disturbs) judge_theft(worker, now, 32 * brief);
+  worker.stolen_at = 0;
+  if (line.size() < (eager ? 1 : 2) || now < worker.steal_again_at) return {};
+  const Entry entry = line.pop();
+  if (entry) {
+    worker.changes_seen = line.changes();
+    worker.stolen_at = now;
+    worker.stolen_before = worker.recorder.tasks.get();
+    worker.theft_price = brief / 2;  // a lock that two want, and a task's data
+  }
+  return entry;
+}
+
+// The first of its line, which it has; else from the groups that it joined before. What another
+// worker has pushed is left to that one if it is alone there, unless `eager`; and for a while where
+// the other is at the queue, too, and the tasks are too short to be worth the disturbance.
+[[gnu::noinline]] Entry find_in_line(Worker& worker, const bool eager) noexcept {
+  OrderedQueue& line = *worker.line;
+  Entry entry;
+  // While the worker waits it does not even look at the queue: that alone would disturb.
+  if (worker.steal_again_at == 0 || base::ticks() >= worker.steal_again_at) {
+    worker.steal_again_at = 0;
+    const int pusher = line.pusher();
+    const bool own = pusher == worker.id || pusher == no_worker;
+    if (own) worker.stolen_at = 0;
+    entry = own ? line.pop() : take_from_others(worker, line, eager);
+  }
+  return entry ? entry : find_in_outer_groups(*worker.membership, eager);
+}
+
+}  // namespace
+
+Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
+  Runtime& runtime = *worker.runtime;
+  if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
+  if (worker.line != nullptr) return find_in_line(worker, eager);
+  Membership& place = *worker.membership;
+  Policy& policy = *place.group->policy;
+  if (const Entry entry = policy.pop(place.index)) return entry;
+  if (const Entry entry = find_in_outer_groups(place, eager)) return entry;
+  if (place.group->size == 1) return policy.steal(place.index, eager);
+  const std::uint64_t begin = base::ticks();
+  if (worker.stolen_at != 0) judge_theft(worker, begin, 128 * runtime.brief);
+  if (begin < worker.steal_again_at) return {};
+  const Entry entry = policy.steal(place.index, eager);
+  const std::uint64_t end = base::ticks();
+  // If it took longer than that, it waited for the owner's answer.
+  worker.theft_price = std::clamp(end - begin, runtime.brief, 2 * runtime.brief);
+  if (entry) {
+    worker.recorder.steals.add(1);
+    worker.stolen_at = end;
+    worker.stolen_before = worker.recorder.tasks.get();
+  } else if (end - begin > runtime.brief) {  // somebody was in the way
+    worker.steal_again_at = end + 4 * runtime.brief;
+  }
+  return entry;
+}
+
+Entry take_others(Worker& worker) noexcept {
+  worker.until_others = 16;
+  if (Task* const task = take_inbox(worker)) {
+    if (worker.inbox_taken != nullptr) worker.until_others = 0;
+    return {task, true};
+  }
+  return {take_behind(worker, false), true};
+}
+
+}  // namespace imbrex::sched

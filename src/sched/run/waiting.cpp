@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/run/waiting.hpp"
+
+#include <algorithm>
+
+#include "sched/run/dead.hpp"
+#include "sched/run/idle.hpp"
+#include "sched/run/loop.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/polling.hpp"
+#include "sched/run/races.hpp"
+#include "sched/run/ready.hpp"
+#include "task/event.hpp"
+
+namespace imbrex::sched {
+
+using task::State;
+
+namespace {
+
+// The running task leaves its stack for that of `next`, if that is a suspended one.
+[[gnu::cold, gnu::noinline]] void observe_switch(Worker& worker, const Task* const next) {
+  const auto* const reason = static_cast<const detail::WaitReason*>(worker.fiber->reason);
+  notes::suspension(worker, *worker.task, *reason);
+  if (next != nullptr && next->fiber != nullptr) notes::resumption(worker, *next);
+}
+
+// Leaves the running task's stack, straight for that of the next task if it is a suspended one,
+// else for a loop; returns when the task is resumed.
+void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) noexcept {
+  fiber::Fiber& from = *worker.fiber;
+  flush_tally(worker);
+  // If only one worker runs at a time, a search would pass the turn on too early.
+  const bool search = worker.queues != nullptr || !worker.runtime->one_at_a_time;
+  Task* const next = search ? find_claimed(worker, false) : nullptr;
+  if (next != nullptr) let_another_poll(worker);
+  if (worker.recorder.timing()) [[unlikely]] observe_switch(worker, next);
+  if (next != nullptr && next->fiber != nullptr) {
+    fiber::switch_to(from, wake_up(worker, *next), worker.exception_globals, arrival, argument);
+    return;
+  }
+  worker.found = next;  // the loop starts it
+  worker.fiber = &loop_fiber(worker);
+  worker.task = nullptr;
+  fiber::switch_to(from, *worker.fiber, worker.exception_globals, arrival, argument);
+}
+
+// From now on the running task counts as suspended, with one pending count for what it waits for.
+Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
+  Task& task = *worker.task;
+  fiber::Fiber& fiber = *worker.fiber;
+  fiber.reason = &reason;
+  fiber.task = &task;
+  task.fiber = &fiber;
+  task.pending.store(1, std::memory_order_relaxed);  // published with the waiter
+  task::change_state(task, State::running, State::suspended);
+  return task;
+}
+
+// There is nothing to wait for any more: the task of `left` is queued to go on at once.
+[[gnu::noinline]] void resume_at_once(const fiber::Fiber& left) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  task.pending.store(0, std::memory_order_relaxed);
+  task::change_state(task, State::suspended, State::resumable);
+  enqueue(*current_worker(), task, Origin::resumed);
+}
+
+// A wait is made known only when the worker stands on another stack. So whoever ends the wait finds
+// one pending count, its own, and needs to tell nobody else.
+template <class Wait>
+void publish_wait(fiber::Fiber& left, void* const argument) noexcept {
+  if (static_cast<Wait*>(argument)->publish()) [[likely]] return;  // the task may run by now
+  resume_at_once(left);
+}
+
+// A foreign thread blocks: it has no loop.
+template <class Wait>
+[[gnu::cold, gnu::noinline]] void block(Worker& worker, Task& task, Wait& wait) noexcept {
+  if (wait.publish()) poll_until_rung(worker);
+  task.fiber = nullptr;
+  worker.recorder.suspensions.add(1);
+  task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
+}
+
+// Leaves the worker until the task is released. `wait.publish()` makes the wait known; false if
+// there is nothing to wait for any more.
+template <class Wait>
+void suspend(Worker& worker, const detail::WaitReason& reason, Wait& wait) noexcept {
+  Task& task = begin_wait(worker, reason);
+  const Polling polling = worker.runtime->ring(worker);
+  if (worker.foreign()) [[unlikely]] {
+    block(worker, task, wait);
+    return;
+  }
+  poll_if_due(worker, polling);
+  leave(worker, &publish_wait<Wait>, &wait);
+}
+
+struct EventWait : task::Waiter {
+  EventWait(Task& waiting, detail::EventWord& its_event) noexcept : event(&its_event) {
+    task = &waiting;
+  }
+  detail::EventWord* event;
+  [[nodiscard]] bool publish() noexcept { return task::event::add(*event, *this); }
+};
+
+struct ScopeWait {
+  task::Scope* scope;
+  task::Await what;
+  [[nodiscard]] bool publish() noexcept { return !scope->begin_wait(what); }
+};
+
+}  // namespace
+
+[[gnu::flatten]] void wait_for(Worker& worker, detail::EventWord& event,
+                               const detail::WaitReason& reason) noexcept {
+  EventWait wait(*worker.task, event);
+  suspend(worker, reason, wait);
+}
+
+void wait_for(Worker& worker, task::Scope& scope, const task::Await what,
+              const detail::WaitReason& reason) noexcept {
+  if (scope.finished_all(what)) {
+    [[maybe_unused]] const bool over = scope.begin_wait(what);  // nobody else changes it any more
+  } else {
+    ScopeWait wait{&scope, what};
+    suspend(worker, reason, wait);
+  }
+  scope.awaiting = task::Await::nothing;
+}
+
+void await_scopes(task::Family& family, const task::Await what,
+                  const detail::WaitReason& reason) noexcept {
+  for (task::Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
+    wait_for(*current_worker(), *scope, what, reason);
+    races::waited(*scope, what);
+  }
+}
+
+void await_descendants(task::Family& family, const detail::WaitReason& reason) noexcept {
+  await_scopes(family, task::Await::descendants, reason);
+  if (family.table == nullptr) return;
+  task::Outcome outcome;
+  family.table->clear(outcome);
+  destroy_all(outcome);
+}
+
+bool run_in_place(Worker& worker, Task& other) {
+  Task& waiting = *worker.task;
+  const Membership& place = *worker.membership;
+  // A task that waits for this very worker goes first. The group of a foreign worker has no tasks.
+  if (other.state.load(std::memory_order_acquire) != State::ready ||
+      worker.inbox.load(std::memory_order_relaxed) != nullptr || other.group != worker.group ||
+      !fiber::half_left(*worker.fiber) || fiber::in_exception(worker.exception_globals)) {
+    return false;
+  }
+  // The task's queue must give it up: an entry that stays behind would keep the descriptor.
+  if (!(worker.queues != nullptr ? worker.queues->take(other)
+                               : place.group->policy->take(place.index, other))) {
+    return false;
+  }
+  // Pairs with share(): whoever sees that the task runs sees how.
+  other.in_place.store(detail::InPlace::runs, std::memory_order_relaxed);
+  // The entry is ours and the caller holds a future: with two references there is nobody else.
+  if (other.references.load(std::memory_order_acquire) == 2) {
+    other.state.store(State::running, std::memory_order_release);
+  } else if (!task::claim({&other, false})) {
+    other.in_place.store(detail::InPlace::no, std::memory_order_relaxed);
+    drop_reference(worker, other);
+    return false;
+  }
+  void* const tied_before = worker.fiber->tied_to;
+  if (other.tied) worker.fiber->tied_to = &worker;
+  run_body(worker, other);
+  Worker& now = *current_worker();
+  now.fiber->tied_to = tied_before;
+  now.task = &waiting;
+  if (notes::notes_end(now, other)) [[unlikely]] (void)notes::ends(now, other);
+  if (task::complete_alone(other, waiting)) return true;
+  other.in_place.store(detail::InPlace::no, std::memory_order_release);
+  task::Outcome outcome;
+  task::Tally tally;
+  end_body(other, tally, outcome);
+  task::flush(tally, outcome);
+  settle(now, outcome);
+  return true;
+}
+
+namespace {
+
+// Runs on the new stack, right after a task has left its own: the task may be resumed from now on.
+void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  Worker& worker = *current_worker();
+  const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);  // left: read first
+  const bool tied = left.tied_to != nullptr;
+  const auto ready = static_cast<std::uint64_t>(worker.membership->group->policy->size());
+  const std::uint64_t before = std::max(ready, tasks_min);
+  put_behind(worker, task, tied, before);
+}
+
+}  // namespace
+
+void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
+  if (worker.foreign() || worker.callbacks != 0) return;
+  const bool own = worker.queues != nullptr && worker.queues->size() != 0;  // the likely answer
+  if (!own && !worker.has_others() && !worker.some_ready()) return;
+  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::turn};
+  (void)begin_wait(worker, reason);
+  leave(worker, &after_give_way, &tasks_min);
+}
+
+}  // namespace imbrex::sched

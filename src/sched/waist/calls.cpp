@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/waist/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "imbrex/error.hpp"
+#include "sched/trigger/trigger.hpp"
+
+namespace imbrex::detail {
+
+void refuse_to_wait(const char* const what) {
+  const Worker* const worker = sched::current_worker();
+  if (worker != nullptr && worker->calling != nullptr) {
+    const std::source_location& where = worker->calling->spec.where;
+    throw Error(fmt::format(
+        "imbrex: {} inside the progress function registered at {}:{}: no task runs there, so none "
+        "can be suspended nor have children; test what is under way, call trigger(), and return",
+        what, where.file_name(), where.line()));
+  }
+  if (worker != nullptr && worker->callbacks == 0) {
+    throw Error(fmt::format(
+        "imbrex: {} outside of any task: this worker is between two tasks, so there is none that "
+        "could be suspended",
+        what));
+  }
+  throw Error(fmt::format(
+      "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
+      "none can be suspended; let the callback fire an Event, and wait for that in a task",
+      what));
+}
+
+void refuse_without_runtime(const char* const what) {
+  throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope "
+                          "or make an imbrex::Runtime first",
+                          what));
+}
+
+void make_family(Worker& worker, Task& task) {
+  void* const memory = worker.small.take(base::slab_class(sizeof(Family)));
+  task.family = ::new (memory) Family;
+  task.family->children.owner = &task;
+  task.family->current = &task.family->children;
+  if (task.scope != nullptr) task.family->children.finish = task.scope->finish;
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Completions that are no tasks: joints, promises, named events.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/runtime.hpp"
+#include "sched/trigger/trigger.hpp"
+#include "sched/waist/calls.hpp"
+#include "task/failure.hpp"
+#include "task/joint.hpp"
+
+namespace imbrex::detail {
+
+namespace {
+
+Completion* join(const std::span<Completion* const> parts, const bool all, const char* what) {
+  if (parts.empty()) throw Error(fmt::format("imbrex: {} of no futures", what));
+  for (const Completion* const part : parts) {
+    if (part == nullptr) throw Error(fmt::format("imbrex: {} with an empty future", what));
+  }
+  for (Completion* const part : parts) share(*part);
+  return &task::join(parts, all);
+}
+
+}  // namespace
+
+Completion* join_all(const std::span<Completion* const> parts) {
+  return join(parts, true, "when_all");
+}
+Completion* join_any(const std::span<Completion* const> parts) {
+  return join(parts, false, "when_any");
+}
+std::size_t joint_index(const Completion& joint) noexcept {
+  return static_cast<const task::Joint&>(joint).index;
+}
+
+std::exception_ptr take_failure(const Completion& completion) noexcept {
+  if (completion.failure == nullptr) return nullptr;
+  task::take_all(completion);
+  return task::exception_of(*completion.failure);
+}
+
+void rethrow_failure(const Completion& completion) {
+  std::rethrow_exception(take_failure(completion));
+}
+
+void fail(PromiseState& state, std::exception_ptr error) noexcept {
+  task::set_failure(state, task::failure_of_promise(state, std::move(error)));
+  const auto tell = [&state] { sched::current_worker()->runtime->unowned.fail(*state.failure); };
+  if (is_outside()) return sched::visit(Purpose::passes, tell, [] {});
+  tell();
+}
+
+bool take(PromiseState& state) noexcept {
+  return !state.taken.exchange(true, std::memory_order_acq_rel);
+}
+void complete(PromiseState& state) noexcept { fire(state.event); }
+
+void throw_set_twice(const PromiseState& state) {
+  throw Error(fmt::format("imbrex: promise \"{}\" ({}:{}) set twice, the second time in {}",
+                          state.name, state.where.file_name(), state.where.line(),
+                          describe_current_task()));
+}
+
+void drop_holder(PromiseState& state) noexcept {
+  if (state.holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (take(state)) {
+    // Lost by nobody, if nobody asks: so no scope is told.
+    task::set_failure(state, task::failure_of_nobody(std::make_exception_ptr(BrokenPromise(
+        fmt::format("imbrex: promise \"{}\" ({}:{}) was given up without a value: its last holder "
+                    "is gone",
+                    state.name, state.where.file_name(), state.where.line())))));
+    complete(state);
+  }
+  release(state);
+}
+
+// ---- named events ----------------------------------------------------------------------------
+
+Completion* name_event(const EventName& name, const std::source_location& where) {
+  if (is_outside()) return sched::visit_to_spawn([&] { return name_event(name, where); });
+  Worker& worker = *sched::current_worker();
+  if (worker.callbacks != 0) refuse_to_wait("an event named");
+  return worker.runtime->triggers->name(worker, name, where);
+}
+
+void trigger(const EventName& name) {
+  if (is_outside()) {
+    return sched::visit(Purpose::passes, [&] { trigger(name); },
+                        [] { refuse_without_runtime("trigger"); });
+  }
+  Worker& worker = *sched::current_worker();
+  worker.runtime->triggers->trigger(worker, name);
+}
+
+void add_progress(const ProgressSpec& spec) {
+  if (is_outside()) return visit_to_wait("progress", [&] { add_progress(spec); });
+  Worker& worker = *sched::current_worker();
+  check_may_wait(worker, "progress");
+  const Family* const family = worker.task->family;
+  if (family == nullptr || family->current->outer == nullptr) {
+    throw Error(fmt::format(
+        "imbrex: progress function registered at {}:{} in {}, which has no finish() open: call "
+        "progress() in the body of the finish() whose tasks need it",
+        spec.where.file_name(), spec.where.line(), describe_current_task()));
+  }
+  worker.runtime->triggers->add(*family->current, spec);
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events: fired, and what ends at one.
+#include "imbrex/event.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/races.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/waist/calls.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::detail {
+
+namespace {
+
+// Lets go those who waited for an event that has fired.
+void let_go(task::Waiter& waiters) noexcept {
+  if (Worker* const worker = sched::current_worker()) [[likely]] {
+    sched::let_go(*worker, waiters);
+  } else {
+    sched::visit(Purpose::passes, [&] { sched::let_go(*sched::current_worker(), waiters); },
+                 [&] { sched::let_go_after_end(waiters); });
+  }
+}
+
+}  // namespace
+
+[[gnu::flatten]] void fire(EventWord& event) noexcept {
+  trace::races::before(&event);
+  task::Waiter* waiters = nullptr;
+  if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(*waiters);
+}
+
+namespace {
+
+// A hold of the running task's, which has no event yet.
+task::Hold& make_hold(Worker& worker, Completion* const source) {
+  Task& task = *worker.task;
+  Family& family = family_of(worker, task);
+  auto* const hold = ::new (worker.small.take(base::slab_class(sizeof(task::Hold)))) task::Hold;
+  hold->following = family.holds;
+  hold->source = source;
+  if (source != nullptr) retain(*source);
+  family.holds = hold;
+  return *hold;
+}
+
+void hold_running_task(EventWord& event, Completion* const source) {
+  if (is_outside()) {
+    return visit_to_wait("release_after", [&] { hold_running_task(event, source); });
+  }
+  Worker& worker = *sched::current_worker();
+  check_may_wait(worker, "release_after");
+  if (worker.task->root) {
+    throw Error("imbrex: release_after outside a task: the program's main code has no dependents");
+  }
+  task::Hold& hold = make_hold(worker, source);
+  sched::notes::hold(worker, source);
+  task::hold_completion(*worker.task, event, hold);
+}
+
+void hold_running_access(EventWord& event, Completion* const source, const void* const address,
+                         const std::size_t bytes) {
+  if (is_outside()) {
+    return visit_to_wait("release_after", [&] {
+      hold_running_access(event, source, address, bytes);
+    });
+  }
+  Worker& worker = *sched::current_worker();
+  check_may_wait(worker, "release_after");
+  task::Outcome outcome;
+  if (!task::hold_access(*worker.task, address, bytes, outcome)) {
+    sched::settle(worker, outcome);
+    task::throw_not_declared("release_after", *worker.task, address, bytes);
+  }
+  task::Hold& hold = make_hold(worker, source);
+  hold.address = address;
+  hold.bytes = bytes;
+  task::hold_until(*worker.task, event, hold, outcome);
+  sched::settle(worker, outcome);
+}
+
+}  // namespace
+
+void release_after(EventWord& event) { hold_running_task(event, nullptr); }
+void release_after(Completion& completion) { hold_running_task(completion.event, &completion); }
+
+void release_access_after(EventWord& event, const void* const address, const std::size_t bytes) {
+  hold_running_access(event, nullptr, address, bytes);
+}
+void release_access_after(Completion& completion, const void* const address,
+                          const std::size_t bytes) {
+  hold_running_access(completion.event, &completion, address, bytes);
+}
+
+Completion* held_task() noexcept {
+  Task& task = *sched::current_worker()->task;
+  if (!task.held) return nullptr;
+  task::add_reference(task);
+  return &task;
+}
+
+void release_access(const void* const address, const std::size_t bytes) {
+  if (is_outside()) return visit_to_wait("release", [&] { release_access(address, bytes); });
+  Worker& worker = *sched::current_worker();
+  check_may_wait(worker, "release");
+  task::Outcome outcome;
+  sched::races::release(*worker.task, address, bytes);
+  if (!task::release_access(*worker.task, address, bytes, outcome)) {
+    task::throw_not_declared("release", *worker.task, address, bytes);
+  }
+  sched::notes::release(worker, address);
+  sched::settle(worker, outcome);
+}
+
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+[[noreturn, gnu::cold, gnu::noinline]] static void throw_fired_twice() {
+  throw Error(fmt::format("imbrex: an event fired twice, the second time in {}",
+                          detail::describe_current_task()));
+}
+
+[[gnu::flatten]] void Event::fire() {
+  trace::races::before(&word_);
+  task::Waiter* waiters = nullptr;
+  if (!task::event::try_fire(word_, waiters)) [[unlikely]] throw_fired_twice();
+  if (waiters != nullptr) detail::let_go(*waiters);
+}
+
+}  // namespace imbrex

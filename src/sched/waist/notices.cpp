@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of waist.hpp by which plug-ins tell what they do, and ask what the workers do and
+// what the running task is: callbacks, trace, policies that learn, reports.
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "sched/life/visit.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/runtime.hpp"
+#include "trace/symbols.hpp"
+
+namespace imbrex::detail {
+
+using sched::Worker;
+using task::Task;
+
+// ---- trace -----------------------------------------------------------------------------------
+
+bool tracing() noexcept {
+  const Worker* const worker = sched::thread_worker();
+  return worker != nullptr && worker->recorder.tracing();
+}
+
+bool learns_sends() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->lineage.flow().learns;
+}
+
+bool learns_paths() noexcept { return learns_sends() && sched::runtime()->lineage.flow().times(); }
+
+namespace {
+
+// The lineage of a running task that is not the code of a thread, if it learns; else null.
+task::Lineage* lineage_of(const Worker* const worker) noexcept {
+  if (worker == nullptr || worker->runtime == nullptr || worker->task == nullptr ||
+      worker->task->root || !worker->runtime->lineage.flow().learns) {
+    return nullptr;
+  }
+  return &worker->runtime->lineage;
+}
+
+}  // namespace
+
+void about_to_send() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (task::Lineage* const lineage = lineage_of(worker)) lineage->sends(*worker->task);
+}
+
+void message_leaves(const std::uint64_t message) noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (task::Lineage* const lineage = lineage_of(worker)) lineage->sends(*worker->task, message);
+}
+
+void message_arrives(const std::uint64_t message) noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (task::Lineage* const lineage = lineage_of(worker)) lineage->receives(*worker->task, message);
+}
+
+void report_paths(const PathReport report) noexcept {
+  if (sched::Runtime* const runtime = sched::runtime()) runtime->lineage.report(report);
+}
+
+void learn_path(const std::uint64_t message, const float length_us) noexcept {
+  if (sched::Runtime* const runtime = sched::runtime()) runtime->lineage.learn(message, length_us);
+}
+
+void trace_message(const MessageRecord& message) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr && tracing()) [[unlikely]] {
+    return sched::visit(sched::Purpose::passes, [&] { trace_message(message); }, [] {});
+  }
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  const std::uint64_t peer_and_tag = static_cast<std::uint32_t>(message.peer) |
+                                     static_cast<std::uint64_t>(
+                                         static_cast<std::uint32_t>(message.tag)) << 32;
+  const std::uint64_t running = worker->task != nullptr ? worker->task->id : 0;
+  worker->recorder.record(message.sent ? trace::Kind::message_sent : trace::Kind::message_received,
+                          message.task != 0 ? message.task : running, message.bytes, peer_and_tag,
+                          message.communicator);
+}
+
+void trace_collective(const CollectiveRecord& collective) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr && tracing()) [[unlikely]] {
+    return sched::visit(sched::Purpose::passes, [&] { trace_collective(collective); }, [] {});
+  }
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  worker->recorder.record(
+      collective.begins ? trace::Kind::collective_begin : trace::Kind::collective_end,
+      worker->task != nullptr ? worker->task->id : 0, trace::intern(collective.call, nullptr),
+      collective.bytes, collective.communicator);
+}
+
+// ---- reports ---------------------------------------------------------------------------------
+
+void keep_message(const std::string& text) noexcept {
+  if (Worker* const worker = sched::thread_worker()) {
+    worker->message = text;
+  } else {
+    constexpr std::string_view mark = "imbrex: ";  // as report() writes
+    base::report(text.starts_with(mark) ? text.substr(mark.size()) : text);
+  }
+}
+
+const char* kept_message() noexcept {
+  if (const Worker* const worker = sched::thread_worker()) return worker->message.c_str();
+  return "imbrex: outside of the runtime what went wrong is said on standard error at once";
+}
+
+std::string describe_current_task() { return describe(current_task()); }
+
+TaskLabel current_task() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr && sched::known_worker() != nullptr) {
+    return sched::visit(sched::Purpose::passes, [] { return current_task(); },
+                        [] { return TaskLabel{}; });
+  }
+  if (worker == nullptr || worker->task == nullptr) return {};
+  return sched::label_of(*worker->task);
+}
+
+Footprint footprint() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->task == nullptr) return {};
+  return {worker->task, worker->fiber};
+}
+
+std::string describe(const TaskLabel& task) {
+  if (task.name == nullptr) return "no task";
+  if (const void* const code = sched::code_of(task)) {
+    const trace::Symbol& symbol = trace::symbol_of(code);
+    const std::string_view name = symbol.name.empty() ? "task" : std::string_view(symbol.name);
+    return symbol.place.empty() ? fmt::format("\"{}\"", name)
+                                : fmt::format("\"{}\" ({})", name, symbol.place);
+  }
+  if (task.where.line() == 0) return fmt::format("\"{}\"", task.name);  // main, or a thread
+  return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions for plug-ins: pollers, waits that poll in place, callbacks.
+#include <algorithm>
+#include <mutex>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "sched/life/visit.hpp"
+#include "sched/life/waits.hpp"
+#include "sched/run/polling.hpp"
+#include "sched/trigger/trigger.hpp"
+
+namespace imbrex::detail {
+
+using sched::Worker;
+
+// ---- pollers ---------------------------------------------------------------------------------
+
+void add_poller(Poller& poller) {
+  if (sched::is_outside()) return sched::visit_to_spawn([&] { add_poller(poller); });
+  sched::add_poller(*sched::current_worker()->runtime, poller);
+}
+
+void wake_poller() noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) {
+    return sched::visit(sched::Purpose::passes, [] { wake_poller(); }, [] {});
+  }
+  sched::wake_poller(*worker);
+}
+
+void wake_worker() noexcept {
+  if (sched::Runtime* const runtime = sched::runtime()) sched::wake_watch(*runtime);
+}
+
+void remove_poller(Poller& poller) {
+  if (sched::Runtime* const runtime = sched::runtime()) sched::remove_poller(*runtime, poller);
+}
+
+WorkerPolls worker_polls() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  if (runtime == nullptr) return {};
+  const auto us_of = [](const std::uint64_t ticks) {
+    return static_cast<std::uint64_t>(static_cast<double>(ticks) / base::ticks_per_microsecond());
+  };
+  const std::uint64_t last = runtime->last_poll.load(std::memory_order_relaxed);
+  const std::uint64_t now = base::ticks();
+  return {.age_us = now <= last ? 0 : us_of(now - last),
+          .apart_us = us_of(runtime->polls_apart.load(std::memory_order_relaxed))};
+}
+
+bool worker_idles() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->parking.asleep() != 0;
+}
+
+int reserved_processor() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime == nullptr ? -1 : runtime->reserved;
+}
+
+// ---- waits and callbacks ---------------------------------------------------------------------
+
+namespace {
+
+// Asks the runtime on behalf of a thread that uses tasks; the answer for other threads is false.
+template <class Question>
+[[gnu::cold, gnu::noinline]] bool ask_for_visitor(Question question) noexcept {
+  if (sched::known_worker() == nullptr) return false;
+  return sched::visit(sched::Purpose::passes, question, [] { return false; });
+}
+
+}  // namespace
+
+bool nothing_ready() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr) [[unlikely]] return ask_for_visitor([] { return nothing_ready(); });
+  return worker->runtime->in_place.load(std::memory_order_relaxed) &&
+         !worker->has_others() && !worker->some_ready() && !worker->runtime->triggers->active();
+}
+
+bool workers_share() noexcept {
+  const sched::Runtime* const runtime = sched::runtime();
+  return runtime != nullptr && runtime->workers_share();
+}
+
+bool may_spin(std::uint64_t& last) noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr) [[unlikely]] return ask_for_visitor([&] { return may_spin(last); });
+  return worker->runtime->may_spin(last);
+}
+
+bool main_is_alone() noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->id != 0 || worker->task == nullptr ||
+      worker->task != worker->root || worker->task->family != nullptr) {
+    return false;
+  }
+  for (const auto& other : worker->runtime->workers) {
+    if (other->joined) return false;
+  }
+  const std::lock_guard guard(worker->runtime->foreign_lock);
+  return worker->runtime->foreign.empty();
+}
+
+void begin_idle() noexcept {
+  if (Worker* const worker = sched::thread_worker()) {
+    worker->recorder.enter(trace::Activity::idle);
+  }
+}
+void end_idle() noexcept {
+  if (Worker* const worker = sched::thread_worker()) {
+    worker->recorder.enter(trace::Activity::task);
+  }
+}
+
+void enter_callback() noexcept { enter_callback(nullptr); }
+void enter_callback(const char* const call) noexcept {
+  if (Worker* const worker = sched::thread_worker()) {
+    ++worker->callbacks;
+    worker->callback_call = call;
+  }
+}
+void leave_callback() noexcept {
+  Worker* const worker = sched::thread_worker();
+  if (worker != nullptr && worker->callbacks != 0) --worker->callbacks;
+}
+const char* callback_call() noexcept {
+  const Worker* const worker = sched::thread_worker();
+  return worker != nullptr && worker->callbacks != 0 ? worker->callback_call : nullptr;
+}
+
+bool in_main() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->id == 0 && worker->callbacks == 0 &&
+         worker->task != nullptr && worker->task == worker->root;
+}
+
+bool main_is_last() noexcept {
+  if (!in_main()) return false;
+  bool others = false;
+  sched::current_worker()->runtime->task_slots.for_each([&others](std::byte* const slot) {
+    const auto& task = *reinterpret_cast<const task::Task*>(slot);
+    others = others || (sched::alive(task) && !task.root);
+  });
+  return !others;
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waits for the tasks that the running task has spawned: for all of them, or for those of a
+// finish().
+#include <fmt/format.h>
+
+#include <new>
+
+#include "base/check.hpp"
+#include "imbrex/detail/groups.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/races.hpp"
+#include "sched/run/waiting.hpp"
+#include "sched/trigger/trigger.hpp"
+#include "sched/waist/calls.hpp"
+#include "task/failure.hpp"
+
+namespace imbrex::detail {
+
+namespace {
+
+// The running task has waited: if none of its children is left, their table is empty, and the
+// descriptors that it kept are reused. Suspends, if the destructor of a result waits.
+void forget_children(Family& family) noexcept {
+  if (family.table == nullptr) return;
+  for (const Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
+    if (scope->outstanding() != 0) return;
+  }
+  task::Outcome outcome;
+  family.table->forget_complete(outcome);
+  sched::destroy_all(outcome);
+}
+
+// The tasks of `scope` are complete, and the caller is told now which of them failed. So it may
+// write again what they have not written.
+[[gnu::cold, gnu::noinline]] void forget_failures(Family& family, const Scope& scope) noexcept {
+  if (family.table == nullptr) return;
+  task::Outcome outcome;
+  family.table->forget_failures(scope, outcome);
+  sched::destroy_all(outcome);
+}
+
+}  // namespace
+
+void wait_children() {
+  Worker* const here = sched::current_worker();
+  if (here == nullptr) [[unlikely]] return visit_to_wait("taskwait", [] { wait_children(); });
+  Worker& worker = *here;
+  check_may_wait(worker, "taskwait");
+  if (worker.task->family == nullptr) return;
+  Family& family = *worker.task->family;
+  static constexpr WaitReason reason{.kind = WaitKind::children};
+  sched::await_scopes(family, task::Await::children, reason);
+  forget_children(family);
+}
+
+void wait_descendants() {
+  Worker* const here = sched::current_worker();
+  if (here == nullptr) [[unlikely]] return visit_to_wait("barrier", [] { wait_descendants(); });
+  Worker& worker = *here;
+  check_may_wait(worker, "barrier");
+  static constexpr WaitReason reason{.kind = WaitKind::children};
+  if (Family* const family = worker.task->family) sched::await_descendants(*family, reason);
+}
+
+ScopeMemory* innermost_scope() noexcept {
+  if (is_outside() && sched::known_worker() != nullptr) [[unlikely]] {
+    return sched::visit(Purpose::passes, [] { return innermost_scope(); },
+                        [] { return static_cast<ScopeMemory*>(nullptr); });
+  }
+  if (is_outside() || !in_task()) return nullptr;
+  const Family* const family = sched::current_worker()->task->family;
+  if (family == nullptr || family->current->outer == nullptr) return nullptr;
+  return reinterpret_cast<ScopeMemory*>(static_cast<Scope*>(family->current));
+}
+
+void open_scope(ScopeMemory& memory, const std::source_location& where) {
+  Worker* const here = sched::current_worker();
+  if (here == nullptr) [[unlikely]] {  // the first use may be a scope
+    return sched::visit_to_spawn([&] { open_scope(memory, where); });
+  }
+  Worker& worker = *here;
+  check_may_wait(worker, "finish");
+  Family& family = family_of(worker, *worker.task);
+  auto* const scope = ::new (memory.bytes) Scope;
+  scope->owner = worker.task;
+  scope->where = where;
+  scope->outer = family.current;
+  scope->finish = scope;
+  family.current = scope;
+}
+
+namespace {
+
+// All that belongs to the scope has ended, except its failures.
+Scope& end_scope(ScopeMemory& memory) noexcept {
+  auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
+  static constexpr WaitReason reason{.kind = WaitKind::finish};
+  sched::wait_for(*sched::current_worker(), scope, task::Await::descendants, reason);
+  sched::races::waited(scope, task::Await::descendants);
+  Family& family = *scope.owner->family;
+  family.current = scope.outer;
+  forget_children(family);
+  // This comes before the failures: a progress function that has not ended may still add one.
+  if (scope.has_region.load(std::memory_order_relaxed)) [[unlikely]] sched::close_region(&scope);
+  if (scope.failures != nullptr) [[unlikely]] forget_failures(family, scope);
+  return scope;
+}
+
+}  // namespace
+
+std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
+  if (is_outside()) [[unlikely]] {  // the end of the runtime waits for this; that of fork not
+    return sched::visit(Purpose::waits, [&] { return close_scope(memory); },
+                        [] { return std::exception_ptr(); });
+  }
+  Scope& scope = end_scope(memory);
+  std::exception_ptr error = scope.take_error();
+  scope.~Scope();
+  return error;
+}
+
+void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcept {
+  if (is_outside()) [[unlikely]] {
+    return sched::visit(Purpose::waits, [&] { abandon_scope(memory, error); }, [] {});
+  }
+  if (error != nullptr) {
+    const auto& open = *std::launder(reinterpret_cast<const Scope*>(memory.bytes));
+    task::note_thrown("the body of finish()", open.where, error);
+  }
+  Scope& scope = end_scope(memory);
+  const std::vector<std::string> untold = scope.take_untold();
+  if (!untold.empty()) {
+    base::report(fmt::format("the finish() at {}:{} throws what its body threw; its tasks failed "
+                             "too:{}",
+                             scope.where.file_name(), scope.where.line(), sched::lines(untold)));
+  }
+  scope.~Scope();
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Texts that are kept until the end of the program, each once: names that are no literals.
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex::detail {
+
+namespace {
+
+struct Hash {
+  using is_transparent = void;
+  [[nodiscard]] std::size_t operator()(const std::string_view text) const noexcept {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+struct Texts {
+  std::shared_mutex lock;  // guards the other; most calls only look
+  std::unordered_set<std::string, Hash, std::equal_to<>> known;  // its strings never move
+};
+
+// Never destroyed: reports and traces are written after static objects are gone.
+Texts& texts() {
+  static auto& made = *new Texts;
+  return made;
+}
+
+}  // namespace
+
+const char* keep_text(const std::string_view text) {
+  Texts& kept = texts();
+  {
+    const std::shared_lock guard(kept.lock);
+    if (const auto found = kept.known.find(text); found != kept.known.end()) {
+      return found->c_str();
+    }
+  }
+  const std::lock_guard guard(kept.lock);
+  return kept.known.emplace(text).first->c_str();
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting, by the running task, for an event or a completion.
+#include "imbrex/detail/plug_ins.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/run/polling.hpp"
+#include "sched/run/waiting.hpp"
+#include "sched/waist/calls.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::detail {
+
+bool in_task() noexcept {
+  const Worker* worker = sched::current_worker();
+  if (worker == nullptr) [[unlikely]] {
+    worker = sched::known_worker();
+    return worker != nullptr && worker->callbacks == 0;
+  }
+  return worker->task != nullptr && worker->callbacks == 0;
+}
+
+bool in_spawned_task() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker != nullptr && worker->task != nullptr && worker->callbacks == 0 &&
+         !worker->task->root;
+}
+
+void set_blocking(const bool blocks) {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) return visit_to_wait("set_blocking", [&] { set_blocking(blocks); });
+  check_may_wait(*worker, "set_blocking");
+  worker->task->blocks = blocks;
+}
+
+bool is_blocking() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr && sched::known_worker() != nullptr) [[unlikely]] {
+    return sched::visit(Purpose::passes, [] { return is_blocking(); }, [] { return false; });
+  }
+  return worker != nullptr && worker->task != nullptr && worker->task->blocks;
+}
+
+namespace {
+
+// The event may have fired when the runtime ended, or may still fire after that.
+template <class Call>
+[[gnu::cold, gnu::noinline]] void await_outside(const EventWord& event, const char* const what,
+                                                Call call) {
+  sched::visit(Purpose::waits, call, [&] {
+    if (!event.has_fired() && !sched::await_after_end(event)) refuse_without_runtime(what);
+  });
+}
+
+}  // namespace
+
+[[gnu::flatten]] void await(EventWord& event, const WaitReason& reason) {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) [[unlikely]] {
+    return await_outside(event, reason.what, [&] { await(event, reason); });
+  }
+  check_may_wait(*worker, reason.what);
+  sched::wait_for(*worker, event, reason);
+  trace::races::after(&event);
+}
+
+void await(Completion& completion) {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) [[unlikely]] {
+    return await_outside(completion.event, "wait for a future", [&] { await(completion); });
+  }
+  check_may_wait(*worker, "wait for a future");
+  if (task::is_task(completion)) {
+    auto& other = static_cast<Task&>(completion);
+    if (sched::run_in_place(*worker, other) && completion.event.has_fired()) {
+      trace::races::after(&completion.event);
+      return;
+    }
+    share(completion);
+  }
+  sched::notes::wait(*sched::current_worker(), completion);
+  await(completion.event, {.kind = WaitKind::completion, .completion = &completion});
+  sched::notes::waited(*sched::current_worker());
+}
+
+void yield() {
+  Worker* const here = sched::current_worker();
+  if (here == nullptr) [[unlikely]] return visit_to_wait("yield", [] { yield(); });
+  Worker& worker = *here;
+  check_may_wait(worker, "yield");
+  // If the poll found something, what waited for it goes on first: it is nearer to being late than
+  // the next poll.
+  if (!worker.foreign() && sched::poll(worker, true) == 0) {
+    worker.runtime->last_poll.store(base::ticks(), std::memory_order_relaxed);
+  }
+  sched::give_way(worker, 0);
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Releases: who waits for which accesses of one task, from the first on that ends apart from the
+// task: early, by release(), or later than its body, by an event.
+//
+// A task that follows another by address waits at one event for all accesses that it conflicts
+// with. Once these end one by one, each waiter is listed here under every access that still keeps
+// it, with their number; so the end of an access costs what waits for that one, and a release of
+// all of n accesses by n readers costs n.
+//
+// Thread safety: any thread, but for what says that it is the running task's.
+// Invariants, under the lock:
+//   (1) a waiter that stands here stands in no event, and is listed under each open access that it
+//       conflicts with, as often as `waiting_` says. Nobody else lets it go.
+//   (2) an access is open until it is released or its event fires; without one, until the task
+//       ends.
+//   (3) who adds an edge to the task's event after the first release finds the event swept, and
+//       brings the edge here; after the task's end, when the event takes none, it comes here too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/spin_lock.hpp"
+#include "task/access/interval_tree.hpp"
+#include "task/depend.hpp"
+
+namespace imbrex::task {
+
+class Releases {
+ public:
+  // REQUIRES: `task` runs, and has accesses.
+  explicit Releases(Task& task);
+  ~Releases();
+  Releases(const Releases&) = delete;
+  Releases& operator=(const Releases&) = delete;
+
+  // The running task ends the accesses to what lies at `address`, with `bytes` to that range. False
+  // if it declared none.
+  [[nodiscard]] bool release(const void* address, std::size_t bytes, Outcome& outcome) noexcept;
+  // The running task: those accesses end when `hold` does. False if it declared none, or has
+  // released it.
+  [[nodiscard]] bool hold(const void* address, std::size_t bytes) noexcept;
+  // One hold of those accesses has ended; `failure`, if not null, is what they fail by.
+  void end_hold(const void* address, std::size_t bytes, Failure* failure,
+                Outcome& outcome) noexcept;
+
+  // Takes over those who wait at the task's event by address; lets go whom no open access keeps.
+  void take_waiters(Outcome& outcome) noexcept;
+  // The event has fired, and `first` are those that waited there. Who is to be let go now.
+  [[nodiscard]] Waiter* fire(Waiter* first) noexcept;
+  // The event has fired. True if `waiter` waits here for an access that its own event ends.
+  [[nodiscard]] bool add(Waiter& waiter) noexcept;
+
+  // The failure of the event that ended `access`; null: it did not fail.
+  [[nodiscard]] Failure* failure_of(const Access& access) const noexcept;
+  void forget_failures() noexcept;
+
+ private:
+  struct Listed {
+    std::uint32_t waiting;  // index
+    std::uint32_t next;     // index + 1
+  };
+  struct Waiting {
+    Waiter* waiter;
+    std::uint32_t accesses;  // open ones that keep it
+  };
+
+  template <class Visit>
+  void each_at(const void* address, Visit visit) noexcept;
+  template <class Visit>
+  bool each_named(const void* address, std::size_t bytes, Visit visit) noexcept;
+  [[nodiscard]] bool is_open(const Access& access) const noexcept;
+  // False, and not listed, if no open access keeps it.
+  [[nodiscard]] bool list(Waiter& waiter) noexcept;
+  void list_under(std::uint32_t position) noexcept;  // the last of `waiting_`
+  void list_by_range(const Access& other) noexcept;
+  // Lists those who waited at the event; `free` gets those whom nothing keeps.
+  void list_all(Waiter* first, Waiter*& free) noexcept;
+  // The access is not open any more; `free` gets those whom it alone kept.
+  void end(std::uint32_t position, Waiter*& free) noexcept;
+  void fail(std::uint32_t position, Failure& failure) noexcept;
+  void let_go(Waiter* free, bool fired, Outcome& outcome) noexcept;
+
+  Task& task_;
+  base::SpinLock lock_;  // guards the next ten, and the ends of the task's accesses
+  bool fired_ = false;
+  std::unordered_map<const void*, std::uint32_t> by_address_;  // position + 1 of the last there
+  IntervalTree<std::uint32_t> by_interval_;  // the same; made for the first waiter by range
+  std::vector<std::uint32_t> same_address_;  // by position: the one before + 1
+  std::vector<std::uint32_t> same_interval_;
+  std::vector<std::uint32_t> everything_;    // positions of accesses to everything
+  std::vector<std::uint32_t> first_listed_;  // by position: index + 1 in `listed_`
+  std::vector<Listed> listed_;
+  std::vector<Waiting> waiting_;
+  std::vector<std::uint16_t> holds_;         // by position; empty: none yet
+  // By position; made by the first that fails. Each is set once, before its access ends.
+  std::atomic<std::atomic<Failure*>*> failures_{nullptr};
+};
+
+// The parts of an AccessBlock that few tasks need.
+struct Rare {
+  std::atomic<struct Inherited*> inherited{nullptr};  // failure.cpp
+  std::atomic<Releases*> releases{nullptr};  // made by the running task, before the event is swept
+  ~Rare();
+};
+// Made by the first of those who need it.
+[[nodiscard]] Rare& rare_of(AccessBlock& block) noexcept;
+// Null if no access of `task` ends apart from it.
+[[nodiscard]] Releases* releases_of(const AccessBlock& block) noexcept;
+
+// The functions of the same name, for who seldom calls them in the middle of a fast path. REQUIRES:
+// the event was swept.
+[[gnu::cold, gnu::noinline]] void take_waiters(Task& task, Outcome& outcome) noexcept;
+[[nodiscard, gnu::cold, gnu::noinline]] Waiter* fire_apart(Task& task, Waiter* first) noexcept;
+
+}  // namespace imbrex::task

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The accesses of one task: what it may declare, how they are built, mutexes, early release.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/few_addresses.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+#include "task/access/releases.hpp"
+#include "task/accesses.hpp"
+#include "task/lineage.hpp"
+#include "task/scope.hpp"
+
+namespace imbrex::task {
+
+namespace {
+
+const char* kind_name(const AccessKind kind) noexcept {
+  static constexpr const char* names[] = {"in",       "out",   "inout",      "mutexinoutset",
+                                          "inoutset", "after", "everything", "an end",
+                                          "an end"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void throw_two_kinds(const char* const name,
+                                                            const AccessSpec& first,
+                                                            const AccessSpec& second) {
+  throw Error(fmt::format(
+      "imbrex: task \"{}\" names {} as {} and as {}: give each object once, inout if it is both "
+      "read and written",
+      name, first.address, kind_name(first.kind), kind_name(second.kind)));
+}
+
+[[nodiscard]] inline bool surely_distinct(const std::span<const AccessSpec> specs) noexcept {
+  base::FewAddresses addresses;
+  for (const AccessSpec& spec : specs) {
+    if (!addresses.add(spec.address)) return false;  // an end too: no harm, but to look closer
+  }
+  return true;
+}
+
+// The same for so many that comparing each with each would take too long.
+[[gnu::cold, gnu::noinline]] void check_many(const char* const name,
+                                             const std::span<const AccessSpec> specs) {
+  const auto no_later = [](const AccessSpec& first, const AccessSpec& second) {
+    return first.address >= second.address;
+  };
+  if (std::ranges::adjacent_find(specs, no_later) == specs.end()) return;  // as from an array
+  std::vector<const AccessSpec*> sorted;
+  sorted.reserve(specs.size());
+  for (const AccessSpec& spec : specs) {
+    if (spec.kind < AccessKind::object_end) sorted.push_back(&spec);
+  }
+  const auto look = [&] {
+    for (std::size_t at = 1; at < sorted.size(); ++at) {
+      const AccessSpec& first = *sorted[at - 1];
+      const AccessSpec& second = *sorted[at];
+      if (first.address == second.address && first.kind != second.kind &&
+          same_object(first, second)) {
+        throw_two_kinds(name, first, second);
+      }
+    }
+  };
+  const auto key = [](const AccessSpec* const spec) {
+    return std::tuple(spec->address, end_of(*spec), spec);
+  };
+  std::ranges::sort(sorted, {}, key);
+  look();
+  std::erase_if(sorted, [](const AccessSpec* const spec) { return is_range(*spec); });
+  look();  // objects at one address are the same, whatever their size
+}
+
+}  // namespace
+
+void check_accesses(const char* const name, const std::span<const AccessSpec> specs) {
+  constexpr std::size_t few = 32;
+  if (surely_distinct(specs)) return;
+  if (specs.size() > few) return check_many(name, specs);
+  for (std::size_t second = 1; second < specs.size(); ++second) {
+    const void* const address = specs[second].address;
+    for (std::size_t first = 0; first < second; ++first) {
+      if (specs[first].address == address && specs[first].kind != specs[second].kind) [[unlikely]] {
+        if (same_object(specs[first], specs[second])) {
+          throw_two_kinds(name, specs[first], specs[second]);
+        }
+      }
+    }
+  }
+}
+
+namespace {
+
+[[gnu::noinline]] void drop_mutexes(AccessBlock& block) noexcept {
+  for (const Access& access : block.accesses()) {
+    if (access.mutex() != nullptr) drop_mutex(access.mutex());
+  }
+}
+
+// True if `access` has its mutex now; else it waits in the mutex's queue.
+[[nodiscard]] bool acquire(Mutex& mutex, Access& access) noexcept {
+  const std::lock_guard guard(mutex.lock);
+  if (mutex.owner == nullptr) {
+    mutex.owner = access.edge.task;
+    return true;
+  }
+  access.edge.next = nullptr;
+  if (mutex.first == nullptr) {
+    mutex.first = &access;
+  } else {
+    mutex.last->edge.next = &access.edge;
+  }
+  mutex.last = &access;
+  return false;
+}
+
+// The access of `edge`, its first member.
+[[nodiscard]] Access* access_of(Waiter* const edge) noexcept {
+  return reinterpret_cast<Access*>(edge);
+}
+static_assert(offsetof(Access, edge) == 0);
+
+}  // namespace
+
+void give_back(Access& access, ReadyList& ready) noexcept {
+  Mutex& mutex = *access.mutex();
+  Access* next;
+  {
+    const std::lock_guard guard(mutex.lock);
+    next = mutex.first;
+    mutex.owner = next == nullptr ? nullptr : next->edge.task;
+    if (next != nullptr) mutex.first = access_of(next->edge.next);
+  }
+  if (next == nullptr) return;
+  ++next->edge.task->accesses->acquired;
+  make_ready_with_mutexes(*next->edge.task, ready);
+}
+
+bool blocks(Task& task, Task& next) noexcept {
+  const bool by_range = next.accesses->linked_at != 0;
+  for (const Access& mine : task.accesses->accesses()) {
+    if (!orders_siblings(mine.kind) || mine.has_ended()) continue;
+    for (const Access& other : next.accesses->accesses()) {
+      if (!orders_siblings(other.kind)) continue;
+      if (other.kind == AccessKind::everything || mine.kind == AccessKind::everything) return true;
+      if (by_range) {
+        if (conflict_by_range(mine, other, other.version())) return true;
+      } else if (other.address == mine.address && conflict(mine.kind, other.kind)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool holds_access(const Task& task) noexcept {
+  if (task.state.load(std::memory_order_acquire) != State::complete) return false;
+  AccessBlock* const block = task.accesses;
+  if (block == nullptr || !block->has_mark(AccessBlock::apart)) return false;
+  return std::ranges::any_of(block->accesses(), [](const Access& access) {
+    return access.end.load(std::memory_order_relaxed) == End::by_event;
+  });
+}
+
+void drop_mutex(Mutex* const mutex) noexcept {
+  if (mutex->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mutex;
+}
+
+bool needs_mutexes(const Task& task) noexcept {
+  return (task.accesses->marks & AccessBlock::mutexes) != 0;
+}
+
+void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
+  AccessBlock& block = *task.accesses;
+  while (block.acquired < block.count) {
+    Access& access = block.accesses()[block.acquired];
+    // Once queued, the access may be handed the mutex, and the task go on, in another thread.
+    if (access.mutex() != nullptr && !acquire(*access.mutex(), access)) return;
+    ++block.acquired;
+  }
+  ready.push(task);
+}
+
+void end_marked(Task& task, Waiter* const first, ReadyList& ready) noexcept {
+  AccessBlock& block = *task.accesses;
+  if (block.is_failed()) {
+    for (Waiter* waiter = first; waiter != nullptr; waiter = waiter->next) {
+      if (waiter->by_address()) pass_on(task, *waiter->task, true);
+    }
+  }
+  if (!block.has_mark(AccessBlock::mutexes)) return;
+  for (Access& access : block.accesses()) {
+    if (access.mutex() == nullptr) continue;
+    // Other mutexes have been given back, or will be when their event fires.
+    if (access.end.load(std::memory_order_relaxed) == End::with_task) give_back(access, ready);
+  }
+}
+
+namespace {
+
+// An Access cannot be moved: exchanges what they name.
+void exchange(Access& first, Access& second) noexcept {
+  std::swap(first.address, second.address);
+  std::swap(first.kind, second.kind);
+  std::swap(first.bytes, second.bytes);
+}
+
+void sift_down(const std::span<Access> heap, std::size_t at) noexcept {
+  for (std::size_t child = 2 * at + 1; child < heap.size(); child = 2 * at + 1) {
+    if (child + 1 < heap.size() && heap[child].address < heap[child + 1].address) ++child;
+    if (heap[child].address <= heap[at].address) return;
+    exchange(heap[at], heap[child]);
+    at = child;
+  }
+}
+
+// A heap sort: in place, and without a worst case.
+[[gnu::cold, gnu::noinline]] void sort_by_address(const std::span<Access> all) noexcept {
+  for (std::size_t at = all.size() / 2; at-- > 0;) sift_down(all, at);
+  for (std::size_t end = all.size(); end-- > 1;) {
+    exchange(all[0], all[end]);
+    sift_down(all.first(end), 0);
+  }
+}
+
+void note_future(const AccessSpec& spec, const Task* const parent) noexcept {
+  auto& past = *static_cast<detail::Completion*>(const_cast<void*>(spec.address));
+  share(past, parent);
+  add_reference(past);
+}
+
+[[gnu::noinline]] void note_kind(AccessBlock& block, const AccessSpec& spec,
+                                 const Task* const parent) noexcept {
+  switch (spec.kind) {
+    case AccessKind::mutexinoutset: block.marks |= AccessBlock::mutexes; return;
+    case AccessKind::range_end: block.marks |= AccessBlock::ranges; return;
+    case AccessKind::after:
+      block.marks |= AccessBlock::futures;
+      note_future(spec, parent);
+      return;
+    default: return;
+  }
+}
+
+// Mutexes are taken in the order in which accesses stand: that of addresses, so that no cycle can
+// form.
+[[gnu::noinline]] void sort_for_mutexes(AccessBlock& block) noexcept {
+  const std::span<Access> all = block.accesses();
+  if (std::ranges::any_of(all, [](const Access& access) { return access.bytes == 0; })) {
+    sort_with_ends(all);
+    return;
+  }
+  const auto address_of = [](const Access& each) { return each.address; };
+  if (!std::ranges::is_sorted(all, {}, address_of)) sort_by_address(all);
+}
+
+}  // namespace
+
+void build_accesses(Task& task, void* const memory,
+                    const std::span<const AccessSpec> specs) noexcept {
+  auto* const block = ::new (memory) AccessBlock;
+  block->count = static_cast<std::uint32_t>(specs.size());
+  Access* access = reinterpret_cast<Access*>(block + 1);
+  std::uint32_t offset = sizeof(AccessBlock);
+  for (const AccessSpec& spec : specs) {
+    ::new (access) Access;
+    access->offset = offset;
+    offset += sizeof(Access);
+    access->edge.task = &task;
+    access->address = spec.address;
+    access->kind = spec.kind;
+    access->bytes = spec.bytes;
+    if (spec.kind > AccessKind::inout) [[unlikely]] note_kind(*block, spec, task.parent);
+    ++access;
+  }
+  task.accesses = block;
+  if ((block->marks & AccessBlock::mutexes) != 0) [[unlikely]] sort_for_mutexes(*block);
+}
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] void destroy_rest(AccessBlock& block) noexcept {
+  drop_mutexes(block);
+  forget_inherited(block);
+  delete block.rare.exchange(nullptr, std::memory_order_acq_rel);
+}
+
+}  // namespace
+
+void destroy_accesses(Task& task, base::SlabCache& edges) noexcept {
+  AccessBlock& block = *task.accesses;
+  for (ExtraEdge* edge = block.extra; edge != nullptr;) {
+    ExtraEdge* const next = edge->next;
+    edges.give(edge, base::slab_class(sizeof(ExtraEdge)));
+    edge = next;
+  }
+  block.extra = nullptr;
+  constexpr std::uint8_t more = AccessBlock::mutexes | AccessBlock::failed | AccessBlock::apart;
+  if (block.has_mark(more)) [[unlikely]] destroy_rest(block);
+}
+
+namespace {
+
+// `task` runs: by its first access that ends apart. Then those who wait are taken over.
+[[gnu::cold, gnu::noinline]] Releases& make_releases(Task& task, Outcome& outcome) noexcept {
+  Rare& rare = rare_of(*task.accesses);
+  auto* const made = new Releases(task);
+  rare.releases.store(made, std::memory_order_release);
+  task.accesses->mark(AccessBlock::apart);
+  made->take_waiters(outcome);
+  return *made;
+}
+
+[[nodiscard]] Releases& releases_for(Task& task, Outcome& outcome) noexcept {
+  Releases* const present = releases_of(*task.accesses);
+  return present != nullptr ? *present : make_releases(task, outcome);
+}
+
+}  // namespace
+
+bool release_access(Task& task, const void* const address, const std::size_t bytes,
+                    Outcome& outcome) noexcept {
+  if (task.accesses == nullptr) return false;
+  return releases_for(task, outcome).release(address, bytes, outcome);
+}
+
+bool hold_access(Task& task, const void* const address, const std::size_t bytes,
+                 Outcome& outcome) noexcept {
+  if (task.accesses == nullptr) return false;
+  if (task.parent != nullptr && task.parent->family != nullptr &&
+      task.parent->family->table != nullptr) {
+    task.parent->family->table->keep_fired();
+  }
+  return releases_for(task, outcome).hold(address, bytes);
+}
+
+void throw_not_declared(const char* const what, const Task& task, const void* const address,
+                        const std::size_t bytes) {
+  const std::string who = detail::describe({task.name, task.where, task.id});
+  if (bytes == 0) {
+    throw Error(fmt::format("imbrex: {} of {} in {}: this task declares no access to it", what,
+                            address, who));
+  }
+  throw Error(fmt::format("imbrex: {} of the {} bytes from {} on in {}: this task declares no "
+                          "range with just these bounds, and no part of one can be released",
+                          what, bytes, address, who));
+}
+
+}  // namespace imbrex::task
+
+namespace imbrex::detail {
+
+void throw_null_access(const char* const what) {
+  throw Error(fmt::format("imbrex: {} was given a null pointer for an access: that names memory by "
+                          "its address",
+                          what));
+}
+
+void throw_long_range() {
+  throw Error("imbrex: range() was given a count that goes beyond the end of memory; a negative "
+              "number, perhaps");
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions that are [[gnu::noinline]] here are called seldom, by the loop that runs tasks.
+// Without that the compiler would take them into the loop, as it does with all that it calls.
+#include "task/failure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+
+#include "imbrex/error.hpp"
+#include "task/access/releases.hpp"
+#include "task/accesses.hpp"
+#include "task/depend.hpp"
+#include "task/scope.hpp"
+#include "task/task.hpp"
+
+namespace imbrex::task {
+
+namespace {
+
+std::atomic<std::uint32_t> lost{0};  // causes in state nobody_nor_kept; any thread
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  } catch (...) {
+    return "something that is no std::exception was thrown";
+  }
+}
+
+constexpr std::string_view mark = "imbrex: ";  // of an Error's text
+[[nodiscard]] std::string_view without_mark(const std::string_view text) noexcept {
+  return text.starts_with(mark) ? text.substr(mark.size()) : text;
+}
+
+[[nodiscard]] std::string place_of(const char* const kind, const detail::TaskLabel& who) {
+  return fmt::format("{} {}", kind, detail::describe(who));
+}
+
+// A new exception of the same type with that text, if the type is one of T.
+template <class... T>
+std::exception_ptr remade(const std::exception& thrown, const std::string& text) {
+  std::exception_ptr made;
+  const auto remake = [&]<class U>(const U*) {
+    if (typeid(thrown) == typeid(U)) made = std::make_exception_ptr(U(text));
+  };
+  (remake(static_cast<const T*>(nullptr)), ...);
+  return made;
+}
+
+// Gives a new text to an exception of one of the program's classes that is derived from a standard
+// one: the base keeps the text. (2)
+void rename_base(std::exception& thrown, const std::string& text) {
+  if (auto* const runtime_error = dynamic_cast<std::runtime_error*>(&thrown)) {
+    *runtime_error = std::runtime_error(text);
+  } else if (auto* const logic_error = dynamic_cast<std::logic_error*>(&thrown)) {
+    *logic_error = std::logic_error(text);
+  }
+}
+
+// `error`, or one like it whose text says where it comes from. What keeps its text elsewhere than
+// the standard's classes do cannot be changed, and our own classes name their task.
+std::exception_ptr named(const std::exception_ptr& error, const char* const kind,
+                         const detail::TaskLabel& who) {
+  static std::mutex one_at_a_time;  // an exception that the program has stored may escape twice
+  const std::lock_guard guard(one_at_a_time);
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception& thrown) {
+    const std::string before = thrown.what();
+    if (before.find("(in task \"") != std::string::npos ||
+        before.find("(in promise \"") != std::string::npos ||
+        before.find(detail::describe(who)) != std::string::npos) {
+      return error;
+    }
+    const std::string text = fmt::format("{} (in {})", before, place_of(kind, who));
+    if (std::exception_ptr made =
+            remade<Error, std::runtime_error, std::logic_error, std::domain_error,
+                   std::invalid_argument, std::length_error, std::out_of_range, std::range_error,
+                   std::overflow_error, std::underflow_error>(thrown, text)) {
+      return made;
+    }
+    if (dynamic_cast<const Error*>(&thrown) == nullptr) rename_base(thrown, text);
+    return error;
+  } catch (...) {
+    return error;
+  }
+}
+
+Failure& make(const char* const kind, const detail::TaskLabel& who,
+              const std::exception_ptr& error) {
+  auto* const made = new Failure;
+  made->kind = kind;
+  made->who = who;
+  if (error != nullptr) made->error = kind == nullptr ? error : named(error, kind, who);
+  return *made;
+}
+
+}  // namespace
+
+[[gnu::noinline]] Failure& failure_of_task(const Task& task, std::exception_ptr error) noexcept {
+  Failure& made = make("task", {task.name, task.where, task.id}, error);
+  note_failed(made);
+  return made;
+}
+
+Failure& failure_of_promise(const detail::PromiseState& promise,
+                            std::exception_ptr error) noexcept {
+  return make("promise", {promise.name, promise.where, 0}, error);
+}
+
+Failure& failure_of_nobody(std::exception_ptr error) noexcept { return make(nullptr, {}, error); }
+
+[[gnu::noinline]] Failure& failure_by(const Task& task, Failure& failure) noexcept {
+  Failure& made = make("task", {task.name, task.where, task.id}, nullptr);
+  made.cause = &share(cause_of(failure));
+  note_failed(made);
+  return made;
+}
+
+[[gnu::noinline]] void drop(Failure& failure) noexcept {
+  Failure* const cause = failure.cause;
+  if (failure.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  delete &failure;
+  if (cause != nullptr) drop(*cause);  // one step: a cause has none
+}
+
+[[gnu::noinline]] void take(Failure& failure) noexcept {
+  if (cause_of(failure).told.exchange(Failure::Told::someone, std::memory_order_acq_rel) !=
+      Failure::Told::nobody_nor_kept) {
+    return;
+  }
+  std::uint32_t count = lost.load(std::memory_order_relaxed);
+  while (count != 0 && !lost.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  }
+}
+
+std::exception_ptr exception_of(const Failure& failure) noexcept {
+  if (failure.cause == nullptr) return failure.error;
+  return std::make_exception_ptr(DependencyFailed(
+      fmt::format("imbrex: {} did not run, since what it depends on has failed: {}",
+                  place_of(failure.kind, failure.who), describe(*failure.cause)),
+      failure.cause->error));
+}
+
+[[gnu::noinline]] std::string describe(const Failure& failure) {
+  const std::string text = text_of(exception_of(failure));
+  if (failure.kind == nullptr || text.find(detail::describe(failure.who)) != std::string::npos) {
+    return std::string(without_mark(text));
+  }
+  return fmt::format("{}: {}", place_of(failure.kind, failure.who), without_mark(text));
+}
+
+std::uint32_t take_lost_failures() noexcept {
+  return lost.exchange(0, std::memory_order_relaxed);
+}
+
+// ---- lately ----------------------------------------------------------------------------------
+
+namespace {
+
+struct Failed {
+  detail::TaskLabel task;  // its name is null: `text` says all
+  std::string text;        // of what it has thrown; empty: it did not run
+  const char* cause_kind;  // as Failure::kind
+  detail::TaskLabel cause;
+};
+
+struct Lately {
+  std::mutex lock;  // guards the next two
+  std::array<Failed, 16> failed;
+  std::size_t count = 0;  // of all; the next one's place follows from it
+
+  void add(Failed one) {
+    const std::lock_guard guard(lock);
+    std::swap(failed[count++ % failed.size()], one);
+  }
+};
+
+// Reports may ask while static objects are destroyed.
+Lately& lately() noexcept {
+  static Lately* const never_destroyed = new Lately;
+  return *never_destroyed;
+}
+
+// Without what names the task, which the report does.
+std::string text_to_keep(const Failure& cause) {
+  constexpr std::size_t length_max = 300;
+  std::string text = text_of(cause.error);
+  const std::string suffix = fmt::format(" (in {})", place_of("task", cause.who));
+  if (text.ends_with(suffix)) text.resize(text.size() - suffix.size());
+  if (text.size() > length_max) text = text.substr(0, length_max) + "...";
+  return std::string(without_mark(text));
+}
+
+std::string describe(const Failed& failed) {
+  if (failed.task.name == nullptr) return failed.text;
+  const std::string task = place_of("task", failed.task);
+  if (!failed.text.empty()) return task + " has failed: " + failed.text;
+  return task + " did not run, since " +
+         (failed.cause_kind != nullptr ? place_of(failed.cause_kind, failed.cause)
+                                       : "what it depends on") +
+         " has failed";
+}
+
+}  // namespace
+
+[[gnu::noinline]] void note_failed(const Failure& failure) noexcept {
+  if (failure.cause == nullptr) {
+    lately().add({failure.who, text_to_keep(failure), nullptr, {}});
+  } else {
+    lately().add({failure.who, "", failure.cause->kind, failure.cause->who});
+  }
+}
+
+void note_thrown(const char* const what, const std::source_location& where,
+                 const std::exception_ptr& error) noexcept {
+  lately().add({{},
+                fmt::format("{} ({}:{}) has thrown: {}", what, where.file_name(), where.line(),
+                            without_mark(text_of(error))),
+                nullptr,
+                {}});
+}
+
+std::vector<std::string> describe_failed() {
+  Lately& now = lately();
+  const std::lock_guard guard(now.lock);
+  std::vector<std::string> texts;
+  const std::size_t kept = std::min(now.count, now.failed.size());
+  for (std::size_t index = now.count - kept; index < now.count; ++index) {
+    texts.push_back(describe(now.failed[index % now.failed.size()]));
+  }
+  return texts;
+}
+
+// ---- along accesses --------------------------------------------------------------------------
+
+// The failures that a task has inherited, by the position of its accesses.
+struct Inherited {
+  base::SpinLock lock;  // guards `by_access`
+  std::unique_ptr<Failure*[]> by_access;  // causes, each with a reference, or null
+};
+
+namespace {
+
+// Null if it has none.
+[[nodiscard]] const Inherited* known_inherited(const AccessBlock& block) noexcept {
+  const Rare* const rare = block.rare.load(std::memory_order_acquire);
+  return rare == nullptr ? nullptr : rare->inherited.load(std::memory_order_acquire);
+}
+
+// Made by the first of those who need it.
+[[nodiscard]] Inherited& inherited_of(AccessBlock& block) noexcept {
+  std::atomic<Inherited*>& inherited = rare_of(block).inherited;
+  Inherited* present = inherited.load(std::memory_order_acquire);
+  if (present != nullptr) return *present;
+  auto made = std::make_unique<Inherited>();
+  made->by_access = std::make_unique<Failure*[]>(block.count);
+  if (inherited.compare_exchange_strong(present, made.get(), std::memory_order_acq_rel)) {
+    return *made.release();
+  }
+  return *present;
+}
+
+// Compares by order of creation; a failure that is no task's comes first.
+[[nodiscard]] bool is_before(const Failure& first, const Failure& second) noexcept {
+  return first.who.id < second.who.id;
+}
+
+[[gnu::noinline]] void note(Access& access, Failure& cause) noexcept {
+  AccessBlock& block = block_of(access);
+  Inherited& all = inherited_of(block);
+  Failure* dropped = nullptr;
+  {
+    const std::lock_guard guard(all.lock);
+    Failure*& place = all.by_access[position_of(access)];
+    if (place == nullptr || is_before(cause, *place)) {
+      dropped = std::exchange(place, &share(cause));
+    }
+  }
+  if (dropped != nullptr) drop(*dropped);
+  block.mark(AccessBlock::failed);
+}
+
+// Whether `access`, of a later task, begins from what `earlier` has left or found.
+[[nodiscard]] bool begins_from(const Access& access, const Access& earlier,
+                               const std::uint32_t linked_at) noexcept {
+  if (linked_at != 0) {
+    if (!conflict_by_range(earlier, access, access.version())) return false;
+    const std::uint32_t overwritten = earlier.overwritten();  // times may have begun again
+    return overwritten == 0 || static_cast<std::int32_t>(overwritten - linked_at) >= 0;
+  }
+  const std::uint64_t own_writing = access.kind == AccessKind::in ? 0 : 1;
+  return access.address == earlier.address &&
+         access.version() - own_writing == earlier.version();
+}
+
+}  // namespace
+
+[[gnu::noinline]] void fail_task(Task& task, Failure& failure) noexcept {
+  set_failure(task, failure);
+  if (task.accesses == nullptr) return;
+  task.accesses->mark(AccessBlock::failed);
+  if (task.parent == nullptr || task.parent->family == nullptr) return;
+  if (task.parent->family->table != nullptr) task.parent->family->table->keep_fired();
+}
+
+Failure* carried(const Access& access) noexcept {
+  switch (access.kind) {
+    case AccessKind::in: {
+      // Complete before the task began, and unchanged since. Among ranges it is found where it was
+      // written: a reader's bounds are others.
+      AccessBlock& block = block_of(const_cast<Access&>(access));
+      if (block.linked_at != 0) return nullptr;
+      const Inherited* const all = known_inherited(block);
+      return all == nullptr ? nullptr : all->by_access[position_of(access)];
+    }
+    case AccessKind::out:
+    case AccessKind::inout:
+    case AccessKind::mutexinoutset:
+    case AccessKind::inoutset: {
+      Task& task = *access.edge.task;
+      const Releases* const releases = releases_of(*task.accesses);
+      if (Failure* const own = releases == nullptr ? nullptr : releases->failure_of(access)) {
+        return &cause_of(*own);
+      }
+      if (access.end.load(std::memory_order_acquire) == End::early) return nullptr;
+      Failure* const failure = task.failure;
+      return failure == nullptr ? nullptr : &cause_of(*failure);
+    }
+    default: return nullptr;  // an access to everything only orders
+  }
+}
+
+[[gnu::noinline]] Failure* inherited_by(Task& task) noexcept {
+  const Inherited* const all = known_inherited(*task.accesses);
+  if (all == nullptr) return nullptr;
+  Failure* first = nullptr;
+  for (std::size_t index = 0; index < task.accesses->count; ++index) {
+    Failure* const one = all->by_access[index];
+    if (one != nullptr && (first == nullptr || is_before(*one, *first))) first = one;
+  }
+  return first;
+}
+
+[[gnu::noinline]] void inherit(Access& access, const Access& earlier) noexcept {
+  if (!inherits(access.kind)) return;
+  if (Failure* const failure = carried(earlier)) note(access, *failure);
+}
+
+[[gnu::noinline]] void pass_on(Task& task, Task& next, const bool fired) noexcept {
+  for (const Access& earlier : task.accesses->accesses()) {
+    if (!fired && !earlier.has_ended()) continue;
+    Failure* const failure = carried(earlier);
+    if (failure == nullptr) continue;
+    for (Access& access : next.accesses->accesses()) {
+      if (inherits(access.kind) && begins_from(access, earlier, next.accesses->linked_at)) {
+        note(access, *failure);
+      }
+    }
+  }
+}
+
+[[gnu::noinline]] void forget_inherited(AccessBlock& block) noexcept {
+  Rare* const rare = block.rare.load(std::memory_order_acquire);
+  if (rare == nullptr) return;
+  if (Releases* const releases = releases_of(block)) releases->forget_failures();
+  const std::unique_ptr<Inherited> all(
+      rare->inherited.exchange(nullptr, std::memory_order_acq_rel));
+  if (all == nullptr) return;
+  for (std::size_t index = 0; index < block.count; ++index) {
+    if (all->by_access[index] != nullptr) drop(*all->by_access[index]);
+  }
+}
+
+// ---- FailureLog ------------------------------------------------------------------------------
+
+FailureLog::~FailureLog() {
+  for (std::size_t index = 0; index < kept_count_; ++index) drop(*kept_[index]);
+  if (first_ != nullptr) drop(*first_);
+  if (first_not_run_ != nullptr) drop(*first_not_run_);
+}
+
+void FailureLog::add(Failure& failure, const bool surely_taken) noexcept {
+  ++failed_;
+  Failure*& first = failure.cause == nullptr ? first_ : first_not_run_;
+  if (first == nullptr) first = &share(failure);
+  keep(cause_of(failure), surely_taken);
+}
+
+void FailureLog::add_all(const FailureLog& inner, const bool surely_taken) noexcept {
+  if (first_ == nullptr && inner.first_ != nullptr) first_ = &share(*inner.first_);
+  if (first_not_run_ == nullptr && inner.first_not_run_ != nullptr) {
+    first_not_run_ = &share(*inner.first_not_run_);
+  }
+  failed_ += inner.failed_;
+  for (std::size_t index = 0; index < inner.kept_count_; ++index) {
+    keep(*inner.kept_[index], surely_taken);
+  }
+}
+
+void FailureLog::keep(Failure& cause, const bool surely_taken) noexcept {
+  if (is_taken(cause)) return;
+  const auto end = kept_.begin() + static_cast<std::ptrdiff_t>(kept_count_);
+  if (std::find(kept_.begin(), end, &cause) != end) return;
+  if (kept_count_ < kept_max) {
+    kept_[kept_count_++] = &share(cause);
+    return;
+  }
+  if (const auto place = std::ranges::find_if(kept_, [](const Failure* const kept) {
+        return is_taken(*kept);
+      }); place != kept_.end()) {
+    drop(**place);
+    *place = &share(cause);
+    return;
+  }
+  if (surely_taken) {
+    task::take(cause);
+    return;
+  }
+  Failure::Told nobody = Failure::Told::nobody;
+  if (cause.told.compare_exchange_strong(nobody, Failure::Told::nobody_nor_kept,
+                                         std::memory_order_acq_rel)) {
+    lost.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+std::exception_ptr FailureLog::take() noexcept {
+  for (std::size_t index = 0; index < kept_count_; ++index) task::take(*kept_[index]);
+  Failure* const first = first_ != nullptr ? first_ : first_not_run_;
+  if (first == nullptr) return nullptr;
+  task::take(*first);
+  const std::exception_ptr error = exception_of(*first);
+  if (failed_ < 2) return error;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& thrown) {
+    // A derived class keeps its type and its own text.
+    if (typeid(thrown) != typeid(Error)) return error;
+    return std::make_exception_ptr(
+        Error(fmt::format("{} (and {} other tasks of this scope failed)", thrown.what(),
+                          failed_ - 1)));
+  } catch (...) {
+    return error;
+  }
+}
+
+std::vector<std::string> FailureLog::take_untold() noexcept {
+  std::vector<std::string> texts;
+  for (std::size_t index = 0; index < kept_count_; ++index) {
+    if (is_taken(*kept_[index])) continue;
+    task::take(*kept_[index]);
+    texts.push_back(describe(*kept_[index]));
+  }
+  return texts;
+}
+
+}  // namespace imbrex::task

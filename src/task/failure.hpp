@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Failure: why a task, a promise or a joint has no value, and whether anybody has been told. Knows
+// no runtime: whoever prints what is left asks a FailureLog for it.
+//
+// A failure is its own cause (a body has thrown), or what became of one: the task did not run,
+// since what it depends on has failed. To take it, by get() or finish(), is to take its cause.
+//
+// Thread safety: Failure: any thread; FailureLog: as it says.
+// Invariants:
+//   (1) whoever points to a failure holds a reference.
+//   (2) an exception is shared by all that it is rethrown to, so its text is changed, to name the
+//       task, before anybody else can see it, and once.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex::detail {
+
+struct Failure {
+  enum class Told : std::uint8_t {
+    nobody,
+    nobody_nor_kept,  // counted by lost_failures(), for want of room in a log
+    someone           // get(), finish(), or a report
+  };
+  std::atomic<std::uint32_t> references{1};
+  std::atomic<Told> told{Told::nobody};  // of a cause; any thread
+  Failure* cause = nullptr;              // null: itself; else a reference, and `error` is null
+  std::exception_ptr error;
+  const char* kind = nullptr;            // "task" or "promise", whose label is next; else null
+  TaskLabel who;
+};
+
+}  // namespace imbrex::detail
+
+namespace imbrex::task {
+
+using detail::Failure;
+struct Task;  // task.hpp
+
+// The caller owns the reference. They name `who` in the exception's text, if that is possible.
+[[nodiscard]] Failure& failure_of_task(const Task& task, std::exception_ptr error) noexcept;
+[[nodiscard]] Failure& failure_of_promise(const detail::PromiseState& promise,
+                                          std::exception_ptr error) noexcept;
+[[nodiscard]] Failure& failure_of_nobody(std::exception_ptr error) noexcept;
+// `task` does not run, because of `failure`, or of its cause.
+[[nodiscard]] Failure& failure_by(const Task& task, Failure& failure) noexcept;
+
+[[nodiscard]] inline Failure& cause_of(Failure& failure) noexcept {
+  return failure.cause != nullptr ? *failure.cause : failure;
+}
+[[nodiscard]] inline Failure& share(Failure& failure) noexcept {
+  failure.references.fetch_add(1, std::memory_order_relaxed);
+  return failure;
+}
+void drop(Failure& failure) noexcept;
+
+// `completion` fails; before it fires. Takes over the reference.
+inline void set_failure(detail::Completion& completion, Failure& failure) noexcept {
+  completion.failure = &failure;
+}
+
+// Someone is told. What to throw: DependencyFailed, if it is not a cause.
+void take(Failure& failure) noexcept;
+[[nodiscard]] std::exception_ptr exception_of(const Failure& failure) noexcept;
+[[nodiscard]] inline bool is_taken(const Failure& failure) noexcept {
+  return failure.told.load(std::memory_order_acquire) == Failure::Told::someone;
+}
+
+// `task "load" (file:line): text`, or what the exception says if that names the task.
+[[nodiscard]] std::string describe(const Failure& failure);
+
+// How many causes no log has kept and nobody has been told; forgets them.
+[[nodiscard]] std::uint32_t take_lost_failures() noexcept;
+
+// Notes which tasks have failed lately, those that did not run among them: what waits when nothing
+// runs may wait for what they would have done, so reports of stalls tell of them. Keeps labels and
+// texts, so that no exception lives longer for it.
+void note_failed(const Failure& failure) noexcept;
+// Code that is no task, such as the body of a finish(), has thrown `error`; its tasks are waited
+// for before anybody can catch it.
+void note_thrown(const char* what, const std::source_location& where,
+                 const std::exception_ptr& error) noexcept;
+// One text for each of the last 16, in the order in which they failed.
+[[nodiscard]] std::vector<std::string> describe_failed();
+
+// The failures of one scope: the first few, and how many there were. Not thread-safe.
+class FailureLog {
+ public:
+  FailureLog() = default;
+  ~FailureLog();
+  FailureLog(const FailureLog&) = delete;
+  FailureLog& operator=(const FailureLog&) = delete;
+
+  // `surely_taken`: a finish() around will tell of all, those without a place too.
+  void add(Failure& failure, bool surely_taken) noexcept;
+  void add_all(const FailureLog& inner, bool surely_taken) noexcept;
+
+  // The first that failed by itself, else the first that did not run; its text, if it is an Error,
+  // names the number of others. All count as taken. Null if there are none.
+  [[nodiscard]] std::exception_ptr take() noexcept;
+  // One text for each cause that nobody has taken; from now on they are taken.
+  [[nodiscard]] std::vector<std::string> take_untold() noexcept;
+
+ private:
+  static constexpr std::size_t kept_max = 16;
+
+  void keep(Failure& cause, bool surely_taken) noexcept;
+
+  std::array<Failure*, kept_max> kept_{};  // causes; the first kept_count_
+  std::size_t kept_count_ = 0;
+  Failure* first_ = nullptr;               // that failed by itself
+  Failure* first_not_run_ = nullptr;
+  std::uint32_t failed_ = 0;               // all
+};
+
+}  // namespace imbrex::task

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Only in the variant for ThreadSanitizer; see races.hpp.
+#include "trace/races.hpp"
+
+#include <sanitizer/tsan_interface.h>
+#include <alloca.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/spin_lock.hpp"
+
+namespace imbrex::trace::races {
+
+namespace {
+
+// A context takes ThreadSanitizer half a millisecond to make, and it has 8,128 at most. So they are
+// used again, the one that was given back first before others: what a task does comes before what
+// is done by the one that gets its context, so any two tasks are compared but those that begin a
+// multiple of this, or nearly so, apart. A prime: programs make tasks in rows of round numbers.
+constexpr std::size_t plenty = 251;
+constexpr std::size_t contexts_max = 7900;  // the others are the program's threads
+
+struct Contexts {
+  base::SpinLock lock;  // guards the others
+  std::deque<void*> free;
+  std::size_t made = 0;
+  std::vector<void*> neutral;       // all that there are: about one for each thread
+  std::vector<void*> neutral_free;
+  void* origin = nullptr;  // knows what was known at the start: others are made there
+};
+
+Contexts& contexts() {
+  static auto& all = *new Contexts;  // never destroyed: tasks may run at exit
+  return all;
+}
+
+char holds;  // a key
+
+void* key(const void* const address) noexcept { return const_cast<void*>(address); }
+
+void enter(void* const context) noexcept {
+  __tsan_switch_to_fiber(context, __tsan_switch_to_fiber_no_sync);
+}
+
+// REQUIRES: the lock.
+void* make(Contexts& all) noexcept {
+  if (all.origin == nullptr) all.origin = __tsan_create_fiber(0);
+  if (++all.made == contexts_max) {
+    base::report("more tasks are suspended than ThreadSanitizer has contexts for: under it some "
+                 "7,900 at a time are the limit; use a smaller input");
+  }
+  void* const here = __tsan_get_current_fiber();
+  enter(all.origin);
+  void* const made = __tsan_create_fiber(0);
+  enter(here);
+  return made;
+}
+
+void* take() noexcept {
+  Contexts& all = contexts();
+  const std::lock_guard guard(all.lock);
+  if (all.made < plenty || all.free.empty()) return make(all);
+  void* const context = all.free.front();
+  all.free.pop_front();
+  return context;
+}
+
+void give(void* const context) noexcept {
+  Contexts& all = contexts();
+  const std::lock_guard guard(all.lock);
+  all.free.push_back(context);
+}
+
+// Enters the context of a loop, and of all that workers do for others: nothing of it is seen, and
+// it never follows anybody, so nothing leads from one task to the next by way of it.
+void enter_neutral() noexcept {
+  Contexts& all = contexts();
+  void* context = nullptr;
+  {
+    const std::lock_guard guard(all.lock);
+    if (!all.neutral_free.empty()) {
+      context = all.neutral_free.back();
+      all.neutral_free.pop_back();
+    }
+  }
+  if (context != nullptr) return enter(context);
+  {
+    const std::lock_guard guard(all.lock);
+    context = make(all);
+    all.neutral.push_back(context);
+  }
+  enter(context);
+  __tsan_ignore_thread_begin();
+  AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
+}
+
+bool is_neutral(void* const context) noexcept {
+  Contexts& all = contexts();
+  const std::lock_guard guard(all.lock);
+  return std::ranges::find(all.neutral, context) != all.neutral.end();
+}
+
+void give_neutral(void* const context) noexcept {
+  Contexts& all = contexts();
+  const std::lock_guard guard(all.lock);
+  all.neutral_free.push_back(context);
+}
+
+}  // namespace
+
+void before(const void* const address) noexcept { __tsan_release(key(address)); }
+void after(const void* const address) noexcept { __tsan_acquire(key(address)); }
+
+void pass(const void* const from, const void* const to) noexcept {
+  const Inside other(nullptr);
+  after(from);
+  before(to);
+}
+
+void let_go_hold(const void* const event, const void* const source) noexcept {
+  before(&holds);
+  before(event);
+  if (source == nullptr) return;
+  pass(source, &holds);
+  pass(source, event);
+}
+void after_holds() noexcept { after(&holds); }
+
+void begin() noexcept {
+  Contexts& all = contexts();
+  const std::lock_guard guard(all.lock);
+  if (all.origin == nullptr) all.origin = __tsan_create_fiber(0);
+}
+
+Inside::Inside(const char* const name) noexcept : own_(take()), outer_(nullptr) {
+  if (name != nullptr) __tsan_set_fiber_name(own_, name);
+  change(outer_, own_);
+}
+Inside::~Inside() {
+  outer_ != nullptr ? enter(outer_) : enter_neutral();
+  give(own_);
+}
+
+// A context is given back when it has been left: another thread may take it at once.
+void change(void*& left, void* const to) noexcept {
+  void* const now = __tsan_get_current_fiber();
+  const bool neutral = is_neutral(now);
+  left = neutral ? nullptr : now;
+  if (to != nullptr) {
+    enter(to);
+    if (neutral) give_neutral(now);
+  } else if (!neutral) {
+    enter_neutral();
+  }
+}
+
+Outside::Outside() noexcept { change(left_, nullptr); }
+Outside::~Outside() {
+  void* neutral = nullptr;
+  if (left_ != nullptr) change(neutral, left_);
+}
+
+namespace {
+
+// ThreadSanitizer forgets what it knows of memory that munmap() is called for, before the kernel
+// has refused the call, since the address is in the middle of a page.
+void forget(void* const memory, const std::size_t bytes) noexcept {
+  constexpr std::size_t off = 8;
+  if (bytes <= off) return;
+  const int before_call = errno;
+  IMBREX_CHECK(munmap(static_cast<std::byte*>(memory) + off, bytes - off) != 0,
+               "a stack was unmapped");
+  errno = before_call;
+}
+
+}  // namespace
+
+// The frames of `function` lie in memory whose shadow begins with a page of its own, all of which
+// is forgotten: another task has used it.
+[[gnu::noinline]] void call(std::byte* const bottom, void (*const function)(void*),
+                            void* const argument) {
+  constexpr std::uintptr_t step = 4096;  // its shadow is at least as large
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const std::uintptr_t top = (here - 2 * step) / step * step;
+  void* const skipped = alloca(here - top);
+  asm volatile("" : : "r"(skipped) : "memory");
+  forget(bottom, top - reinterpret_cast<std::uintptr_t>(bottom));
+  function(argument);
+  asm volatile("" : : "r"(skipped) : "memory");
+}
+
+// The stack may be that of a task which is in the middle of a call. What lies below is forgotten
+// afterwards too.
+void visit(const void* const key, void (*const function)(void*), void* const argument) {
+  struct Around {
+    explicit Around(const void* const its_key) noexcept : key(its_key) { after(key); }
+    ~Around() {
+      before(key);
+      forget(bottom, static_cast<std::size_t>(here - bottom));
+    }
+    const void* key;
+    Inside inside{"a function that is called by the runtime"};
+    std::byte* here = static_cast<std::byte*>(__builtin_frame_address(0)) - 1024;
+    std::byte* bottom = here - 64 * 1024;  // a guess: stacks are larger
+  };
+  Around around(key);
+  call(around.bottom, function, argument);
+}
+
+}  // namespace imbrex::trace::races

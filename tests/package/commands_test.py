@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""commands_test.py IMBREX TRACE [D3]: each subcommand of an installed `imbrex` does its work there.
+
+TRACE is what a program with the installed library has recorded; D3, if it was found, must have been
+installed. A subcommand that this knows nothing of fails.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+
+class Installed(unittest.TestCase):
+    imbrex = trace = d3 = ""
+
+    def run_command(self, *arguments, **variables):
+        # No place of the source tree, and no d3 of the system, helps.
+        said = subprocess.run([self.imbrex, *map(str, arguments)], capture_output=True, text=True,
+                              check=False, cwd=self.folder.name,
+                              env={"PATH": "/usr/local/bin:/usr/bin:/bin", **variables})
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        return said.stdout
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.output = pathlib.Path(self.folder.name) / "output"
+
+    def test_every_command_has_a_test(self):
+        text = self.run_command("--help")
+        commands = set(re.findall(r"^    ([a-z]+) ", text, re.MULTILINE))
+        self.assertIn("report", commands)
+        tested = {name[5:] for name in dir(self) if name.startswith("test_")}
+        self.assertEqual(commands - tested, set())
+
+    def test_run(self):
+        self.assertIn("libgomp.so.1", self.run_command("run", "--", "printenv", "LD_PRELOAD"))
+
+    def test_config(self):
+        prefix = pathlib.Path(self.imbrex).parent.parent
+        libs = self.run_command("config", "--libs", "--no-mpi").split()
+        self.assertIn(f"-L{prefix / 'lib'}", libs)
+        self.assertIn("-limbrex", libs)
+        self.assertEqual(self.run_command("config", "--prefix").strip(), str(prefix))
+
+    def test_merge(self):
+        self.run_command("merge", self.trace, "-o", self.output)
+        self.assertIn("answer", self.output.read_text())
+
+    def test_timeline(self):
+        self.run_command("timeline", self.trace, "-o", self.output)
+        self.assertIn("<svg", self.output.read_text())
+
+    def test_summary(self):
+        self.assertIn("answer", self.run_command("summary", self.trace))
+
+    def test_report(self):
+        self.output.mkdir()
+        text = self.run_command("report", self.trace, "-o", self.output)
+        self.assertIn("Critical path", text)
+        self.assertTrue((self.output / "report.perfetto.json").exists())
+        if self.d3:
+            page = (self.output / "report.html").read_text()
+            self.assertIn(pathlib.Path(self.d3).read_text(encoding="utf-8")[:100], page)
+            share = pathlib.Path(self.imbrex).resolve().parent
+            self.assertTrue((share / "imbrex_trace" / "d3.min.js").is_file())
+
+
+if __name__ == "__main__":
+    Installed.imbrex, Installed.trace, *rest = sys.argv[1:]
+    Installed.d3 = rest[0] if rest else ""
+    unittest.main(argv=sys.argv[:1])

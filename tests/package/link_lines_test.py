@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""link_lines_test.py PREFIX SOURCES WITH_MPI [INTERFACE MPICC]: programs are built with an
+installed imbrex in each way that it offers to those who do not use CMake, and run.
+
+Methodology: all is linked with --as-needed, and what the user names of the MPI stands in front, so
+that a libimbrex_mpi in the wrong place would be dropped. mpi.cpp then waits for ever, and the core
+warns.
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+AS_NEEDED = "-Wl,--as-needed"
+
+
+class Installed(unittest.TestCase):
+    prefix = sources = interface = mpicc = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.program = pathlib.Path(folder.name) / "program"
+        self.environment = dict(
+            os.environ, PKG_CONFIG_PATH=str(next(self.prefix.glob("lib*/**/pkgconfig"))))
+
+    def output(self, *command):
+        said = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              check=False, env=self.environment, timeout=100)
+        self.assertEqual(said.returncode, 0, f"{command}: {said.stdout}{said.stderr}")
+        return said.stdout + said.stderr
+
+    def words(self, *command):
+        return shlex.split(self.output(*command))
+
+    def imbrex(self, name="imbrex"):
+        return self.prefix / "bin" / name
+
+    def builds(self, source, *command, fails_with=None, arguments=()):
+        """The program of `source` that `command` makes does what it should, and nothing warns; or
+        it fails and says this."""
+        self.output(*command, AS_NEEDED, self.sources / source, "-o", self.program)
+        # pkg-config's lines leave it to the user where libraries are found at run time.
+        folders = [self.prefix / "lib", pathlib.Path(self.mpicc).parent.parent / "lib"]
+        self.environment["LD_LIBRARY_PATH"] = ":".join(map(str, folders))
+        if fails_with is None:
+            self.assertEqual(self.output(self.program, *arguments), "")
+            return
+        said = subprocess.run([self.program, *arguments], capture_output=True, text=True,
+                              check=False, env=self.environment, timeout=100)
+        self.assertNotEqual(said.returncode, 0)
+        self.assertRegex(said.stdout + said.stderr, re.compile(fails_with, re.DOTALL))
+
+
+class WithoutMpi(Installed):
+    def test_a_program_without_mpi(self):
+        self.builds("main.cpp", self.imbrex("imbrex-c++"), "--no-mpi")
+        flags = self.words(self.imbrex(), "config", "--no-mpi", "--cflags", "--libs")
+        self.builds("main.cpp", "c++", "-std=c++20", *flags)
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
+    def test_pkg_config_knows_the_core(self):
+        self.builds("main.cpp", "c++", "-std=c++20",
+                    *self.words("pkg-config", "--cflags", "--libs", "imbrex"))
+
+    def has_variant(self):
+        return any(self.prefix.glob("lib*/**/tsan/libimbrex.so"))
+
+    def test_the_variant_for_thread_sanitizer(self):
+        if not self.has_variant():
+            self.skipTest("it was not built")
+        self.environment["TSAN_OPTIONS"] = (
+            f"suppressions={self.prefix / 'share/imbrex/tsan/imbrex.supp'}")
+        self.builds("main.cpp", self.imbrex("imbrex-c++"), "--no-mpi", "--tsan")
+        flags = self.words(self.imbrex(), "config", "--no-mpi", "--tsan", "--cflags", "--libs")
+        self.builds("main.cpp", "c++", "-std=c++20", *flags)
+        self.builds("../../tsan/missing.cpp", self.imbrex("imbrex-c++"), "--no-mpi", "--tsan",
+                    fails_with="missing.cpp:21.*missing.cpp:19", arguments=["access"])
+
+    def test_a_variant_that_was_not_built_is_refused(self):
+        if self.has_variant():
+            self.skipTest("it was built")
+        said = subprocess.run([self.imbrex(), "config", "--tsan", "--libs"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stderr, "^imbrex: .*ThreadSanitizer\n$")
+
+
+class WithMpi(Installed):
+    """mpi.cpp: a receive and a send in two tasks on one worker."""
+    def setUp(self):
+        super().setUp()
+        mpicxx = pathlib.Path(self.mpicc.replace("mpicc", "mpicxx"))
+        self.mpicxx = [mpicxx, "-std=c++20"]
+        self.has_mpicxx = mpicxx.exists() and str(mpicxx) != self.mpicc
+
+    def test_the_wrapper(self):
+        self.builds("mpi.cpp", self.imbrex("imbrex-c++"), f"--mpi={self.interface}")
+        if self.has_mpicxx:
+            self.builds("mpi.cpp", self.imbrex("imbrex-c++"), f"--mpi={self.interface}", "-lmpi")
+
+    def test_the_variant_for_thread_sanitizer(self):
+        if not any(self.prefix.glob(f"lib*/**/tsan/libimbrex_mpi_{self.interface}.so")):
+            self.skipTest("it was not built")
+        self.environment["TSAN_OPTIONS"] = (
+            f"suppressions={self.prefix / 'share/imbrex/tsan/imbrex.supp'}")
+        self.builds("mpi.cpp", self.imbrex("imbrex-c++"), f"--mpi={self.interface}", "--tsan")
+
+    def test_the_wrapper_compiles_and_links_in_two_steps(self):
+        part = self.program.with_suffix(".o")
+        wrapper = [self.imbrex("imbrex-c++"), f"--mpi={self.interface}"]
+        self.output(*wrapper, "-c", self.sources / "mpi.cpp", "-o", part)
+        self.output(*wrapper, AS_NEEDED, part, "-o", self.program)
+        self.assertEqual(self.output(self.program), "")
+
+    def test_the_wrapper_for_c_shows_what_it_runs(self):
+        wrapper = [self.imbrex("imbrex-cc"), f"--mpi={self.interface}", "--show"]
+        words = self.words(*wrapper, "a.c")
+        self.assertEqual(words[0], self.mpicc)
+        self.assertIn(f"-limbrex_mpi_{self.interface}", words)
+        words = self.words(*wrapper, "-c", "a.c")
+        self.assertNotIn(f"-limbrex_mpi_{self.interface}", words)
+
+    def test_config(self):
+        flags = self.words(self.imbrex(), "config", "--mpi", self.interface, "--cflags", "--libs")
+        self.builds("mpi.cpp", "c++", "-std=c++20", *flags)
+        if self.has_mpicxx:
+            self.builds("mpi.cpp", *self.mpicxx, *flags)
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
+    def test_pkg_config(self):
+        flags = self.words("pkg-config", "--cflags", "--libs", f"imbrex-mpi-{self.interface}")
+        self.builds("mpi.cpp", "c++", "-std=c++20", *flags)
+        if self.has_mpicxx:
+            self.builds("mpi.cpp", *self.mpicxx, *flags)
+
+    def test_an_mpi_that_is_not_there_is_refused_with_those_that_are(self):
+        said = subprocess.run([self.imbrex("imbrex-c++"), "--mpi=none", "a.cpp"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stderr, f"^imbrex-c\\+\\+: --mpi none: .*{self.interface}")
+
+
+if __name__ == "__main__":
+    Installed.prefix, Installed.sources = map(pathlib.Path, sys.argv[1:3])
+    Installed.interface, Installed.mpicc = (sys.argv[4:] + ["", ""])[:2]
+    if sys.argv[3] != "1":
+        del WithMpi
+    unittest.main(argv=sys.argv[:1])

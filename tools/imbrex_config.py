@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`imbrex config`, which prints what compilers and linkers are to be told, and imbrex-cc,
+imbrex-c++ and imbrex-fort, which tell it to the compiler wrappers of the MPI.
+
+libimbrex_mpi must come before the MPI's library, and stay where the linker drops what nothing has
+named so far: who writes the line by hand forgets one or the other, and the program works until its
+tasks wait. What was built says what it is in files that CMake writes, share/imbrex/config/.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import sys
+
+WRAPPERS = {"imbrex-cc": "cc", "imbrex-c++": "c++", "imbrex-fort": "fort"}
+SYSTEM_FOLDERS = ("/usr/lib", "/lib", "/usr/local/lib")
+WITHOUT_LINKING = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"}
+
+
+class CommandError(Exception):
+    """What the user must change, of what `imbrex` and its compiler wrappers were given or found."""
+
+
+def add_to(commands):
+    parser = commands.add_parser(
+        "config", help="flags for compilers and linkers, as imbrex-cc, imbrex-c++, imbrex-fort use",
+        usage="imbrex config [options]",
+        description="Prints flags for compilers and linkers, on one line. Where imbrex was built "
+        "with an MPI they are those of programs with MPI. imbrex-cc, imbrex-c++ and imbrex-fort "
+        "are compilers that have them, as mpicc has MPI's; --show prints what they run.")
+    for name, text in (("cflags", "for the compiler"),
+                       ("libs", "for the linker: put them before the MPI's own libraries"),
+                       ("prefix", "where imbrex is installed"),
+                       ("libdir", "where its libraries are"),
+                       ("includedir", "where its headers are")):
+        parser.add_argument(f"--{name}", dest="wanted", action="append_const", const=name,
+                            help=text)
+    parser.add_argument("--mpi", metavar="NAME", help="openmpi, mpich or abi, where imbrex was "
+                        "installed for several MPIs")
+    parser.add_argument("--no-mpi", action="store_true", help="for programs without MPI")
+    parser.add_argument("--tsan", action="store_true", help="of the variant for ThreadSanitizer")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options):
+    if not options.wanted:
+        options.parser.error("nothing asked for: give --cflags, --libs, --prefix, --libdir or "
+                             "--includedir")
+    build = Build(None if options.no_mpi else options.mpi or "", options.tsan)
+    print(" ".join(shlex.join(getattr(build, what)()) for what in options.wanted))
+
+
+# ---- what was built ----------------------------------------------------------------------------
+
+def find_folder():
+    """The folder that says what was built: of the prefix or the build tree of this command."""
+    here = pathlib.Path(__file__).resolve().parent
+    folders = [here / "config", here.parent / "build/share/imbrex/config"]  # installed; the source
+    command = shutil.which(sys.argv[0])
+    if command:
+        tree = pathlib.Path(os.path.abspath(command)).parent.parent
+        folders.insert(1, tree / "share/imbrex/config")
+    for folder in folders:
+        if (folder / "core.json").is_file():
+            return folder
+    raise CommandError("there is no core.json, which CMake writes, beside this command: call it by "
+                      "its path in the prefix where imbrex was installed, or in the build tree")
+
+
+def version():
+    """Of what was built; of the source, if nothing was."""
+    try:
+        return json.loads((find_folder() / "core.json").read_text(encoding="utf-8"))["version"]
+    except CommandError:
+        source = pathlib.Path(__file__).resolve().parent.parent / "CMakeLists.txt"
+        found = source.is_file() and re.search(r"project\(imbrex VERSION ([0-9.]+)",
+                                               source.read_text(encoding="utf-8"))
+        return found.group(1) if found else "of an unknown version"
+
+
+class Build:
+    """The core, and imbrex::mpi for one MPI if `mpi` is not None; "" is the one that belongs to the
+    core, or the only one."""
+
+    def __init__(self, mpi, tsan):
+        folder = find_folder()
+        self.core = json.loads((folder / "core.json").read_text(encoding="utf-8"))
+        self.root = pathlib.Path(os.path.normpath(folder.parent / self.core["prefix"]))
+        self.tsan = tsan
+        self.mpi = None if mpi is None else self.choose(folder, mpi)
+        self.folder = self.root / self.core["libdir"] / ("imbrex/tsan" if tsan else ".")
+        if not (self.folder / "libimbrex.so").exists():
+            raise CommandError(f"there is no {self.folder / 'libimbrex.so'}"
+                              + (": this imbrex was built without the variant for ThreadSanitizer"
+                                 if tsan else ""))
+
+    def choose(self, folder, name):
+        built = {path.stem[4:]: path for path in sorted(folder.glob("mpi-*.json"))}
+        wanted = name or self.core["mpi"] or next(iter(built), "")
+        if wanted in built:
+            return json.loads(built[wanted].read_text(encoding="utf-8"))
+        if not name:
+            return None  # without MPI
+        raise CommandError(f"--mpi {name}: this imbrex has no imbrex::mpi for it; there is: "
+                          f"{', '.join(built) or 'none'}")
+
+    def prefix(self):
+        return [str(self.root)]
+
+    def libdir(self):
+        return [os.path.normpath(self.folder)]
+
+    def includedir(self):
+        return [str(self.root / self.core["includedir"])]
+
+    def cflags(self):
+        mpi = self.mpi or {"include": [], "options": []}
+        return [*self.own_cflags(), *("-I" + folder for folder in mpi["include"]), *mpi["options"]]
+
+    def libs(self):
+        libraries = self.mpi["libraries"] if self.mpi else []
+        return [*self.own_libs(*libraries),
+                *rpath(os.path.dirname(library) for library in libraries)]
+
+    def own_cflags(self):
+        # As CMake's imbrex::mpi: of the MPI, the C interface only.
+        mpi = ["-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1"] if self.mpi else []
+        tsan = ["-fsanitize=thread", "-g"] if self.tsan else []
+        return ["-I" + self.includedir()[0], *mpi, *tsan]
+
+    def own_libs(self, *others):
+        """`others` come behind, and are kept too: all may stand before what needs them."""
+        names = [f"-limbrex_mpi_{self.mpi['interface']}"] if self.mpi else []
+        tsan = ["-fsanitize=thread"] if self.tsan else []
+        return [*tsan, "-L" + self.libdir()[0], "-Wl,--push-state,--no-as-needed", *names,
+                "-limbrex", *others, "-Wl,--pop-state", *rpath(self.libdir())]
+
+    def compiler(self, language):
+        """The MPI's wrapper, which knows the MPI's own flags, or a compiler."""
+        wrapper = self.mpi["wrappers"].get(language) if self.mpi else None
+        found = wrapper or self.core["compilers"].get(language)
+        if not found:
+            raise CommandError(f"there is no compiler wrapper for {language} beside "
+                              f"{self.mpi['wrappers']['cc'] if self.mpi else 'the compiler'}")
+        return found
+
+
+def rpath(folders):
+    """For libraries that the dynamic linker would not find by itself."""
+    wanted = dict.fromkeys(folder for folder in folders
+                           if folder and not folder.startswith(SYSTEM_FOLDERS))
+    return [f"-Wl,-rpath,{folder}" for folder in wanted]
+
+
+# ---- compilers ---------------------------------------------------------------------------------
+
+def compile_by(name, arguments):
+    """Runs the wrapper `name`, one of WRAPPERS. Does not return but for --show."""
+    language = WRAPPERS[name]
+    mpi, tsan, show, given = "", False, False, []
+    for word in arguments:
+        if word in ("--show", "-show"):
+            show = True
+        elif word == "--no-mpi":
+            mpi = None
+        elif word.startswith("--mpi="):
+            mpi = word[len("--mpi="):]
+        elif word == "--tsan":
+            tsan = True
+        else:
+            given.append(word)
+    build = Build(mpi, tsan)
+    compiler = build.compiler(language)
+    knows_mpi = build.mpi is None or compiler in build.mpi["wrappers"].values()
+    command = [compiler, *(build.own_cflags() if knows_mpi else build.cflags())]
+    if language == "c++" and not any(word.startswith("-std=") for word in given):
+        command.append("-std=c++20")
+    # Before the user's own, among which the MPI's library may be; shared libraries may come first.
+    if not WITHOUT_LINKING.intersection(given):
+        command += build.own_libs() if knows_mpi else build.libs()
+    command += given
+    if show:
+        print(shlex.join(command))
+        return
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise CommandError(f"{command[0]}: {error.strerror}") from None
