@@ -4,7 +4,7 @@
     (gdb) source imbrex-gdb.py
 
 Reads the runtime's own structures, so it belongs to the libimbrex.so it came with, and needs that
-one's debug information: src/sched/run/runtime.hpp, src/task/task.hpp, src/fiber/fiber.hpp and
+one's debug information: src/sched/run/runtime_state.hpp, src/task/task.hpp, src/fiber/fiber.hpp and
 src/base/slab.hpp say what is read here.
 """
 import re
@@ -25,7 +25,7 @@ def runtime():
     pointer = word_at(int(life))  # its first member: gdb does not always find the type itself
     if int(pointer) == 0:
         raise gdb.GdbError("imbrex: no runtime runs in this process")
-    runtime_type = gdb.lookup_type("imbrex::sched::Runtime").pointer()
+    runtime_type = gdb.lookup_type("imbrex::sched::RuntimeState").pointer()
     return gdb.Value(int(pointer)).cast(runtime_type).dereference()
 
 

@@ -29,7 +29,7 @@ namespace imbrex::mpi {
 namespace {
 
 // One call. It lives on the suspended task's stack.
-struct Errand {
+struct SpareCall {
   int (*const function)(void*);
   void* const arguments;
   int code = MPI_SUCCESS;    // written before `done` fires, read after it
@@ -46,29 +46,29 @@ const cpu_set_t processors = [] {
 }();
 
 // Thread safety: every member, any thread.
-// Invariants, while mutex_ is free: (1) waiting_.size() <= idle_: every errand has a thread that
-// takes it without waiting for another errand's end; (2) every thread is idle (waits for an errand
+// Invariants, while mutex_ is free: (1) waiting_.size() <= idle_: every call has a thread that
+// takes it without waiting for another call's end; (2) every thread is idle (waits for a call
 // or is about to look for one) or busy with one.
 class SpareThreads {
  public:
   // False if it needs one more thread and the system gives none: then nobody takes it.
-  [[nodiscard]] bool give(Errand& errand);
+  [[nodiscard]] bool give(SpareCall& call);
   void end() noexcept;
 
  private:
   void run();
-  [[nodiscard]] Errand* take();
+  [[nodiscard]] SpareCall* take();
 
   std::mutex mutex_;                  // guards all below; held for a few instructions, or while a
                                       // thread is made
   std::condition_variable changed_;   // waiting_ or closing_
-  std::deque<Errand*> waiting_;       // no bound: one for each suspended task
+  std::deque<SpareCall*> waiting_;    // no bound: one for each suspended task
   std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
   bool closing_ = false;
 };
 
-bool SpareThreads::give(Errand& errand) {
+bool SpareThreads::give(SpareCall& call) {
   const std::lock_guard lock(mutex_);
   if (waiting_.size() == idle_) {
     try {
@@ -78,20 +78,20 @@ bool SpareThreads::give(Errand& errand) {
     }
     ++idle_;
   }
-  waiting_.push_back(&errand);
+  waiting_.push_back(&call);
   changed_.notify_one();
   return true;
 }
 
-// Waits for an errand; null when the pool ends.
-Errand* SpareThreads::take() {
+// Waits for a call; null when the pool ends.
+SpareCall* SpareThreads::take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
   --idle_;
   if (waiting_.empty()) return nullptr;
-  Errand* const errand = waiting_.front();
+  SpareCall* const call = waiting_.front();
   waiting_.pop_front();
-  return errand;
+  return call;
 }
 
 void SpareThreads::run() {
@@ -100,14 +100,14 @@ void SpareThreads::run() {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   sched_setaffinity(0, sizeof processors, &processors);
-  while (Errand* const errand = take()) {
-    errand->code = errand->function(errand->arguments);
+  while (SpareCall* const call = take()) {
+    call->code = call->function(call->arguments);
     {
       // Idle before the task goes on: its next call finds this thread.
       const std::lock_guard lock(mutex_);
       ++idle_;
     }
-    detail::fire(errand->done);
+    detail::fire(call->done);
   }
 }
 
@@ -160,15 +160,15 @@ bool nothing_under_way() {
 }  // namespace
 
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
-  Errand errand{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
-  if (!spare_threads().give(errand)) {
+  SpareCall call{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
+  if (!spare_threads().give(call)) {
     say_of(name,
            "blocks its worker: the system gives no thread for it. Raise the limit of threads "
            "(ulimit -u), or let fewer tasks make such calls at once.");
     return function(arguments);
   }
-  detail::await(errand.done, {.kind = detail::WaitKind::mpi, .what = name});
-  return errand.code;
+  detail::await(call.done, {.kind = detail::WaitKind::mpi, .what = name});
+  return call.code;
 }
 
 // Within MPI_Finalize, in functions of the program's that MPI calls, imbrex is inactive.

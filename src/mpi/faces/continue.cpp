@@ -14,7 +14,7 @@
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/engine/handlers.hpp"
-#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/persistent_receive.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
@@ -108,12 +108,12 @@ void end_of(Receive& receive) noexcept {
 }
 
 // A receive that imbrex matches.
-struct ReceivePart : receive::Waiter {
+struct ReceivePart : receive::Listener {
   std::unique_ptr<Receive> receive;
   Continuation* whole = nullptr;
   int place = 0;
 
-  static void settle(receive::Waiter& self) noexcept {
+  static void settle(receive::Listener& self) noexcept {
     const std::unique_ptr<ReceivePart> owned(static_cast<ReceivePart*>(&self));
     Receive& its = *owned->receive;
     end_of(its);
@@ -145,13 +145,13 @@ void run_later(const Handler& handler) {
 
 // The only request of a continuation, and a receive that imbrex matches: nothing else is needed, so
 // that little memory is touched when very many wait.
-struct OneReceive : receive::Waiter {
+struct OneReceive : receive::Listener {
   std::unique_ptr<Receive> receive;
   imbrex_continuation* function;
   void* argument;
 
   [[nodiscard]] Handler handler() noexcept { return {&OneReceive::run, this, true}; }
-  static void settle(receive::Waiter& self) noexcept {
+  static void settle(receive::Listener& self) noexcept {
     run_handler(static_cast<OneReceive&>(self).handler());
   }
   static void run(void* self) {

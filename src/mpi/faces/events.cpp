@@ -53,19 +53,19 @@ void deliver(const imbrex_event& event) {
 // ---- messages --------------------------------------------------------------------------------
 
 // An arrival is told together with the operations that the round completes, without a lock.
-struct Arrival : Operation {
+struct ArrivalEvent : Operation {
   imbrex_event event;
 
   static void tell(Operation& self) noexcept {
-    const std::unique_ptr<Arrival> owned(static_cast<Arrival*>(&self));
+    const std::unique_ptr<ArrivalEvent> owned(static_cast<ArrivalEvent*>(&self));
     deliver(owned->event);
   }
 };
 
 void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Request request) {
-  auto arrival = std::make_unique<Arrival>();
+  auto arrival = std::make_unique<ArrivalEvent>();
   arrival->call = {.name = "an event"};
-  arrival->complete = &Arrival::tell;
+  arrival->complete = &ArrivalEvent::tell;
   arrival->event = {IMBREX_INCOMING_PTP, comm, status.MPI_SOURCE, status.MPI_TAG, request};
   engine().expect();  // counted as an operation until it is told
   engine().leave_feed();

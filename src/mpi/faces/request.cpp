@@ -11,7 +11,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/engine/errors.hpp"
-#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/persistent_receive.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
@@ -90,12 +90,12 @@ struct PromisedOperation : Operation {
 };
 
 // A receive that imbrex matches: nobody asks MPI for it, since it tells of its completion itself.
-struct PromisedReceive : mpi::receive::Waiter {
+struct PromisedReceive : mpi::receive::Listener {
   PromisedReceive(const char* its_call, Receive& its_receive, const mpi::StatusPlace& place)
       : receive(its_receive), promised(its_call, place) {
     fire = &PromisedReceive::settle;
   }
-  static void settle(Waiter& self) noexcept {
+  static void settle(Listener& self) noexcept {
     const std::unique_ptr<PromisedReceive> owned(static_cast<PromisedReceive*>(&self));
     const std::unique_ptr<Receive> receive(&owned->receive);
     const bool persistent = owned->persistent != MPI_REQUEST_NULL;

@@ -17,7 +17,7 @@
 #include "mpi/below/abi/types.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicator.hpp"
-#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/persistent_receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/spares.hpp"
 #include "mpi/matching/token.hpp"
@@ -28,12 +28,12 @@ namespace imbrex::mpi::receive {
 
 namespace {
 
-Waiter done_waiter{nullptr, {}};
-Waiter announcing_waiter{nullptr, {}};
+Listener done_listener{nullptr, {}};
+Listener announcing_listener{nullptr, {}};
 
 std::atomic<std::uint64_t> unattended{0};  // any thread
 
-[[noreturn]] void fail_two_waiters(const Call& call) noexcept {
+[[noreturn]] void fail_two_listeners(const Call& call) noexcept {
   std::fprintf(stderr,
                "imbrex: the request of %s (source %d, tag %d) is waited for twice, now by %s: give "
                "each request to one call only\n",
@@ -106,8 +106,8 @@ static_assert(sizeof(Receive) <= lines_max * base::cache_line_bytes,
 
 // ---- the receive -----------------------------------------------------------------------------
 
-Waiter* Receive::done_mark() noexcept { return &done_waiter; }
-Waiter* Receive::announcing_mark() noexcept { return &announcing_waiter; }
+Listener* Receive::done_mark() noexcept { return &done_listener; }
+Listener* Receive::announcing_mark() noexcept { return &announcing_listener; }
 
 Receive::Receive(const char* name, const Arguments& it, Communicator& its_communicator,
                  Kind its_kind, bool at_once)
@@ -155,15 +155,15 @@ void Receive::fetch() const noexcept {
   for (const char* line = begin; line < end; line += base::cache_line_bytes) {
     __builtin_prefetch(line, 1);
   }
-  __builtin_prefetch(waiter_.load(std::memory_order_relaxed), 1);
+  __builtin_prefetch(listener_.load(std::memory_order_relaxed), 1);
 }
 
 void Receive::fetch_rest() const noexcept {
   __builtin_prefetch(buffer, 1);
   // acquire: pairs with attend()
-  const Waiter* const waiter = waiter_.load(std::memory_order_acquire);
-  if (waiter == nullptr || waiter->woken.task == nullptr) return;
-  for (const void* const part : {waiter->woken.task, waiter->woken.fiber}) {
+  const Listener* const listener = listener_.load(std::memory_order_acquire);
+  if (listener == nullptr || listener->woken.task == nullptr) return;
+  for (const void* const part : {listener->woken.task, listener->woken.fiber}) {
     __builtin_prefetch(part, 1);
     __builtin_prefetch(static_cast<const char*>(part) + base::cache_line_bytes, 1);
   }
@@ -200,13 +200,13 @@ std::uint64_t Receive::ended_unattended() noexcept {
   return unattended.load(std::memory_order_acquire);
 }
 
-bool Receive::attend(Waiter& waiter) noexcept {
-  Waiter* there = nullptr;
-  // Release: the completing thread sees the waiter. Acquire: a failure means that it is done.
-  while (!waiter_.compare_exchange_strong(there, &waiter, std::memory_order_acq_rel,
-                                          std::memory_order_acquire)) {
+bool Receive::attend(Listener& listener) noexcept {
+  Listener* there = nullptr;
+  // Release: the completing thread sees the listener. Acquire: a failure means that it is done.
+  while (!listener_.compare_exchange_strong(there, &listener, std::memory_order_acq_rel,
+                                            std::memory_order_acquire)) {
     if (there == done_mark()) return false;
-    if (there != announcing_mark()) fail_two_waiters(call);
+    if (there != announcing_mark()) fail_two_listeners(call);
     base::pause();  // a few instructions of the thread that completes it
     there = nullptr;
   }
@@ -278,21 +278,22 @@ void Receive::completed(Operation& base) noexcept {
   Receive& self = static_cast<Receive&>(base);
   self.code = end_kept(self.request, self.code);
   engine().leave_feed();
-  Waiter* waiter = self.waiter_.load(std::memory_order_acquire);  // pairs with attend()
-  if (waiter == nullptr &&
-      self.waiter_.compare_exchange_strong(waiter, announcing_mark(), std::memory_order_acquire,
-                                           std::memory_order_acquire)) {
+  Listener* listener = self.listener_.load(std::memory_order_acquire);  // pairs with attend()
+  if (listener == nullptr &&
+      self.listener_.compare_exchange_strong(listener, announcing_mark(),
+                                             std::memory_order_acquire,
+                                             std::memory_order_acquire)) {
     engine().attend();  // nobody will
     if (Token* const token = self.token()) {
       token->announced = true;
       PMPI_Grequest_complete(token->request);
     }
-    self.waiter_.store(done_mark(), std::memory_order_release);  // `self` may be gone from here
+    self.listener_.store(done_mark(), std::memory_order_release);  // `self` may be gone from here
     unattended.fetch_add(1, std::memory_order_release);  // after it: see ended_unattended()
     return;
   }
-  self.waiter_.store(done_mark(), std::memory_order_release);
-  waiter->fire(*waiter);
+  self.listener_.store(done_mark(), std::memory_order_release);
+  listener->fire(*listener);
 }
 
 // ---- as the program sees it --------------------------------------------------------------------
@@ -301,7 +302,7 @@ Receive* substitute(MPI_Request request) noexcept {
   if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
   const Known known = requests().find(request);
   if (const Token* const token = known.token()) return token->receive;
-  if (const Persistent* const persistent = known.persistent()) return persistent->active;
+  if (const PersistentReceive* const persistent = known.persistent()) return persistent->active;
   return nullptr;
 }
 
@@ -312,7 +313,7 @@ int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
   if (Token* const token = receive.token()) {
     give_token(*token);
     *request = MPI_REQUEST_NULL;
-  } else if (Persistent* const persistent = receive.persistent()) {
+  } else if (PersistentReceive* const persistent = receive.persistent()) {
     persistent->active = nullptr;
   }
   if (receive.code == MPI_SUCCESS) {
@@ -325,11 +326,11 @@ int conclude(Receive& receive, MPI_Request* request, MPI_Status* status) {
 
 namespace {
 
-struct Orphan : Waiter {
+struct Orphan : Listener {
   explicit Orphan(Receive& its_receive) : receive(&its_receive) { fire = &Orphan::end; }
   std::unique_ptr<Receive> receive;
 
-  static void end(Waiter& self) noexcept { delete static_cast<Orphan*>(&self); }
+  static void end(Listener& self) noexcept { delete static_cast<Orphan*>(&self); }
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace imbrex::mpi::receive {
 
 class Communicator;
-struct Persistent;
+struct PersistentReceive;
 struct Token;
 
 // The arguments of a receiving call.
@@ -35,15 +35,15 @@ struct Arrived {
 };
 
 // Whoever is told of a receive's completion. Lives until `fire` has been called.
-struct Waiter {
-  void (*fire)(Waiter& self) noexcept;  // without a lock; may end `self` and the receive
-  detail::Footprint woken;              // the task that `fire` wakes, if it is one
+struct Listener {
+  void (*fire)(Listener& self) noexcept;  // without a lock; may end `self` and the receive
+  detail::Footprint woken;                // the task that `fire` wakes, if it is one
 };
 
 // Thread safety: done() and attend(), any thread; the rest as Operation.
 // Invariants: (1) it is in its communicator's queue, under way at the engine, or complete;
-// (2) `waiter_` leaves `nobody` once, for a waiter or for `announcing`, and ends as `done`: then
-// the receive belongs to whoever made it, or to the waiter.
+// (2) `listener_` leaves `nobody` once, for a listener or for `announcing`, and ends as `done`:
+// then the receive belongs to whoever made it, or to the listener.
 class alignas(64) Receive : public Operation {
  public:
   enum class Kind : std::uint8_t {
@@ -64,13 +64,13 @@ class alignas(64) Receive : public Operation {
   static void operator delete(void* slot) noexcept;
 
   [[nodiscard]] bool done() const noexcept {
-    return waiter_.load(std::memory_order_acquire) == done_mark();  // pairs with completed()
+    return listener_.load(std::memory_order_acquire) == done_mark();  // pairs with completed()
   }
   // How many receives have ended that nobody attended. A caller that has looked at some of these
   // and found none done need not look again while this number is what it was before the look.
   [[nodiscard]] static std::uint64_t ended_unattended() noexcept;
-  // False if it is done: then `waiter` is not told. Ends the program if somebody waits already.
-  [[nodiscard]] bool attend(Waiter& waiter) noexcept;
+  // False if it is done: then `listener` is not told. Ends the program if somebody waits already.
+  [[nodiscard]] bool attend(Listener& listener) noexcept;
 
   // The program's handle stands for it from now on.
   void give_handle(Token& token) noexcept;
@@ -109,14 +109,14 @@ class alignas(64) Receive : public Operation {
   Link link;  // under the communicator's lock
 
  private:
-  static Waiter* done_mark() noexcept;
-  static Waiter* announcing_mark() noexcept;
+  static Listener* done_mark() noexcept;
+  static Listener* announcing_mark() noexcept;
   static void completed(Operation& self) noexcept;
   void end(int its_code) noexcept;
   // Starts the transfer; true if it is over.
   [[nodiscard]] bool begin_transfer(const Arrived& arrived);
 
-  std::atomic<Waiter*> waiter_{nullptr};  // any thread; see (2), acq_rel: the result is seen
+  std::atomic<Listener*> listener_{nullptr};  // any thread; see (2), acq_rel: the result is seen
   std::atomic<MPI_Request> handle_{MPI_REQUEST_NULL};  // written by the calls that use it
 
  public:
@@ -126,7 +126,7 @@ class alignas(64) Receive : public Operation {
   // that is given back serves another receive: once somebody attends, nobody may follow this.
   Known owner;
   [[nodiscard]] Token* token() const noexcept { return owner.token(); }
-  [[nodiscard]] Persistent* persistent() const noexcept { return owner.persistent(); }
+  [[nodiscard]] PersistentReceive* persistent() const noexcept { return owner.persistent(); }
   MPI_Message message = MPI_MESSAGE_NULL;  // of Kind::message
 };
 

@@ -15,7 +15,7 @@
 namespace imbrex::mpi::receive {
 
 class Communicator;
-struct Persistent;
+struct PersistentReceive;
 struct Token;
 
 // What a request is known as: one of three things, or nothing. The lowest bits of the pointer say
@@ -24,13 +24,13 @@ class Known {
  public:
   Known() = default;
   Known(Token& token) noexcept : word_(word(&token) | 1) {}
-  Known(Persistent& persistent) noexcept : word_(word(&persistent) | 2) {}
+  Known(PersistentReceive& persistent) noexcept : word_(word(&persistent) | 2) {}
   Known(Communicator& posted_on) noexcept : word_(word(&posted_on) | 3) {}
 
   // A generalised request that stands for a receive of ours.
   [[nodiscard]] Token* token() const noexcept { return as<Token>(1); }
   // A persistent receive.
-  [[nodiscard]] Persistent* persistent() const noexcept { return as<Persistent>(2); }
+  [[nodiscard]] PersistentReceive* persistent() const noexcept { return as<PersistentReceive>(2); }
   // A receive that MPI has, counted by its communicator.
   [[nodiscard]] Communicator* posted_on() const noexcept { return as<Communicator>(3); }
 
@@ -45,9 +45,10 @@ class Known {
   std::uintptr_t word_ = 0;
 };
 
-// Maps a handle to what is known of it. The table has parts, each with its own lock. Thread safety:
-// every member, any thread. Invariants: (1) a part is less than three quarters full; (2) from the
-// place that a key hashes to, its entry is found before an empty one.
+// Maps a handle to what is known of it. The table has shards, each with its own lock.
+// Thread safety: every member, any thread.
+// Invariants: (1) a shard is less than three quarters full; (2) from the place that a key hashes
+// to, its entry is found before an empty one.
 class RequestTable {
  public:
   // Replaces what was known. A posted receive that is replaced has ended out of our sight.
@@ -74,7 +75,7 @@ class RequestTable {
     Known known;
     Envelope wanted = {};
   };
-  struct alignas(64) Part {
+  struct alignas(64) Shard {
     base::SpinLock lock;
     std::size_t size = 0;        // under the lock
     std::vector<Entry> entries;  // under the lock; a power of two
@@ -83,17 +84,17 @@ class RequestTable {
   [[nodiscard]] static std::uint64_t hash(std::uintptr_t key) noexcept {
     return key * 0x9E3779B97F4A7C15u;
   }
-  [[nodiscard]] Part& part_of(std::uint64_t hash) noexcept { return parts_[hash >> 59]; }
-  [[nodiscard]] static std::size_t home(const Part& part, std::uintptr_t key) noexcept {
-    return (hash(key) >> 20) & (part.entries.size() - 1);
+  [[nodiscard]] Shard& shard_of(std::uint64_t hash) noexcept { return shards_[hash >> 59]; }
+  [[nodiscard]] static std::size_t home(const Shard& shard, std::uintptr_t key) noexcept {
+    return (hash(key) >> 20) & (shard.entries.size() - 1);
   }
-  [[nodiscard]] static Entry& place_of(Part& part, std::uintptr_t key) noexcept;
-  static void grow(Part& part);
-  static void close_gap(Part& part, std::size_t gap) noexcept;
+  [[nodiscard]] static Entry& place_of(Shard& shard, std::uintptr_t key) noexcept;
+  static void grow(Shard& shard);
+  static void close_gap(Shard& shard, std::size_t gap) noexcept;
   void count(Known known, int change) noexcept;
-  void remove(Part& part, Entry& entry) noexcept;
+  void remove(Shard& shard, Entry& entry) noexcept;
 
-  std::array<Part, 32> parts_;
+  std::array<Shard, 32> shards_;
   std::atomic<int> substitutes_{0};  // any thread, relaxed
   std::atomic<int> size_{0};         // any thread, relaxed
 };

@@ -208,10 +208,10 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
 
 namespace {
 
-struct WaitingTask : receive::Waiter {
+struct WaitingTask : receive::Listener {
   detail::EventWord event;
 
-  static void wake(receive::Waiter& self) noexcept {
+  static void wake(receive::Listener& self) noexcept {
     detail::fire(static_cast<WaitingTask&>(self).event);
   }
 };
@@ -229,10 +229,10 @@ void wait_for(receive::Receive& receive) {
   }
   // If others wait too, somebody polls for them, and one more look for each message is too much.
   if ((!engine().attended() && ask()) || spin_in_place(ask)) return;
-  WaitingTask waiter;
-  waiter.fire = &WaitingTask::wake;
-  waiter.woken = detail::footprint();
-  if (receive.attend(waiter)) detail::await(waiter.event, reason_of(receive.call));
+  WaitingTask listener;
+  listener.fire = &WaitingTask::wake;
+  listener.woken = detail::footprint();
+  if (receive.attend(listener)) detail::await(listener.event, reason_of(receive.call));
 }
 
 void Countdown::count_down() noexcept {

@@ -61,14 +61,14 @@ void require(const char* call, int code) {
 }
 
 // A request of MPI's own, since nothing is matched here.
-struct Started : Operation {
-  explicit Started(const char* name) {
+struct PlugInOperation : Operation {
+  explicit PlugInOperation(const char* name) {
     call = {.name = name, .at_once = true, .throws = true};
-    complete = &Started::end;
+    complete = &PlugInOperation::end;
   }
 
   static void end(Operation& self) noexcept {
-    const std::unique_ptr<Started> owned(static_cast<Started*>(&self));
+    const std::unique_ptr<PlugInOperation> owned(static_cast<PlugInOperation*>(&self));
     if (traces_messages && owned->code == MPI_SUCCESS) {
       trace_completed(owned->given, owned->status, owned->task.id);
     }
@@ -86,7 +86,7 @@ struct Started : Operation {
 };
 
 Future<Arrival> take(const char* call, MPI_Request request) {
-  auto started = std::make_unique<Started>(call);
+  auto started = std::make_unique<PlugInOperation>(call);
   Future<Arrival> future = started->promise.future();
   started->request = started->given = request;
   engine().add(*started.release());

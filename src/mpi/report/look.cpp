@@ -32,7 +32,7 @@ constexpr std::size_t tasks_max = 12;
 
 // ---- messages that nobody receives -----------------------------------------------------------
 
-Message message_of(MPI_Comm comm, const MPI_Status& status) {
+UnexpectedMessage message_of(MPI_Comm comm, const MPI_Status& status) {
   MPI_Count bytes = 0;
   PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
   return {name_of(comm), status.MPI_SOURCE, status.MPI_TAG,
@@ -43,7 +43,7 @@ Message message_of(MPI_Comm comm, const MPI_Status& status) {
 // each tag that a task waits for.
 class Search {
  public:
-  Search(MPI_Comm comm, std::vector<Message>& found) : comm_(comm), found_(found) {}
+  Search(MPI_Comm comm, std::vector<UnexpectedMessage>& found) : comm_(comm), found_(found) {}
 
   void probe(const int source, const int tag) {
     constexpr int probes_max = 16;
@@ -57,13 +57,13 @@ class Search {
 
  private:
   MPI_Comm comm_;
-  std::vector<Message>& found_;
+  std::vector<UnexpectedMessage>& found_;
   std::set<std::pair<int, int>> seen_;
   int probes_ = 0;
 };
 
 // Finds the messages that imbrex has taken from MPI already.
-void find_held(receive::Communicator& communicator, std::vector<Message>& found) {
+void find_held(receive::Communicator& communicator, std::vector<UnexpectedMessage>& found) {
   constexpr std::size_t held_max = 64;
   std::vector<MPI_Status> held;
   communicator.for_each_held([&held](const MPI_Status& status) {
@@ -74,8 +74,8 @@ void find_held(receive::Communicator& communicator, std::vector<Message>& found)
   }
 }
 
-std::vector<Message> find_messages(const std::vector<Call>& calls) {
-  std::vector<Message> found;
+std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
+  std::vector<UnexpectedMessage> found;
   std::vector<MPI_Comm> comms{MPI_COMM_WORLD};
   receive::for_each_communicator([&](receive::Communicator& communicator) {
     if (communicator.handle() != MPI_COMM_WORLD) comms.push_back(communicator.handle());
@@ -199,7 +199,7 @@ Mark mark() noexcept {
 
 Lines look(const Mark& last) {
   Open open;
-  std::vector<Message> messages;
+  std::vector<UnexpectedMessage> messages;
   std::vector<detail::TaskView> views;
   engine().hold_still([&open](const Operation& operation) { open.add(operation); },
                       [&](const bool settled) {

@@ -48,7 +48,7 @@ void limit(Lines& lines, const std::size_t most, const char* const what) {
 bool fits(const int wanted, const int there) { return wanted == any || wanted == there; }
 
 // How much of what `wait` wants `message` has; negative if the wait would take it.
-int nearness(const Wait& wait, const Message& message) {
+int nearness(const Wait& wait, const UnexpectedMessage& message) {
   const bool comm = wait.comm == message.comm;
   const bool source = fits(wait.peer, message.source);
   const bool tag = fits(wait.tag, message.tag);
@@ -56,7 +56,7 @@ int nearness(const Wait& wait, const Message& message) {
   return (comm ? 4 : 0) + (source ? 2 : 0) + (tag ? 1 : 0);
 }
 
-std::string describe_wanted(const Wait& wait, const Message& message, const int rank) {
+std::string describe_wanted(const Wait& wait, const UnexpectedMessage& message, const int rank) {
   std::string text = fmt::format("rank {} waits for tag {} from {}", rank, number_or_any(wait.tag),
                                  number_or_any(wait.peer));
   if (wait.comm != message.comm) text += " on " + wait.comm;
@@ -160,10 +160,10 @@ Lines fold(const std::vector<Wait>& waits, const std::size_t most) {
   return lines;
 }
 
-Lines explain(const std::vector<Message>& messages, const std::vector<Wait>& waits, const int rank,
-              const std::size_t most) {
+Lines explain(const std::vector<UnexpectedMessage>& messages, const std::vector<Wait>& waits,
+              const int rank, const std::size_t most) {
   Lines lines;
-  for (const Message& message : messages) {
+  for (const UnexpectedMessage& message : messages) {
     const Wait* nearest = nullptr;
     int best = 0;  // with nothing in common, a wait explains nothing
     bool taken = false;

@@ -28,7 +28,7 @@ struct Wait {
 };
 
 // A message that has arrived, and that no receive has taken.
-struct Message {
+struct UnexpectedMessage {
   std::string comm;
   int source;
   int tag;
@@ -47,8 +47,8 @@ using Lines = std::vector<std::string>;
 
 // One line for each message that no wait would take, with the wait of `rank` that comes closest to
 // it. At most `most` lines.
-[[nodiscard]] Lines explain(const std::vector<Message>& messages, const std::vector<Wait>& waits,
-                            int rank, std::size_t most);
+[[nodiscard]] Lines explain(const std::vector<UnexpectedMessage>& messages,
+                            const std::vector<Wait>& waits, int rank, std::size_t most);
 
 // Gives equal lines once, with their number, in order of their first; at most `most`.
 [[nodiscard]] Lines unite(const Lines& lines, std::size_t most);

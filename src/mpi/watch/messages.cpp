@@ -82,7 +82,7 @@ std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept {
 // the call that waits for it says so: then it has two values, and the older one goes first. Thread
 // safety: any thread.
 template <class Value>
-class Known {
+class HandleMap {
  public:
   void enter(std::uintptr_t handle, const Value& value) {
     const std::lock_guard guard(lock_);
@@ -105,10 +105,10 @@ class Known {
 
 // Never destroyed, like the engine.
 struct Handles {
-  Known<const Members*> receives;      // requests
-  Known<const Members*> matched;       // by imbrex: operations
-  Known<detail::MessageRecord> sends;  // persistent requests
-  Known<const Members*> messages;
+  HandleMap<const Members*> receives;      // requests
+  HandleMap<const Members*> matched;       // by imbrex: operations
+  HandleMap<detail::MessageRecord> sends;  // persistent requests
+  HandleMap<const Members*> messages;
 };
 Handles& handles() {
   static Handles& all = *new Handles;

@@ -93,7 +93,7 @@ class Post {
   static constexpr std::size_t letter_max = 512;
   static constexpr std::size_t letters_max = 16;  // under way
 
-  struct Letter {
+  struct SentLetter {
     MPI_Request request;
     std::vector<Figure> figures;  // stays in place until MPI has let go of it
   };
@@ -126,7 +126,7 @@ class Post {
       letters.swap(letters_);
     }
     for (auto& [to, figures] : letters) {
-      Letter& letter = sending_.emplace_back(Letter{MPI_REQUEST_NULL, std::move(figures)});
+      SentLetter& letter = sending_.emplace_back(SentLetter{MPI_REQUEST_NULL, std::move(figures)});
       PMPI_Issend(letter.figures.data(),
                   static_cast<int>(letter.figures.size() * sizeof(Figure)), MPI_BYTE, to, tag,
                   comm_, &letter.request);
@@ -134,14 +134,14 @@ class Post {
   }
 
   void forget_sent() noexcept {
-    sending_.remove_if([](Letter& letter) { return asked::has_ended(letter.request); });
+    sending_.remove_if([](SentLetter& letter) { return asked::has_ended(letter.request); });
   }
 
   std::atomic<bool> open_{false};  // written under polling_
   std::mutex polling_;             // guards the next three
   MPI_Comm comm_ = MPI_COMM_NULL;
   Clock::time_point next_;
-  std::list<Letter> sending_;
+  std::list<SentLetter> sending_;
   std::mutex writing_;             // guards the next
   std::map<int, std::vector<Figure>> letters_;  // by rank, not yet sent
 };

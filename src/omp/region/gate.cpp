@@ -18,17 +18,17 @@ namespace imbrex::omp {
 namespace {
 
 // Stands on the stack of whoever waits.
-struct Waiter {
+struct AddressWait {
   const void* address;
-  Waiter* next;
+  AddressWait* next;
   detail::EventWord event;
 };
 
 struct alignas(base::cache_line_bytes) Bucket {
-  base::SpinLock lock;            // guards first and last
-  Waiter* first = nullptr;        // the longest waiting
-  Waiter* last = nullptr;
-  std::atomic<int> waiting{0};    // see gate.hpp; those that look or are queued
+  base::SpinLock lock;           // guards first and last
+  AddressWait* first = nullptr;  // the longest waiting
+  AddressWait* last = nullptr;
+  std::atomic<int> waiting{0};   // see gate.hpp; those that look or are queued
 };
 
 Bucket buckets[256];
@@ -39,28 +39,28 @@ Bucket& bucket_of(const void* const address) noexcept {
 }
 
 // REQUIRES: bucket.lock
-void append(Bucket& bucket, Waiter& waiter) noexcept {
-  (bucket.last == nullptr ? bucket.first : bucket.last->next) = &waiter;
-  bucket.last = &waiter;
+void append(Bucket& bucket, AddressWait& wait) noexcept {
+  (bucket.last == nullptr ? bucket.first : bucket.last->next) = &wait;
+  bucket.last = &wait;
 }
 
 // REQUIRES: bucket.lock. Takes out those of `address`, `most` at most: a list.
-Waiter* take(Bucket& bucket, const void* const address, int most) noexcept {
-  Waiter* taken = nullptr;
-  Waiter** end = &taken;
-  Waiter* before = nullptr;
-  for (Waiter** link = &bucket.first; *link != nullptr && most > 0;) {
-    Waiter& waiter = **link;
-    if (waiter.address != address) {
-      before = &waiter;
-      link = &waiter.next;
+AddressWait* take(Bucket& bucket, const void* const address, int most) noexcept {
+  AddressWait* taken = nullptr;
+  AddressWait** end = &taken;
+  AddressWait* before = nullptr;
+  for (AddressWait** link = &bucket.first; *link != nullptr && most > 0;) {
+    AddressWait& wait = **link;
+    if (wait.address != address) {
+      before = &wait;
+      link = &wait.next;
       continue;
     }
-    *link = waiter.next;
-    if (bucket.last == &waiter) bucket.last = before;
-    waiter.next = nullptr;
-    *end = &waiter;
-    end = &waiter.next;
+    *link = wait.next;
+    if (bucket.last == &wait) bucket.last = before;
+    wait.next = nullptr;
+    *end = &wait;
+    end = &wait.next;
     --most;
   }
   return taken;
@@ -69,13 +69,13 @@ Waiter* take(Bucket& bucket, const void* const address, int most) noexcept {
 void wake(const void* const address, const int most) noexcept {
   Bucket& bucket = bucket_of(address);
   if (bucket.waiting.fetch_add(0, std::memory_order_acq_rel) == 0) return;
-  Waiter* taken = nullptr;
+  AddressWait* taken = nullptr;
   {
     const std::lock_guard guard(bucket.lock);
     taken = take(bucket, address, most);
   }
   while (taken != nullptr) {
-    Waiter* const next = taken->next;  // read first: once fired, the waiter may be gone
+    AddressWait* const next = taken->next;  // read first: once fired, the wait may be gone
     detail::fire(taken->event);
     taken = next;
   }
@@ -102,13 +102,13 @@ void wait_slowly(const void* const address, const char* const what, const IsRead
   const detail::WaitReason reason{.kind = detail::WaitKind::event, .what = what};
   bucket.waiting.fetch_add(1, std::memory_order_acq_rel);
   for (;;) {
-    Waiter waiter{.address = address, .next = nullptr, .event = {}};
+    AddressWait wait{.address = address, .next = nullptr, .event = {}};
     {
       const std::lock_guard guard(bucket.lock);
       if (is_ready(context)) break;
-      append(bucket, waiter);
+      append(bucket, wait);
     }
-    detail::await(waiter.event, reason);
+    detail::await(wait.event, reason);
   }
   bucket.waiting.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -15,7 +15,7 @@
 #include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "sched/run/notes.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
@@ -26,7 +26,7 @@ std::uint64_t begun_on(const Worker& worker) noexcept {
 }
 
 // Whether something is ready that the thread of `worker` keeps from running.
-bool keeps_others(const Runtime& runtime, const Worker& worker) noexcept {
+bool keeps_others(const RuntimeState& runtime, const Worker& worker) noexcept {
   return runtime.groups.ready() != 0 ||
          runtime.behind_count.load(std::memory_order_acquire) != 0 ||
          worker.inbox.load(std::memory_order_acquire) != nullptr;
@@ -71,7 +71,7 @@ std::string futex_call(const Worker& worker) {
   return call;
 }
 
-void BlockedWatch::begin(Runtime& runtime) noexcept {
+void BlockedWatch::begin(RuntimeState& runtime) noexcept {
   if (runtime.options.STALL_S == 0) return;
   // The program's signals are for the program's threads.
   sigset_t all, before;
@@ -90,7 +90,7 @@ void BlockedWatch::end() noexcept {
   thread_.join();
 }
 
-void BlockedWatch::run(Runtime& runtime) {
+void BlockedWatch::run(RuntimeState& runtime) {
   const auto limit_ns = static_cast<std::uint64_t>(runtime.options.STALL_S) * 1'000'000'000u;
   const auto period =
       std::chrono::nanoseconds(std::clamp<std::uint64_t>(limit_ns / 8, 50'000'000, 5'000'000'000));
@@ -103,7 +103,7 @@ void BlockedWatch::run(Runtime& runtime) {
   }
 }
 
-void BlockedWatch::look(Runtime& runtime, Worker& worker, Seen& seen,
+void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
                         const std::uint64_t limit_ns) {
   const std::uint64_t now = base::monotonic_ns();
   const Task* const task = worker.task.glance();

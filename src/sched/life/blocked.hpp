@@ -14,7 +14,7 @@
 
 namespace imbrex::sched {
 
-struct Runtime;
+struct RuntimeState;
 struct Worker;
 
 // The call that the thread of `worker` sleeps in, with its arguments and how often it has slept, if
@@ -24,7 +24,7 @@ struct Worker;
 class BlockedWatch {
  public:
   // Starts the thread that looks. If the system has no thread left, nobody looks.
-  void begin(Runtime& runtime) noexcept;
+  void begin(RuntimeState& runtime) noexcept;
   void end() noexcept;
 
  private:
@@ -37,8 +37,8 @@ class BlockedWatch {
     std::uint64_t since = 0;      // ns
     bool reported = false;
   };
-  void look(Runtime& runtime, Worker& worker, Seen& seen, std::uint64_t limit_ns);
-  void run(Runtime& runtime);
+  void look(RuntimeState& runtime, Worker& worker, Seen& seen, std::uint64_t limit_ns);
+  void run(RuntimeState& runtime);
 
   std::thread thread_;
   std::binary_semaphore ends_{0};

@@ -68,7 +68,7 @@ bool touches_the_runtime(const Worker& worker) noexcept {
 }
 
 // Returns one of the threads that the end waits for, or null.
-const Worker* find_awaited(Runtime& runtime) noexcept {
+const Worker* find_awaited(RuntimeState& runtime) noexcept {
   const std::lock_guard guard(runtime.foreign_lock);
   const auto found = std::ranges::find_if(
       runtime.foreign, [](const Worker* const worker) { return is_awaited(*worker); });
@@ -77,7 +77,7 @@ const Worker* find_awaited(Runtime& runtime) noexcept {
 
 // Whether a task lives that is not the code of a thread. Roots are told by their address: what else
 // a descriptor says may just be written.
-bool has_tasks(Runtime& runtime) {
+bool has_tasks(RuntimeState& runtime) {
   std::vector<const void*> roots;
   for (const auto& worker : runtime.workers) roots.push_back(worker->root);
   {
@@ -97,7 +97,7 @@ bool has_tasks(Runtime& runtime) {
 // The way in which a thread waits for the end.
 class Patience {
  public:
-  explicit Patience(Runtime& runtime) noexcept : runtime_(runtime) { note_progress(); }
+  explicit Patience(RuntimeState& runtime) noexcept : runtime_(runtime) { note_progress(); }
 
   // Lets others work, and works with them if this thread is a worker.
   void wait() {
@@ -147,14 +147,14 @@ class Patience {
     watch_for_stall(runtime_);
   }
 
-  Runtime& runtime_;
+  RuntimeState& runtime_;
   std::uint64_t begun_ = 0;
   Clock::time_point progress_at_, looked_at_ = Clock::now(), stall_looked_at_ = Clock::now();
   bool reported_ = false;
 };
 
 // Waits behind the closed door until the runtime rests. False if what is left has come to a halt.
-bool rests_soon(Runtime& runtime, Patience& patience) {
+bool rests_soon(RuntimeState& runtime, Patience& patience) {
   constexpr std::chrono::milliseconds halt{2};
   const Clock::time_point begin = Clock::now();
   for (;;) {
@@ -167,7 +167,7 @@ bool rests_soon(Runtime& runtime, Patience& patience) {
 }
 
 // Returns with the door closed, and the runtime at rest.
-void await_rest(Runtime& runtime) {
+void await_rest(RuntimeState& runtime) {
   Patience patience(runtime);
   for (;;) {
     close_door();
@@ -197,7 +197,7 @@ void close_outermost_region() noexcept {
 }
 
 // The same, after what a program's end has to say.
-void come_to_rest(Runtime& runtime) {
+void come_to_rest(RuntimeState& runtime) {
   drain_own();
   await_rest(runtime);
   open_door();
@@ -208,14 +208,14 @@ void come_to_rest(Runtime& runtime) {
 // ---- the end ---------------------------------------------------------------------------------
 
 // Futures refer to what these tasks have left. Of the rest of the runtime they need nothing more.
-void keep_result(Runtime& runtime, Worker& sweeper, Task& task) {
+void keep_result(RuntimeState& runtime, Worker& sweeper, Task& task) {
   reduce_to_result(sweeper, task);
   task.slot_class = 0;
   task.fiber = &runtime;  // recycle() asks
   runtime.keepers.fetch_add(1, std::memory_order_relaxed);
 }
 
-void keep_results(Runtime& runtime, Worker& sweeper) {
+void keep_results(RuntimeState& runtime, Worker& sweeper) {
   std::vector<Task*> tasks;
   runtime.task_slots.for_each([&tasks](std::byte* const slot) {
     auto& task = *reinterpret_cast<Task*>(slot);
@@ -230,7 +230,7 @@ void keep_results(Runtime& runtime, Worker& sweeper) {
 
 // REQUIRES: the door is closed, the runtime at rest; Life::lock. The calling thread is worker 0, or
 // worker 0 is the runtime's own.
-void stop(Runtime& runtime) {
+void stop(RuntimeState& runtime) {
   Worker& sweeper = *runtime.workers[0];
   sweeper.recorder.enter(trace::Activity::overhead);
   if (sweeper.recorder.tracing() && sweeper.root != nullptr) {
@@ -264,7 +264,7 @@ void stop(Runtime& runtime) {
 
 // The program ends while tasks are left. They keep their stacks, so no join could wait for their
 // threads; those that run are given a moment to leave.
-void abandon(Runtime& runtime, const int status) {
+void abandon(RuntimeState& runtime, const int status) {
   if (runtime.stopping.exchange(true, std::memory_order_acq_rel)) return;
   for (const auto& other : runtime.workers) {
     if (other->thread.joinable()) other->thread.detach();
@@ -284,10 +284,10 @@ bool stands_in_main() noexcept {
 }
 
 // The runtime that is to come to rest since the program ends with success, or null.
-Runtime* runtime_to_end(const int status) noexcept {
+RuntimeState* runtime_to_end(const int status) noexcept {
   Life& now = life();
   if (now.process.load(std::memory_order_relaxed) != getpid()) return nullptr;
-  Runtime* const runtime = now.runtime.load(std::memory_order_acquire);
+  RuntimeState* const runtime = now.runtime.load(std::memory_order_acquire);
   const bool runs = runtime != nullptr && !runtime->stopping.load(std::memory_order_relaxed);
   if (!runs || status != EXIT_SUCCESS || !stands_in_main()) return nullptr;
   if (now.before_end != nullptr) now.before_end(status);
@@ -297,7 +297,7 @@ Runtime* runtime_to_end(const int status) noexcept {
 // exit() runs what main_ends() has registered before all else, so before any static object is
 // destroyed that a task may use.
 void finish_tasks_first(const int status, void*) {
-  if (Runtime* const runtime = runtime_to_end(status)) {
+  if (RuntimeState* const runtime = runtime_to_end(status)) {
     come_to_rest(*runtime);
     open_door();
   }
@@ -311,11 +311,11 @@ void end_runtime(const int status) {
   if (now.process.load(std::memory_order_relaxed) != getpid()) return;
   Worker* const own = visitor();
   if (own != nullptr) own->inside.store(false, std::memory_order_release);  // it will not go on
-  Runtime* const ending = runtime_to_end(status);
+  RuntimeState* const ending = runtime_to_end(status);
   if (ending != nullptr) come_to_rest(*ending);
   const std::lock_guard guard(now.lock);
   now.ended = true;
-  Runtime* const runtime = now.runtime.load(std::memory_order_acquire);
+  RuntimeState* const runtime = now.runtime.load(std::memory_order_acquire);
   if (ending != nullptr) {
     stop(*ending);
   } else if (runtime != nullptr) {
@@ -385,7 +385,7 @@ void hook_once() {
   base::set_describe(&detail::describe_current_task);
 }
 
-void stop_threads(Runtime& runtime) {
+void stop_threads(RuntimeState& runtime) {
   life().blocked_watch.end();
   runtime.stopping.store(true, std::memory_order_release);
   runtime.parking.wake_all();
@@ -404,7 +404,7 @@ namespace imbrex::detail {
 
 bool report_failures() noexcept {
   sched::Life& now = sched::life();
-  sched::Runtime* const runtime = sched::runtime();
+  sched::RuntimeState* const runtime = sched::runtime();
   if (runtime != nullptr && sched::report_failures(*runtime)) {
     now.failed.store(true, std::memory_order_relaxed);
   }
@@ -416,7 +416,7 @@ void leave_tasks() noexcept { sched::life().leaves_tasks = true; }
 void before_end(void (*const hook)(int status)) { sched::life().before_end = hook; }
 
 void drain() noexcept {
-  sched::Runtime* const runtime = sched::runtime();
+  sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr) return;
   if (in_spawned_task()) return sched::drain_own();  // the others may wait for this one
   sched::come_to_rest(*runtime);
@@ -442,7 +442,7 @@ namespace {
 
 Runtime::~Runtime() {
   sched::Life& now = sched::life();
-  sched::Runtime* const runtime = sched::runtime();
+  sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr || runtime->stopping.load(std::memory_order_relaxed)) {
     return;  // the end of the program, or fork, was before us
   }

@@ -140,7 +140,7 @@ void save_trace(const std::string& cut) noexcept {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     static_cast<void>(guard.try_lock());
   }
-  Runtime* const here = guard.owns_lock() ? runtime() : nullptr;
+  RuntimeState* const here = guard.owns_lock() ? runtime() : nullptr;
   if (here != nullptr && !here->options.TRACE.empty()) {
     trace::TimeBase time = here->time;
     time.stop();

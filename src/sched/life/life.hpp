@@ -13,13 +13,13 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/runtime.hpp"
 #include "sched/life/blocked.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
-// The data that outlives a Runtime object.
+// The data that outlives a RuntimeState.
 struct Life {
-  std::atomic<Runtime*> runtime{nullptr};  // first: tools/gdb reads it by that
+  std::atomic<RuntimeState*> runtime{nullptr};  // first: tools/gdb reads it by that
   std::mutex lock;               // guards start and stop
   std::atomic<bool> closed{false};  // the door of visit.hpp; closed under the lock
   std::mutex end_lock;           // held to set `runtime` to null before it is destroyed
@@ -50,7 +50,7 @@ void start_if_none();
 // The end of the program, and fork, are noticed from now on.
 void hook_once();
 // The threads of the runtime's own leave. REQUIRES: they hold no task.
-void stop_threads(Runtime& runtime);
+void stop_threads(RuntimeState& runtime);
 
 // The thread of main begins to end the program, or itself: what comes next is not known yet.
 void main_ends(Worker* worker);
@@ -59,11 +59,11 @@ void main_ends(Worker* worker);
 void notice_pthread_exit() noexcept;
 
 // Writes out what the runtime has counted and recorded, at its end.
-void finish_records(Runtime& runtime);
+void finish_records(RuntimeState& runtime);
 
 // Writes the trace, up to the end of `time`. `cut`: why the program ends before its end; empty if
 // it does not. Throws Error.
-void write_trace(Runtime& runtime, const trace::TimeBase& time, const std::string& cut);
+void write_trace(RuntimeState& runtime, const trace::TimeBase& time, const std::string& cut);
 // From now on the trace is written, too, if a signal ends the program.
 void keep_trace();
 // Writes the trace now, because of `cut`, if there is a trace. Any thread, at any time; others may

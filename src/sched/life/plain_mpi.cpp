@@ -175,17 +175,17 @@ void look(const bool at_start) noexcept {
 }
 
 // OpenMP's programs are as well off as without us, and `imbrex run` gives them the library.
-bool is_asked_for(const Runtime& runtime) noexcept {
+bool is_asked_for(const RuntimeState& runtime) noexcept {
   return runtime.options.MPI_WARNING && life().joiners_max == 0;
 }
 
 }  // namespace
 
-void warn_of_plain_mpi(const Runtime& runtime) noexcept {
+void warn_of_plain_mpi(const RuntimeState& runtime) noexcept {
   if (is_asked_for(runtime)) look(true);
 }
 
-void look_for_plain_mpi(const Runtime& runtime) noexcept {
+void look_for_plain_mpi(const RuntimeState& runtime) noexcept {
   if (IMBREX_TSAN) return;  // it does not see the lock under which the loader lists and closes
   constexpr std::uint64_t gap_ns = 500'000'000;
   const std::uint64_t now = base::monotonic_ns();

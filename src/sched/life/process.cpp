@@ -14,7 +14,7 @@
 #include "base/arch.hpp"
 #include "imbrex/error.hpp"
 #include "sched/life/visit.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 // Found by name in other copies; never called.
 extern "C" [[gnu::visibility("default")]] const char imbrex_core_copy[] = "imbrex";
@@ -67,7 +67,8 @@ void say(unsigned number) noexcept {
 
 // Whether the fault at `address` is an overflow of the stack that the thread stands on: in a guard
 // of ours, or just below the native stack of a thread.
-bool is_overflow(const Runtime& runtime, const Worker* const worker, const void* const address) {
+bool is_overflow(const RuntimeState& runtime, const Worker* const worker,
+                 const void* const address) {
   if (runtime.stacks.in_guard(address)) return true;
   if (worker == nullptr || worker->fiber == nullptr || !worker->fiber->native) return false;
   constexpr std::ptrdiff_t near = 2 << 20;  // a large frame may step over the system's guard
@@ -78,7 +79,7 @@ bool is_overflow(const Runtime& runtime, const Worker* const worker, const void*
 
 // Uses only calls that are safe in a signal handler.
 void on_fault(const int signal, siginfo_t* const info, void* const context) {
-  const Runtime* const here = runtime();
+  const RuntimeState* const here = runtime();
   const Worker* const worker = current_worker() != nullptr ? current_worker() : visitor();
   if (here != nullptr && info->si_code > 0 && is_overflow(*here, worker, info->si_addr)) {
     const Task* const task = worker != nullptr ? static_cast<Task*>(worker->task) : nullptr;

@@ -5,7 +5,7 @@
 
 namespace imbrex::sched {
 
-struct Runtime;
+struct RuntimeState;
 
 // Throws Error, with both paths, if another copy of this library is loaded.
 void refuse_second_copy();
@@ -17,10 +17,10 @@ void alternate_stack();
 
 // Warns, once in a process and by one process of a job, if libimbrex_mpi is not there though an MPI
 // is initialised or the program itself is linked with one.
-void warn_of_plain_mpi(const Runtime& runtime) noexcept;
+void warn_of_plain_mpi(const RuntimeState& runtime) noexcept;
 // The same for an MPI that was initialised later. By a worker that is about to sleep: a look now
 // and then.
-void look_for_plain_mpi(const Runtime& runtime) noexcept;
+void look_for_plain_mpi(const RuntimeState& runtime) noexcept;
 
 // Whether what writes a trace that a signal cuts is called at this one.
 [[nodiscard]] bool keeps_trace_at(int signal) noexcept;

@@ -37,7 +37,7 @@ void print(const Waits& waits, const char* const headline) {
 }
 
 // All workers sleep and there is nothing to run or to poll for.
-bool at_rest(Runtime& runtime) noexcept {
+bool at_rest(RuntimeState& runtime) noexcept {
   if (runtime.outstanding(*current_worker()) || runtime.groups.ready() != 0 ||
       runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
@@ -60,7 +60,7 @@ enum class Outlook : std::uint8_t {
 
 // Judges as collect() does, but without texts; the first task that a foreign thread could help ends
 // it.
-Outlook look_ahead(Runtime& runtime) {
+Outlook look_ahead(RuntimeState& runtime) {
   constexpr std::size_t between_looks = 256;
   std::size_t count = 0;
   Outlook outlook = Outlook::stuck;
@@ -91,7 +91,7 @@ Outlook look_ahead(Runtime& runtime) {
 
 }  // namespace
 
-void watch_for_stall(Runtime& runtime) noexcept {
+void watch_for_stall(RuntimeState& runtime) noexcept {
   if (!at_rest(runtime)) return;
   const std::uint64_t now = base::monotonic_ns();
   const std::uint64_t begun = runtime.begun();

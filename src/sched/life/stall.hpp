@@ -4,10 +4,10 @@
 
 namespace imbrex::sched {
 
-struct Runtime;
+struct RuntimeState;
 
 // Called by worker 0 where it has found nothing for a while, again and again. Prints who waits for
 // what, and aborts, if nothing can ever run again.
-[[gnu::cold, gnu::noinline]] void watch_for_stall(Runtime& runtime) noexcept;
+[[gnu::cold, gnu::noinline]] void watch_for_stall(RuntimeState& runtime) noexcept;
 
 }  // namespace imbrex::sched

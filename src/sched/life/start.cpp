@@ -70,7 +70,7 @@ Share share_of(const std::vector<int>& processors, const detail::Place& place) {
 }
 
 void wake_worker(void* const context, const int worker) {
-  static_cast<Runtime*>(context)->parking.wake(worker);
+  static_cast<RuntimeState*>(context)->parking.wake(worker);
 }
 
 base::Neighbours places(base::Topology& topology, const std::vector<int>& processors,
@@ -91,7 +91,7 @@ Life& life() noexcept {
 
 namespace {
 
-// The settings that start() needs to know before it makes a Runtime.
+// The settings that start() needs to know before it makes a RuntimeState.
 struct Plan {
   base::Options options;
   Share share;
@@ -129,7 +129,7 @@ void start_thread(Worker& worker, const int processor) {
 }
 
 // Starts the threads of all workers but worker 0, if main is that one.
-void start_threads(Runtime& runtime) {
+void start_threads(RuntimeState& runtime) {
   const bool bind =
       runtime.options.BIND && !runtime.oversubscribed.load(std::memory_order_relaxed);
   for (const auto& worker : runtime.workers) {
@@ -150,7 +150,7 @@ void adopt_main(Worker& worker) {
 }
 
 // Undoes the start, as if nothing had happened.
-void take_back(Runtime& runtime) {
+void take_back(RuntimeState& runtime) {
   stop_threads(runtime);
   if (Task* const root = runtime.workers[0]->root) reuse(*runtime.workers[0], *root);
   set_current_worker(nullptr);
@@ -162,8 +162,8 @@ void start(const Config& config) {
   base::Topology topology;
   Plan it = plan(config, topology);
   const std::size_t stack_bytes = static_cast<std::size_t>(it.options.STACK_SIZE);
-  auto runtime = std::make_unique<Runtime>(it.options, it.share, it.workers, now.joiners_max,
-                                           it.shared, topology);
+  auto runtime = std::make_unique<RuntimeState>(it.options, it.share, it.workers, now.joiners_max,
+                                                it.shared, topology);
   now.process.store(getpid(), std::memory_order_relaxed);
   hook_once();
   catch_overflow();
@@ -202,11 +202,12 @@ void start_if_none() {
   if (now.runtime.load(std::memory_order_acquire) == nullptr) start({});
 }
 
-Runtime* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
+RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
 std::mutex& end_lock() noexcept { return life().end_lock; }
 
-Runtime::Runtime(const base::Options& its_options, Share its_share, const int workers_wanted,
-                 const int joiners_max, const bool is_shared, base::Topology& topology)
+RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
+                           const int workers_wanted, const int joiners_max, const bool is_shared,
+                           base::Topology& topology)
     : options(its_options),
       processors(std::move(its_share.processors)),
       reserved(its_share.reserved),
@@ -252,7 +253,7 @@ Runtime::Runtime(const base::Options& its_options, Share its_share, const int wo
   std::fegetenv(&floating_point);
 }
 
-Runtime::~Runtime() {
+RuntimeState::~RuntimeState() {
   for (const auto& worker : workers) {
     while (worker->spares != nullptr) {
       fiber::Fiber& spare = *worker->spares;
@@ -262,7 +263,7 @@ Runtime::~Runtime() {
   }
 }
 
-Worker::Worker(Runtime& its_runtime, const int its_id)
+Worker::Worker(RuntimeState& its_runtime, const int its_id)
     : tasks(its_runtime.task_slots), small(its_runtime.small_slots), runtime(&its_runtime),
       id(its_id),
       window(its_runtime.options.WINDOW == 0
@@ -322,7 +323,7 @@ Runtime::Runtime(const Config& config) {
 
 int worker_count() noexcept {
   const std::lock_guard guard(sched::end_lock());
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   return runtime == nullptr ? 0 : static_cast<int>(runtime->workers.size());
 }
 

@@ -9,7 +9,7 @@
 namespace imbrex::sched {
 
 // The threads are gone; what is left belongs to the caller.
-void finish_records(Runtime& runtime) {
+void finish_records(RuntimeState& runtime) {
   Life& now = life();
   runtime.time.stop();
   if (runtime.options.SUMMARY && !now.summary_printed) {
@@ -20,7 +20,7 @@ void finish_records(Runtime& runtime) {
   if (!runtime.options.TRACE.empty()) write_trace(runtime, runtime.time, "");
 }
 
-void write_trace(Runtime& runtime, const trace::TimeBase& time, const std::string& cut) {
+void write_trace(RuntimeState& runtime, const trace::TimeBase& time, const std::string& cut) {
   std::vector<trace::Recorder*> recorders;
   for (const auto& worker : runtime.workers) recorders.push_back(&worker->recorder);
   {
@@ -42,7 +42,7 @@ void write_trace(Runtime& runtime, const trace::TimeBase& time, const std::strin
 namespace imbrex::detail {
 
 Totals totals() noexcept {
-  sched::Runtime* const runtime = sched::runtime();
+  sched::RuntimeState* const runtime = sched::runtime();
   Totals sum{};
   if (runtime == nullptr) return sum;
   runtime->time.stop();
@@ -63,7 +63,7 @@ Totals totals() noexcept {
 }
 
 bool summary_wanted() noexcept {
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   return runtime != nullptr && runtime->options.SUMMARY;
 }
 
@@ -91,7 +91,7 @@ namespace imbrex {
 
 Statistics statistics() noexcept {
   Statistics result;
-  sched::Runtime* const runtime = sched::runtime();
+  sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr) return result;
   for (const auto& worker : runtime->workers) {
     result.tasks += worker->recorder.tasks.get();

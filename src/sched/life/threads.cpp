@@ -107,7 +107,7 @@ void end_visits(Worker* const worker) {
 }
 
 // Life::lock is held.
-Worker& attach(Runtime& runtime) {
+Worker& attach(RuntimeState& runtime) {
   auto* const worker = new Worker(runtime, no_worker);
   worker->home.group = &runtime.groups.nobody();
   worker->serve(worker->home);
@@ -137,7 +137,7 @@ Worker* enter_locked(Life& now, const Purpose purpose) {
     start_if_none();
     if (Worker* const worker = current_worker()) return worker;
   }
-  Runtime* const runtime = now.runtime.load(std::memory_order_relaxed);
+  RuntimeState* const runtime = now.runtime.load(std::memory_order_relaxed);
   return runtime == nullptr ? nullptr : &attach(*runtime);
 }
 
@@ -230,7 +230,7 @@ void end_root(Worker& worker, Worker& settler) noexcept {
 
 // A thread that has joined ends. From its fibers' view the next one that joins is the same worker.
 void leave_workers(Worker* const worker) {
-  Runtime* const runtime = worker->runtime;
+  RuntimeState* const runtime = worker->runtime;
   if (life().runtime.load(std::memory_order_acquire) != runtime) {
     set_current_worker(nullptr);
     return;
@@ -244,7 +244,7 @@ void leave_workers(Worker* const worker) {
 }
 
 // A worker for the calling thread, which is none.
-Worker& join(Runtime& runtime) {
+Worker& join(RuntimeState& runtime) {
   const std::lock_guard guard(runtime.foreign_lock);
   if (Worker* const left = runtime.left) {
     runtime.left = left->next_left;

@@ -19,16 +19,16 @@ void give_back(Task& task) noexcept {
   visit(Purpose::passes, [&task] { reuse(*current_worker(), task); },
         [&task] {
           task.state.store(task::State::free, std::memory_order_relaxed);
-          if (task.fiber != nullptr) forget_keeper(*static_cast<Runtime*>(task.fiber));
+          if (task.fiber != nullptr) forget_keeper(*static_cast<RuntimeState*>(task.fiber));
         });
 }
 
 // For a thread that is no worker, whose runtime may end while a destructor of the program's runs:
 // the dead `task` is hidden from that end, which would reduce it too, and the returned runtime, if
 // it is not null, keeps its memory until forget_keeper().
-Runtime* take_from_end(Task& task, task::Outcome& outcome) noexcept {
+RuntimeState* take_from_end(Task& task, task::Outcome& outcome) noexcept {
   return visit(Purpose::passes,
-               [&]() -> Runtime* {
+               [&]() -> RuntimeState* {
                  if (task.slot_class == 0 && task.fiber != nullptr) return nullptr;  // has outlived
                  Worker& worker = *current_worker();
                  worker.runtime->keepers.fetch_add(1, std::memory_order_relaxed);
@@ -36,13 +36,13 @@ Runtime* take_from_end(Task& task, task::Outcome& outcome) noexcept {
                  reduce(worker, task, outcome);
                  return worker.runtime;
                },
-               []() -> Runtime* { return nullptr; });  // which has reduced it
+               []() -> RuntimeState* { return nullptr; });  // which has reduced it
 }
 
 void destroy_all_outside(task::Outcome& outcome) noexcept {
   while (Task* const dead = outcome.dead.pop()) {
     const bool result = has_result(*dead);
-    Runtime* const kept = is_outside() ? take_from_end(*dead, outcome) : nullptr;
+    RuntimeState* const kept = is_outside() ? take_from_end(*dead, outcome) : nullptr;
     destroy_contents(*dead, result, outcome);
     give_back(*dead);
     if (kept != nullptr) forget_keeper(*kept);

@@ -9,7 +9,7 @@
 // ends the runtime closes the door and then looks who is inside (light and heavy fence, arch.hpp).
 // Either the thread sees the closed door, takes its mark back and waits outside, or the other one
 // sees that it is inside, and waits. Who enters for the first time does so under Life::lock, and is
-// in Runtime::foreign before it looks at the door.
+// in RuntimeState::foreign before it looks at the door.
 // Behind the closed door, with nobody inside, whatever belongs to those threads is the ender's: it
 // takes their caches and roots, and marks each Worker as `over`. The Worker itself is its thread's,
 // which lets it go at its next call, or when it ends.
@@ -21,12 +21,12 @@
 
 #include <mutex>
 
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
 // The other global: null while no runtime runs.
-[[nodiscard]] Runtime* runtime() noexcept;
+[[nodiscard]] RuntimeState* runtime() noexcept;
 // Whoever holds this lock and has found a runtime keeps that from being destroyed. For threads that
 // watch.
 [[nodiscard]] std::mutex& end_lock() noexcept;

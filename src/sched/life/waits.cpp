@@ -31,7 +31,7 @@ const char* state_text(const Task& task) noexcept {
 
 namespace {
 
-std::vector<Task*> live_tasks(Runtime& runtime) {
+std::vector<Task*> live_tasks(RuntimeState& runtime) {
   std::vector<Task*> tasks;
   runtime.task_slots.for_each([&tasks](std::byte* const slot) {
     auto* const task = reinterpret_cast<Task*>(slot);
@@ -232,7 +232,7 @@ void ended_waits(const Task& task, std::vector<Wait>& waits) {
 
 }  // namespace
 
-Waits collect(Runtime& runtime) {
+Waits collect(RuntimeState& runtime) {
   Waits waits;
   const std::vector<Task*> tasks = live_tasks(runtime);
   for (Task* const task : tasks) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
@@ -27,7 +27,7 @@ struct Wait {
 
 using Waits = std::map<Task*, std::vector<Wait>>;  // what each waits for
 
-[[nodiscard]] Waits collect(Runtime& runtime);
+[[nodiscard]] Waits collect(RuntimeState& runtime);
 // The first eight, joined.
 [[nodiscard]] std::string join(const std::vector<Wait>& waits);
 

@@ -65,7 +65,7 @@ void destroy_contents(Task& task, const bool result, Outcome& outcome) noexcept 
   drop_holds(task, outcome);
 }
 
-void forget_keeper(Runtime& runtime) noexcept {
+void forget_keeper(RuntimeState& runtime) noexcept {
   if (runtime.keepers.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &runtime;
 }
 
@@ -78,7 +78,7 @@ bool give_back_if_plain(Worker& worker, task::Family& family) noexcept {
 }
 
 void recycle_rare(Worker& worker, Task& task) noexcept {
-  if (task.fiber != nullptr) return forget_keeper(*static_cast<Runtime*>(task.fiber));
+  if (task.fiber != nullptr) return forget_keeper(*static_cast<RuntimeState*>(task.fiber));
   worker.runtime->task_slots.give_large(&task);
 }
 

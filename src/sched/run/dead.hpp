@@ -5,7 +5,7 @@
 // where it runs.
 #pragma once
 
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 

@@ -22,7 +22,7 @@ class Watch {
 
   // True if this thread shall poll now.
   bool hold() noexcept {
-    Runtime& runtime = *worker_.runtime;
+    RuntimeState& runtime = *worker_.runtime;
     if (runtime.polling(worker_) == Polling::none) {
       drop();
     } else if (!held_ && !runtime.watched.load(std::memory_order_relaxed)) {
@@ -58,7 +58,7 @@ bool others_have_work(const Worker& worker) noexcept {
 
 // The pause between two looks of an idle worker. A poll takes as long as a pause.
 void take_breath(const Worker& worker, const int round, const bool polls) noexcept {
-  const Runtime& runtime = *worker.runtime;
+  const RuntimeState& runtime = *worker.runtime;
   const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two on one processor
   if (runtime.shared || runtime.workers_share() || round % rounds == rounds - 1) {
     sched_yield();
@@ -70,7 +70,7 @@ void take_breath(const Worker& worker, const int round, const bool polls) noexce
 // Looks for work until there is a task. Null if the runtime stops, or if this worker should sleep:
 // it has looked for as long as an idle worker spins, and is not the one that polls.
 Task* look_out(Worker& worker) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   Watch watch(worker);
   // A polling thread that has no processor of its own shall have this one.
   const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
@@ -118,7 +118,7 @@ Task* look_out(Worker& worker) noexcept {
 }
 
 Task* sleep(Worker& worker) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   constexpr std::uint64_t look_us = 200'000;  // how often worker 0 looks for a stall
   runtime.parking.prepare(worker.id);
   Task* const task = find_claimed(worker, true);
@@ -140,7 +140,7 @@ Task* sleep(Worker& worker) noexcept {
 }  // namespace
 
 Task* idle(Worker& worker) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   worker.recorder.enter(Activity::idle);
   Task* task = nullptr;
   while (task == nullptr && !runtime.stopping.load(std::memory_order_acquire)) {
@@ -155,7 +155,7 @@ namespace {
 
 // True once the bell has been rung; false when somebody else polls, or nothing is to be polled for.
 bool poll_for_all(Worker& worker) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   Watch watch(worker);
   // Completions may run destructors of the program's: they stand in no task.
   Task* const waiting = std::exchange(worker.task, nullptr);
@@ -179,7 +179,7 @@ bool poll_for_all(Worker& worker) noexcept {
 
 void poll_until_rung(Worker& worker) noexcept {
   constexpr std::uint64_t look_us = 1000;  // whoever polls now may turn to a long task
-  const Runtime& runtime = *worker.runtime;
+  const RuntimeState& runtime = *worker.runtime;
   for (bool rung = worker.bell.was_rung(); !rung;) {
     if (poll_for_all(worker)) return;
     const bool looks = !runtime.stopping.load(std::memory_order_relaxed) &&

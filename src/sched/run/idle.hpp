@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sched/run/polling.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
@@ -20,7 +20,7 @@ namespace imbrex::sched {
 // This worker turns to a task, or blocks: a sleeping one may have to poll in its place. One without
 // a processor of its own would take this one's, so not if this worker was back at once last time.
 inline void let_another_poll(Worker& worker) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (runtime.parking.asleep() == 0 || runtime.watched.load(std::memory_order_relaxed)) return;
   if (worker.back_at_once && runtime.oversubscribed.load(std::memory_order_relaxed)) return;
   if (runtime.polling(worker) != Polling::none) runtime.parking.wake_one();

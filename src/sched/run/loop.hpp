@@ -6,7 +6,7 @@
 #include "sched/run/notes.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 

@@ -5,7 +5,7 @@
 
 #include "base/check.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 #include "task/depend.hpp"
 #include "task/failure.hpp"
 #include "trace/symbols.hpp"
@@ -21,7 +21,7 @@ std::string lines(const std::vector<std::string>& texts) {
 
 std::string describe(const Task& task) { return detail::describe(label_of(task)); }
 
-bool report_failures(Runtime& runtime) {
+bool report_failures(RuntimeState& runtime) {
   const std::vector<std::string> untold = runtime.unowned.take_untold();
   const std::uint32_t lost = task::take_lost_failures();
   if (untold.empty() && lost == 0) return false;

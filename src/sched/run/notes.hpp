@@ -23,7 +23,7 @@ namespace imbrex::sched {
 [[nodiscard]] std::string lines(const std::vector<std::string>& texts);
 // Prints the failures that nobody has taken; true if there are any. REQUIRES: no task is left, or
 // the process ends without waiting for them.
-[[nodiscard]] bool report_failures(Runtime& runtime);
+[[nodiscard]] bool report_failures(RuntimeState& runtime);
 
 // The place in the label of a task that a compiler has made and nobody has named: its name there is
 // the address of what it runs, to be looked up if somebody wants to know. A label has no word to

@@ -41,7 +41,7 @@ class InPoller {
 // least of late: a poll that took longer has moved data, which is no overhead. It rises slowly, so
 // that it follows what is outstanding. Racing workers may undo each other's step: the next one
 // makes it again.
-void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
+void judge_poll(RuntimeState& runtime, const std::uint64_t spent) noexcept {
   constexpr std::uint64_t share = 50;
   const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / share;
   const std::uint64_t now = std::max(std::min(spent, cost + cost / 16 + 1), runtime.poll_cost_min);
@@ -51,7 +51,7 @@ void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
 }  // namespace
 
 [[gnu::noinline]] int poll(Worker& worker, const bool often) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (runtime.pollers.load(std::memory_order_relaxed) == nullptr) return nothing_to_poll;
   const std::uint64_t before = worker.recorder.polls.get();
   const bool judged = !often || before % 16 == 0;
@@ -72,7 +72,7 @@ void judge_poll(Runtime& runtime, const std::uint64_t spent) noexcept {
   return completed;
 }
 
-bool Runtime::outstanding(Worker& reader) const noexcept {
+bool RuntimeState::outstanding(Worker& reader) const noexcept {
   if (pollers.load(std::memory_order_relaxed) == nullptr) return false;
   const InPoller guard(reader);
   for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
@@ -82,7 +82,7 @@ bool Runtime::outstanding(Worker& reader) const noexcept {
   return false;
 }
 
-Polling Runtime::polling(Worker& reader) const noexcept {
+Polling RuntimeState::polling(Worker& reader) const noexcept {
   Polling most = Polling::none;
   if (pollers.load(std::memory_order_relaxed) == nullptr) return most;
   const InPoller guard(reader);
@@ -93,7 +93,7 @@ Polling Runtime::polling(Worker& reader) const noexcept {
   return most;
 }
 
-Polling Runtime::ring(Worker& reader) const noexcept {
+Polling RuntimeState::ring(Worker& reader) const noexcept {
   Polling most = Polling::none;
   if (pollers.load(std::memory_order_relaxed) == nullptr) return most;
   const InPoller guard(reader);
@@ -107,7 +107,7 @@ Polling Runtime::ring(Worker& reader) const noexcept {
   return most;
 }
 
-std::uint64_t Runtime::begun() const noexcept {
+std::uint64_t RuntimeState::begun() const noexcept {
   std::uint64_t sum = 0;
   for (const auto& worker : workers) {
     sum += worker->recorder.tasks.get() + worker->recorder.suspensions.get();
@@ -118,7 +118,7 @@ std::uint64_t Runtime::begun() const noexcept {
 namespace {
 
 // REQUIRES: pollers_lock.
-void set_pollers(Runtime& runtime, detail::Poller* const first) {
+void set_pollers(RuntimeState& runtime, detail::Poller* const first) {
   bool in_place = true;
   for (const detail::Poller* poller = first; poller != nullptr; poller = poller->next) {
     in_place = in_place && poller->by_workers;
@@ -129,13 +129,13 @@ void set_pollers(Runtime& runtime, detail::Poller* const first) {
 
 }  // namespace
 
-void add_poller(Runtime& runtime, detail::Poller& poller) {
+void add_poller(RuntimeState& runtime, detail::Poller& poller) {
   const std::lock_guard guard(runtime.pollers_lock);
   poller.next = runtime.pollers.load(std::memory_order_relaxed);
   set_pollers(runtime, &poller);
 }
 
-void remove_poller(Runtime& runtime, detail::Poller& poller) {
+void remove_poller(RuntimeState& runtime, detail::Poller& poller) {
   {
     const std::lock_guard guard(runtime.pollers_lock);
     detail::Poller* first = runtime.pollers.load(std::memory_order_relaxed);
@@ -161,7 +161,7 @@ void wake_poller(Worker& worker) noexcept {
   wake_watch(*worker.runtime);
 }
 
-void wake_watch(Runtime& runtime) noexcept {
+void wake_watch(RuntimeState& runtime) noexcept {
   if (!runtime.watched.load(std::memory_order_relaxed)) runtime.parking.wake_one();
 }
 

@@ -3,30 +3,31 @@
 #pragma once
 
 #include "imbrex/detail/plug_ins.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
 // Calls all pollers that have something outstanding; how many operations completed. The caller
-// keeps Runtime::last_poll. `often`: the cost is measured now and then only, since two looks at the
-// clock cost as much as a short poll.
+// keeps RuntimeState::last_poll. `often`: the cost is measured now and then only, since two looks
+// at the clock cost as much as a short poll.
 constexpr int nothing_to_poll = -1;
 int poll(Worker& worker, bool often) noexcept;
 
 // To be called between two tasks of a busy worker. Of the workers that find a poll due, one polls.
 inline void poll_if_due(Worker& worker, Polling polling) noexcept;
 
-void add_poller(Runtime& runtime, detail::Poller& poller);
-void remove_poller(Runtime& runtime, detail::Poller& poller);  // when no worker is in it any more
+void add_poller(RuntimeState& runtime, detail::Poller& poller);
+// Returns when no worker is in it any more.
+void remove_poller(RuntimeState& runtime, detail::Poller& poller);
 // Something has become outstanding by a caller that goes on: somebody shall look after it.
 void wake_poller(Worker& worker) noexcept;
 // A sleeping worker shall look whether there is something to poll, unless another one does.
-void wake_watch(Runtime& runtime) noexcept;
+void wake_watch(RuntimeState& runtime) noexcept;
 
 // ---- bodies ----------------------------------------------------------------------------------
 
 inline void poll_if_due(Worker& worker, const Polling polling) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (polling == Polling::none) {
     worker.attends = false;
     return;

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::sched::races {

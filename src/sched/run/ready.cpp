@@ -41,7 +41,7 @@ Worker* bound_to(const Task& task) noexcept {
 // inlined: work stealing, which does not need it, shall keep its registers.
 [[gnu::noinline]] void push_to_group(Worker& worker, Task& task, const int only,
                                      const Origin origin) {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   const std::uint16_t id = task.group;  // the task may be gone when it is queued
   if (worker.line != nullptr && id == worker.group) [[likely]] {
     worker.steal_again_at = 0;  // there is something of its own
@@ -63,7 +63,7 @@ Worker* bound_to(const Task& task) noexcept {
 
 inline void enqueue(Worker& worker, Task& task, const Origin origin,
                     Worker* const tied_to) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (tied_to != nullptr && (tied_to->foreign() || !runtime.one_at_a_time)) {
     post(*tied_to, task);
     return;
@@ -125,7 +125,7 @@ void fire(Worker& worker, detail::EventWord& event) noexcept {
 }
 
 void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t before) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (runtime.one_at_a_time) {
     const Place place{.worker = worker.id, .only = tied ? worker.id : no_worker, .before = before};
     runtime.groups.everyone().policy->push(task, place, Origin::yielded);
@@ -152,7 +152,7 @@ void wake_neighbour(Worker& worker) noexcept {
   worker.membership->group->wake_member(worker.runtime->parking);
 }
 
-bool rests(const Runtime& runtime, const Worker* const self) noexcept {
+bool rests(const RuntimeState& runtime, const Worker* const self) noexcept {
   if (runtime.groups.ready() != 0 || runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
   }
@@ -194,7 +194,7 @@ namespace {
 }  // namespace
 
 Task* take_behind(Worker& worker, const bool always) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (!worker.behind.empty() && (always || worker.behind.front().ticket <= runtime.begun())) {
     Task* const task = worker.behind.front().task;
     worker.behind.pop_front();
@@ -278,7 +278,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noe
 }  // namespace
 
 Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
-  Runtime& runtime = *worker.runtime;
+  RuntimeState& runtime = *worker.runtime;
   if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
   if (worker.line != nullptr) return find_in_line(worker, eager);
   Membership& place = *worker.membership;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "sched/run/dead.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 
@@ -30,7 +30,7 @@ void put_behind(Worker& worker, Task& task, bool tied, std::uint64_t before) noe
 void wake_neighbour(Worker& worker) noexcept;
 
 // Whether no task is ready and no worker runs one, but for `self`, which may be null.
-[[nodiscard]] bool rests(const Runtime& runtime, const Worker* self) noexcept;
+[[nodiscard]] bool rests(const RuntimeState& runtime, const Worker* self) noexcept;
 
 // ---- bodies ----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 // first, or runs what it would wait for itself.
 #pragma once
 
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::sched {
 

@@ -31,7 +31,7 @@
 
 namespace imbrex::sched {
 
-struct Runtime;
+struct RuntimeState;
 
 // A task that gave way: it runs again when nothing else is ready, or `ticket` tasks have begun.
 struct Behind {
@@ -60,7 +60,7 @@ class Innermost {
 };
 
 struct Worker {
-  Worker(Runtime& its_runtime, int its_id);
+  Worker(RuntimeState& its_runtime, int its_id);
 
   // The task that the thread runs, and the stack that it runs on.
   Innermost task;                    // null: in the loop
@@ -68,10 +68,10 @@ struct Worker {
   base::SlabCache tasks;             // descriptors
   base::SlabCache small;             // families, edges
   std::uint64_t next_id = 0, last_id = 0;  // a block of task ids
-  Runtime* runtime;
+  RuntimeState* runtime;
   const int id;                      // no_worker: a foreign thread
   bool joined = false;               // a thread that imbrex has not made
-  Worker* next_left = nullptr;       // of Runtime::left
+  Worker* next_left = nullptr;       // of RuntimeState::left
   Membership home;                   // of the default group, or of none
   Membership* membership = &home;    // the group joined last, whose tasks go first; by serve()
   std::uint16_t group = 0;           // its id

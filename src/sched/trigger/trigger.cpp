@@ -15,7 +15,7 @@
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::sched {
@@ -91,7 +91,7 @@ class InFunction {
 
 }  // namespace
 
-Triggers::Triggers(Runtime& runtime) noexcept
+Triggers::Triggers(RuntimeState& runtime) noexcept
     : runtime_(runtime),
       poller_{.poll = [](void* self) noexcept { return static_cast<Triggers*>(self)->poll(); },
               .context = this,

@@ -27,7 +27,7 @@
 
 namespace imbrex::sched {
 
-struct Runtime;
+struct RuntimeState;
 struct Worker;
 
 struct ProgressFunction {
@@ -40,7 +40,7 @@ struct ProgressFunction {
 
 class Triggers {
  public:
-  explicit Triggers(Runtime& runtime) noexcept;
+  explicit Triggers(RuntimeState& runtime) noexcept;
   ~Triggers();
   Triggers(const Triggers&) = delete;
   Triggers& operator=(const Triggers&) = delete;
@@ -73,7 +73,7 @@ class Triggers {
   void await_functions(task::Scope& finish);
   void watch() noexcept;
 
-  Runtime& runtime_;
+  RuntimeState& runtime_;
   Names names_;
   std::atomic<int> outstanding_{0};            // functions; any thread
   std::atomic<std::uint64_t> triggered_{0};    // any thread

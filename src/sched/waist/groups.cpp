@@ -5,7 +5,7 @@
 #include "sched/life/visit.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 
 namespace imbrex::detail {
 
@@ -17,7 +17,7 @@ Group& take_group(const int size) {
 }
 
 void give_group(Group& group) noexcept {
-  if (sched::Runtime* const runtime = sched::runtime()) runtime->groups.give(group);
+  if (sched::RuntimeState* const runtime = sched::runtime()) runtime->groups.give(group);
 }
 
 void join_group(Membership& place) noexcept {

@@ -9,7 +9,7 @@
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/run/notes.hpp"
-#include "sched/run/runtime.hpp"
+#include "sched/run/runtime_state.hpp"
 #include "trace/symbols.hpp"
 
 namespace imbrex::detail {
@@ -25,7 +25,7 @@ bool tracing() noexcept {
 }
 
 bool learns_sends() noexcept {
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   return runtime != nullptr && runtime->lineage.flow().learns;
 }
 
@@ -60,11 +60,12 @@ void message_arrives(const std::uint64_t message) noexcept {
 }
 
 void report_paths(const PathReport report) noexcept {
-  if (sched::Runtime* const runtime = sched::runtime()) runtime->lineage.report(report);
+  if (sched::RuntimeState* const runtime = sched::runtime()) runtime->lineage.report(report);
 }
 
 void learn_path(const std::uint64_t message, const float length_us) noexcept {
-  if (sched::Runtime* const runtime = sched::runtime()) runtime->lineage.learn(message, length_us);
+  sched::RuntimeState* const runtime = sched::runtime();
+  if (runtime != nullptr) runtime->lineage.learn(message, length_us);
 }
 
 void trace_message(const MessageRecord& message) noexcept {

@@ -31,15 +31,16 @@ void wake_poller() noexcept {
 }
 
 void wake_worker() noexcept {
-  if (sched::Runtime* const runtime = sched::runtime()) sched::wake_watch(*runtime);
+  if (sched::RuntimeState* const runtime = sched::runtime()) sched::wake_watch(*runtime);
 }
 
 void remove_poller(Poller& poller) {
-  if (sched::Runtime* const runtime = sched::runtime()) sched::remove_poller(*runtime, poller);
+  sched::RuntimeState* const runtime = sched::runtime();
+  if (runtime != nullptr) sched::remove_poller(*runtime, poller);
 }
 
 WorkerPolls worker_polls() noexcept {
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr) return {};
   const auto us_of = [](const std::uint64_t ticks) {
     return static_cast<std::uint64_t>(static_cast<double>(ticks) / base::ticks_per_microsecond());
@@ -51,12 +52,12 @@ WorkerPolls worker_polls() noexcept {
 }
 
 bool worker_idles() noexcept {
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   return runtime != nullptr && runtime->parking.asleep() != 0;
 }
 
 int reserved_processor() noexcept {
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   return runtime == nullptr ? -1 : runtime->reserved;
 }
 
@@ -81,7 +82,7 @@ bool nothing_ready() noexcept {
 }
 
 bool workers_share() noexcept {
-  const sched::Runtime* const runtime = sched::runtime();
+  const sched::RuntimeState* const runtime = sched::runtime();
   return runtime != nullptr && runtime->workers_share();
 }
 

@@ -18,7 +18,7 @@ namespace imbrex::detail {
 
 namespace {
 
-using sched::Runtime;
+using sched::RuntimeState;
 using sched::Task;
 using sched::Worker;
 using task::State;
@@ -27,11 +27,11 @@ using task::State;
 class Watched {
  public:
   Watched() : guard_(sched::end_lock()), runtime_(sched::runtime()) {}
-  [[nodiscard]] Runtime* runtime() const noexcept { return runtime_; }
+  [[nodiscard]] RuntimeState* runtime() const noexcept { return runtime_; }
 
  private:
   const std::lock_guard<std::mutex> guard_;
-  Runtime* const runtime_;
+  RuntimeState* const runtime_;
 };
 
 // A task that waits for one that runs on its own stack stands in no worker, and its state says that
@@ -40,7 +40,7 @@ constexpr const char* waits_in_place = "the end of a task that runs on its stack
 // The code of a task sleeps: no wait of imbrex's.
 constexpr const char* blocks_thread = "a lock, or something like it, that blocks its thread";
 
-std::vector<const Task*> tasks_on_workers(Runtime& runtime) {
+std::vector<const Task*> tasks_on_workers(RuntimeState& runtime) {
   std::vector<const Task*> tasks;
   for (const auto& worker : runtime.workers) tasks.push_back(worker->task.glance());
   const std::lock_guard guard(runtime.foreign_lock);
@@ -48,7 +48,7 @@ std::vector<const Task*> tasks_on_workers(Runtime& runtime) {
   return tasks;
 }
 
-std::vector<const Task*> tasks_that_block(Runtime& runtime) {
+std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
   std::vector<const Task*> tasks;
   for (const auto& worker : runtime.workers) {
     const Task* const task = worker->task.glance();
@@ -68,7 +68,7 @@ bool is_below(const Task& task, const std::vector<const Task*>& on_workers) {
 // For a view while tasks run: only what lies in memory that is mapped for good (descriptors, whose
 // names are literals, and stacks) is looked at, under the slab's lock, and a reason counts only if
 // no task has begun or gone on since: then the stack that it lies on was still the waiting task's.
-std::vector<TaskView> view_in_motion(Runtime& runtime) {
+std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
   std::vector<TaskView> views;
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();
@@ -104,7 +104,7 @@ std::vector<TaskView> view_in_motion(Runtime& runtime) {
 
 Situation situation() noexcept {
   const Watched watched;
-  const Runtime* const runtime = watched.runtime();
+  const RuntimeState* const runtime = watched.runtime();
   if (runtime == nullptr) return {.begun = 0, .at_rest = true};
   // The calling worker counts as at rest: the caller knows itself what it does.
   return {.begun = runtime->begun(), .at_rest = sched::rests(*runtime, sched::current_worker())};

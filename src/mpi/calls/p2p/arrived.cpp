@@ -24,13 +24,13 @@ using namespace mpi::receive;
   throw mpi::make_error(call, code, detail::describe_current_task());
 }
 
-struct Expected : Waiter {
+struct Expected : Listener {
   Expected(const Arguments& arguments, Communicator& communicator)
       : receive("when_arrived", arguments, communicator, Receive::Kind::message, true) {
     fire = &Expected::settle;
   }
 
-  static void settle(Waiter& self) noexcept {
+  static void settle(Listener& self) noexcept {
     const std::unique_ptr<Expected> owned(static_cast<Expected*>(&self));
     try {
       owned->settle_promise();

@@ -138,7 +138,7 @@ int replace(const char* name, const Sending& sending, const Arguments& it, MPI_S
 // One request for a send and a receive, where the receive waits here. The program's request stands
 // for `both`, which ends when `receive` and the send have.
 // Thread safety: as its parts; the last of the two ends it.
-struct Pair : Operation, Waiter {
+struct Pair : Operation, Listener {
   Pair(const char* name, const Arguments& it, Communicator& communicator, Packed its_packed)
       : both(std::make_unique<Receive>(name, it, communicator, Receive::Kind::data, true)
                  .release()),
@@ -149,7 +149,7 @@ struct Pair : Operation, Waiter {
     fire = &Pair::receive_ended;
   }
   static void send_ended(Operation& self) noexcept { static_cast<Pair&>(self).end_part(); }
-  static void receive_ended(Waiter& self) noexcept { static_cast<Pair&>(self).end_part(); }
+  static void receive_ended(Listener& self) noexcept { static_cast<Pair&>(self).end_part(); }
 
   void end_part() noexcept {
     if (left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;

@@ -7,7 +7,7 @@
 #include "mpi/below/abi/types.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
-#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/persistent_receive.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/wait.hpp"
@@ -21,21 +21,21 @@ void remember(const Arguments& it, MPI_Request request) {
   if (!active() || it.wanted.source == MPI_PROC_NULL) return;
   Communicator* const communicator = communicator_of(it.comm);
   if (communicator == nullptr) return;
-  auto persistent = std::make_unique<Persistent>(
-      Persistent{it, communicator->is_derived(it.type), *communicator});
+  auto persistent = std::make_unique<PersistentReceive>(
+      PersistentReceive{it, communicator->is_derived(it.type), *communicator});
   // The program may free its type while the request lives.
   if (persistent->owns_type) persistent->arguments.type = copy_of(it.type);
   requests().know(request, {*persistent.release()});
 }
 
-std::unique_ptr<Receive> make_receive(Persistent& it) {
+std::unique_ptr<Receive> make_receive(PersistentReceive& it) {
   auto receive = std::make_unique<Receive>("MPI_Start", it.arguments, it.communicator,
                                            Receive::Kind::data, true);
   receive->owner = it;
   return receive;
 }
 
-int start(Persistent& it, MPI_Request* request) {
+int start(PersistentReceive& it, MPI_Request* request) {
   // The communicator is freed, and its object serves another.
   if (it.communicator.handle() != it.arguments.comm) return PMPI_Start(request);
   std::unique_ptr<Receive> receive;
@@ -64,7 +64,7 @@ int start(Persistent& it, MPI_Request* request) {
   }
 }
 
-Persistent* persistent_of(MPI_Request request) noexcept {
+PersistentReceive* persistent_of(MPI_Request request) noexcept {
   if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
   return requests().find(request).persistent();
 }
@@ -72,7 +72,7 @@ Persistent* persistent_of(MPI_Request request) noexcept {
 int start_one(MPI_Request* request) {
   if (refused("MPI_Start")) return MPI_ERR_OTHER;
   if (traces_messages) trace_start(*request);
-  Persistent* const persistent = persistent_of(*request);
+  PersistentReceive* const persistent = persistent_of(*request);
   const int code =
       persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
   if (code == MPI_SUCCESS) check::start_request(*request);

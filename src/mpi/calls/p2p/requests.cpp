@@ -8,7 +8,7 @@
 
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/matching/communicator.hpp"
-#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/persistent_receive.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
@@ -102,7 +102,7 @@ Call naming_communicator(const Call& call, MPI_Request request) noexcept {
     if (call.comm != MPI_COMM_NULL || request == MPI_REQUEST_NULL) return named;
     const Known known = requests().find(request);
     if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();
-    if (const Persistent* const persistent = known.persistent()) {
+    if (const PersistentReceive* const persistent = known.persistent()) {
       named.comm = persistent->communicator.handle_unless_freed();
     }
   }
@@ -127,7 +127,7 @@ int free_request(MPI_Request* request) {
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
   }
-  if (Persistent* const persistent = known.persistent()) {
+  if (PersistentReceive* const persistent = known.persistent()) {
     return free_persistent(*persistent, request);
   }
   requests().settle(*request);
@@ -154,11 +154,11 @@ bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
          (receive::requests().empty() && !check::on() && !traces_messages);
 }
 
-struct CountedWaiter : Waiter {
+struct CountedListener : Listener {
   Countdown* countdown;
 
-  static void one_done(Waiter& self) noexcept {
-    static_cast<CountedWaiter&>(self).countdown->count_down();
+  static void one_done(Listener& self) noexcept {
+    static_cast<CountedListener&>(self).countdown->count_down();
   }
 };
 
@@ -264,13 +264,13 @@ class Requests {
 void Requests::wait_for_ours(const char* name) {
   if (our_count_ == 0 || all_ours_done()) return;
   Countdown countdown(our_count_);
-  std::vector<CountedWaiter> waiters(static_cast<std::size_t>(our_count_));
-  auto waiter = waiters.begin();
+  std::vector<CountedListener> listeners(static_cast<std::size_t>(our_count_));
+  auto listener = listeners.begin();
   for (Receive* const one : ours_) {
     if (one == nullptr) continue;
-    waiter->fire = &CountedWaiter::one_done;
-    waiter->countdown = &countdown;
-    if (!one->attend(*waiter++)) countdown.count_down();
+    listener->fire = &CountedListener::one_done;
+    listener->countdown = &countdown;
+    if (!one->attend(*listener++)) countdown.count_down();
   }
   countdown.wait({.name = name});
 }

@@ -15,12 +15,12 @@ bool watched = false;
 namespace {
 
 // Persistent requests that send. Few; handles are compared only.
-struct Persistent {
+struct PersistentSends {
   std::mutex lock;  // guards the other
   std::vector<MPI_Request> requests;
 };
-Persistent& persistent() noexcept {
-  static auto& all = *new Persistent;  // requests may be freed after the end of static objects
+PersistentSends& persistent() noexcept {
+  static auto& all = *new PersistentSends;  // requests may be freed after the end of static objects
   return all;
 }
 
@@ -40,7 +40,7 @@ void message(const int peer) noexcept {
 }
 
 void start(const int count, const MPI_Request* const requests) noexcept {
-  Persistent& all = persistent();
+  PersistentSends& all = persistent();
   bool sends = false;
   {
     const std::lock_guard guard(all.lock);
@@ -66,13 +66,13 @@ void to_root(const int root, MPI_Comm comm) noexcept {
 
 void made(const int code, const MPI_Request* const request) noexcept {
   if (code != MPI_SUCCESS) return;
-  Persistent& all = persistent();
+  PersistentSends& all = persistent();
   const std::lock_guard guard(all.lock);
   all.requests.push_back(*request);
 }
 
 void freed(const MPI_Request* const request) noexcept {
-  Persistent& all = persistent();
+  PersistentSends& all = persistent();
   const std::lock_guard guard(all.lock);
   const auto found = std::find(all.requests.begin(), all.requests.end(), *request);
   if (found == all.requests.end()) return;

@@ -85,22 +85,23 @@ Peers neighbors(MPI_Comm comm) {
           std::vector<bool>(static_cast<std::size_t>(in), true)};
 }
 
-void add(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type, Use use) {
+void add(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,
+         Direction direction) {
   if (buffer == MPI_IN_PLACE || buffer == nullptr || count == 0) return;
-  all.push_back({buffer, count, type, use == Use::writes});
+  all.push_back({buffer, count, type, direction == Direction::writes});
 }
 
 void add_blocks(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,
-                const std::vector<bool>& peers, Use use) {
+                const std::vector<bool>& peers, Direction direction) {
   if (buffer == MPI_IN_PLACE || peers.empty()) return;
   if (std::ranges::find(peers, false) == peers.end()) {
-    add(all, buffer, count * static_cast<MPI_Count>(peers.size()), type, use);
+    add(all, buffer, count * static_cast<MPI_Count>(peers.size()), type, direction);
     return;
   }
   const MPI_Count bytes = count * extent_of(type);
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (!peers[i]) continue;
-    add(all, behind(buffer, static_cast<MPI_Count>(i) * bytes), count, type, use);
+    add(all, behind(buffer, static_cast<MPI_Count>(i) * bytes), count, type, direction);
   }
 }
 

@@ -37,13 +37,14 @@ struct Peers {
 [[nodiscard]] int rank_in(MPI_Comm comm);
 [[nodiscard]] int size_of(MPI_Comm comm);
 
-enum class Use : bool { reads, writes };
+enum class Direction : bool { reads, writes };
 
 // One buffer, unless it stands for another.
-void add(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type, Use use);
+void add(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,
+         Direction direction);
 // A block of that size for each peer, one behind the other.
 void add_blocks(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,
-                const std::vector<bool>& peers, Use use);
+                const std::vector<bool>& peers, Direction direction);
 
 inline const void* behind(const void* buffer, MPI_Count bytes) noexcept {
   return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(buffer) +
@@ -53,21 +54,21 @@ inline const void* behind(const void* buffer, MPI_Count bytes) noexcept {
 // A block for each peer, each at its place.
 template <class Count, class Place>
 void add_placed(Buffers& all, const void* buffer, const Count counts[], const Place places[],
-                MPI_Datatype type, const std::vector<bool>& peers, Use use) {
+                MPI_Datatype type, const std::vector<bool>& peers, Direction direction) {
   if (buffer == MPI_IN_PLACE || peers.empty()) return;
   const MPI_Count extent = extent_of(type);
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    if (peers[i]) add(all, behind(buffer, places[i] * extent), counts[i], type, use);
+    if (peers[i]) add(all, behind(buffer, places[i] * extent), counts[i], type, direction);
   }
 }
 
 // The same, and each has a type of its own; places are bytes.
 template <class Count, class Place>
 void add_typed(Buffers& all, const void* buffer, const Count counts[], const Place places[],
-               const MPI_Datatype types[], const std::vector<bool>& peers, Use use) {
+               const MPI_Datatype types[], const std::vector<bool>& peers, Direction direction) {
   if (buffer == MPI_IN_PLACE) return;
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    if (peers[i]) add(all, behind(buffer, places[i]), counts[i], types[i], use);
+    if (peers[i]) add(all, behind(buffer, places[i]), counts[i], types[i], direction);
   }
 }
 
@@ -78,7 +79,7 @@ Buffers Bcast(const void* buffer, Count count, MPI_Datatype type, int root, MPI_
   Buffers all;
   const Role here = role(root, comm);
   if (here.root || here.member) {
-    add(all, buffer, count, type, here.root ? Use::reads : Use::writes);
+    add(all, buffer, count, type, here.root ? Direction::reads : Direction::writes);
   }
   return all;
 }
@@ -88,8 +89,8 @@ Buffers Gather(const void* from, Count from_count, MPI_Datatype from_type, void*
                MPI_Datatype to_type, int root, MPI_Comm comm) {
   Buffers all;
   const Role here = role(root, comm);
-  if (here.member) add(all, from, from_count, from_type, Use::reads);
-  if (here.root) add_blocks(all, to, to_count, to_type, everyone(comm).in, Use::writes);
+  if (here.member) add(all, from, from_count, from_type, Direction::reads);
+  if (here.root) add_blocks(all, to, to_count, to_type, everyone(comm).in, Direction::writes);
   return all;
 }
 
@@ -99,8 +100,10 @@ Buffers Gatherv(const void* from, Count from_count, MPI_Datatype from_type, void
                 MPI_Comm comm) {
   Buffers all;
   const Role here = role(root, comm);
-  if (here.member) add(all, from, from_count, from_type, Use::reads);
-  if (here.root) add_placed(all, to, to_counts, places, to_type, everyone(comm).in, Use::writes);
+  if (here.member) add(all, from, from_count, from_type, Direction::reads);
+  if (here.root) {
+    add_placed(all, to, to_counts, places, to_type, everyone(comm).in, Direction::writes);
+  }
   return all;
 }
 
@@ -109,8 +112,8 @@ Buffers Scatter(const void* from, Count from_count, MPI_Datatype from_type, void
                 Count to_count, MPI_Datatype to_type, int root, MPI_Comm comm) {
   Buffers all;
   const Role here = role(root, comm);
-  if (here.root) add_blocks(all, from, from_count, from_type, everyone(comm).out, Use::reads);
-  if (here.member) add(all, to, to_count, to_type, Use::writes);
+  if (here.root) add_blocks(all, from, from_count, from_type, everyone(comm).out, Direction::reads);
+  if (here.member) add(all, to, to_count, to_type, Direction::writes);
   return all;
 }
 
@@ -121,9 +124,9 @@ Buffers Scatterv(const void* from, const Count from_counts[], const Place places
   Buffers all;
   const Role here = role(root, comm);
   if (here.root) {
-    add_placed(all, from, from_counts, places, from_type, everyone(comm).out, Use::reads);
+    add_placed(all, from, from_counts, places, from_type, everyone(comm).out, Direction::reads);
   }
-  if (here.member) add(all, to, to_count, to_type, Use::writes);
+  if (here.member) add(all, to, to_count, to_type, Direction::writes);
   return all;
 }
 
@@ -132,8 +135,8 @@ Buffers Scatterv(const void* from, const Count from_counts[], const Place places
 template <class Count>
 Buffers Allreduce(const void* from, void* to, Count count, MPI_Datatype type, MPI_Op, MPI_Comm) {
   Buffers all;
-  add(all, from, count, type, Use::reads);
-  add(all, to, count, type, Use::writes);
+  add(all, from, count, type, Direction::reads);
+  add(all, to, count, type, Direction::writes);
   return all;
 }
 
@@ -148,7 +151,7 @@ Buffers Exscan(const void* from, void* to, Count count, MPI_Datatype type, MPI_O
                MPI_Comm comm) {
   if (rank_in(comm) != 0) return Allreduce(from, to, count, type, op, comm);
   Buffers all;
-  add(all, from == MPI_IN_PLACE ? to : from, count, type, Use::reads);
+  add(all, from == MPI_IN_PLACE ? to : from, count, type, Direction::reads);
   return all;
 }
 
@@ -157,8 +160,8 @@ Buffers Reduce(const void* from, void* to, Count count, MPI_Datatype type, MPI_O
                MPI_Comm comm) {
   Buffers all;
   const Role here = role(root, comm);
-  if (here.member) add(all, from, count, type, Use::reads);
-  if (here.root) add(all, to, count, type, Use::writes);
+  if (here.member) add(all, from, count, type, Direction::reads);
+  if (here.root) add(all, to, count, type, Direction::writes);
   return all;
 }
 
@@ -167,8 +170,8 @@ Buffers Reduce_scatter_block(const void* from, void* to, Count count, MPI_Dataty
                              MPI_Comm comm) {
   const MPI_Count whole = static_cast<MPI_Count>(count) * size_of(comm);
   Buffers all;
-  add(all, from, whole, type, Use::reads);
-  add(all, to, from == MPI_IN_PLACE ? whole : count, type, Use::writes);
+  add(all, from, whole, type, Direction::reads);
+  add(all, to, from == MPI_IN_PLACE ? whole : count, type, Direction::writes);
   return all;
 }
 
@@ -178,8 +181,8 @@ Buffers Reduce_scatter(const void* from, void* to, const Count counts[], MPI_Dat
   MPI_Count whole = 0;
   for (int i = 0; i < size_of(comm); ++i) whole += counts[i];
   Buffers all;
-  add(all, from, whole, type, Use::reads);
-  add(all, to, from == MPI_IN_PLACE ? whole : counts[rank_in(comm)], type, Use::writes);
+  add(all, from, whole, type, Direction::reads);
+  add(all, to, from == MPI_IN_PLACE ? whole : counts[rank_in(comm)], type, Direction::writes);
   return all;
 }
 
@@ -192,8 +195,8 @@ struct Exchange {
   static Buffers allgather(const void* from, Count from_count, MPI_Datatype from_type, void* to,
                            Count to_count, MPI_Datatype to_type, MPI_Comm comm) {
     Buffers all;
-    add(all, from, from_count, from_type, Use::reads);
-    add_blocks(all, to, to_count, to_type, peers_in(comm).in, Use::writes);
+    add(all, from, from_count, from_type, Direction::reads);
+    add_blocks(all, to, to_count, to_type, peers_in(comm).in, Direction::writes);
     return all;
   }
 
@@ -202,8 +205,8 @@ struct Exchange {
                             const Count to_counts[], const Place places[], MPI_Datatype to_type,
                             MPI_Comm comm) {
     Buffers all;
-    add(all, from, from_count, from_type, Use::reads);
-    add_placed(all, to, to_counts, places, to_type, peers_in(comm).in, Use::writes);
+    add(all, from, from_count, from_type, Direction::reads);
+    add_placed(all, to, to_counts, places, to_type, peers_in(comm).in, Direction::writes);
     return all;
   }
 
@@ -212,8 +215,8 @@ struct Exchange {
                           Count to_count, MPI_Datatype to_type, MPI_Comm comm) {
     const Peers peers = peers_in(comm);
     Buffers all;
-    add_blocks(all, from, from_count, from_type, peers.out, Use::reads);
-    add_blocks(all, to, to_count, to_type, peers.in, Use::writes);
+    add_blocks(all, from, from_count, from_type, peers.out, Direction::reads);
+    add_blocks(all, to, to_count, to_type, peers.in, Direction::writes);
     return all;
   }
 
@@ -223,8 +226,8 @@ struct Exchange {
                            const Place to_places[], MPI_Datatype to_type, MPI_Comm comm) {
     const Peers peers = peers_in(comm);
     Buffers all;
-    add_placed(all, from, from_counts, from_places, from_type, peers.out, Use::reads);
-    add_placed(all, to, to_counts, to_places, to_type, peers.in, Use::writes);
+    add_placed(all, from, from_counts, from_places, from_type, peers.out, Direction::reads);
+    add_placed(all, to, to_counts, to_places, to_type, peers.in, Direction::writes);
     return all;
   }
 
@@ -234,8 +237,8 @@ struct Exchange {
                            const Place to_places[], const MPI_Datatype to_types[], MPI_Comm comm) {
     const Peers peers = peers_in(comm);
     Buffers all;
-    add_typed(all, from, from_counts, from_places, from_types, peers.out, Use::reads);
-    add_typed(all, to, to_counts, to_places, to_types, peers.in, Use::writes);
+    add_typed(all, from, from_counts, from_places, from_types, peers.out, Direction::reads);
+    add_typed(all, to, to_counts, to_places, to_types, peers.in, Direction::writes);
     return all;
   }
 };
@@ -261,7 +264,7 @@ IMBREX_EXCHANGE(Alltoallw, alltoallw)
 template <class Count>
 Buffers Rput(const void* buffer, Count count, MPI_Datatype type, auto...) {
   Buffers all;
-  add(all, buffer, count, type, Use::reads);
+  add(all, buffer, count, type, Direction::reads);
   return all;
 }
 
@@ -273,7 +276,7 @@ Buffers Raccumulate(const void* buffer, Count count, MPI_Datatype type, auto...)
 template <class Count>
 Buffers Rget(void* buffer, Count count, MPI_Datatype type, auto...) {
   Buffers all;
-  add(all, buffer, count, type, Use::writes);
+  add(all, buffer, count, type, Direction::writes);
   return all;
 }
 
@@ -282,8 +285,8 @@ Buffers Rget_accumulate(const void* from, Count from_count, MPI_Datatype from_ty
                         Count count, MPI_Datatype type, int, MPI_Aint, Count, MPI_Datatype,
                         MPI_Op op, MPI_Win) {
   Buffers all;
-  if (op != MPI_NO_OP) add(all, from, from_count, from_type, Use::reads);
-  add(all, buffer, count, type, Use::writes);
+  if (op != MPI_NO_OP) add(all, from, from_count, from_type, Direction::reads);
+  add(all, buffer, count, type, Direction::writes);
   return all;
 }
 

@@ -24,7 +24,7 @@ namespace imbrex::mpi::check {
 
 namespace {
 
-struct Waiter {
+struct WaitEntry {
   const char* call;
   detail::TaskLabel task;
   const Waiting* waiting = nullptr;  // that has entered it, and takes it out
@@ -34,7 +34,7 @@ struct Waiter {
 // the other way round.
 struct Shard {
   base::SpinLock lock;
-  std::map<MPI_Request, Waiter> waiters;
+  std::map<MPI_Request, WaitEntry> entries;
 };
 Shard& shard_of(MPI_Request request) {
   constexpr std::size_t count = 64;
@@ -42,7 +42,7 @@ Shard& shard_of(MPI_Request request) {
   return shards[(std::hash<MPI_Request>()(request) >> 4) % count];  // many handles are addresses
 }
 
-int refuse(const Waiter& fresh, const Waiter& earlier) {
+int refuse(const WaitEntry& fresh, const WaitEntry& earlier) {
   std::fprintf(stderr, "imbrex: %s\n",
                fmt::format("{} in task {} waits for a request that {} in task {} waits for "
                            "already: let one of them wait, and the other for that task",
@@ -55,7 +55,7 @@ int refuse(const Waiter& fresh, const Waiter& earlier) {
 // One wait for one request.
 struct Claim {
   MPI_Request request;
-  const Waiter& waiter;
+  const WaitEntry& entry;
   bool enters;           // it shall stand in the table, unless its task does already
   bool entered = false;
 };
@@ -86,21 +86,21 @@ Answer judge(const Waiting& earlier, const bool* found) noexcept {
 
 void grant(Shard& shard, Claim& claim) {
   if (!claim.enters) return;
-  shard.waiters.insert_or_assign(claim.request, claim.waiter);
+  shard.entries.insert_or_assign(claim.request, claim.entry);
   claim.entered = true;
 }
 
 // Sets `earlier` if the claim is refused.
-Answer try_to_grant(Claim& claim, const bool* found, std::optional<Waiter>* earlier) {
+Answer try_to_grant(Claim& claim, const bool* found, std::optional<WaitEntry>* earlier) {
   Shard& shard = shard_of(claim.request);
   const std::lock_guard guard(shard.lock);
-  const auto place = shard.waiters.find(claim.request);
-  if (place == shard.waiters.end()) {
+  const auto place = shard.entries.find(claim.request);
+  if (place == shard.entries.end()) {
     grant(shard, claim);
     return Answer::granted;
   }
-  const Waiter& there = place->second;
-  if (there.task.id == claim.waiter.task.id) {
+  const WaitEntry& there = place->second;
+  if (there.task.id == claim.entry.task.id) {
     if (there.waiting->state() == Waiting::State::over) grant(shard, claim);
     return Answer::granted;
   }
@@ -111,7 +111,7 @@ Answer try_to_grant(Claim& claim, const bool* found, std::optional<Waiter>* earl
 }
 
 // The same by the engine's lists, none of whose operations ends meanwhile.
-Answer ask_engine(Claim& claim, std::optional<Waiter>* earlier) {
+Answer ask_engine(Claim& claim, std::optional<WaitEntry>* earlier) {
   bool found = false;
   Answer answer = Answer::engine_knows;
   engine().hold_still(
@@ -123,8 +123,8 @@ Answer ask_engine(Claim& claim, std::optional<Waiter>* earlier) {
 }
 
 // Whoever waits for the request already, if that is another task. In doubt nobody does.
-std::optional<Waiter> find_earlier(Claim& claim) {
-  std::optional<Waiter> earlier;
+std::optional<WaitEntry> find_earlier(Claim& claim) {
+  std::optional<WaitEntry> earlier;
   Answer answer = try_to_grant(claim, nullptr, &earlier);
   // A question to MPI is short, except that of a thread which blocks there. The looks are for those
   // who do wait for one request: nobody is refused because they were too few.
@@ -146,8 +146,8 @@ std::optional<Waiter> find_earlier(Claim& claim) {
 void take_out(const MPI_Request request, const Waiting* const waiting) noexcept {
   Shard& shard = shard_of(request);
   const std::lock_guard guard(shard.lock);
-  const auto place = shard.waiters.find(request);
-  if (place != shard.waiters.end() && place->second.waiting == waiting) shard.waiters.erase(place);
+  const auto place = shard.entries.find(request);
+  if (place != shard.entries.end() && place->second.waiting == waiting) shard.entries.erase(place);
 }
 
 // MPICH gives one handle to all requests that are complete at once, so that many may wait for it.
@@ -159,23 +159,23 @@ bool may_be_shared(MPI_Request request) noexcept { return asked::is_complete(req
 void forget_waits(MPI_Request request) noexcept {
   Shard& shard = shard_of(request);
   const std::lock_guard guard(shard.lock);
-  shard.waiters.erase(request);
+  shard.entries.erase(request);
 }
 
 int second_wait(const char* const call, MPI_Request request) {
-  const Waiter fresh{call, detail::current_task()};
-  Claim claim{.request = request, .waiter = fresh, .enters = false};
-  const std::optional<Waiter> earlier = find_earlier(claim);
+  const WaitEntry fresh{call, detail::current_task()};
+  Claim claim{.request = request, .entry = fresh, .enters = false};
+  const std::optional<WaitEntry> earlier = find_earlier(claim);
   return earlier && !may_be_shared(request) ? refuse(fresh, *earlier) : MPI_SUCCESS;
 }
 
 void Waiting::enter(const int count, const MPI_Request requests[]) {
   if (!requests_.empty()) return;
-  const Waiter fresh{call_, detail::current_task(), this};
+  const WaitEntry fresh{call_, detail::current_task(), this};
   for (int i = 0; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
-    Claim claim{.request = requests[i], .waiter = fresh, .enters = true};
-    const std::optional<Waiter> earlier = find_earlier(claim);
+    Claim claim{.request = requests[i], .entry = fresh, .enters = true};
+    const std::optional<WaitEntry> earlier = find_earlier(claim);
     if (claim.entered) requests_.push_back(requests[i]);
     if (!earlier || may_be_shared(requests[i])) continue;
     code_ = refuse(fresh, *earlier);

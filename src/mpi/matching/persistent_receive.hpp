@@ -8,7 +8,7 @@
 
 namespace imbrex::mpi::receive {
 
-struct Persistent {
+struct PersistentReceive {
   Arguments arguments;  // its type is a copy if `owns_type`
   bool owns_type = false;
   Communicator& communicator;
@@ -16,6 +16,6 @@ struct Persistent {
   bool posted = false;        // the same: MPI's own, and counted
 };
 // As MPI_Request_free of its request: a receive that is active goes on.
-int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
+int free_persistent(PersistentReceive& gone, MPI_Request* request) noexcept;
 
 }  // namespace imbrex::mpi::receive

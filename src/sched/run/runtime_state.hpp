@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runtime: one struct with one member for each part. Its life is in life/.
+// What runs: one struct with one member for each part. Its life is in life/. The object that a
+// program makes is imbrex::Runtime (imbrex/runtime.hpp), which has no members.
 #pragma once
 
 #include <atomic>
@@ -103,14 +104,14 @@ class Triggers;
 
 // Functions of the layer above that the workers call; start.cpp says which these are.
 struct Above {
-  void (*before_sleep)(const Runtime& runtime) noexcept;  // by a worker, again and again
-  void (*nothing_to_do)(Runtime& runtime) noexcept;       // by worker 0, where it has slept long
+  void (*before_sleep)(const RuntimeState& runtime) noexcept;  // by a worker, again and again
+  void (*nothing_to_do)(RuntimeState& runtime) noexcept;  // by worker 0, where it has slept long
 };
 
-struct Runtime {
-  Runtime(const base::Options& its_options, Share its_share, int workers_wanted, int joiners_max,
-          bool shared, base::Topology& topology);
-  ~Runtime();
+struct RuntimeState {
+  RuntimeState(const base::Options& its_options, Share its_share, int workers_wanted,
+               int joiners_max, bool shared, base::Topology& topology);
+  ~RuntimeState();
 
   const base::Options options;
   const std::vector<int> processors;  // that the workers may use
@@ -190,6 +191,6 @@ struct Runtime {
 
 // One of those that keep the memory of a stopped runtime is gone: a task that a future refers to,
 // or a thread that waited when it ended.
-void forget_keeper(Runtime& runtime) noexcept;
+void forget_keeper(RuntimeState& runtime) noexcept;
 
 }  // namespace imbrex::sched
