@@ -349,6 +349,43 @@ TEST(Events, a_handler_that_begins_a_send_gets_an_error_whatever_the_kind) {
   MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
 }
 
+// Also where MPI itself would carry them out, on a communicator that nobody watches.
+TEST(Events, a_handler_that_exchanges_or_takes_a_message_gets_an_error) {
+  static std::vector<std::pair<std::string, int>> codes;
+  const auto call_all = [](const imbrex_event*, void* argument) {
+    codes.clear();
+    int out = 0;
+    int in = 0;
+    const auto note = [&](const char* call, const int code) { codes.emplace_back(call, code); };
+    note("MPI_Sendrecv", MPI_Sendrecv(&out, 1, MPI_INT, 0, 3, &in, 1, MPI_INT, 0, 3, MPI_COMM_SELF,
+                                      MPI_STATUS_IGNORE));
+    note("MPI_Sendrecv_replace", MPI_Sendrecv_replace(&in, 1, MPI_INT, 0, 3, 0, 3, MPI_COMM_SELF,
+                                                      MPI_STATUS_IGNORE));
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Message message = MPI_MESSAGE_NO_PROC;
+    note("MPI_Imrecv", MPI_Imrecv(&in, 1, MPI_INT, &message, &request));
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+    constexpr int none = MPI_PROC_NULL;
+    note("MPI_Isendrecv", MPI_Isendrecv(&out, 1, MPI_INT, none, 3, &in, 1, MPI_INT, none, 3,
+                                        MPI_COMM_SELF, &request));
+    note("MPI_Isendrecv_replace", MPI_Isendrecv_replace(&in, 1, MPI_INT, none, 3, none, 3,
+                                                        MPI_COMM_SELF, &request));
+#endif
+    ++static_cast<Seen*>(argument)->count;
+  };
+  const WatchedRing ring;
+  Seen seen;
+  testing::internal::CaptureStderr();
+  tell_of_a_message(ring, call_all, seen);
+  const std::string text = testing::internal::GetCapturedStderr();
+  for (const auto& [call, code] : codes) {
+    EXPECT_EQ(code, MPI_ERR_OTHER) << call;
+    EXPECT_NE(text.find(call + " is called within an event handler"), std::string::npos) << call;
+  }
+  int value = -1;
+  MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
+}
+
 TEST(Events, a_handler_that_waits_is_named_and_harms_nobody) {
   const WatchedRing ring;
   Seen seen;

@@ -93,6 +93,47 @@ void meet_missing_rank(const Ring& ring) {
   require(failed, "a send to nobody throws");
 }
 
+// Calls `function`, and requires that the Error it throws contains `part`.
+template <class F>
+void require_error(const char* part, F function) {
+  try {
+    function();
+  } catch (const imbrex::Error& error) {
+    require(std::strstr(error.what(), part) != nullptr, error.what());
+    return;
+  }
+  throw std::runtime_error(std::string("nothing is thrown: ") + part);
+}
+
+// What would take the messages of others, or be taken by them.
+void meet_tags_of_others(const Ring& ring) {
+  int got = -1;
+  plugin::Arrival arrival;
+  require_error("start_receive of any tag", [&] {
+    (void)plugin::start_receive(plugin::any, plugin::any, &got, sizeof got);
+  });
+  require_error("receive of any tag", [&] {
+    (void)plugin::receive(ring.previous, plugin::any, &got, sizeof got);
+  });
+  require_error("receive_whole of any tag",
+                [&] { (void)plugin::receive_whole(plugin::any, plugin::any, arrival); });
+  for (const int tag : {-1, 0, ring.first_tag + 4, 1024, 2000}) {
+    const std::string part = "with tag " + std::to_string(tag) + ", which no plug-in has claimed";
+    require_error(part.c_str(), [&] { plugin::send(ring.next, tag, &got, sizeof got); });
+    require_error(part.c_str(),
+                  [&] { (void)plugin::start_send(ring.next, tag, &got, sizeof got); });
+    require_error(part.c_str(),
+                  [&] { (void)plugin::start_receive(plugin::any, tag, &got, sizeof got); });
+  }
+  for (const int rank : {-1, -2}) {
+    require_error("there is no rank -",
+                  [&] { plugin::send(rank, ring.first_tag, &got, sizeof got); });
+    require_error("there is no rank -", [&] {
+      (void)plugin::start_receive(rank, ring.first_tag, &got, sizeof got);
+    });
+  }
+}
+
 }  // namespace
 
 // Throws what goes wrong.
@@ -103,6 +144,7 @@ void run_plugin() {
     imbrex::task("dependency").launch([&] { exchange_as_dependency(ring); });
     imbrex::task("any length").launch([&] { exchange_of_any_length(ring); });
     imbrex::task("missing rank").launch([&] { meet_missing_rank(ring); });
+    imbrex::task("tags of others").launch([&] { meet_tags_of_others(ring); });
     if (plugin::ranks() > 1) imbrex::task("truncation").launch([&] { meet_truncation(ring); });
   });
   (void)plugin::start_barrier().get();

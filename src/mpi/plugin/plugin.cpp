@@ -47,8 +47,31 @@ int count_of(const char* call, std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-int source_of(int from) noexcept { return from == any ? MPI_ANY_SOURCE : from; }
-int tag_of(int tag) noexcept { return tag == any ? MPI_ANY_TAG : tag; }
+// Numbers below 0 mean something else with each MPI.
+int rank_of(const char* call, int rank) {
+  if (rank < 0) {
+    throw Error(std::string("imbrex: plugin::") + call + ": there is no rank " +
+                std::to_string(rank) + ": ranks are 0 to " +
+                std::to_string(private_world::size() - 1));
+  }
+  return rank;
+}
+int source_of(const char* call, int from) {
+  return from == any ? MPI_ANY_SOURCE : rank_of(call, from);
+}
+
+// Other parts of imbrex, and other plug-ins, have messages of their own on the communicator.
+int tag_of(const char* call, int tag) {
+  if (tag == any) {
+    throw Error(std::string("imbrex: plugin::") + call + " of any tag would take the messages of " +
+                "others: name one tag of claim_tags()");
+  }
+  if (!private_world::is_claimed(tag)) {
+    throw Error(std::string("imbrex: plugin::") + call + " with tag " + std::to_string(tag) +
+                ", which no plug-in has claimed: use those of claim_tags()");
+  }
+  return tag;
+}
 
 Arrival arrival_of(const MPI_Status& status) noexcept {
   int bytes = 0;
@@ -121,14 +144,16 @@ int claim_tags(int count) {
 void send(int to, int tag, const void* data, std::size_t bytes) {
   constexpr const char* name = "plugin::send";
   const MPI_Comm comm = comm_for("send");
-  require(name, MPI_Send(data, count_of("send", bytes), MPI_BYTE, to, tag, comm));
+  require(name, MPI_Send(data, count_of("send", bytes), MPI_BYTE, rank_of("send", to),
+                         tag_of("send", tag), comm));
 }
 
 Arrival receive(int from, int tag, void* buffer, std::size_t bytes_max) {
   const MPI_Comm comm = comm_for("receive");
   MPI_Status status;
   require("plugin::receive", MPI_Recv(buffer, count_of("receive", bytes_max), MPI_BYTE,
-                                      source_of(from), tag_of(tag), comm, &status));
+                                      source_of("receive", from), tag_of("receive", tag), comm,
+                                      &status));
   return arrival_of(status);
 }
 
@@ -137,7 +162,8 @@ std::vector<std::byte> receive_whole(int from, int tag, Arrival& arrival) {
   const MPI_Comm comm = comm_for("receive_whole");
   MPI_Message message = MPI_MESSAGE_NULL;
   MPI_Status status;
-  require(name, MPI_Mprobe(source_of(from), tag_of(tag), comm, &message, &status));
+  require(name, MPI_Mprobe(source_of("receive_whole", from), tag_of("receive_whole", tag), comm,
+                           &message, &status));
   arrival = arrival_of(status);
   std::vector<std::byte> data(arrival.bytes);
   require(name, MPI_Mrecv(data.data(), static_cast<int>(data.size()), MPI_BYTE, &message,
@@ -150,7 +176,8 @@ Future<Arrival> start_send(int to, int tag, const void* data, std::size_t bytes)
   const MPI_Comm comm = comm_for("start_send");
   MPI_Request request = MPI_REQUEST_NULL;
   const int count = count_of("start_send", bytes);
-  require(name, MPI_Isend(data, count, MPI_BYTE, to, tag, comm, &request));
+  require(name, MPI_Isend(data, count, MPI_BYTE, rank_of("start_send", to),
+                          tag_of("start_send", tag), comm, &request));
   return take(name, request);
 }
 
@@ -159,8 +186,8 @@ Future<Arrival> start_receive(int from, int tag, void* buffer, std::size_t bytes
   const MPI_Comm comm = comm_for("start_receive");
   MPI_Request request = MPI_REQUEST_NULL;
   const int count = count_of("start_receive", bytes_max);
-  require(name,
-          MPI_Irecv(buffer, count, MPI_BYTE, source_of(from), tag_of(tag), comm, &request));
+  require(name, MPI_Irecv(buffer, count, MPI_BYTE, source_of("start_receive", from),
+                          tag_of("start_receive", tag), comm, &request));
   return take(name, request);
 }
 

@@ -22,13 +22,14 @@
 
 namespace imbrex::mpi::plugin {
 
-// Stands for every source or every tag of a receive.
+// Stands for every source of a receive. There is none for every tag: such a receive would take the
+// messages of other plug-ins and of imbrex itself, which go by the same communicator.
 inline constexpr int any = INT_MIN;
 
 // What a receive has got. After other operations the values mean nothing.
 struct Arrival {
   int source = any;
-  int tag = any;
+  int tag = -1;
   std::size_t bytes = 0;
 };
 
@@ -37,8 +38,9 @@ struct Arrival {
 [[nodiscard]] int rank();
 [[nodiscard]] int ranks();
 
-// The first of `count` tags that are the caller's: plug-ins use no others. The same on every rank
-// if all claim in the same order. Throws Error if there are no more: all together have 1,023.
+// The first of `count` tags that are the caller's: it uses no others. A tag that nobody has claimed
+// here is refused by an Error. The same on every rank if all claim in the same order. Throws Error
+// if there are no more: all together have 1,023.
 [[nodiscard]] int claim_tags(int count);
 
 // As a blocking call of MPI in a task: suspends the task, outside of tasks it blocks.

@@ -48,6 +48,10 @@ int claim_tags(const int count) noexcept {
   return first;
 }
 
+bool is_claimed(const int tag) noexcept {
+  return tag >= first_claimed && tag < claimed.load(std::memory_order_relaxed);
+}
+
 int draw_tag() noexcept {
   const unsigned rounds = tags / static_cast<unsigned>(world_size);
   const unsigned round = drawn.fetch_add(1, std::memory_order_relaxed) % (rounds == 0 ? 1 : rounds);

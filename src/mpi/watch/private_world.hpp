@@ -24,6 +24,8 @@ inline constexpr int tag_of_paths = 0;
 // The first of `count` tags for a plug-in: the same on all ranks that claim in the same order. -1
 // if there are no more.
 [[nodiscard]] int claim_tags(int count) noexcept;
+// True if a plug-in has claimed it in this process.
+[[nodiscard]] bool is_claimed(int tag) noexcept;
 
 // A tag that no other process draws (it contains this one's rank), for the calls of tagged.cpp.
 [[nodiscard]] int draw_tag() noexcept;

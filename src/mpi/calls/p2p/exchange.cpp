@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mpi/calls/p2p/receives.hpp"
+#include "mpi/engine/handlers.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
@@ -126,6 +127,7 @@ Sending sending_of(const Packed& packed, const Sending& it) {
 }
 
 int replace(const char* name, const Sending& sending, const Arguments& it, MPI_Status* status) {
+  if (refused(name)) return MPI_ERR_OTHER;
   Packed packed;
   const int code = pack(sending, &packed);
   if (code != MPI_SUCCESS) return code;
@@ -200,6 +202,7 @@ int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Argumen
 template <class Post>
 int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
               MPI_Request* request, Post mpis_own) {
+  if (refused(name)) return MPI_ERR_OTHER;
   trace(sending);
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return mpis_own();
@@ -247,6 +250,7 @@ int watched(const char* name, const Sending& sending, const Arguments& it,
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Status* status) {                                                        \
     using namespace imbrex::mpi::receive;                                                         \
+    if (imbrex::mpi::refused("MPI_Sendrecv" #suffix)) return MPI_ERR_OTHER;                       \
     const Sending sending{send_buffer, send_count, send_type, destination, send_tag, comm};       \
     trace(sending);                                                                               \
     return exchange("MPI_Sendrecv" #suffix, sending,                                              \

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mpi/engine/errors.hpp"
+#include "mpi/engine/handlers.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/request_table.hpp"
@@ -283,6 +284,7 @@ int mrecv(const Call& call, void* buffer, const MPI_Message* message, MPI_Status
   extern "C" int MPI_Imrecv##suffix(                                                              \
       void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) { \
     using namespace imbrex::mpi;                                                                  \
+    if (refused("MPI_Imrecv" #suffix)) return MPI_ERR_OTHER;                                      \
     const Members* const members = traces_messages ? trace_taken(*message) : nullptr;             \
     const int code = PMPI_Imrecv##suffix(buffer, count, type, message, request);                  \
     if (code == MPI_SUCCESS && members != nullptr) trace_receive(*request, members);              \
