@@ -36,6 +36,12 @@ inline std::atomic<bool> some_task_blocks{false};
 // may depend on it, as MPI's own would on any thread that is in MPI.
 [[nodiscard]] inline bool must_poll() noexcept { return active() && engine().must_feed(); }
 
+// Polls for receives that only a poll brings forward. A thread that tests in vain does it, since
+// perhaps no other thread does.
+inline void poll_for_others() noexcept {
+  if (must_poll()) engine().poll();
+}
+
 // True if this call may block in MPI.
 [[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
 
