@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "imbrex/imbrex.hpp"
@@ -511,6 +513,44 @@ int futures_outlive_runtimes() {
   return failures + (grown > 20'000 ? 1 : 0);
 }
 
+// A result is destroyed by a thread of the program's own while its runtime ends and the next one
+// begins: what the first one has cut for the task is not used by the tasks of the second.
+int result_destroyed_across_runtimes() {
+  static std::atomic<int> stage;
+  struct Result {
+    explicit Result(const bool last) : slow(last) {}
+    Result(Result&& other) noexcept : slow(std::exchange(other.slow, false)) {}
+    ~Result() {
+      if (!slow) return;
+      stage = 1;
+      while (stage < 2) std::this_thread::sleep_for(100us);
+    }
+    bool slow;
+  };
+  for (const int extra_bytes : {0, 2000}) {  // a descriptor of a slot, and one of its own
+    stage = 0;
+    std::optional<Runtime> runtime(std::in_place);
+    std::thread holder([extra_bytes] {
+      auto future = extra_bytes == 0
+                        ? task("slow").spawn([] { return Result(true); })
+                        : task("large").spawn([bytes = std::array<char, 2000>{}] {
+                            return Result(bytes.front() == 0);
+                          });
+      future.wait();
+      future = {};
+      for (int i = 0; i < 1000; ++i) task("later").spawn([] { ++ran; }).get();
+    });
+    while (stage < 1) std::this_thread::sleep_for(100us);
+    runtime.reset();
+    runtime.emplace();
+    task("of the second").spawn([] {}).get();
+    stage = 2;
+    holder.join();
+  }
+  expect(ran == 2000, "later tasks have run");
+  return failures;
+}
+
 // ---- fork ---------------------------------------------------------------------------------------
 
 // Threads come and go, so one may hold any lock of ours when the process forks.
@@ -621,6 +661,7 @@ const std::map<std::string, std::function<int()>> cases{
     {"runtime_deleted_elsewhere", runtime_deleted_elsewhere},
     {"runtime_deleted_in_a_task", runtime_deleted_in_a_task},
     {"futures_outlive_runtimes", futures_outlive_runtimes},
+    {"result_destroyed_across_runtimes", result_destroyed_across_runtimes},
     {"fork_under_locks", fork_under_locks},
     {"fork_with_a_runtime", fork_with_a_runtime},
     {"tasks_of_thread_destructors", tasks_of_thread_destructors},

@@ -67,6 +67,12 @@ bool touches_the_runtime(const Worker& worker) noexcept {
          !worker.parked.load(std::memory_order_acquire);
 }
 
+// REQUIRES: as is_awaited(), and no task runs. Returns when the thread stands outside, or waits for
+// what only another such thread can bring.
+void await_leave(const Worker& worker) noexcept {
+  while (is_awaited(worker) || touches_the_runtime(worker)) std::this_thread::yield();
+}
+
 // Returns one of the threads that the end waits for, or null.
 const Worker* find_awaited(RuntimeState& runtime) noexcept {
   const std::lock_guard guard(runtime.foreign_lock);
@@ -238,13 +244,14 @@ void stop(RuntimeState& runtime) {
   }
   stop_threads(runtime);
   // The last tasks may have woken threads that seemed to stay behind. The others stop to poll.
-  for (Worker* const worker : runtime.foreign) {
-    while (is_awaited(*worker) || touches_the_runtime(*worker)) std::this_thread::yield();
-  }
+  for (const Worker* const worker : runtime.foreign) await_leave(*worker);
   finish_records(runtime);
   set_current_worker(&sweeper);  // the destructors of results may let go of others
   sweeper.task = nullptr;
-  for (Worker* const worker : runtime.foreign) end_visitor(*worker, sweeper);
+  for (Worker* const worker : runtime.foreign) {
+    await_leave(*worker);  // the destructors may have woken one, too
+    end_visitor(*worker, sweeper);
+  }
   runtime.foreign.clear();
   (void)detail::report_failures();  // a later exit(0) is made a failure
   if (sweeper.root != nullptr && task::drop(*sweeper.root)) destroy(*sweeper.root);

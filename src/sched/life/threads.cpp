@@ -273,7 +273,9 @@ Worker& join(RuntimeState& runtime) {
 }  // namespace
 
 void end_visitor(Worker& worker, Worker& settler) noexcept {
-  if (worker.inside.load(std::memory_order_acquire)) {
+  // A thread that finds the door closed is inside for a moment, too, but its root is not suspended.
+  if (worker.inside.load(std::memory_order_acquire) &&
+      worker.root->state.load(std::memory_order_acquire) == task::State::suspended) {
     worker.runtime->keepers.fetch_add(1, std::memory_order_relaxed);
   } else {
     end_root(worker, settler);

@@ -12,15 +12,19 @@ namespace imbrex::sched {
 
 namespace {
 
-// Any thread may call this: it may have become a worker in a destructor.
-void give_back(Task& task) noexcept {
-  Worker* const worker = current_worker();  // perhaps another than before a destructor
-  if (worker != nullptr) return reuse(*worker, task);
-  visit(Purpose::passes, [&task] { reuse(*current_worker(), task); },
-        [&task] {
-          task.state.store(task::State::free, std::memory_order_relaxed);
-          if (task.fiber != nullptr) forget_keeper(*static_cast<RuntimeState*>(task.fiber));
-        });
+// Any thread may call this: it may have become a worker in a destructor. `kept` is what
+// take_from_end() has returned. Where that runtime has ended since, and another may run, the memory
+// of `task` is no other's to use: it goes with the runtime that it came from.
+void give_back(Task& task, const RuntimeState* const kept) noexcept {
+  const auto reuse_here = [&task, kept] {
+    Worker& worker = *current_worker();
+    if (kept == nullptr || worker.runtime == kept) reuse(worker, task);
+  };
+  if (!is_outside()) return reuse_here();  // perhaps another worker than before a destructor
+  visit(Purpose::passes, reuse_here, [&task] {
+    task.state.store(task::State::free, std::memory_order_relaxed);
+    if (task.fiber != nullptr) forget_keeper(*static_cast<RuntimeState*>(task.fiber));
+  });
 }
 
 // For a thread that is no worker, whose runtime may end while a destructor of the program's runs:
@@ -44,7 +48,7 @@ void destroy_all_outside(task::Outcome& outcome) noexcept {
     const bool result = has_result(*dead);
     RuntimeState* const kept = is_outside() ? take_from_end(*dead, outcome) : nullptr;
     destroy_contents(*dead, result, outcome);
-    give_back(*dead);
+    give_back(*dead, kept);
     if (kept != nullptr) forget_keeper(*kept);
   }
 }
