@@ -77,21 +77,6 @@ class File {
   std::FILE* file_;
 };
 
-// Reads both clocks at one moment: the closest of a few pairs, since a thread may be interrupted
-// between the two, which would shift a rank against the others.
-void read_clocks(std::uint64_t& ticks, std::uint64_t& wall_ns) noexcept {
-  std::uint64_t closest = UINT64_MAX;
-  for (int reading = 0; reading < 5; ++reading) {
-    const std::uint64_t before = base::ticks();
-    const std::uint64_t wall = base::clock_ns(CLOCK_REALTIME);
-    const std::uint64_t took = base::ticks() - before;
-    if (took >= closest) continue;
-    closest = took;
-    ticks = before + took / 2;
-    wall_ns = wall;
-  }
-}
-
 }  // namespace
 
 std::uint64_t intern(const char* const text, const std::source_location* const where) {
@@ -138,9 +123,17 @@ void Recorder::record(const Kind kind, const std::uint64_t task, const std::uint
   records_.add({base::ticks(), task, worker_, kind, a, b, c});
 }
 
-void TimeBase::start() noexcept { read_clocks(start_ticks_, start_ns_); }
+void TimeBase::start() noexcept {
+  const base::Moment now = base::read_clocks(CLOCK_REALTIME);
+  start_ticks_ = now.ticks;
+  start_ns_ = now.ns;
+}
 
-void TimeBase::stop() noexcept { read_clocks(end_ticks_, end_ns_); }
+void TimeBase::stop() noexcept {
+  const base::Moment now = base::read_clocks(CLOCK_REALTIME);
+  end_ticks_ = now.ticks;
+  end_ns_ = now.ns;
+}
 
 double TimeBase::seconds(const std::uint64_t ticks) const noexcept {
   const double rate = static_cast<double>(end_ticks_ - start_ticks_) /

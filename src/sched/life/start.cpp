@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -205,6 +206,11 @@ void start_if_none() {
 RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
 std::mutex& end_lock() noexcept { return life().end_lock; }
 
+// So many microseconds, at least one tick where they are not none.
+static std::uint64_t ticks_of(const double us) noexcept {
+  return static_cast<std::uint64_t>(std::ceil(us * base::ticks_per_microsecond()));
+}
+
 RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
                            const int workers_wanted, const int joiners_max, const bool is_shared,
                            base::Topology& topology)
@@ -219,13 +225,12 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
       triggers(std::make_unique<Triggers>(*this)),
       above{.before_sleep = &look_for_plain_mpi, .nothing_to_do = &watch_for_stall} {
   time.start();
-  const double ticks_per_us = base::ticks_per_microsecond();
-  poll_gap = static_cast<std::uint64_t>(10 * ticks_per_us);
-  poll_cost_min = static_cast<std::uint64_t>(0.05 * ticks_per_us);
-  spin_ticks = static_cast<std::uint64_t>(static_cast<double>(options.SPIN_US) * ticks_per_us);
-  patience = static_cast<std::uint64_t>(2 * ticks_per_us);
-  displaced = static_cast<std::uint64_t>(40 * ticks_per_us);
-  brief = static_cast<std::uint64_t>(0.5 * ticks_per_us);
+  poll_gap = ticks_of(10);
+  poll_cost_min = ticks_of(0.05);
+  spin_ticks = ticks_of(static_cast<double>(options.SPIN_US));
+  patience = ticks_of(2);
+  displaced = ticks_of(40);
+  brief = ticks_of(0.5);
   for (int id = 0; id < workers_wanted; ++id) {
     Worker& worker = workers.add(std::make_unique<Worker>(*this, id));
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
