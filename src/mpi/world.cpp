@@ -22,6 +22,7 @@
 #include "mpi/below/abi/linked.hpp"
 #include "mpi/below/abi/request_state.hpp"
 #include "mpi/below/next.hpp"
+#include "mpi/calls/p2p/notices.hpp"
 #include "mpi/calls/p2p/sends.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/active.hpp"
@@ -310,6 +311,9 @@ int initialise(int* argc, char*** argv, int* provided) {
   private_world::open();
   if (all.learns_paths != 0) paths::open();
   start_messages();
+  if (check::on() || sends::watched || traces_messages) {
+    notices::wanted.store(true, std::memory_order_relaxed);
+  }
   progress::start(poller);
   report::start_watch();
   if (detail::text_option("OMP_SUSPEND") != "all") {
@@ -395,21 +399,21 @@ void finish_runtime() {
 
 }  // namespace imbrex::mpi
 
-extern "C" int MPI_Init(int* argc, char*** argv) {
+IMBREX_FUNCTION(Init)(int* argc, char*** argv) {
   if (imbrex::mpi::must_pass_through()) return PMPI_Init(argc, argv);
   int provided = MPI_THREAD_SINGLE;
   return imbrex::mpi::initialise(argc, argv, &provided);
 }
 
 // Whatever is asked for: MPI_THREAD_MULTIPLE is what workers need.
-extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+IMBREX_FUNCTION(Init_thread)(int* argc, char*** argv, int required, int* provided) {
   if (imbrex::mpi::must_pass_through()) return PMPI_Init_thread(argc, argv, required, provided);
   const int code = imbrex::mpi::initialise(argc, argv, provided);
   if (code == MPI_SUCCESS) *provided = imbrex::mpi::tampi::level_for(required, *provided);
   return code;
 }
 
-extern "C" int MPI_Finalize() {
+IMBREX_FUNCTION(Finalize)() {
   using namespace imbrex;
   if (mpi::passes_through) {
     mpi::explain_passing();
@@ -430,11 +434,11 @@ extern "C" int MPI_Finalize() {
   return code;
 }
 
-extern "C" int MPI_Is_thread_main(int* flag) {
+IMBREX_FUNCTION(Is_thread_main)(int* flag) {
   return imbrex::mpi::progress::is_thread_main(flag);
 }
 
-extern "C" int MPI_Query_thread(int* provided) {
+IMBREX_FUNCTION(Query_thread)(int* provided) {
   const int code = imbrex::mpi::progress::query_thread(provided);
   if (code == MPI_SUCCESS) *provided = imbrex::mpi::tampi::level_of_query(*provided);
   return code;

@@ -350,7 +350,7 @@ TEST(Events, a_handler_that_begins_a_send_gets_an_error_whatever_the_kind) {
 }
 
 // Also where MPI itself would carry them out, on a communicator that nobody watches.
-TEST(Events, a_handler_that_exchanges_or_takes_a_message_gets_an_error) {
+TEST(Events, a_handler_that_communicates_in_any_way_gets_an_error) {
   static std::vector<std::pair<std::string, int>> codes;
   const auto call_all = [](const imbrex_event*, void* argument) {
     codes.clear();
@@ -362,6 +362,11 @@ TEST(Events, a_handler_that_exchanges_or_takes_a_message_gets_an_error) {
     note("MPI_Sendrecv_replace", MPI_Sendrecv_replace(&in, 1, MPI_INT, 0, 3, 0, 3, MPI_COMM_SELF,
                                                       MPI_STATUS_IGNORE));
     MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    note("MPI_Ibarrier", MPI_Ibarrier(MPI_COMM_SELF, &request));
+    note("MPI_Allreduce", MPI_Allreduce(&out, &in, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF));
+    note("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_SELF, &comm));
+    note("MPI_Testall", MPI_Testall(0, nullptr, &in, MPI_STATUSES_IGNORE));
     MPI_Message message = MPI_MESSAGE_NO_PROC;
     note("MPI_Imrecv", MPI_Imrecv(&in, 1, MPI_INT, &message, &request));
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)

@@ -99,4 +99,5 @@ def main():
     PAGE.write_text(made)
 
 
-main()
+if __name__ == "__main__":
+    main()

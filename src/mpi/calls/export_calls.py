@@ -5,14 +5,21 @@
 export_calls.py <folder> <compiler and flags that find mpi.h>...: writes
 
   own_names.hpp         for our sources: PMPI_X there is the next definition of MPI_X, by the thread
-                        that may call it (next.hpp, ship.hpp); and our MPI_X is imbrex_MPI_X
+                        that may call it (next.hpp, ship.hpp); and our MPI_X is imbrex_MPI_X, which
+                        they define by IMBREX_FUNCTION(X)
   default_calls.cpp     weakly, imbrex_MPI_X for what our sources do not define
-  exported_calls.cpp    MPI_X and PMPI_X, which lead there
+  told_calls.cpp        imbrex_told_MPI_X, which tells of the call and leads there, for the calls
+                        that somebody may look on at (notices.py)
+  exported_calls.cpp    MPI_X and PMPI_X, which lead there, past what tells if nobody looks on
+
+Where our sources call MPI_X they call what tells, if there is such.
 """
 import pathlib
 import re
 import subprocess
 import sys
+
+import notices
 
 DECLARATION = re.compile(r"\b(int|double|MPI_\w+)\s+PMPI_(\w+)\s*\(([^;{}]*?)\)[^;(){}]*;")
 # Life and death of MPI: world.cpp says who makes these calls.
@@ -23,21 +30,6 @@ NOT_OURS = {"Abort", "Wtime", "Wtick", "Pcontrol"}
 BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Probe", "Mprobe",
             "Wait", "Waitall", "Waitany", "Waitsome", "Recv_c", "Send_c", "Ssend_c", "Rsend_c",
             "Bsend_c", "Sendrecv_c", "Mrecv_c"]
-# What tells sends.hpp that the calling rank sends: a pattern of names (without _c), the call, and
-# whether it comes before or after MPI's. {3} is the fourth argument, {comm} the one of that type.
-SENDS = [
-    (r"I?[sbr]?send", "message({3})", "before"),
-    (r"I?sendrecv(_replace)?", "message({3})", "before"),
-    (r"[sbr]?send_init|Psend_init", "made(code, {request})", "after"),
-    (r"Start", "start(1, {0})", "before"),
-    (r"Startall", "start({0}, {1})", "before"),
-    (r"Pready(_range|_list)?", "part()", "before"),
-    (r"Request_free", "freed({0})", "before"),
-    (r"I?(bcast|scatterv?)", "from_root({root}, {comm})", "before"),
-    (r"I?(gatherv?|reduce)", "to_root({root}, {comm})", "before"),
-    (r"I?(neighbor_)?(allgatherv?|alltoall[vw]?)|I?(allreduce|reduce_scatter(_block)?|scan|exscan)",
-     "collective()", "before"),
-]
 HEAD = "// SPDX-License-Identifier: BSD-3-Clause\n// Made by export_calls.py from mpi.h.\n"
 
 
@@ -71,31 +63,28 @@ def name_of(parameter):
     return re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", parameter).group(1)
 
 
-def notice(name, every):
-    """What tells of a send before and after the call, if it is one; `every` as named() gives it."""
-    plain = re.sub(r"_c$", "", name)
-    for pattern, call, when in SENDS:
-        if not re.fullmatch(pattern, plain, re.IGNORECASE):
-            continue
-        names = [name_of(parameter) for parameter in every]
-        of_kind = {"comm": r"MPI_Comm\b", "request": r"MPI_Request\b", "root": r"int root\b"}
-        found = {kind: names[i] for kind, form in of_kind.items()
-                 for i, parameter in enumerate(every) if re.match(form, parameter)}
-        told = f"sends::{call.format(*names, **found)}"
-        return (told, "") if when == "before" else ("", told)
-    return "", ""
+def body_that_tells(name, parameters):
+    every = named(parameters)
+    return notices.told(name, every, [name_of(parameter) for parameter in every])
 
 
 def own_names(found):
     lines = [HEAD, "#pragma once\n", "#include <mpi.h>\n", '#include "mpi/below/ship.hpp"',
              '#include "mpi/below/ship_blocking.hpp"\n', "#pragma GCC diagnostic push",
              '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"']
-    lines += [f'extern "C" decltype(PMPI_{name}) imbrex_MPI_{name};' for name in sorted(found)]
-    lines += ["#pragma GCC diagnostic pop\n", "#ifndef IMBREX_PROGRAMS_NAMES"]
+    names = {}
+    for name, (_, parameters) in sorted(found.items()):
+        tells = body_that_tells(name, parameters) is not None
+        names[name] = f"imbrex_told_MPI_{name}" if tells else f"imbrex_MPI_{name}"
+        lines += [f'extern "C" decltype(PMPI_{name}) {one};'
+                  for one in sorted({names[name], f"imbrex_MPI_{name}"})]
+    lines += ["#pragma GCC diagnostic pop\n",
+              '#define IMBREX_FUNCTION(name) extern "C" int imbrex_MPI_##name\n',
+              "#ifndef IMBREX_PROGRAMS_NAMES"]
     for name in sorted(found):
         kind = "Passed" if name in LIFE else "Blocking" if name in BLOCKING else "Shipped"
         lines += [f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<PMPI_{name}>::call)",
-                  f"#define MPI_{name} imbrex_MPI_{name}"]
+                  f"#define MPI_{name} {names[name]}"]
     return "\n".join([*lines, "#endif"]) + "\n"
 
 
@@ -104,13 +93,24 @@ def default_calls(found):
     for name, (result, parameters) in sorted(found.items()):
         if name not in LIFE:
             every = named(parameters)
-            lines.append(f'extern "C" [[gnu::weak]] {result} MPI_{name}({", ".join(every)}) {{\n'
+            lines.append(f'extern "C" [[gnu::weak]] {result} imbrex_MPI_{name}'
+                         f'({", ".join(every)}) {{\n'
                          f"  return PMPI_{name}({', '.join(map(name_of, every))});\n}}")
     return "\n".join(lines) + "\n"
 
 
+def told_calls(found):
+    lines = [HEAD, '#include "mpi/calls/p2p/notices.hpp"\n', "using namespace imbrex::mpi;\n"]
+    for name, (result, parameters) in sorted(found.items()):
+        body = body_that_tells(name, parameters)
+        if body is not None:
+            lines.append(f'extern "C" {result} imbrex_told_MPI_{name}'
+                         f'({", ".join(named(parameters))}) {{\n{body}\n}}')
+    return "\n".join(lines) + "\n"
+
+
 def exported_calls(found):
-    lines = [HEAD, '#include "mpi/below/next.hpp"', '#include "mpi/calls/p2p/sends.hpp"\n',
+    lines = [HEAD, '#include "mpi/below/next.hpp"', '#include "mpi/calls/p2p/notices.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):
@@ -120,12 +120,9 @@ def exported_calls(found):
         if name in LIFE:
             passes, real = "false", "depth_below != 0"
         ours = f"  return imbrex_MPI_{name}({given});\n}}"
-        before, after = notice(name, every)
-        if before:
-            ours = f"  if (sends::watched) [[unlikely]] {before};\n{ours}"
-        if after:
-            ours = (f"  const int code = imbrex_MPI_{name}({given});\n"
-                    f"  if (sends::watched) [[unlikely]] {after};\n  return code;\n}}")
+        if body_that_tells(name, parameters) is not None:
+            ours = ("  if (notices::wanted.load(std::memory_order_relaxed)) [[unlikely]] {\n"
+                    f"    return imbrex_told_MPI_{name}({given});\n  }}\n{ours}")
         lines.append(f"IMBREX_EXPORT {result} MPI_{name}({taken}) {{\n"
                      f"  if ({passes}) return next<PMPI_{name}>({given});\n{ours}\n"
                      f"IMBREX_EXPORT {result} PMPI_{name}({taken}) {{\n"
@@ -141,13 +138,19 @@ def exported_calls(found):
     return "\n".join(lines) + "\n"
 
 
+# What includes a file that stays the same is not compiled again.
+def write_if_new(path, text):
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     found = {name: it for name, it in declarations(sys.argv[2:]).items() if is_ours(name, it[1])}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "own_names.hpp").write_text(own_names(found))
-    (folder / "default_calls.cpp").write_text(default_calls(found))
-    (folder / "exported_calls.cpp").write_text(exported_calls(found))
+    for make in (own_names, default_calls, told_calls, exported_calls):
+        name = make.__name__ + (".hpp" if make is own_names else ".cpp")
+        write_if_new(folder / name, make(found))
 
 
 main()

@@ -15,26 +15,6 @@ namespace imbrex::mpi {
 
 namespace {
 
-template <class Count>
-struct Sending {
-  int (*start)(const void*, Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
-  const void* buffer;
-  Count count;
-  MPI_Datatype type;
-  int destination;
-  int tag;
-  MPI_Comm comm;
-};
-
-template <class Count>
-int send(const char* name, const Sending<Count>& it) {
-  const Call call{name, it.comm, it.destination, it.tag, it.count, it.type, Kind::send};
-  const check::Guard guard(call, it.buffer, false);
-  return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
-    return it.start(it.buffer, it.count, it.type, it.destination, it.tag, it.comm, request);
-  });
-}
-
 // `blocking()` is MPI's own function, `start(&request)` its non-blocking twin.
 template <class Blocking, class Start>
 int by_twin_in_tasks(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
@@ -79,12 +59,12 @@ MPI_Datatype type_of(const void*, void*, MPI_Count, MPI_Datatype type, MPI_Op, a
   return type;
 }
 template <class... Arguments>
-Message data_of(Arguments... arguments) {
+Call with_data_of(Call call, Arguments... arguments) {
   if constexpr (requires { count_of(arguments...); }) {
-    return {MPI_COMM_NULL, 0, 0, count_of(arguments...), type_of(arguments...)};
-  } else {
-    return {MPI_COMM_NULL, 0, 0, 0, MPI_DATATYPE_NULL};
+    call.count = count_of(arguments...);
+    call.type = type_of(arguments...);
   }
+  return call;
 }
 
 // `ask(&flag)` is the question that does not block.
@@ -113,6 +93,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 
 #define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
 #define IMBREX_KEPT_AND_REQUEST(...) (kept, __VA_ARGS__ __VA_OPT__(, ) request)
+#define IMBREX_CALL_AND(...) (call, __VA_ARGS__)
 #define IMBREX_AND_REQUEST_PARAMETER(...) (__VA_ARGS__, MPI_Request* request)
 #define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
 #define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
@@ -120,15 +101,16 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_AND_INIT(...) (__VA_ARGS__, info, request)
 #define IMBREX_AND_INIT_PARAMETERS(...) (__VA_ARGS__, MPI_Info info, MPI_Request* request)
 
-#define IMBREX_FUNCTION(name) extern "C" int MPI_##name
-
 #define IMBREX_MAKE_SEND(name, twin)                                                       \
   IMBREX_FUNCTION(name)(const void* buffer, Count count, MPI_Datatype type,                \
                         int destination, int tag, MPI_Comm comm) {                         \
-    if (traces_messages) trace_sent({comm, destination, tag, count, type});                \
-    if (may_block()) return PMPI_##name(buffer, count, type, destination, tag, comm);      \
-    return send<Count>("MPI_" #name,                                                       \
-                       {&PMPI_##twin, buffer, count, type, destination, tag, comm});       \
+    return by_twin_in_tasks(                                                               \
+        {"MPI_" #name, comm, destination, tag, count, type, Kind::send},                   \
+        MPI_STATUS_IGNORE,                                                                 \
+        [&] { return PMPI_##name(buffer, count, type, destination, tag, comm); },          \
+        [&](MPI_Request* request) {                                                        \
+          return PMPI_##twin(buffer, count, type, destination, tag, comm, request);        \
+        });                                                                                \
   }
 
 #define IMBREX_MAKE_LOCAL(name, twin, parameters, arguments)                               \
@@ -150,13 +132,14 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 // `buffers`: what gives the memory that it uses.
 #define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, buffers)                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
-    const TracedCollective traced("MPI_" #name, comm, data_of arguments);                  \
+    const Call call = collective_call("MPI_" #name, comm);                                 \
+    const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
     if (active() && mixes_up_sides<&PMPI_##twin>(comm)) {                                  \
       return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });         \
     }                                                                                      \
     NoBytes<Count> kept;                                                                   \
     return collective(                                                                     \
-        collective_call("MPI_" #name, comm), [&] { return PMPI_##name arguments; },        \
+        call, [&] { return PMPI_##name arguments; },                                       \
         [&](MPI_Request* request) {                                                        \
           return start_twin<&PMPI_##twin> IMBREX_KEPT_AND_REQUEST arguments;               \
         },                                                                                 \

@@ -6,7 +6,7 @@
 
 #if IMBREX_MPI_4
 
-extern "C" int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
+IMBREX_FUNCTION(Session_init)(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
   MPI_Info raised = MPI_INFO_NULL;
   const int code =
       info == MPI_INFO_NULL ? PMPI_Info_create(&raised) : PMPI_Info_dup(info, &raised);

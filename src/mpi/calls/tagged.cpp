@@ -169,11 +169,11 @@ int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
 
 }  // namespace imbrex::mpi
 
-extern "C" int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+IMBREX_FUNCTION(Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
   return imbrex::mpi::create_group(comm, group, tag, made);
 }
 
-extern "C" int MPI_Intercomm_create(MPI_Comm comm, int leader, MPI_Comm peer_comm, int peer_leader,
+IMBREX_FUNCTION(Intercomm_create)(MPI_Comm comm, int leader, MPI_Comm peer_comm, int peer_leader,
                                     int tag, MPI_Comm* made) {
   return imbrex::mpi::create_intercommunicator({comm, leader, peer_comm, peer_leader, tag}, made);
 }

@@ -184,7 +184,7 @@ void end_errors() {
 
 using imbrex::mpi::fatal;
 
-extern "C" int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function,
+IMBREX_FUNCTION(Comm_create_errhandler)(MPI_Comm_errhandler_function* function,
                                           MPI_Errhandler* handler) {
   if (function == nullptr) return PMPI_Comm_create_errhandler(function, handler);
   return PMPI_Comm_create_errhandler(imbrex::mpi::caller_of(function), handler);
@@ -192,12 +192,12 @@ extern "C" int MPI_Comm_create_errhandler(MPI_Comm_errhandler_function* function
 
 // ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
 
-extern "C" int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
+IMBREX_FUNCTION(Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler handler) {
   const bool replace = handler == MPI_ERRORS_ARE_FATAL && fatal != MPI_ERRHANDLER_NULL;
   return PMPI_Comm_set_errhandler(comm, replace ? fatal : handler);
 }
 
-extern "C" int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
+IMBREX_FUNCTION(Comm_get_errhandler)(MPI_Comm comm, MPI_Errhandler* handler) {
   const int code = PMPI_Comm_get_errhandler(comm, handler);
   if (code == MPI_SUCCESS && *handler == fatal && fatal != MPI_ERRHANDLER_NULL) {
     PMPI_Errhandler_free(handler);
@@ -208,7 +208,7 @@ extern "C" int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
 
 // The function above gives out MPI_ERRORS_ARE_FATAL without a reference that MPI counts, so nothing
 // of MPI's is freed for it.
-extern "C" int MPI_Errhandler_free(MPI_Errhandler* handler) {
+IMBREX_FUNCTION(Errhandler_free)(MPI_Errhandler* handler) {
   if (handler == nullptr || *handler != MPI_ERRORS_ARE_FATAL) return PMPI_Errhandler_free(handler);
   *handler = MPI_ERRHANDLER_NULL;
   return MPI_SUCCESS;

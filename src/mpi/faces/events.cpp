@@ -12,6 +12,7 @@
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/events.h"
+#include "mpi/calls/p2p/notices.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/engine/handlers.hpp"
@@ -186,6 +187,7 @@ IMBREX_PUBLIC int imbrex_event_poll(imbrex_event* event) {
 IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument) {
   const std::lock_guard guard(imbrex::mpi::events_lock);
   imbrex::mpi::note_asked_for();
+  if (handler != nullptr) imbrex::mpi::notices::wanted.store(true, std::memory_order_relaxed);
   imbrex::mpi::event_handler = handler;
   imbrex::mpi::handler_argument = argument;
 }

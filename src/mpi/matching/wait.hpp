@@ -11,7 +11,6 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/engine.hpp"
-#include "mpi/engine/handlers.hpp"
 #include "mpi/watch/check/check.hpp"
 #include "mpi/watch/check/waiting.hpp"
 
@@ -99,7 +98,6 @@ class Countdown {
 // Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
 template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
-  if (refused(call.name)) return MPI_ERR_OTHER;
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
   Said said = MPI_SUCCESS;

@@ -121,7 +121,7 @@ std::uintptr_t key_of(Handle handle) noexcept {
 }
 
 // False if nothing is recorded of it.
-bool describe(const Message& it, detail::MessageRecord* record) noexcept {
+bool describe(const Call& it, detail::MessageRecord* record) noexcept {
   // MPI_PROC_NULL, or what MPI will refuse
   if (it.peer < 0 || it.comm == MPI_COMM_NULL) return false;
   const Members& members = *members_of(it.comm);
@@ -162,7 +162,7 @@ const Members* members_of(MPI_Comm comm) {
 
 void start_messages() noexcept { traces_messages = detail::tracing() || paths::are_open(); }
 
-void trace_sent(const Message& it) noexcept {
+void trace_sent(const Call& it) noexcept {
   detail::MessageRecord record{};
   if (describe(it, &record)) send(record);
 }
@@ -209,9 +209,9 @@ void trace_ended(const Operation* receive) noexcept {
   (void)handles().matched.find(key_of(receive), true, &members);
 }
 
-void trace_send_init(MPI_Request request, const Message& message) {
+void trace_send_init(MPI_Request request, const Call& it) {
   detail::MessageRecord record{};
-  if (describe(message, &record)) handles().sends.enter(key_of(request), record);
+  if (describe(it, &record)) handles().sends.enter(key_of(request), record);
 }
 
 void trace_start(MPI_Request request) noexcept {
@@ -236,11 +236,11 @@ const Members* trace_taken(MPI_Message taken) noexcept {
   return members;
 }
 
-TracedCollective::TracedCollective(const char* call, MPI_Comm comm, const Message& gives) noexcept {
-  if (!traces_messages || comm == MPI_COMM_NULL) return;
-  call_ = call;
-  bytes_ = bytes_of(gives.count, gives.type);
-  communicator_ = members_of(comm)->id;
+TracedCollective::TracedCollective(const Call& it) noexcept {
+  if (!traces_messages || it.comm == MPI_COMM_NULL) return;
+  call_ = it.name;
+  bytes_ = bytes_of(it.count, it.type);
+  communicator_ = members_of(it.comm)->id;
   detail::trace_collective({true, call_, bytes_, communicator_});
 }
 

@@ -9,29 +9,22 @@
 
 #include <cstdint>
 
+#include "mpi/engine/engine.hpp"
+
 namespace imbrex::mpi {
 
 // Whether messages are recorded. Written in MPI_Init only, before any task calls MPI.
 extern bool traces_messages;
 void start_messages() noexcept;
 
-struct Message {
-  MPI_Comm comm;
-  int peer;  // in `comm`
-  int tag;
-  MPI_Count count;
-  MPI_Datatype type;
-};
-
 // The processes of a communicator. This stays when the communicator is freed, which a program may
 // do while messages are under way. Null for MPI_COMM_NULL.
 struct Members;
-struct Operation;  // engine.hpp
 [[nodiscard]] const Members* members_of(MPI_Comm comm);
 
 // Nothing is recorded of MPI_PROC_NULL, nor of processes outside of MPI_COMM_WORLD. REQUIRES of all
 // that follow: traces_messages.
-void trace_sent(const Message& message) noexcept;
+void trace_sent(const Call& send) noexcept;
 // `task`: an id, or 0: the running one.
 void trace_received(const Members* members, const MPI_Status& status, std::uint64_t task) noexcept;
 
@@ -46,7 +39,7 @@ void trace_completed(const Operation& receive, std::uint64_t task) noexcept;
 void trace_ended(const Operation* receive) noexcept;
 
 // trace_send_init(): `request` is a persistent send. trace_start(): it starts.
-void trace_send_init(MPI_Request request, const Message& message);
+void trace_send_init(MPI_Request request, const Call& send);
 void trace_start(MPI_Request request) noexcept;
 // The program frees `request`.
 void trace_freed(MPI_Request request) noexcept;
@@ -56,10 +49,11 @@ void trace_freed(MPI_Request request) noexcept;
 void trace_found(MPI_Message found, const Members* members);
 [[nodiscard]] const Members* trace_taken(MPI_Message taken) noexcept;
 
-// While it lives, this task stands in a collective operation.
+// While it lives, this task stands in a collective operation. The call names the data that it gives
+// to it.
 class TracedCollective {
  public:
-  TracedCollective(const char* call, MPI_Comm comm, const Message& gives) noexcept;
+  explicit TracedCollective(const Call& call) noexcept;
   ~TracedCollective() {
     if (call_ != nullptr) [[unlikely]] end();
   }

@@ -24,13 +24,13 @@ int close_for(const char* call, MPI_Comm comm) {
 
 // ---- what programs call ----------------------------------------------------------------------
 
-extern "C" int MPI_Comm_free(MPI_Comm* comm) {
+IMBREX_FUNCTION(Comm_free)(MPI_Comm* comm) {
   using namespace imbrex::mpi;
   const int refused = receive::close_for("MPI_Comm_free", *comm);
   return refused == MPI_SUCCESS ? PMPI_Comm_free(comm) : refused;
 }
 
-extern "C" int MPI_Comm_disconnect(MPI_Comm* comm) {
+IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
   using namespace imbrex::mpi;
   constexpr const char* name = "MPI_Comm_disconnect";
   int refused = refuse_where_forbidden(name);
@@ -39,7 +39,7 @@ extern "C" int MPI_Comm_disconnect(MPI_Comm* comm) {
   return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
 }
 
-extern "C" int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
   // This comes before MPI is told, since another thread may poll just now.
   if (active() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that take requests: waits, tests, cancel, free, status. Any request may stand for a
-// receive of ours, which MPI does not know; of arrays see requests.hpp.
+// receive of ours, which MPI does not know; of arrays see requests.hpp. A wait or test tells a
+// trace itself what it has completed: before it, nobody knows which of the requests that will be.
 #include <algorithm>
 #include <span>
 
@@ -112,8 +113,6 @@ int cancel(MPI_Request* request) {
 namespace {
 
 int free_request(MPI_Request* request) {
-  if (traces_messages) trace_freed(*request);
-  check::forget_request(*request);
   const Known known = *request == MPI_REQUEST_NULL ? Known() : requests().find(*request);
   if (const Token* const token = known.token()) {
     let_go(*token->receive);
@@ -131,7 +130,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
   Receive* const receive = substitute(request);
   if (receive == nullptr) {
     const int code = PMPI_Request_get_status(request, flag, status);
-    if (*flag == 0) poll_for_others();
+    if (code == MPI_SUCCESS && *flag == 0) poll_for_others();
     return code;
   }
   *flag = done_or_poll(*receive) ? 1 : 0;
@@ -313,11 +312,8 @@ int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status stat
 
 // ---- what programs call ----------------------------------------------------------------------
 
-#define IMBREX_REQUEST_CALL(name, parameters, call)                                             \
-  extern "C" int MPI_##name parameters {                                                        \
-    if (imbrex::mpi::refused("MPI_" #name)) return MPI_ERR_OTHER;                               \
-    return imbrex::mpi::receive::call;                                                          \
-  }
+#define IMBREX_REQUEST_CALL(name, parameters, call) \
+  IMBREX_FUNCTION(name) parameters { return imbrex::mpi::receive::call; }
 
 IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
                     wait({"MPI_Wait"}, request, status))

@@ -7,19 +7,11 @@
 #include <utility>
 
 #include "mpi/calls/p2p/receives.hpp"
-#include "mpi/engine/handlers.hpp"
+#include "mpi/calls/standard.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
 #include "mpi/matching/wait.hpp"
-#include "mpi/watch/messages.hpp"
-
-// Open MPI 5 says that it is MPI 3.1, and has it.
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-#define IMBREX_HAS_ISENDRECV 1
-#else
-#define IMBREX_HAS_ISENDRECV 0
-#endif
 
 namespace imbrex::mpi::receive {
 
@@ -63,7 +55,6 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int code = irecv(receive, it, &requests[0]);
   if (code != MPI_SUCCESS) return code;
-  const check::Guard guard(send, sending.buffer, false);
   code = isend(sending, &requests[1]);
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.
@@ -78,11 +69,6 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   if (it.wanted.source == MPI_PROC_NULL) set_no_process(it, &received);
   copy_status(received, status);
   return code;
-}
-
-void trace(const Sending& it) noexcept {
-  if (!traces_messages) return;
-  trace_sent({it.comm, it.destination, it.tag, it.count, it.type});
 }
 
 int fail(MPI_Comm comm, int code) {
@@ -127,15 +113,13 @@ Sending sending_of(const Packed& packed, const Sending& it) {
 }
 
 int replace(const char* name, const Sending& sending, const Arguments& it, MPI_Status* status) {
-  if (refused(name)) return MPI_ERR_OTHER;
   Packed packed;
   const int code = pack(sending, &packed);
   if (code != MPI_SUCCESS) return code;
-  trace(sending);
   return exchange(name, sending_of(packed, sending), it, status);
 }
 
-#if IMBREX_HAS_ISENDRECV
+#if IMBREX_MPI_4
 
 // One request for a send and a receive, where the receive waits here. The program's request stands
 // for `both`, which ends when `receive` and the send have.
@@ -202,8 +186,6 @@ int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Argumen
 template <class Post>
 int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
               MPI_Request* request, Post mpis_own) {
-  if (refused(name)) return MPI_ERR_OTHER;
-  trace(sending);
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return mpis_own();
   if (!communicator->matching()) {
@@ -224,19 +206,6 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
   return begin_pair(std::move(pair), outgoing, it, request);
 }
 
-// A buffer that serves both the send and the receive is listed as the receive's only.
-int watched(const char* name, const Sending& sending, const Arguments& it,
-            const MPI_Request* request, int code) {
-  return check::begun({.name = name, .comm = it.comm}, request, code, [&] {
-    check::Buffers buffers;
-    if (it.wanted.source != MPI_PROC_NULL) buffers.push_back({it.buffer, it.count, it.type, true});
-    if (sending.destination != MPI_PROC_NULL && sending.buffer != it.buffer) {
-      buffers.push_back({sending.buffer, sending.count, sending.type, false});
-    }
-    return buffers;
-  });
-}
-
 #endif
 
 }  // namespace
@@ -245,18 +214,16 @@ int watched(const char* name, const Sending& sending, const Arguments& it,
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_EXCHANGES(suffix, Count)                                                           \
-  extern "C" int MPI_Sendrecv##suffix(                                                            \
+  IMBREX_FUNCTION(Sendrecv##suffix)(                                                              \
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Status* status) {                                                        \
     using namespace imbrex::mpi::receive;                                                         \
-    if (imbrex::mpi::refused("MPI_Sendrecv" #suffix)) return MPI_ERR_OTHER;                       \
     const Sending sending{send_buffer, send_count, send_type, destination, send_tag, comm};       \
-    trace(sending);                                                                               \
     return exchange("MPI_Sendrecv" #suffix, sending,                                              \
                     {buffer, count, type, {source, tag}, comm}, status);                          \
   }                                                                                               \
-  extern "C" int MPI_Sendrecv_replace##suffix(                                                    \
+  IMBREX_FUNCTION(Sendrecv_replace##suffix)(                                                      \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Status* status) {                                               \
     return imbrex::mpi::receive::replace("MPI_Sendrecv_replace" #suffix,                          \
@@ -269,10 +236,10 @@ IMBREX_EXCHANGES(, int)
 IMBREX_EXCHANGES(_c, MPI_Count)
 #endif
 
-#if IMBREX_HAS_ISENDRECV
+#if IMBREX_MPI_4
 
 #define IMBREX_ISENDRECV(suffix, Count)                                                           \
-  extern "C" int MPI_Isendrecv##suffix(                                                           \
+  IMBREX_FUNCTION(Isendrecv##suffix)(                                                             \
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Request* request) {                                                      \
@@ -280,24 +247,22 @@ IMBREX_EXCHANGES(_c, MPI_Count)
     const Sending sending{send_buffer, send_count, send_type, destination, send_tag, comm};       \
     const Arguments receive{buffer, count, type, {source, tag}, comm};                            \
     const char* const name = "MPI_Isendrecv" #suffix;                                             \
-    const int code = isendrecv(name, sending, receive, false, request, [&] {                      \
+    return isendrecv(name, sending, receive, false, request, [&] {                                \
       return PMPI_Isendrecv##suffix(send_buffer, send_count, send_type, destination, send_tag,    \
                                     buffer, count, type, source, tag, comm, request);             \
     });                                                                                           \
-    return watched(name, sending, receive, request, code);                                        \
   }                                                                                               \
-  extern "C" int MPI_Isendrecv_replace##suffix(                                                   \
+  IMBREX_FUNCTION(Isendrecv_replace##suffix)(                                                     \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Request* request) {                                             \
     using namespace imbrex::mpi::receive;                                                         \
     const Sending sending{buffer, count, type, destination, send_tag, comm};                      \
     const Arguments receive{buffer, count, type, {source, tag}, comm};                            \
     const char* const name = "MPI_Isendrecv_replace" #suffix;                                     \
-    const int code = isendrecv(name, sending, receive, true, request, [&] {                       \
+    return isendrecv(name, sending, receive, true, request, [&] {                                 \
       return PMPI_Isendrecv_replace##suffix(buffer, count, type, destination, send_tag, source,   \
                                             tag, comm, request);                                  \
     });                                                                                           \
-    return watched(name, sending, receive, request, code);                                        \
   }
 
 IMBREX_ISENDRECV(, int)

@@ -70,21 +70,12 @@ PersistentReceive* persistent_of(MPI_Request request) noexcept {
 }
 
 int start_one(MPI_Request* request) {
-  if (refused("MPI_Start")) return MPI_ERR_OTHER;
-  if (traces_messages) trace_start(*request);
   PersistentReceive* const persistent = persistent_of(*request);
-  const int code =
-      persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
-  if (code == MPI_SUCCESS) check::start_request(*request);
-  return code;
+  return persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
 }
 
 int start_all(int count, MPI_Request requests[]) {
-  if (refused("MPI_Startall")) return MPI_ERR_OTHER;
-  if (!active() ||
-      (!receive::requests().has_substitutes() && !traces_messages && !check::on())) {
-    return PMPI_Startall(count, requests);
-  }
+  if (!active() || !receive::requests().has_substitutes()) return PMPI_Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     const int code = start_one(&requests[i]);
     if (code != MPI_SUCCESS) return code;
@@ -99,50 +90,24 @@ int start_all(int count, MPI_Request requests[]) {
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_RECV_INIT(suffix, Count)                                                           \
-  extern "C" int MPI_Recv_init##suffix(                                                           \
-      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
-      MPI_Request* request) {                                                                     \
+  IMBREX_FUNCTION(Recv_init##suffix)(void* buffer, Count count, MPI_Datatype type, int source,    \
+                                     int tag, MPI_Comm comm, MPI_Request* request) {              \
     const int code =                                                                              \
         PMPI_Recv_init##suffix(buffer, count, type, source, tag, comm, request);                  \
     if (code == MPI_SUCCESS) {                                                                    \
       imbrex::mpi::receive::remember({buffer, count, type, {source, tag}, comm}, *request);       \
     }                                                                                             \
-    return imbrex::mpi::check::prepared(                                                          \
-        {"MPI_Recv_init" #suffix, comm, source, tag, count, type, imbrex::mpi::Kind::receive},    \
-        request, code, buffer, true);                                                             \
+    return code;                                                                                  \
   }
 
-#define IMBREX_SEND_INIT(name, Count)                                                             \
-  extern "C" int MPI_##name(                                                                      \
-      const void* buffer, Count count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,       \
-      MPI_Request* request) {                                                                     \
-    const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
-    if (code == MPI_SUCCESS && imbrex::mpi::traces_messages) {                                    \
-      imbrex::mpi::trace_send_init(*request, {comm, peer, tag, count, type});                     \
-    }                                                                                             \
-    return imbrex::mpi::check::prepared(                                                          \
-        {"MPI_" #name, comm, peer, tag, count, type, imbrex::mpi::Kind::send}, request, code,     \
-        buffer, false);                                                                           \
-  }
-
-IMBREX_SEND_INIT(Send_init, int)
-IMBREX_SEND_INIT(Ssend_init, int)
-IMBREX_SEND_INIT(Rsend_init, int)
-IMBREX_SEND_INIT(Bsend_init, int)
-#if MPI_VERSION >= 4
-IMBREX_SEND_INIT(Send_init_c, MPI_Count)
-IMBREX_SEND_INIT(Ssend_init_c, MPI_Count)
-IMBREX_SEND_INIT(Rsend_init_c, MPI_Count)
-IMBREX_SEND_INIT(Bsend_init_c, MPI_Count)
-#endif
 IMBREX_RECV_INIT(, int)
 #if MPI_VERSION >= 4
 IMBREX_RECV_INIT(_c, MPI_Count)
 #endif
 
-extern "C" int MPI_Start(MPI_Request* request) {
+IMBREX_FUNCTION(Start)(MPI_Request* request) {
   return imbrex::mpi::receive::start_one(request);
 }
-extern "C" int MPI_Startall(int count, MPI_Request requests[]) {
+IMBREX_FUNCTION(Startall)(int count, MPI_Request requests[]) {
   return imbrex::mpi::receive::start_all(count, requests);
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "mpi/engine/errors.hpp"
-#include "mpi/engine/handlers.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/request_table.hpp"
@@ -66,7 +65,6 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
                 MPI_Status* status) {
   Receive receive(name, it, communicator, Receive::Kind::data, false);
-  const check::Guard guard(call_of(name, it), it.buffer, true);
   Started started = start(it, communicator, &receive);
   if (started.begun != Begun::queued) return finish(receive.call, communicator, started, status);
   wait_for(receive);
@@ -74,23 +72,9 @@ int recv_queued(const char* name, const Arguments& it, Communicator& communicato
   return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
 }
 
-int recv_at(const char* name, const Arguments& it, Communicator& communicator,
-            MPI_Status* status) {
-  if (!communicator.matching()) {
-    Started started = start(it, communicator, nullptr);
-    if (started.begun != Begun::again) {
-      const Call call = call_of(name, it);
-      const check::Guard guard(call, it.buffer, true);
-      return finish(call, communicator, started, status);
-    }
-  }
-  return recv_queued(name, it, communicator, status);
-}
-
 }  // namespace
 
 int recv(const char* name, const Arguments& it, MPI_Status* status) {
-  if (refused(name)) return MPI_ERR_OTHER;
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) {
     // MPICH 4 gives the non-blocking one a status of zeros.
@@ -101,12 +85,13 @@ int recv(const char* name, const Arguments& it, MPI_Status* status) {
     const int code = post(it, &request);
     return code == MPI_SUCCESS ? PMPI_Wait(&request, status) : code;
   }
-  MPI_Status own;
-  const Members* const members = traces_messages ? members_of(it.comm) : nullptr;
-  if (members != nullptr && status == MPI_STATUS_IGNORE) status = &own;
-  const int code = recv_at(name, it, *communicator, status);
-  if (members != nullptr && code == MPI_SUCCESS) trace_received(members, *status, 0);
-  return code;
+  if (!communicator->matching()) {
+    Started started = start(it, *communicator, nullptr);
+    if (started.begun != Begun::again) {
+      return finish(call_of(name, it), *communicator, started, status);
+    }
+  }
+  return recv_queued(name, it, *communicator, status);
 }
 
 namespace {
@@ -134,7 +119,6 @@ int irecv_queued(const Call& call, const Arguments& it, Communicator& communicat
 }
 
 int irecv_anywhere(const Call& call, const Arguments& it, MPI_Request* request) {
-  if (refused(call.name)) return MPI_ERR_OTHER;
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return post(it, request);
   if (!communicator->matching()) {
@@ -154,10 +138,11 @@ int irecv_anywhere(const Call& call, const Arguments& it, MPI_Request* request) 
 
 int irecv(const Call& call, const Arguments& it, MPI_Request* request) {
   const int code = irecv_anywhere(call, it, request);
+  // A receive that imbrex matches tells of itself.
   if (traces_messages && code == MPI_SUCCESS && substitute(*request) == nullptr) {
     trace_receive(*request, members_of(it.comm));
   }
-  return check::begun(call, request, code, it.buffer, true);
+  return code;
 }
 
 // ---- probes ----------------------------------------------------------------------------------
@@ -224,7 +209,6 @@ void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI
 
 // Probe and Mprobe that do not wait.
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
-  if (refused(it.name)) return MPI_ERR_OTHER;
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = look(it, flag, &arrived);
   if (code != MPI_SUCCESS || *flag == 0) return code;
@@ -233,24 +217,10 @@ int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* statu
 }
 
 int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
-  if (refused(it.name)) return MPI_ERR_OTHER;
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = probe(it, &arrived);
   if (code != MPI_SUCCESS) return code;
   hand_out(it, arrived, message, status);
-  return code;
-}
-
-// `start(&request)` is Imrecv.
-template <class Start>
-int mrecv(const Call& call, void* buffer, const MPI_Message* message, MPI_Status* status,
-          Start start) {
-  const check::Guard guard(call, buffer, true);
-  MPI_Status own;
-  const Members* const members = traces_messages ? trace_taken(*message) : nullptr;
-  if (members != nullptr && status == MPI_STATUS_IGNORE) status = &own;
-  const int code = carry_out(call, status, start);
-  if (members != nullptr && code == MPI_SUCCESS) trace_received(members, *status, 0);
   return code;
 }
 
@@ -261,35 +231,23 @@ int mrecv(const Call& call, void* buffer, const MPI_Message* message, MPI_Status
 
 // Once with int and once, where MPI has it, with MPI_Count.
 #define IMBREX_RECEIVES(suffix, Count)                                                            \
-  extern "C" int MPI_Recv##suffix(                                                                \
-      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
-      MPI_Status* status) {                                                                       \
+  IMBREX_FUNCTION(Recv##suffix)(void* buffer, Count count, MPI_Datatype type, int source,         \
+                                int tag, MPI_Comm comm, MPI_Status* status) {                     \
     return imbrex::mpi::receive::recv("MPI_Recv" #suffix,                                         \
                                       {buffer, count, type, {source, tag}, comm}, status);        \
   }                                                                                               \
-  extern "C" int MPI_Irecv##suffix(                                                               \
-      void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,           \
-      MPI_Request* request) {                                                                     \
+  IMBREX_FUNCTION(Irecv##suffix)(void* buffer, Count count, MPI_Datatype type, int source,        \
+                                 int tag, MPI_Comm comm, MPI_Request* request) {                  \
     using namespace imbrex::mpi;                                                                  \
     const Call call{"MPI_Irecv" #suffix, comm, source, tag, count, type, Kind::receive, true};    \
     return receive::irecv(call, {buffer, count, type, {source, tag}, comm}, request);             \
   }                                                                                               \
-  extern "C" int MPI_Mrecv##suffix(                                                               \
-      void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {   \
+  IMBREX_FUNCTION(Mrecv##suffix)(void* buffer, Count count, MPI_Datatype type,                    \
+                                 MPI_Message* message, MPI_Status* status) {                      \
     const imbrex::mpi::Call call{.name = "MPI_Mrecv" #suffix, .count = count, .type = type};      \
-    return imbrex::mpi::receive::mrecv(call, buffer, message, status, [&](MPI_Request* request) { \
+    return imbrex::mpi::carry_out(call, status, [&](MPI_Request* request) {                       \
       return PMPI_Imrecv##suffix(buffer, count, type, message, request);                          \
     });                                                                                           \
-  }                                                                                               \
-  extern "C" int MPI_Imrecv##suffix(                                                              \
-      void* buffer, Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) { \
-    using namespace imbrex::mpi;                                                                  \
-    if (refused("MPI_Imrecv" #suffix)) return MPI_ERR_OTHER;                                      \
-    const Members* const members = traces_messages ? trace_taken(*message) : nullptr;             \
-    const int code = PMPI_Imrecv##suffix(buffer, count, type, message, request);                  \
-    if (code == MPI_SUCCESS && members != nullptr) trace_receive(*request, members);              \
-    return check::begun({.name = "MPI_Imrecv" #suffix, .count = count, .type = type}, request,    \
-                        code, buffer, true);                                                      \
   }
 
 IMBREX_RECEIVES(, int)
@@ -297,20 +255,20 @@ IMBREX_RECEIVES(, int)
 IMBREX_RECEIVES(_c, MPI_Count)
 #endif
 
-extern "C" int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+IMBREX_FUNCTION(Probe)(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return imbrex::mpi::receive::look_long({"MPI_Probe", {source, tag}, comm, false}, nullptr,
                                          status);
 }
-extern "C" int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
+IMBREX_FUNCTION(Mprobe)(int source, int tag, MPI_Comm comm, MPI_Message* message,
                           MPI_Status* status) {
   return imbrex::mpi::receive::look_long({"MPI_Mprobe", {source, tag}, comm, true}, message,
                                          status);
 }
-extern "C" int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+IMBREX_FUNCTION(Iprobe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return imbrex::mpi::receive::look_now({"MPI_Iprobe", {source, tag}, comm, false}, flag, nullptr,
                                         status);
 }
-extern "C" int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+IMBREX_FUNCTION(Improbe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                            MPI_Status* status) {
   return imbrex::mpi::receive::look_now({"MPI_Improbe", {source, tag}, comm, true}, flag, message,
                                         status);

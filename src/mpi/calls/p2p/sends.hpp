@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which calls send: a policy that learns which tasks do (fa) is told before each. The functions
-// that export_calls.py makes call these. Thread safety: every function, any thread.
+// that notices.py makes call these, or notices.hpp does. Thread safety: every function, any thread.
 #pragma once
 
 #include <mpi.h>

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What looks on at each call of MPI, for export_calls.py: which calls are refused in an event
+handler (those of calls.def, and their kin), which arguments describe messages and memory, for the
+trace and for IMBREX_CHECK, and which calls send, for the policies that learn this.
+
+Waits, tests and probes tell of themselves: only they know what has become of a request that stands
+for a receive of imbrex's own. So do collectives (interpose.cpp, from calls.def): their buffers are
+looked at once MPI has accepted the arguments.
+"""
+import re
+
+import calls_doc
+
+# Where the arguments stand that describe a message: buffer, count, type, peer, tag. None: the call
+# has no such argument. In all of these the request or the status comes last.
+#    names                     what goes out    what comes in          communicator
+MESSAGES = [
+    (r"I?[sbr]?send(_init)?",  (0, 1, 2, 3, 4), None,                  5),
+    (r"I?recv(_init)?",        None,            (0, 1, 2, 3, 4),       5),
+    (r"I?mrecv",               None,            (0, 1, 2, None, None), None),
+    (r"I?sendrecv",            (0, 1, 2, 3, 4), (5, 6, 7, 8, 9),       10),
+    (r"I?sendrecv_replace",    (0, 1, 2, 3, 4), (0, 1, 2, 5, 6),       7),
+]
+# Other notices: names, and what is said before and after the call. {3} is the fourth argument,
+# {comm} the one of that type.
+OTHERS = [
+    (r"Start", "notices::starting(1, {0})", "notices::started(code, 1, {0})"),
+    (r"Startall", "notices::starting({0}, {1})", "notices::started(code, {0}, {1})"),
+    (r"Request_free", "notices::freeing({0})", ""),
+    (r"Psend_init", "", "sends::made(code, {request})"),
+    (r"Pready(_range|_list)?", "sends::part()", ""),
+    (r"I?(bcast|scatterv?)", "sends::from_root({root}, {comm})", ""),
+    (r"I?(gatherv?|reduce)", "sends::to_root({root}, {comm})", ""),
+    (r"I?(neighbor_)?(allgatherv?|alltoall[vw]?)|I?(allreduce|reduce_scatter(_block)?|scan|exscan)",
+     "sends::collective()", ""),
+]
+# What communicates and does not stand in calls.def, since it does not block.
+ALSO_REFUSED = (r"Isendrecv(_replace)?|Start(all)?|Pready(_range|_list)?|Parrived|Cancel|"
+                r"Request_(free|get_status(_any|_some|_all)?)|"
+                r"R?(put|get|accumulate|get_accumulate)|Fetch_and_op|Compare_and_swap")
+
+
+def refused_names():
+    """The names, without MPI_ and _c, of the calls that communicate."""
+    names = set()
+    for _, kind, name, twin in calls_doc.read_table():
+        names |= {name, *(one.strip() for one in (twin or "").split("+"))}
+        names |= {one.removeprefix("MPI_") for one in calls_doc.inits(kind, name)}
+    return names
+
+
+REFUSED = refused_names()
+
+
+def is_refused(plain):
+    return plain in REFUSED or re.fullmatch(ALSO_REFUSED, plain, re.IGNORECASE)
+
+
+def row_of(table, plain):
+    return next((row for row in table if re.fullmatch(row[0], plain, re.IGNORECASE)), None)
+
+
+def call_of(name, names, places, comm, kind, variable):
+    """A line that makes what check, trace and reports know of the message."""
+    of = ["Call::none" if place is None else names[place] for place in places]
+    where = "MPI_COMM_NULL" if comm is None else names[comm]
+    at_once = ", true" if re.match("I", name) else ""
+    return (f'const Call {variable}{{"MPI_{name}", {where}, {of[3]}, {of[4]}, {of[1]}, {of[2]}, '
+            f"Kind::{kind}{at_once}}};")
+
+
+def of_messages(name, plain, names):
+    """What is said before the call, and after it, when `code` is known; None if it has no message
+    to tell of."""
+    row = row_of(MESSAGES, plain)
+    if row is None:
+        return None
+    _, out, into, comm = row
+    last = names[-1]
+    begins, prepares = plain.startswith("I"), plain.endswith("_init")
+    before, after = [], []
+    if out:
+        before.append(call_of(name, names, out, comm, "send", "out"))
+        if not prepares:
+            before.append("notices::sends(out);")
+    if into:
+        before.append(call_of(name, names, into, comm, "receive", "in"))
+    if plain.lower().endswith("mrecv"):
+        message = names[3]
+        before.append(f"const Members* const from = notices::taken({message});")
+        if begins:
+            after.append(f"notices::takes(code, {last}, from);")
+    # Memory that serves both is listed as the receive's only: it must not be in its own way.
+    reads = out if out and not (into and into[0] == out[0]) else None
+    if prepares:
+        if out:
+            after.append(f"notices::prepared(code, {last}, out);")
+        variable, places, writes = ("out", out, "false") if out else ("in", into, "true")
+        after.append(f"(void)check::prepared({variable}, {last}, code, {names[places[0]]}, "
+                     f"{writes});")
+    elif begins and out and into:
+        buffer = names[reads[0]] if reads else "nullptr"
+        after.append(f"notices::begun(code, {last}, out, {buffer}, in, {names[into[0]]});")
+    elif begins:
+        variable, places, writes = ("out", out, "false") if out else ("in", into, "true")
+        after.append(f"(void)check::begun({variable}, {last}, code, {names[places[0]]}, {writes});")
+    else:
+        if reads:
+            before.append(f"const check::Guard reads(out, {names[reads[0]]}, false);")
+        if into:
+            before.append(f"const check::Guard writes(in, {names[into[0]]}, true);")
+        # The exchanges receive by what tells of itself.
+        if into and not out:
+            before.append(f"notices::Received received({last});")
+            after.append(f"received.end(code, {'from' if comm is None else names[comm]});")
+    return before, after
+
+
+def of_others(plain, every, names):
+    row = row_of(OTHERS, plain)
+    if row is None:
+        return None
+    of_kind = {"comm": r"MPI_Comm\b", "request": r"MPI_Request\b", "root": r"int root\b"}
+    found = {kind: names[i] for kind, form in of_kind.items()
+             for i, parameter in enumerate(every) if re.match(form, parameter)}
+
+    def line(text):
+        if not text:
+            return []
+        when = "if (sends::watched) " if text.startswith("sends::") else ""
+        return [when + text.format(*names, **found) + ";"]
+    return line(row[1]), line(row[2])
+
+
+def told(name, every, names):
+    """The body of a function that tells of MPI_name and calls ours; None if nobody looks on."""
+    plain = re.sub(r"_c$", "", name)
+    refused = is_refused(plain)
+    said = of_messages(name, plain, names) or of_others(plain, every, names)
+    if not refused and said is None:
+        return None
+    before, after = said or ([], [])
+    if refused:
+        before.insert(0, f'if (refused("MPI_{name}")) return MPI_ERR_OTHER;')
+    own = f"imbrex_MPI_{name}({', '.join(names)})"
+    end = [f"const int code = {own};", *after, "return code;"] if after else [f"return {own};"]
+    return "\n".join("  " + line for line in [*before, *end])
