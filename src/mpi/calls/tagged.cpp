@@ -2,7 +2,8 @@
 // The two calls that make a communicator by messages with a tag of the program's:
 // MPI_Comm_create_group and MPI_Intercomm_create. Open MPI sends these messages on the communicator
 // that the call names, like the program's own, and an engine that matches receives there takes them
-// for such. So they are sent on a private duplicate of MPI_COMM_WORLD instead.
+// for such. So they are sent on a private duplicate of MPI_COMM_WORLD instead. Other MPIs keep them
+// apart: there the calls are MPI's own.
 //
 // Why no two calls mix there: each carries a number as its tag that one process has drawn, and that
 // no other process can draw (it contains the drawer's rank). The drawer tells it to those who take
@@ -53,14 +54,21 @@ bool between_groups(MPI_Comm comm) {
   return answer != 0;
 }
 
+#ifdef OPEN_MPI
+constexpr bool mixes_messages = true;
+#else
+constexpr bool mixes_messages = false;
+#endif
+
 // The members of a call, in the order of its group, on either communicator. Empty if it is none
-// that can be made on the private one: MPI says what is wrong, or it reaches beyond MPI_COMM_WORLD.
+// that shall be made on the private one, or can be: MPI says what is wrong, or it reaches beyond
+// MPI_COMM_WORLD.
 struct Ranks {
   std::vector<int> in_comm;
   std::vector<int> in_world;
 };
 Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
-  if (!active() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || tag < 0 ||
+  if (!mixes_messages || !active() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || tag < 0 ||
       tag > tag_max() || between_groups(comm)) {
     return {};
   }
@@ -122,7 +130,7 @@ struct Leaders {
 // This process and the other leader; empty if this process is no leader, or as above.
 Ranks leaders_of(const Leaders& it) {
   int rank = -1;
-  if (!active() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
+  if (!mixes_messages || !active() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
       PMPI_Comm_rank(it.comm, &rank) != MPI_SUCCESS || rank != it.leader ||
       it.peer_comm == MPI_COMM_NULL || between_groups(it.peer_comm)) {
     return {};

@@ -108,6 +108,29 @@ TEST_P(Communicators, making_them_does_not_disturb_open_receives) {
   EXPECT_EQ(value, ring_.previous());
 }
 
+// Its tag is none of those of messages.
+TEST_P(Communicators, a_receive_of_any_tag_gets_no_message_of_create_group) {
+#ifdef OPEN_MPI
+  GTEST_SKIP() << "Open MPI itself gives the receive a message of its own";
+#endif
+  call([this] {
+    int value = -1;
+    MPI_Request request;
+    MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, ring_.comm, &request);
+    MPI_Barrier(ring_.comm);
+    MPI_Group all;
+    MPI_Comm_group(ring_.comm, &all);
+    MPI_Comm copy;
+    EXPECT_EQ(MPI_Comm_create_group(ring_.comm, all, 3, &copy), MPI_SUCCESS);
+    MPI_Group_free(&all);
+    EXPECT_EQ(sum_and_free(copy), sum_of_all());
+    const int mine = 100 + ring_.rank;
+    MPI_Send(&mine, 1, MPI_INT, ring_.next(), 77, ring_.comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(value, 100 + ring_.previous());
+  });
+}
+
 TEST_P(Communicators, cartesian_grids) {
   call([this] {
     come_late();
