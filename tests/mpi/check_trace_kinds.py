@@ -24,9 +24,10 @@ for rank in reader.read_run(directory):
         task = rank.names[seen.tasks[message.task].name].name
         found[message.sent, message.tag, message.peer, message.bytes, task] += 1
     peer = 1 - rank.rank
-    expected = {(True, tag, peer, 4, "sends"): 1 for tag in range(1, 15)}
-    expected |= {(False, tag, peer, 4, "receives"): 1 for tag in range(1, 15) if tag != 8}
-    expected[False, 8, peer, 4, "sends"] = 1  # of MPI_Sendrecv
+    exchanges = (8, 19)  # MPI_Sendrecv and MPI_Sendrecv_replace
+    expected = {(True, tag, peer, 4, "sends"): 1 for tag in range(1, 20)}
+    expected |= {(False, tag, peer, 4, "sends" if tag in exchanges else "receives"): 1
+                 for tag in range(1, 20)}
     if found != expected:
         sys.exit(f"rank {rank.rank}: missing {expected.keys() - found.keys()}, beyond "
                  f"{found - collections.Counter(expected)}")

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
@@ -355,6 +356,15 @@ void send_other_kinds(int peer, MPI_Comm comm) {
   MPI_Ibsend(&value, 1, MPI_INT, peer, 14, comm, &requests[5]);
 #endif
   MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+  MPI_Ssend(&value, 1, MPI_INT, peer, 15, comm);
+  MPI_Send(&value, 1, MPI_INT, peer, 16, comm);
+  MPI_Send_init(&value, 1, MPI_INT, peer, 17, comm, &requests[0]);
+  MPI_Ssend_init(&value, 1, MPI_INT, peer, 18, comm, &requests[1]);
+  MPI_Startall(2, requests);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  for (MPI_Request& request : std::span(requests, 2)) MPI_Request_free(&request);
+  int both = value;
+  MPI_Sendrecv_replace(&both, 1, MPI_INT, peer, 19, peer, 19, comm, MPI_STATUS_IGNORE);
   void* gone = nullptr;
   int bytes = 0;
   MPI_Buffer_detach(static_cast<void*>(&gone), &bytes);
@@ -396,6 +406,19 @@ void receive_other_kinds(int peer, MPI_Comm comm, F are_posted) {
   }
   are_posted();
   MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
+  for (const int tag : {15, 16}) {
+    imbrex::when_arrived(peer, tag, comm).get().receive(&values[0], 1, MPI_INT);
+  }
+  for (int i = 0; i < 2; ++i) {
+    MPI_Recv_init(&values[i], 1, MPI_INT, peer, 17 + i, comm, &requests[i]);
+  }
+  MPI_Startall(2, requests);
+  int found = 0;
+  for (int done = 0; done < 2; done += found) {
+    int indices[2];
+    MPI_Waitsome(2, requests, &found, indices, MPI_STATUSES_IGNORE);
+  }
+  for (MPI_Request& request : std::span(requests, 2)) MPI_Request_free(&request);
 }
 
 void all_kinds() {

@@ -13,6 +13,7 @@
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/watch/messages.hpp"
 
 namespace imbrex {
 
@@ -22,6 +23,11 @@ using namespace mpi::receive;
 
 [[noreturn]] void fail(const char* call, int code) {
   throw mpi::make_error(call, code, detail::describe_current_task());
+}
+
+// Tells a trace where the message was found, which is told of the receive when it is taken.
+void note_found(MPI_Message message, MPI_Comm comm) {
+  if (mpi::traces_messages) mpi::trace_found(message, mpi::members_of(comm));
 }
 
 struct Expected : Listener {
@@ -41,6 +47,7 @@ struct Expected : Listener {
 
   void settle_promise() {
     if (receive.code == MPI_SUCCESS) {
+      note_found(receive.message, receive.communicator.handle_unless_freed());
       promise.set(receive.message, receive.status);
     } else {
       promise.set_exception(std::make_exception_ptr(mpi::make_error(
@@ -77,6 +84,7 @@ Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
   Future<ArrivedMessage> future = expected->promise.future();
   Arrived arrived;
   if (communicator->begin_probe({source, tag}, expected->receive, &arrived) == Begun::held) {
+    note_found(arrived.message, comm);
     expected->promise.set(arrived.message, arrived.status);
     return future;
   }

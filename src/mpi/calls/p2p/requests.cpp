@@ -66,10 +66,8 @@ int Requests::finish_all(int code, MPI_Status statuses[]) {
   for (int i = 0; i < count_; ++i) {
     if (ours_[i] == nullptr) {
       if (code == MPI_SUCCESS) statuses_[i].MPI_ERROR = MPI_SUCCESS;
-      if (code == MPI_SUCCESS) {
-        give_back(i, statuses_[i]);
-      } else if (requests_[i] != mpis_[i]) {
-        give_back(i);
+      if (code == MPI_SUCCESS || requests_[i] != mpis_[i]) {
+        give_back(i, statuses_[i], statuses_[i].MPI_ERROR);
       }
     }
   }
@@ -103,7 +101,7 @@ Said Requests::test_any(int* done) {
 int Requests::finish_any(int code, int* index, MPI_Status* status) {
   *index = index_;
   if (index_ != MPI_UNDEFINED) {
-    give_back(index_, statuses_[0]);
+    give_back(index_, statuses_[0], code);
     if (code != MPI_SUCCESS) give_back_changed();
   } else {
     for (int i = 0; i < count_ && code == MPI_SUCCESS; ++i) {
@@ -143,7 +141,7 @@ int Requests::finish_some(int code, int* found, int indices[], MPI_Status status
   for (int i = 0; i < found_; ++i) {
     if (code == MPI_SUCCESS) results[i].MPI_ERROR = MPI_SUCCESS;
     indices[i] = indices_[i];
-    give_back(indices_[i], results[i]);
+    give_back(indices_[i], results[i], results[i].MPI_ERROR);
   }
   if (code != MPI_SUCCESS) give_back_changed();
   for (int i = 0; i < count_; ++i) {
@@ -215,8 +213,8 @@ bool Requests::poll_until(bool (Requests::*const enough)()) {
   return (this->*enough)();
 }
 
-void Requests::give_back(const int i, const MPI_Status& status) {
-  if (traces_messages) trace_completed(requests_[i], status, 0);
+void Requests::give_back(const int i, const MPI_Status& status, const int code) {
+  if (traces_messages && code == MPI_SUCCESS) trace_completed(requests_[i], status, 0);
   give_back(i);
 }
 

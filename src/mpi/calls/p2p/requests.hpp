@@ -52,8 +52,8 @@ class Requests {
   [[nodiscard]] bool any_of_ours_done();
   // Polls once, unless it is so already.
   [[nodiscard]] bool poll_until(bool (Requests::*enough)());
-  // MPI's request has completed with that status, or failed.
-  void give_back(int i, const MPI_Status& status);
+  // MPI's request has completed with that status, or failed with that code.
+  void give_back(int i, const MPI_Status& status, int code);
   void give_back(int i);
   // Gives back those that MPI has changed, after an error.
   void give_back_changed();
