@@ -106,6 +106,9 @@ const char* imbrex_version(void);
 /* Creates a task. `future` may be null. The children of one task behave as if run in the order of
    their creation. The caller may be suspended, if it is IMBREX_WINDOW tasks ahead. */
 int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* future);
+/* The same for a task that runs at a place (docs/user/places.md), from 0 on; so do its children,
+   unless they are given another one; -1: on all workers. */
+int imbrex_spawn_at(const imbrex_task_spec* spec, int place, imbrex_future_t* future);
 /* Ends the running task's access to `object` before the task ends. */
 int imbrex_release(const void* object);
 int imbrex_release_range(const void* begin, size_t bytes); /* a range, as it was named */
@@ -117,6 +120,14 @@ int imbrex_finish_begin(imbrex_finish_t* finish, const char* file, int line);
 int imbrex_finish_end(imbrex_finish_t* finish);
 int imbrex_taskwait(void); /* suspends until the children, not their descendants, are complete */
 int imbrex_yield(void);    /* suspends: whatever is ready now runs first */
+
+/* ---- places ---- */
+
+int imbrex_place_count(void); /* starts the runtime; -1: it cannot (imbrex_message() says why) */
+const char* imbrex_place_name(int place); /* kept; null, if there is no such place */
+int imbrex_current_place(void);  /* that the running task was given; -1: all workers */
+int imbrex_local_place(void);    /* the first one that has the worker which runs the caller */
+int imbrex_current_worker(void); /* its number; -1 in a thread that is none */
 
 /* ---- futures of bytes ---- */
 

@@ -18,6 +18,7 @@ struct Config {
   std::size_t stack_bytes = 0;  // IMBREX_STACK_SIZE
   int window = -1;              // IMBREX_WINDOW; 0: no window
   int bind = -1;                // IMBREX_BIND; 0 or 1
+  std::string places = {};      // IMBREX_PLACES
 };
 
 // Starts the runtime; where main makes it, main becomes worker 0 and its code a task, until the

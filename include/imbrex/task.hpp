@@ -14,6 +14,7 @@
 
 #include "imbrex/detail/access.hpp"
 #include "imbrex/detail/name.hpp"
+#include "imbrex/detail/place.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/future.hpp"
 
@@ -181,6 +182,13 @@ class [[nodiscard]] TaskBuilder {
     return *this;
   }
 
+  // Begins, and goes on after a wait, on workers of that place only; and so do its children, unless
+  // they are given another one. Default: the place of the running task. Place() is all workers.
+  [[nodiscard]] TaskBuilder& at(Place place) noexcept {
+    place_ = place;
+    return *this;
+  }
+
   // Runs although what it depends on has failed, where another would fail with DependencyFailed:
   // for clean-up. What it writes then counts as written.
   [[nodiscard]] TaskBuilder& run_after_failure() noexcept {
@@ -191,7 +199,8 @@ class [[nodiscard]] TaskBuilder {
   // Creates the task and returns at once. Its result, or what it threw, is in the future, which
   // may be dropped: the enclosing finish() waits, and rethrows, all the same.
   // Suspends, if the caller is IMBREX_WINDOW tasks ahead of what has run. Throws Error if one
-  // address was given twice with different kinds, and after shutdown.
+  // address was given twice with different kinds, after shutdown, and for a place of a runtime that
+  // has ended.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   Future<std::invoke_result_t<std::decay_t<F>&>> spawn(F&& function) {
@@ -229,6 +238,7 @@ class [[nodiscard]] TaskBuilder {
                                : detail::create_with_accesses(spec, Body::ops, sizeof(Body));
     Body* body;
     try {
+      if (place_.is_set()) detail::put_at(memory, place_);
       body = ::new (memory) Body{std::forward<F>(function), {}};
     } catch (...) {
       detail::discard(memory);
@@ -248,6 +258,7 @@ class [[nodiscard]] TaskBuilder {
   int priority_ = 0;
   bool tied_ = false;
   bool after_failure_ = false;
+  Place place_ = Place::unset();
   detail::AccessList accesses_;
 };
 

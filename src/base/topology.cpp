@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/topology.hpp"
 
+#include <fmt/format.h>
 #include <hwloc.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -25,6 +27,14 @@ class Topology::Loaded {
   [[nodiscard]] std::vector<std::vector<int>> nearest_first(
       const std::vector<int>& processors) const;
   [[nodiscard]] std::vector<int> domains(const std::vector<int>& processors) const;
+  // Null if there is none of that type. Memory hangs beside the tree: the one that is local counts.
+  [[nodiscard]] hwloc_obj_t part(const hwloc_obj_type_t type, const int processor) const noexcept {
+    hwloc_obj_t found = nullptr;
+    while (loaded_ && (found = hwloc_get_next_obj_by_type(topology_, type, found)) != nullptr) {
+      if (hwloc_bitmap_isset(found->cpuset, static_cast<unsigned>(processor))) return found;
+    }
+    return nullptr;
+  }
   [[nodiscard]] int position(const int processor) const noexcept {
     const hwloc_obj_t here = object(processor);
     return here == nullptr ? processor : static_cast<int>(here->logical_index);
@@ -118,6 +128,20 @@ std::vector<int> Topology::Loaded::domains(const std::vector<int>& processors) c
 Neighbours Topology::neighbours(const std::vector<int>& processors) {
   if (processors.size() < 2) return {{{}}, {0}};
   return {loaded().nearest_first(processors), loaded().domains(processors)};
+}
+
+std::string Topology::part_of(const Level level, const int processor) {
+  struct Kind {
+    hwloc_obj_type_t type;
+    const char* name;
+  };
+  static constexpr Kind kinds[] = {{HWLOC_OBJ_NUMANODE, "NUMA node"},
+                                   {HWLOC_OBJ_PACKAGE, "package"},
+                                   {HWLOC_OBJ_L3CACHE, "L3 cache"},
+                                   {HWLOC_OBJ_CORE, "core"}};
+  const Kind& kind = kinds[static_cast<std::size_t>(level)];
+  const hwloc_obj_t found = loaded().part(kind.type, processor);
+  return found == nullptr ? "machine" : fmt::format("{} {}", kind.name, found->logical_index);
 }
 
 bool bind_thread(const int processor) noexcept {

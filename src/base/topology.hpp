@@ -4,7 +4,9 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace imbrex::base {
@@ -24,6 +26,9 @@ struct Neighbours {
   std::vector<int> domain;
 };
 
+// Kinds of parts that a machine has several of.
+enum class Level : std::uint8_t { numa, package, l3, core };
+
 // The machine as hwloc sees it. That takes milliseconds: it is loaded when it is first asked.
 class Topology {
  public:
@@ -35,6 +40,9 @@ class Topology {
   // Brings neighbours together.
   void sort(std::vector<int>& processors);
   [[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
+  // The name of the part that the processor lies in, such as "NUMA node 1"; "machine" where there
+  // is none of that kind. Two parts have two names.
+  [[nodiscard]] std::string part_of(Level level, int processor);
 
  private:
   class Loaded;

@@ -129,7 +129,9 @@ class Accesses {
   return spec.kept != 0 ? spec.name : detail::keep_text(spec.name);
 }
 
-void spawn(const imbrex_task_spec& spec, imbrex_future_t* const future) {
+// `place_given`: null for that of the parent.
+void spawn(const imbrex_task_spec& spec, const Place* const place_given,
+           imbrex_future_t* const future) {
   require(reinterpret_cast<const void*>(spec.body), "imbrex_task_spec::body");
   if (spec.argument_bytes != 0) require(spec.argument, "imbrex_task_spec::argument");
   if (spec.argument_bytes > bytes_max || spec.result_bytes > bytes_max) throw std::bad_alloc();
@@ -147,6 +149,12 @@ void spawn(const imbrex_task_spec& spec, imbrex_future_t* const future) {
   auto* const memory = static_cast<std::byte*>(
       plain ? detail::create(described, ops, bytes)
             : detail::create_with_accesses(described, ops, bytes));
+  try {
+    if (place_given != nullptr) detail::put_at(memory, *place_given);
+  } catch (...) {
+    detail::discard(memory);
+    throw;
+  }
   auto* const argument = const_cast<void*>(spec.argument);
   auto* const closure = ::new (memory) Closure{spec.body, argument, nullptr};
   if (spec.argument_bytes != 0) {
@@ -202,9 +210,34 @@ const char* imbrex_keep(const char* const text) {
 int imbrex_spawn(const imbrex_task_spec* const spec, imbrex_future_t* const future) {
   return guard(IMBREX_ERR_USE, [&] {
     require(spec, "the spec given to imbrex_spawn()");
-    imbrex::c::spawn(*spec, future);
+    imbrex::c::spawn(*spec, nullptr, future);
   });
 }
+
+int imbrex_spawn_at(const imbrex_task_spec* const spec, const int place,
+                    imbrex_future_t* const future) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(spec, "the spec given to imbrex_spawn_at()");
+    const imbrex::Place at = place == -1 ? imbrex::Place() : imbrex::place(place);
+    imbrex::c::spawn(*spec, &at, future);
+  });
+}
+
+int imbrex_place_count(void) {
+  int count = -1;
+  (void)guard(IMBREX_ERR_USE, [&] { count = imbrex::place_count(); });
+  return count;
+}
+const char* imbrex_place_name(const int place) {
+  const char* name = nullptr;
+  (void)guard(IMBREX_ERR_USE, [&] {
+    name = imbrex::detail::keep_text(imbrex::place(place).name());
+  });
+  return name;
+}
+int imbrex_current_place(void) { return imbrex::current_place().index(); }
+int imbrex_local_place(void) { return imbrex::local_place().index(); }
+int imbrex_current_worker(void) { return imbrex::current_worker(); }
 
 int imbrex_release(const void* const object) {
   return guard(IMBREX_ERR_USE, [&] { imbrex::detail::release_access(object); });

@@ -40,6 +40,7 @@ module imbrex
   public :: imbrex_in, imbrex_out, imbrex_inout, imbrex_mutexinoutset, imbrex_inoutset, &
     imbrex_after, imbrex_named
   public :: imbrex_spawn, imbrex_release, imbrex_release_range, imbrex_finish_begin, &
+    imbrex_place_count, imbrex_current_place, imbrex_local_place, imbrex_current_worker, &
     imbrex_finish_end, imbrex_taskwait, imbrex_yield, imbrex_future_wait, imbrex_future_get, &
     imbrex_future_ready, &
     imbrex_future_free, imbrex_when_all, imbrex_when_any, imbrex_future_index, &
@@ -67,6 +68,18 @@ module imbrex
       import
     end function
     integer(c_int) function imbrex_yield() bind(C)
+      import
+    end function
+    integer(c_int) function imbrex_place_count() bind(C)
+      import
+    end function
+    integer(c_int) function imbrex_current_place() bind(C)
+      import
+    end function
+    integer(c_int) function imbrex_local_place() bind(C)
+      import
+    end function
+    integer(c_int) function imbrex_current_worker() bind(C)
       import
     end function
     integer(c_int) function imbrex_future_wait(future) bind(C)
@@ -148,6 +161,12 @@ module imbrex
     integer(c_int) function c_spawn(spec, future) bind(C, name="imbrex_spawn")
       import
       type(task_spec), intent(in) :: spec
+      type(c_ptr), value :: future
+    end function
+    integer(c_int) function c_spawn_at(spec, place, future) bind(C, name="imbrex_spawn_at")
+      import
+      type(task_spec), intent(in) :: spec
+      integer(c_int), value :: place
       type(c_ptr), value :: future
     end function
     integer(c_int) function c_finish_begin(finish, file, line) bind(C, name="imbrex_finish_begin")
@@ -247,16 +266,17 @@ contains
 
   ! ---- what takes texts ----
 
-  ! The body gets `argument`, or, if argument_bytes is given, a copy of so many bytes there.
+  ! The body gets `argument`, or, if argument_bytes is given, a copy of so many bytes there. Places
+  ! are counted from 0, as in C.
   integer(c_int) function imbrex_spawn(name, body, argument, accesses, future, argument_bytes, &
-      result_bytes, priority, tied, file, line, run_after_failure)
+      result_bytes, priority, tied, file, line, run_after_failure, place)
     character(*), intent(in) :: name
     type(c_funptr), value :: body  ! by value: gfortran puts constants to refer to into .rodata
     type(c_ptr), intent(in), optional :: argument
     type(imbrex_access), intent(in), target, optional :: accesses(:)
     type(c_ptr), intent(out), target, optional :: future
     integer(c_size_t), intent(in), optional :: argument_bytes, result_bytes
-    integer(c_int), intent(in), optional :: priority, line
+    integer(c_int), intent(in), optional :: priority, line, place
     logical, intent(in), optional :: tied, run_after_failure
     character(*), intent(in), optional :: file
     type(task_spec) :: spec
@@ -281,7 +301,11 @@ contains
     if (present(tied)) spec%tied = merge(1, 0, tied)
     if (present(run_after_failure)) spec%run_after_failure = merge(1, 0, run_after_failure)
     if (present(line)) spec%line = line
-    imbrex_spawn = c_spawn(spec, to_future)
+    if (present(place)) then
+      imbrex_spawn = c_spawn_at(spec, place, to_future)
+    else
+      imbrex_spawn = c_spawn(spec, to_future)
+    end if
   end function
 
   integer(c_int) function imbrex_finish_begin(finish, file, line)

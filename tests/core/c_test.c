@@ -49,6 +49,35 @@ static void accesses_order_tasks(void) {
   CHECK(number == 1000);
 }
 
+static int is_at(void* place, void* result) {
+  (void)result;
+  if (imbrex_current_worker() < 0) return 1;
+  return imbrex_current_place() == *(const int*)place ? 0 : 2;
+}
+
+static void tasks_run_at_places(void) {
+  const int count = imbrex_place_count();
+  CHECK(count >= 1);
+  CHECK(imbrex_place_name(0) != NULL && imbrex_place_name(0)[0] != '\0');
+  CHECK(imbrex_place_name(count) == NULL);
+  SAYS("IMBREX_PLACES=");
+  CHECK(imbrex_current_place() == -1);
+  CHECK(imbrex_local_place() >= 0);
+  for (int place = -1; place < count; ++place) {
+    imbrex_task_spec spec = IMBREX_TASK("at a place", is_at);
+    imbrex_future_t future = NULL;
+    spec.argument = &place;
+    spec.argument_bytes = sizeof place;
+    SUCCEEDS(imbrex_spawn_at(&spec, place, &future));
+    SUCCEEDS(imbrex_future_wait(future));
+    imbrex_future_free(&future);
+  }
+  imbrex_task_spec spec = IMBREX_TASK("nowhere", is_at);
+  CHECK(imbrex_spawn_at(&spec, count, NULL) == IMBREX_ERR_USE);
+  CHECK(imbrex_spawn_at(&spec, -2, NULL) == IMBREX_ERR_USE);
+  SAYS("place(-2)");
+}
+
 static int own_name_is_right(void* unused, void* result) {
   (void)unused;
   (void)result;
@@ -351,6 +380,7 @@ int main(void) {
   CHECK(strchr(imbrex_version(), '.') != NULL);
   CHECK(imbrex_trigger("too early", 0) == IMBREX_ERR_USE);
   accesses_order_tasks();
+  tasks_run_at_places();
   a_name_made_at_run_time_is_copied();
   arguments_are_copied_and_results_are_futures();
   what_fails_is_told_by_future_and_finish();

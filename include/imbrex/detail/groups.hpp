@@ -6,6 +6,7 @@
 // Thread safety: unless a function says otherwise, any thread may call it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,11 +37,31 @@ struct Group;
 // REQUIRES: it has no task, nor members. Nothing where the runtime has ended, and all groups.
 void give_group(Group& group) noexcept;
 
+struct Membership;
+// Written by the worker; once, while it is null, perhaps by another thread: then a moment old.
+class OuterMembership {
+ public:
+  OuterMembership(Membership* membership = nullptr) noexcept : membership_(membership) {}
+  OuterMembership(const OuterMembership& other) noexcept : OuterMembership(other.get()) {}
+  OuterMembership& operator=(const OuterMembership& other) noexcept {
+    membership_.store(other.get(), std::memory_order_relaxed);
+    return *this;
+  }
+  operator Membership*() const noexcept { return get(); }
+  Membership* operator->() const noexcept { return get(); }
+
+ private:
+  [[nodiscard]] Membership* get() const noexcept {
+    return membership_.load(std::memory_order_relaxed);
+  }
+  std::atomic<Membership*> membership_;
+};
+
 // One place of a group, in the memory of the calling worker's code.
 struct Membership {
   Group* group = nullptr;
   int index = 0;  // below the group's size; nobody else's
-  Membership* outer = nullptr;
+  OuterMembership outer;
 };
 // REQUIRES: join_runtime(). Both by the same thread; groups may be left in any order.
 void join_group(Membership& place) noexcept;

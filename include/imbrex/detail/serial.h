@@ -44,6 +44,16 @@ static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* fu
   }
   return IMBREX_SUCCESS;
 }
+static inline int imbrex_spawn_at(const imbrex_task_spec* spec, int place,
+                                  imbrex_future_t* future) {
+  (void)place;
+  return imbrex_spawn(spec, future);
+}
+static inline int imbrex_place_count(void) { return 1; }
+static inline const char* imbrex_place_name(int place) { return place == 0 ? "serial" : NULL; }
+static inline int imbrex_current_place(void) { return -1; }
+static inline int imbrex_local_place(void) { return 0; }
+static inline int imbrex_current_worker(void) { return 0; }
 static inline int imbrex_release(const void* object) {
   (void)object;
   return IMBREX_SUCCESS;

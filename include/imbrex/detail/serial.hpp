@@ -20,6 +20,11 @@ void noprogress(F&& function) {
   std::forward<F>(function)();
 }
 
+// All that runs does so at the one place.
+class Place {};
+[[nodiscard]] inline int place_count() { return 1; }
+[[nodiscard]] inline Place place(int) { return {}; }
+
 // Program order satisfies every access.
 class [[nodiscard]] SerialBuilder {
  public:
@@ -34,6 +39,7 @@ class [[nodiscard]] SerialBuilder {
   template <class... T>
   SerialBuilder& inoutset(T&...) { return *this; }
   SerialBuilder& priority(int) { return *this; }
+  SerialBuilder& at(Place) { return *this; }
   SerialBuilder& tied() { return *this; }
   SerialBuilder& untied() { return *this; }
   template <class F>

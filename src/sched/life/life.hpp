@@ -32,6 +32,7 @@ struct Life {
   int rank = 0, ranks = 1;
   int joiners_max = 0;           // detail::expect_joiners(), as are the next two
   std::size_t stack_bytes = 0;   // 0: the option's default
+  std::uint32_t runtimes = 0;    // that have been started
   cpu_set_t processors{};        // if joiners are expected
   bool want_times = false;
   bool summary_printed = false;

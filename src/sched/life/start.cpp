@@ -47,6 +47,7 @@ base::Options merged(const Config& config) {
   }
   if (config.workers != 0) options.WORKERS = config.workers;
   if (!config.policy.empty()) options.POLICY = config.policy;
+  if (!config.places.empty()) options.PLACES = config.places;
   if (life().stack_bytes != 0 && std::getenv("IMBREX_STACK_SIZE") == nullptr) {
     options.STACK_SIZE = static_cast<std::int64_t>(life().stack_bytes);
   }
@@ -74,13 +75,13 @@ void wake_worker(void* const context, const int worker) {
   static_cast<RuntimeState*>(context)->parking.wake(worker);
 }
 
-base::Neighbours places(base::Topology& topology, const std::vector<int>& processors,
-                        const int workers) {
+// The processor of each worker, if they are bound: else one that it may have.
+std::vector<int> processors_of(const std::vector<int>& processors, const int workers) {
   std::vector<int> where;
   for (int worker = 0; worker < workers; ++worker) {
     where.push_back(processors[static_cast<std::size_t>(worker) % processors.size()]);
   }
-  return topology.neighbours(where);
+  return where;
 }
 
 }  // namespace
@@ -215,6 +216,7 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
                            const int workers_wanted, const int joiners_max, const bool is_shared,
                            base::Topology& topology)
     : options(its_options),
+      number(++life().runtimes),
       processors(std::move(its_share.processors)),
       reserved(its_share.reserved),
       shared(is_shared),
@@ -236,12 +238,15 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
-  const base::Neighbours near = places(topology, processors, workers_wanted);
-  groups.begin(options.POLICY, {.workers = workers_wanted,
-                                .nearest = near.nearest,
-                                .domain = near.domain,
-                                .wake = &wake_worker,
-                                .wake_context = this});
+  const std::vector<int> where = processors_of(processors, workers_wanted);
+  const base::Neighbours near = topology.neighbours(where);
+  groups.begin(options.POLICY,
+               {.workers = workers_wanted,
+                .nearest = near.nearest,
+                .domain = near.domain,
+                .wake = &wake_worker,
+                .wake_context = this},
+               divide(options.PLACES, where, topology));
   Group& everyone = groups.everyone();
   lineage.use(everyone.policy->flow(),
               [](void* its_groups, Task& task, const int priority) {
@@ -255,7 +260,34 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
     if (lineage.flow().learns) worker->recorder.watch();
   }
   one_at_a_time = everyone.policy->takes_all();
+  if (!one_at_a_time) prepare_places();
   std::fegetenv(&floating_point);
+}
+
+// Each worker looks in the order of the places.
+void RuntimeState::prepare_places() noexcept {
+  for (int place = groups.place_count() - 1; place >= 0; --place) {
+    Group& group = groups.place(place);
+    for (int index = 0; index < group.size; ++index) {
+      const auto member = static_cast<std::size_t>(index);
+      Worker& worker = *workers[static_cast<std::size_t>(group.workers[member])];
+      group.memberships[member].outer = worker.places;
+      worker.places = &group.memberships[member];
+    }
+  }
+}
+
+// A worker writes to its chain only what has another link behind it, and so not to the end of it.
+// Whoever queues a task does so after this; so a worker that must see the task before it sleeps
+// (parking.hpp) sees the link too.
+void RuntimeState::use_places() noexcept {
+  if (places_used_.load(std::memory_order_acquire)) return;
+  const std::lock_guard guard(places_lock_);
+  if (places_used_.load(std::memory_order_relaxed)) return;
+  for (const auto& worker : workers) {
+    if (worker->places != nullptr) worker->home.outer = worker->places;
+  }
+  places_used_.store(true, std::memory_order_release);
 }
 
 RuntimeState::~RuntimeState() {

@@ -65,8 +65,12 @@ class Policy {
   // Says what the policy makes of the priorities that the program gives.
   [[nodiscard]] virtual task::Flow flow() const { return {}; }
   // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a
-  // time.
+  // time; places have no policies of their own.
   [[nodiscard]] virtual bool takes_all() const { return false; }
+  // The tasks of that group may be run by `workers` only. For a policy that takes all, before the
+  // first task.
+  virtual void confine([[maybe_unused]] std::uint16_t group,
+                       [[maybe_unused]] const std::vector<int>& workers) {}
 };
 
 // A policy that takes all needs one thing of its surroundings: to wake one worker.

@@ -66,6 +66,10 @@ class Seeded final : public Policy {
   }
   bool empty(int) const override { return false; }  // every task goes through a draw
   bool takes_all() const override { return true; }
+  void confine(const std::uint16_t group, const std::vector<int>& workers) override {
+    if (confined_.size() <= group) confined_.resize(group + std::size_t{1});
+    confined_[group] = workers;
+  }
 
  private:
   struct Waiting {
@@ -87,9 +91,17 @@ class Seeded final : public Policy {
     const Waiting next = take();
     ++draws_;
     drawn_ = next.entry;
-    const int any = static_cast<int>(random_() % static_cast<std::uint64_t>(workers_));
-    turn_ = next.only != no_worker ? next.only : any;
+    const std::uint64_t number = random_();  // drawn for a tied task, too
+    turn_ = next.only != no_worker ? next.only : any_for(*drawn_.task, number);
     return turn_;
+  }
+
+  [[nodiscard]] int any_for(const Task& task, const std::uint64_t number) const {
+    if (task.group < confined_.size() && !confined_[task.group].empty()) {
+      const std::vector<int>& workers = confined_[task.group];
+      return workers[number % workers.size()];
+    }
+    return static_cast<int>(number % static_cast<std::uint64_t>(workers_));
   }
 
   // REQUIRES: there is one.
@@ -120,6 +132,7 @@ class Seeded final : public Policy {
   const int workers_;
   const Wake wake_;
   void* const wake_context_;
+  std::vector<std::vector<int>> confined_;  // by group; constant once tasks are pushed
   mutable base::SpinLock lock_;  // guards all below
   std::mt19937_64 random_;
   std::vector<Waiting> ready_;

@@ -3,17 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "imbrex/error.hpp"
 
 namespace imbrex::detail {
 
-Group::Group(const std::uint16_t its_id, const int its_size,
-             std::unique_ptr<sched::Policy> its_policy)
+Group::Group(const std::uint16_t its_id, const int its_size, sched::Policy& its_policy)
     : id(its_id),
       size(its_size),
-      policy(std::move(its_policy)),
+      policy(&its_policy),
       parkings(new ParkedAt[static_cast<std::size_t>(size)]) {}
 
 void Group::wake_member(base::Parking& parking) const noexcept {
@@ -27,12 +28,57 @@ void Group::wake_member(base::Parking& parking) const noexcept {
 
 namespace imbrex::sched {
 
-void Groups::begin(const std::string& policy, const PolicySetup& everyone) {
+void Groups::begin(const std::string& policy, const PolicySetup& setup,
+                   std::vector<PlannedPlace> division) {
   policy_ = policy;
-  Group& all = add(everyone.workers, make_policy(policy, everyone));
+  Group& all = add(setup.workers, make_policy(policy, setup));
+  all.standing = true;
   for (int index = 0; index < all.size; ++index) all.parkings[index].place = index;
   add(1, make_policy("fifo", {.workers = 1, .nearest = {{}}, .domain = {0}, .wake = nullptr,
                               .wake_context = nullptr}));
+  for (PlannedPlace& plan : division) add_place(std::move(plan), setup);
+  place_count_ = static_cast<int>(division.size());
+}
+
+namespace {
+
+// What a policy for `workers` alone, of those in `setup`, needs to know.
+PolicySetup part_of(const PolicySetup& setup, const std::vector<int>& workers) {
+  PolicySetup part{.workers = static_cast<int>(workers.size()), .nearest = {}, .domain = {},
+                   .wake = nullptr, .wake_context = nullptr};
+  std::vector<int> index_of(static_cast<std::size_t>(setup.workers), no_worker);
+  int count = 0;
+  for (const int worker : workers) index_of[static_cast<std::size_t>(worker)] = count++;
+  std::vector<int> domains;  // numbered as they turn up
+  for (const int worker : workers) {
+    std::vector<int>& nearest = part.nearest.emplace_back();
+    for (const int other : setup.nearest[static_cast<std::size_t>(worker)]) {
+      const int index = index_of[static_cast<std::size_t>(other)];
+      if (index != no_worker) nearest.push_back(index);
+    }
+    const int domain = setup.domain[static_cast<std::size_t>(worker)];
+    const auto known = std::ranges::find(domains, domain);
+    part.domain.push_back(static_cast<int>(known - domains.begin()));
+    if (known == domains.end()) domains.push_back(domain);
+  }
+  return part;
+}
+
+}  // namespace
+
+void Groups::add_place(PlannedPlace plan, const PolicySetup& setup) {
+  const int size = static_cast<int>(plan.workers.size());
+  const bool shares = everyone().policy->takes_all();
+  Group& place = add(size, shares ? nullptr : make_policy(policy_, part_of(setup, plan.workers)));
+  place.standing = true;
+  place.name = std::move(plan.name);
+  place.workers = std::move(plan.workers);
+  place.memberships = std::make_unique<Membership[]>(static_cast<std::size_t>(size));
+  for (int index = 0; index < size; ++index) {
+    place.memberships[static_cast<std::size_t>(index)] = {&place, index, {}};
+    place.parkings[index].place = place.workers[static_cast<std::size_t>(index)];
+  }
+  if (shares) place.policy->confine(place.id, place.workers);
 }
 
 Groups::~Groups() {
@@ -50,7 +96,9 @@ Group& Groups::add(const int size, std::unique_ptr<Policy> policy) {
                             "fewer parallel regions inside each other",
                             count + 1, groups_max));
   }
-  auto* const group = new Group(static_cast<std::uint16_t>(count), size, std::move(policy));
+  auto* const group = new Group(static_cast<std::uint16_t>(count), size,
+                                policy != nullptr ? *policy : *everyone().policy);
+  group->owned = std::move(policy);
   groups_[count].store(group, std::memory_order_release);
   count_.store(count + 1, std::memory_order_release);
   return *group;
@@ -93,7 +141,8 @@ std::int64_t Groups::ready() const noexcept {
   std::int64_t sum = 0;
   const std::size_t count = count_.load(std::memory_order_acquire);
   for (std::size_t index = 0; index < count; ++index) {
-    sum += of(static_cast<std::uint16_t>(index)).policy->size();
+    const Group& group = of(static_cast<std::uint16_t>(index));
+    if (group.owned != nullptr) sum += group.policy->size();
   }
   return sum;
 }

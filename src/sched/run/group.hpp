@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Group: workers that run each other's tasks. All workers that the runtime makes form group 0; a
-// plug-in forms others, for as long as it needs them (a team of OpenMP). A task belongs to its
-// parent's group and is begun by a member of it; where it goes on depends on whether it is tied.
+// Group: workers that run each other's tasks. All workers that the runtime makes form group 0, and
+// parts of them form one for each place (imbrex/detail/place.hpp); a plug-in forms others, for as
+// long as it needs them (a team of OpenMP). A task belongs to its parent's group, or to the one
+// that it is given, and is begun by a member of it, and resumed by one, unless it is tied to a
+// thread.
 //
 // A worker may belong to several groups at once, since what it runs on one stack may join a group
 // while what it has suspended on another still belongs to one. It serves the one joined last first.
+// Of the groups to which it belongs for good, group 0 and places, it serves the one first in which
+// it last found a task; and now and then it looks into the others, so that none waits for ever.
 //
 // Thread safety: a Membership is its worker's; `parkings` is written by the member and read by
 // whoever wakes one: a stale value wakes a thread for nothing. The rest is constant while a group
@@ -13,15 +17,28 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/arch.hpp"
 #include "base/parking.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "sched/policy/division.hpp"
 #include "sched/policy/policy.hpp"
+
+namespace imbrex::sched {
+
+// A task that gave way: it runs again when nothing else is ready, or `ticket` tasks have begun.
+struct Behind {
+  Task* task;
+  std::uint64_t ticket;
+};
+
+}  // namespace imbrex::sched
 
 namespace imbrex::detail {
 
@@ -31,13 +48,23 @@ struct Group {
     std::atomic<int> place{-1};  // -1: not there
   };
 
-  Group(std::uint16_t its_id, int its_size, std::unique_ptr<sched::Policy> its_policy);
+  Group(std::uint16_t its_id, int its_size, sched::Policy& its_policy);
 
   const std::uint16_t id;
   const int size;
-  const std::unique_ptr<sched::Policy> policy;
+  sched::Policy* const policy;
+  std::unique_ptr<sched::Policy> owned;              // the same; null: it is that of group 0
   const std::unique_ptr<ParkedAt[]> parkings;        // of the members
   Group* next_free = nullptr;                        // of the same size
+  // Tasks that gave way, but for tied ones; guarded by RuntimeState::behind_lock, under which the
+  // count is written.
+  std::deque<sched::Behind> behind;
+  std::atomic<std::int64_t> behind_count{0};
+
+  bool standing = false;                             // members belong to it for good
+  std::string name;                                  // of a place, as are the next two
+  std::vector<int> workers;
+  std::unique_ptr<Membership[]> memberships;         // of its workers
 
   // One member that sleeps, if there is one.
   void wake_member(base::Parking& parking) const noexcept;
@@ -56,10 +83,22 @@ class Groups {
  public:
   static constexpr std::size_t groups_max = 4096;
 
-  // The group of the workers that the runtime makes, and that of those that belong to none.
-  void begin(const std::string& policy, const PolicySetup& everyone);
+  // The group of the workers that the runtime makes, and that of those that belong to none; then
+  // the places. `setup` is for all workers.
+  void begin(const std::string& policy, const PolicySetup& setup,
+             std::vector<PlannedPlace> division);
   [[nodiscard]] Group& everyone() const noexcept { return of(0); }
   [[nodiscard]] Group& nobody() const noexcept { return of(1); }
+  [[nodiscard]] int place_count() const noexcept { return place_count_; }
+  // Constant from begin() on. REQUIRES: 0 <= index < place_count().
+  [[nodiscard]] Group& place(const int index) const noexcept {
+    return of(static_cast<std::uint16_t>(first_place + index));
+  }
+  // The position of the place whose group has that id; -1 if that is no place.
+  [[nodiscard]] int place_index(const std::uint16_t id) const noexcept {
+    const int index = id - first_place;
+    return index >= 0 && index < place_count_ ? index : -1;
+  }
   // Throws Error if there are too many, or if the policy cannot order several groups.
   [[nodiscard]] Group& take(int size);
   void give(Group& group) noexcept;
@@ -71,9 +110,13 @@ class Groups {
   ~Groups();
 
  private:
+  static constexpr int first_place = 2;  // the id of its group
+  // A null `policy`: that of everyone().
   Group& add(int size, std::unique_ptr<Policy> policy);
+  void add_place(PlannedPlace plan, const PolicySetup& setup);
 
   std::string policy_;
+  int place_count_ = 0;
   base::SpinLock lock_;                               // guards free_ and additions
   Group* free_ = nullptr;
   std::atomic<std::size_t> count_{0};

@@ -37,6 +37,16 @@ Worker* bound_to(const Task& task) noexcept {
   return static_cast<Worker*>(static_cast<const fiber::Fiber*>(task.fiber)->tied_to);
 }
 
+// The position of the worker in a group that it does not serve first, but belongs to for good;
+// no_worker if there is none. A policy that takes all knows workers by their numbers.
+int index_in(const Worker& worker, const std::uint16_t group) noexcept {
+  if (worker.runtime->one_at_a_time) return worker.foreign() ? no_worker : worker.id;
+  for (const Membership* place = worker.membership; place != nullptr; place = place->outer) {
+    if (place->group->id == group && place->group->standing) return place->index;
+  }
+  return no_worker;
+}
+
 // Queues a task that became ready where `worker` runs, in its group, and wakes a member. Not
 // inlined: work stealing, which does not need it, shall keep its registers.
 [[gnu::noinline]] void push_to_group(Worker& worker, Task& task, const int only,
@@ -50,7 +60,7 @@ Worker* bound_to(const Task& task) noexcept {
     if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
     return;
   }
-  const int index = id == worker.group ? worker.membership->index : no_worker;
+  const int index = id == worker.group ? worker.membership->index : index_in(worker, id);
   runtime.groups.of(id).policy->push(task, {index, only}, origin);
   base::light_fence();
   if (runtime.parking.asleep() == 0) return;
@@ -136,12 +146,15 @@ void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t
     worker.behind.push_back(entry);
     return;
   }
+  detail::Group& group = runtime.groups.of(task.group);
   {
     const std::lock_guard guard(runtime.behind_lock);
-    runtime.behind.push_back(entry);
+    group.behind.push_back(entry);
+    group.behind_count.fetch_add(1, std::memory_order_release);
     runtime.behind_count.fetch_add(1, std::memory_order_release);
   }
-  runtime.parking.wake_one();
+  base::light_fence();
+  group.wake_member(runtime.parking);
 }
 
 void wake_neighbour(Worker& worker) noexcept {
@@ -165,7 +178,12 @@ bool rests(const RuntimeState& runtime, const Worker* const self) noexcept {
 // ---- where the next one comes from -----------------------------------------------------------
 
 bool Worker::some_gave_way() const noexcept {
-  return !behind.empty() || runtime->behind_count.load(std::memory_order_relaxed) != 0;
+  if (!behind.empty()) return true;
+  if (runtime->behind_count.load(std::memory_order_relaxed) == 0) return false;
+  for (const Membership* place = membership; place != nullptr; place = place->outer) {
+    if (place->group->behind_count.load(std::memory_order_relaxed) != 0) return true;
+  }
+  return false;
 }
 
 bool Worker::has_others() const noexcept {
@@ -202,12 +220,16 @@ Task* take_behind(Worker& worker, const bool always) noexcept {
   }
   if (runtime.behind_count.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard guard(runtime.behind_lock);
-  if (runtime.behind.empty()) return nullptr;
-  if (!always && runtime.behind.front().ticket > runtime.begun()) return nullptr;
-  Task* const task = runtime.behind.front().task;
-  runtime.behind.pop_front();
-  runtime.behind_count.fetch_sub(1, std::memory_order_relaxed);
-  return task;
+  for (const Membership* place = worker.membership; place != nullptr; place = place->outer) {
+    std::deque<Behind>& behind = place->group->behind;
+    if (behind.empty() || (!always && behind.front().ticket > runtime.begun())) continue;
+    Task* const task = behind.front().task;
+    behind.pop_front();
+    place->group->behind_count.fetch_sub(1, std::memory_order_relaxed);
+    runtime.behind_count.fetch_sub(1, std::memory_order_relaxed);
+    return task;
+  }
+  return nullptr;
 }
 
 namespace {
@@ -227,13 +249,32 @@ void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t lo
   worker.stolen_at = 0;
 }
 
-// Finds a task in the groups that the worker joined before `place`.
-[[nodiscard]] Entry find_in_outer_groups(const Membership& place, const bool eager) noexcept {
-  for (const Membership* outer = place.outer; outer != nullptr; outer = outer->outer) {
-    if (const Entry entry = outer->group->policy->pop(outer->index)) return entry;
-    if (const Entry entry = outer->group->policy->steal(outer->index, eager)) return entry;
+enum class Search : std::uint8_t {
+  own,   // what is queued for this worker
+  all,   // ... and what others have queued for themselves, but for what they will run at once
+  eager  // ... and that
+};
+
+// Finds a task in a group that the worker does not serve first. If it belongs to both for good, it
+// serves that one first from now on: what the task spawns goes to the worker's own queue there.
+[[nodiscard, gnu::noinline]] Entry find_in_outer_groups(Worker& worker,
+                                                        const Search search) noexcept {
+  Membership* inner = worker.membership;
+  const bool turns = inner->group->standing;
+  for (Membership* outer = inner->outer; outer != nullptr; inner = outer, outer = inner->outer) {
+    Entry entry = outer->group->policy->pop(outer->index);
+    if (!entry && search != Search::own) {
+      entry = outer->group->policy->steal(outer->index, search == Search::eager);
+    }
+    if (!entry) continue;
+    if (turns && outer->group->standing) worker.serve_first(*inner);
+    return entry;
   }
   return {};
+}
+[[nodiscard]] Entry find_in_outer_groups(Worker& worker, const bool eager) noexcept {
+  if (worker.membership->outer == nullptr) return {};
+  return find_in_outer_groups(worker, eager ? Search::eager : Search::all);
 }
 
 // The first of a line that another worker pushed to last.
@@ -272,7 +313,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noe
     if (own) worker.stolen_at = 0;
     entry = own ? line.pop() : take_from_others(worker, line, eager);
   }
-  return entry ? entry : find_in_outer_groups(*worker.membership, eager);
+  return entry ? entry : find_in_outer_groups(worker, eager);
 }
 
 }  // namespace
@@ -284,7 +325,7 @@ Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   Membership& place = *worker.membership;
   Policy& policy = *place.group->policy;
   if (const Entry entry = policy.pop(place.index)) return entry;
-  if (const Entry entry = find_in_outer_groups(place, eager)) return entry;
+  if (const Entry entry = find_in_outer_groups(worker, eager)) return entry;
   if (place.group->size == 1) return policy.steal(place.index, eager);
   const std::uint64_t begin = base::ticks();
   if (worker.stolen_at != 0) judge_theft(worker, begin, 128 * runtime.brief);
@@ -309,7 +350,11 @@ Entry take_others(Worker& worker) noexcept {
     if (worker.inbox_taken != nullptr) worker.until_others = 0;
     return {task, true};
   }
-  return {take_behind(worker, false), true};
+  if (Task* const task = take_behind(worker, false)) return {task, true};
+  // The other groups to which it belongs for good have a turn, too.
+  const Membership& first = *worker.membership;
+  if (first.outer == nullptr || !first.group->standing) [[likely]] return {};
+  return find_in_outer_groups(worker, Search::own);
 }
 
 }  // namespace imbrex::sched

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cfenv>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <source_location>
@@ -114,6 +113,7 @@ struct RuntimeState {
   ~RuntimeState();
 
   const base::Options options;
+  const std::uint32_t number;         // among the runtimes of this process, from 1 on
   const std::vector<int> processors;  // that the workers may use
   const int reserved;                 // a processor that they leave alone; -1: none
   const bool shared;                  // with other ranks
@@ -145,9 +145,8 @@ struct RuntimeState {
   std::atomic<bool> in_place{true};             // tasks may poll in place: no poller forbids it
   std::atomic<bool> stopping{false};
 
-  base::SpinLock behind_lock;                   // guards behind
-  std::deque<Behind> behind;                    // untied tasks that gave way, of many workers
-  std::atomic<std::int64_t> behind_count{0};
+  base::SpinLock behind_lock;                   // guards Group::behind of all groups
+  std::atomic<std::int64_t> behind_count{0};    // of all groups; written under that lock
 
   base::SpinLock foreign_lock;                  // guards foreign, and additions to workers
   std::vector<Worker*> foreign;
@@ -187,6 +186,16 @@ struct RuntimeState {
     return now >= spin_again_at.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t begun() const noexcept;  // tasks that have started or gone on
+
+  // To be called before the first task that is given a place is queued: the workers look there from
+  // now on. Until then places cost nothing.
+  void use_places() noexcept;
+
+ private:
+  void prepare_places() noexcept;
+
+  base::SpinLock places_lock_;                  // whoever holds it links
+  std::atomic<bool> places_used_{false};        // all are linked
 };
 
 // One of those that keep the memory of a stopped runtime is gone: a task that a future refers to,

@@ -148,9 +148,10 @@ void await_descendants(task::Family& family, const detail::WaitReason& reason) n
 bool run_in_place(Worker& worker, Task& other) {
   Task& waiting = *worker.task;
   const Membership& place = *worker.membership;
-  // A task that waits for this very worker goes first. The group of a foreign worker has no tasks.
+  // A task that waits for this very worker goes first. One of another group could go on where the
+  // waiting task must not, and take that along.
   if (other.state.load(std::memory_order_acquire) != State::ready ||
-      worker.inbox.load(std::memory_order_relaxed) != nullptr || other.group != worker.group ||
+      worker.inbox.load(std::memory_order_relaxed) != nullptr || other.group != waiting.group ||
       !fiber::half_left(*worker.fiber) || fiber::in_exception(worker.exception_globals)) {
     return false;
   }

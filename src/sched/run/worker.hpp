@@ -33,12 +33,6 @@ namespace imbrex::sched {
 
 struct RuntimeState;
 
-// A task that gave way: it runs again when nothing else is ready, or `ticket` tasks have begun.
-struct Behind {
-  Task* task;
-  std::uint64_t ticket;
-};
-
 // The task that a worker stands in. Its thread alone writes it, so that it may read it as a plain
 // pointer (an atomic read costs instructions: the compiler merges none); threads that watch read it
 // a moment old. Relaxed, since what they look at by it is mapped for good.
@@ -73,6 +67,8 @@ struct Worker {
   bool joined = false;               // a thread that imbrex has not made
   Worker* next_left = nullptr;       // of RuntimeState::left
   Membership home;                   // of the default group, or of none
+  Membership* places = nullptr;      // the first of its places, which the others follow; they are
+                                     // behind `home` from RuntimeState::use_places() on
   Membership* membership = &home;    // the group joined last, whose tasks go first; by serve()
   std::uint16_t group = 0;           // its id
   // The task that began here last, where recorder.watched().
@@ -138,6 +134,14 @@ struct Worker {
     queues = place.group->policy->local_queues(place.index);
     line = place.group->policy->only_queue();
     enough = std::min<std::int64_t>(enough_most, 64 * std::int64_t{place.group->size});
+  }
+  // What follows `inner` in the chain goes first. REQUIRES: that and the first one are groups
+  // to which the worker belongs for good.
+  void serve_first(Membership& inner) noexcept {
+    Membership& place = *inner.outer;
+    inner.outer = place.outer;
+    place.outer = membership;
+    serve(place);
   }
   // Whether there are tasks that gave way; or those, or its own tied ones, outside of the policies.
   [[nodiscard]] bool some_gave_way() const noexcept;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Places: parts of the runtime's workers, which task(...).at(place) may name. By default there is
+// one for each NUMA node in which it has workers; IMBREX_PLACES and Config::places say otherwise.
+// Included by task.hpp.
+//
+// Thread safety: any thread may call any of these.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#pragma GCC visibility push(default)
+
+namespace imbrex {
+
+class Place;
+class TaskBuilder;
+
+namespace detail {
+// Between create() and submit(): the task belongs to `place`. Throws Error if that is of another
+// runtime than the one that runs.
+void put_at(void* closure, imbrex::Place place);
+}  // namespace detail
+
+// One of the places, or all workers. A small value; of the runtime that it was asked of.
+class Place {
+ public:
+  constexpr Place() noexcept = default;  // all workers
+
+  [[nodiscard]] constexpr int index() const noexcept { return index_; }  // -1: all workers
+  // Both throw Error if the runtime that it was asked of has ended.
+  [[nodiscard]] int worker_count() const;
+  [[nodiscard]] std::string name() const;  // such as "NUMA node 0", "workers 0-3"; "all workers"
+  friend constexpr bool operator==(const Place&, const Place&) noexcept = default;
+
+ private:
+  friend class TaskBuilder;
+  // For a task that shall have its parent's.
+  [[nodiscard]] static constexpr Place unset() noexcept { return {-2, 0}; }
+  [[nodiscard]] constexpr bool is_set() const noexcept { return index_ != -2; }
+
+  friend Place place(int index);
+  friend Place current_place() noexcept;
+  friend Place local_place() noexcept;
+  friend void detail::put_at(void* closure, Place place);
+  constexpr Place(const int index, const std::uint32_t runtime) noexcept
+      : index_(index), runtime_(runtime) {}
+
+  int index_ = -1;
+  std::uint32_t runtime_ = 0;  // its number; 0: any
+};
+
+// Both start the runtime, if it does not run, as the first task does; and throw Error as that does.
+[[nodiscard]] int place_count();
+[[nodiscard]] Place place(int index);  // from 0 on. Throws Error if there is no such place.
+
+// The place of the running task: the one that it, or an ancestor, was given. All workers, if none.
+[[nodiscard]] Place current_place() noexcept;
+// The first place that has the worker which runs the caller. A task without a place, or whose place
+// overlaps with others, may go on in another one after a wait. All workers, if no place has it, and
+// in threads that are no workers.
+[[nodiscard]] Place local_place() noexcept;
+// That worker's number, below worker_count(); -1 in threads that are no workers.
+[[nodiscard]] int current_worker() noexcept;
+
+}  // namespace imbrex
+
+#pragma GCC visibility pop

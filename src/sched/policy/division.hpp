@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Division: which workers belong to which place (imbrex/detail/place.hpp), as IMBREX_PLACES says.
+// Knows no threads.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/topology.hpp"
+
+namespace imbrex::sched {
+
+struct PlannedPlace {
+  std::string name;
+  std::vector<int> workers;  // in the order in which they were named; none twice
+};
+
+inline constexpr std::size_t places_max = 1024;
+
+// `processors`: that of each worker. Places of the machine have workers, and come in the order of
+// their first ones. A list names workers, and each of them must be there; but where there is one
+// worker alone, it is all places: then a program may be looked at in one thread. Throws Error.
+[[nodiscard]] std::vector<PlannedPlace> divide(std::string_view text,
+                                               const std::vector<int>& processors,
+                                               base::Topology& topology);
+
+}  // namespace imbrex::sched

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Places: how the program sees the groups that parts of the runtime's workers form.
+#include "imbrex/detail/place.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
+#include "sched/life/life.hpp"
+#include "sched/run/runtime_state.hpp"
+#include "sched/waist/calls.hpp"
+
+namespace imbrex {
+
+namespace {
+
+using sched::RuntimeState;
+using sched::Worker;
+
+// Asks the runtime while it cannot end: it does not while the caller stands on one of its workers.
+template <class Question>
+auto ask(Question question) {
+  if (const Worker* const worker = sched::current_worker()) return question(*worker->runtime);
+  detail::start();
+  const std::lock_guard guard(sched::end_lock());
+  const RuntimeState* const runtime = sched::runtime();
+  if (runtime == nullptr) throw Error("imbrex: places, asked for while the runtime ends");
+  return question(*runtime);
+}
+
+// The group of a place that the runtime with this number had.
+detail::Group& group_of(const RuntimeState& runtime, const int index, const std::uint32_t number) {
+  if (index < 0) return runtime.groups.everyone();
+  if (number == runtime.number) return runtime.groups.place(index);
+  throw Error(fmt::format("imbrex: place {} is one of a runtime that has ended: ask place() again "
+                          "when another one has started",
+                          index));
+}
+
+// The worker that the caller stands on; null in a thread that is none.
+const Worker* here() noexcept {
+  const Worker* const worker = sched::current_worker();
+  return worker == nullptr || worker->foreign() ? nullptr : worker;
+}
+
+}  // namespace
+
+int place_count() {
+  return ask([](const RuntimeState& runtime) { return runtime.groups.place_count(); });
+}
+
+Place place(const int index) {
+  return ask([index](const RuntimeState& runtime) {
+    const int count = runtime.groups.place_count();
+    if (index < 0 || index >= count) {
+      throw Error(fmt::format("imbrex: place({}): there are {}, from 0 on: IMBREX_PLACES={} "
+                              "divides {} workers",
+                              index, count, runtime.options.PLACES,
+                              runtime.groups.everyone().size));
+    }
+    return Place(index, runtime.number);
+  });
+}
+
+int Place::worker_count() const {
+  return ask([this](const RuntimeState& runtime) {
+    return group_of(runtime, index_, runtime_).size;
+  });
+}
+
+std::string Place::name() const {
+  return ask([this](const RuntimeState& runtime) {
+    const std::string& name = group_of(runtime, index_, runtime_).name;
+    return index_ < 0 ? "all workers" : name;
+  });
+}
+
+Place current_place() noexcept {
+  const Worker* const worker = here();
+  if (worker == nullptr || worker->task == nullptr) return {};
+  const int index = worker->runtime->groups.place_index(worker->task->group);
+  return index < 0 ? Place() : Place(index, worker->runtime->number);
+}
+
+Place local_place() noexcept {
+  const Worker* const worker = here();
+  if (worker == nullptr) return {};
+  const sched::Groups& groups = worker->runtime->groups;
+  for (int index = 0; index < groups.place_count(); ++index) {
+    const std::vector<int>& workers = groups.place(index).workers;
+    if (std::ranges::find(workers, worker->id) != workers.end()) {
+      return {index, worker->runtime->number};
+    }
+  }
+  return {};
+}
+
+int current_worker() noexcept {
+  const Worker* const worker = here();
+  return worker == nullptr ? -1 : worker->id;
+}
+
+void detail::put_at(void* const closure, const imbrex::Place place) {
+  RuntimeState& runtime = *sched::runtime();  // it waits for the task that is being made
+  Group& group = group_of(runtime, place.index_, place.runtime_);
+  runtime.use_places();
+  Task::of_closure(closure).group = group.id;
+}
+
+}  // namespace imbrex
