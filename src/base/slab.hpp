@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 
 namespace imbrex::base {
@@ -93,16 +94,17 @@ class SlabPool {
     std::vector<Batch> batches;
     std::size_t open_chunk = SIZE_MAX;  // the one that slots are cut from
   };
-  [[nodiscard]] Batch cut(std::size_t slab_class);
+  [[nodiscard]] Batch cut(std::size_t slab_class) IMBREX_REQUIRES(lock_);
   // The index of a large slot in large_; it is kept in front of the slot.
   [[nodiscard]] static std::size_t& place_of(std::byte* const large) noexcept {
     return *reinterpret_cast<std::size_t*>(large - slab_unit);
   }
 
-  SpinLock lock_;  // guards all below
-  std::array<Class, slab_classes> classes_;
-  std::vector<Chunk> chunks_;
-  std::vector<std::byte*> large_;  // in no order: where one is given back the last comes to stand
+  SpinLock lock_;
+  std::array<Class, slab_classes> classes_ IMBREX_GUARDED_BY(lock_);
+  std::vector<Chunk> chunks_ IMBREX_GUARDED_BY(lock_);
+  // In no order: where one is given back the last comes to stand.
+  std::vector<std::byte*> large_ IMBREX_GUARDED_BY(lock_);
   std::atomic<std::size_t> mapped_bytes_{0};
 };
 

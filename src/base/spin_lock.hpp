@@ -8,12 +8,13 @@
 #include <atomic>
 
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 
 namespace imbrex::base {
 
-class SpinLock {
+class IMBREX_LOCK SpinLock {
  public:
-  void lock() noexcept {
+  void lock() noexcept IMBREX_ACQUIRE() {
     for (int round = 0; !try_lock(); ++round) {
       // With more threads than processors the holder may not be running: let it.
       if (round < 64) {
@@ -23,11 +24,11 @@ class SpinLock {
       }
     }
   }
-  [[nodiscard]] bool try_lock() noexcept {
+  [[nodiscard]] bool try_lock() noexcept IMBREX_TRY_ACQUIRE(true) {
     return !held_.load(std::memory_order_relaxed) &&      // read first: no traffic while held
            !held_.exchange(true, std::memory_order_acquire);  // pairs with unlock()
   }
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+  void unlock() noexcept IMBREX_RELEASE() { held_.store(false, std::memory_order_release); }
 
  private:
   std::atomic<bool> held_{false};

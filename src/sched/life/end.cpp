@@ -81,15 +81,17 @@ const Worker* find_awaited(RuntimeState& runtime) noexcept {
   return found == runtime.foreign.end() ? nullptr : *found;
 }
 
+std::vector<Worker*> visitors_of(RuntimeState& runtime) {
+  const std::lock_guard guard(runtime.foreign_lock);
+  return runtime.foreign;
+}
+
 // Whether a task lives that is not the code of a thread. Roots are told by their address: what else
 // a descriptor says may just be written.
 bool has_tasks(RuntimeState& runtime) {
   std::vector<const void*> roots;
   for (const auto& worker : runtime.workers) roots.push_back(worker->root);
-  {
-    const std::lock_guard guard(runtime.foreign_lock);
-    for (const Worker* const worker : runtime.foreign) roots.push_back(worker->root);
-  }
+  for (const Worker* const worker : visitors_of(runtime)) roots.push_back(worker->root);
   std::ranges::sort(roots);
   bool found = false;
   runtime.task_slots.for_each([&](std::byte* const slot) {
@@ -234,9 +236,9 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
   }
 }
 
-// REQUIRES: the door is closed, the runtime at rest; Life::lock. The calling thread is worker 0, or
-// worker 0 is the runtime's own.
-void stop(RuntimeState& runtime) {
+// REQUIRES: the door is closed, the runtime at rest. The calling thread is worker 0, or worker 0 is
+// the runtime's own.
+void stop(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker& sweeper = *runtime.workers[0];
   sweeper.recorder.enter(trace::Activity::overhead);
   if (sweeper.recorder.tracing() && sweeper.root != nullptr) {
@@ -244,15 +246,19 @@ void stop(RuntimeState& runtime) {
   }
   stop_threads(runtime);
   // The last tasks may have woken threads that seemed to stay behind. The others stop to poll.
-  for (const Worker* const worker : runtime.foreign) await_leave(*worker);
+  const std::vector<Worker*> visitors = visitors_of(runtime);  // behind the door none comes or goes
+  for (const Worker* const worker : visitors) await_leave(*worker);
   finish_records(runtime);
   set_current_worker(&sweeper);  // the destructors of results may let go of others
   sweeper.task = nullptr;
-  for (Worker* const worker : runtime.foreign) {
+  for (Worker* const worker : visitors) {
     await_leave(*worker);  // the destructors may have woken one, too
     end_visitor(*worker, sweeper);
   }
-  runtime.foreign.clear();
+  {
+    const std::lock_guard guard(runtime.foreign_lock);  // a report may just read it
+    runtime.foreign.clear();
+  }
   (void)detail::report_failures();  // a later exit(0) is made a failure
   if (sweeper.root != nullptr && task::drop(*sweeper.root)) destroy(*sweeper.root);
   keep_results(runtime, sweeper);
@@ -320,8 +326,8 @@ void end_runtime(const int status) {
   if (own != nullptr) own->inside.store(false, std::memory_order_release);  // it will not go on
   RuntimeState* const ending = runtime_to_end(status);
   if (ending != nullptr) come_to_rest(*ending);
-  const std::lock_guard guard(now.lock);
-  now.ended = true;
+  const std::lock_guard guard(life().lock);
+  life().ended = true;
   RuntimeState* const runtime = now.runtime.load(std::memory_order_acquire);
   if (ending != nullptr) {
     stop(*ending);
@@ -351,6 +357,7 @@ void after_fork_in_child() {
   ::new (&now.end_lock) std::mutex;
   now.closed.store(false, std::memory_order_relaxed);
   now.runtime.store(nullptr, std::memory_order_release);
+  const std::lock_guard guard(now.lock);
   now.ended = true;
 }
 
@@ -448,7 +455,6 @@ namespace {
 }  // namespace
 
 Runtime::~Runtime() {
-  sched::Life& now = sched::life();
   sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr || runtime->stopping.load(std::memory_order_relaxed)) {
     return;  // the end of the program, or fork, was before us
@@ -460,7 +466,7 @@ Runtime::~Runtime() {
                                      : !main_serves;
   if (!may) refuse_to_stop();
   sched::come_to_rest(*runtime);
-  const std::lock_guard guard(now.lock);
+  const std::lock_guard guard(sched::life().lock);
   sched::stop(*runtime);
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/runtime.hpp"
 #include "sched/life/blocked.hpp"
@@ -20,10 +21,11 @@ namespace imbrex::sched {
 // The data that outlives a RuntimeState.
 struct Life {
   std::atomic<RuntimeState*> runtime{nullptr};  // first: tools/gdb reads it by that
-  std::mutex lock;               // guards start and stop
+  std::mutex lock;               // held to start and stop
   std::atomic<bool> closed{false};  // the door of visit.hpp; closed under the lock
   std::mutex end_lock;           // held to set `runtime` to null before it is destroyed
-  bool ended = false;            // the program is about to end: nothing starts any more
+  // The program is about to end: nothing starts any more.
+  bool ended IMBREX_GUARDED_BY(lock) = false;
   bool leaves_tasks = false;     // detail::leave_tasks()
   void (*before_end)(int status) = nullptr;  // detail::before_end()
   bool hooked = false;           // on_exit and atfork are registered
@@ -43,10 +45,10 @@ struct Life {
 
 [[nodiscard]] bool is_main_thread() noexcept;
 
-// REQUIRES: Life::lock. If no runtime runs, starts one. Where the calling thread is main, it
-// becomes worker 0; else worker 0 is a thread of the runtime's like the others: the program's come
-// and go, and main alone stays. Throws Error.
-void start_if_none();
+// If no runtime runs, starts one. Where the calling thread is main, it becomes worker 0; else
+// worker 0 is a thread of the runtime's like the others: the program's come and go, and main alone
+// stays. Throws Error.
+void start_if_none() IMBREX_REQUIRES(life().lock);
 
 // The end of the program, and fork, are noticed from now on.
 void hook_once();

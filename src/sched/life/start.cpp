@@ -158,8 +158,7 @@ void take_back(RuntimeState& runtime) {
   set_current_worker(nullptr);
 }
 
-// REQUIRES: Life::lock.
-void start(const Config& config) {
+void start(const Config& config) IMBREX_REQUIRES(life().lock) {
   Life& now = life();
   base::Topology topology;
   Plan it = plan(config, topology);
@@ -196,12 +195,11 @@ void start(const Config& config) {
 bool is_main_thread() noexcept { return gettid() == getpid(); }
 
 void start_if_none() {
-  const Life& now = life();
-  if (now.ended) {
+  if (life().ended) {
     throw Error("imbrex: used after the end of the program has begun, or in a child of fork: "
                 "spawn and wait before main returns");
   }
-  if (now.runtime.load(std::memory_order_acquire) == nullptr) start({});
+  if (runtime() == nullptr) start({});
 }
 
 RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
@@ -349,10 +347,11 @@ bool started() noexcept { return sched::runtime() != nullptr; }
 namespace imbrex {
 
 Runtime::Runtime(const Config& config) {
-  sched::Life& now = sched::life();
-  const std::lock_guard guard(now.lock);
-  if (now.ended) throw Error("imbrex: Runtime made after the end of the program has begun");
-  if (now.runtime.load(std::memory_order_acquire) != nullptr) {
+  const std::lock_guard guard(sched::life().lock);
+  if (sched::life().ended) {
+    throw Error("imbrex: Runtime made after the end of the program has begun");
+  }
+  if (sched::runtime() != nullptr) {
     throw Error("imbrex: a runtime runs already: make the Runtime object before the first task");
   }
   sched::start(config);

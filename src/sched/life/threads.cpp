@@ -106,8 +106,7 @@ void end_visits(Worker* const worker) {
   delete worker;
 }
 
-// Life::lock is held.
-Worker& attach(RuntimeState& runtime) {
+Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   auto* const worker = new Worker(runtime, no_worker);
   worker->home.group = &runtime.groups.nobody();
   worker->serve(worker->home);
@@ -123,8 +122,8 @@ Worker& attach(RuntimeState& runtime) {
 }
 
 // The worker of the calling thread's visit, or the one that it has become, or null if no runtime
-// runs. Life::lock is held, and the door open.
-Worker* enter_locked(Life& now, const Purpose purpose) {
+// runs. REQUIRES: the door is open.
+Worker* enter_locked(const Purpose purpose) IMBREX_REQUIRES(life().lock) {
   if (Worker* const worker = visitor()) {
     if (!worker->over.load(std::memory_order_relaxed)) {
       worker->inside.store(true, std::memory_order_relaxed);
@@ -137,18 +136,18 @@ Worker* enter_locked(Life& now, const Purpose purpose) {
     start_if_none();
     if (Worker* const worker = current_worker()) return worker;
   }
-  RuntimeState* const runtime = now.runtime.load(std::memory_order_relaxed);
-  return runtime == nullptr ? nullptr : &attach(*runtime);
+  RuntimeState* const now = runtime();
+  return now == nullptr ? nullptr : &attach(*now);
 }
 
 Worker* enter(const Purpose purpose) {
   Worker* const known = visitor();
   if (known != nullptr && enter_again(*known)) return known;
-  for (Life& now = life();;) {
+  for (;;) {
     {
-      const std::lock_guard guard(now.lock);
+      const std::lock_guard guard(life().lock);
       // acquire: as in enter_again(); the door is opened without the lock.
-      if (!now.closed.load(std::memory_order_acquire)) return enter_locked(now, purpose);
+      if (!life().closed.load(std::memory_order_acquire)) return enter_locked(purpose);
     }
     nap();
   }
@@ -293,12 +292,12 @@ void join_runtime() {
   const Worker* const present = sched::current_worker();
   if (present != nullptr && !present->foreign()) return;
   if (Worker* const visitor = sched::visitor()) sched::end_visits(visitor);
-  for (sched::Life& now = sched::life();; sched::nap()) {
-    const std::lock_guard guard(now.lock);
-    if (now.closed.load(std::memory_order_relaxed)) continue;
-    if (now.runtime.load(std::memory_order_relaxed) == nullptr) sched::start_if_none();
+  for (;; sched::nap()) {
+    const std::lock_guard guard(sched::life().lock);
+    if (sched::life().closed.load(std::memory_order_relaxed)) continue;
+    if (sched::runtime() == nullptr) sched::start_if_none();
     if (sched::current_worker() != nullptr) return;  // it is worker 0
-    Worker& worker = sched::join(*now.runtime.load(std::memory_order_relaxed));
+    Worker& worker = sched::join(*sched::runtime());
     sched::adopt_thread(worker, "thread");
     if (!sched::is_main_thread()) {
       (void)sched::at_thread_exit(&worker, &sched::leave_workers);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "task/lineage.hpp"
 #include "task/task.hpp"
@@ -113,18 +114,18 @@ class OrderedQueue {
     place = from_heap ? heap_.front() : line_[begin_ & mask_];
     return true;
   }
-  void count(const int change) noexcept {
+  void count(const int change) noexcept IMBREX_REQUIRES(lock_) {
     changes_.store(changes() + 1, std::memory_order_relaxed);
     size_.store(size_.load(std::memory_order_relaxed) + change, std::memory_order_release);
   }
-  [[gnu::noinline]] task::Entry pop_from_heap() noexcept {
+  [[gnu::noinline]] task::Entry pop_from_heap() noexcept IMBREX_REQUIRES(lock_) {
     std::pop_heap(heap_.begin(), heap_.end(), &later);
     const Place place = heap_.back();
     heap_.pop_back();
     count(-1);
     return {place.task, place.resumed};
   }
-  [[gnu::noinline]] void grow() {
+  [[gnu::noinline]] void grow() IMBREX_REQUIRES(lock_) {
     const std::size_t mask = mask_ * 2 + 1;
     std::unique_ptr<Place[]> wider(new Place[mask + 1]);
     for (std::size_t at = begin_; at != end_; ++at) wider[at & mask] = line_[at & mask_];
@@ -135,11 +136,13 @@ class OrderedQueue {
   Rule rule_;
   // Both are bounded by the ready tasks and the times they were raised. Most tasks come in the
   // order in which they go, and pass through the line; what belongs before its end is in the heap.
-  mutable base::SpinLock lock_;  // guards the next five
-  std::unique_ptr<Place[]> line_{new Place[first_capacity]};  // a ring, from begin_ to end_
-  std::size_t mask_ = first_capacity - 1;
-  std::size_t begin_ = 0, end_ = 0;
-  std::vector<Place> heap_;
+  mutable base::SpinLock lock_;
+  // A ring, from begin_ to end_.
+  std::unique_ptr<Place[]> line_ IMBREX_GUARDED_BY(lock_){new Place[first_capacity]};
+  std::size_t mask_ IMBREX_GUARDED_BY(lock_) = first_capacity - 1;
+  std::size_t begin_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::size_t end_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::vector<Place> heap_ IMBREX_GUARDED_BY(lock_);
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> size_{0};  // written under lock_
   std::atomic<int> pusher_{-1};                                        // the same; the last
   std::atomic<std::uint32_t> changes_{0};                              // the same; wraps

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <random>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "sched/policy/policy.hpp"
 
@@ -83,7 +84,7 @@ class Seeded final : public Policy {
   static constexpr std::uint64_t foreign_patience = 256;
 
   // Draws the next task and its worker; returns the worker, or no_worker if nothing is ready.
-  int draw() {
+  int draw() IMBREX_REQUIRES(lock_) {
     if (ready_.empty() && foreign_.empty() && yielded_.empty()) {
       turn_ = no_worker;
       return no_worker;
@@ -105,7 +106,7 @@ class Seeded final : public Policy {
   }
 
   // REQUIRES: there is one.
-  Waiting take() {
+  Waiting take() IMBREX_REQUIRES(lock_) {
     const std::size_t others = ready_.size() + foreign_.size();
     // The first of the tasks that gave way goes on; otherwise one could starve another.
     if (others == 0 || is_due(yielded_)) return take_first(yielded_);
@@ -120,7 +121,7 @@ class Seeded final : public Policy {
     ready_.pop_back();
     return next;
   }
-  [[nodiscard]] bool is_due(const Line& line) const {
+  [[nodiscard]] bool is_due(const Line& line) const IMBREX_REQUIRES(lock_) {
     return !line.empty() && line.front().due <= draws_;
   }
   static Waiting take_first(Line& line) {
@@ -133,14 +134,17 @@ class Seeded final : public Policy {
   const Wake wake_;
   void* const wake_context_;
   std::vector<std::vector<int>> confined_;  // by group; constant once tasks are pushed
-  mutable base::SpinLock lock_;  // guards all below
-  std::mt19937_64 random_;
-  std::vector<Waiting> ready_;
-  Line foreign_, yielded_;           // oldest first
-  std::uint64_t draws_ = 0;
-  std::uint64_t foreign_again_ = 0;  // by draws_: no foreign one goes first before
-  Entry drawn_;            // for turn_, until it fetches it
-  int turn_ = 0;           // the worker that runs; worker 0 starts, in the root task
+  mutable base::SpinLock lock_;
+  std::mt19937_64 random_ IMBREX_GUARDED_BY(lock_);
+  std::vector<Waiting> ready_ IMBREX_GUARDED_BY(lock_);
+  Line foreign_ IMBREX_GUARDED_BY(lock_);  // oldest first, as the next
+  Line yielded_ IMBREX_GUARDED_BY(lock_);
+  std::uint64_t draws_ IMBREX_GUARDED_BY(lock_) = 0;
+  // By draws_: no foreign one goes first before.
+  std::uint64_t foreign_again_ IMBREX_GUARDED_BY(lock_) = 0;
+  Entry drawn_ IMBREX_GUARDED_BY(lock_);  // for turn_, until it fetches it
+  // The worker that runs; worker 0 starts, in the root task.
+  int turn_ IMBREX_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace

@@ -9,14 +9,14 @@ namespace imbrex::sched {
 
 void ForeignQueue::push(const Entry& entry) {
   Line& line = entry.resumed ? resumed_ : new_;
-  const std::lock_guard guard(lock_);
+  const std::lock_guard guard(line.lock);
   line.tasks.push_back(entry.task);
   line.size.fetch_add(1, std::memory_order_release);
 }
 
 Entry ForeignQueue::pop(Line& line) noexcept {
   if (line.size.load(std::memory_order_acquire) == 0) return {};
-  const std::lock_guard guard(lock_);
+  const std::lock_guard guard(line.lock);
   if (line.tasks.empty()) return {};
   const Entry entry{line.tasks.front(), &line == &resumed_};
   line.tasks.pop_front();
@@ -104,10 +104,7 @@ Task* steal_oldest(base::Ring<Task>& from, const std::int64_t kept, Task* more[]
 
 // One task of `victim`; what is taken with it goes to `own`.
 Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int64_t least) {
-  if (victim.resumed.size() < least && victim.newest_first.size() < least &&
-      victim.oldest_first.size() < least) {
-    return {};  // seen without the lock: a moment's view is enough
-  }
+  if (!victim.has_ring_of(least)) return {};  // without the lock
   if (!victim.lock.try_lock()) return {};
   Entry entry;
   Task* more[batch_max];

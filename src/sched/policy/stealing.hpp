@@ -18,9 +18,10 @@
 #include <memory>
 #include <vector>
 
-#include "base/biased_lock.hpp"
+#include "base/guarded.hpp"
 #include "base/ring.hpp"
 #include "base/spin_lock.hpp"
+#include "sched/policy/biased_lock.hpp"
 #include "sched/policy/ordered_queue.hpp"
 #include "sched/policy/policy.hpp"
 
@@ -45,22 +46,22 @@ class ForeignQueue {
 
  private:
   struct Line {
-    std::deque<Task*> tasks;            // under lock_
-    std::atomic<std::int64_t> size{0};  // written under lock_
+    base::SpinLock lock;
+    std::deque<Task*> tasks IMBREX_GUARDED_BY(lock);
+    std::atomic<std::int64_t> size{0};  // written under the lock
   };
   [[nodiscard]] Entry pop(Line& line) noexcept;
 
-  base::SpinLock lock_;
   Line resumed_, new_;
 };
 
 // The queues of one worker, who owns the lock, which guards the rest.
 // Thread safety: push, pop, take by the owner; size by any thread.
 struct alignas(base::cache_line_bytes) LocalQueues {
-  base::BiasedLock lock;
-  base::Ring<Task> resumed;       // oldest first
-  base::Ring<Task> newest_first;
-  base::Ring<Task> oldest_first;
+  BiasedLock lock;
+  base::Ring<Task> resumed IMBREX_GUARDED_BY(lock);  // oldest first
+  base::Ring<Task> newest_first IMBREX_GUARDED_BY(lock);
+  base::Ring<Task> oldest_first IMBREX_GUARDED_BY(lock);
   bool graph_order = false;                // constant from the policy's start on, as are the next
   std::int32_t patience = 1;               // picks that one of `foreign` may have to wait for
   // How many tasks may go before these: urgent ones, and foreign ones. Whoever pushed none sees 0.
@@ -81,7 +82,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return true;
   }
   // A released task that was created before the first one goes to the front. False if it was not.
-  [[nodiscard]] bool push_early(Task& task) {
+  [[nodiscard]] bool push_early(Task& task) IMBREX_REQUIRES(lock) {
     const Task* const first = oldest_first.front();
     if (first == nullptr || first->id < task.id) [[likely]] return false;
     oldest_first.push_front(&task);
@@ -102,7 +103,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   }
   // The newest forked one, so depth first; but what one task has created, forked or released, goes
   // in that order.
-  [[nodiscard]] Task* pop_new() noexcept {
+  [[nodiscard]] Task* pop_new() noexcept IMBREX_REQUIRES(lock) {
     const Task* const newest = newest_first.back();
     if (newest == nullptr) return pop_released();
     const Task* const oldest = newest_first.front();
@@ -113,7 +114,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return before ? pop_released() : newest_first.pop_front();
   }
   // The tasks of a graph were created long ago: the next one is fetched while this one runs.
-  [[nodiscard]] Task* pop_released() noexcept {
+  [[nodiscard]] Task* pop_released() noexcept IMBREX_REQUIRES(lock) {
     Task* const task = oldest_first.pop_front();
     __builtin_prefetch(oldest_first.front(), 1);
     return task;
@@ -144,8 +145,15 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return taken;
   }
 
-  [[nodiscard]] std::int64_t size() const noexcept {
+  // Sizes are read without the lock: a moment's view.
+  [[nodiscard]] bool has_newest(const std::int64_t count) const noexcept IMBREX_LOCKS_NOT_SEEN {
+    return newest_first.has(count);
+  }
+  [[nodiscard]] std::int64_t size() const noexcept IMBREX_LOCKS_NOT_SEEN {
     return resumed.size() + newest_first.size() + oldest_first.size();
+  }
+  [[nodiscard]] bool has_ring_of(const std::int64_t least) const noexcept IMBREX_LOCKS_NOT_SEEN {
+    return resumed.size() >= least || newest_first.size() >= least || oldest_first.size() >= least;
   }
   [[nodiscard]] bool empty() const noexcept {
     return size() == 0 && elsewhere->load(std::memory_order_acquire) == 0;

@@ -73,7 +73,7 @@ using sched::Worker;
   if (worker == nullptr || worker->task == nullptr) return {};
   task::Task& task = *worker->task;
   if (worker->queues != nullptr && task.group == worker->group &&
-      worker->queues->newest_first.has(worker->enough)) {
+      worker->queues->has_newest(worker->enough)) {
     worker->recorder.tasks.add(1);
     enough_queued = true;
   }

@@ -31,6 +31,7 @@ namespace imbrex::sched {
 void Groups::begin(const std::string& policy, const PolicySetup& setup,
                    std::vector<PlannedPlace> division) {
   policy_ = policy;
+  const std::lock_guard guard(lock_);
   Group& all = add(setup.workers, make_policy(policy, setup));
   all.standing = true;
   for (int index = 0; index < all.size; ++index) all.parkings[index].place = index;
@@ -88,7 +89,6 @@ Groups::~Groups() {
   }
 }
 
-// REQUIRES: lock_, or nobody else knows of us.
 Group& Groups::add(const int size, std::unique_ptr<Policy> policy) {
   const std::size_t count = count_.load(std::memory_order_relaxed);
   if (count == groups_max) {

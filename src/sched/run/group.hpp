@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 #include "base/parking.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/groups.hpp"
@@ -112,14 +113,14 @@ class Groups {
  private:
   static constexpr int first_place = 2;  // the id of its group
   // A null `policy`: that of everyone().
-  Group& add(int size, std::unique_ptr<Policy> policy);
-  void add_place(PlannedPlace plan, const PolicySetup& setup);
+  Group& add(int size, std::unique_ptr<Policy> policy) IMBREX_REQUIRES(lock_);
+  void add_place(PlannedPlace plan, const PolicySetup& setup) IMBREX_REQUIRES(lock_);
 
   std::string policy_;
   int place_count_ = 0;
-  base::SpinLock lock_;                               // guards free_ and additions
-  Group* free_ = nullptr;
-  std::atomic<std::size_t> count_{0};
+  base::SpinLock lock_;
+  Group* free_ IMBREX_GUARDED_BY(lock_) = nullptr;
+  std::atomic<std::size_t> count_{0};  // written under lock_, as is a new entry of the next
   const std::unique_ptr<std::atomic<Group*>[]> groups_{new std::atomic<Group*>[groups_max]{}};
 };
 

@@ -117,8 +117,8 @@ std::uint64_t RuntimeState::begun() const noexcept {
 
 namespace {
 
-// REQUIRES: pollers_lock.
-void set_pollers(RuntimeState& runtime, detail::Poller* const first) {
+void set_pollers(RuntimeState& runtime, detail::Poller* const first)
+    IMBREX_REQUIRES(runtime.pollers_lock) {
   bool in_place = true;
   for (const detail::Poller* poller = first; poller != nullptr; poller = poller->next) {
     in_place = in_place && poller->by_workers;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/options.hpp"
 #include "base/parking.hpp"
 #include "base/slab.hpp"
@@ -94,9 +95,9 @@ class Dead {
 
   Task parent_{};         // of all of them; not the code of any thread
   task::Scope scope_;     // where they are counted; one more never ends, so nobody is woken
-  base::SpinLock lock_;   // guards the two below
-  std::uint64_t count_ = 0;
-  detail::EventWord* awaiting_ = nullptr;
+  base::SpinLock lock_;
+  std::uint64_t count_ IMBREX_GUARDED_BY(lock_) = 0;
+  detail::EventWord* awaiting_ IMBREX_GUARDED_BY(lock_) = nullptr;
 };
 
 class Triggers;
@@ -148,10 +149,11 @@ struct RuntimeState {
   base::SpinLock behind_lock;                   // guards Group::behind of all groups
   std::atomic<std::int64_t> behind_count{0};    // of all groups; written under that lock
 
-  base::SpinLock foreign_lock;                  // guards foreign, and additions to workers
-  std::vector<Worker*> foreign;
+  base::SpinLock foreign_lock;                  // guards additions to workers, too
+  std::vector<Worker*> foreign IMBREX_GUARDED_BY(foreign_lock);
   std::atomic<std::size_t> keepers{1};          // forget_keeper(); itself, while it runs
-  Worker* left = nullptr;                       // joined workers whose threads have ended
+  // Joined workers whose threads have ended.
+  Worker* left IMBREX_GUARDED_BY(foreign_lock) = nullptr;
   std::atomic<std::uint64_t> last_progress{0};  // ns; when the stall watch last saw any
   std::uint64_t progress_mark = 0;              // stall watch
   bool stall_reported = false;                  // stall watch

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 
@@ -19,9 +20,9 @@ constexpr int number_bits = 36;
 constexpr std::size_t texts_max = 1 << 16;
 
 struct Texts {
-  base::SpinLock lock;  // guards the two below
-  std::unordered_map<std::string, std::uintptr_t> numbers;
-  std::vector<const std::string*> by_number;  // keys of the map
+  base::SpinLock lock;
+  std::unordered_map<std::string, std::uintptr_t> numbers IMBREX_GUARDED_BY(lock);
+  std::vector<const std::string*> by_number IMBREX_GUARDED_BY(lock);  // keys of the map
 };
 
 // Never destroyed: tasks may outlive static objects.

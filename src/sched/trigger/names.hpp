@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "task/scope.hpp"
@@ -80,12 +81,14 @@ class Names {
              std::hash<std::int64_t>()(key.number * 0x9E3779B97F4A7C15);
     }
   };
-  [[nodiscard]] NamedEvent& find_or_make(const detail::EventName& name, task::Scope* finish);
-  void belong(NamedEvent& event, task::Scope* finish);
+  [[nodiscard]] NamedEvent& find_or_make(const detail::EventName& name, task::Scope* finish)
+      IMBREX_REQUIRES(lock_);
+  void belong(NamedEvent& event, task::Scope* finish) IMBREX_REQUIRES(lock_);
 
-  base::SpinLock lock_;  // guards the two below
-  std::unordered_map<Key, NamedEvent*, Hash> table_;
-  std::unordered_map<const task::Scope*, std::vector<NamedEvent*>> of_finish_;
+  base::SpinLock lock_;
+  std::unordered_map<Key, NamedEvent*, Hash> table_ IMBREX_GUARDED_BY(lock_);
+  std::unordered_map<const task::Scope*, std::vector<NamedEvent*>> of_finish_
+      IMBREX_GUARDED_BY(lock_);
 };
 
 // An event that nobody will trigger any more fails; before it is fired.

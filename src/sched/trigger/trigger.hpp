@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -78,10 +79,10 @@ class Triggers {
   std::atomic<int> outstanding_{0};            // functions; any thread
   std::atomic<std::uint64_t> triggered_{0};    // any thread
   detail::Poller poller_;
-  base::SpinLock lock_;                        // guards the next three
-  bool polled_ = false;                        // poller_ is the runtime's
-  std::vector<ProgressFunction*> functions_;   // that are called
-  std::unordered_map<const task::Scope*, Region> regions_;
+  base::SpinLock lock_;
+  bool polled_ IMBREX_GUARDED_BY(lock_) = false;  // poller_ is the runtime's
+  std::vector<ProgressFunction*> functions_ IMBREX_GUARDED_BY(lock_);  // that are called
+  std::unordered_map<const task::Scope*, Region> regions_ IMBREX_GUARDED_BY(lock_);
   std::atomic<std::uint64_t> next_look_{0};    // ticks; who sets it looks
   std::uint64_t looked_at_ = 0;                // tasks begun; who looks, so do the next two
   std::uint64_t looked_since_ns_ = 0;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::detail {
@@ -20,8 +21,9 @@ struct Hash {
 };
 
 struct Texts {
-  std::shared_mutex lock;  // guards the other; most calls only look
-  std::unordered_set<std::string, Hash, std::equal_to<>> known;  // its strings never move
+  std::shared_mutex lock;  // most calls only look
+  std::unordered_set<std::string, Hash, std::equal_to<>> known  // its strings never move
+      IMBREX_GUARDED_BY(lock);
 };
 
 // Never destroyed: reports and traces are written after static objects are gone.
@@ -30,16 +32,18 @@ Texts& texts() {
   return made;
 }
 
+// Null if it is not known. The analysis does not know std::shared_lock.
+const char* find(Texts& kept, const std::string_view text) IMBREX_LOCKS_NOT_SEEN {
+  const std::shared_lock guard(kept.lock);
+  const auto found = kept.known.find(text);
+  return found != kept.known.end() ? found->c_str() : nullptr;
+}
+
 }  // namespace
 
 const char* keep_text(const std::string_view text) {
   Texts& kept = texts();
-  {
-    const std::shared_lock guard(kept.lock);
-    if (const auto found = kept.known.find(text); found != kept.known.end()) {
-      return found->c_str();
-    }
-  }
+  if (const char* const known = find(kept, text)) return known;
   const std::lock_guard guard(kept.lock);
   return kept.known.emplace(text).first->c_str();
 }

@@ -22,24 +22,25 @@
 #include <cstdint>
 
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 
-namespace imbrex::base {
+namespace imbrex::sched {
 
-class BiasedLock {
+class IMBREX_LOCK BiasedLock {
  public:
-  void enter() noexcept {
+  void enter() noexcept IMBREX_ACQUIRE() {
     inside_.store(true, std::memory_order_relaxed);
-    light_fence();  // pairs with the heavy one below
+    base::light_fence();  // pairs with the heavy one below
     if (wanted_.load(std::memory_order_acquire) != Wanted::no) [[unlikely]] enter_slowly();
   }
-  void leave() noexcept { inside_.store(false, std::memory_order_release); }
+  void leave() noexcept IMBREX_RELEASE() { inside_.store(false, std::memory_order_release); }
   // Lets others in, where the owner is at work but will not enter for a while. Not inside.
   void answer() noexcept {
     if (wanted_.load(std::memory_order_relaxed) == Wanted::asking) [[unlikely]] step_aside();
   }
 
   // False if another thread is in, or the owner stays in: perhaps it lost its processor there.
-  [[nodiscard, gnu::cold, gnu::noinline]] bool try_lock() noexcept {
+  [[nodiscard, gnu::cold, gnu::noinline]] bool try_lock() noexcept IMBREX_TRY_ACQUIRE(true) {
     Wanted nobody = Wanted::no;
     if (wanted_.load(std::memory_order_relaxed) != Wanted::no ||
         !wanted_.compare_exchange_strong(nobody, Wanted::asking)) {
@@ -48,19 +49,19 @@ class BiasedLock {
     const std::uint32_t before = aside_.load();
     for (int round = 0; round < answer_rounds; ++round) {
       if (aside_.load() != before) return true;  // (1)
-      pause();
+      base::pause();
     }
     wanted_.store(Wanted::fencing);
-    heavy_fence();
+    base::heavy_fence();
     wanted_.store(Wanted::taken);
     for (int round = 0; round < leave_rounds; ++round) {
       if (!inside_.load()) return true;  // (2)
-      pause();
+      base::pause();
     }
     unlock();
     return false;
   }
-  void unlock() noexcept { wanted_.store(Wanted::no, std::memory_order_release); }
+  void unlock() noexcept IMBREX_RELEASE() { wanted_.store(Wanted::no, std::memory_order_release); }
 
  private:
   enum class Wanted : std::uint8_t { no, asking, fencing, taken };
@@ -93,7 +94,7 @@ class BiasedLock {
     }
   }
   static void wait(const int round) noexcept {
-    round < 64 ? pause() : static_cast<void>(sched_yield());
+    round < 64 ? base::pause() : static_cast<void>(sched_yield());
   }
 
   std::atomic<bool> inside_{false};         // owner
@@ -101,4 +102,4 @@ class BiasedLock {
   std::atomic<std::uint32_t> aside_{0};     // owner
 };
 
-}  // namespace imbrex::base
+}  // namespace imbrex::sched

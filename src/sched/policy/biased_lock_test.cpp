@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/biased_lock.hpp"
+#include "sched/policy/biased_lock.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace imbrex::base {
+namespace imbrex::sched {
 namespace {
 
 // Methodology: all increment one plain counter inside the lock; a lost increment is an overlap.
@@ -81,4 +81,4 @@ TEST(BiasedLock, refuses_a_second_and_an_owner_who_stays_in) {
 }
 
 }  // namespace
-}  // namespace imbrex::base
+}  // namespace imbrex::sched
