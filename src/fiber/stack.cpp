@@ -47,17 +47,19 @@ StackPool::~StackPool() {
 }
 
 Stack StackPool::take() {
-  std::unique_lock lock(lock_);
+  const Taken taken = take_or_cut();
+  // Without the lock: a system call.
+  if (taken.is_new) install_guard(taken.stack.bottom - guard_bytes_);
+  return taken.stack;
+}
+
+StackPool::Taken StackPool::take_or_cut() {
+  const std::lock_guard guard(lock_);
   std::vector<Stack>& list = warm_.empty() ? cold_ : warm_;
-  if (!list.empty()) {
-    const Stack stack = list.back();
-    list.pop_back();
-    return stack;
-  }
-  const Stack stack = cut();
-  lock.unlock();
-  install_guard(stack.bottom - guard_bytes_);  // outside the lock: a system call
-  return stack;
+  if (list.empty()) return {cut(), true};
+  const Stack stack = list.back();
+  list.pop_back();
+  return {stack, false};
 }
 
 Stack StackPool::cut() {

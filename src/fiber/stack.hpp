@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "base/zeros.hpp"
 
@@ -48,20 +49,27 @@ class StackPool {
   static constexpr std::size_t slabs_max = 65536;  // 4 million stacks
 
   // A stack that nobody has had, still without its guard: guards cost a system call each, which
-  // programs that use few stacks shall not pay for a whole slab. REQUIRES: lock_.
-  [[nodiscard]] Stack cut();
-  void map_slab();
+  // programs that use few stacks shall not pay for a whole slab.
+  [[nodiscard]] Stack cut() IMBREX_REQUIRES(lock_);
+  // A free one, or a new one, which has no guard yet.
+  struct Taken {
+    Stack stack;
+    bool is_new;
+  };
+  [[nodiscard]] Taken take_or_cut();
+  void map_slab() IMBREX_REQUIRES(lock_);
   void install_guard(std::byte* address) noexcept;
   [[nodiscard]] bool protect(std::byte* address, std::size_t most) noexcept;
 
   const std::size_t bytes_;
   const std::size_t guard_bytes_;
   const std::size_t stride_;                          // of both
-  base::SpinLock lock_;                               // guards the two lists, and cut()
-  std::vector<Stack> warm_;                           // free, with pages
-  std::vector<Stack> cold_;                           // free, without
+  base::SpinLock lock_;
+  std::vector<Stack> warm_ IMBREX_GUARDED_BY(lock_);  // free, with pages
+  std::vector<Stack> cold_ IMBREX_GUARDED_BY(lock_);  // free, without
   std::atomic<std::size_t> mapped_{0};                // stacks
-  std::size_t cut_ = slab_stacks;                     // stacks cut from the last slab
+  // Stacks cut from the last slab.
+  std::size_t cut_ IMBREX_GUARDED_BY(lock_) = slab_stacks;
   std::atomic<std::size_t> protected_{0};             // guards that cost mappings, about
   const base::Zeros<std::atomic<std::byte*>> slabs_;  // written once each, under lock_
   std::atomic<std::size_t> slab_count_{0};            // release pairs with in_guard()

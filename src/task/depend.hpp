@@ -42,6 +42,7 @@
 #include <span>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/slab.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -58,10 +59,10 @@ using detail::AccessSpec;
 // Excludes neighbours of a mutexinoutset from each other. Taken in the order of addresses when a
 // task's count is zero, kept while it is suspended, handed over in the order of asking.
 struct Mutex {
-  base::SpinLock lock;              // guards the next three
-  Task* owner = nullptr;
-  struct Access* first = nullptr;   // waiting, linked by Access::edge.next
-  struct Access* last = nullptr;
+  base::SpinLock lock;
+  Task* owner IMBREX_GUARDED_BY(lock) = nullptr;
+  struct Access* first IMBREX_GUARDED_BY(lock) = nullptr;  // waiting, linked by Access::edge.next
+  struct Access* last IMBREX_GUARDED_BY(lock) = nullptr;
   std::atomic<std::uint32_t> references{1};
   std::uint32_t version = 0;        // of all neighbours
   std::atomic<std::uint32_t> overwritten{0};  // as that of an Access

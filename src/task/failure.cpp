@@ -15,6 +15,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "imbrex/error.hpp"
 #include "task/access/releases.hpp"
 #include "task/accesses.hpp"
@@ -177,9 +178,10 @@ struct Failed {
 };
 
 struct Lately {
-  std::mutex lock;  // guards the next two
-  std::array<Failed, 16> failed;
-  std::size_t count = 0;  // of all; the next one's place follows from it
+  std::mutex lock;
+  std::array<Failed, 16> failed IMBREX_GUARDED_BY(lock);
+  // Of all; the next one's place follows from it.
+  std::size_t count IMBREX_GUARDED_BY(lock) = 0;
 
   void add(Failed one) {
     const std::lock_guard guard(lock);
@@ -247,7 +249,7 @@ std::vector<std::string> describe_failed() {
 
 // The failures that a task has inherited, by the position of its accesses.
 struct Inherited {
-  base::SpinLock lock;  // guards `by_access`
+  base::SpinLock lock;  // held to write, while the task waits; who reads comes after the last write
   std::unique_ptr<Failure*[]> by_access;  // causes, each with a reference, or null
 };
 

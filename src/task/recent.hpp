@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <mutex>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "base/zeros.hpp"
 #include "task/scope.hpp"
@@ -69,8 +70,9 @@ class Recent {
     std::atomic_ref(place).store(task, std::memory_order_relaxed);
   }
 
-  base::SpinLock lock_;  // guards the rest
-  std::size_t used_ = 0;  // places beyond were never written
+  base::SpinLock lock_;
+  std::size_t used_ IMBREX_GUARDED_BY(lock_) = 0;  // places beyond were never written
+  // Written under the lock; remove() looks before it takes it.
   const base::Zeros<Task*> tasks_ = base::zeros<Task*>(size);
 };
 

@@ -44,7 +44,7 @@ void end_life(Task* task, Outcome& outcome) noexcept {
     }
     Scope& scope = *task->scope;
     if (task->family != nullptr && task->family->children.failures != nullptr) [[unlikely]] {
-      scope.fail_with(*task->family->children.failures);
+      scope.fail_with(task->family->children);
     }
     lose(*task, outcome);  // `scope` is its parent's, which lives
     task = scope.count_finished(Scope::one_deep) ? wake_owner(scope, outcome.ready) : nullptr;
@@ -76,7 +76,7 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
     const std::uint64_t word = scope.finished.load(std::memory_order_acquire);
     if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life || scope.owner->root) return;
     Task& parent = *scope.owner;
-    if (scope.failures != nullptr) [[unlikely]] parent.scope->fail_with(*scope.failures);
+    if (scope.failures != nullptr) [[unlikely]] parent.scope->fail_with(scope);
     task.scope = parent.scope;
     lose(parent, outcome);  // `scope` is its
   }
@@ -246,10 +246,10 @@ FailureLog& Scope::log() noexcept {
   scope.log().add(failure, scope.finish != nullptr);
 }
 
-[[gnu::noinline]] void Scope::fail_with(const FailureLog& inner) noexcept {
+[[gnu::noinline]] void Scope::fail_with(const Scope& inner) noexcept {
   Scope& scope = for_failures();
   const std::lock_guard guard(scope.lock);
-  scope.log().add_all(inner, scope.finish != nullptr);
+  scope.log().add_all(inner.last_log(), scope.finish != nullptr);
 }
 
 std::exception_ptr Scope::take_error() noexcept {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "task/failure.hpp"
 #include "task/task.hpp"
@@ -45,8 +46,10 @@ struct Scope {
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
   std::atomic<bool> has_region{false};  // sched/trigger/: names or progress functions belong to it
-  base::SpinLock lock;             // guards what `failures` points to
-  FailureLog* failures = nullptr;  // owned; null if nothing has failed
+  base::SpinLock lock;
+  // Owned; null if nothing has failed, which may be asked without the lock where all that the scope
+  // counts has ended.
+  FailureLog* failures IMBREX_PT_GUARDED_BY(lock) = nullptr;
   std::source_location where;
   // This one if finish() opened it, else the next one around, or null: ancestors may be gone, so
   // nobody could look for it later. Written before anybody else knows the scope.
@@ -112,14 +115,19 @@ struct Scope {
 
   // A failure in the code of a thread, outside of any finish(), goes to the scope of that code.
   void fail(Failure& failure) noexcept;
-  void fail_with(const FailureLog& inner) noexcept;
+  // The same for all that has failed in `inner`. REQUIRES: all that is counted there has ended.
+  void fail_with(const Scope& inner) noexcept;
   // As FailureLog has them. REQUIRES: all that is counted here is finished.
   [[nodiscard]] std::exception_ptr take_error() noexcept;
   [[nodiscard]] std::vector<std::string> take_untold() noexcept;
 
  private:
+  // Without the lock, as fail_with() may.
+  [[nodiscard]] const FailureLog& last_log() const noexcept IMBREX_LOCKS_NOT_SEEN {
+    return *failures;
+  }
   [[nodiscard]] Scope& for_failures() noexcept;
-  [[nodiscard]] FailureLog& log() noexcept;  // REQUIRES: the lock
+  [[nodiscard]] FailureLog& log() noexcept IMBREX_REQUIRES(lock);
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 

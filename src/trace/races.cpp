@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 
 namespace imbrex::trace::races {
@@ -29,12 +30,14 @@ constexpr std::size_t plenty = 251;
 constexpr std::size_t contexts_max = 7900;  // the others are the program's threads
 
 struct Contexts {
-  base::SpinLock lock;  // guards the others
-  std::deque<void*> free;
-  std::size_t made = 0;
-  std::vector<void*> neutral;       // all that there are: about one for each thread
-  std::vector<void*> neutral_free;
-  void* origin = nullptr;  // knows what was known at the start: others are made there
+  base::SpinLock lock;
+  std::deque<void*> free IMBREX_GUARDED_BY(lock);
+  std::size_t made IMBREX_GUARDED_BY(lock) = 0;
+  // All that there are: about one for each thread.
+  std::vector<void*> neutral IMBREX_GUARDED_BY(lock);
+  std::vector<void*> neutral_free IMBREX_GUARDED_BY(lock);
+  // Knows what was known at the start: others are made there.
+  void* origin IMBREX_GUARDED_BY(lock) = nullptr;
 };
 
 Contexts& contexts() {
@@ -50,8 +53,7 @@ void enter(void* const context) noexcept {
   __tsan_switch_to_fiber(context, __tsan_switch_to_fiber_no_sync);
 }
 
-// REQUIRES: the lock.
-void* make(Contexts& all) noexcept {
+void* make(Contexts& all) noexcept IMBREX_REQUIRES(all.lock) {
   if (all.origin == nullptr) all.origin = __tsan_create_fiber(0);
   if (++all.made == contexts_max) {
     base::report("more tasks are suspended than ThreadSanitizer has contexts for: under it some "

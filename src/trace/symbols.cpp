@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/guarded.hpp"
+
 namespace imbrex::trace {
 
 std::string readable(const std::string_view symbol, const bool has_place) {
@@ -27,8 +29,8 @@ std::string readable(const std::string_view symbol, const bool has_place) {
 
 const Symbol& symbol_of(const void* const code) {
   struct Known {
-    std::mutex lock;  // guards the map; no task waits while it is held
-    std::map<const void*, Symbol> symbols;
+    std::mutex lock;  // no task waits while it is held
+    std::map<const void*, Symbol> symbols IMBREX_GUARDED_BY(lock);
   };
   static Known& known = *new Known;  // asked for when static destructors have run, too
   const std::lock_guard guard(known.lock);

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/error.hpp"
 #include "trace/symbols.hpp"
@@ -22,9 +23,9 @@ namespace imbrex::trace {
 namespace {
 
 struct Names {
-  base::SpinLock lock;  // guards the two
-  std::map<std::pair<const char*, std::uint32_t>, std::uint64_t> index;
-  std::vector<std::pair<std::string, std::string>> texts;
+  base::SpinLock lock;
+  std::map<std::pair<const char*, std::uint32_t>, std::uint64_t> index IMBREX_GUARDED_BY(lock);
+  std::vector<std::pair<std::string, std::string>> texts IMBREX_GUARDED_BY(lock);
 };
 Names& names() {
   static Names& table = *new Names;  // written out when static destructors have run

@@ -10,6 +10,7 @@
 
 #include <atomic>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/below/next.hpp"
 
@@ -31,13 +32,13 @@ void wait_for_lock() noexcept;
 // A lock under which MPI is called. First come, first served: MPI may yield the processor inside a
 // probe, and where threads outnumber processors the others then run only while the lock is held. A
 // prober that takes it again and again would keep them out for seconds.
-class CallLock {
+class IMBREX_LOCK CallLock {
  public:
-  void lock() noexcept {
+  void lock() noexcept IMBREX_ACQUIRE() {
     const unsigned mine = next_.fetch_add(1, std::memory_order_relaxed);
     while (served_.load(std::memory_order_acquire) != mine) wait_for_lock();  // pairs with unlock()
   }
-  void unlock() noexcept {
+  void unlock() noexcept IMBREX_RELEASE() {
     served_.store(served_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 

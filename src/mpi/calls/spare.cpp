@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/engine/errors.hpp"
@@ -58,14 +59,23 @@ class SpareThreads {
  private:
   void run();
   [[nodiscard]] SpareCall* take();
+  [[nodiscard]] bool may_take() const IMBREX_REQUIRES(mutex_) {
+    return closing_ || !waiting_.empty();
+  }
+  // Gives the lock back for as long as it waits.
+  void wait_for_change() IMBREX_REQUIRES(mutex_) {
+    std::unique_lock lock(mutex_, std::adopt_lock);
+    changed_.wait(lock);
+    static_cast<void>(lock.release());
+  }
 
-  std::mutex mutex_;                  // guards all below; held for a few instructions, or while a
-                                      // thread is made
-  std::condition_variable changed_;   // waiting_ or closing_
-  std::deque<SpareCall*> waiting_;    // no bound: one for each suspended task
-  std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
-  bool closing_ = false;
+  std::mutex mutex_;  // held for a few instructions, or while a thread is made
+  std::condition_variable changed_;  // waiting_ or closing_
+  // No bound: one for each suspended task.
+  std::deque<SpareCall*> waiting_ IMBREX_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ IMBREX_GUARDED_BY(mutex_);
+  std::size_t idle_ IMBREX_GUARDED_BY(mutex_) = 0;
+  bool closing_ IMBREX_GUARDED_BY(mutex_) = false;
 };
 
 bool SpareThreads::give(SpareCall& call) {
@@ -85,8 +95,8 @@ bool SpareThreads::give(SpareCall& call) {
 
 // Waits for a call; null when the pool ends.
 SpareCall* SpareThreads::take() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
+  const std::lock_guard lock(mutex_);
+  while (!may_take()) wait_for_change();
   --idle_;
   if (waiting_.empty()) return nullptr;
   SpareCall* const call = waiting_.front();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/guarded.hpp"
 #include "mpi/matching/wait.hpp"
 
 namespace imbrex::mpi {
@@ -41,8 +42,8 @@ class SplitCollectives {
   }
 
  private:
-  std::mutex lock_;  // guards results_
-  std::map<MPI_File, MPI_Status> results_;
+  std::mutex lock_;
+  std::map<MPI_File, MPI_Status> results_ IMBREX_GUARDED_BY(lock_);
 };
 
 inline SplitCollectives& split_collectives() {

@@ -37,7 +37,8 @@ class Engine::Done final : public Round {
   explicit Done(Engine& engine) noexcept : engine_(engine) {}
   [[nodiscard]] Operation* first() const noexcept { return first_; }
 
-  void under_way(Operation& operation) override {
+  // Called by a feed, which knows no lock, from draw(), which holds it.
+  void under_way(Operation& operation) override IMBREX_LOCKS_NOT_SEEN {
     engine_.requests_.push_back(operation.request);
     engine_.singles_.push_back(&operation);
   }
@@ -67,7 +68,7 @@ void Engine::expect() noexcept {
 int Engine::poll() noexcept {
   const trace::races::Outside of_the_task;
   if (outstanding_.load(std::memory_order_relaxed) == 0 ||
-      wanted_.load(std::memory_order_relaxed) != 0 || !try_lock()) {
+      wanted_.load(std::memory_order_relaxed) != 0 || !lock_.try_lock()) {
     return 0;
   }
   Done done(*this);
@@ -80,7 +81,7 @@ int Engine::poll() noexcept {
     if (!groups_.empty()) ask_groups(done);
     poller_.store(pthread_t{}, std::memory_order_relaxed);
   }
-  unlock();
+  lock_.unlock();
 
   int count = 0;
   for (Operation* operation = done.first(); operation != nullptr; ++count) {
@@ -90,11 +91,6 @@ int Engine::poll() noexcept {
   }
   if (count != 0) outstanding_.fetch_sub(count, std::memory_order_release);
   return count;
-}
-
-bool Engine::try_lock() noexcept {
-  return !locked_.load(std::memory_order_relaxed) &&
-         !locked_.exchange(true, std::memory_order_acquire);
 }
 
 bool Engine::polling_here() const noexcept {
@@ -170,7 +166,7 @@ void Engine::ask_singles(Done& done) {
 
   deferred_ = {};
   int found = 0;
-  const auto look = [&] {
+  const auto look = [&]() IMBREX_REQUIRES(lock_) {
     return asked::Testsome(count, requests_.data() + first, &found, indices_.data(),
                            statuses_.data());
   };
@@ -306,14 +302,14 @@ void Engine::ask_groups(Done& done) {
 // ---- callback modes --------------------------------------------------------------------------
 
 bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
-  if (!try_lock()) return false;
+  if (!lock_.try_lock()) return false;
   constexpr std::size_t looks_max = 4;
   bool found = false;
   for (std::size_t i = 0; i < std::min(requests_.size(), looks_max) && !found; ++i) {
     if (next_glance_ >= requests_.size()) next_glance_ = 0;
     found = is_complete(requests_[next_glance_++]);
   }
-  unlock();
+  lock_.unlock();
   return found;
 }
 
@@ -322,7 +318,7 @@ bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
 void Engine::hold_still(const std::function<void(const Operation&)>& visit,
                         const std::function<void(bool settled)>& look) {
   wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
-  while (!try_lock()) sched_yield();
+  while (!lock_.try_lock()) sched_yield();
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   take_intake();
   take_feeds();
@@ -335,7 +331,7 @@ void Engine::hold_still(const std::function<void(const Operation&)>& visit,
   for (const Operation* const operation : groups_) count(*operation);
   for (Feed* const feed : feeds_) feed->for_each(count);
   look(outstanding_.load(std::memory_order_acquire) == open);  // pairs with poll(); see (3)
-  unlock();
+  lock_.unlock();
 }
 
 Engine& engine() noexcept {

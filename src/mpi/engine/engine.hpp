@@ -13,6 +13,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -135,7 +137,7 @@ class Feed {
 
 // Thread safety: every member, any thread.
 // Invariants: (1) an operation is in exactly one of intake, singles, groups, a feed, or a round;
-// (2) only the thread that holds `locked_` touches what stands below it; (3) `outstanding_` counts
+// (2) only the thread that holds `lock_` touches what it guards; (3) `outstanding_` counts
 // an operation until its `complete` has returned, so that what it wakes is seen before the count is
 // zero.
 class Engine {
@@ -191,18 +193,17 @@ class Engine {
   class Done;
 
   void push(Operation& operation) noexcept;
-  [[nodiscard]] bool try_lock() noexcept;
-  void unlock() noexcept { locked_.store(false, std::memory_order_release); }
-  void take_intake();
-  void take_feeds();
-  void draw(Done& done);
-  void ask_singles(Done& done);
-  void ask_each(int first, int count, Done& done);
-  void ask_for_complete(int first, int count, Done& done);
-  void settle_errors(int first, int count, int found, const Said& said, Done& done);
-  void finish(int place, const MPI_Status& status, int code, Done& done);
-  void forget_finished(int first, int count);
-  void ask_groups(Done& done);
+  void take_intake() IMBREX_REQUIRES(lock_);
+  void take_feeds() IMBREX_REQUIRES(lock_);
+  void draw(Done& done) IMBREX_REQUIRES(lock_);
+  void ask_singles(Done& done) IMBREX_REQUIRES(lock_);
+  void ask_each(int first, int count, Done& done) IMBREX_REQUIRES(lock_);
+  void ask_for_complete(int first, int count, Done& done) IMBREX_REQUIRES(lock_);
+  void settle_errors(int first, int count, int found, const Said& said, Done& done)
+      IMBREX_REQUIRES(lock_);
+  void finish(int place, const MPI_Status& status, int code, Done& done) IMBREX_REQUIRES(lock_);
+  void forget_finished(int first, int count) IMBREX_REQUIRES(lock_);
+  void ask_groups(Done& done) IMBREX_REQUIRES(lock_);
 
   std::atomic<int> outstanding_{0};            // any thread; see (3)
   // Two counts of outstanding operations, in one word since both grow together: those that feeds
@@ -213,24 +214,25 @@ class Engine {
   std::atomic<std::uint64_t> hints_{0};
   std::atomic<Operation*> intake_{nullptr};    // pushed by any thread, emptied under the lock
   std::atomic<Feed*> feed_intake_{nullptr};    // the same
-  std::atomic<bool> locked_{false};            // the try-lock
   std::atomic<int> wanted_{0};                 // threads in hold_still() that wait for it
   std::atomic<pthread_t> poller_{};            // who holds it; only compared with oneself
   std::atomic<void (*)(MPI_Request) noexcept> begin_{nullptr};  // watch() sets it, at start and end
 
-  // Under the lock (2). No bound: one entry for each suspended task or pending future.
-  std::vector<MPI_Request> requests_;   // singles, compact
-  std::vector<Operation*> singles_;     // same positions; null: finished in this round
-  std::vector<Operation*> groups_;
-  std::vector<Feed*> feeds_;
-  std::vector<int> indices_;
-  std::vector<MPI_Status> statuses_;
-  int next_single_ = 0;                 // where the next round begins
-  int turn_ = 0;                        // counts in ask_for_complete()
-  std::size_t next_group_ = 0;
-  std::size_t next_feed_ = 0;
-  std::size_t next_glance_ = 0;
-  DeferredHandler deferred_;            // kept while the present question is asked
+  base::SpinLock lock_;                        // only tried
+  // No bound: one entry for each suspended task or pending future.
+  std::vector<MPI_Request> requests_ IMBREX_GUARDED_BY(lock_);  // singles, compact
+  // Same positions; null: finished in this round.
+  std::vector<Operation*> singles_ IMBREX_GUARDED_BY(lock_);
+  std::vector<Operation*> groups_ IMBREX_GUARDED_BY(lock_);
+  std::vector<Feed*> feeds_ IMBREX_GUARDED_BY(lock_);
+  std::vector<int> indices_ IMBREX_GUARDED_BY(lock_);
+  std::vector<MPI_Status> statuses_ IMBREX_GUARDED_BY(lock_);
+  int next_single_ IMBREX_GUARDED_BY(lock_) = 0;  // where the next round begins
+  int turn_ IMBREX_GUARDED_BY(lock_) = 0;         // counts in ask_for_complete()
+  std::size_t next_group_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::size_t next_feed_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::size_t next_glance_ IMBREX_GUARDED_BY(lock_) = 0;
+  DeferredHandler deferred_;                   // kept while the present question is asked
 };
 
 // The engine of this process. It is never destroyed: workers may poll while static destructors run.

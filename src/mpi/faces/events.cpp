@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/events.h"
@@ -23,10 +24,11 @@ namespace imbrex::mpi {
 
 namespace {
 
-base::SpinLock events_lock;  // guards what follows
-imbrex_event_handler* event_handler = nullptr;
-void* handler_argument = nullptr;
-std::deque<imbrex_event> events;  // no bound: as many as the program has messages and lets lie
+base::SpinLock events_lock;
+imbrex_event_handler* event_handler IMBREX_GUARDED_BY(events_lock) = nullptr;
+void* handler_argument IMBREX_GUARDED_BY(events_lock) = nullptr;
+// No bound: as many as the program has messages and lets lie.
+std::deque<imbrex_event> events IMBREX_GUARDED_BY(events_lock);
 
 struct Delivery {
   imbrex_event event;

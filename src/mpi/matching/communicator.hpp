@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "mpi/below/ship.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/matching/match_queue.hpp"
@@ -126,21 +127,22 @@ class Communicator final : public Feed {
     no        // MPI must do it
   };
 
-  [[nodiscard]] bool may_match();
-  void drop_watch();
+  [[nodiscard]] bool may_match() IMBREX_REQUIRES(lock_);
+  void drop_watch() IMBREX_REQUIRES(lock_);
   // True while draw() must not be left to those who wait.
-  [[nodiscard]] bool draws() const noexcept {
+  [[nodiscard]] bool draws() const noexcept IMBREX_REQUIRES(lock_) {
     return !queue_.empty() || !probes_.empty() || watcher() != nullptr;
   }
-  [[nodiscard]] bool crowded();
-  void settle_state();
-  void enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive);
-  [[nodiscard]] Arrived take_held(Held<Arrived>& held) noexcept;
+  [[nodiscard]] bool crowded() IMBREX_REQUIRES(lock_);
+  void settle_state() IMBREX_REQUIRES(lock_);
+  void enqueue(ReceiveQueue& queue, Envelope wanted, Receive& receive)
+      IMBREX_REQUIRES(lock_);
+  [[nodiscard]] Arrived take_held(Held<Arrived>& held) noexcept IMBREX_REQUIRES(lock_);
   static void take_all(ReceiveQueue& queue, std::vector<Receive*>& all);
-  void post_queued(std::vector<Receive*>& impossible);
-  void leave_matching(std::vector<Receive*>& failed);
-  [[nodiscard]] int take_from_mpi(Arrived arrived[], bool* failed);
-  [[nodiscard]] Receive* match(const Arrived& arrived, Round& round);
+  void post_queued(std::vector<Receive*>& impossible) IMBREX_REQUIRES(lock_);
+  void leave_matching(std::vector<Receive*>& failed) IMBREX_REQUIRES(lock_);
+  [[nodiscard]] int take_from_mpi(Arrived arrived[], bool* failed) IMBREX_REQUIRES(lock_);
+  [[nodiscard]] Receive* match(const Arrived& arrived, Round& round) IMBREX_REQUIRES(lock_);
 
   void name(MPI_Comm comm);
 
@@ -151,13 +153,12 @@ class Communicator final : public Feed {
   std::atomic<std::uint32_t> life_{0};        // written under the lock
   std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
 
-  // Under the lock.
-  ReceiveQueue queue_{{MPI_ANY_SOURCE, MPI_ANY_TAG}};
-  ReceiveQueue probes_{{MPI_ANY_SOURCE, MPI_ANY_TAG}};
-  HeldMessages<Arrived> held_{{MPI_ANY_SOURCE, MPI_ANY_TAG}};
-  Permission permission_ = Permission::unknown;
-  bool listed_ = false;   // the engine knows this feed
-  int calm_ = 0;          // receives in a row that found the queue short
+  ReceiveQueue queue_ IMBREX_GUARDED_BY(lock_){{MPI_ANY_SOURCE, MPI_ANY_TAG}};
+  ReceiveQueue probes_ IMBREX_GUARDED_BY(lock_){{MPI_ANY_SOURCE, MPI_ANY_TAG}};
+  HeldMessages<Arrived> held_ IMBREX_GUARDED_BY(lock_){{MPI_ANY_SOURCE, MPI_ANY_TAG}};
+  Permission permission_ IMBREX_GUARDED_BY(lock_) = Permission::unknown;
+  bool listed_ IMBREX_GUARDED_BY(lock_) = false;  // the engine knows this feed
+  int calm_ IMBREX_GUARDED_BY(lock_) = 0;  // receives in a row that found the queue short
 
   static inline std::atomic<int> watched_{0};  // communicators; written under the lock of each
 

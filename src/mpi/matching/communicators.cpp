@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "mpi/engine/active.hpp"
 
 namespace imbrex::mpi::receive {
@@ -73,12 +74,12 @@ class Communicators {
   }
 
   [[nodiscard]] Communicator* find_or_make(MPI_Comm comm);
-  [[nodiscard]] int keyval();
+  [[nodiscard]] int keyval() IMBREX_REQUIRES(mutex_);
 
   std::array<Chain, chain_count> chains_{};  // written under the lock, release; read without
   std::mutex mutex_;
-  std::vector<Communicator*> unused_;  // under the lock
-  int keyval_ = MPI_KEYVAL_INVALID;    // under the lock
+  std::vector<Communicator*> unused_ IMBREX_GUARDED_BY(mutex_);
+  int keyval_ IMBREX_GUARDED_BY(mutex_) = MPI_KEYVAL_INVALID;
 };
 
 namespace {

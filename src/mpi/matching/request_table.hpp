@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "mpi/matching/match_queue.hpp"
 
@@ -77,22 +78,24 @@ class RequestTable {
   };
   struct alignas(64) Shard {
     base::SpinLock lock;
-    std::size_t size = 0;        // under the lock
-    std::vector<Entry> entries;  // under the lock; a power of two
+    std::size_t size IMBREX_GUARDED_BY(lock) = 0;
+    std::vector<Entry> entries IMBREX_GUARDED_BY(lock);  // a power of two
   };
 
   [[nodiscard]] static std::uint64_t hash(std::uintptr_t key) noexcept {
     return key * 0x9E3779B97F4A7C15u;
   }
   [[nodiscard]] Shard& shard_of(std::uint64_t hash) noexcept { return shards_[hash >> 59]; }
-  [[nodiscard]] static std::size_t home(const Shard& shard, std::uintptr_t key) noexcept {
+  [[nodiscard]] static std::size_t home(const Shard& shard, std::uintptr_t key) noexcept
+      IMBREX_REQUIRES(shard.lock) {
     return (hash(key) >> 20) & (shard.entries.size() - 1);
   }
-  [[nodiscard]] static Entry& place_of(Shard& shard, std::uintptr_t key) noexcept;
-  static void grow(Shard& shard);
-  static void close_gap(Shard& shard, std::size_t gap) noexcept;
+  [[nodiscard]] static Entry& place_of(Shard& shard, std::uintptr_t key) noexcept
+      IMBREX_REQUIRES(shard.lock);
+  static void grow(Shard& shard) IMBREX_REQUIRES(shard.lock);
+  static void close_gap(Shard& shard, std::size_t gap) noexcept IMBREX_REQUIRES(shard.lock);
   void count(Known known, int change) noexcept;
-  void remove(Shard& shard, Entry& entry) noexcept;
+  void remove(Shard& shard, Entry& entry) noexcept IMBREX_REQUIRES(shard.lock);
 
   std::array<Shard, 32> shards_;
   std::atomic<int> substitutes_{0};  // any thread, relaxed

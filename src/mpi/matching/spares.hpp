@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 
 namespace imbrex::mpi::receive {
@@ -33,7 +34,7 @@ class CommonSpares {
 
  private:
   base::SpinLock lock_;
-  T* first_ = nullptr;  // under the lock
+  T* first_ IMBREX_GUARDED_BY(lock_) = nullptr;
 };
 
 // The store of one thread. It belongs to the thread and not to a task, so no member suspends.

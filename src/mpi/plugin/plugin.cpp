@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
@@ -29,8 +30,8 @@ MPI_Comm comm_for(const char* call) {
                 " called outside MPI_Init and MPI_Finalize: call MPI_Init first");
   }
   const MPI_Comm comm = private_world::comm();
-  static MPI_Comm told = MPI_COMM_NULL;
-  static std::mutex telling;  // guards `told`
+  static std::mutex telling;
+  static MPI_Comm told IMBREX_GUARDED_BY(telling) = MPI_COMM_NULL;
   const std::lock_guard guard(telling);
   if (told != comm) {
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -100,7 +101,8 @@ class HandleMap {
 
  private:
   base::SpinLock lock_;
-  std::multimap<std::uintptr_t, Value> values_;  // guarded by lock_; the equal ones in their order
+  // The equal ones in their order.
+  std::multimap<std::uintptr_t, Value> values_ IMBREX_GUARDED_BY(lock_);
 };
 
 // Never destroyed, like the engine.
@@ -145,7 +147,8 @@ const Members* members_of(MPI_Comm comm) {
     return created;
   }();
   static std::mutex mutex;
-  static auto& all = *new std::map<std::vector<int>, std::map<std::uint32_t, Members>>;
+  using All = std::map<std::vector<int>, std::map<std::uint32_t, Members>>;
+  static All* const all IMBREX_PT_GUARDED_BY(mutex) = new All;
   if (comm == MPI_COMM_NULL) return nullptr;
   const std::lock_guard lock(mutex);
   void* value = nullptr;
@@ -153,7 +156,7 @@ const Members* members_of(MPI_Comm comm) {
   PMPI_Comm_get_attr(comm, key, static_cast<void*>(&value), &found);
   if (found == 0) {
     Members members = translate(comm);
-    std::map<std::uint32_t, Members>& same = all[members.in_world];
+    std::map<std::uint32_t, Members>& same = (*all)[members.in_world];
     value = &same.try_emplace(members.id, std::move(members)).first->second;
     PMPI_Comm_set_attr(comm, key, value);
   }

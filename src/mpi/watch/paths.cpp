@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/below/abi/asked.hpp"
@@ -78,14 +79,9 @@ class Post {
   }
 
   void poll() noexcept {
-    const std::unique_lock guard(polling_, std::try_to_lock);
-    if (!guard || !is_open()) return;
-    const Clock::time_point now = Clock::now();
-    if (now < next_) return;
-    next_ = now + std::chrono::milliseconds(1);
-    take();
-    forget_sent();
-    send();
+    if (!polling_.try_lock()) return;
+    const std::lock_guard guard(polling_, std::adopt_lock);
+    poll_locked();
   }
 
  private:
@@ -98,7 +94,16 @@ class Post {
     std::vector<Figure> figures;  // stays in place until MPI has let go of it
   };
 
-  void take() noexcept {
+  void poll_locked() noexcept IMBREX_REQUIRES(polling_) {
+    const Clock::time_point now = Clock::now();
+    if (!is_open() || now < next_) return;
+    next_ = now + std::chrono::milliseconds(1);
+    take();
+    forget_sent();
+    send();
+  }
+
+  void take() noexcept IMBREX_REQUIRES(polling_) {
     for (;;) {
       int there = 0;
       MPI_Message message;
@@ -118,7 +123,7 @@ class Post {
     }
   }
 
-  void send() noexcept {
+  void send() noexcept IMBREX_REQUIRES(polling_) {
     std::map<int, std::vector<Figure>> letters;
     {
       const std::lock_guard guard(writing_);
@@ -133,17 +138,18 @@ class Post {
     }
   }
 
-  void forget_sent() noexcept {
+  void forget_sent() noexcept IMBREX_REQUIRES(polling_) {
     sending_.remove_if([](SentLetter& letter) { return asked::has_ended(letter.request); });
   }
 
   std::atomic<bool> open_{false};  // written under polling_
-  std::mutex polling_;             // guards the next three
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  Clock::time_point next_;
-  std::list<SentLetter> sending_;
-  std::mutex writing_;             // guards the next
-  std::map<int, std::vector<Figure>> letters_;  // by rank, not yet sent
+  std::mutex polling_;
+  MPI_Comm comm_ IMBREX_GUARDED_BY(polling_) = MPI_COMM_NULL;
+  Clock::time_point next_ IMBREX_GUARDED_BY(polling_);
+  std::list<SentLetter> sending_ IMBREX_GUARDED_BY(polling_);
+  std::mutex writing_;
+  // By rank, not yet sent.
+  std::map<int, std::vector<Figure>> letters_ IMBREX_GUARDED_BY(writing_);
 };
 
 Post& post() noexcept {

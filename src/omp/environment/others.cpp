@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 
 namespace imbrex::omp {
@@ -112,8 +113,8 @@ unsigned long long count_loads() {
 }
 
 std::atomic<unsigned long long> loads_seen{0};
-base::SpinLock lock;             // guards `told`
-std::vector<std::string>* told;  // paths; never destroyed
+base::SpinLock lock;
+std::vector<std::string>* told IMBREX_GUARDED_BY(lock);  // paths; never destroyed
 
 bool is_new(const std::string& path) {
   const std::lock_guard guard(lock);

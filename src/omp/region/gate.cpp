@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"
@@ -25,10 +26,10 @@ struct AddressWait {
 };
 
 struct alignas(base::cache_line_bytes) Bucket {
-  base::SpinLock lock;           // guards first and last
-  AddressWait* first = nullptr;  // the longest waiting
-  AddressWait* last = nullptr;
-  std::atomic<int> waiting{0};   // see gate.hpp; those that look or are queued
+  base::SpinLock lock;
+  AddressWait* first IMBREX_GUARDED_BY(lock) = nullptr;  // the longest waiting
+  AddressWait* last IMBREX_GUARDED_BY(lock) = nullptr;
+  std::atomic<int> waiting{0};  // see gate.hpp; those that look or are queued
 };
 
 Bucket buckets[256];
@@ -38,14 +39,14 @@ Bucket& bucket_of(const void* const address) noexcept {
   return buckets[(key ^ (key >> 8) ^ (key >> 16)) % std::size(buckets)];
 }
 
-// REQUIRES: bucket.lock
-void append(Bucket& bucket, AddressWait& wait) noexcept {
+void append(Bucket& bucket, AddressWait& wait) noexcept IMBREX_REQUIRES(bucket.lock) {
   (bucket.last == nullptr ? bucket.first : bucket.last->next) = &wait;
   bucket.last = &wait;
 }
 
-// REQUIRES: bucket.lock. Takes out those of `address`, `most` at most: a list.
-AddressWait* take(Bucket& bucket, const void* const address, int most) noexcept {
+// Takes out those of `address`, `most` at most: a list.
+AddressWait* take(Bucket& bucket, const void* const address, int most) noexcept
+    IMBREX_REQUIRES(bucket.lock) {
   AddressWait* taken = nullptr;
   AddressWait** end = &taken;
   AddressWait* before = nullptr;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -21,8 +22,8 @@ namespace imbrex::omp {
 
 namespace {
 
-base::SpinLock lock;          // guards free_threads
-PoolThread* free_threads = nullptr;
+base::SpinLock lock;
+PoolThread* free_threads IMBREX_GUARDED_BY(lock) = nullptr;
 
 void put(PoolThread& thread) noexcept {
   const std::lock_guard guard(lock);

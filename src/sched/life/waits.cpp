@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <unordered_map>
 
 #include "sched/run/notes.hpp"
@@ -188,6 +189,14 @@ void for_each_followed(Task& task, Visit visit) {
   for (; extra != nullptr; extra = extra->next) look(extra->edge);
 }
 
+// The task that has the mutex of `access`; null: there is no mutex, or nobody has it.
+const Task* holder_of(const task::Access& access) noexcept {
+  task::Mutex* const mutex = access.mutex();
+  if (mutex == nullptr) return nullptr;
+  const std::lock_guard guard(mutex->lock);
+  return mutex->owner;
+}
+
 void created_waits(Task& task, std::vector<Wait>& waits) {
   if (task.accesses == nullptr) return;
   for_each_followed(task, [&waits](const Task& earlier) {
@@ -195,10 +204,9 @@ void created_waits(Task& task, std::vector<Wait>& waits) {
   });
   for (task::Access& access : task.accesses->accesses()) {
     if (access.kind != detail::AccessKind::after) {
-      if (access.mutex() != nullptr && access.mutex()->owner != nullptr &&
-          access.mutex()->owner != &task) {
-        const std::string holder = sched::describe(*access.mutex()->owner);
-        waits.push_back({"mutexinoutset held by " + holder, false});
+      const Task* const holder = holder_of(access);
+      if (holder != nullptr && holder != &task) {
+        waits.push_back({"mutexinoutset held by " + sched::describe(*holder), false});
       }
       continue;
     }

@@ -92,7 +92,7 @@ template <class Visit>
 bool Releases::each_named(const void* const address, const std::size_t bytes,
                           Visit visit) noexcept {
   bool found = false;
-  each_at(address, [&](const std::uint32_t position) {
+  each_at(address, [&](const std::uint32_t position) IMBREX_REQUIRES(lock_) {
     Access& access = task_.accesses->accesses()[position];
     if (is_range(access) != (bytes != 0)) return;
     const Interval covered = interval_of(access);
@@ -125,12 +125,14 @@ void Releases::list_by_range(const Access& other) noexcept {
       same_interval_[position] = std::exchange(first, position + 1);
     }
   }
-  by_interval_.each_overlapping(interval_of(other), [&](const Interval&, std::uint32_t next) {
+  // Called at once, by a function that knows no lock.
+  const auto visit = [&](const Interval&, std::uint32_t next) IMBREX_LOCKS_NOT_SEEN {
     for (; next != 0; next = same_interval_[next - 1]) {
       const Access& mine = accesses[next - 1];
       if (is_open(mine) && conflict_by_range(mine, other, other.version())) list_under(next - 1);
     }
-  });
+  };
+  by_interval_.each_overlapping(interval_of(other), visit);
 }
 
 bool Releases::list(Waiter& waiter) noexcept {
@@ -149,7 +151,7 @@ bool Releases::list(Waiter& waiter) noexcept {
     } else if (block.linked_at != 0) {
       list_by_range(other);
     } else {
-      each_at(other.address, [&](const std::uint32_t position) {
+      each_at(other.address, [&](const std::uint32_t position) IMBREX_REQUIRES(lock_) {
         const Access& mine = accesses[position];
         if (is_open(mine) && conflict(mine.kind, other.kind)) list_under(position);
       });
@@ -202,7 +204,8 @@ bool Releases::release(const void* const address, const std::size_t bytes,
   bool found = false;
   {
     const std::lock_guard guard(lock_);
-    found = each_named(address, bytes, [&](Access& access, const std::uint32_t position) {
+    found = each_named(address, bytes, [&](Access& access, const std::uint32_t position)
+                                   IMBREX_REQUIRES(lock_) {
       // Ended before, or it ends by an event.
       if (access.end.load(std::memory_order_relaxed) != End::with_task) return;
       access.end.store(End::early, std::memory_order_release);  // pairs with Access::has_ended()
@@ -218,7 +221,8 @@ bool Releases::hold(const void* const address, const std::size_t bytes) noexcept
   const std::lock_guard guard(lock_);
   if (holds_.empty()) holds_.resize(task_.accesses->count);
   bool held = false;
-  (void)each_named(address, bytes, [&](Access& access, const std::uint32_t position) {
+  (void)each_named(address, bytes, [&](Access& access, const std::uint32_t position)
+                                   IMBREX_REQUIRES(lock_) {
     if (access.end.load(std::memory_order_relaxed) == End::early) return;
     access.end.store(End::by_event, std::memory_order_release);
     ++holds_[position];
@@ -246,7 +250,8 @@ void Releases::end_hold(const void* const address, const std::size_t bytes, Fail
   {
     const std::lock_guard guard(lock_);
     fired = fired_;
-    (void)each_named(address, bytes, [&](Access& access, const std::uint32_t position) {
+    (void)each_named(address, bytes, [&](Access& access, const std::uint32_t position)
+                                   IMBREX_REQUIRES(lock_) {
       if (access.end.load(std::memory_order_relaxed) != End::by_event) return;
       if (failure != nullptr) fail(position, *failure);
       if (--holds_[position] != 0) return;

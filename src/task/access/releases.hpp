@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "task/access/interval_tree.hpp"
 #include "task/depend.hpp"
@@ -70,33 +71,40 @@ class Releases {
   };
 
   template <class Visit>
-  void each_at(const void* address, Visit visit) noexcept;
+  void each_at(const void* address, Visit visit) noexcept IMBREX_REQUIRES(lock_);
   template <class Visit>
-  bool each_named(const void* address, std::size_t bytes, Visit visit) noexcept;
-  [[nodiscard]] bool is_open(const Access& access) const noexcept;
+  bool each_named(const void* address, std::size_t bytes, Visit visit) noexcept
+      IMBREX_REQUIRES(lock_);
+  [[nodiscard]] bool is_open(const Access& access) const noexcept IMBREX_REQUIRES(lock_);
   // False, and not listed, if no open access keeps it.
-  [[nodiscard]] bool list(Waiter& waiter) noexcept;
-  void list_under(std::uint32_t position) noexcept;  // the last of `waiting_`
-  void list_by_range(const Access& other) noexcept;
+  [[nodiscard]] bool list(Waiter& waiter) noexcept IMBREX_REQUIRES(lock_);
+  // The last of `waiting_` is.
+  void list_under(std::uint32_t position) noexcept IMBREX_REQUIRES(lock_);
+  void list_by_range(const Access& other) noexcept IMBREX_REQUIRES(lock_);
   // Lists those who waited at the event; `free` gets those whom nothing keeps.
-  void list_all(Waiter* first, Waiter*& free) noexcept;
+  void list_all(Waiter* first, Waiter*& free) noexcept IMBREX_REQUIRES(lock_);
   // The access is not open any more; `free` gets those whom it alone kept.
-  void end(std::uint32_t position, Waiter*& free) noexcept;
-  void fail(std::uint32_t position, Failure& failure) noexcept;
+  void end(std::uint32_t position, Waiter*& free) noexcept IMBREX_REQUIRES(lock_);
+  void fail(std::uint32_t position, Failure& failure) noexcept IMBREX_REQUIRES(lock_);
   void let_go(Waiter* free, bool fired, Outcome& outcome) noexcept;
 
   Task& task_;
-  base::SpinLock lock_;  // guards the next ten, and the ends of the task's accesses
-  bool fired_ = false;
-  std::unordered_map<const void*, std::uint32_t> by_address_;  // position + 1 of the last there
-  IntervalTree<std::uint32_t> by_interval_;  // the same; made for the first waiter by range
-  std::vector<std::uint32_t> same_address_;  // by position: the one before + 1
-  std::vector<std::uint32_t> same_interval_;
-  std::vector<std::uint32_t> everything_;    // positions of accesses to everything
-  std::vector<std::uint32_t> first_listed_;  // by position: index + 1 in `listed_`
-  std::vector<Listed> listed_;
-  std::vector<Waiting> waiting_;
-  std::vector<std::uint16_t> holds_;         // by position; empty: none yet
+  base::SpinLock lock_;  // guards the ends of the task's accesses, too
+  bool fired_ IMBREX_GUARDED_BY(lock_) = false;
+  // Position + 1 of the last there, and the same by interval, made for the first waiter by range.
+  std::unordered_map<const void*, std::uint32_t> by_address_ IMBREX_GUARDED_BY(lock_);
+  IntervalTree<std::uint32_t> by_interval_ IMBREX_GUARDED_BY(lock_);
+  // By position: the one before + 1.
+  std::vector<std::uint32_t> same_address_ IMBREX_GUARDED_BY(lock_);
+  std::vector<std::uint32_t> same_interval_ IMBREX_GUARDED_BY(lock_);
+  // Positions of accesses to everything.
+  std::vector<std::uint32_t> everything_ IMBREX_GUARDED_BY(lock_);
+  // By position: index + 1 in `listed_`.
+  std::vector<std::uint32_t> first_listed_ IMBREX_GUARDED_BY(lock_);
+  std::vector<Listed> listed_ IMBREX_GUARDED_BY(lock_);
+  std::vector<Waiting> waiting_ IMBREX_GUARDED_BY(lock_);
+  // By position; empty: none yet.
+  std::vector<std::uint16_t> holds_ IMBREX_GUARDED_BY(lock_);
   // By position; made by the first that fails. Each is set once, before its access ends.
   std::atomic<std::atomic<Failure*>*> failures_{nullptr};
 };

@@ -102,7 +102,9 @@ struct Fault {
 // receive that is active is in `posted` or has a message; (3) no message in `unexpected` fits a
 // request in `posted`.
 struct World {
-  std::mutex mutex;  // guards everything below; released while functions of the user's run
+  // Guards everything below, which is reached by a Lock only: the analysis of base/guarded.hpp does
+  // not follow that. Released while functions of the user's run.
+  std::mutex mutex;
   Settings settings;
   std::mt19937_64 random;
   bool initialised = false;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 
@@ -16,8 +17,8 @@ namespace {
 
 // Persistent requests that send. Few; handles are compared only.
 struct PersistentSends {
-  std::mutex lock;  // guards the other
-  std::vector<MPI_Request> requests;
+  std::mutex lock;
+  std::vector<MPI_Request> requests IMBREX_GUARDED_BY(lock);
 };
 PersistentSends& persistent() noexcept {
   static auto& all = *new PersistentSends;  // requests may be freed after the end of static objects

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "TAMPI.h"
+#include "base/guarded.hpp"
 #include "mpi/below/abi/fortran.hpp"
 #include "mpi/faces/tampi/tampi.hpp"
 
@@ -25,10 +26,11 @@ constexpr int status_ints = sizeof(MPI_Status) / sizeof(MPI_Fint);  // MPI_STATU
 // MPI may look at a list of types until the operation is complete, which nobody tells us of if the
 // program waits itself. So each different list is kept for good: a program has few.
 const MPI_Datatype* keep(const std::vector<MPI_Datatype>& types) {
+  using Kept = std::set<std::vector<MPI_Datatype>>;
   static std::mutex& lock = *new std::mutex;
-  static auto& kept = *new std::set<std::vector<MPI_Datatype>>;
+  static Kept* const kept IMBREX_PT_GUARDED_BY(lock) = new Kept;
   const std::lock_guard guard(lock);
-  return kept.insert(types).first->data();
+  return kept->insert(types).first->data();
 }
 
 const MPI_Datatype* types_of(const void* given, const MPI_Comm comm) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "TAMPI.h"
+#include "base/guarded.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
@@ -49,7 +50,7 @@ class OutsideOfTasks {
 
  private:
   std::mutex lock_;  // held for a few moves of a list
-  std::map<std::thread::id, std::vector<Future<MPI_Status>>> bound_;
+  std::map<std::thread::id, std::vector<Future<MPI_Status>>> bound_ IMBREX_GUARDED_BY(lock_);
 };
 
 // Never destroyed: threads may end after main.

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/watch/check/memory.hpp"
 #include "mpi/watch/check/waiting.hpp"
@@ -76,19 +77,19 @@ class Table {
  private:
   using Parts = std::multimap<std::uintptr_t, const Part*>;  // by first byte
 
-  // All of these are used under the lock.
-  void enter(const Use& use);
-  void leave(const Use& use) noexcept;
-  void compare_memory(const Use& fresh);
-  void compare_order(const Use& fresh);
-  void say(const std::string& finding);
+  void enter(const Use& use) IMBREX_REQUIRES(lock_);
+  void leave(const Use& use) noexcept IMBREX_REQUIRES(lock_);
+  void compare_memory(const Use& fresh) IMBREX_REQUIRES(lock_);
+  void compare_order(const Use& fresh) IMBREX_REQUIRES(lock_);
+  void say(const std::string& finding) IMBREX_REQUIRES(lock_);
 
-  std::mutex lock_;  // guards all below
-  Parts parts_;      // no bound: of each operation that is under way
-  std::uintptr_t longest_ = 0;  // of all that were ever here, so that a look begins far enough left
-  std::vector<const Use*> in_order_;  // collectives that block
-  std::map<MPI_Request, std::unique_ptr<Use>> by_request_;
-  std::set<std::string> said_;
+  std::mutex lock_;
+  Parts parts_ IMBREX_GUARDED_BY(lock_);  // no bound: of each operation that is under way
+  // Of all that were ever here, so that a look begins far enough left.
+  std::uintptr_t longest_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::vector<const Use*> in_order_ IMBREX_GUARDED_BY(lock_);  // collectives that block
+  std::map<MPI_Request, std::unique_ptr<Use>> by_request_ IMBREX_GUARDED_BY(lock_);
+  std::set<std::string> said_ IMBREX_GUARDED_BY(lock_);
 };
 
 Table& table() {

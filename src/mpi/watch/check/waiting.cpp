@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "mpi/below/abi/asked.hpp"
@@ -34,7 +35,7 @@ struct WaitEntry {
 // the other way round.
 struct Shard {
   base::SpinLock lock;
-  std::map<MPI_Request, WaitEntry> entries;
+  std::map<MPI_Request, WaitEntry> entries IMBREX_GUARDED_BY(lock);
 };
 Shard& shard_of(MPI_Request request) {
   constexpr std::size_t count = 64;
@@ -84,7 +85,7 @@ Answer judge(const Waiting& earlier, const bool* found) noexcept {
   return Answer::mpi_knows;
 }
 
-void grant(Shard& shard, Claim& claim) {
+void grant(Shard& shard, Claim& claim) IMBREX_REQUIRES(shard.lock) {
   if (!claim.enters) return;
   shard.entries.insert_or_assign(claim.request, claim.entry);
   claim.entered = true;
