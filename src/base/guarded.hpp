@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Words by which a declaration says which lock guards what, so that clang proves that the lock is
-// held wherever the guarded is read or written (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html).
-// For other compilers they are empty. `tools/clang_checks.py locks` is the command.
+// held wherever that is read or written (clang.llvm.org/docs/ThreadSafetyAnalysis.html). For other
+// compilers they are empty. `tools/clang_checks.py locks` is the command.
 //
 // The analysis knows base::SpinLock and std::mutex by std::lock_guard; where it sees
 // std::unique_lock or std::scoped_lock it does not know that a lock is held.

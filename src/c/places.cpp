@@ -6,8 +6,6 @@
 #include <mutex>
 #include <utility>
 
-#include "base/guarded.hpp"
-
 namespace imbrex::c {
 
 namespace {
@@ -26,11 +24,10 @@ static_assert(sizeof(std::source_location) == sizeof(const Place*));
 
 std::source_location place(const char* const file, const int line) {
   if (file == nullptr) return {};
-  using Places = std::map<std::pair<const char*, int>, Place>;
-  static std::mutex lock;
-  static Places* const places IMBREX_PT_GUARDED_BY(lock) = new Places;  // never destroyed
+  static std::mutex lock;  // guards `places`; this layer does not see base/guarded.hpp
+  static auto& places = *new std::map<std::pair<const char*, int>, Place>;  // never destroyed
   const std::lock_guard guard(lock);
-  const auto [found, inserted] = places->try_emplace(
+  const auto [found, inserted] = places.try_emplace(
       {file, line}, Place{file, "", static_cast<unsigned>(line < 0 ? 0 : line), 0});
   const Place* const place = &found->second;
   return std::bit_cast<std::source_location>(place);

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What clang finds in the source without building it.
+
+`locks`: that what a lock guards is touched while the lock is held (src/base/guarded.hpp), in every
+file of src/ that sees such a lock.
+The commands by which a tree was configured say how each file is compiled. Exit status: 0 clean,
+1 something was found, 77 clang is not there.
+"""
+import argparse
+import concurrent.futures
+import functools
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VERSION = "19"
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+GUARDED = re.compile(r"\bIMBREX_(?:PT_)?GUARDED_BY\(|\bIMBREX_REQUIRES\(")
+# GCC's declaration of a function of the C++ run-time library; libc++ has none.
+NOT_WITH_LIBCXX = {"src/fiber/fiber.cpp"}
+# Two guarded variables that are written without their locks.
+BREACH = """
+#include <mutex>
+#include "base/spin_lock.hpp"
+struct Breach {
+  std::mutex mutex;
+  imbrex::base::SpinLock lock;
+  int first IMBREX_GUARDED_BY(mutex);
+  int second IMBREX_GUARDED_BY(lock);
+  void write() { first = second = 1; }
+};
+"""
+# What most files include, read once.
+OFTEN_INCLUDED = """algorithm array atomic chrono condition_variable deque exception functional list
+map memory mutex random set shared_mutex source_location span string thread unordered_map variant
+vector fmt/format.h""".split()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="what", required=True)
+    locks = commands.add_parser("locks", help="the analysis of thread safety")
+    for command in (locks,):
+        command.add_argument("--tree", type=pathlib.Path, default=ROOT / "build",
+                             help="the directory that was configured (build)")
+        command.add_argument("--jobs", type=int, default=os.cpu_count())
+        command.add_argument("files", nargs="*", help="only these")
+    arguments = parser.parse_args()
+    compiled = read_commands(arguments.tree)
+    if arguments.files:
+        wanted = {pathlib.Path(name).resolve().relative_to(ROOT).as_posix()
+                  for name in arguments.files}
+        compiled = {name: flags for name, flags in compiled.items() if name in wanted}
+    return check_locks(compiled, arguments)
+
+
+def read_commands(tree):
+    """Each file of ours that the tree compiles, and the flags that say what its text means."""
+    compiled = {}
+    for command in json.loads((tree / "compile_commands.json").read_text()):
+        path = pathlib.Path(command["file"])
+        if path.suffix != ".cpp" or not path.is_relative_to(ROOT) or path.is_relative_to(tree):
+            continue
+        words = shlex.split(command["command"])
+        flags = [word for word in words if word.startswith(("-D", "-I", "-std"))]
+        for at, word in enumerate(words[:-1]):
+            if word == "-isystem":
+                flags += words[at:at + 2]
+        compiled.setdefault(path.relative_to(ROOT).as_posix(), flags)
+    return compiled
+
+
+def find_tool(name):
+    return shutil.which(f"{name}-{VERSION}")
+
+
+def skip(name, package):
+    print(f"tools/clang_checks.py: skipped: no {name}-{VERSION} (Debian's package {package})")
+    return 77
+
+
+def run_all(commands, jobs):
+    """Runs the commands, by name; prints what they say. The number of those that fail."""
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        results = {name: pool.submit(subprocess.run, command, cwd=ROOT, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                   for name, command in commands.items()}
+        for name, result in results.items():
+            if result.result().returncode != 0:
+                failed += 1
+                print(f"---- {name}\n{result.result().stdout}")
+    return failed
+
+
+# ---- locks -------------------------------------------------------------------------------------
+
+def check_locks(compiled, arguments):
+    clang = find_tool("clang++")
+    if clang is None:
+        return skip("clang++", "clang-19")
+    base = [clang, "-stdlib=libc++", "-D_LIBCPP_ENABLE_THREAD_SAFETY_ANNOTATIONS",
+            "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety"]
+    # libstdc++ does not say that std::mutex is a lock.
+    probe = subprocess.run([*base, "-std=c++20", "-Isrc", "-fsyntax-only", "-x", "c++", "-"],
+                           input=BREACH, text=True, capture_output=True, cwd=ROOT)
+    if "'mutex' file not found" in probe.stderr:
+        return skip("libc++", "libc++-19-dev")
+    if probe.stderr.count("requires holding mutex") != 2:
+        print(f"tools/clang_checks.py: the analysis does not find a breach:\n{probe.stderr}")
+        return 1
+    names = [name for name in sorted(compiled) if name.startswith("src/")
+             and not name.endswith("_test.cpp") and name not in NOT_WITH_LIBCXX
+             and sees_a_lock(name)]
+    with tempfile.TemporaryDirectory() as folder:
+        often = pathlib.Path(folder) / "often_included.hpp"
+        often.write_text("".join(f"#include <{header}>\n" for header in OFTEN_INCLUDED))
+        ready = pathlib.Path(folder) / "often_included.pch"
+        subprocess.run([*base, "-std=c++20", "-x", "c++-header", often, "-o", ready], check=True)
+        failed = run_all({name: [*base, *compiled[name], "-include-pch", str(ready),
+                                 "-fsyntax-only", name] for name in names}, arguments.jobs)
+    print(f"tools/clang_checks.py locks: {len(names)} files, {failed} with findings")
+    return 1 if failed or not names else 0
+
+
+@functools.lru_cache(maxsize=None)
+def includes(name):
+    """Whether the file has annotations, and the files of ours that it includes."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = []
+    for header in INCLUDE.findall(text):
+        places = ("src/" + header, "include/" + header, str(pathlib.PurePath(name).parent / header))
+        found += [place for place in places if (ROOT / place).is_file()][:1]
+    return GUARDED.search(text) is not None, found
+
+
+def sees_a_lock(name):
+    seen, ahead = {name}, [name]
+    while ahead:
+        guarded, found = includes(ahead.pop())
+        if guarded:
+            return True
+        ahead += [other for other in found if other not in seen]
+        seen.update(found)
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
