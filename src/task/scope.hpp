@@ -103,6 +103,14 @@ struct Scope {
     return static_cast<std::uint32_t>(spawned - finished.load(std::memory_order_relaxed));
   }
 
+  // How many spawned tasks are not complete with all their descendants. The owner asks, or somebody
+  // who knows that it is suspended: then `spawned` is constant, and what it waits for has moved
+  // from there to `finished`. acquire: whoever sees 0 sees what the tasks did.
+  [[nodiscard]] std::uint32_t live() const noexcept {
+    const std::uint64_t word = finished.load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(deep_part(spawned) - deep_part(word));
+  }
+
   // The owner takes what is finished out of both counts.
   [[gnu::cold, gnu::noinline]] void forget_finished() noexcept;
 

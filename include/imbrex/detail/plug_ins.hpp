@@ -120,6 +120,14 @@ void leave_tasks() noexcept;
 // Called in main at exit(0), before the core waits for tasks; perhaps more than once.
 void before_end(void (*hook)(int status));
 
+// ---- the end of many tasks -------------------------------------------------------------------
+
+// How many tasks that were spawned in the open scope `memory` are not complete with all their
+// descendants: 0 if nothing of it is left. For whoever has to find out that a computation over many
+// processes has ended; exact for what has ended before the call. Called by the task that opened the
+// scope, or by anybody who knows that this one is suspended, in close_scope() or within the scope.
+[[nodiscard]] std::uint32_t live_in_scope(const ScopeMemory& memory) noexcept;
+
 // ---- policies that learn ---------------------------------------------------------------------
 
 // Whether the policy learns which tasks send, and also how long the paths are behind messages;

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "sched/run/dead.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/races.hpp"
@@ -108,6 +109,10 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
 }
 
 }  // namespace
+
+std::uint32_t live_in_scope(const ScopeMemory& memory) noexcept {
+  return std::launder(reinterpret_cast<const Scope*>(memory.bytes))->live();
+}
 
 std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
   if (is_outside()) [[unlikely]] {  // the end of the runtime waits for this; that of fork not
