@@ -157,6 +157,10 @@ int imbrex_event_has_fired(imbrex_event_t event); /* 1 or 0 */
 int imbrex_event_await(imbrex_event_t event);     /* suspends */
 /* The running task, once its body has ended, keeps its dependents waiting until `event` fires. */
 int imbrex_event_release_after(imbrex_event_t event);
+/* The running task's access to `object`, or to a range as it was named, ends when `event` fires,
+   perhaps long after the task, which is complete at the end of its body. */
+int imbrex_event_release_object_after(imbrex_event_t event, const void* object);
+int imbrex_event_release_range_after(imbrex_event_t event, const void* begin, size_t bytes);
 void imbrex_event_free(imbrex_event_t* event); /* when nobody waits for it any more */
 
 /* ---- named events and progress functions: <imbrex/trigger.hpp> says what they mean ---- */

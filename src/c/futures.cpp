@@ -189,6 +189,23 @@ int imbrex_event_release_after(const imbrex_event_t event) {
   });
 }
 
+int imbrex_event_release_object_after(const imbrex_event_t event, const void* const object) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(event, "the event given to imbrex_event_release_object_after()");
+    require(object, "the object given to imbrex_event_release_object_after()");
+    imbrex::release_after(event->event, *static_cast<const std::byte*>(object));
+  });
+}
+
+int imbrex_event_release_range_after(const imbrex_event_t event, const void* const begin,
+                                     const size_t bytes) {
+  return guard(IMBREX_ERR_USE, [&] {
+    require(event, "the event given to imbrex_event_release_range_after()");
+    imbrex::release_after(event->event,
+                          imbrex::range(static_cast<const std::byte*>(begin), bytes));
+  });
+}
+
 void imbrex_event_free(imbrex_event_t* const event) {
   if (event != nullptr) delete std::exchange(*event, nullptr);
 }

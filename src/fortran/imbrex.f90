@@ -46,6 +46,7 @@ module imbrex
     imbrex_future_free, imbrex_when_all, imbrex_when_any, imbrex_future_index, &
     imbrex_promise_create, imbrex_promise_set, imbrex_promise_free, imbrex_event_create, &
     imbrex_event_fire, imbrex_event_has_fired, imbrex_event_await, imbrex_event_release_after, &
+    imbrex_event_release_object_after, imbrex_event_release_range_after, &
     imbrex_event_free, imbrex_future_of_name, imbrex_trigger, imbrex_progress_register, &
     imbrex_message, imbrex_version
 
@@ -149,6 +150,15 @@ module imbrex
     integer(c_int) function imbrex_event_release_after(event) bind(C)
       import
       type(c_ptr), value :: event
+    end function
+    integer(c_int) function imbrex_event_release_object_after(event, object) bind(C)
+      import
+      type(c_ptr), value :: event, object
+    end function
+    integer(c_int) function imbrex_event_release_range_after(event, begin, bytes) bind(C)
+      import
+      type(c_ptr), value :: event, begin
+      integer(c_size_t), value :: bytes
     end function
     subroutine imbrex_event_free(event) bind(C)
       import

@@ -340,9 +340,30 @@ bool hold_access(Task& task, const void* const address, const std::size_t bytes,
   return releases_for(task, outcome).hold(address, bytes);
 }
 
+namespace {
+
+// Whether the running `task` has declared what is named so, and ended it.
+bool has_ended(const Task& task, const void* const address, const std::size_t bytes) noexcept {
+  if (task.accesses == nullptr) return false;
+  return std::ranges::any_of(task.accesses->accesses(), [&](const Access& access) {
+    if (access.address != address || !names_memory(access.kind)) return false;
+    if (is_range(access) != (bytes != 0)) return false;
+    const Interval covered = interval_of(access);
+    if (bytes != 0 && covered.end - covered.begin != bytes) return false;
+    return access.end.load(std::memory_order_relaxed) != End::with_task;
+  });
+}
+
+}  // namespace
+
 void throw_not_declared(const char* const what, const Task& task, const void* const address,
                         const std::size_t bytes) {
   const std::string who = detail::describe({task.name, task.where, task.id});
+  if (has_ended(task, address, bytes)) {
+    throw Error(fmt::format("imbrex: {} of {} in {}: this task's access to it has ended already, "
+                            "by release() or by an event that has fired",
+                            what, address, who));
+  }
   if (bytes == 0) {
     throw Error(fmt::format("imbrex: {} of {} in {}: this task declares no access to it", what,
                             address, who));

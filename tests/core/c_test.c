@@ -303,6 +303,61 @@ static int fires(void* event, void* result) {
   return imbrex_event_fire((imbrex_event_t)event);
 }
 
+/* ---- one access that an event ends ---- */
+
+struct in_flight {
+  imbrex_event_t came;
+  int object, range[4];
+};
+
+static int receives_later(void* argument, void* result) {
+  struct in_flight* it = (struct in_flight*)argument;
+  (void)result;
+  if (imbrex_event_release_object_after(it->came, &it->came) != IMBREX_ERR_USE) return 1;
+  if (strstr(imbrex_message(), "declares no access") == NULL) return 2;
+  if (imbrex_event_release_object_after(it->came, &it->object) != IMBREX_SUCCESS) return 3;
+  return imbrex_event_release_range_after(it->came, it->range, sizeof it->range);
+}
+
+static int looks(void* argument, void* result) {
+  struct in_flight* it = (struct in_flight*)argument;
+  *(int*)result = it->object + it->range[3];
+  return 0;
+}
+
+static void an_event_ends_one_access(void) {
+  struct in_flight it = {0};
+  imbrex_future_t looked = NULL, received = NULL;
+  int sum = 0;
+  SUCCEEDS(imbrex_event_create(&it.came));
+  {
+    const imbrex_access writes[] = {{IMBREX_OUT, &it.object, 0},
+                                    {IMBREX_OUT | IMBREX_RANGE, it.range, sizeof it.range}};
+    const imbrex_access reads[] = {{IMBREX_IN, &it.object, 0},
+                                   {IMBREX_IN | IMBREX_RANGE, it.range, sizeof it.range}};
+    imbrex_task_spec spec = IMBREX_TASK("look", looks);
+    SUCCEEDS(spawn("receive", receives_later, &it, 2, writes, &received));
+    spec.argument = &it;
+    spec.access_count = 2;
+    spec.accesses = reads;
+    spec.result_bytes = sizeof sum;
+    SUCCEEDS(imbrex_spawn(&spec, &looked));
+  }
+  SUCCEEDS(imbrex_future_wait(received));
+  CHECK(!imbrex_future_ready(looked));
+  it.object = 40;
+  it.range[3] = 2;
+  SUCCEEDS(imbrex_event_fire(it.came));
+  SUCCEEDS(imbrex_future_get(looked, &sum, sizeof sum));
+  CHECK(sum == 42);
+  CHECK(imbrex_event_release_object_after(it.came, &it.object) == IMBREX_ERR_USE);
+  CHECK(imbrex_event_release_object_after(NULL, &it.object) == IMBREX_ERR_USE);
+  imbrex_future_free(&received);
+  imbrex_future_free(&looked);
+  SUCCEEDS(imbrex_taskwait());
+  imbrex_event_free(&it.came);
+}
+
 static void events_release_dependents_late(void) {
   imbrex_event_t event;
   imbrex_future_t held;
@@ -390,6 +445,7 @@ int main(void) {
   of_two_that_set_a_promise_at_once_one_is_refused();
   absurd_sizes_are_refused();
   events_release_dependents_late();
+  an_event_ends_one_access();
   progress_functions_trigger_names();
   a_progress_function_may_fail();
   CHECK(strcmp(imbrex_keep("kept"), "kept") == 0 && imbrex_keep("kept") == imbrex_keep("kept"));

@@ -32,11 +32,14 @@ const char* state_text(const Task& task) noexcept {
 
 namespace {
 
+// Something may wait for `task`: for its end, or for an access that is open longer.
+bool matters(const Task& task) noexcept { return alive(task) || task::holds_access(task); }
+
 std::vector<Task*> live_tasks(RuntimeState& runtime) {
   std::vector<Task*> tasks;
   runtime.task_slots.for_each([&tasks](std::byte* const slot) {
     auto* const task = reinterpret_cast<Task*>(slot);
-    if (alive(*task) || task::holds_access(*task)) tasks.push_back(task);
+    if (matters(*task)) tasks.push_back(task);
   });
   return tasks;
 }
@@ -180,7 +183,7 @@ void for_each_followed(Task& task, Visit visit) {
     auto* const earlier =
         reinterpret_cast<Task*>(edge.follows.load(std::memory_order_acquire) & ~lock_bit);
     if (earlier == nullptr || earlier == &task) return;
-    if (!alive(*earlier) && !task::holds_access(*earlier)) return;
+    if (!matters(*earlier)) return;
     if (earlier->parent != task.parent || earlier->accesses == nullptr) return;
     if (task::blocks(*earlier, task)) visit(*earlier);
   };

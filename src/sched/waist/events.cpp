@@ -39,7 +39,8 @@ void let_go(task::Waiter& waiters) noexcept {
 
 namespace {
 
-// A hold of the running task's, which has no event yet.
+// A hold of the running task's, which has no event yet. Throws std::bad_alloc, and has changed
+// nothing then.
 task::Hold& make_hold(Worker& worker, Completion* const source) {
   Task& task = *worker.task;
   Family& family = family_of(worker, task);
@@ -49,6 +50,13 @@ task::Hold& make_hold(Worker& worker, Completion* const source) {
   if (source != nullptr) retain(*source);
   family.holds = hold;
   return *hold;
+}
+
+// Undoes make_hold(), whose last one this is.
+void forget_hold(Worker& worker, task::Hold& hold) noexcept {
+  worker.task->family->holds = hold.following;
+  if (hold.source != nullptr) release(*hold.source);
+  worker.small.give(&hold, base::slab_class(sizeof(task::Hold)));
 }
 
 void hold_running_task(EventWord& event, Completion* const source) {
@@ -74,12 +82,14 @@ void hold_running_access(EventWord& event, Completion* const source, const void*
   }
   Worker& worker = *sched::current_worker();
   check_may_wait(worker, "release_after");
+  // First, since it may throw: an access that is held has something that ends it.
+  task::Hold& hold = make_hold(worker, source);
   task::Outcome outcome;
   if (!task::hold_access(*worker.task, address, bytes, outcome)) {
     sched::settle(worker, outcome);
+    forget_hold(worker, hold);
     task::throw_not_declared("release_after", *worker.task, address, bytes);
   }
-  task::Hold& hold = make_hold(worker, source);
   hold.address = address;
   hold.bytes = bytes;
   task::hold_until(*worker.task, event, hold, outcome);
