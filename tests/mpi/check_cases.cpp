@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <thread>
 #include <vector>
 
 #include "cases.hpp"
@@ -68,6 +69,33 @@ void receive_into_what_is_sent() {
   MPI_Irecv(block.data() + 100, 8, MPI_BYTE, other, 3, MPI_COMM_WORLD, &again);
   MPI_Send(block.data(), 8, MPI_BYTE, other, 3, MPI_COMM_WORLD);
   MPI_Waitall(1, &again, MPI_STATUSES_IGNORE);
+}
+
+// A thread of the program's own, which stands in no task.
+void thread_sends_what_is_received() {
+  static std::array<char, 16> block{};
+  MPI_Request request;
+  MPI_Irecv(block.data(), 8, MPI_BYTE, other, 1, MPI_COMM_WORLD, &request);
+  std::thread([] {
+    MPI_Send(block.data() + 4, 1, MPI_BYTE, other, 2, MPI_COMM_WORLD);
+  }).join();
+  MPI_Recv(block.data() + 15, 1, MPI_BYTE, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Send(block.data() + 8, 8, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+void exchanges_overlap() {
+  static std::array<char, 24> block{};
+  MPI_Request request;
+  MPI_Irecv(block.data(), 8, MPI_BYTE, other, 1, MPI_COMM_WORLD, &request);
+  MPI_Sendrecv(block.data() + 4, 1, MPI_BYTE, other, 2, block.data() + 15, 1, MPI_BYTE, other, 2,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv_replace(block.data() + 6, 1, MPI_BYTE, other, 3, other, 3, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE);
+  MPI_Sendrecv_replace(block.data() + 12, 1, MPI_BYTE, other, 3, other, 3, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE);
+  MPI_Send(block.data() + 16, 8, MPI_BYTE, other, 1, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 // Two sends may read the same; and columns of a matrix lie between each other without meeting.
@@ -403,6 +431,8 @@ void freed_with_requests() {
 
 const imbrex::test::Cases cases{
     {"receives_overlap", receives_overlap},
+    {"thread_sends_what_is_received", thread_sends_what_is_received},
+    {"exchanges_overlap", exchanges_overlap},
     {"receive_into_what_is_sent", receive_into_what_is_sent},
     {"no_overlap", no_overlap},
     {"columns_overlap", columns_overlap},
