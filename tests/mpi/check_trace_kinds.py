@@ -24,10 +24,10 @@ for rank in reader.read_run(directory):
         task = rank.names[seen.tasks[message.task].name].name
         found[message.sent, message.tag, message.peer, message.bytes, task] += 1
     peer = 1 - rank.rank
-    exchanges = (8, 19)  # MPI_Sendrecv and MPI_Sendrecv_replace
-    expected = {(True, tag, peer, 4, "sends"): 1 for tag in range(1, 20)}
+    exchanges = (8, 19, 20, 21)  # MPI_Sendrecv and its kin
+    expected = {(True, tag, peer, 4, "sends"): 1 for tag in range(1, 22)}
     expected |= {(False, tag, peer, 4, "sends" if tag in exchanges else "receives"): 1
-                 for tag in range(1, 20)}
+                 for tag in range(1, 22)}
     if found != expected:
         sys.exit(f"rank {rank.rank}: missing {expected.keys() - found.keys()}, beyond "
                  f"{found - collections.Counter(expected)}")

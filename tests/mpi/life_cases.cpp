@@ -365,6 +365,18 @@ void send_other_kinds(int peer, MPI_Comm comm) {
   for (MPI_Request& request : std::span(requests, 2)) MPI_Request_free(&request);
   int both = value;
   MPI_Sendrecv_replace(&both, 1, MPI_INT, peer, 19, peer, 19, comm, MPI_STATUS_IGNORE);
+  int other = 0;
+  comm = MPI_COMM_WORLD;  // where imbrex matches nothing, so that MPI itself receives
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+  MPI_Isendrecv(&value, 1, MPI_INT, peer, 20, &other, 1, MPI_INT, peer, 20, comm, &requests[0]);
+  MPI_Isendrecv_replace(&both, 1, MPI_INT, peer, 21, peer, 21, comm, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+#else
+  for (const int tag : {20, 21}) {
+    MPI_Sendrecv(&value, 1, MPI_INT, peer, tag, &other, 1, MPI_INT, peer, tag, comm,
+                 MPI_STATUS_IGNORE);
+  }
+#endif
   void* gone = nullptr;
   int bytes = 0;
   MPI_Buffer_detach(static_cast<void*>(&gone), &bytes);

@@ -184,8 +184,8 @@ int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Argumen
 }
 
 template <class Post>
-int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
-              MPI_Request* request, Post mpis_own) {
+int isendrecv_anywhere(const char* name, const Sending& sending, const Arguments& it,
+                       bool pack_first, MPI_Request* request, Post mpis_own) {
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return mpis_own();
   if (!communicator->matching()) {
@@ -204,6 +204,14 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
   auto pair = std::make_unique<Pair>(name, it, *communicator, std::move(packed));
   const Sending outgoing = pack_first ? sending_of(pair->packed, sending) : sending;
   return begin_pair(std::move(pair), outgoing, it, request);
+}
+
+template <class Post>
+int isendrecv(const char* name, const Sending& sending, const Arguments& it, bool pack_first,
+              MPI_Request* request, Post mpis_own) {
+  const int code = isendrecv_anywhere(name, sending, it, pack_first, request, mpis_own);
+  if (code == MPI_SUCCESS) note_receive(*request, it.comm);
+  return code;
 }
 
 #endif

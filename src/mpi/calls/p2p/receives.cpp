@@ -138,11 +138,12 @@ int irecv_anywhere(const Call& call, const Arguments& it, MPI_Request* request) 
 
 int irecv(const Call& call, const Arguments& it, MPI_Request* request) {
   const int code = irecv_anywhere(call, it, request);
-  // A receive that imbrex matches tells of itself.
-  if (traces_messages && code == MPI_SUCCESS && substitute(*request) == nullptr) {
-    trace_receive(*request, members_of(it.comm));
-  }
+  if (code == MPI_SUCCESS) note_receive(*request, it.comm);
   return code;
+}
+
+void note_receive(MPI_Request request, MPI_Comm comm) {
+  if (traces_messages && substitute(request) == nullptr) trace_receive(request, members_of(comm));
 }
 
 // ---- probes ----------------------------------------------------------------------------------
