@@ -540,7 +540,7 @@ int result_destroyed_across_runtimes() {
       future = {};
       for (int i = 0; i < 1000; ++i) task("later").spawn([] { ++ran; }).get();
     });
-    while (stage < 1) std::this_thread::sleep_for(100us);
+    while (stage < 1) imbrex::yield();  // this thread may be the only worker
     runtime.reset();
     runtime.emplace();
     task("of the second").spawn([] {}).get();
