@@ -539,12 +539,14 @@ int result_destroyed_across_runtimes() {
       future.wait();
       future = {};
       for (int i = 0; i < 1000; ++i) task("later").spawn([] { ++ran; }).get();
+      stage = 3;
     });
     while (stage < 1) imbrex::yield();  // this thread may be the only worker
     runtime.reset();
     runtime.emplace();
     task("of the second").spawn([] {}).get();
     stage = 2;
+    while (stage < 3) imbrex::yield();
     holder.join();
   }
   expect(ran == 2000, "later tasks have run");
