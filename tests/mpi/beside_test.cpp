@@ -211,6 +211,7 @@ TEST(Arrays, can_be_asked_for_their_statuses_without_an_end) {
   for (flag = 0; flag == 0;) MPI_Request_get_status_any(3, requests, &index, &flag, &status);
   EXPECT_EQ(index, 2);
   EXPECT_EQ(status.MPI_TAG, 2);
+  MPI_Barrier(ring.comm);  // all have looked: else another rank's next message may be there too
   send(ring, 1, 11);
   for (flag = 0; flag == 0;) {
     MPI_Request_get_status_all(3, requests, &flag, MPI_STATUSES_IGNORE);
