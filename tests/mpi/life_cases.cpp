@@ -367,7 +367,7 @@ void send_other_kinds(int peer, MPI_Comm comm) {
   MPI_Sendrecv_replace(&both, 1, MPI_INT, peer, 19, peer, 19, comm, MPI_STATUS_IGNORE);
   int other = 0;
   comm = MPI_COMM_WORLD;  // where imbrex matches nothing, so that MPI itself receives
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5  // MPICH gives a status of zeros
   MPI_Isendrecv(&value, 1, MPI_INT, peer, 20, &other, 1, MPI_INT, peer, 20, comm, &requests[0]);
   MPI_Isendrecv_replace(&both, 1, MPI_INT, peer, 21, peer, 21, comm, &requests[1]);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
