@@ -56,6 +56,29 @@ class Ring {
     const auto size = static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin);
     return size > 0 ? size : 0;  // the two were not read at one moment
   }
+  // Takes out of the first `look` items those that `wanted` likes, at most `most`, and calls
+  // take(item) for each, oldest first. All others stay in their order. How many.
+  template <class Wanted, class Take>
+  std::size_t extract(const std::uint64_t look, const std::size_t most, Wanted wanted, Take take) {
+    const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
+    const std::uint64_t end = end_.load(std::memory_order_relaxed);
+    const std::uint64_t limit = end - begin < look ? end : begin + look;
+    std::size_t count = 0;
+    std::uint64_t stop = begin;  // behind the last that is taken
+    for (std::uint64_t at = begin; at != limit && count != most; ++at) {
+      if (!wanted(*slots_[at & mask_])) continue;
+      ++count;
+      stop = at + 1;
+      take(slots_[at & mask_]);
+    }
+    std::uint64_t first = stop;
+    for (std::uint64_t at = stop; at != begin;) {
+      T* const item = slots_[--at & mask_];
+      if (!wanted(*item)) slots_[--first & mask_] = item;
+    }
+    begin_.store(first, std::memory_order_relaxed);
+    return count;
+  }
   // size() >= count, for a count above 0.
   [[nodiscard]] bool has(const std::int64_t count) const noexcept {
     const std::uint64_t begin = begin_.load(std::memory_order_relaxed);

@@ -39,6 +39,41 @@ TEST(Ring, behaves_like_a_sequential_deque) {
   }
 }
 
+// Methodology: as above, with a value for each item that says whether it is wanted.
+TEST(Ring, gives_what_is_wanted_and_keeps_the_rest_in_order) {
+  std::mt19937 random(20261125);
+  std::vector<int> items(20'000);
+  for (int& item : items) item = static_cast<int>(random() % 3);
+  Ring<int> ring;
+  std::deque<int*> model;
+  const auto wanted = [](const int item) { return item == 0; };
+  for (std::size_t next = 0; next < items.size();) {
+    for (unsigned count = random() % 40; count != 0 && next < items.size(); --count) {
+      ring.push_back(&items[next]);
+      model.push_back(&items[next++]);
+    }
+    for (unsigned count = random() % 20; count != 0 && !model.empty(); --count) {
+      ASSERT_EQ(ring.pop_front(), model.front());
+      model.pop_front();
+    }
+    const std::size_t look = random() % 100, most = random() % 12;
+    std::vector<int*> taken, expected;
+    const std::size_t count =
+        ring.extract(look, most, wanted, [&taken](int* const item) { taken.push_back(item); });
+    std::deque<int*> rest;
+    for (std::size_t at = 0; at < model.size(); ++at) {
+      const bool goes = at < look && expected.size() < most && wanted(*model[at]);
+      if (goes) expected.push_back(model[at]); else rest.push_back(model[at]);
+    }
+    model = rest;
+    ASSERT_EQ(taken, expected);
+    ASSERT_EQ(count, expected.size());
+    ASSERT_EQ(ring.size(), static_cast<std::int64_t>(model.size()));
+    ASSERT_EQ(ring.front(), model.empty() ? nullptr : model.front());
+    ASSERT_EQ(ring.back(), model.empty() ? nullptr : model.back());
+  }
+}
+
 TEST(Ring, is_empty_again_after_it_has_wrapped_around) {
   Ring<int> ring;
   int item = 0;

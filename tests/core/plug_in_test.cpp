@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the waist offers to plug-ins that bring work from elsewhere.
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <source_location>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "imbrex/detail/plug_ins.hpp"
@@ -29,7 +35,7 @@ TEST_P(PlugInTest, a_scope_counts_what_is_left_of_it_with_all_descendants) {
       events[left - 1].fire();
       while (detail::live_in_scope(scope) != left - 1) yield();
     }
-    for (int number = 0; number < scaled(2000); ++number) task("many").launch([] {});
+    for (int number = 0; number < scaled(300); ++number) task("many").launch([] {});
     taskwait();
     while (detail::live_in_scope(scope) != 0) yield();
   });
@@ -54,6 +60,213 @@ TEST_P(PlugInTest, others_count_a_scope_whose_owner_waits) {
   EXPECT_EQ(detail::live_in_scope(*scope.load()), 2u);
   go_on.fire();
   owner.get();
+}
+
+// Work that may be done elsewhere, as a plug-in would have it. Two processes in one: this one, and
+// a store to which a thief takes what is ready here, and out of which a worker that has nothing to
+// do brings it back, computed or not.
+class Elsewhere {
+ public:
+  struct Item {
+    Elsewhere* owner;
+    int number;
+    bool done_there = false;
+  };
+
+  explicit Elsewhere(const int count) : ran_(static_cast<std::size_t>(count)) {
+    detail::add_poller(poller_);
+  }
+  ~Elsewhere() { detail::remove_poller(poller_); }
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+
+  // A task of ours, in the order of their numbers, that may travel.
+  detail::Completion* spawn(const int number, const detail::TaskSpec& spec, const bool keep) {
+    void* const closure = spec.accesses.empty()
+                              ? detail::create(spec, ops, sizeof(Item))
+                              : detail::create_with_accesses(spec, ops, sizeof(Item));
+    ::new (closure) Item{this, number};
+    return spec.accesses.empty() ? detail::submit(closure, keep)
+                                 : detail::submit_with_accesses(closure, keep);
+  }
+  void spawn(const int number) {
+    (void)spawn(number, {.name = "travels", .where = std::source_location::current()}, false);
+  }
+  // Takes up to so many; says how many.
+  int take(const std::size_t most) {
+    std::vector<void*> taken(most);
+    outstanding_.fetch_add(1);
+    const std::size_t count = detail::take_ready(kind, taken);
+    const std::lock_guard guard(mutex_);
+    for (std::size_t each = 0; each < count; ++each) {
+      Item& item = *static_cast<Item*>(taken[each]);
+      if (item.number % 2 == 0 && !item.done_there) {  // it may be here once more
+        item.done_there = true;
+        ran_[static_cast<std::size_t>(item.number)].fetch_add(1);
+      }
+      store_.push_back(taken[each]);
+    }
+    taken_.fetch_add(static_cast<int>(count));
+    outstanding_.fetch_add(static_cast<int>(count) - 1);
+    return static_cast<int>(count);
+  }
+  // Gives back the one that was taken first, if any.
+  bool bring() noexcept {
+    void* closure = nullptr;
+    {
+      const std::lock_guard guard(mutex_);
+      if (store_.empty()) return false;
+      closure = store_.front();
+      store_.erase(store_.begin());
+    }
+    detail::give_back(closure);
+    outstanding_.fetch_sub(1);
+    return true;
+  }
+  [[nodiscard]] int taken() const { return taken_.load(); }
+  [[nodiscard]] int sought() const { return sought_.load(); }
+  [[nodiscard]] std::vector<int> here() const { return here_.entries(); }
+  void expect_each_ran_once() const {
+    for (const std::atomic<int>& count : ran_) EXPECT_EQ(count.load(), 1);
+  }
+
+ private:
+  static void run(void* const closure) {
+    const Item& item = *static_cast<const Item*>(closure);
+    if (item.done_there) return;
+    item.owner->ran_[static_cast<std::size_t>(item.number)].fetch_add(1);
+    item.owner->here_.add(item.number);
+  }
+  static constexpr int kind_of_this_test = 0;
+  static constexpr const void* kind = &kind_of_this_test;
+  static constexpr detail::BodyOps ops{&run, [](void*) noexcept {}, nullptr, nullptr, kind};
+
+  std::atomic<int> outstanding_{0};  // in the store
+  detail::Poller poller_{.poll = [](void*) noexcept { return 0; },
+                         .context = this,
+                         .outstanding = &outstanding_,
+                         .seek = [](void* const self) noexcept {
+                           auto& it = *static_cast<Elsewhere*>(self);
+                           it.sought_.fetch_add(1);
+                           return it.bring();
+                         }};
+  std::mutex mutex_;
+  std::vector<void*> store_;  // under the mutex
+  std::vector<std::atomic<int>> ran_;
+  std::atomic<int> taken_{0}, sought_{0};
+  Log here_;
+};
+
+TEST_P(PlugInTest, a_worker_without_work_brings_it_from_elsewhere) {
+  constexpr int count = 20;
+  Elsewhere elsewhere(count);
+  std::atomic<int> others{0};
+  finish([&] {
+    for (int number = 0; number < count; ++number) {
+      elsewhere.spawn(number);
+      task("stays").launch([&] { others.fetch_add(1); });
+    }
+    if (GetParam().workers == 1) {  // nobody else takes any
+      EXPECT_EQ(elsewhere.take(7), 7);
+      EXPECT_EQ(elsewhere.take(100), count - 7);
+      EXPECT_EQ(elsewhere.take(1), 0);
+    } else {
+      (void)elsewhere.take(100);
+    }
+  });
+  EXPECT_EQ(others.load(), count);
+  elsewhere.expect_each_ran_once();
+  EXPECT_GE(elsewhere.sought(), elsewhere.taken());
+}
+
+// What stays keeps its order.
+TEST_P(PlugInTest, the_others_run_as_if_those_had_never_been_there) {
+  const std::string policy = GetParam().policy;
+  // One that draws, or learns, does not do the same twice.
+  if (GetParam().workers != 1 || policy.starts_with("seeded") || policy == "fa" || policy == "ga") {
+    return;
+  }
+  const auto order = [](const bool travellers) {
+    Elsewhere elsewhere(60);
+    Log log;
+    std::vector<int> objects(60);
+    finish([&] {
+      for (int number = 0; number < 60; ++number) {
+        if (travellers) elsewhere.spawn(number);
+        auto described = task("stays").priority(number % 7 == 0 ? number % 2 * 2 - 1 : 0);
+        if (number % 3 == 0) described = described.out(objects[static_cast<std::size_t>(number)]);
+        described.launch([&log, number] { log.add(number); });
+      }
+      if (travellers) {
+        EXPECT_EQ(elsewhere.take(20), 20);
+        EXPECT_EQ(elsewhere.take(60), 40);
+      }
+    });
+    return log.entries();
+  };
+  EXPECT_EQ(order(true), order(false));
+}
+
+TEST_P(PlugInTest, a_task_with_accesses_travels_once_it_is_ready) {
+  Elsewhere elsewhere(1);
+  int object = 0;
+  Event go_on;
+  const detail::AccessSpec access{&object, detail::AccessKind::inout};
+  finish([&] {
+    task("first").inout(object).launch([&] { await(go_on); });
+    detail::Completion* const second =
+        elsewhere.spawn(0, {.name = "second",
+                            .where = std::source_location::current(),
+                            .accesses = {&access, 1}}, true);
+    auto third = task("third").in(object).spawn([&] { elsewhere.expect_each_ran_once(); });
+    let_others_run();
+    EXPECT_EQ(elsewhere.take(1), 0);  // it is not ready
+    go_on.fire();
+    while (elsewhere.taken() == 0 && !second->event.has_fired()) {
+      (void)elsewhere.take(1);
+      yield();
+    }
+    third.wait();
+    detail::release(*second);
+  });
+}
+
+// Methodology: tasks of two kinds in recursion, thieves among the tasks and a thread of the
+// program's own; each task must have run once, in one of the two processes.
+TEST_P(PlugInTest, each_task_runs_once_whoever_takes_and_brings_back) {
+  const int count = scaled(1500);
+  Elsewhere elsewhere(count);
+  std::atomic<int> others{0};
+  std::atomic<bool> over{false};
+  std::thread thief([&] {
+    while (!over.load()) {
+      if (elsewhere.take(3) == 0) (void)elsewhere.bring();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    while (elsewhere.bring()) {}
+  });
+  finish([&] {
+    for (int part = 0; part < 5; ++part) {
+      task("spawns").launch([&, part] {
+        for (int number = part * count / 5; number < (part + 1) * count / 5; ++number) {
+          elsewhere.spawn(number);
+          task("stays").launch([&] { others.fetch_add(1); });
+          if (number % 50 == 0) yield();
+        }
+      });
+    }
+    task("steals").launch([&] {
+      for (int round = 0; round < 50; ++round) {
+        (void)elsewhere.take(5);
+        yield();
+      }
+    });
+  });
+  over.store(true);
+  thief.join();
+  detail::drain();
+  EXPECT_EQ(others.load(), count);
+  elsewhere.expect_each_ran_once();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlugInTest, testing::ValuesIn(every_setup()), name_of);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "imbrex/detail/waist.hpp"
@@ -34,6 +35,11 @@ struct Poller {
   // Null, or called when something is outstanding and a task suspends: a thread that sleeps while
   // nothing is outstanding shall wake.
   void (*ring)(void* context) noexcept = nullptr;
+  // Null, or called by a worker that has found nothing to run in this process: at each look of an
+  // idle one, and so at least once before it sleeps, whatever is outstanding. By any number of
+  // workers at once, under the rules of poll(). True if it has made something ready. A worker that
+  // has gone to sleep is not asked again until it wakes: what comes later comes by poll().
+  bool (*seek)(void* context) noexcept = nullptr;
   Poller* next = nullptr;  // the runtime's
 };
 void add_poller(Poller& poller);
@@ -119,6 +125,19 @@ void drain() noexcept;
 void leave_tasks() noexcept;
 // Called in main at exit(0), before the core waits for tasks; perhaps more than once.
 void before_end(void (*hook)(int status));
+
+// ---- tasks that may run elsewhere ------------------------------------------------------------
+
+// Takes tasks out of the queues that are ready and have not begun, of the kind that their BodyOps
+// name, and belong to no place or group of a plug-in: as many as `closures` has room for, and of
+// those that one worker has queued the ones that it would run last. All other tasks stay where they
+// are. How many, whose closures are then the caller's: each until give_back(), after which it runs
+// here, which may mean no more than to take over what was computed elsewhere. Until then it counts
+// as live, and what waits for it waits. Never suspends; but a queue is searched under its lock, so
+// not for each task. REQUIRES: `outstanding` of a poller is above zero while the caller has any,
+// since they look like tasks that nobody runs.
+[[nodiscard]] std::size_t take_ready(const void* kind, std::span<void*> closures) noexcept;
+void give_back(void* closure) noexcept;
 
 // ---- the end of many tasks -------------------------------------------------------------------
 

@@ -69,6 +69,8 @@ struct BodyOps {
   // The code that run() calls, where many kinds of tasks share one run(). Policies that learn by
   // kind ask for it.
   const void* (*code)(const void* closure) noexcept = nullptr;
+  // Names what a plug-in may take out of the queues (take_ready()); null: nothing.
+  const void* kind = nullptr;
 };
 
 // A task's memory: `bytes` for its closure, aligned to 64. The caller constructs the closure there,

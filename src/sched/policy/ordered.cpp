@@ -47,6 +47,14 @@ void Ordered::raise(Task& task, const int priority) {
   queue_of(no_worker).push(task, {priority, false, task.id}, false);
 }
 
+std::size_t Ordered::extract(int, const void* const kind, const std::span<Task*> to) {
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < count_; ++index) {
+    count += queues_[index].extract(kind, to.subspan(count));
+  }
+  return count;
+}
+
 std::int64_t Ordered::size() const {
   std::int64_t sum = 0;
   for (std::size_t index = 0; index < count_; ++index) sum += queues_[index].size();

@@ -30,6 +30,7 @@ class Ordered final : public Policy {
   Entry steal(int, bool) override { return {}; }
   bool take(int, Task&) override { return false; }
   void raise(Task& task, int priority) override;
+  std::size_t extract(int worker, const void* kind, std::span<Task*> to) override;
   std::int64_t size() const override;
   bool empty(int worker) const override {
     return queue_of(worker).size() == 0 && (count_ == 1 || common().size() == 0);

@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
+#include "sched/policy/policy.hpp"
 #include "task/lineage.hpp"
 #include "task/task.hpp"
 
@@ -73,6 +75,15 @@ class OrderedQueue {
     count(-1);
     return {place.task, place.resumed};
   }
+  // As Policy has it; those that would go last.
+  [[nodiscard]] std::size_t extract(const void* const kind, const std::span<task::Task*> to) {
+    if (size() == 0) return 0;
+    const std::lock_guard guard(lock_);
+    const std::size_t in_line = extract_from_line(kind, to);
+    const std::size_t all = in_line + extract_from_heap(kind, to.subspan(in_line));
+    if (all != 0) count(-static_cast<int>(all));
+    return all;
+  }
   // Whether its first entry belongs before that of `other`, at this moment.
   [[nodiscard]] bool goes_before(const OrderedQueue& other) const noexcept {
     Place mine{}, its{};
@@ -91,6 +102,7 @@ class OrderedQueue {
 
  private:
   static constexpr std::size_t first_capacity = 64;
+  static constexpr std::size_t look = extraction_look;
 
   struct Place {
     std::uint64_t level;  // smaller first
@@ -117,6 +129,46 @@ class OrderedQueue {
   void count(const int change) noexcept IMBREX_REQUIRES(lock_) {
     changes_.store(changes() + 1, std::memory_order_relaxed);
     size_.store(size_.load(std::memory_order_relaxed) + change, std::memory_order_release);
+  }
+  [[nodiscard]] static bool may_leave(const Place& place, const void* const kind) noexcept {
+    return !place.resumed && is_of(*place.task, kind);
+  }
+  // From its end on.
+  std::size_t extract_from_line(const void* const kind,
+                                const std::span<task::Task*> to) noexcept IMBREX_REQUIRES(lock_) {
+    const std::size_t limit = end_ - begin_ < look ? begin_ : end_ - look;
+    std::size_t taken = 0;
+    std::size_t first = end_;  // the first that is taken
+    for (std::size_t at = end_; at != limit && taken != to.size(); --at) {
+      const Place& place = line_[(at - 1) & mask_];
+      if (!may_leave(place, kind)) continue;
+      to[taken++] = place.task;
+      first = at - 1;
+    }
+    std::size_t kept = first;
+    for (std::size_t at = first; at != end_; ++at) {
+      const Place& place = line_[at & mask_];
+      if (!may_leave(place, kind)) line_[kept++ & mask_] = place;
+    }
+    end_ = kept;
+    return taken;
+  }
+  // It has no order that would say which go last.
+  std::size_t extract_from_heap(const void* const kind,
+                                const std::span<task::Task*> to) IMBREX_REQUIRES(lock_) {
+    std::size_t taken = 0;
+    const std::size_t skipped = heap_.size() < look ? 0 : heap_.size() - look;
+    const auto begin = heap_.begin() + static_cast<std::ptrdiff_t>(skipped);
+    const auto end = std::remove_if(begin, heap_.end(), [&](const Place& place) {
+      if (taken == to.size() || !may_leave(place, kind)) return false;
+      to[taken++] = place.task;
+      return true;
+    });
+    if (taken != 0) {
+      heap_.erase(end, heap_.end());
+      std::make_heap(heap_.begin(), heap_.end(), &later);
+    }
+    return taken;
   }
   [[gnu::noinline]] task::Entry pop_from_heap() noexcept IMBREX_REQUIRES(lock_) {
     std::pop_heap(heap_.begin(), heap_.end(), &later);

@@ -4,12 +4,13 @@
 //
 // Every entry that is pushed owns one reference to its task; who gets it from pop, steal or take
 // owns that reference and must claim the task, which fails for a stale entry.
-// Thread safety: push, pop and take for `worker` by that worker; push with no_worker, steal, raise,
-// size by any thread.
+// Thread safety: push, pop, take and extract for `worker` by that worker; push and extract with
+// no_worker, steal, raise, size by any thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ using task::Entry;
 using task::Task;
 
 inline constexpr int no_worker = -1;
+
+[[nodiscard]] inline bool is_of(const Task& task, const void* const kind) noexcept {
+  return task.ops != nullptr && task.ops->kind == kind;
+}
+// So many entries of a queue are looked at to find some of a kind: its lock is held meanwhile.
+inline constexpr int extraction_look = 1024;
 
 // How a task became ready.
 enum class Origin : std::uint8_t {
@@ -52,6 +59,11 @@ class Policy {
   [[nodiscard]] virtual bool take(int worker, Task& task) = 0;
   // `task`, which may be queued to begin, now has a higher priority. The caller holds a reference.
   virtual void raise(Task& task, int priority) = 0;
+  // Takes out entries of tasks of that kind (BodyOps) that are to begin, as many as `to` has room
+  // for; of each queue those that would go last, as far as they are among the nearest there. Others
+  // keep their order. How many.
+  [[nodiscard]] virtual std::size_t extract(int worker, const void* kind,
+                                            std::span<Task*> to) = 0;
   // How many are ready, about.
   [[nodiscard]] virtual std::int64_t size() const = 0;
   // True if `worker` would find nothing without stealing: a task that has just become ready may run

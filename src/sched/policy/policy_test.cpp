@@ -212,6 +212,41 @@ TEST_F(PolicyTest, a_thief_takes_one_task_of_a_recursion_and_several_of_a_flat_l
   EXPECT_EQ(pop_all(0).size(), 63u);
 }
 
+// Methodology: the same pushes with and without the tasks that leave; what stays must come in the
+// same order.
+TEST_F(PolicyTest, what_leaves_leaves_the_others_in_their_order) {
+  static constexpr int kind = 0;
+  static constexpr detail::BodyOps leaves{nullptr, nullptr, nullptr, nullptr, &kind};
+  static constexpr detail::BodyOps stays{nullptr, nullptr, nullptr};
+  for (const char* const name : {"default", "steal", "fifo", "priority", "ma1", "ma2", "ma3", "sa",
+                                 "fa", "ga", "seeded:1"}) {
+    const auto rest = [&](const bool both) {
+      use(name, 2);
+      tasks_.clear();
+      std::set<std::uint64_t> left;
+      for (int number = 0; number < 90; ++number) {
+        Task& made = task(number % 5 == 0 ? number % 3 - 1 : 0);
+        made.ops = number % 2 == 0 ? &leaves : &stays;
+        if (!both && made.ops == &leaves) continue;
+        const Origin origins[] = {Origin::forked, Origin::released};
+        const int worker = number % 9 == 0 ? no_worker : number % 7 == 0 ? 1 : 0;
+        policy_->push(made, {.worker = worker, .only = no_worker}, origins[number % 4 / 2]);
+      }
+      Task* taken[100];
+      for (const std::size_t most : {std::size_t{10}, std::size_t{100}}) {
+        const std::size_t count = policy_->extract(0, &kind, {taken, most});
+        EXPECT_EQ(count, !both ? 0u : most == 10 ? 10u : 35u) << name;
+        for (std::size_t each = 0; each < count; ++each) {
+          EXPECT_EQ(taken[each]->ops, &leaves);
+          EXPECT_TRUE(left.insert(taken[each]->id).second);
+        }
+      }
+      return std::string(name).starts_with("seeded") ? Ids() : drain(0);
+    };
+    EXPECT_EQ(rest(true), rest(false)) << name;
+  }
+}
+
 // Two packages of two caches of four cores each.
 class NearPolicyTest : public PolicyTest {
  protected:

@@ -60,6 +60,20 @@ class Seeded final : public Policy {
   Entry steal(int, bool) override { return {}; }
   bool take(int, Task&) override { return false; }
   void raise(Task&, int) override {}
+  std::size_t extract(int, const void* const kind, const std::span<Task*> to) override {
+    const std::lock_guard guard(lock_);
+    std::size_t count = 0;
+    const auto leaves = [&](const Waiting& waiting) {
+      if (count == to.size() || waiting.entry.resumed || !is_of(*waiting.entry.task, kind)) {
+        return false;
+      }
+      to[count++] = waiting.entry.task;
+      return true;
+    };
+    std::erase_if(ready_, leaves);
+    std::erase_if(foreign_, leaves);
+    return count;
+  }
   std::int64_t size() const override {
     const std::lock_guard guard(lock_);
     return static_cast<std::int64_t>(ready_.size() + foreign_.size() + yielded_.size()) +

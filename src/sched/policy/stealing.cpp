@@ -24,6 +24,19 @@ Entry ForeignQueue::pop(Line& line) noexcept {
   return entry;
 }
 
+std::size_t ForeignQueue::extract(const void* const kind, const std::span<Task*> to) {
+  if (!has_new()) return 0;
+  std::size_t count = 0;
+  const std::lock_guard guard(new_.lock);
+  std::erase_if(new_.tasks, [&](Task* const task) {
+    if (count == to.size() || !is_of(*task, kind)) return false;
+    to[count++] = task;
+    return true;
+  });
+  new_.size.fetch_sub(static_cast<std::int64_t>(count), std::memory_order_relaxed);
+  return count;
+}
+
 Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
     : nearest_(setup.nearest),
       queues_(new LocalQueues[static_cast<std::size_t>(setup.workers)]),
@@ -125,6 +138,27 @@ Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int
     own.lock.leave();
   }
   return entry;
+}
+
+std::size_t Stealing::extract(const int worker, const void* const kind,
+                              const std::span<Task*> to) {
+  std::size_t count = last_.extract(kind, to);
+  for (int each = 0; each < workers_ && count != to.size(); ++each) {
+    LocalQueues& queues = queues_[each];
+    if (queues.size() == 0) continue;
+    if (each == worker) {
+      queues.lock.enter();
+      count += queues.extract(kind, to.subspan(count));
+      queues.lock.leave();
+    } else if (queues.lock.try_lock()) {
+      count += queues.extract(kind, to.subspan(count));
+      queues.lock.unlock();
+    }
+  }
+  const std::size_t foreign = foreign_.extract(kind, to.subspan(count));
+  const std::size_t urgent = urgent_.extract(kind, to.subspan(count + foreign));
+  elsewhere_.fetch_sub(static_cast<std::int64_t>(foreign + urgent), std::memory_order_relaxed);
+  return count + foreign + urgent;
 }
 
 void Stealing::raise(Task& task, const int priority) {

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -39,6 +40,7 @@ class ForeignQueue {
   [[nodiscard]] bool has_new() const noexcept {
     return new_.size.load(std::memory_order_relaxed) != 0;
   }
+  [[nodiscard]] std::size_t extract(const void* kind, std::span<Task*> to);
   [[nodiscard]] std::int64_t size() const noexcept {
     return resumed_.size.load(std::memory_order_acquire) +
            new_.size.load(std::memory_order_acquire);
@@ -145,6 +147,18 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return taken;
   }
 
+  // As Policy has it: the oldest, as a thief would.
+  [[nodiscard]] std::size_t extract(const void* const kind,
+                                    const std::span<Task*> to) IMBREX_REQUIRES(lock) {
+    std::size_t count = 0;
+    for (base::Ring<Task>* const ring : {&newest_first, &oldest_first}) {
+      (void)ring->extract(extraction_look, to.size() - count,
+                          [kind](const Task& task) { return is_of(task, kind); },
+                          [&](Task* const task) { to[count++] = task; });
+    }
+    return count;
+  }
+
   // Sizes are read without the lock: a moment's view.
   [[nodiscard]] bool has_newest(const std::int64_t count) const noexcept IMBREX_LOCKS_NOT_SEEN {
     return newest_first.has(count);
@@ -169,6 +183,7 @@ class Stealing final : public Policy {
   Entry steal(int worker, bool eager) override;
   bool take(int worker, Task& task) override { return queues_[worker].take(task); }
   void raise(Task& task, int priority) override;
+  std::size_t extract(int worker, const void* kind, std::span<Task*> to) override;
   std::int64_t size() const override;
   bool empty(int worker) const override { return queues_[worker].empty(); }
 

@@ -92,6 +92,7 @@ Task* look_out(Worker& worker) noexcept {
       return task;
     }
     sleepers = runtime.parking.asleep();
+    if (seek(worker)) continue;
     const bool polls = watch.hold();
     const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
     const bool tired = elapsed > spin_ticks ||

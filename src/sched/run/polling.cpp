@@ -72,6 +72,20 @@ void judge_poll(RuntimeState& runtime, const std::uint64_t spent) noexcept {
   return completed;
 }
 
+bool seek(Worker& worker) noexcept {
+  RuntimeState& runtime = *worker.runtime;
+  if (runtime.pollers.load(std::memory_order_relaxed) == nullptr || worker.some_ready()) {
+    return false;
+  }
+  const InPoller guard(worker);
+  const trace::races::Outside of_the_task;
+  for (detail::Poller* poller = runtime.pollers.load(std::memory_order_acquire);
+       poller != nullptr; poller = poller->next) {
+    if (poller->seek != nullptr && poller->seek(poller->context)) return true;
+  }
+  return false;
+}
+
 bool RuntimeState::outstanding(Worker& reader) const noexcept {
   if (pollers.load(std::memory_order_relaxed) == nullptr) return false;
   const InPoller guard(reader);

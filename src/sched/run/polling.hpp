@@ -13,6 +13,10 @@ namespace imbrex::sched {
 constexpr int nothing_to_poll = -1;
 int poll(Worker& worker, bool often) noexcept;
 
+// Asks what brings work from elsewhere, for a worker that has found nothing here. True if something
+// has become ready.
+[[nodiscard]] bool seek(Worker& worker) noexcept;
+
 // To be called between two tasks of a busy worker. Of the workers that find a poll due, one polls.
 inline void poll_if_due(Worker& worker, Polling polling) noexcept;
 

@@ -8,7 +8,9 @@
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/life/waits.hpp"
+#include "sched/run/dead.hpp"
 #include "sched/run/polling.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/trigger/trigger.hpp"
 
 namespace imbrex::detail {
@@ -90,6 +92,53 @@ bool may_spin(std::uint64_t& last) noexcept {
   const Worker* const worker = sched::current_worker();
   if (worker == nullptr) [[unlikely]] return ask_for_visitor([&] { return may_spin(last); });
   return worker->runtime->may_spin(last);
+}
+
+// ---- tasks that may run elsewhere ------------------------------------------------------------
+
+namespace {
+
+// The entry of `task` is the caller's. False if another one was faster; that entry is used up.
+bool hold_back(Worker& worker, task::Task& task) noexcept {
+  if (!task::claim({&task, false})) {
+    sched::drop_reference(worker, task);
+    return false;
+  }
+  task.pending.store(1, std::memory_order_relaxed);  // the caller's, until give_back()
+  task.state.store(task::State::created, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+std::size_t take_ready(const void* const kind, const std::span<void*> closures) noexcept {
+  if (sched::is_outside()) {
+    return sched::visit(sched::Purpose::passes, [&] { return take_ready(kind, closures); },
+                        [] { return std::size_t{0}; });
+  }
+  Worker& worker = *sched::current_worker();
+  Group& everyone = worker.runtime->groups.everyone();
+  const int index = worker.home.group == &everyone ? worker.home.index : sched::no_worker;
+  task::Task* tasks[64];
+  std::size_t taken = 0;
+  for (bool more = kind != nullptr; more && taken != closures.size();) {
+    const std::size_t room = std::min(closures.size() - taken, std::size(tasks));
+    const std::size_t found = everyone.policy->extract(index, kind, {tasks, room});
+    for (std::size_t each = 0; each < found; ++each) {
+      if (hold_back(worker, *tasks[each])) closures[taken++] = tasks[each]->closure();
+    }
+    more = found == room;
+  }
+  return taken;
+}
+
+void give_back(void* const closure) noexcept {
+  if (sched::is_outside()) {
+    return sched::visit(sched::Purpose::passes, [&] { give_back(closure); }, [] {});
+  }
+  task::Task& task = task::Task::of_closure(closure);
+  task.pending.store(0, std::memory_order_relaxed);
+  sched::enqueue(*sched::current_worker(), task, sched::Origin::released);
 }
 
 bool main_is_alone() noexcept {
