@@ -72,7 +72,7 @@ def read_commands(tree):
         words = shlex.split(command["command"])
         flags = [word for word in words if word.startswith(("-D", "-I", "-std"))]
         for at, word in enumerate(words[:-1]):
-            if word == "-isystem":
+            if word in ("-isystem", "-include"):
                 flags += words[at:at + 2]
         compiled.setdefault(path.relative_to(ROOT).as_posix(), flags)
     return compiled
