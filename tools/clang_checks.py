@@ -3,7 +3,7 @@
 """What clang finds in the source without building it.
 
 `locks`: that what a lock guards is touched while the lock is held (src/base/guarded.hpp), in every
-file of src/ that sees such a lock.
+file of src/ that sees such a lock. `tidy`: the checks of .clang-tidy.
 The commands by which a tree was configured say how each file is compiled. Exit status: 0 clean,
 1 something was found, 77 clang is not there.
 """
@@ -26,6 +26,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 GUARDED = re.compile(r"\bIMBREX_(?:PT_)?GUARDED_BY\(|\bIMBREX_REQUIRES\(")
 # GCC's declaration of a function of the C++ run-time library; libc++ has none.
 NOT_WITH_LIBCXX = {"src/fiber/fiber.cpp"}
+# A header that only GCC brings.
+NOT_WITH_CLANG = {"src/trace/symbols_debug.cpp"}
 # Two guarded variables that are written without their locks.
 BREACH = """
 #include <mutex>
@@ -48,7 +50,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="what", required=True)
     locks = commands.add_parser("locks", help="the analysis of thread safety")
-    for command in (locks,):
+    tidy = commands.add_parser("tidy", help="clang-tidy, on src/ or what has changed there")
+    tidy.add_argument("--since", metavar="COMMIT", help="only files that differ from where this "
+                      "branch has left COMMIT; if there is no such commit, --most of them all")
+    tidy.add_argument("--most", metavar="COUNT", type=int, help="look at so many files at most")
+    for command in (locks, tidy):
         command.add_argument("--tree", type=pathlib.Path, default=ROOT / "build",
                              help="the directory that was configured (build)")
         command.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -59,7 +65,8 @@ def main():
         wanted = {pathlib.Path(name).resolve().relative_to(ROOT).as_posix()
                   for name in arguments.files}
         compiled = {name: flags for name, flags in compiled.items() if name in wanted}
-    return check_locks(compiled, arguments)
+    check = {"locks": check_locks, "tidy": check_tidy}[arguments.what]
+    return check(compiled, arguments)
 
 
 def read_commands(tree):
@@ -97,7 +104,7 @@ def run_all(commands, jobs):
         for name, result in results.items():
             if result.result().returncode != 0:
                 failed += 1
-                print(f"---- {name}\n{result.result().stdout}")
+                print(f"---- {name}\n{result.result().stdout}", flush=True)
     return failed
 
 
@@ -151,6 +158,37 @@ def sees_a_lock(name):
         ahead += [other for other in found if other not in seen]
         seen.update(found)
     return False
+
+
+# ---- tidy --------------------------------------------------------------------------------------
+
+def check_tidy(compiled, arguments):
+    tidy = find_tool("clang-tidy")
+    if tidy is None:
+        return skip("clang-tidy", "clang-tidy-19")
+    names = sorted(name for name in compiled if name.startswith("src/")
+                   and name not in NOT_WITH_CLANG
+                   and (arguments.files or not name.endswith("_test.cpp")))
+    if arguments.since:
+        changed = changed_since(arguments.since)
+        names = [name for name in names if changed is None or name in changed]
+    if arguments.most and len(names) > arguments.most:
+        # Spread over the folders, the same ones each time.
+        names = names[::-(-len(names) // arguments.most)]
+    failed = run_all({name: [tidy, "--quiet", name, "--", *compiled[name]] for name in names},
+                     arguments.jobs)
+    print(f"tools/clang_checks.py tidy: {len(names)} files, {failed} with findings")
+    return 1 if failed else 0
+
+
+def changed_since(commit):
+    """The files that are not as where HEAD and `commit` part; None if that cannot be known."""
+    base = subprocess.run(["git", "merge-base", "HEAD", commit], cwd=ROOT, text=True,
+                          capture_output=True)
+    if base.returncode != 0:
+        return None
+    return set(subprocess.run(["git", "diff", "--name-only", base.stdout.strip()], cwd=ROOT,
+                              text=True, capture_output=True, check=True).stdout.split())
 
 
 if __name__ == "__main__":

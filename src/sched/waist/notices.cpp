@@ -15,7 +15,6 @@
 namespace imbrex::detail {
 
 using sched::Worker;
-using task::Task;
 
 // ---- trace -----------------------------------------------------------------------------------
 
