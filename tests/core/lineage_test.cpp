@@ -299,7 +299,7 @@ TEST_P(PathTest, a_message_is_told_the_longest_path_that_it_has_opened) {
   });
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].first, 42u);
-  EXPECT_GE(told[0].second, 10e3F);
+  EXPECT_GE(told[0].second, 9.9e3F);  // the rate of ticks is measured in 0.2 ms
   EXPECT_LT(told[0].second, 10e6F);
 }
 
