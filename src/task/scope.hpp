@@ -104,8 +104,8 @@ struct Scope {
   }
 
   // How many spawned tasks are not complete with all their descendants. The owner asks, or somebody
-  // who knows that it is suspended: then `spawned` is constant, and what it waits for has moved
-  // from there to `finished`. acquire: whoever sees 0 sees what the tasks did.
+  // for whom it waits before it spawns or begins to wait here: then `spawned` is constant. acquire:
+  // whoever sees 0 sees what the tasks did.
   [[nodiscard]] std::uint32_t live() const noexcept {
     const std::uint64_t word = finished.load(std::memory_order_acquire);
     return static_cast<std::uint32_t>(deep_part(spawned) - deep_part(word));

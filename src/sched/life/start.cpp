@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -205,9 +204,10 @@ void start_if_none() {
 RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
 std::mutex& end_lock() noexcept { return life().end_lock; }
 
-// So many microseconds, at least one tick where they are not none.
+// So many microseconds, at least one tick where they are not none: some divide by it.
 static std::uint64_t ticks_of(const double us) noexcept {
-  return static_cast<std::uint64_t>(std::ceil(us * base::ticks_per_microsecond()));
+  const double ticks = us * base::ticks_per_microsecond();
+  return ticks > 0 && ticks < 1 ? 1 : static_cast<std::uint64_t>(ticks);
 }
 
 RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
