@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "imbrex/imbrex.h"
+#include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {
@@ -218,7 +217,7 @@ int c_wait() {
   return 0;
 }
 
-const std::map<std::string, int (*)()> cases{
+const imbrex::test::Cases cases{
     {"launched", launched},
     {"dropped_future", dropped_future},
     {"living_future", living_future},
@@ -243,13 +242,6 @@ const std::map<std::string, int (*)()> cases{
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const auto found = argc == 2 ? cases.find(argv[1]) : cases.end();
-  if (found == cases.end()) {
-    std::fprintf(stderr, "usage: %s <case>; cases:", argv[0]);
-    for (const auto& [name, run] : cases) std::fprintf(stderr, " %s", name.c_str());
-    std::fprintf(stderr, "\n");
-    return 2;
-  }
-  return found->second();
+  const auto* const run = imbrex::test::find_case(cases, argc, argv);
+  return run == nullptr ? 2 : (*run)();
 }

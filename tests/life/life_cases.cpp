@@ -11,8 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +20,7 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {
@@ -582,7 +581,7 @@ int ends_by_an_exception() {
   return end_amid_tasks([] { std::thread([] { throw 1; }).join(); });
 }
 
-const std::map<std::string, std::function<int()>> cases{
+const imbrex::test::Cases cases{
     {"first_use", first_use},
     {"nothing_used", nothing_used},
     {"exit_from_a_task", exit_from_a_task},
@@ -630,13 +629,6 @@ const std::map<std::string, std::function<int()>> cases{
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what is printed before an abort is not lost
-  const auto found = argc == 2 ? cases.find(argv[1]) : cases.end();
-  if (found == cases.end()) {
-    std::fprintf(stderr, "usage: %s <case>; cases:", argv[0]);
-    for (const auto& [name, run] : cases) std::fprintf(stderr, " %s", name.c_str());
-    std::fprintf(stderr, "\n");
-    return 2;
-  }
-  return found->second();
+  const auto* const run = imbrex::test::find_case(cases, argc, argv);
+  return run == nullptr ? 2 : (*run)();
 }

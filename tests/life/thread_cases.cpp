@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {
@@ -641,7 +641,7 @@ int main_ends_by_pthread_exit() {
   pthread_exit(nullptr);
 }
 
-const std::map<std::string, std::function<int()>> cases{
+const imbrex::test::Cases cases{
     {"first_tasks_at_once", first_tasks_at_once},
     {"first_tasks_with_main", first_tasks_with_main},
     {"first_thread_ends", first_thread_ends},
@@ -688,14 +688,8 @@ int run_often(const char* const program, char* const name, const int times) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const auto found = argc >= 2 ? cases.find(argv[1]) : cases.end();
-  if (found == cases.end()) {
-    std::fprintf(stderr, "usage: %s <case> [times]; cases:", argv[0]);
-    for (const auto& [name, run] : cases) std::fprintf(stderr, " %s", name.c_str());
-    std::fprintf(stderr, "\n");
-    return 2;
-  }
+  const auto* const run = imbrex::test::find_case(cases, argc, argv, " [times]");
+  if (run == nullptr) return 2;
   if (argc == 3) return run_often("/proc/self/exe", argv[1], std::atoi(argv[2]));
-  return found->second();
+  return (*run)();
 }
