@@ -29,6 +29,7 @@
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/faces/tampi/tampi.hpp"
+#include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/progress/progress.hpp"
 #include "mpi/report/look.hpp"
@@ -426,6 +427,8 @@ IMBREX_FUNCTION(Finalize)() {
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);
     mpi::private_world::close();
+    mpi::receive::end_communicators();
+    mpi::end_messages();
     mpi::progress::stop(mpi::poller);
     mpi::end_errors();
   }

@@ -210,6 +210,13 @@ TEST(When, refuses_a_persistent_request) {
   task("send").launch([&] { send_one(ring, 1); });
   EXPECT_THROW((void)status.get(), Error);
   taskwait();
+  // It is freed, so its handle may be that of the next one, which is no receive.
+  MPI_Send_init(&ring.rank, 1, MPI_INT, ring.next(), 2, ring.comm, &request);
+  MPI_Start(&request);
+  MPI_Recv(&value, 1, MPI_INT, ring.previous(), 2, ring.comm, MPI_STATUS_IGNORE);
+  EXPECT_EQ(value, ring.previous());
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Request_free(&request);
 }
 
 TEST(When, works_on_a_thread_that_imbrex_does_not_know) {

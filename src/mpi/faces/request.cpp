@@ -67,6 +67,18 @@ struct Promised {
   Promise<MPI_Status> promise{"MPI request"};
 };
 
+// A persistent request that was handed over: the program has its handle no more, and MPI may give
+// it again, for anything.
+void free_refused(MPI_Request& request) noexcept {
+  if (mpi::traces_messages) mpi::trace_freed(request);
+  auto* const known = mpi::receive::requests().find(request).persistent();
+  if (known != nullptr) {
+    (void)mpi::receive::free_persistent(*known, &request);
+  } else {
+    PMPI_Request_free(&request);
+  }
+}
+
 // MPI's own request.
 struct PromisedOperation : Operation {
   PromisedOperation(const char* its_call, const mpi::StatusPlace& place)
@@ -81,7 +93,7 @@ struct PromisedOperation : Operation {
     }
     mpi::receive::requests().settle(owned->given);
     const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
-    if (persistent) PMPI_Request_free(&owned->request);
+    if (persistent) free_refused(owned->request);
     owned->promised.settle(*owned, persistent);
   }
 

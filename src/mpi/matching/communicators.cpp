@@ -61,6 +61,12 @@ class Communicators {
     }
   }
 
+  // MPI keeps the key itself for as long as an attribute needs it.
+  void end() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (keyval_ != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&keyval_);
+  }
+
  private:
   using Chain = std::atomic<Communicator*>;
   static constexpr std::size_t chain_count = 1024;
@@ -134,5 +140,7 @@ Communicator* known_communicator_of(MPI_Comm comm) noexcept {
 void for_each_communicator(const std::function<void(Communicator&)>& visit) {
   communicators().for_each(visit);
 }
+
+void end_communicators() noexcept { communicators().end(); }
 
 }  // namespace imbrex::mpi::receive

@@ -21,4 +21,7 @@ namespace imbrex::mpi::receive {
 // Calls visit(communicator) for each that has been asked for and is not freed.
 void for_each_communicator(const std::function<void(Communicator&)>& visit);
 
+// In MPI_Finalize: gives back what MPI has given for them.
+void end_communicators() noexcept;
+
 }  // namespace imbrex::mpi::receive

@@ -131,6 +131,10 @@ bool describe(const Call& it, detail::MessageRecord* record) noexcept {
   return record->peer != MPI_UNDEFINED;  // else of a dynamic process
 }
 
+std::mutex members_mutex;
+// The attribute by which a communicator leads to its members.
+int members_key IMBREX_GUARDED_BY(members_mutex) = MPI_KEYVAL_INVALID;
+
 void send(const detail::MessageRecord& record) noexcept {
   if (paths::are_open()) paths::sent(record.peer, record.tag, record.communicator);
   detail::trace_message(record);
@@ -141,26 +145,28 @@ void send(const detail::MessageRecord& record) noexcept {
 // Two tasks may ask for a communicator that neither has seen: one translates it. The calls of MPI
 // that are made under the lock are local and call nothing of the user's.
 const Members* members_of(MPI_Comm comm) {
-  static const int key = [] {
-    int created = MPI_KEYVAL_INVALID;
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &created, nullptr);
-    return created;
-  }();
-  static std::mutex mutex;
   using All = std::map<std::vector<int>, std::map<std::uint32_t, Members>>;
-  static All* const all IMBREX_PT_GUARDED_BY(mutex) = new All;
+  static All* const all IMBREX_PT_GUARDED_BY(members_mutex) = new All;
   if (comm == MPI_COMM_NULL) return nullptr;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(members_mutex);
+  if (members_key == MPI_KEYVAL_INVALID) {
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &members_key, nullptr);
+  }
   void* value = nullptr;
   int found = 0;
-  PMPI_Comm_get_attr(comm, key, static_cast<void*>(&value), &found);
+  PMPI_Comm_get_attr(comm, members_key, static_cast<void*>(&value), &found);
   if (found == 0) {
     Members members = translate(comm);
     std::map<std::uint32_t, Members>& same = (*all)[members.in_world];
     value = &same.try_emplace(members.id, std::move(members)).first->second;
-    PMPI_Comm_set_attr(comm, key, value);
+    PMPI_Comm_set_attr(comm, members_key, value);
   }
   return static_cast<const Members*>(value);
+}
+
+void end_messages() noexcept {
+  const std::lock_guard lock(members_mutex);
+  if (members_key != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&members_key);
 }
 
 void start_messages() noexcept { traces_messages = detail::tracing() || paths::are_open(); }

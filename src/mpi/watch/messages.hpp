@@ -16,6 +16,8 @@ namespace imbrex::mpi {
 // Whether messages are recorded. Written in MPI_Init only, before any task calls MPI.
 extern bool traces_messages;
 void start_messages() noexcept;
+// In MPI_Finalize: gives back what MPI has given for them.
+void end_messages() noexcept;
 
 // The processes of a communicator. This stays when the communicator is freed, which a program may
 // do while messages are under way. Null for MPI_COMM_NULL.
