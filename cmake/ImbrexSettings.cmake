@@ -70,7 +70,9 @@ target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow
 # For tests, beside what imbrex_compile_quickly says.
 set(imbrex_test_options "${imbrex_compile_quickly}")
 if(IMBREX_SANITIZE STREQUAL "address")
-  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
+  # What is undefined ends the program: a line among what a test prints would not be seen.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
   # A look at each pointer doubles the compiler's time; it is for the code that is tested.
   list(APPEND imbrex_test_options -fno-sanitize=null,vptr,alignment,object-size)

@@ -217,13 +217,14 @@ TEST(Events, a_communicator_without_wildcards_is_refused) {
   MPI_Info_create(&info);
   MPI_Info_set(info, "mpi_assert_no_any_source", "true");
   MPI_Comm_set_info(ring.comm, info);
+  MPI_Info_free(&info);
   MPI_Comm_get_info(ring.comm, &info);
   char value[8] = "";
   int known = 0;
   MPI_Info_get(info, "mpi_assert_no_any_source", 7, value, &known);
+  MPI_Info_free(&info);
   if (known == 0) GTEST_SKIP() << "this MPI forgets the hint";
   EXPECT_EQ(imbrex_events_begin(ring.comm), MPI_ERR_UNSUPPORTED_OPERATION);
-  MPI_Info_free(&info);
 }
 
 // What handlers have seen. They run in any thread that polls.

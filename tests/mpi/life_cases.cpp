@@ -76,6 +76,7 @@ void finalize_calls_back() {
   int key = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key, nullptr);
   MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  MPI_Comm_free_keyval(&key);
   MPI_Finalize();
   require(called == 7, "the attribute's function has run");
 }

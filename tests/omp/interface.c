@@ -139,7 +139,7 @@ static void a_progress_function_triggers(void) {
 // What depends on the task waits for the event; so does who creates it undeferred.
 static void a_task_is_held_by_an_event(void) {
   imbrex_event_t event, undeferred;
-  int fired = 0, order = 0;
+  int fired = 0, fired_undeferred = 0, order = 0;
   REQUIRE(imbrex_event_create(&event) == IMBREX_SUCCESS);
   REQUIRE(imbrex_event_create(&undeferred) == IMBREX_SUCCESS);
 #pragma omp parallel
@@ -151,19 +151,19 @@ static void a_task_is_held_by_an_event(void) {
       REQUIRE(imbrex_event_release_after(event) == IMBREX_SUCCESS);
     }
 #pragma omp task depend(in : order) shared(fired, order)
-    REQUIRE(order == 1 && fired >= 1);
-#pragma omp task shared(event, undeferred, fired)
+    REQUIRE(order == 1 && fired == 1);
+#pragma omp task shared(event, undeferred, fired, fired_undeferred)
     {
       usleep(2000);
       fired = 1;
       REQUIRE(imbrex_event_fire(event) == IMBREX_SUCCESS);
       usleep(2000);
-      fired = 2;
+      fired_undeferred = 1;
       REQUIRE(imbrex_event_fire(undeferred) == IMBREX_SUCCESS);
     }
 #pragma omp task if (0) shared(undeferred)
     REQUIRE(imbrex_event_release_after(undeferred) == IMBREX_SUCCESS);
-    REQUIRE(fired == 2);
+    REQUIRE(fired_undeferred == 1);
   }
   imbrex_event_free(&event);
   imbrex_event_free(&undeferred);
