@@ -147,7 +147,7 @@ void Receive::forget_freed() noexcept {
 void Receive::fetch() const noexcept {
   // One without a handle lies on the stack of the task that waits, which will go on from there: its
   // last calls stand below, the caller above. A prefetch of anything else does no harm.
-  const bool on_stack = token() == nullptr;
+  const bool on_stack = handle_.load(std::memory_order_relaxed) == MPI_REQUEST_NULL;
   const std::ptrdiff_t below = on_stack ? 14 * base::cache_line_bytes : 0;
   const std::ptrdiff_t above = on_stack ? 5 * base::cache_line_bytes : 0;
   const char* const begin = reinterpret_cast<const char*>(this) - below;
