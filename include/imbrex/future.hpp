@@ -116,6 +116,7 @@ class Future<void> : public detail::FutureBase {
   void get() const { wait_and_rethrow(); }
 
  private:
+  friend class Phaser;
   friend class TaskBuilder;
   template <class U>
   friend class Promise;

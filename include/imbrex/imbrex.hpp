@@ -9,6 +9,7 @@
 #include "imbrex/error.hpp"
 #include "imbrex/event.hpp"
 #include "imbrex/future.hpp"
+#include "imbrex/phaser.hpp"
 #include "imbrex/runtime.hpp"
 #include "imbrex/scope.hpp"
 #include "imbrex/task.hpp"

@@ -14,9 +14,11 @@
 
 #include "imbrex/detail/access.hpp"
 #include "imbrex/detail/name.hpp"
+#include "imbrex/detail/phasers.hpp"
 #include "imbrex/detail/place.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "imbrex/future.hpp"
+#include "imbrex/phaser.hpp"
 
 namespace imbrex {
 
@@ -189,6 +191,22 @@ class [[nodiscard]] TaskBuilder {
     return *this;
   }
 
+  // Registers the task on a phaser (phaser.hpp) that the running task is registered on: as that is,
+  // or as `mode`; without arguments, on all of them. The spawn throws Error if the running task is
+  // not registered there or its mode does not allow that, and for a phaser of an outer finish().
+  [[nodiscard]] TaskBuilder& phased(const Phaser& phaser) {
+    phased_.add({&phaser.state(), signal_wait, true});
+    return *this;
+  }
+  [[nodiscard]] TaskBuilder& phased(const Phaser& phaser, const PhaserMode mode) {
+    phased_.add({&phaser.state(), mode, false});
+    return *this;
+  }
+  [[nodiscard]] TaskBuilder& phased() {
+    phased_.add({nullptr, signal_wait, true});
+    return *this;
+  }
+
   // Runs although what it depends on has failed, where another would fail with DependencyFailed:
   // for clean-up. What it writes then counts as written.
   [[nodiscard]] TaskBuilder& run_after_failure() noexcept {
@@ -239,6 +257,7 @@ class [[nodiscard]] TaskBuilder {
     Body* body;
     try {
       if (place_.is_set()) detail::put_at(memory, place_);
+      if (!phased_.empty()) detail::put_phased(memory, phased_.span());
       body = ::new (memory) Body{std::forward<F>(function), {}};
     } catch (...) {
       detail::discard(memory);
@@ -259,6 +278,7 @@ class [[nodiscard]] TaskBuilder {
   bool tied_ = false;
   bool after_failure_ = false;
   Place place_ = Place::unset();
+  detail::PhasedList phased_;
   detail::AccessList accesses_;
 };
 

@@ -28,6 +28,8 @@
 
 namespace imbrex::task {
 
+struct Registration;  // phaser.hpp
+
 enum class Await : std::uint8_t {
   nothing,      // the owner runs
   children,     // it waits until the tasks spawned here are complete
@@ -168,6 +170,7 @@ struct Family {
   CurrentScope current;            // where it spawns now
   DependTable* table = nullptr;    // of its children's accesses; made by the first
   Hold* holds = nullptr;           // owned
+  Registration* registrations = nullptr;  // on phasers; owned; its spawner writes it before it runs
   std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
 };
 

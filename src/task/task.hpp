@@ -65,7 +65,8 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::source_location where;
   AccessBlock* accesses;         // null if it declared none
   void* fiber;                   // sched/: where it is suspended; null before it first ran
-  Family* family;                // made by its first child; running task only
+  Family* family;                // made by its first child, or where it is registered on a phaser,
+                                 // by its spawner; else the running task only
   std::atomic<int> priority;     // may rise while the task is queued
   std::atomic<int> holds;        // events that completion waits for, and 1 for the body
   std::uint16_t profile;         // Profiles::of(); only under a policy that learns

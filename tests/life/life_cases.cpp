@@ -447,6 +447,53 @@ int stall_of_members() {
   return 0;
 }
 
+int stall_of_two_phasers() {
+  // Each waits on one phaser for the signal that the other gives later.
+  imbrex::finish([&] {
+    const imbrex::Phaser red(imbrex::signal_wait, {.name = "red"});
+    const imbrex::Phaser blue(imbrex::signal_wait, {.name = "blue"});
+    task("first task").phased(red).phased(blue).launch([=] {
+      red.next();
+      blue.next();
+    });
+    task("second task").phased(red).phased(blue).launch([=] {
+      blue.next();
+      red.next();
+    });
+    task("third task").in(blue.passed(0)).launch([] {});
+  });
+  return 0;
+}
+
+int stall_of_a_full_phaser() {
+  imbrex::finish([&] {
+    const imbrex::Phaser pipe(imbrex::signal_wait, {.ahead = 2, .name = "pipe"});
+    imbrex::Future<void> all;
+    all = task("producer").phased(pipe, imbrex::signal_only).spawn([=] {
+      for (int i = 0; i < 5; ++i) pipe.signal();
+    });
+    task("consumer").in(all).phased(pipe, imbrex::wait_only).launch([=] { pipe.wait(); });
+    pipe.drop();
+  });
+  return 0;
+}
+
+int slow_thread_at_a_phaser() {
+  // The signal comes from a thread that is no worker: no stall.
+  std::thread thread([] {
+    imbrex::finish([] {
+      const imbrex::Phaser step;
+      task("waits").phased(step).launch([=] { step.next(); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      step.next();
+    });
+    std::printf("signalled\n");
+  });
+  task("other").spawn([] { return 1; }).wait();
+  thread.join();
+  return 0;
+}
+
 int long_computation() {
   // One task computes for seconds while all others wait for it: no stall.
   auto slow = task("slow").spawn([] {
@@ -611,6 +658,9 @@ const imbrex::test::Cases cases{
     {"late_promise", late_promise},
     {"wait_called_finish", wait_called_finish},
     {"stall_of_members", stall_of_members},
+    {"stall_of_two_phasers", stall_of_two_phasers},
+    {"stall_of_a_full_phaser", stall_of_a_full_phaser},
+    {"slow_thread_at_a_phaser", slow_thread_at_a_phaser},
     {"access_ends_late", access_ends_late},
     {"access_never_ends", access_never_ends},
     {"long_computation", long_computation},

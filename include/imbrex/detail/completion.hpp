@@ -25,7 +25,9 @@ enum class CompletionKind : std::uint8_t {
   task,     // a task's end
   promise,  // set by whoever holds the promise, perhaps a thread that imbrex does not know
   joint,    // all or any of other completions
-  named     // a promise that anybody can set who knows its name
+  named,    // a promise that anybody can set who knows its name
+  phaser,   // that no signaller of a phaser is left
+  phase     // a promise that a phaser sets at the end of a phase
 };
 
 // Whether a task runs on the stack of its parent, which waits for it.

@@ -25,6 +25,7 @@
 #include "sched/life/visit.hpp"
 #include "sched/run/dead.hpp"
 #include "sched/run/notes.hpp"
+#include "sched/run/phasers/leave.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
@@ -190,6 +191,7 @@ void await_rest(RuntimeState& runtime) {
 void drain_own() noexcept {
   const Worker* const worker = current_worker();
   if (worker == nullptr || worker->task->family == nullptr) return;
+  leave_phasers(*worker->task);
   static constexpr detail::WaitReason reason{.kind = detail::WaitKind::end};
   await_descendants(*worker->task->family, reason);
 }

@@ -14,6 +14,7 @@
 #include "sched/life/life.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/life/process.hpp"
+#include "sched/run/phasers/leave.hpp"
 #include "sched/run/ready.hpp"
 #include "task/joint.hpp"
 #include "trace/races.hpp"
@@ -216,6 +217,7 @@ void end_root(Worker& worker, Worker& settler) noexcept {
     task::lose(root, outcome);
   } else {
     if (root.family->table != nullptr) root.family->table->clear(outcome);
+    leave_phasers(settler, root, nullptr, outcome);
     if (root.family->children.begin_wait(task::Await::life)) task::lose(root, outcome);
   }
   if (&settler == &worker) {

@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 
 #include "sched/run/notes.hpp"
+#include "sched/run/phasers/turn.hpp"
 #include "task/failure.hpp"
 #include "task/joint.hpp"
 
@@ -58,12 +61,120 @@ std::string describe(const Joint& joint) {
   return text;
 }
 
+// ---- phasers ---------------------------------------------------------------------------------
+
+// Calls visit(registration) for those that hold back the end of `phase`.
+template <class Visit>
+void for_each_owing(const task::Phases& phases, const std::uint64_t phase, Visit visit) {
+  const std::lock_guard guard(phases.lock);
+  for (const task::Registration* one = phases.first; one != nullptr; one = one->after) {
+    if (task::signals(one->mode) && one->signalled.load(std::memory_order_relaxed) <= phase) {
+      visit(*one);
+    }
+  }
+}
+// Those that hold back a signaller, which would run too far ahead of them.
+template <class Visit>
+void for_each_slowest(const task::Phases& phases, Visit visit) {
+  const std::lock_guard guard(phases.lock);
+  for (const task::Registration* one = phases.first; one != nullptr; one = one->after) {
+    if (task::waits(one->mode) && one->waited.load(std::memory_order_relaxed) == phases.slowest) {
+      visit(*one);
+    }
+  }
+}
+
+std::string describe(const task::Phases& phases) {
+  return fmt::format("phaser \"{}\" ({}:{})", phases.name, phases.where.file_name(),
+                     phases.where.line());
+}
+
+// Lists the tasks that are visited.
+class Tasks {
+ public:
+  void operator()(const task::Registration& one) {
+    constexpr int shown_max = 4;
+    if (++count_ > shown_max) return;
+    text_ += (count_ == 1 ? "" : ", ") + sched::describe(*one.task);
+  }
+  [[nodiscard]] std::string text() const {
+    if (count_ == 0) return "nobody";
+    return count_ <= 4 ? text_ : text_ + fmt::format(" and {} more", count_ - 4);
+  }
+
+ private:
+  int count_ = 0;
+  std::string text_;
+};
+
+std::string describe_phase(const task::Phases& phases, const std::uint64_t phase) {
+  Tasks owing;
+  for_each_owing(phases, phase, std::ref(owing));
+  return fmt::format("phase {} of {}, for the signal of {}", phase, describe(phases),
+                     owing.text());
+}
+
+// The phaser that the suspended `task` waits at, and its registration there; null if it does not.
+const task::Registration* registration_of(const Task& task) {
+  const auto* const reason = reason_of(task);
+  if (reason == nullptr || reason->kind != detail::WaitKind::members || task.family == nullptr) {
+    return nullptr;
+  }
+  const task::Registration* one = task.family->registrations;
+  while (one != nullptr && one->phases != reason->completion) one = one->following;
+  return one;
+}
+bool waits_to_signal(const detail::WaitReason& reason) {
+  return std::string_view(reason.what) == "signal";
+}
+
+std::string describe_at_phaser(const task::Registration& mine, const detail::WaitReason& reason) {
+  if (!waits_to_signal(reason)) {
+    return fmt::format("{}: {}", reason.what,
+                       describe_phase(*mine.phases, mine.waited.load(std::memory_order_relaxed)));
+  }
+  Tasks slowest;
+  for_each_slowest(*mine.phases, std::ref(slowest));
+  return fmt::format("signal of phase {} of {}, which is {} phases ahead of {}",
+                     mine.signalled.load(std::memory_order_relaxed), describe(*mine.phases),
+                     mine.phases->ahead, slowest.text());
+}
+
+// A thread of the program's own that is registered, and is not waiting, may signal yet.
+bool runs_outside(const task::Registration& one) {
+  return one.task->root && one.task->state.load(std::memory_order_acquire) == State::running;
+}
+bool foreign_could_end(const task::Phases& phases, const std::uint64_t phase) {
+  bool could = false;
+  for_each_owing(phases, phase,
+                 [&could](const task::Registration& one) { could = could || runs_outside(one); });
+  return could;
+}
+bool foreign_could_advance(const task::Registration& mine, const detail::WaitReason& reason) {
+  if (!waits_to_signal(reason)) {
+    return foreign_could_end(*mine.phases, mine.waited.load(std::memory_order_relaxed));
+  }
+  bool could = false;
+  for_each_slowest(*mine.phases, [&could](const task::Registration& one) {
+    could = could || runs_outside(one);
+  });
+  return could;
+}
+
+const sched::PassedPromise& passed_of(const detail::Completion& completion) {
+  return static_cast<const sched::PassedPromise&>(completion);
+}
+
 std::string describe(const detail::Completion& completion) {
   if (task::is_task(completion)) {
     return fmt::format("task {}", sched::describe(static_cast<const Task&>(completion)));
   }
   if (completion.kind == CompletionKind::joint) {
     return describe(static_cast<const Joint&>(completion));
+  }
+  if (completion.kind == CompletionKind::phase) {
+    const sched::PassedPromise& passed = passed_of(completion);
+    return describe_phase(*passed.phases, passed.wait.until - 1);
   }
   const auto& promise = static_cast<const detail::PromiseState&>(completion);
   if (completion.kind == CompletionKind::named) {
@@ -88,6 +199,15 @@ std::string describe_reason(const detail::WaitReason& reason) {
 }
 
 namespace {
+
+// The same as foreign_could_fire(), of what is no joint.
+bool foreign_could_fire_one(const detail::Completion& completion) {
+  if (completion.kind == CompletionKind::phase) {
+    const sched::PassedPromise& passed = passed_of(completion);
+    return foreign_could_end(*passed.phases, passed.wait.until - 1);
+  }
+  return !task::is_task(completion);
+}
 
 // Joints may form long chains, and be shared: each is judged once, its parts first.
 class Judgement {
@@ -115,7 +235,7 @@ class Judgement {
  private:
   [[nodiscard]] bool could_fire(const detail::Completion& part) {
     if (part.event.has_fired()) return true;
-    if (part.kind != CompletionKind::joint) return !task::is_task(part);
+    if (part.kind != CompletionKind::joint) return foreign_could_fire_one(part);
     const auto& joint = static_cast<const Joint&>(part);
     const auto found = known_.find(&joint);
     if (found != known_.end()) return found->second;
@@ -131,7 +251,7 @@ class Judgement {
 // waits.
 bool foreign_could_fire(const detail::Completion& completion) {
   if (completion.event.has_fired()) return true;
-  if (completion.kind != CompletionKind::joint) return !task::is_task(completion);
+  if (completion.kind != CompletionKind::joint) return foreign_could_fire_one(completion);
   return Judgement().judge(static_cast<const Joint&>(completion));
 }
 
@@ -144,8 +264,12 @@ bool foreign_could_resume(const Task& task) {
     case detail::WaitKind::completion: return foreign_could_fire(*reason->completion);
     case detail::WaitKind::children:
     case detail::WaitKind::finish:
-    case detail::WaitKind::end:
-    case detail::WaitKind::members: return false;  // tasks alone can: they are looked at, too
+    case detail::WaitKind::end: return false;  // tasks alone can: they are looked at, too
+    case detail::WaitKind::members:
+      if (const task::Registration* const mine = registration_of(task)) {
+        return foreign_could_advance(*mine, *reason);
+      }
+      return false;
     case detail::WaitKind::event:
     case detail::WaitKind::turn:
     case detail::WaitKind::mpi: break;
@@ -160,6 +284,9 @@ Wait suspended_wait(const Task& task) {
   if (reason == nullptr) return {"unknown", true};
   if (reason->kind == detail::WaitKind::completion) {
     return {describe(*reason->completion), foreign_could_resume(task)};
+  }
+  if (const task::Registration* const mine = registration_of(task)) {
+    return {describe_at_phaser(*mine, *reason), foreign_could_resume(task)};
   }
   std::string text = describe_reason(*reason);
   if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {

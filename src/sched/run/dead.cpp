@@ -19,8 +19,10 @@ namespace {
 
 // No code of the program's runs when it dies.
 [[nodiscard]] bool is_plain(const detail::Completion& completion) noexcept {
-  if (completion.kind == detail::CompletionKind::named) return true;
-  return completion.kind == detail::CompletionKind::promise && completion.failure == nullptr &&
+  using enum detail::CompletionKind;
+  if (completion.kind == named || completion.kind == phase) return true;
+  return (completion.kind == promise || completion.kind == phaser) &&
+         completion.failure == nullptr &&
          static_cast<const detail::PromiseState&>(completion).plain;
 }
 

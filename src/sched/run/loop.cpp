@@ -75,7 +75,7 @@ Task* finish_as(Worker& worker, Task& task) noexcept {
     recycle(worker, task);
     if (outcome.ready.empty() && outcome.dead.empty()) [[likely]] return nullptr;
   } else {
-    end_body(task, worker.tally, outcome);
+    end_body(worker, task, worker.tally, outcome);
     if constexpr (watched) notes::follow(worker, step, outcome);
   }
   Task* const next = only_one(worker, outcome);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sched/run/notes.hpp"
+#include "sched/run/phasers/leave.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
@@ -17,7 +18,8 @@ void keep_first_stack(Worker& worker);
 // The body of `task` on the caller's stack. Afterwards the thread may be another.
 inline void run_body(Worker& worker, Task& task) noexcept;
 // The body has ended.
-inline void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept;
+inline void end_body(Worker& worker, Task& task, task::Tally& tally,
+                     task::Outcome& outcome) noexcept;
 
 // Counts what the tally holds. To be called before the worker turns to anything but a task of the
 // same scope.
@@ -53,9 +55,13 @@ inline void run_body(Worker& worker, Task& task) noexcept {
   }
 }
 
-inline void end_body(Task& task, task::Tally& tally, task::Outcome& outcome) noexcept {
-  if (task.family != nullptr && task.family->table != nullptr) {
-    task.family->table->clear(outcome);
+inline void end_body(Worker& worker, Task& task, task::Tally& tally,
+                     task::Outcome& outcome) noexcept {
+  if (task::Family* const family = task.family) {
+    if (family->table != nullptr) family->table->clear(outcome);
+    if (family->registrations != nullptr) [[unlikely]] {
+      leave_phasers(worker, task, nullptr, outcome);
+    }
   }
   if (task::body_ended(task)) task::complete(task, tally, outcome);
 }

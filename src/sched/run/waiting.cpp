@@ -181,7 +181,7 @@ bool run_in_place(Worker& worker, Task& other) {
   other.in_place.store(detail::InPlace::no, std::memory_order_release);
   task::Outcome outcome;
   task::Tally tally;
-  end_body(other, tally, outcome);
+  end_body(now, other, tally, outcome);
   task::flush(tally, outcome);
   settle(now, outcome);
   return true;

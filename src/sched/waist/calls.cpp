@@ -6,6 +6,7 @@
 #include <new>
 
 #include "imbrex/error.hpp"
+#include "sched/run/phasers/turn.hpp"
 #include "sched/trigger/trigger.hpp"
 
 namespace imbrex::detail {
@@ -24,6 +25,11 @@ void refuse_to_wait(const char* const what) {
         "imbrex: {} outside of any task: this worker is between two tasks, so there is none that "
         "could be suspended",
         what));
+  }
+  if (worker != nullptr && worker->callback_call == sched::accumulator_call) {
+    throw Error(fmt::format("imbrex: {} inside {}, which is called where no task runs: it must not "
+                            "wait, nor spawn tasks",
+                            what, sched::accumulator_call));
   }
   throw Error(fmt::format(
       "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "

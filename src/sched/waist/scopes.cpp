@@ -10,7 +10,9 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "sched/run/dead.hpp"
 #include "sched/run/notes.hpp"
+#include "sched/run/phasers/leave.hpp"
 #include "sched/run/races.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
 #include "sched/trigger/trigger.hpp"
 #include "sched/waist/calls.hpp"
@@ -96,6 +98,12 @@ namespace {
 // All that belongs to the scope has ended, except its failures.
 Scope& end_scope(ScopeMemory& memory) noexcept {
   auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
+  if (scope.owner->family->registrations != nullptr) [[unlikely]] {  // the owner signals no more
+    task::Outcome outcome;
+    Worker& worker = *sched::current_worker();
+    sched::leave_phasers(worker, *scope.owner, &scope, outcome);
+    sched::settle(worker, outcome);
+  }
   static constexpr WaitReason reason{.kind = WaitKind::finish};
   sched::wait_for(*sched::current_worker(), scope, task::Await::descendants, reason);
   sched::races::waited(scope, task::Await::descendants);

@@ -5,6 +5,7 @@
 
 #include "sched/run/dead.hpp"
 #include "sched/run/notes.hpp"
+#include "sched/run/phasers/leave.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
@@ -141,6 +142,7 @@ void discard(void* const closure) noexcept {
   if (task.accesses != nullptr) {
     task::release_futures(task, [](Completion& completion) { release(completion); });
   }
+  sched::leave_phasers(task);  // that it was to be registered on
   sched::reuse(*sched::current_worker(), task);
 }
 

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Accumulators: reductions over the tasks of a phaser, phase after phase (Chatterjee et al., IPDPS
+// 2013, section II.C).
+//
+//   imbrex::Phaser step;
+//   imbrex::Accumulator<double> residual(step, imbrex::sum);
+//   ... tasks with .phased(step):  residual.put(mine); imbrex::next(); if (residual.get() < e) ...
+//
+// What tasks put in phase k is put together once, when phase k is over, and can be read in phase
+// k + 1, until the next next().
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/phasers.hpp"
+#include "imbrex/phaser.hpp"
+
+#pragma GCC visibility push(default)
+
+namespace imbrex {
+
+// Operations: function objects that say what stands for nothing put. One of a program's own is any
+// type that can be called as T(T, T), is associative and commutative, and comes with an identity.
+struct Sum {
+  template <class T>
+  [[nodiscard]] static T identity() { return T(); }
+  template <class T>
+  [[nodiscard]] T operator()(const T& a, const T& b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  [[nodiscard]] static T identity() { return T(1); }
+  template <class T>
+  [[nodiscard]] T operator()(const T& a, const T& b) const { return a * b; }
+};
+// Of none: the largest value of the type.
+struct Min {
+  template <class T>
+  [[nodiscard]] static T identity() {
+    if constexpr (std::numeric_limits<T>::has_infinity) return std::numeric_limits<T>::infinity();
+    return std::numeric_limits<T>::max();
+  }
+  template <class T>
+  [[nodiscard]] T operator()(const T& a, const T& b) const { return b < a ? b : a; }
+};
+struct Max {
+  template <class T>
+  [[nodiscard]] static T identity() {
+    if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
+    return std::numeric_limits<T>::lowest();
+  }
+  template <class T>
+  [[nodiscard]] T operator()(const T& a, const T& b) const { return a < b ? b : a; }
+};
+// One of the values that were put, whichever.
+struct Any {
+  template <class T>
+  [[nodiscard]] static T identity() { return T(); }
+  template <class T>
+  [[nodiscard]] T operator()(const T&, const T& b) const { return b; }
+};
+inline constexpr Sum sum;
+inline constexpr Product product;
+inline constexpr Min min;
+inline constexpr Max max;
+inline constexpr Any any;
+
+enum class Accumulation : std::uint8_t {
+  lazy,         // in a place of each worker; they are put together at the end of the phase
+  eager,        // in one place, at once: atomic, or under a lock for types that are not
+  reproducible  // in the order of registration: the same result, to the last bit, in every run
+};
+
+namespace detail {
+
+// The values of several phases; who puts, puts into that of its phase.
+template <class T>
+using Ring = std::vector<std::optional<T>>;
+
+template <class T, class Op>
+void put_into(std::optional<T>& slot, const Op& op, const T& value) {
+  if (slot) {
+    slot = op(*slot, value);
+  } else {
+    slot.emplace(value);
+  }
+}
+
+// The ways to collect what is put in a phase. take() is called when all has been put, and empties.
+
+template <class T, class Op>
+class LazyStore {
+ public:
+  LazyStore(const std::size_t phases, const Op& op)
+      : op_(op), phases_(phases), count_(worker_slots()), slots_(new Slot[count_]) {}
+  ~LazyStore() {
+    for (std::size_t i = 0; i < count_; ++i) delete slots_[i].load(std::memory_order_relaxed);
+  }
+  LazyStore(const LazyStore&) = delete;
+  LazyStore& operator=(const LazyStore&) = delete;
+
+  void put(const Standing& by, const T& value) {
+    const std::size_t index = by.signalled % phases_;
+    const std::size_t worker = worker_slot();
+    if (worker >= count_) {  // a thread of the program's own
+      const std::lock_guard guard(mutex_);
+      if (others_.empty()) others_.resize(phases_);
+      return put_into(others_[index], op_, value);
+    }
+    Values* mine = slots_[worker].load(std::memory_order_relaxed);  // of this thread alone
+    if (mine == nullptr) {
+      mine = new Values{Ring<T>(phases_)};
+      slots_[worker].store(mine, std::memory_order_release);  // pairs with take()
+    }
+    put_into(mine->ring[index], op_, value);
+  }
+  [[nodiscard]] std::optional<T> take(const std::uint64_t phase) {
+    const std::size_t index = phase % phases_;
+    std::optional<T> all;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (Values* const one = slots_[i].load(std::memory_order_acquire)) add(one->ring[index], all);
+    }
+    const std::lock_guard guard(mutex_);
+    if (!others_.empty()) add(others_[index], all);
+    return all;
+  }
+
+ private:
+  struct alignas(64) Values {
+    Ring<T> ring;
+  };
+  using Slot = std::atomic<Values*>;
+  void add(std::optional<T>& from, std::optional<T>& all) {
+    if (!from) return;
+    const std::optional<T> value = std::exchange(from, std::nullopt);
+    put_into(all, op_, *value);
+  }
+
+  const Op op_;
+  const std::size_t phases_;
+  const std::size_t count_;  // of workers
+  const std::unique_ptr<Slot[]> slots_;
+  std::mutex mutex_;
+  Ring<T> others_;
+};
+
+template <class T>
+inline constexpr bool is_word = false;
+template <class T>
+  requires(std::is_trivially_copyable_v<T>)
+inline constexpr bool is_word<T> = std::atomic<T>::is_always_lock_free;
+
+template <class T, class Op>
+class EagerStore {
+ public:
+  EagerStore(const std::size_t phases, const Op& op, const T& identity)
+      : op_(op), identity_(identity), cells_(phases) {
+    if constexpr (is_word<T>) {
+      for (Cell& cell : cells_) cell.value.store(identity, std::memory_order_relaxed);
+    }
+  }
+
+  void put(const Standing& by, const T& value) {
+    Cell& cell = cells_[by.signalled % cells_.size()];
+    if constexpr (is_word<T>) {
+      T before = cell.value.load(std::memory_order_relaxed);
+      // relaxed: the signals order what is put before what is taken.
+      while (!cell.value.compare_exchange_weak(before, op_(before, value),
+                                               std::memory_order_relaxed)) {
+      }
+      cell.used.store(true, std::memory_order_relaxed);
+    } else {
+      const std::lock_guard guard(cell.mutex);
+      put_into(cell.slot, op_, value);
+    }
+  }
+  [[nodiscard]] std::optional<T> take(const std::uint64_t phase) {
+    Cell& cell = cells_[phase % cells_.size()];
+    if constexpr (is_word<T>) {
+      if (!cell.used.exchange(false, std::memory_order_relaxed)) return std::nullopt;
+      return cell.value.exchange(identity_, std::memory_order_relaxed);
+    } else {
+      const std::lock_guard guard(cell.mutex);
+      return std::exchange(cell.slot, std::nullopt);
+    }
+  }
+
+ private:
+  struct alignas(64) WordCell {
+    std::atomic<T> value;
+    std::atomic<bool> used{false};
+  };
+  struct LockedCell {
+    std::mutex mutex;
+    std::optional<T> slot;
+  };
+  using Cell = std::conditional_t<is_word<T>, WordCell, LockedCell>;
+  const Op op_;
+  const T identity_;
+  std::vector<Cell> cells_;
+};
+
+template <class T, class Op>
+class ReproducibleStore {
+ public:
+  ReproducibleStore(const std::size_t phases, const Op& op) : op_(op), cells_(phases) {}
+
+  void put(const Standing& by, const T& value) {
+    const std::lock_guard guard(mutex_);
+    put_into(cells_[by.signalled % cells_.size()][*by.path], op_, value);
+  }
+  [[nodiscard]] std::optional<T> take(const std::uint64_t phase) {
+    const std::lock_guard guard(mutex_);
+    std::optional<T> all;
+    const auto values = std::exchange(cells_[phase % cells_.size()], {});
+    for (const auto& [path, value] : values) put_into(all, op_, *value);
+    return all;
+  }
+
+ private:
+  const Op op_;
+  std::mutex mutex_;
+  std::vector<std::map<std::vector<std::uint32_t>, std::optional<T>>> cells_;
+};
+
+// The results of the last phases; the oldest makes room.
+template <class T>
+class Results {
+ public:
+  Results(const std::size_t phases, const T& identity) : last_(identity), results_(phases) {}
+
+  void set(const std::uint64_t phase, const T& value) {
+    const std::lock_guard guard(mutex_);
+    results_[phase % results_.size()] = {phase + 1, value, nullptr};
+    last_ = value;
+    error_ = nullptr;
+  }
+  void fail(const std::uint64_t phase, const std::exception_ptr& error) {
+    const std::lock_guard guard(mutex_);
+    results_[phase % results_.size()] = {phase + 1, std::nullopt, error};
+    error_ = error;
+  }
+  // Null: it is not there any more. Rethrows what the operation threw.
+  [[nodiscard]] std::optional<T> of(const std::uint64_t phase) const {
+    const std::lock_guard guard(mutex_);
+    const Result& found = results_[phase % results_.size()];
+    if (found.after != phase + 1) return std::nullopt;
+    if (found.error) std::rethrow_exception(found.error);
+    return found.value;
+  }
+  [[nodiscard]] T last() const {
+    const std::lock_guard guard(mutex_);
+    if (error_) std::rethrow_exception(error_);
+    return last_;
+  }
+
+ private:
+  struct Result {
+    std::uint64_t after = 0;  // one more than the phase; 0: none yet
+    std::optional<T> value;
+    std::exception_ptr error;
+  };
+  mutable std::mutex mutex_;
+  T last_;
+  std::exception_ptr error_;  // of the last phase
+  std::vector<Result> results_;
+};
+
+// What tasks see of an accumulator, whatever its operation and the way it collects.
+template <class T>
+class AccumulatorState : public AccumulatorBase {
+ public:
+  // What a phaser with `ahead` needs at a time: a task may put into so many phases from the one on
+  // that is under way, and one may still read those before.
+  AccumulatorState(const std::size_t phases, const T& identity)
+      : identity_(identity), results_(phases, identity) {}
+
+  virtual void put(const Standing& by, const T& value) = 0;
+
+  [[nodiscard]] const T& identity() const noexcept { return identity_; }
+  [[nodiscard]] Results<T>& results() noexcept { return results_; }
+
+ private:
+  const T identity_;
+  Results<T> results_;
+};
+
+template <class T, class Op, class Store>
+class AccumulatorOf final : public AccumulatorState<T> {
+ public:
+  template <class... Arguments>
+  AccumulatorOf(const std::size_t phases, const T& identity, const Arguments&... arguments)
+      : AccumulatorState<T>(phases, identity), store_(phases, arguments...) {}
+
+  void put(const Standing& by, const T& value) override { store_.put(by, value); }
+  void end_phase(const std::uint64_t phase, const bool over) noexcept override {
+    try {
+      const std::optional<T> all = store_.take(phase);
+      if (all || !over) this->results().set(phase, all ? *all : this->identity());
+    } catch (...) {
+      this->results().fail(phase, std::current_exception());
+    }
+  }
+
+ private:
+  Store store_;
+};
+
+}  // namespace detail
+
+// A handle: copies mean the same accumulator, which lives as long as its phaser, and keeps that.
+// Tasks take a copy, since the body of finish() ends before they do.
+// T may be copied. Operations must not wait; what one throws, put() or get() throws.
+// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
+template <class T>
+  requires std::copy_constructible<T>
+class Accumulator {
+ public:
+  // The running task must be the only one that is registered on `phaser`, and not have signalled;
+  // else Error. With one of the operations above, its identity is that of T.
+  template <class Op>
+    requires std::invocable<const Op&, const T&, const T&>
+  Accumulator(const Phaser& phaser, const Op& op, const T& identity,
+              const Accumulation how = Accumulation::lazy)
+      : phaser_(phaser), state_(add(phaser, op, identity, how)) {}
+  template <class Op>
+    requires requires(const Op& op) { op.template identity<T>(); }
+  Accumulator(const Phaser& phaser, const Op& op, const Accumulation how = Accumulation::lazy)
+      : Accumulator(phaser, op, Op::template identity<T>(), how) {}
+
+  // Adds `value` to what the phase has that the caller's next signal belongs to. Throws Error if
+  // the caller is not registered or does not signal, or runs further ahead than the phaser allows.
+  void put(const T& value) const {
+    const detail::Standing by = detail::standing_on(phaser_.state(), "put()");
+    if (by.mode == PhaserMode::wait_only) {
+      detail::throw_of_accumulator(phaser_.state(), "put()",
+                                   "of mode wait_only, it belongs to no phase that it could add "
+                                   "to; register it as signal_wait or signal_only");
+    }
+    if (by.signalled > phaser_.phase() + detail::ahead_of(phaser_.state())) {
+      detail::throw_of_accumulator(phaser_.state(), "put()",
+                                   "it has signalled so many phases ahead that there is no room "
+                                   "for the value; make the phaser with {.ahead = n}");
+    }
+    state_->put(by, value);
+  }
+
+  // What was put in the phase before the one that the caller is in: the identity, if nothing was,
+  // or there was none. A caller that is not registered gets the last result that there is. Throws
+  // Error if it is of mode signal_only, or so far behind that the result is gone (see
+  // PhaserOptions::ahead).
+  [[nodiscard]] T get() const {
+    detail::Standing by;
+    if (!detail::find_standing(phaser_.state(), by)) return state_->results().last();
+    if (by.mode == PhaserMode::signal_only) {
+      detail::throw_of_accumulator(phaser_.state(), "get()",
+                                   "of mode signal_only, it does not know which phase is over; "
+                                   "register it as signal_wait or wait_only");
+    }
+    if (by.waited == 0) return state_->identity();
+    std::optional<T> result = state_->results().of(by.waited - 1);
+    if (result) return *std::move(result);
+    if (by.waited > phaser_.phase()) return state_->results().last();  // nobody signals any more
+    detail::throw_of_accumulator(phaser_.state(), "get()",
+                                 "others are so many phases ahead that the result is gone; make "
+                                 "the phaser with {.ahead = n}");
+  }
+
+ private:
+  template <class Op>
+  static detail::AccumulatorState<T>* add(const Phaser& phaser, const Op& op, const T& identity,
+                                          const Accumulation how) {
+    using namespace detail;
+    const std::size_t phases = std::size_t{ahead_of(phaser.state())} + 2;
+    AccumulatorState<T>* made = nullptr;
+    switch (how) {
+      case Accumulation::lazy:
+        made = new AccumulatorOf<T, Op, LazyStore<T, Op>>(phases, identity, op);
+        break;
+      case Accumulation::eager:
+        made = new AccumulatorOf<T, Op, EagerStore<T, Op>>(phases, identity, op, identity);
+        break;
+      case Accumulation::reproducible:
+        made = new AccumulatorOf<T, Op, ReproducibleStore<T, Op>>(phases, identity, op);
+        break;
+    }
+    add_accumulator(phaser.state(), *made, how == Accumulation::reproducible);
+    return made;
+  }
+
+  Phaser phaser_;
+  detail::AccumulatorState<T>* state_;  // the phaser's
+};
+
+}  // namespace imbrex
+
+#pragma GCC visibility pop

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the headers of phasers and accumulators, and plug-ins that make phasers of their own, reduce
+// to. imbrex/phaser.hpp says what the operations mean.
+//
+// Thread safety: what acts on the running task's registration, that task; the rest any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/waist.hpp"
+
+#pragma GCC visibility push(default)
+
+namespace imbrex {
+
+// What a task that is registered on a phaser does there. A task hands on its own mode or a weaker
+// one: `single` may hand on all, `signal_wait` the last three, the last two only themselves.
+enum class PhaserMode : std::uint8_t {
+  single,       // as signal_wait; and next() may name a function that one of the tasks runs
+  signal_wait,  // the others wait for its signal, and it waits for theirs
+  signal_only,  // it never waits, and may run ahead
+  wait_only     // nobody waits for it
+};
+
+}  // namespace imbrex
+
+namespace imbrex::detail {
+
+// The part of a phaser that headers see. A completion: its event fires when no signaller is left.
+struct PhaserState : PromiseState {
+  std::atomic<std::uint64_t> phase{0};  // that is under way; written by whoever ends the one before
+};
+
+// An accumulator, as the phaser sees it.
+class AccumulatorBase {
+ public:
+  AccumulatorBase() = default;
+  AccumulatorBase(const AccumulatorBase&) = delete;
+  AccumulatorBase& operator=(const AccumulatorBase&) = delete;
+  virtual ~AccumulatorBase() = default;
+
+  // All that belongs to `phase` has been put: puts it together. Called once a phase, for one phase
+  // after the other, by whoever signals last; it must not wait. `over`: no signaller is left, so
+  // what nobody has put anything into is no result.
+  virtual void end_phase(std::uint64_t phase, bool over) noexcept = 0;
+
+  AccumulatorBase* following = nullptr;  // of the same phaser
+};
+
+// What stands behind a phaser that spans several processes: a phase that has ended here ends when
+// `end` says so. All are called once for each phase, in order.
+class PhaserSpan {
+ public:
+  PhaserSpan() = default;
+  PhaserSpan(const PhaserSpan&) = delete;
+  PhaserSpan& operator=(const PhaserSpan&) = delete;
+  virtual ~PhaserSpan() = default;
+
+  // The first signal of `phase` has come, from a task or thread that must not wait here.
+  virtual void first_signal(std::uint64_t phase) noexcept = 0;
+  // The last one has, and the accumulators have put together what this process has. `over`: no
+  // signaller is left here. Returns true if the phase is over now; else somebody calls
+  // end_phase(phaser) later, once.
+  [[nodiscard]] virtual bool last_signal(std::uint64_t phase, bool over) noexcept = 0;
+};
+
+struct PhaserSpec {
+  PhaserMode mode;
+  std::uint32_t ahead;  // 0: any number of phases
+  const char* name;     // not copied
+  PhaserSpan* span;     // owned by the phaser from then on; null: this process only
+};
+// Registers the running task. The caller owns the reference. Throws Error.
+[[nodiscard]] PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& where);
+// The phaser owns `accumulator` from then on. Throws Error if the running task is not registered,
+// or others are. `ordered`: it asks for Standing::path.
+void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator, bool ordered);
+
+// A phaser that a task under construction is to be registered on.
+struct Phased {
+  PhaserState* phaser;  // null: on all of the running task's
+  PhaserMode mode;
+  bool inherits;        // the running task's mode
+};
+// The phasers of one task under construction, which keeps them alive; none, mostly, at no cost.
+class PhasedList {
+ public:
+  PhasedList() = default;
+  PhasedList(const PhasedList& other) {
+    for (const Phased& one : other.span()) add(one);
+  }
+  PhasedList& operator=(PhasedList other) noexcept {
+    std::swap(many_, other.many_);
+    return *this;
+  }
+  [[gnu::always_inline]] ~PhasedList() {
+    if (many_ != nullptr) [[unlikely]] give_up();
+  }
+
+  [[gnu::noinline]] void add(const Phased& phased) {
+    if (many_ == nullptr) many_ = new std::vector<Phased>;
+    many_->push_back(phased);
+    if (phased.phaser != nullptr) retain(*phased.phaser);
+  }
+  [[nodiscard]] bool empty() const noexcept { return many_ == nullptr; }
+  [[nodiscard]] std::span<const Phased> span() const noexcept {
+    if (many_ == nullptr) return {};
+    return *many_;
+  }
+
+ private:
+  [[gnu::noinline]] void give_up() noexcept {
+    for (const Phased& one : *many_) {
+      if (one.phaser != nullptr) release(*one.phaser);
+    }
+    delete many_;
+  }
+  std::vector<Phased>* many_ = nullptr;  // owned
+};
+// Between create() and submit(). Throws Error; then the caller discards the task.
+void put_phased(void* closure, std::span<const Phased> phased);
+
+// A null `phaser` is all that the running task is registered on. All throw Error; the first three
+// may suspend.
+void signal(PhaserState* phaser);
+void wait(PhaserState* phaser);
+void next(PhaserState* phaser);
+void next_single(PhaserState* phaser, void (*run)(void* context), void* context);
+void drop(PhaserState* phaser);
+// See PhaserSpan. Any thread.
+void end_phase(PhaserState& phaser) noexcept;
+
+[[nodiscard]] bool is_registered(const PhaserState& phaser) noexcept;  // the running task
+[[nodiscard]] PhaserMode mode_on(const PhaserState& phaser);           // its mode. Throws Error
+// Ready when `phase` is over. The caller owns the reference.
+[[nodiscard]] Completion* passed(PhaserState& phaser, std::uint64_t phase);
+
+// How many phases a task may put values ahead: PhaserSpec::ahead, 1 at least.
+[[nodiscard]] std::uint32_t ahead_of(const PhaserState& phaser) noexcept;
+
+// Where the running task stands: for its accumulators.
+struct Standing {
+  std::uint64_t signalled;  // the phase that its next signal belongs to
+  std::uint64_t waited;     // the phase that it waits for next
+  const std::vector<std::uint32_t>* path;  // its place among the registrations, as they were made
+  PhaserMode mode;
+};
+[[nodiscard]] Standing standing_on(const PhaserState& phaser, const char* what);
+// The same; false if it is not registered.
+[[nodiscard]] bool find_standing(const PhaserState& phaser, Standing& standing) noexcept;
+[[noreturn]] void throw_of_accumulator(const PhaserState& phaser, const char* what,
+                                       const char* why);
+
+// How many workers there may ever be. The number, below that, of the worker that the caller stands
+// on; SIZE_MAX in other threads.
+[[nodiscard]] std::size_t worker_slots() noexcept;
+[[nodiscard]] std::size_t worker_slot() noexcept;
+
+}  // namespace imbrex::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How tasks leave their phasers: where they end, or say so, or where a finish() ends. Used by the
+// loop, the end of threads, and the waist.
+#pragma once
+
+#include "sched/run/runtime_state.hpp"
+#include "task/phaser.hpp"
+
+namespace imbrex::sched {
+
+// `task` leaves all its phasers; or with `finish` those that belong to that scope.
+void leave_phasers(Worker& worker, Task& task, const task::Scope* finish,
+                   task::Outcome& outcome) noexcept;
+// The same for a task that runs, or was to run, on the current worker.
+void leave_phasers(Task& task) noexcept;
+// It leaves one. `link` is what points to the registration in its list.
+void leave_phaser(Worker& worker, task::Registration*& link, task::Outcome& outcome) noexcept;
+
+}  // namespace imbrex::sched

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is asked of phasers: how the caller stands there, for accumulators too, and which phases are
+// over.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "sched/run/phasers/turn.hpp"
+#include "sched/waist/phasers/registrations.hpp"
+
+namespace imbrex::detail {
+
+namespace {
+
+// Calls call(registration), of the running task or thread; null: it has none on `phaser`.
+template <class Call>
+auto with_mine(const PhaserState& phaser, Call call) {
+  const auto inside = [&] {
+    const Worker* const worker = sched::current_worker();
+    const bool in_task = worker != nullptr && worker->task != nullptr;
+    return call(in_task ? find_registration(*worker->task, phaser) : nullptr);
+  };
+  if (!is_outside()) return inside();
+  if (sched::known_worker() == nullptr) return call(static_cast<Registration*>(nullptr));
+  return sched::visit(Purpose::passes, inside,
+                      [&] { return call(static_cast<Registration*>(nullptr)); });
+}
+
+}  // namespace
+
+bool is_registered(const PhaserState& phaser) noexcept {
+  return with_mine(phaser, [](const Registration* const mine) { return mine != nullptr; });
+}
+
+PhaserMode mode_on(const PhaserState& phaser) {
+  return with_mine(phaser, [&](const Registration* const mine) {
+    if (mine == nullptr) refuse_stranger("mode()", phaser);
+    return mine->mode;
+  });
+}
+
+namespace {
+
+sched::PassedPromise& make_passed(Phases& phases) {
+  auto made = std::make_unique<sched::PassedPromise>();
+  made->kind = CompletionKind::phase;
+  made->references.store(2, std::memory_order_relaxed);  // the caller's, the phaser's
+  made->shared.store(false, std::memory_order_relaxed);
+  made->failure = nullptr;
+  made->taken.store(true, std::memory_order_relaxed);
+  made->destroy = [](PromiseState& state) noexcept {
+    delete static_cast<sched::PassedPromise*>(&state);
+  };
+  made->name = phases.name;
+  made->where = phases.where;
+  made->wait.promise = made.get();
+  made->phases = &phases;
+  return *made.release();
+}
+
+}  // namespace
+
+Completion* passed(PhaserState& phaser, const std::uint64_t phase) {
+  Phases& phases = static_cast<Phases&>(phaser);
+  sched::PassedPromise& promise = make_passed(phases);
+  if (phase == UINT64_MAX || task::phaser::is_over_or_wait(phases, phase, promise.wait)) {
+    promise.references.store(1, std::memory_order_relaxed);
+    promise.event.head.store(EventWord::fired, std::memory_order_release);
+  }
+  return &promise;
+}
+
+// ---- accumulators ----------------------------------------------------------------------------
+
+namespace {
+
+// Whether nobody else is registered, and `mine` has not signalled.
+bool is_new(const Phases& phases, const Registration& mine) noexcept
+    IMBREX_REQUIRES(phases.lock) {
+  return phases.registered == 1 && phases.phase.load(std::memory_order_relaxed) == 0 &&
+         mine.signalled.load(std::memory_order_relaxed) == 0;
+}
+
+}  // namespace
+
+void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator, const bool ordered) {
+  std::unique_ptr<AccumulatorBase> owned(&accumulator);
+  Phases& phases = static_cast<Phases&>(phaser);
+  with_mine(phaser, [&](const Registration* const mine) {
+    if (mine == nullptr) refuse_stranger("an accumulator made", phaser);
+    {
+      const std::lock_guard guard(phases.lock);
+      if (is_new(phases, *mine)) {
+        if (ordered) phases.keeps_order = true;
+        phases.plain = false;
+        accumulator.following = phases.accumulators;
+        phases.accumulators = owned.release();
+        return;
+      }
+    }
+    refuse_at("an accumulator made", phaser,
+              fmt::format("others may have begun phases without it: make it before the first "
+                          "next() and before a task is registered; {}",
+                          text_of(*mine)));
+  });
+}
+
+bool find_standing(const PhaserState& phaser, Standing& standing) noexcept {
+  return with_mine(phaser, [&](const Registration* const mine) {
+    if (mine == nullptr) return false;
+    standing = {mine->signalled.load(std::memory_order_relaxed),
+                mine->waited.load(std::memory_order_relaxed), &mine->path, mine->mode};
+    return true;
+  });
+}
+
+Standing standing_on(const PhaserState& phaser, const char* const what) {
+  Standing standing;
+  if (!find_standing(phaser, standing)) refuse_stranger(what, phaser);
+  return standing;
+}
+
+void throw_of_accumulator(const PhaserState& phaser, const char* const what,
+                          const char* const why) {
+  std::string rest = why;
+  with_mine(phaser, [&rest](const Registration* const mine) {
+    if (mine != nullptr) rest += "; " + text_of(*mine);
+  });
+  refuse_at(what, phaser, rest);
+}
+
+std::uint32_t ahead_of(const PhaserState& phaser) noexcept {
+  return std::max<std::uint32_t>(1, static_cast<const Phases&>(phaser).ahead);
+}
+
+std::size_t worker_slots() noexcept {
+  const sched::RuntimeState* const runtime = sched::runtime();
+  return runtime == nullptr ? 0 : static_cast<std::size_t>(runtime->workers.most());
+}
+
+std::size_t worker_slot() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->foreign()) return SIZE_MAX;
+  return static_cast<std::size_t>(worker->id);
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sched/waist/phasers/registrations.hpp"
+
+#include <fmt/format.h>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex::detail {
+
+const char* text_of(const PhaserMode mode) noexcept {
+  switch (mode) {
+    case PhaserMode::single: return "single";
+    case PhaserMode::signal_wait: return "signal_wait";
+    case PhaserMode::signal_only: return "signal_only";
+    case PhaserMode::wait_only: return "wait_only";
+  }
+  return "?";
+}
+
+std::string text_of(const std::source_location& where) {
+  return fmt::format("{}:{}", where.file_name(), where.line());
+}
+std::string text_of(const PhaserState& phaser) {
+  return fmt::format("phaser \"{}\" ({})", phaser.name, text_of(phaser.where));
+}
+std::string text_of(const Registration& mine) {
+  return fmt::format("it was registered at {} as {}, and is in phase {}", text_of(mine.where),
+                     text_of(mine.mode), mine.waited.load(std::memory_order_relaxed));
+}
+
+void refuse_at(const char* const what, const PhaserState& phaser, const std::string& rest) {
+  throw Error(fmt::format("imbrex: {} by {} on {}: {}", what, describe_current_task(),
+                          text_of(phaser), rest));
+}
+void refuse_stranger(const char* const what, const PhaserState& phaser) {
+  refuse_at(what, phaser,
+            fmt::format("it is not registered there, or has dropped it (it is in phase {}); "
+                        "spawn it with .phased()",
+                        phaser.phase.load(std::memory_order_relaxed)));
+}
+
+}  // namespace imbrex::detail

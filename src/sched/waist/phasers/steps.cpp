@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the running task does on its phasers: it signals, waits, leaves.
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "sched/run/phasers/leave.hpp"
+#include "sched/run/phasers/turn.hpp"
+#include "sched/run/ready.hpp"
+#include "sched/run/waiting.hpp"
+#include "sched/waist/phasers/registrations.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::detail {
+
+namespace {
+
+// The running task's registration stays where it is while the task waits; its worker may change.
+
+void await_phase_event(EventWord& event, const Registration& mine, const char* const what) {
+  const WaitReason reason{.kind = WaitKind::members, .what = what, .completion = mine.phases};
+  sched::wait_for(*sched::current_worker(), event, reason);
+}
+
+void refuse_in_single(const Registration& mine, const char* const what) {
+  if (!mine.in_single) return;
+  refuse_at(what, *mine.phases,
+            fmt::format("it runs the function of a next(single) there, and the others wait: {}",
+                        text_of(mine)));
+}
+
+// Waits, if the phaser is bounded, until the task may signal.
+void await_room(Registration& mine) {
+  while (mine.phases->ahead != 0) {
+    PhaseWait wait;
+    if (task::phaser::may_signal(mine, wait)) return;
+    await_phase_event(wait.event, mine, "signal");
+  }
+}
+
+void signal_one(Registration& mine, const char* const what) {
+  refuse_in_single(mine, what);
+  await_room(mine);
+  Worker& worker = *sched::current_worker();
+  trace::races::before(&mine.phases->word);
+  const task::phaser::Signal done = task::phaser::signal(mine);
+  if (!done.first && !done.last) return;
+  task::Outcome outcome;
+  sched::after_signal(worker, *mine.phases, done, outcome);
+  sched::settle(worker, outcome);
+}
+
+// Looks again and again, for a few microseconds, while another worker may be about to signal and
+// there is nothing else to run.
+bool comes_soon(const Registration& mine) noexcept {
+  Worker& worker = *sched::current_worker();
+  const sched::RuntimeState& runtime = *worker.runtime;
+  if (worker.foreign() || runtime.one_at_a_time || runtime.workers.size() == 1 ||
+      runtime.oversubscribed.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  const std::uint64_t end = base::ticks() + runtime.spin_ticks / 4;
+  do {
+    for (int round = 0; round < 8; ++round) {
+      if (task::phaser::is_over(mine)) return true;
+      base::pause();
+    }
+  } while (base::ticks() < end && nothing_ready());
+  return false;
+}
+
+void await_over(Registration& mine, const char* const what) {
+  if (mine.mode == PhaserMode::wait_only) {
+    PhaseWait wait;
+    const std::uint64_t phase = mine.waited.load(std::memory_order_relaxed);
+    if (!task::phaser::is_over_or_wait(*mine.phases, phase, wait)) {
+      await_phase_event(wait.event, mine, what);
+    }
+  } else if (!task::phaser::is_over(mine) && !comes_soon(mine)) {
+    await_phase_event(task::phaser::event_of(mine), mine, what);
+  }
+}
+
+void pass(Registration& mine) noexcept {
+  trace::races::after(&mine.phases->word);
+  task::Outcome outcome;
+  task::PhaseEnd end{outcome};
+  task::phaser::pass(mine, end);
+  if (!outcome.ready.empty()) sched::settle(*sched::current_worker(), outcome);
+}
+
+void wait_one(Registration& mine, const char* const what) {
+  refuse_in_single(mine, what);
+  if (!task::waits(mine.mode)) return;
+  if (task::signals(mine.mode) && mine.signalled.load(std::memory_order_relaxed) ==
+                                      mine.waited.load(std::memory_order_relaxed)) {
+    refuse_at(what, *mine.phases,
+              fmt::format("it would wait for its own signal of phase {}, which it has not given: "
+                          "call signal() first, or next(); {}",
+                          mine.waited.load(std::memory_order_relaxed), text_of(mine)));
+  }
+  await_over(mine, what);
+  pass(mine);
+}
+
+// Calls call(registration) for the one on `phaser`, or for all where that is null.
+template <class Call>
+void for_each(PhaserState* const phaser, const char* const what, Call call) {
+  const Worker& worker = *sched::current_worker();
+  check_may_wait(worker, what);
+  if (phaser != nullptr) return call(registration_on(worker, *phaser, what));
+  Registration* mine = first_registration(*worker.task);
+  if (mine == nullptr) {
+    throw Error(fmt::format("imbrex: {} by {}, which is registered on no phaser: spawn it with "
+                            ".phased()",
+                            what, describe_current_task()));
+  }
+  for (; mine != nullptr; mine = mine->following) call(*mine);
+}
+
+}  // namespace
+
+void signal(PhaserState* const phaser) {
+  if (is_outside()) return visit_to_wait("signal", [phaser] { signal(phaser); });
+  for_each(phaser, "signal()", [](Registration& mine) { signal_one(mine, "signal()"); });
+}
+
+void wait(PhaserState* const phaser) {
+  if (is_outside()) return visit_to_wait("wait", [phaser] { wait(phaser); });
+  for_each(phaser, "wait()", [](Registration& mine) { wait_one(mine, "wait()"); });
+}
+
+void next(PhaserState* const phaser) {
+  if (is_outside()) return visit_to_wait("next", [phaser] { next(phaser); });
+  for_each(phaser, "next()", [](Registration& mine) { signal_one(mine, "next()"); });
+  for_each(phaser, "next()", [](Registration& mine) { wait_one(mine, "next()"); });
+}
+
+void drop(PhaserState* const phaser) {
+  if (is_outside()) return visit_to_wait("drop", [phaser] { drop(phaser); });
+  Worker& worker = *sched::current_worker();
+  check_may_wait(worker, "drop");
+  task::Outcome outcome;
+  for_each(phaser, "drop()", [](Registration& mine) { refuse_in_single(mine, "drop()"); });
+  if (phaser == nullptr) {
+    sched::leave_phasers(worker, *worker.task, nullptr, outcome);
+  } else {
+    Registration** link = &worker.task->family->registrations;
+    while ((*link)->phases != phaser) link = &(*link)->following;
+    sched::leave_phaser(worker, *link, outcome);
+  }
+  sched::settle(worker, outcome);
+}
+
+void end_phase(PhaserState& phaser) noexcept {
+  if (is_outside()) {
+    return sched::visit(Purpose::passes, [&] { end_phase(phaser); }, [] {});
+  }
+  Worker& worker = *sched::current_worker();
+  task::Outcome outcome;
+  sched::end_spanned_phase(worker, static_cast<Phases&>(phaser), outcome);
+  sched::settle(worker, outcome);
+}
+
+// ---- single ----------------------------------------------------------------------------------
+
+namespace {
+
+Registration& only_registration(PhaserState* const phaser) {
+  const char* const what = "next(single)";
+  Registration* found = nullptr;
+  for_each(phaser, what, [&](Registration& mine) {
+    if (found != nullptr) {
+      refuse_at(what, *mine.phases,
+                fmt::format("it is registered on {}, too: say on which: p.next(single, ...)",
+                            text_of(*found->phases)));
+    }
+    found = &mine;
+  });
+  return *found;
+}
+
+void check_single(const Registration& mine) {
+  const char* const what = "next(single)";
+  refuse_in_single(mine, what);
+  Phases& phases = *mine.phases;
+  std::string other;
+  {
+    const std::lock_guard guard(phases.lock);
+    if (phases.not_single == 0) return;
+    const Registration* one = phases.first;
+    while (one->mode == PhaserMode::single) one = one->after;
+    other = fmt::format("task \"{}\" ({}) is registered as {}", one->task->name,
+                        text_of(one->where), text_of(one->mode));
+  }
+  refuse_at(what, phases,
+            fmt::format("all who are registered there must be so as single, but {}; {}", other,
+                        text_of(mine)));
+}
+
+// Runs the function while all others wait. The phase ends even if it throws.
+void run_single(Registration& mine, void (*const run)(void* context), void* const context) {
+  struct End {
+    Registration& mine;
+    ~End() {
+      mine.in_single = false;
+      Worker& worker = *sched::current_worker();
+      task::Outcome outcome;
+      trace::races::before(&mine.phases->word);
+      sched::end_phase(worker, *mine.phases, outcome);
+      sched::settle(worker, outcome);
+      pass(mine);
+    }
+  };
+  mine.in_single = true;
+  const End end{mine};
+  trace::races::after(&mine.phases->word);
+  run(context);
+}
+
+}  // namespace
+
+void next_single(PhaserState* const phaser, void (*const run)(void* context),
+                 void* const context) {
+  if (is_outside()) {
+    return visit_to_wait("next", [&] { next_single(phaser, run, context); });
+  }
+  Registration& mine = only_registration(phaser);
+  check_single(mine);
+  await_room(mine);
+  PhaseWait wait;
+  trace::races::before(&mine.phases->word);
+  const task::phaser::Signal done = task::phaser::signal_single(mine, wait);
+  if (done.first) {
+    task::Outcome nothing;
+    sched::after_signal(*sched::current_worker(), *mine.phases, {true, false}, nothing);
+  }
+  if (done.last) return run_single(mine, run, context);
+  if (!wait.event.has_fired()) await_phase_event(wait.event, mine, "next(single)");
+  if (wait.runs) return run_single(mine, run, context);
+  pass(mine);
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Phases: the counts behind a phaser (Shirako et al., ICS 2008; Chatterjee et al., IPDPS 2013).
+// Registered tasks signal and wait, phase after phase. Pure: what a step makes ready is returned,
+// and its caller (sched/) acts on it.
+//
+// A registration is in phase (s, w): s signals given, w waits done. A phase p is over when every
+// registered signaller has s > p; who waits for p goes on then.
+//
+// Invariants:
+//   (1) `word` is the phase p modulo 2^20, the number of signallers ("parties"), and how many of
+//       them have s = p ("unarrived"). A signal is one fetch_sub, without the lock, and all else
+//       that changes the word has the lock. The number of parties with s = p is exact, since a
+//       party's s is its own: it is never below p, and only one that runs ahead (signal_only, all
+//       of whose signals take the lock) is above p + 1.
+//   (2) whoever brings `unarrived` to zero, by a signal or by leaving, has the turn: nobody else
+//       ends the phase. While it has it nobody can raise `unarrived`: a child gets its parent's s,
+//       and every party has s > p.
+//   (3) the event of phase p is events[p % 2]. It is armed again for phase p + 2 before phase p + 1
+//       is announced to be over, under the lock. One who waits there is a signaller that has w = p:
+//       it has not signalled p + 1, so phase p + 1 is not over, and nobody arms what it waits for.
+//       Those who may be late (wait_only, and others outside) wait in `waits`, under the lock.
+//   (4) without parties there are no phases any more: `closed`, and whoever waits goes on. None can
+//       come: a party is registered by one.
+//   (5) bounded (`ahead` = k > 0): `slowest` is the least w of those who wait; a signal from s to
+//       s + 1 waits until s - slowest < k. All w are in [slowest, slowest + k], since w <= p and
+//       some party has s = p, so that p <= slowest + k: `at` counts them, modulo k + 1.
+//
+// Thread safety: what takes a Registration, the task that it belongs to; all else any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <vector>
+
+#include "base/arch.hpp"
+#include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
+#include "imbrex/detail/phasers.hpp"
+#include "task/event.hpp"
+
+namespace imbrex::task {
+
+struct Phases;
+struct Scope;
+
+[[nodiscard]] constexpr bool signals(const PhaserMode mode) noexcept {
+  return mode != PhaserMode::wait_only;
+}
+[[nodiscard]] constexpr bool waits(const PhaserMode mode) noexcept {
+  return mode != PhaserMode::signal_only;
+}
+// Whether a task of mode `mine` may hand on `other`.
+[[nodiscard]] constexpr bool may_hand_on(const PhaserMode mine, const PhaserMode other) noexcept {
+  return mine == other || (mine < PhaserMode::signal_only && mine < other);
+}
+
+// One task on one phaser. Has a reference to the phaser.
+struct Registration {
+  Phases* phases;
+  Task* task;
+  PhaserMode mode;
+  bool in_single = false;                     // it runs the function of a next(single)
+  // By its task; under the lock if others may look: those of signal_only, and of bounded phasers.
+  std::atomic<std::uint64_t> signalled{0};
+  std::atomic<std::uint64_t> waited{0};
+  Registration* following = nullptr;          // of the same task
+  Registration* before = nullptr;             // of the same phaser, under its lock
+  Registration* after = nullptr;
+  std::source_location where;                 // where the task was made, or the phaser
+  std::uint32_t children = 0;                 // registered by it so far
+  std::vector<std::uint32_t> path;            // see Standing; empty unless the phaser keeps_order
+};
+
+// Something that waits for a phase, under the lock: on the stack of a task, or a promise.
+struct PhaseWait {
+  std::uint64_t until = 0;              // goes on when the phase is this, or a later one
+  detail::EventWord event{};
+  detail::PromiseState* promise = nullptr;
+  PhaseWait* next = nullptr;
+  bool runs = false;                    // next(single): this one is to run the function
+};
+
+// What a step leads to, beside the ready tasks: promises whose phase is over, to be completed.
+struct PhaseEnd {
+  Outcome& outcome;
+  PhaseWait* promises = nullptr;
+};
+
+struct Phases : detail::PhaserState {
+  static constexpr int count_bits = 22;
+  static constexpr std::uint64_t count_mask = (std::uint64_t{1} << count_bits) - 1;
+  static constexpr std::uint64_t one_unarrived = 1;
+  static constexpr std::uint64_t one_party = std::uint64_t{1} << count_bits;
+  static constexpr std::uint64_t most = count_mask;  // registrations
+
+  alignas(base::cache_line_bytes) std::atomic<std::uint64_t> word{0};  // (1)
+  std::array<detail::EventWord, 2> events;                             // (3)
+
+  alignas(base::cache_line_bytes) mutable base::SpinLock lock;
+  std::atomic<bool> closed{false};                                   // (4); written under the lock
+  Registration* first IMBREX_GUARDED_BY(lock) = nullptr;             // all registrations
+  std::uint64_t registered IMBREX_GUARDED_BY(lock) = 0;
+  std::uint64_t not_single IMBREX_GUARDED_BY(lock) = 0;              // of these
+  std::uint64_t runners IMBREX_GUARDED_BY(lock) = 0;                 // of these: signal_only
+  PhaseWait* waits IMBREX_GUARDED_BY(lock) = nullptr;
+  PhaseWait* singles IMBREX_GUARDED_BY(lock) = nullptr;              // that have a function
+  PhaseWait* blocked IMBREX_GUARDED_BY(lock) = nullptr;              // (5); until `slowest` is that
+  std::uint64_t slowest IMBREX_GUARDED_BY(lock) = 0;
+  std::uint64_t waiters IMBREX_GUARDED_BY(lock) = 0;
+  std::vector<std::uint32_t> at IMBREX_GUARDED_BY(lock);
+
+  std::uint32_t ahead = 0;
+  Scope* finish = nullptr;             // that it belongs to; null: none. To compare, not to follow
+  std::source_location finish_where;
+  bool keeps_order = false;            // some accumulator wants Registration::path
+  detail::AccumulatorBase* accumulators = nullptr;  // owned
+  std::unique_ptr<detail::PhaserSpan> span;
+
+  ~Phases();
+};
+
+namespace phaser {
+
+// The first registration, in phase (0, 0). `made` must be filled in but for the links.
+void open(Phases& phases, Registration& made) noexcept;
+// `child` gets the phase of `parent`, whose task runs. False if there are `most` registrations.
+[[nodiscard]] bool add(const Registration& parent, Registration& child) noexcept;
+
+// What a signal did.
+struct Signal {
+  bool first = false;  // the first of its phase
+  bool last = false;   // the caller has the turn (2): end_phase()
+};
+// False if it must wait first, for wait.event, and ask again: (5).
+[[nodiscard]] bool may_signal(Registration& mine, PhaseWait& wait) noexcept;
+[[nodiscard]] Signal signal(Registration& mine) noexcept;
+// The same for next(single). `wait` is told how it ends, unless this is the last.
+[[nodiscard]] Signal signal_single(Registration& mine, PhaseWait& wait) noexcept;
+
+// Whether the phase is over that the task waits for, which may wait by its event.
+[[nodiscard]] inline bool is_over(const Registration& mine) noexcept;
+[[nodiscard]] inline detail::EventWord& event_of(const Registration& mine) noexcept;
+// The same for whoever may be late (3): false if `wait` waits from now on.
+[[nodiscard]] bool is_over_or_wait(Phases& phases, std::uint64_t phase, PhaseWait& wait) noexcept;
+// The task has waited.
+void pass(Registration& mine, PhaseEnd& end) noexcept;
+
+// Leaves; true if the caller has the turn. The registration is the caller's again.
+[[nodiscard]] bool leave(Registration& mine, PhaseEnd& end) noexcept;
+
+// The caller, who has the turn, gives it to a task that waits in next(single) with a function to
+// run, if there is one.
+[[nodiscard]] bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept;
+// Puts together what was put in the phase. To be called before end_phase(), without the lock.
+void accumulate(Phases& phases) noexcept;
+enum class Next : std::uint8_t {
+  open,      // somebody has still to signal
+  started,   // the same, and somebody has signalled already
+  over       // the caller has the turn again: all have signalled, running ahead
+};
+// Ends the phase: the caller has the turn.
+[[nodiscard]] Next end_phase(Phases& phases, PhaseEnd& end) noexcept;
+
+[[nodiscard]] inline std::uint64_t unarrived(const std::uint64_t word) noexcept {
+  return word & Phases::count_mask;
+}
+[[nodiscard]] inline std::uint64_t parties(const std::uint64_t word) noexcept {
+  return (word >> Phases::count_bits) & Phases::count_mask;
+}
+
+inline bool is_over(const Registration& mine) noexcept {
+  // acquire: what was done before the signals, and the armed event (3)
+  const std::uint64_t word = mine.phases->word.load(std::memory_order_acquire);
+  const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
+  return (((word >> (2 * Phases::count_bits)) ^ waited) & 1) != 0;
+}
+inline detail::EventWord& event_of(const Registration& mine) noexcept {
+  return mine.phases->events[mine.waited.load(std::memory_order_relaxed) % 2];
+}
+
+}  // namespace phaser
+}  // namespace imbrex::task
