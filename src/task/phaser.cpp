@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <mutex>
+#include <utility>
 
 #include "task/task.hpp"
 
@@ -88,8 +89,9 @@ void find_slowest(Phases& phases, Waiter*& waiters) noexcept IMBREX_REQUIRES(pha
 
 }  // namespace
 
-void open(Phases& phases, Registration& made) noexcept {
+void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noexcept {
   const std::lock_guard guard(phases.lock);
+  phases.at = std::move(at);
   link(phases, made);
   if (signals(made.mode)) {
     phases.word.store(word_of(0, 1, 1), std::memory_order_relaxed);

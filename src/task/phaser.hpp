@@ -125,7 +125,8 @@ struct Phases : detail::PhaserState {
 namespace phaser {
 
 // The first registration, in phase (0, 0). `made` must be filled in but for the links.
-void open(Phases& phases, Registration& made) noexcept;
+// `at` is Phases::at: as many zeros.
+void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noexcept;
 // `child` gets the phase of `parent`, whose task runs. False if there are `most` registrations.
 [[nodiscard]] bool add(const Registration& parent, Registration& child) noexcept;
 

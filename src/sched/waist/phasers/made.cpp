@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "imbrex/error.hpp"
 #include "sched/waist/phasers/registrations.hpp"
@@ -64,10 +65,10 @@ PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& whe
   auto made = make_registration(worker, *worker.task, spec.mode, where);
   auto phases = std::make_unique<Phases>();
   prepare(*phases, spec, where, family);
-  if (spec.ahead != 0) phases->at.assign(spec.ahead + 1, 0);
+  std::vector<std::uint32_t> at(spec.ahead == 0 ? 0 : spec.ahead + 1);
   phases->span = std::move(span);
   made->phases = phases.get();
-  task::phaser::open(*phases, *made);
+  task::phaser::open(*phases, *made, std::move(at));
   made->following = family.registrations;
   family.registrations = made.release();
   return *phases.release();
