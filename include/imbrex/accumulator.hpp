@@ -14,11 +14,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -117,6 +119,7 @@ class LazyStore {
     if (worker >= count_) {  // a thread of the program's own
       const std::lock_guard guard(mutex_);
       if (others_.empty()) others_.resize(phases_);
+      has_others_.store(true, std::memory_order_relaxed);  // the signals order it before take()
       return put_into(others_[index], op_, value);
     }
     Values* mine = slots_[worker].load(std::memory_order_relaxed);  // of this thread alone
@@ -132,8 +135,10 @@ class LazyStore {
     for (std::size_t i = 0; i < count_; ++i) {
       if (Values* const one = slots_[i].load(std::memory_order_acquire)) add(one->ring[index], all);
     }
-    const std::lock_guard guard(mutex_);
-    if (!others_.empty()) add(others_[index], all);
+    if (has_others_.load(std::memory_order_relaxed)) {
+      const std::lock_guard guard(mutex_);
+      add(others_[index], all);
+    }
     return all;
   }
 
@@ -154,6 +159,7 @@ class LazyStore {
   const std::unique_ptr<Slot[]> slots_;
   std::mutex mutex_;
   Ring<T> others_;
+  std::atomic<bool> has_others_{false};
 };
 
 template <class T>
@@ -297,25 +303,102 @@ class AccumulatorState : public AccumulatorBase {
   Results<T> results_;
 };
 
+// What one process tells others of a phase. Types that cannot be sent have none.
+template <class T>
+inline constexpr bool can_be_sent =
+    std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t);
+
+enum class Told : std::int32_t { nothing, value, failure };
+template <class T>
+struct AccumulatorMessage {
+  Told told;
+  std::int32_t rank;  // where the operation threw
+  alignas(T) std::byte bytes[sizeof(T)];
+
+  [[nodiscard]] const T& value() const noexcept {
+    return *std::launder(reinterpret_cast<const T*>(bytes));
+  }
+  void set(const T& value) noexcept {
+    told = Told::value;
+    std::memcpy(bytes, &value, sizeof value);
+  }
+};
+
 template <class T, class Op, class Store>
 class AccumulatorOf final : public AccumulatorState<T> {
  public:
   template <class... Arguments>
-  AccumulatorOf(const std::size_t phases, const T& identity, const Arguments&... arguments)
-      : AccumulatorState<T>(phases, identity), store_(phases, arguments...) {}
+  AccumulatorOf(const std::size_t phases, const T& identity, const Op& op,
+                const Arguments&... arguments)
+      : AccumulatorState<T>(phases, identity), op_(op), store_(phases, op, arguments...) {}
 
   void put(const Standing& by, const T& value) override { store_.put(by, value); }
   void end_phase(const std::uint64_t phase, const bool over) noexcept override {
     try {
-      const std::optional<T> all = store_.take(phase);
-      if (all || !over) this->results().set(phase, all ? *all : this->identity());
+      set(phase, store_.take(phase), over);
     } catch (...) {
-      this->results().fail(phase, std::current_exception());
+      fail(phase, std::current_exception());
     }
   }
 
+  [[nodiscard]] std::size_t message_bytes() const noexcept override {
+    return can_be_sent<T> ? sizeof(Message) : 0;
+  }
+  void collect(const std::uint64_t phase, void* const message) noexcept override {
+    if constexpr (can_be_sent<T>) {
+      Message& mine = *static_cast<Message*>(message);
+      mine.told = Told::nothing;
+      thrown_ = nullptr;
+      try {
+        if (const std::optional<T> all = store_.take(phase)) mine.set(*all);
+      } catch (...) {
+        thrown_ = std::current_exception();
+        mine.told = Told::failure;
+        mine.rank = this->rank;
+      }
+    }
+  }
+  void combine(const void* const in, void* const inout) const noexcept override {
+    if constexpr (can_be_sent<T>) {
+      const Message& low = *static_cast<const Message*>(in);
+      Message& high = *static_cast<Message*>(inout);
+      if (low.told == Told::nothing || high.told == Told::failure) return;
+      if (high.told == Told::nothing || low.told == Told::failure) {
+        std::memcpy(inout, in, sizeof(Message));
+        return;
+      }
+      try {
+        high.set(op_(low.value(), high.value()));
+      } catch (...) {
+        high.told = Told::failure;
+        high.rank = this->rank;
+      }
+    }
+  }
+  void publish(const std::uint64_t phase, const void* const message,
+               const bool over) noexcept override {
+    if constexpr (can_be_sent<T>) {
+      const Message& all = *static_cast<const Message*>(message);
+      if (all.told == Told::failure) {
+        const std::exception_ptr error = thrown_ ? thrown_ : failure_of_rank(all.rank);
+        return fail(phase, error);
+      }
+      set(phase, all.told == Told::value ? std::optional<T>(all.value()) : std::nullopt, over);
+    }
+  }
+  void fail(const std::uint64_t phase, const std::exception_ptr& error) noexcept override {
+    this->results().fail(phase, error);
+  }
+
  private:
+  using Message = AccumulatorMessage<T>;
+  void set(const std::uint64_t phase, const std::optional<T>& all, const bool over) {
+    if (all || !over) this->results().set(phase, all ? *all : this->identity());
+  }
+
+  const Op op_;
   Store store_;
+  std::exception_ptr thrown_;  // here, in the phase that ends
 };
 
 }  // namespace detail
@@ -358,12 +441,16 @@ class Accumulator {
   }
 
   // What was put in the phase before the one that the caller is in: the identity, if nothing was,
-  // or there was none. A caller that is not registered gets the last result that there is. Throws
+  // or there was none. A caller that is not registered gets the last result that there is; where no
+  // signaller is left, it suspends until that of the last phase has come from other ranks. Throws
   // Error if it is of mode signal_only, or so far behind that the result is gone (see
   // PhaserOptions::ahead).
   [[nodiscard]] T get() const {
     detail::Standing by;
-    if (!detail::find_standing(phaser_.state(), by)) return state_->results().last();
+    if (!detail::find_standing(phaser_.state(), by)) {
+      detail::await_last_phase(phaser_.state());
+      return state_->results().last();
+    }
     if (by.mode == PhaserMode::signal_only) {
       detail::throw_of_accumulator(phaser_.state(), "get()",
                                    "of mode signal_only, it does not know which phase is over; "
@@ -396,7 +483,8 @@ class Accumulator {
         made = new AccumulatorOf<T, Op, ReproducibleStore<T, Op>>(phases, identity, op);
         break;
     }
-    add_accumulator(phaser.state(), *made, how == Accumulation::reproducible);
+    made->ordered = how == Accumulation::reproducible;
+    add_accumulator(phaser.state(), *made);
     return made;
   }
 

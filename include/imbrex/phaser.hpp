@@ -62,9 +62,8 @@ class Phaser {
                   const std::source_location& where = std::source_location::current())
       : state_(&detail::make_phaser({mode, options.ahead, options.name.text(), nullptr}, where)) {}
   Phaser(const Phaser& other) noexcept : state_(other.state_) { detail::retain(*state_); }
-  Phaser& operator=(const Phaser& other) noexcept {
-    detail::retain(*other.state_);
-    detail::release(*std::exchange(state_, other.state_));
+  Phaser& operator=(Phaser other) noexcept {
+    std::swap(state_, other.state_);
     return *this;
   }
   ~Phaser() { detail::release(*state_); }
@@ -101,6 +100,10 @@ class Phaser {
   [[nodiscard]] PhaserMode mode() const { return detail::mode_on(*state_); }
 
   [[nodiscard]] detail::PhaserState& state() const noexcept { return *state_; }
+
+ protected:
+  // Takes over a reference.
+  explicit Phaser(detail::PhaserState& state) noexcept : state_(&state) {}
 
  private:
   template <class F>

@@ -28,6 +28,8 @@
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/faces/phasers/lines.hpp"
+#include "mpi/faces/phasers/span.hpp"
 #include "mpi/faces/tampi/tampi.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
@@ -379,6 +381,7 @@ void finish_runtime() {
         "are ended.");
     end_all(MPI_COMM_WORLD, 1);
   }
+  phasers::Span::end_all();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
   // An operation that is counted and not described is about to be forgotten by who completed it.
@@ -426,6 +429,7 @@ IMBREX_FUNCTION(Finalize)() {
     mpi::report::stop_watch();
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);
+    mpi::phasers::end_pools();
     mpi::private_world::close();
     mpi::receive::end_communicators();
     mpi::end_messages();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "task/phaser.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -123,10 +124,10 @@ namespace {
 
 // acq_rel: whoever has the turn comes after all signals, each of which adds to one release
 // sequence.
-Signal arrive(Phases& phases) noexcept {
+Signal arrive(Phases& phases, const std::uint64_t phase) noexcept {
   const std::uint64_t word = phases.word.fetch_sub(Phases::one_unarrived,
                                                    std::memory_order_acq_rel);
-  return {unarrived(word) == parties(word), unarrived(word) == 1};
+  return {unarrived(word) == parties(word), unarrived(word) == 1, phase};
 }
 
 }  // namespace
@@ -154,12 +155,12 @@ Signal signal(Registration& mine) noexcept {
     const std::lock_guard guard(phases.lock);
     mine.signalled.store(signalled + 1, std::memory_order_relaxed);
     if (signalled != phases.phase.load(std::memory_order_relaxed)) return {};  // it runs ahead
-    return arrive(phases);
+    return arrive(phases, signalled);
   }
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   if (!signals(mine.mode) || signalled > waited) return {};
   mine.signalled.store(waited + 1, std::memory_order_relaxed);
-  return arrive(phases);
+  return arrive(phases, waited);
 }
 
 Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
@@ -169,8 +170,8 @@ Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
   Signal done;
   if (mine.signalled.load(std::memory_order_relaxed) == waited) {
     mine.signalled.store(waited + 1, std::memory_order_relaxed);
-    done = arrive(phases);
-    if (done.last) return done;
+    done = arrive(phases, waited);
+    if (done.last && phases.span == nullptr) return done;
   } else if (phases.phase.load(std::memory_order_relaxed) > waited) {
     wait.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);  // it is over
     return done;
@@ -184,7 +185,8 @@ Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
 bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait) noexcept {
   const std::lock_guard guard(phases.lock);
   if (phases.phase.load(std::memory_order_relaxed) > phase ||
-      phases.closed.load(std::memory_order_relaxed)) {
+      phases.closed.load(std::memory_order_relaxed) ||
+      phases.failed.load(std::memory_order_relaxed)) {
     return true;
   }
   wait.until = phase + 1;
@@ -233,6 +235,8 @@ bool leave(Registration& mine, PhaseEnd& end) noexcept {
       const std::uint64_t word = phases.word.fetch_sub(
           Phases::one_party + (arrived ? 0 : Phases::one_unarrived), std::memory_order_acq_rel);
       last = !arrived && unarrived(word) == 1;
+      phases.gone_ahead = std::max(phases.gone_ahead,
+                                   mine.signalled.load(std::memory_order_relaxed));
     }
   }
   event::let_go_all(waiters, end.outcome);
@@ -253,13 +257,37 @@ bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept {
   return true;
 }
 
+bool is_last(Phases& phases) noexcept {
+  if (parties(phases.word.load(std::memory_order_acquire)) != 0) return false;
+  const std::lock_guard guard(phases.lock);
+  return phases.phase.load(std::memory_order_relaxed) + 1 >= phases.gone_ahead;
+}
+
 void accumulate(Phases& phases) noexcept {
   if (phases.accumulators == nullptr) return;
   const std::uint64_t phase = phases.phase.load(std::memory_order_relaxed);
-  const bool over = parties(phases.word.load(std::memory_order_acquire)) == 0;
+  const bool over = is_last(phases);
   for (detail::AccumulatorBase* one = phases.accumulators; one != nullptr; one = one->following) {
     one->end_phase(phase, over);
   }
+}
+
+PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
+  PhaseWait* promises = nullptr;
+  const std::lock_guard guard(phases.lock);
+  phases.failure_of_span = error;
+  phases.failed.store(true, std::memory_order_release);  // pairs with who does not take the lock
+  for (PhaseWait** link = &phases.waits; *link != nullptr;) {
+    PhaseWait& wait = **link;
+    if (wait.promise == nullptr) {
+      link = &wait.next;
+      continue;
+    }
+    *link = wait.next;
+    wait.next = promises;
+    promises = &wait;
+  }
+  return promises;
 }
 
 namespace {
@@ -288,9 +316,10 @@ Next end_phase(Phases& phases, PhaseEnd& end) noexcept {
     const std::uint64_t over = phases.phase.load(std::memory_order_relaxed);
     const std::uint64_t present = parties(phases.word.load(std::memory_order_relaxed));
     std::uint64_t now = over + 1;
-    if (present == 0) {
+    if (present == 0 && now >= phases.gone_ahead) {
       phases.closed.store(true, std::memory_order_release);
       now = nobody;
+      next = Next::closed;
       (void)event::try_fire(phases.event, waiters);
     } else {
       phases.events[now % 2].head.store(0, std::memory_order_relaxed);
@@ -298,7 +327,11 @@ Next end_phase(Phases& phases, PhaseEnd& end) noexcept {
       const std::uint64_t arrived = ahead_of(phases, now);
       // release: pairs with is_over(). Nobody else changes the word meanwhile (2).
       phases.word.store(word_of(now, present, present - arrived), std::memory_order_release);
-      if (arrived != 0) next = arrived == present ? Next::over : Next::started;
+      if (arrived == present) {
+        next = Next::over;
+      } else if (arrived != 0) {
+        next = Next::started;
+      }
       Waiter* those = nullptr;
       (void)event::try_fire(phases.events[over % 2], those);
       waiters = those;

@@ -20,7 +20,8 @@
 //       it has not signalled p + 1, so phase p + 1 is not over, and nobody arms what it waits for.
 //       Those who may be late (wait_only, and others outside) wait in `waits`, under the lock.
 //   (4) without parties there are no phases any more: `closed`, and whoever waits goes on. None can
-//       come: a party is registered by one.
+//       come: a party is registered by one. Before that the phases end that one has signalled who
+//       has run ahead and left: those before `gone_ahead`.
 //   (5) bounded (`ahead` = k > 0): `slowest` is the least w of those who wait; a signal from s to
 //       s + 1 waits until s - slowest < k. All w are in [slowest, slowest + k], since w <= p and
 //       some party has s = p, so that p <= slowest + k: `at` counts them, modulo k + 1.
@@ -31,6 +32,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <source_location>
 #include <vector>
@@ -105,6 +107,7 @@ struct Phases : detail::PhaserState {
   std::uint64_t registered IMBREX_GUARDED_BY(lock) = 0;
   std::uint64_t not_single IMBREX_GUARDED_BY(lock) = 0;              // of these
   std::uint64_t runners IMBREX_GUARDED_BY(lock) = 0;                 // of these: signal_only
+  std::uint64_t gone_ahead IMBREX_GUARDED_BY(lock) = 0;              // (4)
   PhaseWait* waits IMBREX_GUARDED_BY(lock) = nullptr;
   PhaseWait* singles IMBREX_GUARDED_BY(lock) = nullptr;              // that have a function
   PhaseWait* blocked IMBREX_GUARDED_BY(lock) = nullptr;              // (5); until `slowest` is that
@@ -118,6 +121,9 @@ struct Phases : detail::PhaserState {
   bool keeps_order = false;            // some accumulator wants Registration::path
   detail::AccumulatorBase* accumulators = nullptr;  // owned
   std::unique_ptr<detail::PhaserSpan> span;
+  // Set while the span has the turn; `failed` after `failure`, for those who do not wait for it.
+  std::exception_ptr failure_of_span;
+  std::atomic<bool> failed{false};
 
   ~Phases();
 };
@@ -132,8 +138,9 @@ void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noe
 
 // What a signal did.
 struct Signal {
-  bool first = false;  // the first of its phase
-  bool last = false;   // the caller has the turn (2): end_phase()
+  bool first = false;       // the first of its phase, or as good as that: others have left
+  bool last = false;        // the caller has the turn (2): end_phase()
+  std::uint64_t phase = 0;  // that it is of, if it is one of these
 };
 // False if it must wait first, for wait.event, and ask again: (5).
 [[nodiscard]] bool may_signal(Registration& mine, PhaseWait& wait) noexcept;
@@ -155,12 +162,18 @@ void pass(Registration& mine, PhaseEnd& end) noexcept;
 // The caller, who has the turn, gives it to a task that waits in next(single) with a function to
 // run, if there is one.
 [[nodiscard]] bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept;
+// True if no phase comes after the one that ends now.
+[[nodiscard]] bool is_last(Phases& phases) noexcept;
 // Puts together what was put in the phase. To be called before end_phase(), without the lock.
 void accumulate(Phases& phases) noexcept;
+// From now on whoever signals or waits is to throw. The caller has the turn. Promises fail: they
+// are taken out.
+[[nodiscard]] PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept;
 enum class Next : std::uint8_t {
   open,      // somebody has still to signal
   started,   // the same, and somebody has signalled already
-  over       // the caller has the turn again: all have signalled, running ahead
+  over,      // the caller has the turn again: all have signalled, running ahead
+  closed     // there is none: no signaller is left
 };
 // Ends the phase: the caller has the turn.
 [[nodiscard]] Next end_phase(Phases& phases, PhaseEnd& end) noexcept;

@@ -577,6 +577,31 @@ TEST_P(PhaserTest, a_result_survives_a_last_phase_in_which_nothing_is_put) {
   EXPECT_EQ(kept[0].get(), 10);
 }
 
+TEST_P(PhaserTest, phases_that_one_has_signalled_ahead_end_though_all_have_left) {
+  finish([&] {
+    const Phaser step(signal_wait, {.ahead = 4});
+    const Accumulator<int> amount(step, sum);
+    Promise<void> ran_ahead;
+    task("ahead").phased(step, signal_only).launch([=] {
+      for (int phase = 0; phase < 4; ++phase) {
+        amount.put(10 + phase);
+        signal();
+      }
+      ran_ahead.set();
+    });
+    task("consumer").phased(step, wait_only).launch([=] {
+      for (int phase = 0; phase < 4; ++phase) {
+        wait();
+        EXPECT_EQ(amount.get(), 10 + phase);
+      }
+      wait();  // nobody signals any more
+      EXPECT_EQ(amount.get(), 13);
+    });
+    ran_ahead.future().wait();
+    step.drop();
+  });
+}
+
 TEST_P(PhaserTest, a_reproducible_sum_is_the_same_to_the_last_bit) {
   const auto run = [](const unsigned seed) {
     std::vector<Accumulator<double>> kept;

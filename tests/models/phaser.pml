@@ -10,7 +10,8 @@
  *
  * Checked: nobody passes a phase before all who were registered have signalled it; only one has the
  * turn; a waiter is never left behind (no deadlock: spin's invalid end states); an event is not
- * armed again while somebody waits there; with the defect that MUTANT names, an error is found.
+ * armed again while somebody waits there; no phase that one has signalled who has left is skipped
+ * when the last leaves; with the defect that MUTANT names, an error is found.
  */
 #define TASKS 4          /* the last may be registered late */
 #define RUNNER 4         /* the signal_only one */
@@ -22,6 +23,8 @@ byte unarrived = 0;
 bool locked = false;
 byte turns = 0;
 bool closed = false;
+byte gone_ahead = 0;     /* the most signals of one who has left, as the source counts them */
+byte gone_most = 0;      /* the same, of all */
 byte fired[2] = 0;       /* whether the event of a phase, by parity, has fired */
 byte waiting[2] = 0;     /* tasks that wait there */
 byte s[5] = 0;           /* signals of each */
@@ -51,7 +54,9 @@ inline end_phase() {
     atomic { turns++; assert(turns == 1) };
     LOCK;
     if
-    :: parties == 0 -> closed = true; again = false; turns--
+    :: parties == 0 && gone_ahead <= phase + 1 ->
+      assert(gone_most <= phase + 1);
+      closed = true; again = false; turns--
     :: else ->
       check_over(phase);
       byte next_phase = phase + 1;
@@ -111,6 +116,12 @@ inline leave(me) {
   :: else -> atomic { member[me] = false; parties--; unarrived--; ends = (unarrived == 0) }
 #endif
   fi;
+  atomic {
+    if :: s[me] > gone_most -> gone_most = s[me] :: else fi;
+#ifndef FORGETS_AHEAD
+    gone_ahead = gone_most
+#endif
+  };
   UNLOCK;
   if :: ends -> end_phase() :: else fi
 }

@@ -10,12 +10,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
+#include "imbrex/mpi_phaser.hpp"
 
 namespace {
 
@@ -111,9 +113,30 @@ void collective() {
   });
 }
 
+// Of all three ranks; main is registered.
+std::optional<imbrex::MpiPhaser> step;
+
+void phaser() {
+  step->signal();
+  beside_exchanges([] {
+    try {
+      step->passed(0).get();
+      return false;
+    } catch (const imbrex::MpiError& error) {
+      return failed_perhaps(error.code());
+    }
+  });
+  try {
+    step->wait();
+    std::printf("who waits is not told\n");
+  } catch (const imbrex::MpiError&) {
+  }
+}
+
 const imbrex::test::Cases cases{
     {"one_receive", one_receive}, {"many_receives", many_receives},
     {"receive_from_any", receive_from_any}, {"waitall", waitall}, {"collective", collective},
+    {"phaser", phaser},
 };
 
 }  // namespace
@@ -123,6 +146,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  step.emplace(MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == failing) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <source_location>
 #include <span>
 #include <utility>
@@ -49,11 +50,26 @@ class AccumulatorBase {
   // what nobody has put anything into is no result.
   virtual void end_phase(std::uint64_t phase, bool over) noexcept = 0;
 
+  // Where a phaser spans several processes, these take the place of end_phase(), in this order.
+  // Messages have message_bytes() bytes, may be copied as bytes, and are aligned as max_align_t.
+  // 0: the type's values cannot be sent.
+  [[nodiscard]] virtual std::size_t message_bytes() const noexcept = 0;
+  // Puts together what this process has.
+  virtual void collect(std::uint64_t phase, void* message) noexcept = 0;
+  // Puts `in`, of lower ranks, and `inout`, of higher ones, together in `inout`. Any thread.
+  virtual void combine(const void* in, void* inout) const noexcept = 0;
+  // What all processes have. `over` as above.
+  virtual void publish(std::uint64_t phase, const void* message, bool over) noexcept = 0;
+  // Instead, if it cannot be known.
+  virtual void fail(std::uint64_t phase, const std::exception_ptr& error) noexcept = 0;
+
   AccumulatorBase* following = nullptr;  // of the same phaser
+  int rank = 0;             // of this process, where the phaser spans several
+  bool ordered = false;     // combine() must see lower ranks first
 };
 
-// What stands behind a phaser that spans several processes: a phase that has ended here ends when
-// `end` says so. All are called once for each phase, in order.
+// What stands behind a phaser that spans several processes: a phase in which all have signalled
+// here ends when this says so. The functions are called in the order of phases, and must not wait.
 class PhaserSpan {
  public:
   PhaserSpan() = default;
@@ -61,12 +77,20 @@ class PhaserSpan {
   PhaserSpan& operator=(const PhaserSpan&) = delete;
   virtual ~PhaserSpan() = default;
 
-  // The first signal of `phase` has come, from a task or thread that must not wait here.
-  virtual void first_signal(std::uint64_t phase) noexcept = 0;
-  // The last one has, and the accumulators have put together what this process has. `over`: no
-  // signaller is left here. Returns true if the phase is over now; else somebody calls
-  // end_phase(phaser) later, once.
-  [[nodiscard]] virtual bool last_signal(std::uint64_t phase, bool over) noexcept = 0;
+  // Looks once whether it has become possible to end a phase. Any thread.
+  virtual void look() noexcept = 0;
+  // The first signal of `phase` has come. Not called where all leave instead; may be called again,
+  // or late, when the phase is over already; and while another thread calls the others.
+  virtual void first_signal(PhaserState& phaser, std::uint64_t phase,
+                            AccumulatorBase* accumulators) noexcept = 0;
+  // The last one has. `over`: no signaller is left here. Calls collect() of all `accumulators`, and
+  // publish() or fail(). Returns true if the phase is over now; else somebody calls
+  // end_phase(phaser) later, once. fail_phaser(phaser) may be called before that.
+  [[nodiscard]] virtual bool last_signal(PhaserState& phaser, std::uint64_t phase,
+                                         AccumulatorBase* accumulators, bool over) noexcept = 0;
+  // No signaller is left here, and `phases` are over; nothing is called after it. Not called if the
+  // one who makes the phaser does not signal.
+  virtual void closed(PhaserState& phaser, std::uint64_t phases) noexcept = 0;
 };
 
 struct PhaserSpec {
@@ -78,8 +102,11 @@ struct PhaserSpec {
 // Registers the running task. The caller owns the reference. Throws Error.
 [[nodiscard]] PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& where);
 // The phaser owns `accumulator` from then on. Throws Error if the running task is not registered,
-// or others are. `ordered`: it asks for Standing::path.
-void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator, bool ordered);
+// or others are, or its values cannot be sent and the phaser spans several processes. One that is
+// `ordered` asks for Standing::path.
+void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator);
+// What accumulators say where the operation has thrown on another rank.
+[[nodiscard]] std::exception_ptr failure_of_rank(int rank);
 
 // A phaser that a task under construction is to be registered on.
 struct Phased {
@@ -134,6 +161,9 @@ void next_single(PhaserState* phaser, void (*run)(void* context), void* context)
 void drop(PhaserState* phaser);
 // See PhaserSpan. Any thread.
 void end_phase(PhaserState& phaser) noexcept;
+// Between the last signal of a phase and its end: from now on who waits for the end of this phase
+// or a later one, and who signals, throws `error`, and `span` is not called but for closed().
+void fail_phaser(PhaserState& phaser, const std::exception_ptr& error) noexcept;
 
 [[nodiscard]] bool is_registered(const PhaserState& phaser) noexcept;  // the running task
 [[nodiscard]] PhaserMode mode_on(const PhaserState& phaser);           // its mode. Throws Error
@@ -153,6 +183,8 @@ struct Standing {
 [[nodiscard]] Standing standing_on(const PhaserState& phaser, const char* what);
 // The same; false if it is not registered.
 [[nodiscard]] bool find_standing(const PhaserState& phaser, Standing& standing) noexcept;
+// Where no signaller is left: suspends until the last phase is over.
+void await_last_phase(PhaserState& phaser);
 [[noreturn]] void throw_of_accumulator(const PhaserState& phaser, const char* what,
                                        const char* why);
 

@@ -97,6 +97,7 @@ class Tasks {
     if (++count_ > shown_max) return;
     text_ += (count_ == 1 ? "" : ", ") + sched::describe(*one.task);
   }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::string text() const {
     if (count_ == 0) return "nobody";
     return count_ <= 4 ? text_ : text_ + fmt::format(" and {} more", count_ - 4);
@@ -110,8 +111,10 @@ class Tasks {
 std::string describe_phase(const task::Phases& phases, const std::uint64_t phase) {
   Tasks owing;
   for_each_owing(phases, phase, std::ref(owing));
-  return fmt::format("phase {} of {}, for the signal of {}", phase, describe(phases),
-                     owing.text());
+  return fmt::format("phase {} of {}, for {}", phase, describe(phases),
+                     owing.empty() && phases.span != nullptr
+                         ? "other ranks, whose signals have not all come"
+                         : "the signal of " + owing.text());
 }
 
 // The phaser that the suspended `task` waits at, and its registration there; null if it does not.
@@ -146,9 +149,12 @@ bool runs_outside(const task::Registration& one) {
 }
 bool foreign_could_end(const task::Phases& phases, const std::uint64_t phase) {
   bool could = false;
-  for_each_owing(phases, phase,
-                 [&could](const task::Registration& one) { could = could || runs_outside(one); });
-  return could;
+  bool all_here_have = true;
+  for_each_owing(phases, phase, [&](const task::Registration& one) {
+    all_here_have = false;
+    could = could || runs_outside(one);
+  });
+  return could || (all_here_have && phases.span != nullptr);  // other ranks could
 }
 bool foreign_could_advance(const task::Registration& mine, const detail::WaitReason& reason) {
   if (!waits_to_signal(reason)) {

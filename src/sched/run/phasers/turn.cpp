@@ -25,27 +25,54 @@ void settle_promises(Worker& worker, PhaseEnd& end) noexcept {
 
 namespace {
 
+// While it lives, functions of the program's run that may not wait.
+class InAccumulator {
+ public:
+  explicit InAccumulator(Worker& worker) noexcept
+      : worker_(worker), outer_(std::exchange(worker.callback_call, accumulator_call)) {
+    ++worker_.callbacks;
+  }
+  ~InAccumulator() {
+    --worker_.callbacks;
+    worker_.callback_call = outer_;
+  }
+  InAccumulator(const InAccumulator&) = delete;
+  InAccumulator& operator=(const InAccumulator&) = delete;
+
+ private:
+  Worker& worker_;
+  const char* const outer_;
+};
+
+bool spans(const Phases& phases) noexcept {
+  return phases.span != nullptr && !phases.failed.load(std::memory_order_relaxed);
+}
+
 // Puts together what was put in the phase. False if what stands behind the phaser ends it later.
 bool accumulate(Worker& worker, Phases& phases) noexcept {
-  if (phases.accumulators != nullptr) {
-    const char* const outer = std::exchange(worker.callback_call, accumulator_call);
-    ++worker.callbacks;
+  if (!spans(phases)) {
+    if (phases.accumulators == nullptr) return true;
+    const InAccumulator guard(worker);
     task::phaser::accumulate(phases);
-    --worker.callbacks;
-    worker.callback_call = outer;
+    return true;
   }
-  if (phases.span == nullptr) return true;
-  const bool over = task::phaser::parties(phases.word.load(std::memory_order_acquire)) == 0;
-  return phases.span->last_signal(phases.phase.load(std::memory_order_relaxed), over);
+  const InAccumulator guard(worker);
+  const bool over = task::phaser::is_last(phases);
+  return phases.span->last_signal(phases, phases.phase.load(std::memory_order_relaxed),
+                                  phases.accumulators, over);
 }
 
 // True if the caller has the turn of the next phase, too.
 bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
+  const std::uint64_t following = phases.phase.load(std::memory_order_relaxed) + 1;
   PhaseEnd end{outcome};
   const task::phaser::Next next = task::phaser::end_phase(phases, end);
   settle_promises(worker, end);
-  if (next != task::phaser::Next::open && phases.span != nullptr) {
-    phases.span->first_signal(phases.phase.load(std::memory_order_relaxed));
+  if (phases.span == nullptr) return next == task::phaser::Next::over;
+  if (next == task::phaser::Next::closed) {
+    phases.span->closed(phases, following);
+  } else if (next != task::phaser::Next::open && spans(phases)) {
+    phases.span->first_signal(phases, following, phases.accumulators);
   }
   return next == task::phaser::Next::over;
 }
@@ -53,22 +80,34 @@ bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
 }  // namespace
 
 void end_spanned_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
+  PhaseEnd end{outcome};
+  if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return;
+  end_after_single(worker, phases, outcome);
+}
+
+void end_after_single(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
+  if (phases.span == nullptr) return end_phase(worker, phases, outcome);
   if (end_one_phase(worker, phases, outcome)) end_phase(worker, phases, outcome);
 }
 
+// The function of a next(single) runs when all have signalled: of a phaser that spans processes,
+// when these have, and so after accumulate() and not before.
 void end_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  while (accumulate(worker, phases) && end_one_phase(worker, phases, outcome)) {
+  while (accumulate(worker, phases)) {
+    PhaseEnd end{outcome};
+    if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return;
+    if (!end_one_phase(worker, phases, outcome)) return;
   }
 }
 
 void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal done,
                   Outcome& outcome) noexcept {
-  if (done.first && phases.span != nullptr) {
-    phases.span->first_signal(phases.phase.load(std::memory_order_relaxed));
+  if (done.first && spans(phases)) {
+    phases.span->first_signal(phases, done.phase, phases.accumulators);
   }
   if (!done.last) return;
   PhaseEnd end{outcome};
-  if (task::phaser::hand_turn_on(phases, end)) return;
+  if (phases.span == nullptr && task::phaser::hand_turn_on(phases, end)) return;
   end_phase(worker, phases, outcome);
 }
 

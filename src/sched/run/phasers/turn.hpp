@@ -23,7 +23,9 @@ void after_signal(Worker& worker, task::Phases& phases, task::phaser::Signal don
                   task::Outcome& outcome) noexcept;
 // The caller has the turn, and nobody shall run a function of next(single) any more.
 void end_phase(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
-// The same, where what stands behind the phaser says so: accumulators have been put together.
+// The function of a next(single) has run; the caller has the turn still.
+void end_after_single(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
+// What stands behind the phaser says that the phase is over: accumulators have been put together.
 void end_spanned_phase(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
 // Completes the promises of `end`.
 void settle_promises(Worker& worker, task::PhaseEnd& end) noexcept;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is asked of phasers: how the caller stands there, for accumulators too, and which phases are
 // over.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <mutex>
 
+#include "imbrex/error.hpp"
 #include "sched/run/phasers/turn.hpp"
 #include "sched/waist/phasers/registrations.hpp"
+#include "task/failure.hpp"
 
 namespace imbrex::detail {
 
@@ -64,6 +68,10 @@ Completion* passed(PhaserState& phaser, const std::uint64_t phase) {
   Phases& phases = static_cast<Phases&>(phaser);
   sched::PassedPromise& promise = make_passed(phases);
   if (phase == UINT64_MAX || task::phaser::is_over_or_wait(phases, phase, promise.wait)) {
+    if (phases.failed.load(std::memory_order_acquire) &&  // pairs with task::phaser::fail()
+        phases.phase.load(std::memory_order_relaxed) <= phase) {
+      task::set_failure(promise, task::failure_of_nobody(phases.failure_of_span));
+    }
     promise.references.store(1, std::memory_order_relaxed);
     promise.event.head.store(EventWord::fired, std::memory_order_release);
   }
@@ -83,15 +91,20 @@ bool is_new(const Phases& phases, const Registration& mine) noexcept
 
 }  // namespace
 
-void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator, const bool ordered) {
+void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator) {
   std::unique_ptr<AccumulatorBase> owned(&accumulator);
   Phases& phases = static_cast<Phases&>(phaser);
   with_mine(phaser, [&](const Registration* const mine) {
     if (mine == nullptr) refuse_stranger("an accumulator made", phaser);
+    if (phases.span != nullptr && accumulator.message_bytes() == 0) {
+      refuse_at("an accumulator made", phaser,
+                "its values cannot be sent to other ranks: that takes a type that is trivially "
+                "copyable");
+    }
     {
       const std::lock_guard guard(phases.lock);
       if (is_new(phases, *mine)) {
-        if (ordered) phases.keeps_order = true;
+        if (accumulator.ordered) phases.keeps_order = true;
         phases.plain = false;
         accumulator.following = phases.accumulators;
         phases.accumulators = owned.release();
@@ -105,6 +118,11 @@ void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator, const bo
   });
 }
 
+std::exception_ptr failure_of_rank(const int rank) {
+  return std::make_exception_ptr(Error(fmt::format(
+      "imbrex: the operation of an accumulator has thrown on rank {}: see there", rank)));
+}
+
 bool find_standing(const PhaserState& phaser, Standing& standing) noexcept {
   return with_mine(phaser, [&](const Registration* const mine) {
     if (mine == nullptr) return false;
@@ -112,6 +130,16 @@ bool find_standing(const PhaserState& phaser, Standing& standing) noexcept {
                 mine->waited.load(std::memory_order_relaxed), &mine->path, mine->mode};
     return true;
   });
+}
+
+void await_last_phase(PhaserState& phaser) {
+  const Phases& phases = static_cast<const Phases&>(phaser);
+  if (phases.span == nullptr || phases.closed.load(std::memory_order_acquire) ||
+      task::phaser::parties(phases.word.load(std::memory_order_acquire)) != 0) {
+    return;
+  }
+  await(phaser.event, {.kind = WaitKind::event,
+                       .what = "the last phase of a phaser, on other ranks"});
 }
 
 Standing standing_on(const PhaserState& phaser, const char* const what) {

@@ -12,6 +12,7 @@
 #include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
 #include "sched/waist/phasers/registrations.hpp"
+#include "task/failure.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::detail {
@@ -41,9 +42,17 @@ void await_room(Registration& mine) {
   }
 }
 
+// Throws what has befallen the phaser that spans several processes.
+void check_span(const Registration& mine) {
+  const Phases& phases = *mine.phases;
+  if (!phases.failed.load(std::memory_order_acquire)) [[likely]] return;  // pairs with fail()
+  std::rethrow_exception(phases.failure_of_span);
+}
+
 void signal_one(Registration& mine, const char* const what) {
   refuse_in_single(mine, what);
   await_room(mine);
+  check_span(mine);
   Worker& worker = *sched::current_worker();
   trace::races::before(&mine.phases->word);
   const task::phaser::Signal done = task::phaser::signal(mine);
@@ -53,9 +62,25 @@ void signal_one(Registration& mine, const char* const what) {
   sched::settle(worker, outcome);
 }
 
+// As comes_soon(), where other processes have to signal: this worker asks for them itself.
+bool comes_soon_from_elsewhere(const Registration& mine) noexcept {
+  const Worker& worker = *sched::current_worker();
+  const sched::RuntimeState& runtime = *worker.runtime;
+  if (worker.foreign() || runtime.one_at_a_time) return false;
+  const std::uint64_t end = base::ticks() + runtime.spin_ticks;
+  do {
+    for (int round = 0; round < 8; ++round) {
+      mine.phases->span->look();
+      if (task::phaser::is_over(mine)) return true;
+    }
+  } while (base::ticks() < end && nothing_ready());
+  return false;
+}
+
 // Looks again and again, for a few microseconds, while another worker may be about to signal and
 // there is nothing else to run.
 bool comes_soon(const Registration& mine) noexcept {
+  if (mine.phases->span != nullptr) return comes_soon_from_elsewhere(mine);
   Worker& worker = *sched::current_worker();
   const sched::RuntimeState& runtime = *worker.runtime;
   if (worker.foreign() || runtime.one_at_a_time || runtime.workers.size() == 1 ||
@@ -104,6 +129,7 @@ void wait_one(Registration& mine, const char* const what) {
   }
   await_over(mine, what);
   pass(mine);
+  check_span(mine);
 }
 
 // Calls call(registration) for the one on `phaser`, or for all where that is null.
@@ -165,6 +191,20 @@ void end_phase(PhaserState& phaser) noexcept {
   sched::settle(worker, outcome);
 }
 
+void fail_phaser(PhaserState& phaser, const std::exception_ptr& error) noexcept {
+  if (is_outside()) {
+    return sched::visit(Purpose::passes, [&] { fail_phaser(phaser, error); }, [] {});
+  }
+  Worker& worker = *sched::current_worker();
+  task::Outcome outcome;
+  task::PhaseEnd end{outcome, task::phaser::fail(static_cast<Phases&>(phaser), error)};
+  for (task::PhaseWait* one = end.promises; one != nullptr; one = one->next) {
+    task::set_failure(*one->promise, task::failure_of_nobody(error));
+  }
+  sched::settle_promises(worker, end);
+  sched::settle(worker, outcome);
+}
+
 // ---- single ----------------------------------------------------------------------------------
 
 namespace {
@@ -210,7 +250,7 @@ void run_single(Registration& mine, void (*const run)(void* context), void* cons
       Worker& worker = *sched::current_worker();
       task::Outcome outcome;
       trace::races::before(&mine.phases->word);
-      sched::end_phase(worker, *mine.phases, outcome);
+      sched::end_after_single(worker, *mine.phases, outcome);
       sched::settle(worker, outcome);
       pass(mine);
     }
@@ -234,14 +274,18 @@ void next_single(PhaserState* const phaser, void (*const run)(void* context),
   PhaseWait wait;
   trace::races::before(&mine.phases->word);
   const task::phaser::Signal done = task::phaser::signal_single(mine, wait);
-  if (done.first) {
-    task::Outcome nothing;
-    sched::after_signal(*sched::current_worker(), *mine.phases, {true, false}, nothing);
+  const bool spans = mine.phases->span != nullptr;
+  if (done.last && !spans) return run_single(mine, run, context);
+  if (spans && (done.first || done.last)) {
+    Worker& worker = *sched::current_worker();
+    task::Outcome outcome;
+    sched::after_signal(worker, *mine.phases, done, outcome);
+    sched::settle(worker, outcome);
   }
-  if (done.last) return run_single(mine, run, context);
   if (!wait.event.has_fired()) await_phase_event(wait.event, mine, "next(single)");
   if (wait.runs) return run_single(mine, run, context);
   pass(mine);
+  check_span(mine);
 }
 
 }  // namespace imbrex::detail

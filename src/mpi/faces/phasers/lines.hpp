@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The communicators of phasers that span ranks. MPI wants one order of collectives on each
+// communicator, and two phasers may end their phases in different orders on two ranks: so each has
+// communicators of its own, for as long as it lives, from a pool that belongs to the communicator
+// over which it was made.
+//
+// Which of a pool is taken must be the same on all ranks, though some learn later than others that
+// one is free: they agree by a bitwise "and" of what is free on each. One that is taken by a key is
+// found by it, and waited for.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace imbrex::mpi::phasers {
+
+struct Pool;
+
+// Two communicators, with the ranks of that of the pool: on each, collectives have their own order.
+struct Line {
+  MPI_Comm phases = MPI_COMM_NULL;
+  MPI_Comm farewells = MPI_COMM_NULL;  // where ranks say that they have left
+  int rank = 0;
+  int size = 0;
+  std::shared_ptr<Pool> pool = nullptr;
+  std::size_t slot = 0;
+  std::optional<int> key = std::nullopt;
+};
+
+// Collective, as MpiPhaser's constructor says. `wish` is a line of text that must be the same on
+// all ranks. Throws Error, MpiError; suspends.
+[[nodiscard]] Line take_line(MPI_Comm comm, std::optional<int> key, const std::string& wish);
+// No rank uses it any more. `reusable`: no collective on it has failed, or been left open.
+void give_back(const Line& line, bool reusable) noexcept;
+
+// In MPI_Finalize: gives back what MPI has given for pools.
+void end_pools() noexcept;
+
+}  // namespace imbrex::mpi::phasers

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A tool below imbrex, linked behind it: collectives that do not block fail when they are told to.
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <atomic>
+
+#define FAILING_EXPORT extern "C" [[gnu::visibility("default")]]
+
+namespace {
+
+std::atomic<int> left{-1};  // calls that succeed; below 0: all do
+
+template <class Function>
+Function* next(const char* name, Function*) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+bool fails() { return left.load() >= 0 && left.fetch_sub(1) == 0; }
+
+}  // namespace
+
+// Of the calls that follow, the one after `calls` fails.
+FAILING_EXPORT void failing_after(int calls) { left.store(calls); }
+
+FAILING_EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  if (fails()) return MPI_ERR_OTHER;
+  return next("MPI_Ibarrier", &MPI_Ibarrier)(comm, request);
+}
+FAILING_EXPORT int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type,
+                                  MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+  if (fails()) return MPI_ERR_OTHER;
+  return next("MPI_Iallreduce", &MPI_Iallreduce)(from, to, count, type, op, comm, request);
+}
