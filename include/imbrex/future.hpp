@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <new>
+#include <ranges>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -200,10 +201,11 @@ template <class... T>
   detail::Completion* const parts[] = {futures.completion()...};
   return Future<void>(detail::join_all(parts));
 }
-template <class T>
-[[nodiscard]] Future<void> when_all(const std::vector<Future<T>>& futures) {
+template <class F>
+  requires detail::is_future<F>
+[[nodiscard]] Future<void> when_all(const std::vector<F>& futures) {
   std::vector<detail::Completion*> parts;
-  for (const Future<T>& future : futures) parts.push_back(future.completion());
+  for (const F& future : futures) parts.push_back(future.completion());
   return Future<void>(detail::join_all(parts));
 }
 
@@ -222,10 +224,11 @@ template <class... T>
   detail::Completion* const parts[] = {futures.completion()...};
   return FirstOf(detail::join_any(parts));
 }
-template <class T>
-[[nodiscard]] FirstOf when_any(const std::vector<Future<T>>& futures) {
+template <class F>
+  requires detail::is_future<F>
+[[nodiscard]] FirstOf when_any(const std::vector<F>& futures) {
   std::vector<detail::Completion*> parts;
-  for (const Future<T>& future : futures) parts.push_back(future.completion());
+  for (const F& future : futures) parts.push_back(future.completion());
   return FirstOf(detail::join_any(parts));
 }
 
@@ -239,5 +242,43 @@ void release_after(const detail::FutureBase& future, T&& object) {
     detail::release_access_after(*future.completion(), address, bytes);
   });
 }
+
+// Returns at once; the innermost finish() around the running code, be it open in the running task
+// or around that, waits for `future` too, also when the task has long ended, and rethrows its
+// failure. Throws Error if there is no finish() around, or `future` is empty.
+inline void finish_owns(const detail::FutureBase& future) {
+  if (!future.valid()) throw Error("imbrex: finish_owns() of an empty future");
+  detail::hold_finish(*future.completion());
+}
+
+namespace detail {
+
+// What a task may await: future() makes a future of it. mpi.hpp adds requests.
+template <class T>
+struct Awaited;
+template <class T>
+  requires is_future<T>
+struct Awaited<T> {
+  [[nodiscard]] static const T& future(const T& future) noexcept { return future; }
+};
+template <class T>  // as deduced from T&&
+concept awaitable =
+    requires(T&& thing) { Awaited<std::remove_cvref_t<T>>::future(std::forward<T>(thing)); };
+// A vector, an array, ... of such things.
+template <class T>
+concept awaitable_range = !awaitable<T> && std::ranges::input_range<T> &&
+                          awaitable<std::ranges::range_reference_t<T>>;
+
+// Calls visit(const FutureBase&) for `thing`, or for each of its elements.
+template <class T, class Visit>
+void each_future(T&& thing, Visit visit) {
+  if constexpr (awaitable<T>) {
+    visit(Awaited<std::remove_cvref_t<T>>::future(std::forward<T>(thing)));
+  } else {
+    for (auto&& element : thing) each_future(std::forward<decltype(element)>(element), visit);
+  }
+}
+
+}  // namespace detail
 
 }  // namespace imbrex

@@ -6,6 +6,7 @@
 #ifdef IMBREX_SERIAL
 #include "imbrex/detail/serial.hpp"  // without the runtime
 #else
+#include "imbrex/ddf.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/event.hpp"
 #include "imbrex/future.hpp"

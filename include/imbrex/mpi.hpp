@@ -43,6 +43,20 @@ MPI_Status await(MPI_Request& request);
 // a persistent request.
 void release_after(MPI_Request& request);
 
+// The innermost finish() around the running code owns the request: it waits for it, also when the
+// running task has long ended, and throws MpiError if it fails. Takes the request over and returns
+// at once; buffers must live until that finish() has ended. Throws Error if there is no finish()
+// around, and for a persistent request. (Chatterjee et al., IPDPS 2013, figure 3.)
+void finish_owns(MPI_Request& request);
+
+namespace detail {
+// A task may await a request.
+template <>
+struct Awaited<MPI_Request> {
+  [[nodiscard]] static Future<MPI_Status> future(MPI_Request& request) { return when(request); }
+};
+}  // namespace detail
+
 // A message that is here, and taken out of MPI's matching: nobody else can receive it. It must be
 // received; one that is destroyed before is named on standard error.
 // Thread safety: as an int.

@@ -168,6 +168,26 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder& after_any(const std::vector<Future<T>>& futures) {
     return in(when_any(futures));
   }
+  // Runs after all of these: futures, data-driven futures, requests (mpi.hpp, which takes them
+  // over), and vectors or arrays of them. One that fails fails the task.
+  template <class... T>
+    requires(sizeof...(T) != 0 && ((detail::awaitable<T> || detail::awaitable_range<T>) && ...))
+  [[nodiscard]] TaskBuilder& await_all(T&&... things) {
+    const auto add_one = [this](const detail::FutureBase& future) {
+      static_cast<void>(in(future));
+    };
+    (detail::each_future(std::forward<T>(things), add_one), ...);
+    return *this;
+  }
+  // As after_any(), for the same things.
+  template <class... T>
+    requires(sizeof...(T) != 0 && ((detail::awaitable<T> || detail::awaitable_range<T>) && ...))
+  [[nodiscard]] TaskBuilder& await_any(T&&... things) {
+    std::vector<detail::FutureBase> all;
+    const auto add_one = [&all](const detail::FutureBase& future) { all.push_back(future); };
+    (detail::each_future(std::forward<T>(things), add_one), ...);
+    return in(when_any(all));
+  }
   // Larger runs first; default 0.
   [[nodiscard]] TaskBuilder& priority(int level) noexcept {
     priority_ = level;

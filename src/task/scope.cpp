@@ -26,7 +26,7 @@ Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
 // All holds are released: what their sources wrote before is visible by way of `holds`.
 void take_error_of_holds(Task& task) noexcept {
   for (const Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
-    if (hold->address != nullptr || hold->source == nullptr) continue;
+    if (hold->scope != nullptr || hold->source == nullptr) continue;
     if (hold->source->failure == nullptr) continue;
     take(*hold->source->failure);
     fail_task(task, failure_of_task(task, exception_of(*hold->source->failure)));
@@ -185,28 +185,30 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
 
 namespace {
 
-// The access fails with what it waited for, and so does the scope that waits for the descendants of
-// its task. Not the task: that has its result, and perhaps its scope is another's just now.
+// The access fails with what it waited for, and so does the scope that waits. Not the task: that
+// has its result, and perhaps its scope is another's just now.
 Failure* fail_by_source(Task& task, const Hold& hold) noexcept {
   if (hold.source == nullptr || hold.source->failure == nullptr) return nullptr;
   take(*hold.source->failure);
   Failure& failure = failure_of_task(task, exception_of(*hold.source->failure));
-  task.family->children.fail(failure);
+  hold.scope->fail(failure);
   return &failure;
 }
 
 void end_hold(Task& task, const Hold& hold, Outcome& outcome) noexcept {
   Failure* const failure = fail_by_source(task, hold);
-  releases_of(*task.accesses)->end_hold(hold.address, hold.bytes, failure, outcome);
+  if (hold.address != nullptr) {
+    releases_of(*task.accesses)->end_hold(hold.address, hold.bytes, failure, outcome);
+  }
   if (failure != nullptr) drop(*failure);
-  Tally tally{&task.family->children, Scope::one_deep};
+  Tally tally{hold.scope, Scope::one_deep};  // the last touch: the scope's end may free the hold
   flush(tally, outcome);
 }
 
 }  // namespace
 
 void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept {
-  Scope& scope = task.family->children;
+  Scope& scope = *hold.scope;
   scope.count_spawned();
   (void)scope.count_finished(Scope::one_complete);  // the owner runs: it waits for nothing
   hold.task = &task;

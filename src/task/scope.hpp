@@ -47,6 +47,7 @@ struct Scope {
   Task* owner = nullptr;
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
+  bool owns = false;               // owner: something was handed over; written before that
   std::atomic<bool> has_region{false};  // sched/trigger/: names or progress functions belong to it
   base::SpinLock lock;
   // Owned; null if nothing has failed, which may be asked without the lock where all that the scope
@@ -141,12 +142,13 @@ struct Scope {
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 
-// An event that a task's completion waits for, or the end of one of its accesses.
+// An event that a task's completion waits for, or the end of one of its accesses, or of a scope.
 struct Hold : Waiter {
   Hold* following = nullptr;             // of the same task
   detail::Completion* source = nullptr;  // whose event it is, if anyone's: if that fails, so does
                                          // what is held; has a reference
-  const void* address = nullptr;         // of the access; null: it holds the completion
+  Scope* scope = nullptr;                // of the task, which waits; null: it holds the completion
+  const void* address = nullptr;         // of the access; null: it holds none
   std::size_t bytes = 0;                 // of the access, if that is a range
 };
 
@@ -188,10 +190,16 @@ void flush(Tally& tally, Outcome& outcome) noexcept;
 // long as the task.
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
 
-// The same for an access of the running `task`, which stays open after the task's end until `event`
-// fires. The task counts it as a descendant that is complete: a finish() around the task waits for
-// it, and so does the task's life. REQUIRES: it has been given to hold_access().
+// The scope `hold.scope` of the running `task` ends only after `event`: it counts the hold as a
+// descendant that is complete. So a finish() around the task waits for it, and so does the task's
+// life. With an address, that is of an access which stays open after the task's end until `event`
+// fires. REQUIRES: such an access has been given to hold_access().
 void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept;
+
+// True for what a finish() was given, false for what holds a task or an access.
+[[nodiscard]] inline bool is_owned(const Hold& hold) noexcept {
+  return hold.scope != nullptr && hold.address == nullptr;
+}
 
 // The body of `task` has ended and its closure is gone: true if nothing holds its completion.
 [[nodiscard]] inline bool body_ended(Task& task) noexcept {

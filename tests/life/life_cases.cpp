@@ -309,6 +309,37 @@ int stall_by_holds() {
   return 0;
 }
 
+// Nobody can set what the finish() of the second task, and the end of the third, wait for.
+int stall_by_what_is_owned() {
+  Future<void> first;
+  Promise<void> ready;
+  first = task("first task").spawn([&first, go = ready.future()] {
+    go.get();
+    imbrex::finish([&] {
+      imbrex::finish_owns(first);
+      task("third task").launch([&first] { imbrex::finish_owns(first); });
+    });
+  });
+  ready.set();
+  first.get();
+  return 0;
+}
+
+// A thread sets what a finish() owns.
+int late_owned() {
+  Promise<int> promise("late promise");
+  std::thread thread([promise] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    promise.set(17);
+  });
+  imbrex::finish([&] {
+    task("hands over").launch([&] { imbrex::finish_owns(promise.future()); });
+  });
+  std::printf("got %d\n", promise.future().get());
+  thread.join();
+  return 0;
+}
+
 // A promise may help one of them: only a thread that is no worker could change that.
 int late_joint() {
   Promise<int> promise("late promise");
@@ -649,6 +680,8 @@ const imbrex::test::Cases cases{
     {"stall_in_a_finish", stall_in_a_finish},
     {"stall_by_joints", stall_by_joints},
     {"stall_by_holds", stall_by_holds},
+    {"stall_by_what_is_owned", stall_by_what_is_owned},
+    {"late_owned", late_owned},
     {"late_joint", late_joint},
     {"stall_of_a_foreign_thread", stall_of_a_foreign_thread},
     {"never_returns_0", never_returns_0},

@@ -138,6 +138,27 @@ TEST_F(Truncated, request_of_release_after_makes_the_enclosing_finish_throw) {
                MpiError);
 }
 
+TEST_F(Truncated, request_that_a_finish_owns_makes_it_throw) {
+  EXPECT_THROW(finish([this] {
+                 task("hands over").launch([this] { finish_owns(request_); });
+                 task("send").launch([this] { send(); });
+               }),
+               MpiError);
+}
+
+TEST_F(Truncated, request_that_a_task_awaits_makes_that_fail) {
+  auto awaits = task("awaits").await_all(request_).spawn([] {});
+  EXPECT_EQ(request_, MPI_REQUEST_NULL);
+  task("send").launch([this] { send(); });
+  try {
+    awaits.get();
+    FAIL() << "the task ran";
+  } catch (const DependencyFailed& error) {
+    EXPECT_THROW(std::rethrow_exception(error.cause()), MpiError);
+  }
+  taskwait();
+}
+
 TEST_F(Truncated, request_of_release_after_makes_the_future_of_its_task_throw) {
   auto result = std::make_shared<int>(1);  // what the body returns is destroyed all the same
   auto done = task("release").spawn([this, result] {
@@ -188,6 +209,57 @@ TEST(When, of_many_requests_completes_with_all) {
   when_all(all).get();
   EXPECT_EQ(values, std::vector<int>(count, ring.previous()));
   taskwait();
+}
+
+TEST(When, mixes_with_futures_and_data_driven_ones) {
+  const Ring ring;
+  const Ddf<int> ddf("never before the message");
+  int values[4] = {-1, -1, -1, -1};
+  MPI_Request requests[2] = {receive_one(ring, 1, &values[0]), receive_one(ring, 2, &values[1])};
+  MPI_Request third = receive_one(ring, 3, &values[2]);
+  MPI_Request fourth = receive_one(ring, 4, &values[3]);
+  finish([&] {
+    auto any = task("any").await_any(third, ddf).spawn([&] {
+      EXPECT_EQ(values[2], ring.previous());
+    });
+    auto all = task("all").await_all(requests, any).spawn([&] {
+      EXPECT_EQ(values[0] + values[1], 2 * ring.previous());
+    });
+    EXPECT_EQ(requests[1], MPI_REQUEST_NULL);
+    auto mixed = when_all(when(fourth), all, when_any(all, ddf));
+    for (int tag = 1; tag <= 4; ++tag) send_one(ring, tag);
+    mixed.get();
+  });
+  EXPECT_EQ(values[3], ring.previous());
+}
+
+TEST(FinishOwns, a_request_started_in_it_or_in_a_task_that_has_ended) {
+  const Ring ring;
+  int values[2] = {-1, -1};
+  finish([&] {
+    MPI_Request request = receive_one(ring, 1, &values[0]);
+    finish_owns(request);
+    EXPECT_EQ(request, MPI_REQUEST_NULL);
+    task("receive").launch([&] {
+      MPI_Request later = receive_one(ring, 2, &values[1]);
+      finish_owns(later);
+    });
+    task("send").launch([&] {
+      for (const int tag : {1, 2}) send_one(ring, tag);
+    });
+  });
+  EXPECT_EQ(values[0], ring.previous());
+  EXPECT_EQ(values[1], ring.previous());
+}
+
+TEST(FinishOwns, takes_nothing_over_where_there_is_no_finish) {
+  const Ring ring;
+  int value = -1;
+  MPI_Request request = receive_one(ring, 1, &value);
+  EXPECT_THROW(finish_owns(request), Error);
+  EXPECT_NE(request, MPI_REQUEST_NULL);
+  send_one(ring, 1);
+  await(request);
 }
 
 TEST(When, of_a_null_request_is_ready) {

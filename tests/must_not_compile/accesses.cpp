@@ -11,6 +11,7 @@
 int x = 0;
 imbrex::Promise<int> promise;
 imbrex::Event event;
+const imbrex::Ddf<int> ddf;
 std::vector<double> v(8);
 std::vector<bool> flags(8);
 double few[4] = {};
@@ -22,6 +23,22 @@ const imbrex::Future<int> future = promise.future();
 struct Opaque;  // as the handles of C libraries are
 extern Opaque* const opaque;
 
+void misuse_ddf() {
+#if MISUSE == 24  // what cannot be awaited
+  imbrex::task("wrong").await_all(x).launch([] {});
+#elif MISUSE == 25
+  imbrex::task("wrong").await_any(promise).launch([] {});
+#elif MISUSE == 26
+  imbrex::task("wrong").await_all().launch([] {});
+#elif MISUSE == 27
+  imbrex::task("wrong").out(ddf).launch([] {});
+#elif MISUSE == 28  // neither another type, nor nothing
+  ddf.put("text");
+#elif MISUSE == 29
+  ddf.put();
+#endif
+}
+
 int main() {
 #if MISUSE == 0
   imbrex::task("names")
@@ -30,6 +47,7 @@ int main() {
       .out(x, imbrex::at(block + 3), imbrex::at(&pointer), v, imbrex::at(opaque))
       .inoutset(imbrex::range(block, 4), imbrex::range(few), imbrex::range(view))
       .in(imbrex::range(std::as_const(v)), imbrex::range(view.subspan(1, 2)))
+      .await_all(ddf, future, std::vector{future}).await_any(ddf, imbrex::when_any(future))
       .launch([&] {
         imbrex::release(v[1]);
         imbrex::release(imbrex::at(block + 3));
@@ -82,6 +100,8 @@ int main() {
   imbrex::task("wrong").in(imbrex::range(x)).launch([] {});
 #elif MISUSE == 23
   imbrex::task("wrong").in(imbrex::range(flags)).launch([] {});
+#elif MISUSE >= 24 && MISUSE <= 29
+  misuse_ddf();
 #else
 #error "no such misuse"
 #endif

@@ -142,10 +142,10 @@ void give_back(void* closure) noexcept;
 // ---- the end of many tasks -------------------------------------------------------------------
 
 // How many tasks that were spawned in the open scope `memory` are not complete with all their
-// descendants: 0 if nothing of it is left. For whoever has to find out that a computation over many
-// processes has ended; exact for what has ended before the call. Called by the task that opened the
-// scope, or by others as long as that one neither spawns nor begins to close the scope: before it
-// goes on it waits for them.
+// descendants, and how many operations that it owns (hold_finish()) are not: 0 if nothing of it is
+// left. For whoever has to find out that a computation over many processes has ended; exact for
+// what has ended before the call. Called by the task that opened the scope, or by others as long as
+// that one neither spawns nor begins to close the scope: before it goes on it waits for them.
 [[nodiscard]] std::uint32_t live_in_scope(const ScopeMemory& memory) noexcept;
 
 // ---- policies that learn ---------------------------------------------------------------------

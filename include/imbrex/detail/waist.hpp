@@ -161,6 +161,12 @@ void release_access_after(EventWord& event, const void* address, std::size_t byt
 // The same for what may fail: then those who begin from what the access has left inherit that.
 void release_access_after(Completion& completion, const void* address, std::size_t bytes = 0);
 
+// True if a finish() is open around the code that runs: in the running task, or around it.
+[[nodiscard]] bool in_finish() noexcept;
+// The innermost of these ends only after `completion` has completed, even if the running task ends
+// long before; if that fails, the finish() rethrows it. Throws Error if there is none.
+void hold_finish(Completion& completion);
+
 void yield();          // Suspends.
 void wait_children();  // Suspends. Children, not their descendants; rethrows nothing.
 
@@ -200,12 +206,17 @@ struct PromiseState : Completion {
   void (*destroy)(PromiseState& state) noexcept;  // deletes the whole
   const char* name;
   std::source_location where;
+  std::atomic<std::source_location> put_at{};  // where a Ddf was put; line 0: nowhere yet
 };
 // True once; then the caller stores the value or calls fail(), and then complete().
 [[nodiscard]] bool take(PromiseState& state) noexcept;
 void fail(PromiseState& state, std::exception_ptr error) noexcept;
 void complete(PromiseState& state) noexcept;
 [[noreturn]] void throw_set_twice(const PromiseState& state);
+// For a Ddf, which knows where it was put. The first of those who put goes on to take(); any other
+// throws Error.
+void put_once(PromiseState& state, const std::source_location& where);
+[[noreturn]] void throw_not_put(const PromiseState& state, const std::source_location& where);
 void drop_holder(PromiseState& state) noexcept;
 
 // ---- named events ----------------------------------------------------------------------------

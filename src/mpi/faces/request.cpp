@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests in C++: await, when, release_after. A request that is handed over lives in an operation
-// on the heap until the engine has completed it.
+// Requests in C++: await, when, release_after, finish_owns. A request that is handed over lives in
+// an operation on the heap until the engine has completed it.
 #include "mpi/faces/request.hpp"
 
 #include <exception>
@@ -205,6 +205,14 @@ void release_after(MPI_Request& request) {
     return;
   }
   detail::release_after(*future.completion());
+}
+
+void finish_owns(MPI_Request& request) {
+  constexpr const char* name = "finish_owns(MPI_Request)";
+  if (!detail::in_finish()) {
+    throw Error(std::string("imbrex: ") + name + " called outside of any finish(): use when()");
+  }
+  finish_owns(mpi::take_over(name, request, {}));
 }
 
 }  // namespace imbrex

@@ -73,6 +73,10 @@ Outlook look_ahead(RuntimeState& runtime) {
       return true;
     }
     const bool held = task::holds_access(task);
+    if (!held && state == State::complete && foreign_could_end_scope(task)) {
+      outlook = Outlook::foreign;
+      return true;
+    }
     if (state != State::suspended && state != State::created && state != State::ended && !held) {
       return false;
     }

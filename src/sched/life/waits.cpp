@@ -35,8 +35,27 @@ const char* state_text(const Task& task) noexcept {
 
 namespace {
 
-// Something may wait for `task`: for its end, or for an access that is open longer.
-bool matters(const Task& task) noexcept { return alive(task) || task::holds_access(task); }
+// Visits what was handed over to a finish() by `task`, or to one of its own, and has not come yet.
+template <class Visit>
+void for_each_owned(const Task& task, Visit visit) {
+  if (task.family == nullptr) return;
+  for (const task::Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
+    if (is_owned(*hold) && !hold->source->event.has_fired()) visit(*hold->source);
+  }
+}
+
+bool is_complete(const Task& task) noexcept {
+  return task.state.load(std::memory_order_acquire) == State::complete;
+}
+
+// Something may wait for `task`: for its end, or for an access that is open longer, or for what it
+// has handed over.
+bool matters(const Task& task) noexcept {
+  if (alive(task) || task::holds_access(task)) return true;
+  bool owned = false;
+  if (is_complete(task)) for_each_owned(task, [&owned](const auto&) { owned = true; });
+  return owned;
+}
 
 std::vector<Task*> live_tasks(RuntimeState& runtime) {
   std::vector<Task*> tasks;
@@ -263,6 +282,14 @@ bool foreign_could_fire(const detail::Completion& completion) {
 
 }  // namespace
 
+bool foreign_could_end_scope(const Task& task) {
+  bool could = false;
+  for_each_owned(task, [&could](const detail::Completion& owned) {
+    could = could || foreign_could_fire(owned);
+  });
+  return could;
+}
+
 bool foreign_could_resume(const Task& task) {
   const auto* const reason = reason_of(task);
   if (reason == nullptr) return true;
@@ -270,7 +297,7 @@ bool foreign_could_resume(const Task& task) {
     case detail::WaitKind::completion: return foreign_could_fire(*reason->completion);
     case detail::WaitKind::children:
     case detail::WaitKind::finish:
-    case detail::WaitKind::end: return false;  // tasks alone can: they are looked at, too
+    case detail::WaitKind::end: return foreign_could_end_scope(task);
     case detail::WaitKind::members:
       if (const task::Registration* const mine = registration_of(task)) {
         return foreign_could_advance(*mine, *reason);
@@ -298,6 +325,9 @@ Wait suspended_wait(const Task& task) {
   if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {
     const std::source_location& where = task.family->current->where;
     text += fmt::format(" ({}:{})", where.file_name(), where.line());
+    for_each_owned(task, [&text](const detail::Completion& owned) {
+      text += " which owns " + describe(owned);
+    });
   }
   return {text, foreign_could_resume(task),
           reason->kind == detail::WaitKind::mpi};
@@ -358,7 +388,7 @@ template <class Visit>
 void for_each_holder(const Task& task, Visit visit) {
   if (task.root || task.family == nullptr) return;
   for (const task::Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
-    if (hold->address != nullptr || hold->source == nullptr) continue;  // of an access, or unknown
+    if (hold->scope != nullptr || hold->source == nullptr) continue;  // of a scope, or unknown
     if (!hold->source->event.has_fired()) visit(*hold->source);
   }
 }
@@ -385,7 +415,11 @@ Waits collect(RuntimeState& runtime) {
     if (state == State::suspended) mine.push_back(suspended_wait(*task));
     if (state == State::created) created_waits(*task, mine);
     if (state == State::ended) ended_waits(*task, mine);
-    if (state == State::complete) {
+    if (state != State::complete) continue;
+    for_each_owned(*task, [&mine](const detail::Completion& owned) {
+      mine.push_back({describe(owned) + " given to finish_owns", foreign_could_fire(owned)});
+    });
+    if (task::holds_access(*task)) {
       mine.push_back({fmt::format("{}, given to release_after, to end its access", "an event"),
                       true});
     }

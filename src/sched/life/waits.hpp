@@ -41,5 +41,7 @@ using Waits = std::map<Task*, std::vector<Wait>>;  // what each waits for
 [[nodiscard]] bool foreign_could_resume(const Task& task);
 [[nodiscard]] bool foreign_could_begin(Task& task);
 [[nodiscard]] bool foreign_could_complete(const Task& task);
+// ... or what was handed over to the finish() that it waits in, or that is around it.
+[[nodiscard]] bool foreign_could_end_scope(const Task& task);
 
 }  // namespace imbrex::sched

@@ -65,6 +65,31 @@ void throw_set_twice(const PromiseState& state) {
                           describe_current_task()));
 }
 
+namespace {
+
+std::string text_of(const std::source_location& where) {
+  return fmt::format("{}:{}", where.file_name(), where.line());
+}
+
+}  // namespace
+
+void put_once(PromiseState& state, const std::source_location& where) {
+  std::source_location before;
+  // relaxed: the place alone is handed on
+  if (state.put_at.compare_exchange_strong(before, where, std::memory_order_relaxed)) return;
+  throw Error(fmt::format("imbrex: a second put to the ddf \"{}\" ({}), at {} in {}: it was put at "
+                          "{}",
+                          state.name, text_of(state.where), text_of(where),
+                          describe_current_task(), text_of(before)));
+}
+
+void throw_not_put(const PromiseState& state, const std::source_location& where) {
+  throw Error(fmt::format("imbrex: a get of the ddf \"{}\" ({}), at {} in {}, before anything "
+                          "was put: the task should have awaited it",
+                          state.name, text_of(state.where), text_of(where),
+                          describe_current_task()));
+}
+
 void drop_holder(PromiseState& state) noexcept {
   if (state.holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (take(state)) {

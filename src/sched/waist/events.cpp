@@ -90,6 +90,7 @@ void hold_running_access(EventWord& event, Completion* const source, const void*
     forget_hold(worker, hold);
     task::throw_not_declared("release_after", *worker.task, address, bytes);
   }
+  hold.scope = &worker.task->family->children;
   hold.address = address;
   hold.bytes = bytes;
   task::hold_until(*worker.task, event, hold, outcome);
@@ -107,6 +108,35 @@ void release_access_after(EventWord& event, const void* const address, const std
 void release_access_after(Completion& completion, const void* const address,
                           const std::size_t bytes) {
   hold_running_access(completion.event, &completion, address, bytes);
+}
+
+bool in_finish() noexcept {
+  if (is_outside()) [[unlikely]] {
+    if (sched::known_worker() == nullptr) return false;
+    return sched::visit(Purpose::passes, [] { return in_finish(); }, [] { return false; });
+  }
+  if (!in_task()) return false;
+  const Task& task = *sched::current_worker()->task;
+  if (task.family != nullptr) return task.family->current->finish != nullptr;
+  return task.scope != nullptr && task.scope->finish != nullptr;
+}
+
+void hold_finish(Completion& completion) {
+  if (is_outside()) return visit_to_wait("finish_owns", [&] { hold_finish(completion); });
+  Worker& worker = *sched::current_worker();
+  check_may_wait(worker, "finish_owns");
+  Scope& scope = *family_of(worker, *worker.task).current;
+  if (scope.finish == nullptr) {
+    throw Error(fmt::format("imbrex: finish_owns() in {}, which no finish() is open around: nobody "
+                            "would wait for it",
+                            describe_current_task()));
+  }
+  task::Hold& hold = make_hold(worker, &completion);
+  hold.scope = &scope;
+  scope.owns = true;
+  task::Outcome outcome;
+  task::hold_until(*worker.task, completion.event, hold, outcome);
+  sched::settle(worker, outcome);
 }
 
 Completion* held_task() noexcept {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 #include "base/check.hpp"
 #include "imbrex/detail/groups.hpp"
@@ -95,6 +96,26 @@ void open_scope(ScopeMemory& memory, const std::source_location& where) {
 
 namespace {
 
+// What was handed over to `scope` has come. Suspends, if the destructor of a value waits.
+[[gnu::cold, gnu::noinline]] void forget_owned(Family& family, const Scope& scope) noexcept {
+  task::Hold* owned = nullptr;
+  for (task::Hold** link = &family.holds; *link != nullptr;) {
+    task::Hold& hold = **link;
+    if (hold.scope != &scope) {
+      link = &hold.following;
+      continue;
+    }
+    *link = hold.following;
+    hold.following = std::exchange(owned, &hold);
+  }
+  while (owned != nullptr) {
+    task::Hold* const hold = std::exchange(owned, owned->following);
+    Completion& source = *hold->source;
+    sched::current_worker()->small.give(hold, base::slab_class(sizeof(task::Hold)));
+    release(source);
+  }
+}
+
 // All that belongs to the scope has ended, except its failures.
 Scope& end_scope(ScopeMemory& memory) noexcept {
   auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
@@ -110,6 +131,7 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   Family& family = *scope.owner->family;
   family.current = scope.outer;
   forget_children(family);
+  if (scope.owns) [[unlikely]] forget_owned(family, scope);
   // This comes before the failures: a progress function that has not ended may still add one.
   if (scope.has_region.load(std::memory_order_relaxed)) [[unlikely]] sched::close_region(&scope);
   if (scope.failures != nullptr) [[unlikely]] forget_failures(family, scope);
