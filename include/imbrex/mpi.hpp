@@ -37,6 +37,11 @@ MPI_Status await(MPI_Request& request);
 // at once if it is inactive or complete, else by the future.
 [[nodiscard]] Future<MPI_Status> when(MPI_Request& request);
 
+// Asks MPI to cancel the operation behind a future of when(), which is ready some time later,
+// cancelled or not, as its status tells (MPI_Test_cancelled). Too late is no error. Takes time in
+// proportion to what is under way. Throws Error for an empty future.
+void cancel(const Future<MPI_Status>& future);
+
 // Takes the request over and returns at once; the running task, once its body has ended, keeps its
 // dependents waiting for it too. (TAMPI_Iwait.) If the request fails, so does the task: its
 // future's get(), and the finish() around it, throw MpiError. Throws Error outside a task, and for

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C++ calls: await, when, release_after, and what they throw.
 #include <string>
+#include <vector>
 
 #include "mpi_test.hpp"
 
@@ -260,6 +261,28 @@ TEST(FinishOwns, takes_nothing_over_where_there_is_no_finish) {
   EXPECT_NE(request, MPI_REQUEST_NULL);
   send_one(ring, 1);
   await(request);
+}
+
+// Methodology: the last receives are imbrex's to match, and the first ones MPI's, whatever
+// IMBREX_MATCH_ABOVE is; one has got its message, so that it is too late to cancel it.
+TEST(Cancel, ends_receives_that_nobody_sends_to_and_leaves_others_alone) {
+  const Ring ring;
+  std::vector<int> values(100, -1);
+  std::vector<Future<MPI_Status>> futures;
+  for (int i = 0; i < 100; ++i) {
+    MPI_Request request = receive_one(ring, i, &values[i]);
+    futures.push_back(when(request));
+  }
+  send_one(ring, 99);
+  EXPECT_EQ(futures[99].get().MPI_TAG, 99);
+  for (const auto& future : futures) cancel(future);
+  for (int i = 0; i < 100; ++i) {
+    int cancelled = 0;
+    MPI_Test_cancelled(&futures[i].get(), &cancelled);
+    EXPECT_EQ(cancelled, i < 99 ? 1 : 0);
+  }
+  EXPECT_EQ(values[99], ring.previous());
+  EXPECT_THROW(cancel(Future<MPI_Status>()), Error);
 }
 
 TEST(When, of_a_null_request_is_ready) {

@@ -11,6 +11,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/matching/communicators.hpp"
 #include "mpi/matching/persistent_receive.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
@@ -193,6 +194,33 @@ MPI_Status await(MPI_Request& request) {
 
 Future<MPI_Status> when(MPI_Request& request) {
   return mpi::take_over("when(MPI_Request)", request, {});
+}
+
+void cancel(const Future<MPI_Status>& future) {
+  if (!future.valid()) throw Error("imbrex: cancel() of an empty future");
+  require_active("cancel()");
+  const auto is_its = [&future](const Promised& promised) {
+    return promised.promise.future().completion() == future.completion();
+  };
+  bool found = false;
+  mpi::receive::for_each_communicator([&](mpi::receive::Communicator& communicator) {
+    found = found || communicator.cancel_of([&is_its](const mpi::receive::Listener& listener) {
+      return listener.fire == &PromisedReceive::settle &&
+             is_its(static_cast<const PromisedReceive&>(listener).promised);
+    });
+  });
+  if (found) return;
+  // Under the engine's lock nobody completes, and so frees, the request. Not there: it is complete.
+  mpi::engine().hold_still(
+      [&is_its](const Operation& operation) {
+        if (operation.complete != &PromisedOperation::settle ||
+            !is_its(static_cast<const PromisedOperation&>(operation).promised)) {
+          return;
+        }
+        MPI_Request request = operation.request;  // which MPI only reads
+        PMPI_Cancel(&request);
+      },
+      [](bool) {});
 }
 
 void release_after(MPI_Request& request) {

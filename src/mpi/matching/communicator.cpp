@@ -108,6 +108,23 @@ bool Communicator::cancel(Receive& receive) noexcept {
   return true;
 }
 
+// Who waits for a receive that is queued cannot be told meanwhile: that is done out of the queue.
+bool Communicator::cancel_of(const std::function<bool(const Listener&)>& is_it) {
+  Receive* found = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    queue_.for_each([&](const Link& link) {
+      auto* const receive = static_cast<Receive*>(link.owner);
+      const Listener* const listener = receive->listener();
+      if (listener != nullptr && is_it(*listener)) found = receive;
+    });
+    if (found == nullptr) return false;
+    queue_.remove(found->link);
+  }
+  found->end_cancelled();
+  return true;
+}
+
 Arrived Communicator::take_held(Held<Arrived>& held) noexcept {
   const std::unique_ptr<Held<Arrived>> owned(&held);
   held_.remove(held);

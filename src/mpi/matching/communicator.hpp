@@ -67,6 +67,8 @@ class Communicator final : public Feed {
 
   // True if `receive` was still queued; then it has ended as cancelled.
   [[nodiscard]] bool cancel(Receive& receive) noexcept;
+  // The same for the queued receive of kind `data` whose listener this says is it; false: none is.
+  [[nodiscard]] bool cancel_of(const std::function<bool(const Listener&)>& is_it);
 
   // Counts the receives that MPI has and that are not complete. The number is a guess; it decides
   // when to match here.

@@ -72,6 +72,11 @@ class alignas(64) Receive : public Operation {
   // False if it is done: then `listener` is not told. Ends the program if somebody waits already.
   [[nodiscard]] bool attend(Listener& listener) noexcept;
 
+  // Who attends it; null: nobody. REQUIRES: it is queued.
+  [[nodiscard]] const Listener* listener() const noexcept {
+    return listener_.load(std::memory_order_acquire);  // pairs with attend()
+  }
+
   // The program's handle stands for it from now on.
   void give_handle(Token& token) noexcept;
   // The handle is about to stand for nothing, or for another receive: REQUIRES attend() to follow.
