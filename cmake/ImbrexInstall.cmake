@@ -10,8 +10,9 @@ set(imbrex_share ${CMAKE_INSTALL_DATADIR}/imbrex)
 if(TARGET imbrex_mpi)
   # One library for each binary interface; those of several build trees go to one prefix.
   set(imbrex_mpi_export imbrex-mpi-${IMBREX_MPI_ABI})
-  set_target_properties(imbrex_mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
-  install(TARGETS imbrex_mpi EXPORT imbrex_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(imbrex_mpi imbrex_hcmpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS imbrex_mpi imbrex_hcmpi EXPORT imbrex_mpi
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   if(TARGET imbrex_mpi_tsan)
     install(TARGETS imbrex_mpi_tsan EXPORT imbrex_mpi
       LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex/tsan)
@@ -21,6 +22,7 @@ if(TARGET imbrex_mpi)
   install(EXPORT imbrex_mpi NAMESPACE imbrex:: FILE ${imbrex_mpi_export}.cmake
     DESTINATION ${imbrex_package})
   install(FILES ${PROJECT_SOURCE_DIR}/include/TAMPI.h ${PROJECT_SOURCE_DIR}/include/TAMPIf.h
+    ${PROJECT_SOURCE_DIR}/include/hcmpi.h
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 if(IMBREX_CORE)
@@ -51,6 +53,7 @@ install(EXPORT imbrex NAMESPACE imbrex:: FILE imbrex-core.cmake DESTINATION ${im
 export(EXPORT imbrex NAMESPACE imbrex:: FILE ${PROJECT_BINARY_DIR}/package/imbrex-core.cmake)
 if(TARGET imbrex_mpi)
   install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libimbrex_mpi.so
+    ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libimbrex_hcmpi.so
     DESTINATION ${CMAKE_INSTALL_LIBDIR})
 else()
   set(without_mpi PATTERN mpi.hpp EXCLUDE PATTERN mpi.h EXCLUDE PATTERN continue.h EXCLUDE

@@ -4,9 +4,13 @@
 
 #include <source_location>
 
+#pragma GCC visibility push(default)
+
 namespace imbrex::c {
 
 // Thread safety: any thread. `file` is a literal, or lives as long; null: unknown.
 [[nodiscard]] std::source_location place(const char* file, int line);
 
 }  // namespace imbrex::c
+
+#pragma GCC visibility pop

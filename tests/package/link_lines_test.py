@@ -139,6 +139,17 @@ class WithMpi(Installed):
         if self.has_mpicxx:
             self.builds("mpi.cpp", *self.mpicxx, *flags)
 
+    @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
+    def test_pkg_config_knows_hcmpi(self):
+        flags = self.words("pkg-config", "--cflags", "--libs", f"imbrex-hcmpi-{self.interface}")
+        self.builds("hcmpi.c", "cc", *flags)
+        self.builds("hcmpi.c", self.mpicc, *flags)
+
+    def test_the_wrapper_for_c_builds_a_program_of_hcmpi(self):
+        self.builds("hcmpi.c", self.imbrex("imbrex-cc"), f"--mpi={self.interface}",
+                    f"-limbrex_hcmpi_{self.interface}", "-Wl,--no-as-needed",
+                    f"-limbrex_hcmpi_{self.interface}")
+
     def test_an_mpi_that_is_not_there_is_refused_with_those_that_are(self):
         said = subprocess.run([self.imbrex("imbrex-c++"), "--mpi=none", "a.cpp"],
                               capture_output=True, text=True, check=False)

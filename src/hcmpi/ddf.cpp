@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// hcmpi.h: data-driven futures and lists of them.
+#include "hcmpi/ddf.hpp"
+
+#include <cstdlib>
+#include <memory>
+
+#include "c/places.hpp"
+#include "hcmpi/report.hpp"
+
+namespace imbrex::hcmpi {
+
+Ref<hc_ddf> ddf_of(const char* const call, const void* const handle) {
+  Ref<hc_ddf> found = Ddfs::all().find(handle);
+  if (!found) {
+    refuse(call, MPI_ERR_REQUEST,
+           handle == nullptr ? "a null pointer is no DDF_t, nor a request"
+                             : "this pointer is no DDF_t, nor a request: it was freed, or never "
+                               "made by DDF_CREATE, HCMPI_Isend and the like");
+  }
+  return found;
+}
+
+Ref<hc_ddf> request_of(const char* const call, const void* const handle) {
+  Ref<hc_ddf> found = ddf_of(call, handle);
+  if (found->kind == hc_ddf::Kind::data) {
+    refuse(call, MPI_ERR_REQUEST,
+           "a DDF_t of DDF_CREATE is no request: let a task await it, or use "
+           "HCMPI_REQUEST_CREATE");
+  }
+  return found;
+}
+
+namespace {
+
+DDF_t* make(const hc_ddf::Kind kind, const char* const name, const std::source_location& where) {
+  auto made = std::make_unique<hc_ddf>(kind);
+  made->data.emplace(Name(std::string_view(name)), where);
+  return Ddfs::all().add(std::move(made));
+}
+
+Ref<hc_ddf_list> list_of(const char* const call, const void* const handle) {
+  Ref<hc_ddf_list> found = Handles<hc_ddf_list>::all().find(handle);
+  if (!found) refuse(call, MPI_ERR_ARG, "this pointer is no list of DDF_LIST_CREATE");
+  return found;
+}
+
+template <class T>
+void free_handle(const char* const call, T** const handle) {
+  require(handle, call, "the address of the handle");
+  if (!Handles<T>::all().take(*handle)) {
+    refuse(call, MPI_ERR_ARG,
+           *handle == nullptr ? "the handle is null" : "this is no handle, or was freed before");
+  }
+  *handle = nullptr;
+}
+
+}  // namespace
+
+}  // namespace imbrex::hcmpi
+
+using imbrex::hcmpi::Ddfs;
+using imbrex::hcmpi::guard;
+using Kind = hc_ddf::Kind;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+DDF_t* hc_ddf_create(const char* const file, const int line) {
+  DDF_t* made = nullptr;
+  (void)guard("DDF_CREATE", [&] {
+    made = imbrex::hcmpi::make(Kind::data, "ddf", imbrex::c::place(file, line));
+  });
+  return made;
+}
+
+HCMPI_Request* hc_request_create(const char* const file, const int line) {
+  HCMPI_Request* made = nullptr;
+  (void)guard("HCMPI_REQUEST_CREATE", [&] {
+    made = imbrex::hcmpi::make(Kind::made, "request", imbrex::c::place(file, line));
+  });
+  return made;
+}
+
+int hc_ddf_put(DDF_t* const ddf, void* const pointer, const char* const file, const int line) {
+  return guard("DDF_PUT", [&] {
+    const auto found = imbrex::hcmpi::ddf_of("DDF_PUT", ddf);
+    if (found->kind == Kind::operation) {
+      imbrex::hcmpi::refuse("DDF_PUT", MPI_ERR_REQUEST,
+                            "this is a request of MPI, which puts its status itself");
+    }
+    found->data->put(pointer, imbrex::c::place(file, line));
+  });
+}
+
+void* hc_ddf_get(DDF_t* const ddf, const char* const file, const int line) {
+  void* pointer = nullptr;
+  (void)guard("DDF_GET", [&] {
+    const auto found = imbrex::hcmpi::ddf_of("DDF_GET", ddf);
+    if (found->kind != Kind::operation) {
+      pointer = found->data->get(imbrex::c::place(file, line));
+      return;
+    }
+    if (!found->status.ready()) {
+      imbrex::hcmpi::refuse("DDF_GET", MPI_ERR_OTHER,
+                            "the request is not complete: await it, or use HCMPI_Wait");
+    }
+    pointer = const_cast<MPI_Status*>(&found->status.get());
+  });
+  return pointer;
+}
+
+int hc_ddf_free(DDF_t** const ddf) {
+  return guard("DDF_FREE", [ddf] { imbrex::hcmpi::free_handle("DDF_FREE", ddf); });
+}
+int HCMPI_REQUEST_FREE(HCMPI_Request** const request) {
+  constexpr const char* call = "HCMPI_REQUEST_FREE";
+  return guard(call, [request] { imbrex::hcmpi::free_handle(call, request); });
+}
+
+DDF_list_t* DDF_LIST_CREATE(void) {
+  DDF_list_t* made = nullptr;
+  (void)guard("DDF_LIST_CREATE", [&made] {
+    made = imbrex::hcmpi::Handles<hc_ddf_list>::all().add(std::make_unique<hc_ddf_list>());
+  });
+  return made;
+}
+int DDF_LIST_ADD(DDF_t* const ddf, DDF_list_t* const list) {
+  return guard("DDF_LIST_ADD", [&] {
+    const auto found = imbrex::hcmpi::ddf_of("DDF_LIST_ADD", ddf);
+    imbrex::hcmpi::list_of("DDF_LIST_ADD", list)->futures.push_back(found->done());
+  });
+}
+int DDF_LIST_FREE(DDF_list_t** const list) {
+  return guard("DDF_LIST_FREE", [list] { imbrex::hcmpi::free_handle("DDF_LIST_FREE", list); });
+}
+
+void* hc_malloc(const size_t bytes) { return std::malloc(bytes); }
+void hc_free(void* const memory) { std::free(memory); }
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stands behind a DDF_t: a data-driven future of the program's, or a request of MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hcmpi.h"
+#include "hcmpi/handles.hpp"
+#include "imbrex/ddf.hpp"
+#include "imbrex/mpi.hpp"
+
+// Thread safety: as Counted; `status` is set before the handle is given out.
+struct hc_ddf : imbrex::hcmpi::Counted {
+  enum class Kind : std::uint8_t {
+    data,       // made by DDF_CREATE
+    made,       // a request that the program completes: the pointer is its status, or null
+    operation   // of MPI
+  };
+  explicit hc_ddf(const Kind its_kind) noexcept : kind(its_kind) {}
+
+  // Ready when it has been put.
+  [[nodiscard]] imbrex::Future<void> done() const noexcept {
+    imbrex::detail::Completion* const completion =
+        kind == Kind::operation ? status.completion() : data->completion();
+    imbrex::detail::retain(*completion);
+    return imbrex::Future<void>(completion);
+  }
+
+  const Kind kind;
+  std::optional<imbrex::Ddf<void*>> data;  // unless an operation
+  imbrex::Future<MPI_Status> status;       // of an operation
+};
+
+struct hc_ddf_list : imbrex::hcmpi::Counted {
+  std::vector<imbrex::Future<void>> futures;
+};
+
+namespace imbrex::hcmpi {
+
+using Ddfs = Handles<hc_ddf>;
+
+// The future of this handle; Misuse if there is none.
+[[nodiscard]] Ref<hc_ddf> ddf_of(const char* call, const void* handle);
+// The same, and it must be a request.
+[[nodiscard]] Ref<hc_ddf> request_of(const char* call, const void* handle);
+
+}  // namespace imbrex::hcmpi

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the calls of hcmpi.h end: no exception leaves them, and what was wrong is said.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex::hcmpi {
+
+// A call that the interface does not allow, and the code of MPI's for it.
+class Misuse : public Error {
+ public:
+  Misuse(const int code, const std::string& text) : Error(text), code_(code) {}
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+// "imbrex: CALL in task ...: what".
+[[noreturn]] void refuse(const char* call, int code, const std::string& what);
+
+// Says what `error`, which the call has met, is: keeps its text for hc_message(), and returns the
+// code. Misuse ends the program, unless it shall return.
+int report(const char* call, const std::exception_ptr& error) noexcept;
+// The same for what tasks or operations have thrown: never ends the program.
+int tell(const std::exception_ptr& error) noexcept;
+
+void let_errors_return(bool yes) noexcept;
+
+// Runs `body`, which returns a code of MPI's or nothing.
+template <class F>
+int guard(const char* const call, F&& body) noexcept {
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      std::forward<F>(body)();
+      return MPI_SUCCESS;
+    } else {
+      return std::forward<F>(body)();
+    }
+  } catch (...) {
+    return report(call, std::current_exception());
+  }
+}
+
+// REQUIRES, as all that calls MPI: the call stands between MPI_Init and MPI_Finalize; else Misuse.
+void require_mpi(const char* call);
+inline void require(const void* const pointer, const char* const call, const char* const what) {
+  if (pointer == nullptr) refuse(call, MPI_ERR_ARG, std::string(what) + " is a null pointer");
+}
+
+}  // namespace imbrex::hcmpi
