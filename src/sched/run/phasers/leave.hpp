@@ -8,9 +8,11 @@
 
 namespace imbrex::sched {
 
-// `task` leaves all its phasers; or with `finish` those that belong to that scope.
-void leave_phasers(Worker& worker, Task& task, const task::Scope* finish,
-                   task::Outcome& outcome) noexcept;
+// `task` leaves all its phasers; or with `finish` those that belong to that scope. Kept out of the
+// loop, which would have to save more registers for it at each task.
+[[gnu::cold, gnu::noinline]] void leave_phasers(Worker& worker, Task& task,
+                                                const task::Scope* finish,
+                                                task::Outcome& outcome) noexcept;
 // The same for a task that runs, or was to run, on the current worker.
 void leave_phasers(Task& task) noexcept;
 // It leaves one. `link` is what points to the registration in its list.
