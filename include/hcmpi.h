@@ -159,13 +159,15 @@ typedef struct {
   int fuzzy;              /* 1: ranks begin to meet when the first task has signalled. Weaker than a
                              barrier (imbrex/mpi_phaser.hpp); not for accumulators */
   unsigned ahead;         /* phases that a signaller may be ahead of who waits; 0: any number */
+  const int* key;         /* ranks find each other by this number, 0 to 2^29 - 1, whatever else they
+                             make meanwhile: tasks may make several, in any order. Null: none */
   int ranks_may_leave;    /* 1: phases go on without ranks all of whose signallers have left */
 } hc_phaser_options;
 
 /* These register the running task; `options` may be null. Those of HCMPI are collective over the
-   ranks, in the order of the communicator's other collectives; the first on a communicator
-   suspends. Null, and MPI_ERR_ARG as misuse: a mode that is none, or cannot be (WAIT_ONLY_MODE over
-   ranks); the ranks' names or options differ. */
+   ranks, in the order of the communicator's other collectives unless there is a key, and suspend.
+   Null, as misuse: a mode that is none, or cannot be (WAIT_ONLY_MODE over ranks); the ranks' names
+   or options differ, which is said on all of them. */
 #define PHASER_CREATE(mode) hc_phaser_create(mode, __FILE__, __LINE__)
 #define HCMPI_PHASER_CREATE(mode) HCMPI_PHASER_CREATE_WITH(mode, NULL)
 #define HCMPI_PHASER_CREATE_WITH(mode, options) \

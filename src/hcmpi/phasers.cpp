@@ -145,6 +145,7 @@ MpiPhaser make_fused(const PhaserMode mode, const hc_phaser_options& given,
   options.ahead = given.ahead;
   if (given.name != nullptr) options.name = Name(std::string_view(given.name));
   options.fusion = given.fuzzy != 0 ? Fusion::fuzzy : Fusion::strict;
+  if (given.key != nullptr) options.key = *given.key;
   options.ranks_may_leave = given.ranks_may_leave != 0;
   return MpiPhaser(given.comm != nullptr ? *given.comm : MPI_COMM_WORLD, mode, options, where);
 }

@@ -173,7 +173,33 @@ static void test_accumulators(void) {
   MPI_Type_free(&four);
 }
 
+/* ---- phasers that tasks make, in no order ---- */
+
+static void make_and_use(void* argument) {
+  int key = (*(const int*)argument + rank) % tasks;
+  hc_phaser_options options = {.key = &key};
+  phaser* ph;
+  finish {
+    ph = HCMPI_PHASER_CREATE_WITH(SIGNAL_WAIT_MODE, &options);
+    CHECK(ph != NULL);
+    for (int phase = 0; phase < phases; phase++) next;
+  }
+  PHASER_FREE(&ph);
+}
+static void test_keys(void) {
+  finish {
+    for (int i = 0; i < tasks; i++) hc_async(make_and_use, &i, sizeof i, NULL);
+  }
+}
+
 /* ---- misuse ---- */
+
+/* Ranks that make phasers in different orders are told so, all of them. */
+static void test_misuse_of_order(void) {
+  hc_phaser_options options = {.name = rank == 0 ? "halo" : "norm"};
+  CHECK(HCMPI_PHASER_CREATE_WITH(SIGNAL_WAIT_MODE, &options) == NULL);
+  CHECK(said("HCMPI_PHASER_CREATE") && said("halo") && said("norm"));
+}
 
 static void misuse_in_a_task(void* argument) {
   phaser* ph = *(phaser**)argument;
@@ -233,8 +259,10 @@ int main(int argc, char** argv) {
   test_signals_from_one_to_the_next();
   test_single();
   test_accumulators();
+  test_keys();
   CHECK(hc_set_errors(HC_ERRORS_RETURN) == HCMPI_SUCCESS);
   test_misuse();
+  if (ranks > 1) test_misuse_of_order();
   HCMPI_Finalize();
   return 0;
 }
