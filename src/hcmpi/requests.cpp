@@ -57,7 +57,7 @@ MPI_Status status_of(const hc_ddf& request) {
 // post(MPI_Request*) begins the operation, and returns a code.
 template <class Post>
 int begin(const char* const call, HCMPI_Request** const request, Post&& post) {
-  return guard(call, [&] {
+  return guard(call, [&]() -> int {
     require_mpi(call);
     if (request == nullptr && !detail::in_finish()) {
       refuse(call, MPI_ERR_OTHER,
@@ -193,7 +193,7 @@ int HCMPI_Waitall(const int count, HCMPI_Request* const requests[],
 }
 int HCMPI_Waitany(const int count, HCMPI_Request* const requests[], int* const index,
                   HCMPI_Status** const status) {
-  return guard("HCMPI_Waitany", [&] {
+  return guard("HCMPI_Waitany", [&]() -> int {
     require(index, "HCMPI_Waitany", "the index");
     const Requests all = requests_of("HCMPI_Waitany", count, requests);
     *index = HCMPI_UNDEFINED;
@@ -202,7 +202,7 @@ int HCMPI_Waitany(const int count, HCMPI_Request* const requests[], int* const i
 }
 
 int HCMPI_Test(HCMPI_Request* const request, int* const flag, HCMPI_Status** const status) {
-  return guard("HCMPI_Test", [&] {
+  return guard("HCMPI_Test", [&]() -> int {
     require(flag, "HCMPI_Test", "the flag");
     const Ref<hc_ddf> one = active_request("HCMPI_Test", request);
     *flag = test([&one] { return is_ready(*one.get()); }) ? 1 : 0;
@@ -211,7 +211,7 @@ int HCMPI_Test(HCMPI_Request* const request, int* const flag, HCMPI_Status** con
 }
 int HCMPI_Testall(const int count, HCMPI_Request* const requests[], int* const flag,
                   HCMPI_Status* statuses[]) {
-  return guard("HCMPI_Testall", [&] {
+  return guard("HCMPI_Testall", [&]() -> int {
     require(flag, "HCMPI_Testall", "the flag");
     const Requests all = requests_of("HCMPI_Testall", count, requests);
     const auto done = [&all] {
@@ -226,7 +226,7 @@ int HCMPI_Testall(const int count, HCMPI_Request* const requests[], int* const f
 }
 int HCMPI_Testany(const int count, HCMPI_Request* const requests[], int* const index,
                   int* const flag, HCMPI_Status** const status) {
-  return guard("HCMPI_Testany", [&] {
+  return guard("HCMPI_Testany", [&]() -> int {
     require(index, "HCMPI_Testany", "the index");
     require(flag, "HCMPI_Testany", "the flag");
     const Requests all = requests_of("HCMPI_Testany", count, requests);
