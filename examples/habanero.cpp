@@ -3,6 +3,7 @@
 // and a pipeline whose stages are held in step by phasers.
 #include <imbrex/habanero.hpp>
 
+#include <atomic>
 #include <cstdio>
 #include <vector>
 
@@ -26,7 +27,7 @@ int main() {
   constexpr int stages = 5, items = 40;
   std::vector<int> item(items, 0);
   std::vector<int> place_of(items, 0);
-  bool in_order = true;
+  std::atomic<bool> in_order = true;
   finish([&] {
     std::vector<phaser> links;  // links[i]: stage i signals, stage i + 1 waits
     for (int i = 0; i + 1 < stages; ++i) links.emplace_back();
@@ -38,7 +39,7 @@ int main() {
       builder.launch([&, stage] {
         for (std::size_t i = 0; i < items; ++i) {
           if (stage > 0) wait();
-          in_order = in_order && place_of[i] == stage;
+          if (place_of[i] != stage) in_order = false;
           item[i] += stage;
           ++place_of[i];
           if (stage + 1 < stages) signal();
@@ -46,8 +47,10 @@ int main() {
       });
     }
   });
-  bool right = result.get() == 6765 && in_order;
-  for (const int value : item) right = right && value == stages * (stages - 1) / 2;
+  std::atomic<bool> right = result.get() == 6765 && in_order;
+  for (const int value : item) {
+    if (value != stages * (stages - 1) / 2) right = false;
+  }
 
   // All that the caller is registered on, with a sum over the tasks of a phase.
   finish([&] {

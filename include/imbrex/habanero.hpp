@@ -12,6 +12,7 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -25,7 +26,10 @@ namespace imbrex::habanero {
 using imbrex::current_place;
 using imbrex::drop;
 using imbrex::finish;
+using imbrex::finish_owns;
 using imbrex::next;
+using imbrex::place;
+using imbrex::place_count;
 using imbrex::signal;
 using imbrex::wait;
 using imbrex::yield;
@@ -53,39 +57,75 @@ void async(F&& body, const Where& where = Where::current()) {
 // The same; its result, or what it throws, is in the future.
 template <class F>
   requires std::invocable<std::decay_t<F>&>
-auto async_future(F&& body, const Where& where = Where::current()) {
+[[nodiscard]] auto async_future(F&& body, const Where& where = Where::current()) {
   return task("async_future", where).spawn(std::forward<F>(body));
 }
 
+// The body of a task, and the place of the call that it is an argument of, which a function that
+// ends in a list of any length could not know otherwise. REQUIRES: used within that call.
+class Body {
+ public:
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Body> && std::invocable<std::decay_t<F>&>)
+  Body(F&& function, const Where& where = Where::current()) noexcept  // made of what users write
+      : launch_(&launch_function<F>), where_(where) {
+    if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
+      function_.code = reinterpret_cast<void (*)()>(&function);
+    } else {
+      function_.object = std::addressof(function);
+    }
+  }
+
+  [[nodiscard]] TaskBuilder task(const Name name) const { return imbrex::task(name, where_); }
+  // Copies the body, or moves it, as launch(body) does.
+  void launch(TaskBuilder& builder) const { launch_(function_, builder); }
+
+ private:
+  union Function {  // borrowed
+    const void* object;
+    void (*code)();
+  };
+  template <class F>
+  static void launch_function(const Function function, TaskBuilder& builder) {
+    using Plain = std::remove_reference_t<F>;
+    if constexpr (std::is_function_v<Plain>) {
+      builder.launch(reinterpret_cast<Plain*>(function.code));
+    } else {
+      builder.launch(std::forward<F>(*static_cast<Plain*>(const_cast<void*>(function.object))));
+    }
+  }
+
+  Function function_;
+  void (*launch_)(Function function, TaskBuilder& builder);
+  Where where_;
+};
+
+template <class... T>
+concept awaited = requires(TaskBuilder& builder, T&&... things) {
+  builder.await_all(std::forward<T>(things)...);
+};
+
 // Begins when all of these are there: futures, data-driven futures, requests of MPI (with
 // imbrex/mpi.hpp), vectors of them.
-template <class F, class A>
-  requires std::invocable<std::decay_t<F>&>
-void async_await(F&& body, A&& thing, const Where& where = Where::current()) {
-  task("async_await", where).await_all(std::forward<A>(thing)).launch(std::forward<F>(body));
+template <class... T>
+  requires awaited<T...>
+void async_await(const Body body, T&&... things) {
+  body.launch(body.task("async_await").await_all(std::forward<T>(things)...));
 }
-template <class F, class A, class B>
-  requires(std::invocable<std::decay_t<F>&> && !std::same_as<std::decay_t<B>, Where>)
-void async_await(F&& body, A&& one, B&& two, const Where& where = Where::current()) {
-  task("async_await", where)
-      .await_all(std::forward<A>(one), std::forward<B>(two))
-      .launch(std::forward<F>(body));
+// Begins, once, when one of them is there.
+template <class... T>
+  requires awaited<T...>
+void async_await_any(const Body body, T&&... things) {
+  body.launch(body.task("async_await_any").await_any(std::forward<T>(things)...));
 }
-template <class F, class A, class B, class C>
-  requires(std::invocable<std::decay_t<F>&> && !std::same_as<std::decay_t<C>, Where>)
-void async_await(F&& body, A&& one, B&& two, C&& three, const Where& where = Where::current()) {
-  task("async_await", where)
-      .await_all(std::forward<A>(one), std::forward<B>(two), std::forward<C>(three))
-      .launch(std::forward<F>(body));
-}
-// Begins, once, when one of the elements of `things` is there.
-template <class F, class A>
-  requires std::invocable<std::decay_t<F>&>
-void async_await_any(F&& body, A&& things, const Where& where = Where::current()) {
-  task("async_await_any", where).await_any(std::forward<A>(things)).launch(std::forward<F>(body));
+// Begins at the place, when `thing` is there, which may be a vector.
+template <class T>
+  requires awaited<T>
+void async_await_at(const Body body, T&& thing, const place_t place) {
+  body.launch(body.task("async_await_at").await_all(std::forward<T>(thing)).at(place));
 }
 
-// Runs at the place, or at one in it.
+// Runs on the workers of the place.
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async_at(F&& body, const place_t place, const Where& where = Where::current()) {

@@ -1,102 +1,194 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Habanero's words.
+// Habanero's names: each does what the call does that it stands for, for every kind of body.
 #include "imbrex/habanero.hpp"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <stdexcept>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/on_runtime.hpp"
+
+namespace imbrex::test {
 namespace {
 
-using namespace imbrex::habanero;
+class HabaneroTest : public OnRuntime {};
+INSTANTIATE_TEST_SUITE_P(All, HabaneroTest, testing::ValuesIn(every_policy({1, 2, 8, 64})),
+                         name_of);
 
-TEST(Habanero, async_await_begins_when_all_are_there) {
-  std::atomic<int> ran{0};
-  finish([&] {
-    const ddf<int> one("one");
-    const ddf<int> two("two");
-    const ddf<int> three("three");
-    const std::vector<ddf<int>> many{one, two, three};
-    async_await([&] { ran += one.get(); }, one);
-    async_await([&] { ran += one.get() + two.get(); }, one, two);
-    async_await([&] { ran += one.get() + two.get() + three.get(); }, one, two, three);
-    async_await([&] { ran += many[2].get(); }, many);
-    EXPECT_EQ(ran.load(), 0);
+namespace hc = imbrex::habanero;
+
+std::atomic<int> calls = 0;
+void add_one() { ++calls; }
+
+struct Counts {  // how it was copied and moved
+  explicit Counts(int& count) : copies(&count) {}
+  Counts(const Counts& other) : copies(other.copies) { ++*copies; }
+  Counts(Counts&&) = default;
+  void operator()() const { ++calls; }
+  int* copies;
+};
+
+TEST_P(HabaneroTest, finish_waits_for_async_and_future_has_its_result) {
+  calls = 0;
+  hc::finish([] {
+    for (int i = 0; i < scaled(100); ++i) {
+      hc::async([] { hc::async(add_one); });
+    }
+  });
+  EXPECT_EQ(calls, scaled(100));
+  EXPECT_EQ(hc::async_future([] { return 7; }).get(), 7);
+}
+
+TEST_P(HabaneroTest, async_await_begins_when_all_have_come) {
+  const hc::ddf<int> one;
+  const std::vector<hc::ddf<int>> more(3);
+  std::atomic<int> sum = 0;
+  hc::finish([&] {
+    hc::async_await(
+        [&, one] {
+          sum = one.get();
+          for (const auto& each : more) sum += each.get();
+        },
+        one, more, hc::async_future([] {}));
     one.put(1);
-    two.put(10);
-    async([=] { three.put(100); });
-    imbrex::when_all(many).wait();
-    while (ran.load() != 1 + 11 + 111 + 100) yield();
+    for (const auto& each : more) hc::async([each] { each.put(2); });
   });
+  EXPECT_EQ(sum, 7);
 }
 
-TEST(Habanero, async_await_any_begins_once) {
-  std::atomic<int> ran{0};
-  finish([&] {
-    const std::vector<ddf<int>> some{ddf<int>("one"), ddf<int>("two")};
-    async_await_any([&ran] { ++ran; }, some);
-    some[1].put(1);
-    some[0].put(1);
-  });
-  EXPECT_EQ(ran.load(), 1);
-}
-
-TEST(Habanero, a_result_or_what_is_thrown_is_in_the_future) {
-  EXPECT_EQ(async_future([] { return 6 * 7; }).get(), 42);
-  EXPECT_THROW(finish([] { async([] { throw std::runtime_error("of a task"); }); }),
-               std::runtime_error);
-}
-
-TEST(Habanero, async_at_runs_at_the_place) {
-  finish([] {
-    async_at([] { EXPECT_EQ(current_place(), imbrex::place(0)); }, imbrex::place(0));
-  });
-}
-
-TEST(Habanero, async_phased_registers_on_one_or_all) {
-  std::atomic<int> signals{0};
-  finish([&] {
-    const phaser step;
-    const phaser other;
-    async_phased([&] {
-      ++signals;
-      next();
-      EXPECT_EQ(signals.load(), 3);
-      EXPECT_TRUE(other.is_registered());
+TEST_P(HabaneroTest, async_await_any_runs_once) {
+  for (int round = 0; round < scaled(20); ++round) {
+    const hc::ddf<int> one;
+    const hc::ddf<std::string> two;
+    std::atomic<int> runs = 0;
+    hc::finish([&] {
+      hc::async_await_any([&] { ++runs; }, one, two);
+      hc::async([one] { one.put(1); });
+      hc::async([two] { two.put("x"); });
     });
-    async_phased(
-        [&] {
-          ++signals;
-          next();
-          EXPECT_FALSE(other.is_registered());
+    EXPECT_EQ(runs, 1);
+  }
+}
+
+TEST_P(HabaneroTest, every_kind_of_body_is_taken_as_by_launch) {
+  calls = 0;
+  int copies = 0;
+  hc::ddf<void> go;
+  hc::finish([&] {
+    const Counts constant(copies);
+    Counts named(copies);
+    const std::function<void()> wrapped = add_one;
+    hc::async_await(add_one, go);
+    hc::async_await(&add_one, go);
+    hc::async_await(wrapped, go);
+    hc::async_await(constant, go);
+    hc::async_await(named, go);
+    EXPECT_EQ(copies, 2);
+    hc::async_await(std::move(named), go);
+    hc::async_await(Counts(copies), go);
+    EXPECT_EQ(copies, 2);
+    hc::async_await([only = std::make_unique<int>(1)]() mutable { calls += *std::move(only); }, go);
+    hc::async_await([] { return ++calls; }, go);  // what it returns is dropped
+    go.put();
+  });
+  EXPECT_EQ(calls, 9);
+}
+
+TEST_P(HabaneroTest, async_at_runs_in_its_place) {
+  const hc::ddf<int> ready;
+  const Place first = hc::place(0);
+  std::atomic<int> right = 0;
+  hc::finish([&] {
+    hc::async_at([&] { right += hc::current_place() == first; }, first);
+    hc::async_await_at([&] { right += ready.get() == 3 && hc::current_place() == first; }, ready,
+                       first);
+    ready.put(3);
+  });
+  EXPECT_EQ(right, 2);
+}
+
+TEST_P(HabaneroTest, async_phased_keeps_tasks_in_step) {
+  const int tasks = 5;
+  const int phases = 4;
+  std::atomic<int> arrived = 0;
+  std::atomic<int> wrong = 0;
+  const auto part = [&] {
+    for (int phase = 1; phase <= phases; ++phase) {
+      ++arrived;
+      hc::next();
+      if (arrived < phase * tasks) ++wrong;
+      hc::next();
+    }
+  };
+  hc::finish([&] {
+    const hc::phaser step;
+    for (int i = 0; i < 3; ++i) hc::async_phased(part, step);
+    hc::async_phased(part);
+    hc::async_phased(part, step, hc::signal_wait);
+    hc::async_phased([&, step] { step.wait(); }, step, hc::wait_only);
+  });
+  EXPECT_EQ(arrived, phases * tasks);
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(HabaneroTest, async_phased_registers_on_one_or_all) {
+  std::atomic<int> right = 0;
+  hc::finish([&] {
+    const hc::phaser step;
+    const hc::phaser other;
+    const hc::accumulator<int> sum(step, imbrex::sum);
+    const auto check = [=, &right](const bool on_other, const PhaserMode mode) {
+      right += step.mode() == mode && other.is_registered() == on_other;
+    };
+    hc::async_phased([=, &right] {
+      check(true, hc::signal_wait);
+      sum.put(3);
+      hc::next();
+      right += sum.get() == 8;
+    });
+    hc::async_phased(
+        [=] {
+          check(false, hc::signal_wait);
+          sum.put(5);
         },
         step);
-    async_phased(
-        [&] {
-          ++signals;
-          step.signal();
-          EXPECT_EQ(step.mode(), signal_only);
-        },
-        step, signal_only);
-    drop();
-    while (signals.load() != 3) yield();  // the body is here as long as what it has
+    hc::async_phased([=] { check(false, hc::signal_only); }, step, hc::signal_only);
   });
+  EXPECT_EQ(right, 4);
 }
 
-TEST(Habanero, reports_name_the_line_of_the_call) {
-  std::string told;
+TEST_P(HabaneroTest, reports_name_the_place_of_the_call) {
+  const hc::ddf<int> early;
+  std::string text;
+  int line = 0;
   try {
-    finish([] {
-      const phaser outer;
-      finish([&] { async_phased([] {}, outer); });
+    hc::finish([&] {
+      const hc::ddf<void> go;
+      go.put();
+      line = __LINE__ + 1;
+      hc::async_await([early] { (void)early.get(); }, go);
     });
-  } catch (const imbrex::Error& error) {
-    told = error.what();
+  } catch (const Error& error) {
+    text = error.what();
   }
-  EXPECT_NE(told.find("habanero_test.cpp"), std::string::npos) << told;
+  EXPECT_NE(text.find("\"async_await\" ("), std::string::npos) << text;
+  EXPECT_NE(text.find("habanero_test.cpp:" + std::to_string(line) + ")"), std::string::npos)
+      << text;
+}
+
+TEST_P(HabaneroTest, failures_reach_the_finish) {
+  const hc::ddf<int> failed;
+  calls = 0;
+  EXPECT_THROW(hc::finish([&] {
+                 hc::async_await(add_one, failed);
+                 failed.put_exception(std::make_exception_ptr(Error("no value")));
+               }),
+               DependencyFailed);
+  EXPECT_EQ(calls, 0);
 }
 
 }  // namespace
+}  // namespace imbrex::test
