@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every call of hcmpi.h that talks to other ranks, in tasks and outside, with any number of ranks.
    Prints what is wrong, and ends with 1 then. */
+#include <pthread.h>
+
 #include "check.h"
 
 enum { count = 100, many = 200 };
@@ -215,6 +217,32 @@ static void test_operations_that_fail(void) {
   MPI_Comm_free(&comm);
 }
 
+/* ---- threads of the program's own ---- */
+
+static void* run_on_thread(void* argument) {
+  int tag = 2000, received = -1;
+  HCMPI_Request* request;
+  CHECK(hc_finish_begin() == HCMPI_SUCCESS);
+  CHECK(hc_async(blocking, &tag, sizeof tag, NULL) == HCMPI_SUCCESS);
+  CHECK(HCMPI_Irecv(&received, 1, HCMPI_INT, left(), 2001, HCMPI_COMM_WORLD, &request) ==
+        HCMPI_SUCCESS);
+  CHECK(HCMPI_Isend(&rank, 1, HCMPI_INT, right(), 2001, HCMPI_COMM_WORLD, NULL) == HCMPI_SUCCESS);
+  CHECK(HCMPI_Wait(request, HCMPI_STATUS_IGNORE) == HCMPI_SUCCESS && received == left());
+  CHECK(hc_finish_end() == HCMPI_SUCCESS);
+  CHECK(HCMPI_REQUEST_FREE(&request) == HCMPI_SUCCESS);
+  CHECK(DDF_PUT(argument, NULL) == HCMPI_SUCCESS);
+  return NULL;
+}
+/* The worker that main stands on runs the thread's task: main must not block it by a join. */
+static void test_a_thread_that_is_no_worker(void) {
+  pthread_t thread;
+  HCMPI_Request* done = HCMPI_REQUEST_CREATE();
+  CHECK(pthread_create(&thread, NULL, run_on_thread, done) == 0);
+  CHECK(HCMPI_Wait(done, HCMPI_STATUS_IGNORE) == HCMPI_SUCCESS);
+  pthread_join(thread, NULL);
+  CHECK(HCMPI_REQUEST_FREE(&done) == HCMPI_SUCCESS);
+}
+
 /* ---- collectives, in a task ---- */
 
 static void collectives(void* argument) {
@@ -265,6 +293,7 @@ int main(int argc, char** argv) {
   test_cancel(3);
   test_cancel(many);
   if (ranks > 1) test_operations_that_fail(); /* Open MPI cuts a message to oneself off silently */
+  test_a_thread_that_is_no_worker();
   hc_finish(collectives, NULL);
   hc_finish_begin();
   hc_async(collectives, NULL, 0, NULL);
