@@ -19,6 +19,9 @@ if(NOT IMBREX_CORE)
   else()
     list(APPEND imbrex_missing pkg-config libhwloc-dev)
   endif()
+  # Its header alone: the library is loaded by programs that have a file of places.
+  find_path(EXPAT_INCLUDE_DIR expat.h)
+  imbrex_require(EXPAT_INCLUDE_DIR libexpat1-dev)
   # It comes with GCC on Debian, and is for messages only. NOTFOUND is not kept: it may come later.
   if(NOT IMBREX_HAS_LIBBACKTRACE)
     unset(IMBREX_HAS_LIBBACKTRACE CACHE)

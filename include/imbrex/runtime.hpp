@@ -43,6 +43,7 @@ class Runtime {
 struct Statistics {
   std::uint64_t tasks = 0;            // that have run
   std::uint64_t steals = 0;
+  std::uint64_t far_steals = 0;       // in a tree of places: of those, not from the nearest others
   std::uint64_t suspensions = 0;
   std::uint64_t polls = 0;
   std::uint64_t live_tasks = 0;       // descriptors in use, without root tasks

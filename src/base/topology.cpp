@@ -35,6 +35,16 @@ class Topology::Loaded {
     }
     return nullptr;
   }
+  [[nodiscard]] bool is_another_machine() const noexcept {
+    return loaded_ && hwloc_topology_is_thissystem(topology_) == 0;
+  }
+  // REQUIRES: it is loaded, as it is where it is another machine.
+  [[nodiscard]] int processor(const std::size_t position) const noexcept {
+    const auto count = static_cast<std::size_t>(hwloc_get_nbobjs_by_type(topology_, HWLOC_OBJ_PU));
+    return static_cast<int>(hwloc_get_obj_by_type(topology_, HWLOC_OBJ_PU,
+                                                  static_cast<unsigned>(position % count))
+                                ->os_index);
+  }
   [[nodiscard]] int position(const int processor) const noexcept {
     const hwloc_obj_t here = object(processor);
     return here == nullptr ? processor : static_cast<int>(here->logical_index);
@@ -130,6 +140,15 @@ Neighbours Topology::neighbours(const std::vector<int>& processors) {
   return {loaded().nearest_first(processors), loaded().domains(processors)};
 }
 
+std::vector<int> Topology::described(const std::vector<int>& processors) {
+  if (processors.size() < 2 || !loaded().is_another_machine()) return processors;
+  std::vector<int> there;
+  for (std::size_t each = 0; each < processors.size(); ++each) {
+    there.push_back(loaded().processor(each));
+  }
+  return there;
+}
+
 std::string Topology::part_of(const Level level, const int processor) {
   struct Kind {
     hwloc_obj_type_t type;
@@ -138,6 +157,7 @@ std::string Topology::part_of(const Level level, const int processor) {
   static constexpr Kind kinds[] = {{HWLOC_OBJ_NUMANODE, "NUMA node"},
                                    {HWLOC_OBJ_PACKAGE, "package"},
                                    {HWLOC_OBJ_L3CACHE, "L3 cache"},
+                                   {HWLOC_OBJ_L2CACHE, "L2 cache"},
                                    {HWLOC_OBJ_CORE, "core"}};
   const Kind& kind = kinds[static_cast<std::size_t>(level)];
   const hwloc_obj_t found = loaded().part(kind.type, processor);

@@ -27,7 +27,7 @@ struct Neighbours {
 };
 
 // Kinds of parts that a machine has several of.
-enum class Level : std::uint8_t { numa, package, l3, core };
+enum class Level : std::uint8_t { numa, package, l3, l2, core };
 
 // The machine as hwloc sees it. That takes milliseconds: it is loaded when it is first asked.
 class Topology {
@@ -40,6 +40,9 @@ class Topology {
   // Brings neighbours together.
   void sort(std::vector<int>& processors);
   [[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
+  // As many processors, of the machine that hwloc describes: these, or where it was given another
+  // one than this (HWLOC_SYNTHETIC, HWLOC_XMLFILE), those of that one, in its order.
+  [[nodiscard]] std::vector<int> described(const std::vector<int>& processors);
   // The name of the part that the processor lies in, such as "NUMA node 1"; "machine" where there
   // is none of that kind. Two parts have two names.
   [[nodiscard]] std::string part_of(Level level, int processor);

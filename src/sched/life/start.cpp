@@ -22,6 +22,7 @@
 #include "sched/life/stall.hpp"
 #include "sched/run/loop.hpp"
 #include "sched/trigger/trigger.hpp"
+#include "sched/policy/place_tree.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/life/process.hpp"
 
@@ -236,15 +237,16 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));
   }
-  const std::vector<int> where = processors_of(processors, workers_wanted);
-  const base::Neighbours near = topology.neighbours(where);
-  groups.begin(options.POLICY,
-               {.workers = workers_wanted,
-                .nearest = near.nearest,
-                .domain = near.domain,
-                .wake = &wake_worker,
-                .wake_context = this},
-               divide(options.PLACES, where, topology));
+  const std::vector<int> where = topology.described(processors_of(processors, workers_wanted));
+  base::Neighbours near = topology.neighbours(where);
+  PolicySetup setup{.workers = workers_wanted,
+                    .nearest = std::move(near.nearest),
+                    .domain = std::move(near.domain),
+                    .wake = &wake_worker,
+                    .wake_context = this};
+  Division division = divide(options.PLACES, where, topology);
+  if (division.tree) keep_near(setup, division.places);
+  groups.begin(options.POLICY, setup, std::move(division));
   Group& everyone = groups.everyone();
   lineage.use(everyone.policy->flow(),
               [](void* its_groups, Task& task, const int priority) {

@@ -99,6 +99,7 @@ Statistics statistics() noexcept {
     result.suspensions += worker->recorder.suspensions.get();
     result.polls += worker->recorder.polls.get();
   }
+  result.far_steals = runtime->groups.far_steals();
   runtime->task_slots.for_each([&result](std::byte* const slot) {
     const auto& task = *reinterpret_cast<const task::Task*>(slot);
     const task::State state = task.state.load(std::memory_order_acquire);

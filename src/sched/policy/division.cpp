@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "imbrex/error.hpp"
+#include "sched/policy/place_file.hpp"
+#include "sched/policy/place_tree.hpp"
 
 namespace imbrex::sched {
 
@@ -15,7 +17,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string_view text, const std::string& why) {
   throw Error(fmt::format("imbrex: IMBREX_PLACES={}: {}; valid: numa, package, l3, core, worker, "
-                          "or a list of workers for each place, such as 0-3/4-7 or 0,2/1,3",
+                          "tree, the name of a file that ends in .xml, or a list of workers for "
+                          "each place, such as 0-3/4-7 or 0,2/1,3",
                           text, why));
 }
 
@@ -104,23 +107,36 @@ std::string name_of(const std::optional<base::Level> level, const std::size_t wo
   return topology.part_of(*level, processors[worker]);
 }
 
-}  // namespace
-
-std::vector<PlannedPlace> divide(const std::string_view text, const std::vector<int>& processors,
-                                 base::Topology& topology) {
-  const std::optional<base::Level> level = level_of(text);
-  if (!level && text != "worker") return Lists(text, static_cast<int>(processors.size())).read();
+// One for each part of the machine of that kind; or for each worker.
+std::vector<PlannedPlace> parts(const std::string_view text, const std::optional<base::Level> level,
+                                const std::vector<int>& processors, base::Topology& topology) {
+  const bool cache = level == base::Level::l3 || level == base::Level::core;
   std::vector<PlannedPlace> places;
   for (std::size_t worker = 0; worker < processors.size(); ++worker) {
     const std::string name = name_of(level, worker, processors, topology);
     auto place = std::ranges::find(places, name, &PlannedPlace::name);
     if (place == places.end()) {
       if (places.size() == places_max) refuse_number(text);
-      place = places.insert(places.end(), {name, {}});
+      place = places.insert(places.end(), PlannedPlace{.name = name, .workers = {}});
+      if (cache) place->kind = PlaceKind::cache;
     }
     place->workers.push_back(static_cast<int>(worker));
   }
   return places;
+}
+
+}  // namespace
+
+Division divide(const std::string_view text, const std::vector<int>& processors,
+                base::Topology& topology) {
+  const std::size_t workers = processors.size();
+  if (text == "tree") return make_tree(parts_of_machine(processors, topology), workers);
+  if (text.ends_with(".xml")) {
+    return make_tree(read_place_file(std::string(text), workers), workers);
+  }
+  const std::optional<base::Level> level = level_of(text);
+  if (level || text == "worker") return {.places = parts(text, level, processors, topology)};
+  return {.places = Lists(text, static_cast<int>(workers)).read()};
 }
 
 }  // namespace imbrex::sched

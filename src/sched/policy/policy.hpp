@@ -55,6 +55,15 @@ class Policy {
   [[nodiscard]] virtual Entry pop(int worker) = 0;
   // One from elsewhere, if any. Not `eager`: leaves alone what its owner will run at once.
   [[nodiscard]] virtual Entry steal(int worker, bool eager) = 0;
+  // The same in a tree of places, from the others at one distance alone, from 0, the worker's
+  // innermost place, on. `busy` is set to true if there was something that its owner keeps for now:
+  // who sees that takes nothing from farther away. A policy that steals nowhere has nothing.
+  [[nodiscard]] virtual Entry steal_at([[maybe_unused]] int worker, [[maybe_unused]] bool eager,
+                                       [[maybe_unused]] int distance, [[maybe_unused]] bool& busy) {
+    return {};
+  }
+  // How many were stolen that way from others than the nearest ones.
+  [[nodiscard]] virtual std::uint64_t far_steals() const noexcept { return 0; }
   // True if `task` was the newest entry of `worker` and is now the caller's.
   [[nodiscard]] virtual bool take(int worker, Task& task) = 0;
   // `task`, which may be queued to begin, now has a higher priority. The caller holds a reference.
@@ -94,6 +103,9 @@ struct PolicySetup {
   std::vector<int> domain;  // for each worker, from 0 on: those with one number are near
   Wake wake;
   void* wake_context;
+  // In a tree of places, for each worker and distance, from 0, its innermost place, on: how many of
+  // `nearest` are within that distance. Empty: there is no tree.
+  std::vector<std::vector<int>> within = {};
 };
 
 // `name` as in IMBREX_POLICY. Throws Error if there is none of that name.

@@ -37,8 +37,23 @@ std::size_t ForeignQueue::extract(const void* const kind, const std::span<Task*>
   return count;
 }
 
+namespace {
+
+// Without a tree all others are at the same distance.
+std::vector<std::vector<int>> distances_of(const PolicySetup& setup) {
+  if (!setup.within.empty()) return setup.within;
+  std::vector<std::vector<int>> within;
+  for (const std::vector<int>& others : setup.nearest) {
+    within.push_back({static_cast<int>(others.size())});
+  }
+  return within;
+}
+
+}  // namespace
+
 Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
     : nearest_(setup.nearest),
+      within_(distances_of(setup)),
       queues_(new LocalQueues[static_cast<std::size_t>(setup.workers)]),
       workers_(setup.workers) {
   for (int worker = 0; worker < workers_; ++worker) {
@@ -89,13 +104,32 @@ Entry Stealing::pop_elsewhere(LocalQueues& own) noexcept {
 }
 
 Entry Stealing::steal(const int worker, const bool eager) {
+  const int distances = static_cast<int>(within_[static_cast<std::size_t>(worker)].size());
+  bool busy = false;
+  for (int distance = 0; distance < distances && (distance == 0 || !busy); ++distance) {
+    if (const Entry entry = steal_at(worker, eager, distance, busy)) return entry;
+  }
+  return busy && distances > 1 ? Entry{} : last_.pop();
+}
+
+Entry Stealing::steal_at(const int worker, const bool eager, const int distance, bool& busy) {
+  const auto self = static_cast<std::size_t>(worker);
+  const auto at = static_cast<std::size_t>(distance);
+  const std::vector<int>& within = within_[self];
+  if (at >= within.size()) return last_.pop();
   // A single task, as in a chain, is likely to be run at once by its owner; taking it would move
   // its data to and fro. Unless nothing else turns up for a while.
   const std::int64_t least = eager ? 1 : 2;
-  for (const int victim : nearest_[static_cast<std::size_t>(worker)]) {
-    if (const Entry entry = steal_from(queues_[victim], queues_[worker], least)) return entry;
+  const auto begin = static_cast<std::size_t>(at == 0 ? 0 : within[at - 1]);
+  for (std::size_t each = begin; each < static_cast<std::size_t>(within[at]); ++each) {
+    LocalQueues& victim = queues_[nearest_[self][each]];
+    if (const Entry entry = steal_from(victim, queues_[worker], least)) {
+      if (begin != 0) far_steals_.fetch_add(1, std::memory_order_relaxed);
+      return entry;
+    }
+    busy = busy || victim.size() != 0;
   }
-  return last_.pop();
+  return {};
 }
 
 namespace {

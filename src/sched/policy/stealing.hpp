@@ -181,6 +181,10 @@ class Stealing final : public Policy {
   void push(Task& task, Place place, Origin origin) override;
   Entry pop(int worker) override;
   Entry steal(int worker, bool eager) override;
+  Entry steal_at(int worker, bool eager, int distance, bool& busy) override;
+  std::uint64_t far_steals() const noexcept override {
+    return far_steals_.load(std::memory_order_relaxed);
+  }
   bool take(int worker, Task& task) override { return queues_[worker].take(task); }
   void raise(Task& task, int priority) override;
   std::size_t extract(int worker, const void* kind, std::span<Task*> to) override;
@@ -202,11 +206,13 @@ class Stealing final : public Policy {
   static constexpr int foreign_patience = 512;
 
   const std::vector<std::vector<int>> nearest_;
+  const std::vector<std::vector<int>> within_;  // one distance, where there is no tree of places
   const std::unique_ptr<LocalQueues[]> queues_;
   const int workers_;
   OrderedQueue urgent_;  // priority above 0
   OrderedQueue last_;    // priority below 0
   ForeignQueue foreign_;
+  std::atomic<std::uint64_t> far_steals_{0};    // any worker, as it steals
   // How many entries urgent_ and foreign_ have together, so that the workers look at one word. The
   // number is not exact: an entry is in its queue before it is counted.
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> elsewhere_{0};

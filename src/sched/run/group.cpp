@@ -28,8 +28,7 @@ void Group::wake_member(base::Parking& parking) const noexcept {
 
 namespace imbrex::sched {
 
-void Groups::begin(const std::string& policy, const PolicySetup& setup,
-                   std::vector<PlannedPlace> division) {
+void Groups::begin(const std::string& policy, const PolicySetup& setup, Division division) {
   policy_ = policy;
   const std::lock_guard guard(lock_);
   Group& all = add(setup.workers, make_policy(policy, setup));
@@ -37,8 +36,11 @@ void Groups::begin(const std::string& policy, const PolicySetup& setup,
   for (int index = 0; index < all.size; ++index) all.parkings[index].place = index;
   add(1, make_policy("fifo", {.workers = 1, .nearest = {{}}, .domain = {0}, .wake = nullptr,
                               .wake_context = nullptr}));
-  for (PlannedPlace& plan : division) add_place(std::move(plan), setup);
-  place_count_ = static_cast<int>(division.size());
+  for (PlannedPlace& plan : division.places) {
+    if (division.tree) distances_ = std::max(distances_, plan.level + 1);
+    add_place(std::move(plan), setup);
+  }
+  place_count_ = static_cast<int>(division.places.size());
 }
 
 namespace {
@@ -53,9 +55,18 @@ PolicySetup part_of(const PolicySetup& setup, const std::vector<int>& workers) {
   std::vector<int> domains;  // numbered as they turn up
   for (const int worker : workers) {
     std::vector<int>& nearest = part.nearest.emplace_back();
-    for (const int other : setup.nearest[static_cast<std::size_t>(worker)]) {
+    const std::vector<int>& others = setup.nearest[static_cast<std::size_t>(worker)];
+    std::vector<int> here{0};  // how many of the first ones, of so many of all
+    for (const int other : others) {
       const int index = index_of[static_cast<std::size_t>(other)];
       if (index != no_worker) nearest.push_back(index);
+      here.push_back(static_cast<int>(nearest.size()));
+    }
+    if (!setup.within.empty()) {
+      std::vector<int>& within = part.within.emplace_back();
+      for (const int near : setup.within[static_cast<std::size_t>(worker)]) {
+        within.push_back(here[static_cast<std::size_t>(near)]);
+      }
     }
     const int domain = setup.domain[static_cast<std::size_t>(worker)];
     const auto known = std::ranges::find(domains, domain);
@@ -70,9 +81,13 @@ PolicySetup part_of(const PolicySetup& setup, const std::vector<int>& workers) {
 void Groups::add_place(PlannedPlace plan, const PolicySetup& setup) {
   const int size = static_cast<int>(plan.workers.size());
   const bool shares = everyone().policy->takes_all();
-  Group& place = add(size, shares ? nullptr : make_policy(policy_, part_of(setup, plan.workers)));
+  const bool has_own = !shares && size != 0;  // without workers it gets no task
+  Group& place = add(size, has_own ? make_policy(policy_, part_of(setup, plan.workers)) : nullptr);
   place.standing = true;
   place.name = std::move(plan.name);
+  place.kind = plan.kind;
+  place.parent = plan.parent;
+  place.level = plan.level;
   place.workers = std::move(plan.workers);
   place.memberships = std::make_unique<Membership[]>(static_cast<std::size_t>(size));
   for (int index = 0; index < size; ++index) {
@@ -135,6 +150,16 @@ void Groups::give(Group& group) noexcept {
   const std::lock_guard guard(lock_);
   group.next_free = free_;
   free_ = &group;
+}
+
+std::uint64_t Groups::far_steals() const noexcept {
+  std::uint64_t sum = 0;
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t index = 0; index < count; ++index) {
+    const Group& group = of(static_cast<std::uint16_t>(index));
+    if (group.owned != nullptr) sum += group.policy->far_steals();
+  }
+  return sum;
 }
 
 std::int64_t Groups::ready() const noexcept {

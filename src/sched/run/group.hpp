@@ -63,7 +63,10 @@ struct Group {
   std::atomic<std::int64_t> behind_count{0};
 
   bool standing = false;                             // members belong to it for good
-  std::string name;                                  // of a place, as are the next two
+  std::string name;                                  // of a place, as are the next five
+  PlaceKind kind = PlaceKind::memory;
+  int parent = -1;                                   // its position; -1: all workers
+  int level = 0;                                     // of all workers; the others' are above
   std::vector<int> workers;
   std::unique_ptr<Membership[]> memberships;         // of its workers
 
@@ -86,11 +89,12 @@ class Groups {
 
   // The group of the workers that the runtime makes, and that of those that belong to none; then
   // the places. `setup` is for all workers.
-  void begin(const std::string& policy, const PolicySetup& setup,
-             std::vector<PlannedPlace> division);
+  void begin(const std::string& policy, const PolicySetup& setup, Division division);
   [[nodiscard]] Group& everyone() const noexcept { return of(0); }
   [[nodiscard]] Group& nobody() const noexcept { return of(1); }
   [[nodiscard]] int place_count() const noexcept { return place_count_; }
+  // How many distances there are between two workers in the tree of places; 0: there is no tree.
+  [[nodiscard]] int distances() const noexcept { return distances_; }
   // Constant from begin() on. REQUIRES: 0 <= index < place_count().
   [[nodiscard]] Group& place(const int index) const noexcept {
     return of(static_cast<std::uint16_t>(first_place + index));
@@ -108,6 +112,8 @@ class Groups {
   }
   // How many tasks are ready, about.
   [[nodiscard]] std::int64_t ready() const noexcept;
+  // As Statistics has it.
+  [[nodiscard]] std::uint64_t far_steals() const noexcept;
   ~Groups();
 
  private:
@@ -118,6 +124,7 @@ class Groups {
 
   std::string policy_;
   int place_count_ = 0;
+  int distances_ = 0;
   base::SpinLock lock_;
   Group* free_ IMBREX_GUARDED_BY(lock_) = nullptr;
   std::atomic<std::size_t> count_{0};  // written under lock_, as is a new entry of the next

@@ -316,21 +316,14 @@ Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noe
   return entry ? entry : find_in_outer_groups(worker, eager);
 }
 
-}  // namespace
-
-Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
-  RuntimeState& runtime = *worker.runtime;
-  if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
-  if (worker.line != nullptr) return find_in_line(worker, eager);
-  Membership& place = *worker.membership;
-  Policy& policy = *place.group->policy;
-  if (const Entry entry = policy.pop(place.index)) return entry;
-  if (const Entry entry = find_in_outer_groups(worker, eager)) return entry;
-  if (place.group->size == 1) return policy.steal(place.index, eager);
+// What `steal` takes, unless the thefts of late were not worth it.
+template <class Steal>
+Entry steal_if_worth_it(Worker& worker, const Steal steal) noexcept {
+  const RuntimeState& runtime = *worker.runtime;
   const std::uint64_t begin = base::ticks();
   if (worker.stolen_at != 0) judge_theft(worker, begin, 128 * runtime.brief);
   if (begin < worker.steal_again_at) return {};
-  const Entry entry = policy.steal(place.index, eager);
+  const Entry entry = steal();
   const std::uint64_t end = base::ticks();
   // If it took longer than that, it waited for the owner's answer.
   worker.theft_price = std::clamp(end - begin, runtime.brief, 2 * runtime.brief);
@@ -342,6 +335,50 @@ Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
     worker.steal_again_at = end + 4 * runtime.brief;
   }
   return entry;
+}
+
+// Steals in whichever of the worker's places the nearest others have something.
+Entry steal_near_first(Worker& worker, const bool eager) noexcept {
+  bool busy = false;
+  for (int distance = 0; distance <= worker.runtime->groups.distances() && !busy; ++distance) {
+    Membership* inner = nullptr;
+    for (Membership* place = worker.membership; place != nullptr; place = place->outer) {
+      const Entry entry = place->group->policy->steal_at(place->index, eager, distance, busy);
+      if (entry) {
+        if (inner != nullptr) worker.serve_first(*inner);
+        return entry;
+      }
+      inner = place;
+    }
+  }
+  return {};
+}
+
+// In a tree of places, where nothing is queued for the worker in the place that it serves first. A
+// worker whose first group is no place has joined that for a while, and is as ever.
+[[gnu::noinline]] Entry find_near_first(Worker& worker, const bool eager) noexcept {
+  if (const Entry entry = find_in_outer_groups(worker, Search::own)) return entry;
+  return steal_if_worth_it(worker, [&] { return steal_near_first(worker, eager); });
+}
+
+}  // namespace
+
+Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
+  RuntimeState& runtime = *worker.runtime;
+  if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
+  if (worker.line != nullptr) return find_in_line(worker, eager);
+  Membership& place = *worker.membership;
+  Policy& policy = *place.group->policy;
+  if (const Entry entry = policy.pop(place.index)) return entry;
+  if (place.outer != nullptr) {
+    if (runtime.groups.distances() != 0 && place.group->standing) {
+      return find_near_first(worker, eager);
+    }
+    const Entry entry = find_in_outer_groups(worker, eager ? Search::eager : Search::all);
+    if (entry) return entry;
+  }
+  if (place.group->size == 1) return policy.steal(place.index, eager);
+  return steal_if_worth_it(worker, [&] { return policy.steal(place.index, eager); });
 }
 
 Entry take_others(Worker& worker) noexcept {

@@ -78,12 +78,44 @@ std::string Place::name() const {
   });
 }
 
+PlaceKind Place::kind() const {
+  return ask([this](const RuntimeState& runtime) {
+    return group_of(runtime, index_, runtime_).kind;
+  });
+}
+
+int Place::level() const {
+  return ask([this](const RuntimeState& runtime) {
+    return group_of(runtime, index_, runtime_).level;
+  });
+}
+
+Place Place::parent() const {
+  return ask([this](const RuntimeState& runtime) {
+    const int parent = group_of(runtime, index_, runtime_).parent;
+    return parent < 0 ? Place() : Place(parent, runtime.number);
+  });
+}
+
+std::vector<Place> Place::children() const {
+  return ask([this](const RuntimeState& runtime) {
+    (void)group_of(runtime, index_, runtime_);
+    std::vector<Place> children;
+    for (int index = 0; index < runtime.groups.place_count(); ++index) {
+      if (runtime.groups.place(index).parent == index_) children.push_back({index, runtime.number});
+    }
+    return children;
+  });
+}
+
 Place current_place() noexcept {
   const Worker* const worker = here();
   if (worker == nullptr || worker->task == nullptr) return {};
   const int index = worker->runtime->groups.place_index(worker->task->group);
   return index < 0 ? Place() : Place(index, worker->runtime->number);
 }
+
+Place parent_place() { return current_place().parent(); }
 
 Place local_place() noexcept {
   const Worker* const worker = here();
@@ -106,6 +138,16 @@ int current_worker() noexcept {
 void detail::put_at(void* const closure, const imbrex::Place place) {
   RuntimeState& runtime = *sched::runtime();  // it waits for the task that is being made
   Group& group = group_of(runtime, place.index_, place.runtime_);
+  if (group.kind > PlaceKind::cache) {
+    throw Error(fmt::format("imbrex: a task at {}, a place of another kind than memory or cache: "
+                            "tasks run on processors; give it one of the others",
+                            group.name));
+  }
+  if (group.size == 0) {
+    throw Error(fmt::format("imbrex: a task at {}, a place without workers: give it one that has "
+                            "some, such as its parent, or workers in the file of places",
+                            group.name));
+  }
   runtime.use_places();
   Task::of_closure(closure).group = group.id;
 }
