@@ -125,6 +125,10 @@ void hc_free(void* memory);
 typedef struct hc_place place_t;
 /* The one that the running task was given; if none, one that stands for all workers. */
 place_t* hc_get_current_place(void);
+/* The one around a place, and around that of the running task; of all workers, itself. Null, and
+   misuse: `place` is none (MPI_ERR_ARG), or of a runtime that has ended. */
+place_t* hc_get_place_parent(const place_t* place);
+place_t* hc_get_parent_place(void);
 int hc_num_places(void);
 /* From 0 on. Null, and MPI_ERR_ARG as misuse, if there is none of that number. */
 place_t* hc_get_place(int number);

@@ -209,6 +209,15 @@ int hc_finish_from(const char* const file, const int line, void (*const body)(vo
 }
 
 place_t* hc_get_current_place(void) { return imbrex::hcmpi::handle_of(imbrex::current_place()); }
+place_t* hc_get_place_parent(const place_t* const place) {
+  place_t* parent = nullptr;
+  (void)guard("hc_get_place_parent", [&] {
+    imbrex::hcmpi::require(place, "hc_get_place_parent", "the place");
+    parent = imbrex::hcmpi::handle_of(imbrex::hcmpi::place_of(place).parent());
+  });
+  return parent;
+}
+place_t* hc_get_parent_place(void) { return hc_get_place_parent(hc_get_current_place()); }
 int hc_num_places(void) {
   int count = 0;
   (void)guard("hc_num_places", [&count] { count = imbrex::place_count(); });

@@ -113,13 +113,18 @@ static void test_a_future_that_is_freed(void) {
 
 static int wrong_places;
 static void look_where(void* argument) {
-  if (hc_get_current_place() != *(place_t**)argument) wrong_places++;
+  place_t* place = *(place_t**)argument;
+  if (hc_get_current_place() != place) wrong_places++;
+  if (hc_get_parent_place() != hc_get_place_parent(place)) wrong_places++;
 }
 static void test_places(void) {
   CHECK(hc_get_place_number(hc_get_current_place()) == -1);
+  CHECK(hc_get_parent_place() == hc_get_current_place()); /* all workers: nothing is around */
   for (int i = 0; i < hc_num_places(); i++) {
     place_t* place = hc_get_place(i);
     CHECK(hc_get_place_number(place) == i);
+    place_t* outermost = place;
+    while (hc_get_place_number(outermost) != -1) outermost = hc_get_place_parent(outermost);
     hc_clauses there = {.at = place};
     finish { hc_async(look_where, &place, sizeof place, &there); }
   }
@@ -173,6 +178,8 @@ static void test_misuse_of_tasks(void) {
   REFUSED(hc_finish_end(), MPI_ERR_OTHER, "hc_finish_end", "no finish open");
   REFUSED(hc_finish(NULL, NULL), MPI_ERR_ARG, "hc_finish", "body");
   CHECK(hc_get_place(1 << 20) == NULL && said("hc_get_place"));
+  CHECK(hc_get_place_parent(NULL) == NULL && said("hc_get_place_parent"));
+  CHECK(hc_get_place_parent((place_t*)(1 << 20)) == NULL && said("hc_get_place_parent"));
   REFUSED(hc_set_errors(7), MPI_ERR_ARG, "hc_set_errors", "7");
   ran = 0;
   hc_finish_begin();
