@@ -89,6 +89,28 @@ def run_json(command, environment, timeout_s):
     return lines
 
 
+class MpiRunner:
+    """Starts programs by the mpirun of the MPI that the build uses."""
+
+    def __init__(self, build):
+        self.build = build
+        self.mpirun = cache_value(build, "MPIEXEC_EXECUTABLE") or "mpirun"
+        version = subprocess.run([self.mpirun, "--version"], capture_output=True, text=True,
+                                 check=False).stdout
+        self.yields = any(name in version for name in ("Open MPI", "OpenRTE", "PRRTE"))
+        self.environment = {name: "1" for name in (
+            "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+            "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")}
+
+    def run(self, ranks, program, arguments, bind, environment):
+        """`bind` is what ranks are bound to. The environment is that of the program alone."""
+        options = ["--oversubscribe", "--bind-to", bind] if self.yields else []
+        own = ["env", *(f"{name}={value}" for name, value in environment.items())]
+        command = [self.mpirun, *options, "-n", str(ranks), *(own if environment else []),
+                   str(self.build / "bin" / program), *map(str, arguments)]
+        return run_json(command, self.environment, 300)
+
+
 def key_of(record):
     return (record["benchmark"], record["system"], record["workers"])
 
