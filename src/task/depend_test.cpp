@@ -89,6 +89,7 @@ class Graph {
     Outcome outcome;
     if (!hold_access(child.task, address, bytes, outcome)) return nullptr;
     Held& held = child.held.emplace_back();
+    held.hold.scope = &child.family.children;
     held.hold.address = address;
     held.hold.bytes = bytes;
     hold_until(child.task, held.event, held.hold, outcome);

@@ -2,6 +2,7 @@
 // libFuzzer on files of places in HClib's XML. The number of workers comes from the first byte.
 // What is taken is a tree, whose places have the workers of those in them; all else is refused by
 // an Error that names the file.
+#include "sched/policy/place_file.hpp"
 
 #include <algorithm>
 #include <cstddef>
