@@ -39,7 +39,12 @@ program tasks
   implicit none
   integer(c_int), target :: number = 0, calls = 0
   type(c_ptr) :: finish
+  integer(c_int) :: places(64), level
   integer :: i
+  if (imbrex_place_count() < 1 .or. imbrex_place_parent(-1) /= -1) error stop 2
+  if (imbrex_place_children(-1, places, 64) < 1) error stop 2
+  level = imbrex_place_level(places(1))
+  if (level /= 1 .or. imbrex_place_kind(places(1)) > IMBREX_PLACE_CACHE) error stop 2
   call check(imbrex_finish_begin(finish))
   call check(imbrex_progress_register(c_funloc(look), c_loc(calls)))
   do i = 1, 10

@@ -28,6 +28,7 @@ using imbrex::drop;
 using imbrex::finish;
 using imbrex::finish_owns;
 using imbrex::next;
+using imbrex::parent_place;
 using imbrex::place;
 using imbrex::place_count;
 using imbrex::signal;

@@ -38,6 +38,16 @@ enum {
   IMBREX_RANGE = 16
 };
 
+/* What a place is a part of. Tasks run in places of the first two kinds only. */
+enum {
+  IMBREX_PLACE_MEMORY = 0,
+  IMBREX_PLACE_CACHE,
+  IMBREX_PLACE_NVGPU,
+  IMBREX_PLACE_AMGPU,
+  IMBREX_PLACE_FPGA,
+  IMBREX_PLACE_PGAS
+};
+
 typedef struct {
   int kind;
   const void* object; /* named by its address; nothing is read there */
@@ -128,6 +138,14 @@ const char* imbrex_place_name(int place); /* kept; null, if there is no such pla
 int imbrex_current_place(void);  /* that the running task was given; -1: all workers */
 int imbrex_local_place(void);    /* the first one that has the worker which runs the caller */
 int imbrex_current_worker(void); /* its number; -1 in a thread that is none */
+/* The tree of places, whose root is -1, all workers. */
+int imbrex_parent_place(void);        /* of imbrex_current_place() */
+int imbrex_place_parent(int place);   /* of -1: itself; -2: there is no such place */
+int imbrex_place_level(int place);    /* 0 is the root's; -1: there is no such place */
+int imbrex_place_kind(int place);     /* one of those above; -1: there is no such place */
+/* How many children the place has, of which the first `count` at most are written to `children`,
+   which may be null if that is 0; -1: there is no such place. */
+int imbrex_place_children(int place, int* children, int count);
 
 /* ---- futures of bytes ---- */
 

@@ -129,6 +129,19 @@ class Accesses {
   return spec.kept != 0 ? spec.name : detail::keep_text(spec.name);
 }
 
+// -1: all workers.
+imbrex::Place place_of(const int place) {
+  return place == -1 ? imbrex::Place() : imbrex::place(place);
+}
+
+// What `ask` says of the place; `otherwise` if there is none.
+template <class Ask>
+int ask(const int place, const int otherwise, const Ask ask_of) {
+  int answer = otherwise;
+  (void)guard(IMBREX_ERR_USE, [&] { answer = ask_of(place_of(place)); });
+  return answer;
+}
+
 // `place_given`: null for that of the parent.
 void spawn(const imbrex_task_spec& spec, const Place* const place_given,
            imbrex_future_t* const future) {
@@ -218,7 +231,7 @@ int imbrex_spawn_at(const imbrex_task_spec* const spec, const int place,
                     imbrex_future_t* const future) {
   return guard(IMBREX_ERR_USE, [&] {
     require(spec, "the spec given to imbrex_spawn_at()");
-    const imbrex::Place at = place == -1 ? imbrex::Place() : imbrex::place(place);
+    const imbrex::Place at = imbrex::c::place_of(place);
     imbrex::c::spawn(*spec, &at, future);
   });
 }
@@ -238,6 +251,33 @@ const char* imbrex_place_name(const int place) {
 int imbrex_current_place(void) { return imbrex::current_place().index(); }
 int imbrex_local_place(void) { return imbrex::local_place().index(); }
 int imbrex_current_worker(void) { return imbrex::current_worker(); }
+
+int imbrex_parent_place(void) {
+  int parent = -1;
+  (void)guard(IMBREX_ERR_USE, [&] { parent = imbrex::parent_place().index(); });
+  return parent;
+}
+int imbrex_place_parent(const int place) {
+  return imbrex::c::ask(place, -2, [](const imbrex::Place& of) { return of.parent().index(); });
+}
+int imbrex_place_level(const int place) {
+  return imbrex::c::ask(place, -1, [](const imbrex::Place& of) { return of.level(); });
+}
+int imbrex_place_kind(const int place) {
+  return imbrex::c::ask(place, -1,
+                        [](const imbrex::Place& of) { return static_cast<int>(of.kind()); });
+}
+int imbrex_place_children(const int place, int* const children, const int count) {
+  return imbrex::c::ask(place, -1, [&](const imbrex::Place& of) {
+    if (count > 0) imbrex::c::require(children, "the children given to imbrex_place_children()");
+    const std::vector<imbrex::Place> all = of.children();
+    const int size = static_cast<int>(all.size());
+    for (int each = 0; each < std::min(count, size); ++each) {
+      children[each] = all[static_cast<std::size_t>(each)].index();
+    }
+    return size;
+  });
+}
 
 int imbrex_release(const void* const object) {
   return guard(IMBREX_ERR_USE, [&] { imbrex::detail::release_access(object); });

@@ -17,7 +17,13 @@ module imbrex
     enumerator :: KIND_IN = 0, KIND_OUT, KIND_INOUT, KIND_MUTEXINOUTSET, KIND_INOUTSET, &
       KIND_AFTER, KIND_NAMED, KIND_RANGE = 16
   end enum
+  enum, bind(C)
+    enumerator :: IMBREX_PLACE_MEMORY = 0, IMBREX_PLACE_CACHE, IMBREX_PLACE_NVGPU, &
+      IMBREX_PLACE_AMGPU, IMBREX_PLACE_FPGA, IMBREX_PLACE_PGAS
+  end enum
   public :: IMBREX_SUCCESS, IMBREX_ERR_USE, IMBREX_ERR_TASK, IMBREX_ERR_MPI, IMBREX_ERR_MEMORY
+  public :: IMBREX_PLACE_MEMORY, IMBREX_PLACE_CACHE, IMBREX_PLACE_NVGPU, IMBREX_PLACE_AMGPU, &
+    IMBREX_PLACE_FPGA, IMBREX_PLACE_PGAS
 
   ! One access of a task; made by the functions below.
   type, bind(C), public :: imbrex_access
@@ -41,6 +47,8 @@ module imbrex
     imbrex_after, imbrex_named
   public :: imbrex_spawn, imbrex_release, imbrex_release_range, imbrex_finish_begin, &
     imbrex_place_count, imbrex_current_place, imbrex_local_place, imbrex_current_worker, &
+    imbrex_parent_place, imbrex_place_parent, imbrex_place_level, imbrex_place_kind, &
+    imbrex_place_children, &
     imbrex_finish_end, imbrex_taskwait, imbrex_yield, imbrex_future_wait, imbrex_future_get, &
     imbrex_future_ready, &
     imbrex_future_free, imbrex_when_all, imbrex_when_any, imbrex_future_index, &
@@ -82,6 +90,26 @@ module imbrex
     end function
     integer(c_int) function imbrex_current_worker() bind(C)
       import
+    end function
+    integer(c_int) function imbrex_parent_place() bind(C)
+      import
+    end function
+    integer(c_int) function imbrex_place_parent(place) bind(C)
+      import
+      integer(c_int), value :: place
+    end function
+    integer(c_int) function imbrex_place_level(place) bind(C)
+      import
+      integer(c_int), value :: place
+    end function
+    integer(c_int) function imbrex_place_kind(place) bind(C)
+      import
+      integer(c_int), value :: place
+    end function
+    integer(c_int) function imbrex_place_children(place, children, count) bind(C)
+      import
+      integer(c_int), value :: place, count
+      integer(c_int), intent(out) :: children(*)
     end function
     integer(c_int) function imbrex_future_wait(future) bind(C)
       import

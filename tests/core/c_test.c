@@ -55,6 +55,30 @@ static int is_at(void* place, void* result) {
   return imbrex_current_place() == *(const int*)place ? 0 : 2;
 }
 
+static void places_form_a_tree(void) {
+  const int count = imbrex_place_count();
+  CHECK(imbrex_place_level(-1) == 0 && imbrex_place_kind(-1) == IMBREX_PLACE_MEMORY);
+  CHECK(imbrex_place_parent(-1) == -1 && imbrex_parent_place() == -1);
+  int seen = 0;
+  for (int place = -1; place < count; ++place) {
+    int children[64];
+    const int size = imbrex_place_children(place, NULL, 0);
+    CHECK(size >= 0 && size <= 64 && imbrex_place_children(place, children, 64) == size);
+    for (int each = 0; each < size; ++each) {
+      CHECK(imbrex_place_parent(children[each]) == place);
+      CHECK(imbrex_place_level(children[each]) == imbrex_place_level(place) + 1);
+    }
+    seen += size;
+  }
+  CHECK(seen == count);
+  CHECK(imbrex_place_parent(count) == -2);
+  SAYS("IMBREX_PLACES=");
+  CHECK(imbrex_place_level(-2) == -1 && imbrex_place_kind(count) == -1);
+  CHECK(imbrex_place_children(count, NULL, 0) == -1);
+  CHECK(imbrex_place_children(-1, NULL, 1) == -1);
+  SAYS("imbrex_place_children()");
+}
+
 static void tasks_run_at_places(void) {
   const int count = imbrex_place_count();
   CHECK(count >= 1);
@@ -435,6 +459,7 @@ int main(void) {
   CHECK(strchr(imbrex_version(), '.') != NULL);
   CHECK(imbrex_trigger("too early", 0) == IMBREX_ERR_USE);
   accesses_order_tasks();
+  places_form_a_tree();
   tasks_run_at_places();
   a_name_made_at_run_time_is_copied();
   arguments_are_copied_and_results_are_futures();

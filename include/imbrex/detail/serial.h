@@ -54,6 +54,19 @@ static inline const char* imbrex_place_name(int place) { return place == 0 ? "se
 static inline int imbrex_current_place(void) { return -1; }
 static inline int imbrex_local_place(void) { return 0; }
 static inline int imbrex_current_worker(void) { return 0; }
+static inline int imbrex_parent_place(void) { return -1; }
+static inline int imbrex_place_parent(int place) { return place == -1 || place == 0 ? -1 : -2; }
+static inline int imbrex_place_level(int place) {
+  return place == -1 || place == 0 ? place + 1 : -1;
+}
+static inline int imbrex_place_kind(int place) {
+  return place == -1 || place == 0 ? IMBREX_PLACE_MEMORY : -1;
+}
+static inline int imbrex_place_children(int place, int* children, int count) {
+  if (place != -1) return place == 0 ? 0 : -1;
+  if (count > 0) children[0] = 0;
+  return 1;
+}
 static inline int imbrex_release(const void* object) {
   (void)object;
   return IMBREX_SUCCESS;
