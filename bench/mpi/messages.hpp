@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The multithreaded tests of Thakur and Gropp (Parallel Computing 35, 2009) as the HCMPI paper uses
 // them: several threads, or tasks, of one rank exchange messages with as many of another. What is
-// the same for threads.cpp and tasks.cpp; knows no runtime. Blocking MPI calls only.
+// the same for threads.cpp, tasks.cpp and hcmpi.cpp; knows no runtime. Blocking MPI calls only.
 #pragma once
 
 #include <mpi.h>
@@ -32,20 +32,29 @@ inline std::vector<Test> all_tests() {
   return tests;
 }
 
+// The calls; receive() returns how many bytes have come.
+struct OfMpi {
+  static void send(const char* buffer, const int bytes, const int peer, const int tag) {
+    MPI_Send(buffer, bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD);
+  }
+  static int receive(char* buffer, const int bytes, const int peer, const int tag) {
+    MPI_Status status;
+    MPI_Recv(buffer, bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &status);
+    int count = -1;
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    return count;
+  }
+};
+
 // What thread or task number `index` of `rank` does until `end_ns`: its messages. All pairs go on
 // for the same time: a thread that is done early would leave its processor to the others, and they
 // would not be measured beside it.
-inline long exchange(const Test& test, double end_ns, int rank, int index, char* buffer) {
+template <class Calls>
+long exchange(const Test& test, double end_ns, int rank, int index, char* buffer) {
   const int peer = 1 - rank;
-  const auto send = [&](int bytes) {
-    MPI_Send(buffer, bytes, MPI_BYTE, peer, index, MPI_COMM_WORLD);
-  };
+  const auto send = [&](int bytes) { Calls::send(buffer, bytes, peer, index); };
   const auto receive = [&](int bytes) {
-    MPI_Status status;
-    MPI_Recv(buffer, bytes, MPI_BYTE, peer, index, MPI_COMM_WORLD, &status);
-    int count = -1;
-    MPI_Get_count(&status, MPI_BYTE, &count);
-    require_equal("bytes received", count, bytes);
+    require_equal("bytes received", Calls::receive(buffer, bytes, peer, index), bytes);
   };
   long messages = 0;
   for (char goes_on = 1; goes_on != 0;) {
@@ -74,7 +83,7 @@ struct Measured {
 
 // `together(body)` calls body(0) to body(count - 1), each in a thread or task of its own, and waits
 // for all.
-template <class Together>
+template <class Calls, class Together>
 Measured measure(const Test& test, double duration_ns, int count, Together together) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -85,7 +94,7 @@ Measured measure(const Test& test, double duration_ns, int count, Together toget
   const double start = now_ns();
   together([&](int index) {
     char* const buffer = buffers[static_cast<std::size_t>(index)].data();
-    messages += exchange(test, start + duration_ns, rank, index, buffer);
+    messages += exchange<Calls>(test, start + duration_ns, rank, index, buffer);
   });
   const double ns = now_ns() - start;
   MPI_Barrier(MPI_COMM_WORLD);
@@ -96,7 +105,7 @@ Measured measure(const Test& test, double duration_ns, int count, Together toget
 
 // main() after MPI_Init: `count` threads or tasks in each of two ranks. Prints one line for each
 // test.
-template <class Together>
+template <class Calls = OfMpi, class Together>
 void run(const char* system, int count, Together together) {
   int rank = 0;
   int ranks = 0;
@@ -104,8 +113,8 @@ void run(const char* system, int count, Together together) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   require_equal("ranks (mpirun -n 2)", ranks, 2);
   for (const Test& test : all_tests()) {
-    measure(test, 1e7, count, together);  // memory is touched, threads are awake
-    const Measured found = measure(test, 2.5e8, count, together);
+    measure<Calls>(test, 1e7, count, together);  // memory is touched, threads are awake
+    const Measured found = measure<Calls>(test, 2.5e8, count, together);
     if (rank != 0) continue;
     std::printf("{\"benchmark\": \"message_%s\", \"system\": \"%s\", \"workers\": %d, "
                 "\"ns\": %.3f, \"operations\": %ld}\n",
