@@ -66,7 +66,10 @@ void signal_one(Registration& mine, const char* const what) {
 bool comes_soon_from_elsewhere(const Registration& mine) noexcept {
   const Worker& worker = *sched::current_worker();
   const sched::RuntimeState& runtime = *worker.runtime;
-  if (worker.foreign() || runtime.one_at_a_time) return false;
+  if (worker.foreign() || runtime.one_at_a_time ||
+      runtime.oversubscribed.load(std::memory_order_relaxed)) {
+    return false;
+  }
   const std::uint64_t end = base::ticks() + runtime.spin_ticks;
   do {
     for (int round = 0; round < 8; ++round) {
