@@ -9,7 +9,7 @@
 
 static int while_tasks_run(const char* which, std::vector<int>& cells);
 
-int main(int, char** argv) {
+static int once(char** const argv) {
   const auto is = [argv](const char* const name) { return std::strcmp(argv[1], name) == 0; };
   std::vector<int> cells(100);
   if (is("access")) {
@@ -94,4 +94,11 @@ static int while_tasks_run(const char* const which, std::vector<int>& cells) {
     return 2;
   }
   return 0;
+}
+
+// ThreadSanitizer may miss two accesses that meet at the same moment: so it gets three chances.
+int main(int, char** argv) {
+  int code = 0;
+  for (int round = 0; round < 3 && code == 0; ++round) code = once(argv);
+  return code;
 }

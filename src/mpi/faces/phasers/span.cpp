@@ -28,12 +28,14 @@ constexpr unsigned asks_for_each_look = 32;  // at the clock
 
 // A rank, and how many phases it has taken part in: the least is that of the fewest phases.
 constexpr int rank_bits = 24;
-std::uint64_t pack(const std::uint64_t phases, const int rank) noexcept {
-  return (phases << rank_bits) | static_cast<std::uint64_t>(rank);
+std::int64_t pack(const std::uint64_t phases, const int rank) noexcept {
+  return (static_cast<std::int64_t>(phases) << rank_bits) | rank;
 }
-std::uint64_t phases_of(const std::uint64_t packed) noexcept { return packed >> rank_bits; }
-int rank_of(const std::uint64_t packed) noexcept {
-  return static_cast<int>(packed & ((std::uint64_t{1} << rank_bits) - 1));
+std::uint64_t phases_of(const std::int64_t packed) noexcept {
+  return static_cast<std::uint64_t>(packed >> rank_bits);
+}
+int rank_of(const std::int64_t packed) noexcept {
+  return static_cast<int>(packed & ((std::int64_t{1} << rank_bits) - 1));
 }
 
 // ---- the operation of an accumulator, called by MPI --------------------------------------------
@@ -364,8 +366,9 @@ void Span::leave() noexcept {
   bool alone = false;
   {
     const std::lock_guard guard(lock_);
-    const std::uint64_t failed = broken_.load(std::memory_order_relaxed) ? 1 : 0;
-    mine_ = {pack(begun_ - failed, line_->rank), 1, UINT64_MAX - begun_, 1 - failed};
+    const bool failed = broken_.load(std::memory_order_relaxed);
+    mine_ = {pack(begun_ - (failed ? 1 : 0), line_->rank), 1,
+             INT64_MAX - static_cast<std::int64_t>(begun_), failed ? 0 : 1};
     left_.store(true, std::memory_order_release);  // pairs with ask_rounds(), look_who_left()
     alone = may_leave_ && !under_way_;
   }
@@ -385,7 +388,8 @@ void Span::go_on_alone() noexcept {
       begun = begun_;
     }
     const bool ends = may_leave_ ? begun != 0 && alive_ == 0
-                                 : begun >= UINT64_MAX - least_.not_begun;
+                                 : static_cast<std::int64_t>(begun) >=
+                                       INT64_MAX - least_.not_begun;
     if (ends || broken_.load(std::memory_order_relaxed) || least_.healthy == 0) return finish();
     (void)claim(begun, 0);
     for (const std::unique_ptr<Reduction>& one : reductions_) {
@@ -411,16 +415,16 @@ void Span::finish() noexcept {
 bool Span::round_has_ended() noexcept {
   int code = MPI_SUCCESS;
   if (round_ == MPI_REQUEST_NULL) {
-    constexpr int words = sizeof(Farewell) / sizeof(std::uint64_t);
+    constexpr int words = sizeof(Farewell) / sizeof(std::int64_t);
     told_ = left_.load(std::memory_order_acquire) ? mine_ : Farewell();  // pairs with leave()
-    code = PMPI_Iallreduce(&told_, &heard_, words, MPI_UINT64_T, MPI_MIN, line_->farewells,
+    code = PMPI_Iallreduce(&told_, &heard_, words, MPI_INT64_T, MPI_MIN, line_->farewells,
                            &round_);
   }
   int done = 0;
   if (code == MPI_SUCCESS) code = asked::Test(&round_, &done, MPI_STATUS_IGNORE).code;
   if (code != MPI_SUCCESS) {
     rounds_failed_ = true;
-    least_ = {0, 1, UINT64_MAX, 0};
+    least_ = {0, 1, INT64_MAX, 0};
     return true;
   }
   if (done == 0) return false;
@@ -435,8 +439,8 @@ void Span::look_who_left() noexcept {
   const auto now = std::chrono::steady_clock::now();
   if (late_at_ == std::chrono::steady_clock::time_point()) late_at_ = now + patience_;
   if (now < late_at_ || !round_has_ended() || rounds_failed_) return;
-  const std::uint64_t who = least_.who;
-  if (who == UINT64_MAX || phases_of(who) > phase_) {
+  const std::int64_t who = least_.who;
+  if (who == INT64_MAX || phases_of(who) > phase_) {
     patience_ = std::min(2 * patience_, patience_most);
     late_at_ = now + patience_;
     return;

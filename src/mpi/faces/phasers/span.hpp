@@ -86,12 +86,13 @@ class Span final : public detail::PhaserSpan {
   struct Asked : Operation {
     Span* span;
   };
-  // What ranks tell each other, and the least of each.
+  // What ranks tell each other, and the least of each. Signed: MPICH 4 takes unsigned numbers for
+  // that where it looks for the least (docs/design/mpi-facts.md).
   struct Farewell {
-    std::uint64_t who = UINT64_MAX;            // has left: after how many phases, and its rank
-    std::uint64_t left = 0;                    // 1: has left
-    std::uint64_t not_begun = UINT64_MAX;      // less the phases that have begun
-    std::uint64_t healthy = 1;                 // no collective has failed
+    std::int64_t who = INT64_MAX;        // has left: after how many phases, and its rank
+    std::int64_t left = 0;               // 1: has left
+    std::int64_t not_begun = INT64_MAX;  // less the phases that have begun
+    std::int64_t healthy = 1;            // no collective has failed
   };
 
   // Phases.
