@@ -16,9 +16,9 @@ void refuse_to_wait(const char* const what) {
   if (worker != nullptr && worker->calling != nullptr) {
     const std::source_location& where = worker->calling->spec.where;
     throw Error(fmt::format(
-        "imbrex: {} inside the progress function registered at {}:{}: no task runs there, so none "
+        "imbrex: {} inside the progress function registered at {}: no task runs there, so none "
         "can be suspended nor have children; test what is under way, call trigger(), and return",
-        what, where.file_name(), where.line()));
+        what, text_of(where)));
   }
   if (worker != nullptr && worker->callbacks == 0) {
     throw Error(fmt::format(
@@ -35,6 +35,10 @@ void refuse_to_wait(const char* const what) {
       "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
       "none can be suspended; let the callback fire an Event, and wait for that in a task",
       what));
+}
+
+std::string text_of(const std::source_location& where) {
+  return fmt::format("{}:{}", where.file_name(), where.line());
 }
 
 void refuse_without_runtime(const char* const what) {

@@ -4,6 +4,9 @@
 // visit (life/visit.hpp).
 #pragma once
 
+#include <source_location>
+#include <string>
+
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/visit.hpp"
 #include "task/depend.hpp"
@@ -21,6 +24,9 @@ using task::Task;
 // Both throw Error: `what` cannot be done where the caller stands.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_to_wait(const char* what);
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_without_runtime(const char* what);
+
+// As "file:line".
+[[nodiscard]] std::string text_of(const std::source_location& where);
 
 // `what` is read only to refuse.
 inline void check_may_wait(const Worker& worker, const char* const& what) {

@@ -65,14 +65,6 @@ void throw_set_twice(const PromiseState& state) {
                           describe_current_task()));
 }
 
-namespace {
-
-std::string text_of(const std::source_location& where) {
-  return fmt::format("{}:{}", where.file_name(), where.line());
-}
-
-}  // namespace
-
 void put_once(PromiseState& state, const std::source_location& where) {
   std::source_location before;
   // relaxed: the place alone is handed on

@@ -18,9 +18,6 @@ const char* text_of(const PhaserMode mode) noexcept {
   return "?";
 }
 
-std::string text_of(const std::source_location& where) {
-  return fmt::format("{}:{}", where.file_name(), where.line());
-}
 std::string text_of(const PhaserState& phaser) {
   return fmt::format("phaser \"{}\" ({})", phaser.name, text_of(phaser.where));
 }

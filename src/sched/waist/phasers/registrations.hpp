@@ -3,7 +3,6 @@
 // and both places. Used by the functions of imbrex/detail/phasers.hpp.
 #pragma once
 
-#include <source_location>
 #include <string>
 
 #include "imbrex/detail/phasers.hpp"
@@ -17,7 +16,6 @@ using task::PhaseWait;
 using task::Registration;
 
 [[nodiscard]] const char* text_of(PhaserMode mode) noexcept;
-[[nodiscard]] std::string text_of(const std::source_location& where);
 [[nodiscard]] std::string text_of(const PhaserState& phaser);
 // How the running task is registered.
 [[nodiscard]] std::string text_of(const Registration& mine);

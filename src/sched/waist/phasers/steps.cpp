@@ -62,42 +62,34 @@ void signal_one(Registration& mine, const char* const what) {
   sched::settle(worker, outcome);
 }
 
-// As comes_soon(), where other processes have to signal: this worker asks for them itself.
-bool comes_soon_from_elsewhere(const Registration& mine) noexcept {
-  const Worker& worker = *sched::current_worker();
-  const sched::RuntimeState& runtime = *worker.runtime;
-  if (worker.foreign() || runtime.one_at_a_time ||
-      runtime.oversubscribed.load(std::memory_order_relaxed)) {
-    return false;
-  }
-  const std::uint64_t end = base::ticks() + runtime.spin_ticks;
+// Calls look() again and again for `ticks` while there is nothing else to run; true once the phase
+// is over.
+template <class Look>
+bool comes_within(const std::uint64_t ticks, const Registration& mine, const Look& look) noexcept {
+  const std::uint64_t end = base::ticks() + ticks;
   do {
     for (int round = 0; round < 8; ++round) {
-      mine.phases->span->look();
+      look();
       if (task::phaser::is_over(mine)) return true;
     }
   } while (base::ticks() < end && nothing_ready());
   return false;
 }
 
-// Looks again and again, for a few microseconds, while another worker may be about to signal and
-// there is nothing else to run.
+// Waits a few microseconds without suspending the task while somebody else may be about to signal:
+// another worker, or another process, for whose signals this worker asks itself.
 bool comes_soon(const Registration& mine) noexcept {
-  if (mine.phases->span != nullptr) return comes_soon_from_elsewhere(mine);
-  Worker& worker = *sched::current_worker();
+  const Worker& worker = *sched::current_worker();
   const sched::RuntimeState& runtime = *worker.runtime;
-  if (worker.foreign() || runtime.one_at_a_time || runtime.workers.size() == 1 ||
+  if (worker.foreign() || runtime.one_at_a_time ||
       runtime.oversubscribed.load(std::memory_order_relaxed)) {
     return false;
   }
-  const std::uint64_t end = base::ticks() + runtime.spin_ticks / 4;
-  do {
-    for (int round = 0; round < 8; ++round) {
-      if (task::phaser::is_over(mine)) return true;
-      base::pause();
-    }
-  } while (base::ticks() < end && nothing_ready());
-  return false;
+  if (PhaserSpan* const span = mine.phases->span.get(); span != nullptr) {
+    return comes_within(runtime.spin_ticks, mine, [span] { span->look(); });
+  }
+  return runtime.workers.size() > 1 &&
+         comes_within(runtime.spin_ticks / 4, mine, [] { base::pause(); });
 }
 
 void await_over(Registration& mine, const char* const what) {
