@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a protocol of dist/ reaches other ranks: by active messages, or in tests by a network of the
+// test's own, in which one process plays several ranks. Knows no protocol.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace imbrex::dist {
+
+using Bytes = std::span<const std::byte>;
+
+// One rank's way to all others. Messages from one rank to another arrive as they were sent, and
+// what takes them on a rank runs once at a time (mpi/plugin/active.hpp).
+class Carrier {
+ public:
+  [[nodiscard]] virtual int rank() const noexcept = 0;  // of MPI_COMM_WORLD, as all ranks here
+  // As active::send(): outside of handlers it may suspend.
+  virtual void send(int to, Bytes head, Bytes body) = 0;
+  virtual void flush() noexcept = 0;
+
+ protected:
+  Carrier() = default;
+  ~Carrier() = default;
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+};
+
+template <class T>
+  requires(std::is_trivially_copyable_v<T>)
+[[nodiscard]] Bytes bytes_of(const T& object) noexcept {
+  return std::as_bytes(std::span(&object, 1));
+}
+
+}  // namespace imbrex::dist
