@@ -82,7 +82,9 @@ void Waves::advance(const WaveName& name) {
   int parent = 0;
   WaveSums sums;
   if (const std::lock_guard guard(mutex_); true) {
-    Wave& wave = waves_[name];
+    const auto found = waves_.find(name);
+    if (found == waves_.end()) return;  // a handler was quicker than the thread that has joined
+    Wave& wave = found->second;
     if (wave.members.empty() || wave.sent || wave.reports != children(wave)) return;
     wave.sent = true;
     sums = wave.sums;
