@@ -19,6 +19,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
+#include "mpi/active/post.hpp"
 #include "mpi/below/abi/linked.hpp"
 #include "mpi/below/abi/request_state.hpp"
 #include "mpi/below/next.hpp"
@@ -73,7 +74,8 @@ void watch_finalize(int completed) noexcept {
 
 int poll_engine(void*) noexcept {
   progress::begin_poll();
-  const int completed = engine().poll();
+  int completed = engine().poll();
+  if (active::post().is_open()) completed += active::post().poll();
   paths::poll();
   watch_finalize(completed);
   return completed;
@@ -195,6 +197,7 @@ std::string try_to_start(int level) {
 struct Agreement {
   int well;               // their start has not failed
   int learns_paths;       // by their policy
+  int is_quiet;           // nobody wants active messages
   int first_well;         // a rank
   int first_failed;       // a rank
   int why_least;          // of a number for what is wrong; INT_MAX where all is well
@@ -206,9 +209,10 @@ Agreement view_of(const std::string& wrong) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int paths = detail::learns_paths() ? 1 : 0;
-  if (wrong.empty()) return {1, paths, rank, INT_MAX, INT_MAX, INT_MAX};
+  const int quiet = active::wanted.load(std::memory_order_relaxed) ? 0 : 1;
+  if (wrong.empty()) return {1, paths, quiet, rank, INT_MAX, INT_MAX, INT_MAX};
   const int why = static_cast<int>(std::hash<std::string>()(wrong) >> 34);  // not negative
-  return {0, paths, INT_MAX, rank, why, -why};
+  return {0, paths, quiet, INT_MAX, rank, why, -why};
 }
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
@@ -313,6 +317,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   sends::watched = detail::learns_sends();
   private_world::open();
   if (all.learns_paths != 0) paths::open();
+  if (all.is_quiet == 0) active::post().open();
   start_messages();
   if (check::on() || sends::watched || traces_messages) {
     notices::wanted.store(true, std::memory_order_relaxed);
@@ -373,15 +378,23 @@ void report_summary() {
   progress::report(anyone);
 }
 
+// A task that has failed would have sent what others may wait for.
+void end_if_a_task_failed() {
+  if (!detail::report_failures()) return;
+  say("MPI_Finalize: a task has failed, and what it would have sent may be waited for: all ranks "
+      "are ended.");
+  end_all(MPI_COMM_WORLD, 1);
+}
+
 void finish_runtime() {
   finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (detail::in_task()) detail::drain();
-  if (detail::report_failures()) {
-    say("MPI_Finalize: a task has failed, and what it would have sent may be waited for: all ranks "
-        "are ended.");
-    end_all(MPI_COMM_WORLD, 1);
-  }
+  end_if_a_task_failed();
   phasers::Span::end_all();
+  if (active::post().is_open()) {
+    active::post().close();
+    end_if_a_task_failed();  // one that a late message has led to
+  }
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
   // An operation that is counted and not described is about to be forgotten by who completed it.
@@ -425,6 +438,7 @@ IMBREX_FUNCTION(Finalize)() {
   }
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
+    if (mpi::active::post().is_open()) mpi::active::post().close();
     if (mpi::paths::are_open()) mpi::paths::close();
     mpi::report::stop_watch();
     mpi::is_ending.store(true, std::memory_order_relaxed);

@@ -88,6 +88,18 @@ void enter_callback(const char* call) noexcept;
 void leave_callback() noexcept;
 [[nodiscard]] const char* callback_call() noexcept;
 
+// Lets functions that a poller calls, and that stand in no task, spawn tasks: between these two the
+// calling thread counts as one of the program's own, in a callback, so it can wait for nothing.
+// `guest` is the same each time, and has one thread at a time in it. Nothing if no runtime runs.
+// REQUIRES: nobody enters any more when the runtime begins to end; MPI_Finalize is before that.
+struct Guest {
+  void* worker = nullptr;  // the runtime's, as is the next
+  void* before = nullptr;
+  bool inside = false;
+};
+void enter_as(Guest& guest);
+void leave_as(Guest& guest) noexcept;
+
 // A task may ask that a plug-in blocks its worker where it would suspend the task. Kept until the
 // task ends; on a thread of the program's own, until the thread does.
 void set_blocking(bool blocks);

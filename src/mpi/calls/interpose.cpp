@@ -23,7 +23,7 @@ int by_twin_in_tasks(const Call& call, MPI_Status* status, Blocking blocking, St
 
 template <class Blocking, class Start>
 int by_twin_everywhere(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
-  if (!active()) return blocking();
+  if (!in_service()) return blocking();
   return carry_out(call, status, start);
 }
 
@@ -37,7 +37,7 @@ Call collective_call(const char* name, MPI_Comm comm) noexcept {
 // `find_buffers()` gives the memory that it uses, once MPI has accepted the arguments.
 template <class Blocking, class Start, class Find>
 int collective(const Call& call, Blocking blocking, Start start, Find find_buffers) {
-  if (!active()) return blocking();
+  if (!in_service()) return blocking();
   check::Guard guard;
   // The task is asked for here: within `start` the thread stands in no task.
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
@@ -134,7 +134,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(name) parameters {                                                       \
     const Call call = collective_call("MPI_" #name, comm);                                 \
     const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
-    if (active() && mixes_up_sides<&PMPI_##twin>(comm)) {                                  \
+    if (in_service() && mixes_up_sides<&PMPI_##twin>(comm)) {                              \
       return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });         \
     }                                                                                      \
     NoBytes<Count> kept;                                                                   \
@@ -167,7 +167,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #ifdef OPEN_MPI
 #define IMBREX_MAKE_FILE_BEGIN(name, twin, parameters, arguments)                          \
   IMBREX_FUNCTION(twin) IMBREX_AND_REQUEST_PARAMETER parameters {                          \
-    if (!active() || !spare_threads_allowed()) {                                           \
+    if (!in_service() || !spare_threads_allowed()) {                                       \
       return PMPI_##twin IMBREX_AND_REQUEST arguments;                                     \
     }                                                                                      \
     return begin_whole(request, [&](MPI_Status* status) {                                  \
@@ -177,7 +177,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   }
 #define IMBREX_MAKE_SPLIT(name, whole, parameters, arguments)                              \
   IMBREX_FUNCTION(name) parameters {                                                       \
-    if (!active()) return PMPI_##name arguments;                                           \
+    if (!in_service()) return PMPI_##name arguments;                                       \
     return split_collectives().begin(file, [&](MPI_Status* status) {                       \
       return by_spare_thread("MPI_" #name,                                                 \
                              [&] { return PMPI_##whole IMBREX_AND_STATUS arguments; });    \

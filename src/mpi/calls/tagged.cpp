@@ -68,7 +68,8 @@ struct Ranks {
   std::vector<int> in_world;
 };
 Ranks ranks_of(MPI_Comm comm, MPI_Group group, int tag) {
-  if (!mixes_messages || !active() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || tag < 0 ||
+  if (!mixes_messages || !in_service() || comm == MPI_COMM_NULL || group == MPI_GROUP_NULL ||
+      tag < 0 ||
       tag > tag_max() || between_groups(comm)) {
     return {};
   }
@@ -130,7 +131,7 @@ struct Leaders {
 // This process and the other leader; empty if this process is no leader, or as above.
 Ranks leaders_of(const Leaders& it) {
   int rank = -1;
-  if (!mixes_messages || !active() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
+  if (!mixes_messages || !in_service() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||
       PMPI_Comm_rank(it.comm, &rank) != MPI_SUCCESS || rank != it.leader ||
       it.peer_comm == MPI_COMM_NULL || between_groups(it.peer_comm)) {
     return {};

@@ -21,7 +21,7 @@ extern std::atomic<bool> is_ending;
 [[nodiscard]] bool call_while_inactive() noexcept;
 
 // True from MPI_Init to MPI_Finalize, on all ranks alike.
-[[nodiscard]] inline bool active() noexcept {
+[[nodiscard]] inline bool in_service() noexcept {
   return is_active.load(std::memory_order_relaxed) || call_while_inactive();
 }
 

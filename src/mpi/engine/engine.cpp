@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mpi/engine/traffic.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::mpi {
@@ -63,6 +64,17 @@ void Engine::add(Feed& feed) noexcept { push_on(feed_intake_, feed, feed.next_);
 void Engine::expect() noexcept {
   outstanding_.fetch_add(1, std::memory_order_relaxed);
   hints_.fetch_add(one_fed + one_unattended, std::memory_order_relaxed);
+}
+
+void Engine::want_polls() noexcept {
+  const int before = outstanding_.fetch_add(1, std::memory_order_relaxed);
+  polls_wanted_.fetch_add(1, std::memory_order_relaxed);
+  if (before == 0) detail::wake_poller();  // the caller goes on
+}
+
+void Engine::call_off_polls(const int count) noexcept {
+  polls_wanted_.fetch_sub(count, std::memory_order_relaxed);
+  outstanding_.fetch_sub(count, std::memory_order_release);
 }
 
 int Engine::poll() noexcept {
@@ -315,10 +327,27 @@ bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
 
 // ---- reports ---------------------------------------------------------------------------------
 
+// True if `open` operations are all that are outstanding. Two counters cannot be read at once, so
+// each is read twice: who changes one changes the other.
+bool Engine::has_open(const int open) const noexcept {
+  const int wanted = polls_wanted_.load(std::memory_order_acquire);
+  const int outstanding = outstanding_.load(std::memory_order_acquire);  // as poll(); see (3)
+  return outstanding - wanted == open &&
+         wanted == polls_wanted_.load(std::memory_order_acquire) &&
+         outstanding == outstanding_.load(std::memory_order_relaxed);
+}
+
 void Engine::hold_still(const std::function<void(const Operation&)>& visit,
                         const std::function<void(bool settled)>& look) {
   wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
   while (!lock_.try_lock()) sched_yield();
+  // A handler that does not end, by a mistake of its author's, shall be reported too.
+  constexpr int tries = 10'000;
+  bool still = traffic().handling.try_lock();
+  for (int i = 0; i < tries && !still; ++i) {
+    sched_yield();
+    still = traffic().handling.try_lock();
+  }
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   take_intake();
   take_feeds();
@@ -330,8 +359,14 @@ void Engine::hold_still(const std::function<void(const Operation&)>& visit,
   for (const Operation* const operation : singles_) count(*operation);
   for (const Operation* const operation : groups_) count(*operation);
   for (Feed* const feed : feeds_) feed->for_each(count);
-  look(outstanding_.load(std::memory_order_acquire) == open);  // pairs with poll(); see (3)
+  look(still && has_open(open));
+  if (still) traffic().handling.unlock();
   lock_.unlock();
+}
+
+Traffic& traffic() noexcept {
+  static Traffic& the_traffic = *new Traffic;
+  return the_traffic;
 }
 
 Engine& engine() noexcept {

@@ -170,6 +170,15 @@ class Engine {
   int poll() noexcept;
   [[nodiscard]] const std::atomic<int>& outstanding() const noexcept { return outstanding_; }
 
+  // Somebody wants polls though it has no operation here: active messages. It counts as one that is
+  // outstanding until it is called off. Never suspends.
+  void want_polls() noexcept;
+  void call_off_polls(int count) noexcept;
+  // True if a report waits for pollers to be gone.
+  [[nodiscard]] bool is_held_still() const noexcept {
+    return wanted_.load(std::memory_order_relaxed) != 0;
+  }
+
   // For the callback modes. glance(): true if one of a few single requests, others at each call, is
   // complete by `is_complete`; completes nothing, and gives up if another thread has the lock.
   // watch(): `begin`, unless null, is called for each single request that is taken in, under the
@@ -184,8 +193,8 @@ class Engine {
   void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
 
   // Calls visit(operation) for each operation under way, then look(settled), all with the lock
-  // held: MPI completes none meanwhile. `settled`: it has just completed no other one whose owner
-  // does not know it yet.
+  // held: MPI completes none meanwhile, and no active message is handled. `settled`: it has just
+  // completed no other one whose owner does not know it yet.
   void hold_still(const std::function<void(const Operation&)>& visit,
                   const std::function<void(bool settled)>& look);
 
@@ -193,6 +202,7 @@ class Engine {
   class Done;
 
   void push(Operation& operation) noexcept;
+  [[nodiscard]] bool has_open(int open) const noexcept;
   void take_intake() IMBREX_REQUIRES(lock_);
   void take_feeds() IMBREX_REQUIRES(lock_);
   void draw(Done& done) IMBREX_REQUIRES(lock_);
@@ -206,6 +216,7 @@ class Engine {
   void ask_groups(Done& done) IMBREX_REQUIRES(lock_);
 
   std::atomic<int> outstanding_{0};            // any thread; see (3)
+  std::atomic<int> polls_wanted_{0};           // any thread; contained in outstanding_
   // Two counts of outstanding operations, in one word since both grow together: those that feeds
   // have begun (the low half), and those that nobody waits for yet (the high half). Hints, so
   // relaxed.

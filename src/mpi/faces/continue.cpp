@@ -225,7 +225,7 @@ int refuse(int code, const std::string& what) {
 int continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
                  void* argument) {
   if (refused("imbrex_continue")) return MPI_ERR_OTHER;
-  if (!active()) {
+  if (!in_service()) {
     return refuse(MPI_ERR_OTHER,
                   "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
   }
@@ -262,7 +262,7 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* reque
                                                               void* argument) {
   using namespace imbrex::mpi;
   note_asked_for();
-  if (active() && function != nullptr) {
+  if (in_service() && function != nullptr) {
     receive::Receive* const receive = receive::substitute(*request);
     if (receive != nullptr && receive->token() != nullptr) {
       continue_receive(*receive, *request, function, argument);
@@ -282,7 +282,7 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue_all(int count,
 
 extern "C" [[gnu::visibility("default")]] int imbrex_progress(void) {
   using namespace imbrex;
-  if (!mpi::active()) return 0;
+  if (!mpi::in_service()) return 0;
   if (mpi::in_handler()) {
     mpi::say("imbrex_progress is called within a continuation or an event handler, and does "
              "nothing there: the thread that runs it makes progress afterwards");

@@ -131,9 +131,9 @@ constexpr receive::Watcher watcher{&note_incoming, &watch_send};
 // The object of `comm`. Null, after having said so, if the call may not be made.
 receive::Communicator* communicator_for(const char* call, MPI_Comm comm) {
   if (refused(call)) return nullptr;
-  receive::Communicator* const found = active() ? receive::communicator_of(comm) : nullptr;
+  receive::Communicator* const found = in_service() ? receive::communicator_of(comm) : nullptr;
   if (found == nullptr) {
-    say(call + std::string(active() ? " is given a communicator that MPI does not know"
+    say(call + std::string(in_service() ? " is given a communicator that MPI does not know"
                                     : " is called outside of MPI_Init and MPI_Finalize: call "
                                       "MPI_Init first"));
   }
@@ -180,7 +180,7 @@ IMBREX_PUBLIC int imbrex_events_end(MPI_Comm comm) { return imbrex::mpi::end(com
 
 IMBREX_PUBLIC int imbrex_event_poll(imbrex_event* event) {
   using namespace imbrex::mpi;
-  if (!active() || refused("imbrex_event_poll")) return 0;
+  if (!in_service() || refused("imbrex_event_poll")) return 0;
   if (take_event(event)) return 1;
   engine().poll();
   return take_event(event) ? 1 : 0;

@@ -27,7 +27,7 @@ using mpi::Operation;
 using mpi::receive::Receive;
 
 void require_active(const char* call) {
-  if (mpi::active()) return;
+  if (mpi::in_service()) return;
   throw Error(std::string("imbrex: ") + call +
               " called outside MPI_Init and MPI_Finalize: call MPI_Init first");
 }

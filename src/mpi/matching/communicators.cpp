@@ -99,7 +99,7 @@ Communicators& communicators() {
 // MPI_Comm_free, that call has handed them to MPI before.
 int forget(MPI_Comm, int, void* value, void*) {
   Communicator& gone = *static_cast<Communicator*>(value);
-  if (is_active.load(std::memory_order_relaxed)) gone.close(false);  // active() would complain
+  if (is_active.load(std::memory_order_relaxed)) gone.close(false);  // in_service() would complain
   communicators().forget(gone);
   return MPI_SUCCESS;
 }

@@ -69,7 +69,7 @@ bool spin_in_place(Ask ask) {
 template <class Ask>
 void spin_outside(Ask ask) {
   for (int round = 0; !ask(); ++round) {
-    if (active()) engine().poll();
+    if (in_service()) engine().poll();
     if (round > rounds_of_spinning) sched_yield();
   }
 }

@@ -27,13 +27,13 @@ inline std::atomic<bool> some_task_blocks{false};
 // True if a blocking call of this thread suspends a task: the library is initialised, and the
 // thread stands in a task, not in a callback.
 [[nodiscard]] inline bool suspends() noexcept {
-  return active() && detail::in_task() &&
+  return in_service() && detail::in_task() &&
          !(some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
 }
 
 // True if a thread that stands in no task must poll while it waits: a receive that imbrex matches
 // may depend on it, as MPI's own would on any thread that is in MPI.
-[[nodiscard]] inline bool must_poll() noexcept { return active() && engine().must_feed(); }
+[[nodiscard]] inline bool must_poll() noexcept { return in_service() && engine().must_feed(); }
 
 // Polls for receives that only a poll brings forward. A thread that tests in vain does it, since
 // perhaps no other thread does.

@@ -15,6 +15,7 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
+#include "mpi/engine/traffic.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/receive.hpp"
@@ -194,7 +195,9 @@ class Open {
 Mark mark() noexcept {
   const int outstanding = engine().outstanding().load(std::memory_order_relaxed);
   const detail::Situation now = detail::situation();
-  return {now.begun, outstanding, now.at_rest && outstanding != 0};
+  const std::uint64_t messages = traffic().sent.load(std::memory_order_relaxed) +
+                                 traffic().handled.load(std::memory_order_relaxed);
+  return {now.begun, messages, outstanding, now.at_rest && outstanding != 0};
 }
 
 Lines look(const Mark& last) {

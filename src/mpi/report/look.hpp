@@ -13,6 +13,7 @@ namespace imbrex::mpi::report {
 // gone.
 struct Mark {
   std::uint64_t begun = 0;
+  std::uint64_t messages = 0;  // active ones, sent and handled
   int outstanding = 0;
   bool all_wait = false;  // every task waits, and some of them in MPI
   bool operator==(const Mark&) const = default;

@@ -107,13 +107,19 @@ void end_visits(Worker* const worker) {
   delete worker;
 }
 
-Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
+// A worker without a loop.
+Worker* make_foreign(RuntimeState& runtime, const char* const name) {
   auto* const worker = new Worker(runtime, no_worker);
   worker->home.group = &runtime.groups.nobody();
   worker->serve(worker->home);
   worker->recorder.enable(runtime.options.SUMMARY, !runtime.options.TRACE.empty(), UINT32_MAX);
   worker->inside.store(true, std::memory_order_relaxed);
-  adopt_thread(*worker, "foreign thread");
+  adopt_thread(*worker, name);
+  return worker;
+}
+
+Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
+  Worker* const worker = make_foreign(runtime, "foreign thread");
   set_visitor(worker);
   worker->brief = !at_thread_exit(worker, is_main_thread() ? &main_ends : &end_visits) &&
                   !is_main_thread();
@@ -309,6 +315,37 @@ void join_runtime() {
     break;
   }
   sched::alternate_stack();
+}
+
+// While the thread is inside, the end waits for it as for a visitor; but it does not look at the
+// door, since who comes to rest polls behind it.
+void enter_as(Guest& guest) {
+  auto* worker = static_cast<Worker*>(guest.worker);
+  sched::RuntimeState* const now = sched::runtime();
+  if (worker != nullptr && worker->over.load(std::memory_order_acquire)) {
+    delete worker;
+    guest.worker = worker = nullptr;
+  }
+  guest.inside = now != nullptr;
+  if (!guest.inside) return;
+  guest.before = sched::current_worker();
+  if (worker == nullptr) {
+    guest.worker = worker = sched::make_foreign(*now, "handlers of messages");
+    worker->guest = true;
+    worker->callbacks = 1;
+    const std::lock_guard guard(now->foreign_lock);
+    now->foreign.push_back(worker);
+  }
+  worker->inside.store(true, std::memory_order_relaxed);
+  base::light_fence();  // pairs with close_door()
+  (void)sched::exchange_current_worker(worker);
+}
+
+void leave_as(Guest& guest) noexcept {
+  if (!guest.inside) return;
+  auto* const worker = static_cast<Worker*>(guest.worker);
+  (void)sched::exchange_current_worker(static_cast<Worker*>(guest.before));
+  worker->inside.store(false, std::memory_order_release);
 }
 
 }  // namespace imbrex::detail

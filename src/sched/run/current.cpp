@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "imbrex/detail/groups.hpp"
 #include "sched/run/worker.hpp"
 
@@ -38,6 +40,11 @@ thread_local ThreadExit thread_exit;
   current = worker;
   if (worker == nullptr || worker->foreign()) return;  // those are not watched
   worker->thread_id.store(gettid(), std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] Worker* exchange_current_worker(Worker* const worker) noexcept {
+  asm volatile("");
+  return std::exchange(current, worker);
 }
 
 [[gnu::noinline]] Worker* visitor() noexcept {

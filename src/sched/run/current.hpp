@@ -10,6 +10,8 @@ struct Worker;
 // thread and the compiler could keep the address. Null in a thread that imbrex does not know.
 [[nodiscard]] Worker* current_worker() noexcept;
 void set_current_worker(Worker* worker) noexcept;
+// The same, and returns the former one; for a short while, in which the thread's is not changed.
+Worker* exchange_current_worker(Worker* worker) noexcept;
 // The worker of the calling thread's visits (life/visit.hpp); null if it has made none.
 [[nodiscard]] Worker* visitor() noexcept;
 void set_visitor(Worker* worker) noexcept;

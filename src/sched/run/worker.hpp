@@ -116,6 +116,7 @@ struct Worker {
   std::atomic<bool> inside{false};     // a call, or waited for like one: visit.hpp; owner writes
   std::atomic<bool> over{false};       // its runtime has ended; who ends it writes
   bool known = false;                  // it has spawned or waited
+  bool guest = false;                  // of detail::enter_as(): no thread's, and it may spawn
   bool brief = false;                  // the thread is ending: forgotten after each visit
   int creating = 0;                    // its tasks between create() and submit()
   alignas(base::cache_line_bytes) trace::Recorder recorder;

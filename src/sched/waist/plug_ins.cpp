@@ -151,7 +151,7 @@ bool main_is_alone() noexcept {
     if (other->joined) return false;
   }
   const std::lock_guard guard(worker->runtime->foreign_lock);
-  return worker->runtime->foreign.empty();
+  return std::ranges::all_of(worker->runtime->foreign, &Worker::guest);
 }
 
 void begin_idle() noexcept {

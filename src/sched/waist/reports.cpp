@@ -48,6 +48,13 @@ std::vector<const Task*> tasks_on_workers(RuntimeState& runtime) {
   return tasks;
 }
 
+// What has no code of its own: it is no task in a report.
+const Task* task_of_guest(RuntimeState& runtime) {
+  const std::lock_guard guard(runtime.foreign_lock);
+  const auto found = std::ranges::find_if(runtime.foreign, &sched::Worker::guest);
+  return found == runtime.foreign.end() ? nullptr : (*found)->root;
+}
+
 std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
   std::vector<const Task*> tasks;
   for (const auto& worker : runtime.workers) {
@@ -74,6 +81,7 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
   const std::uint64_t begun = runtime.begun();
   const std::vector<const Task*> on_workers = tasks_on_workers(runtime);
   const std::vector<const Task*> blocked = tasks_that_block(runtime);
+  const Task* const of_guest = task_of_guest(runtime);
   runtime.task_slots.for_each([&](std::byte* const slot) {
     const Task& task = *reinterpret_cast<const Task*>(slot);
     const State state = task.state.load(std::memory_order_acquire);  // pairs with change_state()
@@ -81,6 +89,7 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
         state != State::resumable) {
       return;
     }
+    if (&task == of_guest) return;
     const bool below = is_below(task, on_workers);
     const bool blocks = state == State::running && !task.blocks &&
                         std::ranges::find(blocked, &task) != blocked.end();
@@ -118,7 +127,9 @@ std::vector<TaskView> view_tasks(const bool at_rest) {
   if (!at_rest) return view_in_motion(*watched.runtime());
   std::vector<TaskView> views;
   const std::vector<const Task*> on_workers = tasks_on_workers(*watched.runtime());
+  const Task* const of_guest = task_of_guest(*watched.runtime());
   for (const auto& [task, waits] : sched::collect(*watched.runtime())) {
+    if (task == of_guest) continue;
     bool in_mpi = false;
     for (const sched::Wait& wait : waits) in_mpi = in_mpi || wait.mpi;
     const bool below = is_below(*task, on_workers);

@@ -71,7 +71,7 @@ Task& make_task(Worker& worker, const TaskSpec& spec, const BodyOps& ops, const 
 // The worker on which the caller's next child is made. May let other tasks run first.
 Worker& creating_worker(Worker* worker) {
   if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] {
-    refuse_to_wait("a task spawned");
+    if (!worker->guest || worker->callbacks > 1) refuse_to_wait("a task spawned");
   }
   Family& family = family_of(*worker, *worker->task);
   if (++family.unchecked > worker->window) [[unlikely]] {

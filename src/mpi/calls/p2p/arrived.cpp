@@ -63,7 +63,7 @@ struct Expected : Listener {
 }  // namespace
 
 Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
-  if (!mpi::active()) {
+  if (!mpi::in_service()) {
     throw Error(
         "imbrex: when_arrived called outside MPI_Init and MPI_Finalize: call MPI_Init first");
   }

@@ -13,7 +13,7 @@ namespace {
 // now on. Not MPI_SUCCESS if a task waits on `comm`: then the call must return the code.
 int close_for(const char* call, MPI_Comm comm) {
   const int refused = check::refuse_to_free(call, comm);
-  if (refused != MPI_SUCCESS || !active()) return refused;
+  if (refused != MPI_SUCCESS || !in_service()) return refused;
   if (Communicator* const it = known_communicator_of(comm)) it->close(true);
   return MPI_SUCCESS;
 }
@@ -42,7 +42,7 @@ IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
 IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
   // This comes before MPI is told, since another thread may poll just now.
-  if (active() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
+  if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
   }
   return PMPI_Comm_set_info(comm, info);

@@ -142,7 +142,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 
 // True if no request can be ours, so that nothing need be looked at one by one.
 bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
-  return !active() || count <= 0 || requests == nullptr ||
+  return !in_service() || count <= 0 || requests == nullptr ||
          (receive::requests().empty() && !check::on() && !traces_messages);
 }
 

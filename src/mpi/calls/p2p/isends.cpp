@@ -12,7 +12,7 @@ namespace {
 
 // MPI has begun the send. Whoever watches the communicator may give the program another handle.
 void tell_watcher(const Call& call, MPI_Request* request) {
-  if (!receive::Communicator::any_watched() || !active()) return;
+  if (!receive::Communicator::any_watched() || !in_service()) return;
   const receive::Communicator* const on = receive::communicator_of(call.comm);
   const receive::Watcher* const watcher = on != nullptr ? on->watcher() : nullptr;
   if (watcher != nullptr) watcher->outgoing(call, request);

@@ -18,7 +18,7 @@ namespace imbrex::mpi::receive {
 namespace {
 
 void remember(const Arguments& it, MPI_Request request) {
-  if (!active() || it.wanted.source == MPI_PROC_NULL) return;
+  if (!in_service() || it.wanted.source == MPI_PROC_NULL) return;
   Communicator* const communicator = communicator_of(it.comm);
   if (communicator == nullptr) return;
   auto persistent = std::make_unique<PersistentReceive>(
@@ -71,11 +71,13 @@ PersistentReceive* persistent_of(MPI_Request request) noexcept {
 
 int start_one(MPI_Request* request) {
   PersistentReceive* const persistent = persistent_of(*request);
-  return persistent != nullptr && active() ? start(*persistent, request) : PMPI_Start(request);
+  return persistent != nullptr && in_service() ? start(*persistent, request) : PMPI_Start(request);
 }
 
 int start_all(int count, MPI_Request requests[]) {
-  if (!active() || !receive::requests().has_substitutes()) return PMPI_Startall(count, requests);
+  if (!in_service() || !receive::requests().has_substitutes()) {
+    return PMPI_Startall(count, requests);
+  }
   for (int i = 0; i < count; ++i) {
     const int code = start_one(&requests[i]);
     if (code != MPI_SUCCESS) return code;

@@ -19,7 +19,7 @@
 namespace imbrex::mpi::receive {
 
 Communicator* place_of(const Arguments& it) {
-  if (!active() || it.wanted.source == MPI_PROC_NULL) return nullptr;
+  if (!in_service() || it.wanted.source == MPI_PROC_NULL) return nullptr;
   Communicator* const communicator = communicator_of(it.comm);
   return communicator != nullptr && communicator->accepts(it) ? communicator : nullptr;
 }

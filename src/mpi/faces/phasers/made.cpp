@@ -10,7 +10,7 @@ namespace imbrex::detail {
 
 PhaserState& make_mpi_phaser(const MpiPhaserSpec& spec, const std::source_location& where) {
   using namespace mpi;
-  if (!active()) {
+  if (!in_service()) {
     throw Error(fmt::format("imbrex: an MpiPhaser made at {}:{} outside of MPI_Init and "
                             "MPI_Finalize: call MPI_Init first",
                             where.file_name(), where.line()));

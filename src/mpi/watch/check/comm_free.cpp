@@ -49,7 +49,7 @@ std::string describe_lasting_obstacle(MPI_Comm comm) {
 
 int refuse_to_free(const char* const call, MPI_Comm comm) {
   // Called back by MPI: whoever does that may hold what the engine waits for.
-  if (!active() || comm == MPI_COMM_NULL || engine().polling_here()) return MPI_SUCCESS;
+  if (!in_service() || comm == MPI_COMM_NULL || engine().polling_here()) return MPI_SUCCESS;
   const std::string obstacle = describe_lasting_obstacle(comm);
   if (obstacle.empty()) return MPI_SUCCESS;
   std::fprintf(stderr,

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the engine, reports and active messages know of each other: how many messages there have
+// been, and the flag of the one thread that handles them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/spin_lock.hpp"
+
+namespace imbrex::mpi {
+
+struct Traffic {
+  // Held by the thread that handles messages, and while a report looks at what tasks wait for. Only
+  // tried; it guards who calls handlers.
+  base::SpinLock handling;
+  // Any thread; relaxed, since a message is counted before it can be handled.
+  std::atomic<std::uint64_t> sent{0};
+  std::atomic<std::uint64_t> handled{0};
+};
+// Never destroyed.
+[[nodiscard]] Traffic& traffic() noexcept;
+
+}  // namespace imbrex::mpi
