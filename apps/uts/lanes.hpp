@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What expand.cpp and hash_x86.cpp compile, each with its own hash of four states at once.
+#pragma once
+
+#include "expand.hpp"
+
+// Which processor the functions are for, as an attribute; whoever includes this may say.
+#ifndef UTS_TARGET
+#define UTS_TARGET
+#endif
+
+namespace uts {
+
+constexpr int lanes = 4;
+
+// `Hash4` has `static void run(const State* const (&parents)[lanes], const std::uint32_t
+// (&children)[lanes], State (&out)[lanes])`. Inlined, and for its processor.
+template <class Hash4>
+class Expander {
+ public:
+  UTS_TARGET [[gnu::always_inline]] Expander(const Tree& tree, Node* out) noexcept
+      : tree_(tree), out_(out), times_(tree.parameters().granularity) {}
+
+  UTS_TARGET [[gnu::always_inline]] Node* run(std::span<const Node> parents) noexcept {
+    for (const Node& parent : parents) {
+      const Rule* const rule = tree_.rule(parent.depth + 1);
+      for (std::uint32_t child = 0; child < parent.children; ++child) {
+        states_[filled_] = &parent.state;
+        numbers_[filled_] = child;
+        rules_[filled_] = rule;
+        depths_[filled_] = parent.depth + 1;
+        if (++filled_ == lanes) flush();
+      }
+    }
+    if (filled_ > 0) {
+      for (int lane = filled_; lane < lanes; ++lane) {
+        states_[lane] = states_[0];
+        numbers_[lane] = 0;
+      }
+      flush();
+    }
+    return out_;
+  }
+
+ private:
+  UTS_TARGET [[gnu::always_inline]] void flush() noexcept {
+    State hashed[lanes];
+    for (int time = 0; time < times_; ++time) Hash4::run(states_, numbers_, hashed);
+    for (int lane = 0; lane < filled_; ++lane) {
+      const std::uint32_t value = hashed[lane].value();
+      const std::uint32_t children = rules_[lane] != nullptr
+                                         ? rules_[lane]->children(value)
+                                         : tree_.children_by_formula(value, depths_[lane]);
+      *out_ = {hashed[lane], depths_[lane], children};
+      out_ += children != 0 ? 1 : 0;  // the next overwrites a leaf: no branch that is hard to guess
+    }
+    filled_ = 0;
+  }
+
+  const Tree& tree_;
+  Node* out_;
+  const int times_;
+  int filled_ = 0;
+  const State* states_[lanes];
+  std::uint32_t numbers_[lanes];
+  const Rule* rules_[lanes];
+  std::uint32_t depths_[lanes];
+};
+
+template <class Hash4>
+UTS_TARGET [[gnu::always_inline]] inline std::uint32_t loop_of_hashes(
+    std::span<const State> states, std::uint64_t count) noexcept {
+  std::uint32_t sum = 0;
+  std::size_t at = 0;
+  const std::uint32_t numbers[lanes] = {};
+  for (std::uint64_t done = 0; done < count; done += lanes) {
+    const State* const four[lanes] = {&states[at], &states[at + 1], &states[at + 2],
+                                      &states[at + 3]};
+    State hashed[lanes];
+    Hash4::run(four, numbers, hashed);
+    for (const State& state : hashed) sum ^= state.value();
+    at += lanes;
+    if (at + lanes > states.size()) at = 0;
+  }
+  return sum;
+}
+
+}  // namespace uts

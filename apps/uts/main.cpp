@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// uts: reads the command line, searches the tree, prints counts and times.
+// Exit codes: 0 well; 1 wrong input; 2 counts that are not those of a known tree. The same on
+// every rank.
+//
+// Built twice: uts has the imbrex variant, and becomes uts_plain for the others, which are built
+// without imbrex, with UTS_PLAIN; so they run as they would without it.
+#include <fmt/format.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "options.hpp"
+#include "report.hpp"
+#ifndef UTS_PLAIN
+#include <imbrex/imbrex.hpp>
+#endif
+
+namespace uts {
+namespace {
+
+#ifdef UTS_PLAIN
+int searchers_here(const Options& options) {
+  if (options.variant == Variant::imbrex) {
+    throw InputError("this program has no imbrex in it: build/bin/uts has that variant");
+  }
+  return options.variant == Variant::openmp ? openmp_threads() : 1;
+}
+std::vector<Tally> search(const Options& options, const Run& run) {
+  if (options.variant == Variant::sequential) return run_sequential(run);
+  return options.variant == Variant::mpi ? run_mpi(run) : run_openmp(run);
+}
+#else
+int searchers_here(const Options&) { return std::max(1, imbrex::worker_count()); }
+std::vector<Tally> search(const Options&, const Run& run) { return run_imbrex(run); }
+#endif
+
+// Says every 10 s how far this rank is.
+class Reporter {
+ public:
+  explicit Reporter(const std::atomic<std::uint64_t>& progress)
+      : thread_([this, &progress](const std::stop_token& stop) {
+          constexpr std::chrono::seconds pause{10};
+          std::unique_lock lock(mutex_);
+          const auto start = std::chrono::steady_clock::now();
+          while (!ended_.wait_for(lock, stop, pause, [&stop] { return stop.stop_requested(); })) {
+            const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+            fmt::print(stderr, "uts: {:.0f} s: rank 0 has searched {:.1f} million nodes\n",
+                       passed.count(), 1e-6 * static_cast<double>(progress.load()));
+          }
+        }) {}
+
+ private:
+  std::mutex mutex_;  // of ended_ alone
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
+
+// What a variant chooses that is not told; imbrex finds its own.
+void choose(const Options& options, Settings& settings) {
+  if (options.variant == Variant::imbrex) return;
+  if (settings.chunk == 0) settings.chunk = 20;
+  if (settings.interval == 0) settings.interval = 512;
+}
+
+int run(Options options, int rank) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int searchers = searchers_here(options);
+  choose(options, options.settings);
+  MPI_Allreduce(MPI_IN_PLACE, &searchers, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0 && options.verbosity > 0) print_problem(options, ranks, searchers);
+  const Tree tree(options.tree);
+  bool right = true;
+  for (int number = 0; number < options.repeat; ++number) {
+    std::atomic<std::uint64_t> progress{0};
+    std::optional<Reporter> reporter;
+    if (rank == 0 && options.verbosity > 0) reporter.emplace(progress);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start_s = seconds();
+    const std::vector<Tally> mine =
+        search(options, Run{MPI_COMM_WORLD, tree, options.settings, progress});
+    const double passed_s = seconds() - start_s;
+    reporter.reset();
+    const Result result =
+        gather(MPI_COMM_WORLD, mine, passed_s, options.variant == Variant::sequential);
+    if (rank == 0) print_result(options, result);
+    if (options.verbosity > 1) print_searchers(MPI_COMM_WORLD, mine);
+    if (!is_right(options, result.sum.counts)) {
+      right = false;
+      if (rank == 0) {
+        const KnownTree& known = *find_known(options.tree);
+        fmt::print(stderr, "uts: these counts are wrong: {} has {} nodes, depth {}\n", known.name,
+                   known.counts.nodes, known.counts.depth);
+      }
+    }
+  }
+  return right ? 0 : 2;
+}
+
+int run(int argc, char** argv, int rank) {
+  std::string help;
+  const Options options = parse_options(argc, argv, help);
+  if (!help.empty()) {
+    if (rank == 0) fmt::print("{}", help);
+    return 0;
+  }
+  return run(options, rank);
+}
+
+#ifdef UTS_PLAIN
+void init(int& argc, char**& argv) {
+  // OpenMP's threads call MPI in turn.
+  int got = MPI_THREAD_SINGLE;
+  std::string help;
+  int needed = MPI_THREAD_SINGLE;
+  try {
+    if (parse_options(argc, argv, help).variant == Variant::openmp) needed = MPI_THREAD_SERIALIZED;
+  } catch (const InputError&) {  // said by run()
+  }
+  MPI_Init_thread(&argc, &argv, needed, &got);
+  if (got < needed) {
+    fmt::print(stderr, "uts: --variant openmp: this MPI allows no calls by several threads\n");
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+#else
+// Returns if the command line asks for nothing of uts_plain.
+void become_plain(int argc, char** argv) {
+  try {
+    std::string help;
+    if (parse_options(argc, argv, help).variant == Variant::imbrex || !help.empty()) return;
+  } catch (const InputError&) {  // said by run()
+    return;
+  }
+  const std::string plain = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
+                            "uts_plain";
+  execv(plain.c_str(), argv);
+  fmt::print(stderr, "uts: cannot run {}, which has this variant: {}\n", plain,
+             std::strerror(errno));
+  std::exit(1);
+}
+
+void init(int& argc, char**& argv) {
+  become_plain(argc, argv);
+  MPI_Init(&argc, &argv);
+}
+#endif
+
+}  // namespace
+}  // namespace uts
+
+int main(int argc, char** argv) {
+  uts::init(argc, argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int code = 1;
+  try {
+    code = uts::run(argc, argv, rank);
+  } catch (const uts::InputError& error) {  // on every rank
+    if (rank == 0) fmt::print(stderr, "uts: {}\n", error.what());
+  } catch (const std::exception& error) {  // perhaps on this rank alone: others may wait for us
+    fmt::print(stderr, "uts: rank {}: {}\n", rank, error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return code;
+}
