@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The protocols of this process on its active messages: one of each, made at its first use.
+#include "dist/pool/pools.hpp"
 #include "dist/waves.hpp"
 #include "mpi/plugin/active.hpp"
 
@@ -7,6 +8,8 @@ namespace imbrex::dist {
 namespace {
 
 namespace active = mpi::active;
+
+static_assert(message_bytes_max == active::message_bytes_max);
 
 class ByMessages final : public Carrier {
  public:
@@ -41,6 +44,11 @@ struct OnMessages {
 Waves& waves() {
   // Never destroyed: at exit() a worker may still be in a handler.
   static auto& on_messages = *new OnMessages<Waves>(active::Id::waves);
+  return on_messages.protocol;
+}
+
+Pools& pools() {
+  static auto& on_messages = *new OnMessages<Pools>(active::Id::pools);
   return on_messages.protocol;
 }
 

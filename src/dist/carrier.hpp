@@ -11,6 +11,8 @@ namespace imbrex::dist {
 
 using Bytes = std::span<const std::byte>;
 
+inline constexpr std::size_t message_bytes_max = 3968;  // head and body together
+
 // One rank's way to all others. Messages from one rank to another arrive as they were sent, and
 // what takes them on a rank runs once at a time (mpi/plugin/active.hpp).
 class Carrier {

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// WorkPool: items of work that spread over the workers of all ranks of a communicator, and make
+// more items (Chatterjee et al., IPDPS 2013, section IV.B).
+//
+//   struct Node { int depth; };
+//   imbrex::WorkPool<Node> pool(MPI_COMM_WORLD);
+//   if (rank == 0) pool.push({0});
+//   pool.process([&](const Node& node, imbrex::Emit<Node>& emit) {
+//     for (int i = 0; i < children(node); ++i) emit(Node{node.depth + 1});
+//   });
+//
+// An item costs a few nanoseconds beside its work: each worker has a stack of its own, of which
+// nobody else knows, and looks up from it every 40 us to share items and to answer other ranks. A
+// rank without items asks some others at random, then those of a hypercube, which send items when
+// they have some to spare (lifelines; Saraswat et al., PPoPP 2011). So it makes no sense to have
+// items of less than some 10 ns, and no difference whether there are ten or a billion of them.
+//
+// Include this header in a file that is loaded before MPI_Init: it is what opens the messages
+// between ranks.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/name.hpp"
+#include "imbrex/detail/pool.hpp"
+#include "imbrex/error.hpp"
+
+#pragma GCC visibility push(default)
+
+namespace imbrex {
+
+struct WorkPoolOptions {
+  // Items that go from one worker to another, or to a rank, at least. 0: IMBREX_POOL_CHUNK, which
+  // chooses 1 to 64 by the time that an item takes.
+  std::uint32_t chunk = 0;
+  // Items after which a worker shares and polls. 0: IMBREX_POOL_INTERVAL, which takes as many as
+  // are done in 40 us.
+  std::uint32_t poll_interval = 0;
+  // Ranks that are asked at random before those of the lifelines. 0: IMBREX_POOL_VICTIMS.
+  std::uint32_t victims = 0;
+  Name name = "work pool";  // for reports
+};
+
+// What `f` is given to make items with, valid during its call. The item made last is worked on
+// first, by the same worker unless it is given away.
+template <class Item>
+class Emit {
+ public:
+  void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
+  // `count` items, uninitialised, to be written before the next item is made and before `f` ends.
+  [[nodiscard]] Item* place(const std::size_t count) {
+    if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
+    Item* const first = top_;
+    top_ += count;
+    return first;
+  }
+  // Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
+  // number never run at the same time.
+  [[nodiscard]] int worker() const noexcept { return stack_.worker; }
+
+  Emit(const Emit&) = delete;
+  Emit& operator=(const Emit&) = delete;
+
+ private:
+  template <class>
+  friend class WorkPool;
+
+  explicit Emit(detail::ItemStack& stack) noexcept : stack_(stack) { load(); }
+  void load() noexcept {
+    bottom_ = reinterpret_cast<Item*>(stack_.bottom);
+    top_ = reinterpret_cast<Item*>(stack_.top);
+    const auto room = static_cast<std::size_t>(stack_.end - stack_.top) / sizeof(Item);
+    end_ = top_ + room;  // whole items
+  }
+  void store() noexcept { stack_.top = reinterpret_cast<std::byte*>(top_); }
+  void make_room(const std::size_t count) {  // `this` goes to nobody: its members stay registers
+    store();
+    stack_.make_room(count * sizeof(Item));
+    load();
+  }
+
+  detail::ItemStack& stack_;
+  Item* bottom_;
+  Item* top_;
+  Item* end_;
+};
+
+namespace detail {
+inline const bool pools_wanted = (want_pools(), true);
+
+// The ranks of `comm` in MPI_COMM_WORLD, and a number that they all agree on.
+struct PoolRanks {
+  std::vector<int> ranks;
+  std::uint64_t id = 0;
+
+  PoolRanks(const MPI_Comm comm, const std::size_t item_bytes, const char* const name) {
+    int is_inter = 0;
+    MPI_Comm_test_inter(comm, &is_inter);
+    if (is_inter != 0) throw_pool_error(name, "is made on an inter-communicator");
+    int size = 0;
+    int rank = 0;
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &rank);
+    const auto bytes = static_cast<std::int64_t>(item_bytes);
+    const std::int64_t mine[3] = {rank == 0 ? static_cast<std::int64_t>(new_pool_id()) : 0, bytes,
+                                  -bytes};
+    std::int64_t all[3];
+    MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, comm);
+    if (all[1] != -all[2]) throw_pool_error(name, "has items of different sizes on its ranks");
+    id = static_cast<std::uint64_t>(all[0]);
+    std::vector<int> here(static_cast<std::size_t>(size));
+    for (int i = 0; i < size; ++i) here[static_cast<std::size_t>(i)] = i;
+    ranks.resize(here.size());
+    MPI_Group group;
+    MPI_Group world;
+    MPI_Comm_group(comm, &group);
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_translate_ranks(group, size, here.data(), world, ranks.data());
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+    for (const int one : ranks) {
+      if (one < 0) throw_pool_error(name, "has a rank that is not of MPI_COMM_WORLD");
+    }
+  }
+};
+}  // namespace detail
+
+// Thread safety: one thread or task at a time; process() of different pools at the same time.
+template <class Item>
+class WorkPool {
+  static_assert(std::is_trivially_copyable_v<Item>, "imbrex: items of a WorkPool travel as bytes, "
+                "so they must be trivially copyable");
+  static_assert(sizeof(Item) <= detail::item_bytes_max, "imbrex: an item of a WorkPool must fit in "
+                "a message: 3,952 bytes");
+  static_assert(alignof(Item) <= detail::item_alignment_max, "imbrex: an item of a WorkPool may be "
+                "aligned to 64 bytes at most");
+
+ public:
+  // Collective over `comm`, in the order of its other collectives; `comm` may be freed before the
+  // pool ends. Suspends. Throws Error, on all ranks, if their items have different sizes; for an
+  // inter-communicator; and if messages between ranks are not open: outside of MPI_Init and
+  // MPI_Finalize, or if this header was loaded too late.
+  explicit WorkPool(const MPI_Comm comm, const WorkPoolOptions& options = {}) {
+    const detail::PoolRanks ranks(comm, sizeof(Item), options.name.text());
+    pool_.reset(detail::make_pool({ranks.id, sizeof(Item), ranks.ranks, options.name.text(),
+                                   options.chunk, options.poll_interval, options.victims}));
+  }
+
+  // How many workers of this process call `f`.
+  [[nodiscard]] int workers() const noexcept { return detail::pool_workers(*pool_); }
+
+  // An item of this rank for the next process(). Throws Error during one: there is Emit for that.
+  void push(const Item& item) { detail::push_item(*pool_, &item); }
+
+  // Collective: calls f(const Item&, Emit<Item>&) for each item of all ranks and those that it
+  // emits, until there are none left anywhere. Each worker of each rank calls `f`, at the same time
+  // as others; it may wait, which keeps its worker's items from nobody but this one. Suspends. May
+  // be called again.
+  //
+  // If `f` throws, all items are dropped, and process() throws on every rank: there what `f` threw
+  // (the first on that rank), elsewhere Error, which names the rank and the text.
+  template <class F>
+  WorkPoolCounters process(F&& f) {
+    using Function = std::remove_reference_t<F>;
+    const auto address = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
+    return detail::process_pool(*pool_, {&run<Function>, address});
+  }
+
+ private:
+  template <class Function>
+  static std::uint64_t run(void* const function, detail::ItemStack& stack,
+                           const std::uint64_t count) {
+    Function& f = *static_cast<Function*>(function);
+    Emit<Item> emit(stack);
+    std::uint64_t done = 0;
+    for (; done < count && emit.top_ != emit.bottom_; ++done) {
+      const Item item = *--emit.top_;
+      f(item, emit);
+    }
+    emit.store();
+    return done;
+  }
+
+  struct Destroy {
+    void operator()(detail::PoolState* const pool) const noexcept { detail::destroy_pool(pool); }
+  };
+  std::unique_ptr<detail::PoolState, Destroy> pool_;
+};
+
+}  // namespace imbrex
+
+#pragma GCC visibility pop

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions behind imbrex/work_pool.hpp: a pool on the active messages of this process.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "dist/pool/pools.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/pool.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/runtime.hpp"
+#include "mpi/plugin/active.hpp"
+
+namespace imbrex::detail {
+
+namespace active = mpi::active;
+
+struct PoolState {
+  dist::Pools& pools;
+  dist::Pool pool;
+
+  explicit PoolState(const dist::Pool::Options& options)
+      : pools(dist::pools()), pool(pools.carrier(), dist::waves(), options) {
+    pools.add(pool);
+  }
+  ~PoolState() { pools.remove(pool); }
+};
+
+namespace {
+[[nodiscard]] std::uint32_t or_option(const std::uint32_t value, const char* const option) {
+  return value != 0 ? value : static_cast<std::uint32_t>(number_option(option));
+}
+}  // namespace
+
+void want_pools() noexcept { active::want(); }
+
+std::uint64_t new_pool_id() {
+  static std::atomic<std::uint32_t> count{0};
+  if (!active::is_open()) {
+    throw Error("imbrex: a WorkPool is made outside of MPI_Init and MPI_Finalize, or by a library "
+                "that was loaded after MPI_Init while nothing before included "
+                "<imbrex/work_pool.hpp>");
+  }
+  return static_cast<std::uint64_t>(active::rank()) << 32 |
+         count.fetch_add(1, std::memory_order_relaxed);  // a number, no more
+}
+
+PoolState* make_pool(const PoolSpec& spec) {
+  if (!started()) start();
+  dist::Pool::Options options;
+  options.id = spec.id;
+  options.item_bytes = spec.item_bytes;
+  options.ranks.assign(spec.ranks.begin(), spec.ranks.end());
+  options.name = spec.name;
+  options.chunk = or_option(spec.chunk, "POOL_CHUNK");
+  options.interval = or_option(spec.poll_interval, "POOL_INTERVAL");
+  options.victims = or_option(spec.victims, "POOL_VICTIMS");
+  options.workers = std::max(1, worker_count());
+  return new PoolState(options);
+}
+
+void destroy_pool(PoolState* const pool) noexcept { delete pool; }
+
+int pool_workers(const PoolState& pool) noexcept { return pool.pool.options().workers; }
+
+void push_item(PoolState& pool, const void* const item) { pool.pool.push(item); }
+
+WorkPoolCounters process_pool(PoolState& pool, const PoolBody& body) {
+  std::optional<active::Expecting> expecting;
+  if (pool.pool.options().ranks.size() > 1) expecting.emplace();
+  return pool.pool.process(body);
+}
+
+void throw_pool_error(const char* const name, const char* const what) {
+  throw Error(fmt::format("imbrex: work pool \"{}\" {}", name, what));
+}
+
+}  // namespace imbrex::detail
