@@ -6,7 +6,7 @@
 namespace uts {
 namespace {
 
-struct PlainHash4 {
+struct PlainHashes {
   static void run(const State* const (&parents)[lanes], const std::uint32_t (&children)[lanes],
                   State (&out)[lanes]) noexcept {
     for (int lane = 0; lane < lanes; ++lane) {
@@ -16,12 +16,12 @@ struct PlainHash4 {
 };
 
 Node* expand_plain(const Tree& tree, const std::span<const Node> parents, Node* out) noexcept {
-  return Expander<PlainHash4>(tree, out).run(parents);
+  return Expander<PlainHashes>(tree, out).run(parents);
 }
 
 std::uint32_t hash_loop_plain(const std::span<const State> states,
                               const std::uint64_t count) noexcept {
-  return loop_of_hashes<PlainHash4>(states, count);
+  return loop_of_hashes<PlainHashes>(states, count);
 }
 
 }  // namespace

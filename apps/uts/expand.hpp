@@ -2,7 +2,7 @@
 // Makes the children of nodes: the computation of the benchmark, the same for all variants.
 //
 // A leaf is hashed and counted, and made into no node: a node is one that has children. The
-// children of all given nodes are hashed four at a time, whoever their parents are, so that the
+// children of all given nodes are hashed several at a time, whoever their parents are, so that the
 // latencies of the instructions for SHA-1 overlap.
 #pragma once
 
@@ -44,8 +44,8 @@ enum class Hash { plain, instructions };
   return has_instructions() ? Hash::instructions : Hash::plain;
 }
 
-// Hashes alone: the first child of `count` states, round and round, in fours. What is returned
-// depends on all.
+// Hashes alone: the first child of `count` states, round and round, as many at once. What is
+// returned depends on all. REQUIRES: some states.
 using HashLoop = std::uint32_t (*)(std::span<const State> states, std::uint64_t count) noexcept;
 [[nodiscard]] HashLoop hash_loop_with(Hash hash) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hash with the instructions for SHA-1 of x86 processors, four independent ones interleaved.
+// The hash with the instructions for SHA-1 of x86 processors, several independent ones interleaved.
 #include <cpuid.h>
 #include <immintrin.h>
 
@@ -16,7 +16,7 @@ namespace {
 template <int Group>
 UTS_TARGET [[gnu::always_inline]] inline void rounds(__m128i (&abcd)[lanes], __m128i (&e)[lanes],
                                                   __m128i (&w)[lanes][4]) noexcept {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int lane = 0; lane < lanes; ++lane) {
     __m128i& mine = w[lane][Group & 3];
     if constexpr (Group >= 4) {
@@ -39,7 +39,7 @@ UTS_TARGET [[gnu::always_inline]] inline void all_rounds(
   (rounds<Groups>(abcd, e, w), ...);
 }
 
-struct ShaHash4 {
+struct ShaHashes {
   UTS_TARGET [[gnu::always_inline]] static void run(const State* const (&parents)[lanes],
                                                  const std::uint32_t (&children)[lanes],
                                                  State (&out)[lanes]) noexcept {
@@ -70,12 +70,12 @@ struct ShaHash4 {
 
 UTS_TARGET Node* expand_sha(const Tree& tree, const std::span<const Node> parents,
                          Node* out) noexcept {
-  return Expander<ShaHash4>(tree, out).run(parents);
+  return Expander<ShaHashes>(tree, out).run(parents);
 }
 
 UTS_TARGET std::uint32_t hash_loop_sha(const std::span<const State> states,
                                     const std::uint64_t count) noexcept {
-  return loop_of_hashes<ShaHash4>(states, count);
+  return loop_of_hashes<ShaHashes>(states, count);
 }
 
 }  // namespace

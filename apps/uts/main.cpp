@@ -9,6 +9,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -69,8 +70,12 @@ class Reporter {
 // What a variant chooses that is not told; imbrex finds its own.
 void choose(const Options& options, Settings& settings) {
   if (options.variant == Variant::imbrex) return;
-  if (settings.chunk == 0) settings.chunk = 20;
-  if (settings.interval == 0) settings.interval = 512;
+  // The reference's 20, four of five of which would be leaves.
+  if (settings.chunk == 0) settings.chunk = 4;
+  if (settings.interval == 0) {
+    constexpr double interval_s = 60e-6;
+    settings.interval = std::max(1, static_cast<int>(interval_s / (15e-9 + settings.node_s)));
+  }
 }
 
 int run(Options options, int rank) {

@@ -142,6 +142,11 @@ void print_problem(const Options& options, const int ranks, const int searchers)
   if (options.tree.granularity > 1) {
     fmt::print("Hashes    {} a node\n", options.tree.granularity);
   }
+  const double mean = options.tree.binomial_q * options.tree.binomial_m;
+  const bool binomial = options.tree.type == Type::binomial || options.tree.type == Type::hybrid;
+  if (binomial && mean >= 1 && name.empty()) {
+    fmt::print("          q m is {:.6g}, not below 1: the tree may have no end\n", mean);
+  }
   fmt::print("Variant   {}, {} ranks with {} searchers\n", name_of(options.variant), ranks,
              searchers);
   if (options.variant != Variant::sequential) {

@@ -194,7 +194,7 @@ TEST(Trees, with_a_root_alone_are_one_leaf) {
   EXPECT_EQ(search.counts(), (Counts{1, 1, 0}));
 }
 
-TEST(Trees, that_need_not_end_or_make_no_sense_are_refused) {
+TEST(Trees, that_would_not_end_or_make_no_sense_are_refused) {
   const auto refused = [](auto&& change) {
     Parameters parameters;
     change(parameters);
@@ -210,6 +210,7 @@ TEST(Trees, that_need_not_end_or_make_no_sense_are_refused) {
   refused([](Parameters& p) { p.granularity = 0; });
   refused([](Parameters& p) { p.hybrid_shift = -1; });
   check(Parameters());
+  for (const KnownTree& known : known_trees()) check(known.parameters);
 }
 
 TEST(Stack, gives_the_oldest_and_pops_the_youngest_as_a_vector_does) {
