@@ -24,11 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "imbrex/detail/emit.hpp"
 #include "imbrex/detail/name.hpp"
 #include "imbrex/detail/pool.hpp"
 #include "imbrex/error.hpp"
@@ -47,50 +47,6 @@ struct WorkPoolOptions {
   // Ranks that are asked at random before those of the lifelines. 0: IMBREX_POOL_VICTIMS.
   std::uint32_t victims = 0;
   Name name = "work pool";  // for reports
-};
-
-// What `f` is given to make items with, valid during its call. The item made last is worked on
-// first, by the same worker unless it is given away.
-template <class Item>
-class Emit {
- public:
-  void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
-  // `count` items, uninitialised, to be written before the next item is made and before `f` ends.
-  [[nodiscard]] Item* place(const std::size_t count) {
-    if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
-    Item* const first = top_;
-    top_ += count;
-    return first;
-  }
-  // Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
-  // number never run at the same time.
-  [[nodiscard]] int worker() const noexcept { return stack_.worker; }
-
-  Emit(const Emit&) = delete;
-  Emit& operator=(const Emit&) = delete;
-
- private:
-  template <class>
-  friend class WorkPool;
-
-  explicit Emit(detail::ItemStack& stack) noexcept : stack_(stack) { load(); }
-  void load() noexcept {
-    bottom_ = reinterpret_cast<Item*>(stack_.bottom);
-    top_ = reinterpret_cast<Item*>(stack_.top);
-    const auto room = static_cast<std::size_t>(stack_.end - stack_.top) / sizeof(Item);
-    end_ = top_ + room;  // whole items
-  }
-  void store() noexcept { stack_.top = reinterpret_cast<std::byte*>(top_); }
-  void make_room(const std::size_t count) {  // `this` goes to nobody: its members stay registers
-    store();
-    stack_.make_room(count * sizeof(Item));
-    load();
-  }
-
-  detail::ItemStack& stack_;
-  Item* bottom_;
-  Item* top_;
-  Item* end_;
 };
 
 namespace detail {
@@ -171,24 +127,10 @@ class WorkPool {
   WorkPoolCounters process(F&& f) {
     using Function = std::remove_reference_t<F>;
     const auto address = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
-    return detail::process_pool(*pool_, {&run<Function>, address});
+    return detail::process_pool(*pool_, {&detail::run_items<Item, Function>, address});
   }
 
  private:
-  template <class Function>
-  static std::uint64_t run(void* const function, detail::ItemStack& stack,
-                           const std::uint64_t count) {
-    Function& f = *static_cast<Function*>(function);
-    Emit<Item> emit(stack);
-    std::uint64_t done = 0;
-    for (; done < count && emit.top_ != emit.bottom_; ++done) {
-      const Item item = *--emit.top_;
-      f(item, emit);
-    }
-    emit.store();
-    return done;
-  }
-
   struct Destroy {
     void operator()(detail::PoolState* const pool) const noexcept { detail::destroy_pool(pool); }
   };

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Emit, and the loop over the items of a worker: the typed part of a WorkPool, all inlined. Knows
+// no MPI.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "imbrex/detail/pool.hpp"
+
+namespace imbrex {
+
+namespace detail {
+// PoolBody::run for items of type Item.
+template <class Item, class Function>
+std::uint64_t run_items(void* function, ItemStack& stack, std::uint64_t count);
+}  // namespace detail
+
+// What `f` is given to make items with, valid during its call. The item made last is worked on
+// first, by the same worker unless it is given away.
+template <class Item>
+class Emit {
+ public:
+  void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
+  // `count` items, uninitialised, to be written before the next item is made and before `f` ends.
+  [[nodiscard]] Item* place(const std::size_t count) {
+    if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
+    Item* const first = top_;
+    top_ += count;
+    return first;
+  }
+  // Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
+  // number never run at the same time.
+  [[nodiscard]] int worker() const noexcept { return stack_.worker; }
+
+  Emit(const Emit&) = delete;
+  Emit& operator=(const Emit&) = delete;
+
+ private:
+  template <class Of, class Function>
+  friend std::uint64_t detail::run_items(void* function, detail::ItemStack& stack,
+                                         std::uint64_t count);
+
+  explicit Emit(detail::ItemStack& stack) noexcept : stack_(stack) { load(); }
+  void load() noexcept {
+    bottom_ = reinterpret_cast<Item*>(stack_.bottom);
+    top_ = reinterpret_cast<Item*>(stack_.top);
+    const auto room = static_cast<std::size_t>(stack_.end - stack_.top) / sizeof(Item);
+    end_ = top_ + room;  // whole items
+  }
+  void store() noexcept { stack_.top = reinterpret_cast<std::byte*>(top_); }
+  void make_room(const std::size_t count) {  // `this` goes to nobody: its members stay registers
+    store();
+    stack_.make_room(count * sizeof(Item));
+    load();
+  }
+
+  detail::ItemStack& stack_;
+  Item* bottom_;
+  Item* top_;
+  Item* end_;
+};
+
+template <class Item, class Function>
+std::uint64_t detail::run_items(void* const function, ItemStack& stack,
+                                const std::uint64_t count) {
+  Function& f = *static_cast<Function*>(function);
+  Emit<Item> emit(stack);
+  std::uint64_t done = 0;
+  for (; done < count && emit.top_ != emit.bottom_; ++done) {
+    const Item item = *--emit.top_;
+    f(item, emit);
+  }
+  emit.store();
+  return done;
+}
+
+}  // namespace imbrex
