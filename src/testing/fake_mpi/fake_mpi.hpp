@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -58,6 +59,10 @@ bool arrive_any();
 [[nodiscard]] int under_way();
 // How many have been sent on it, whether they have arrived or not.
 [[nodiscard]] int count_sent(MPI_Comm comm);
+
+// What the other ranks together add to a sum of two 64-bit integers over all of them, asked for
+// when this rank contributes its own. Without it no sum is allowed.
+void set_others(std::array<std::int64_t, 2> (*others)());
 
 // What stands at `buffer`, where a receive may be under way.
 [[nodiscard]] std::uint64_t peek(const std::uint64_t& buffer);
