@@ -103,6 +103,8 @@ class Future : public detail::FutureBase {
   friend class TaskBuilder;
   template <class U>
   friend class Promise;
+  template <class U>
+  friend class FutureSpace;
   Future(detail::Completion* owned, detail::Slot<T>* slot) noexcept
       : FutureBase(owned), slot_(slot) {}
   detail::Slot<T>* slot_ = nullptr;

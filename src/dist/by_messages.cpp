@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The protocols of this process on its active messages: one of each, made at its first use.
+#include <mutex>
+#include <optional>
+
+#include "dist/futures.hpp"
 #include "dist/pool/pools.hpp"
+#include "dist/transfers.hpp"
 #include "dist/waves.hpp"
 #include "mpi/plugin/active.hpp"
 
@@ -11,7 +16,7 @@ namespace active = mpi::active;
 
 static_assert(message_bytes_max == active::message_bytes_max);
 
-class ByMessages final : public Carrier {
+class ByMessages final : public Transfers {
  public:
   explicit ByMessages(const active::Id id) noexcept : id_(id) {}
   [[nodiscard]] int rank() const noexcept override { return active::rank(); }
@@ -19,17 +24,38 @@ class ByMessages final : public Carrier {
     active::send(to, id_, head, body);
   }
   void flush() noexcept override { active::flush(); }
+  [[nodiscard]] Landing offer(const int from, const std::span<std::byte> memory, const Ended ended,
+                              void* const context) override {
+    return active::offer(from, memory, ended, context);
+  }
+  void deliver(const Landing& landing, const Bytes data, const Ended ended,
+               void* const context) override {
+    active::deliver(landing, data, ended, context);
+  }
+  void expect() override {
+    const std::lock_guard guard(mutex_);
+    if (expecting_++ == 0) expectation_.emplace();
+  }
+  void expect_no_more() noexcept override {
+    const std::lock_guard guard(mutex_);
+    if (--expecting_ == 0) expectation_.reset();
+  }
 
  private:
   const active::Id id_;
+  std::mutex mutex_;
+  int expecting_ IMBREX_GUARDED_BY(mutex_) = 0;
+  std::optional<active::Expecting> expectation_ IMBREX_GUARDED_BY(mutex_);
 };
 
 template <class Protocol>
 struct OnMessages {
   ByMessages carrier;
-  Protocol protocol{carrier};
+  Protocol protocol;
 
-  explicit OnMessages(const active::Id id) : carrier(id) {
+  template <class... More>
+  explicit OnMessages(const active::Id id, More&... more)
+      : carrier(id), protocol(carrier, more...) {
     active::set_handler(
         id,
         [](void* const context, const int from, const Bytes message) noexcept {
@@ -52,4 +78,30 @@ Pools& pools() {
   return on_messages.protocol;
 }
 
+Futures& futures() {
+  static auto& on_messages = *new OnMessages<Futures>(active::Id::futures, waves());
+  return on_messages.protocol;
+}
+
 }  // namespace imbrex::dist
+
+namespace imbrex::detail {
+
+namespace {
+[[nodiscard]] dist::Futures& futures_of_spaces() {
+  if (!mpi::active::is_open()) {
+    throw Error("imbrex: a FutureSpace outside of MPI_Init and MPI_Finalize, or in a process whose "
+                "program did not include imbrex/future_space.hpp before MPI_Init");
+  }
+  return dist::futures();
+}
+}  // namespace
+
+Space& open_space(SpaceSpec spec) { return futures_of_spaces().open(std::move(spec)); }
+std::uint64_t draw_space_id() { return futures_of_spaces().draw_id(); }
+bool want_messages() noexcept {
+  mpi::active::want();
+  return true;
+}
+
+}  // namespace imbrex::detail

@@ -27,7 +27,8 @@ enum class CompletionKind : std::uint8_t {
   joint,    // all or any of other completions
   named,    // a promise that anybody can set who knows its name
   phaser,   // that no signaller of a phaser is left
-  phase     // a promise that a phaser sets at the end of a phase
+  phase,    // a promise that a phaser sets at the end of a phase
+  remote    // a RemoteState: a promise that messages from other processes set
 };
 
 // Whether a task runs on the stack of its parent, which waits for it.

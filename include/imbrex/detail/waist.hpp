@@ -12,6 +12,7 @@
 #include <exception>
 #include <source_location>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "imbrex/detail/completion.hpp"
@@ -207,6 +208,10 @@ struct PromiseState : Completion {
   const char* name;
   std::source_location where;
   std::atomic<std::source_location> put_at{};  // where a Ddf was put; line 0: nowhere yet
+};
+// Of kind `remote`. `describe` appends what reports shall say of it.
+struct RemoteState : PromiseState {
+  void (*describe)(const RemoteState& state, std::string& text);
 };
 // True once; then the caller stores the value or calls fail(), and then complete().
 [[nodiscard]] bool take(PromiseState& state) noexcept;

@@ -202,6 +202,12 @@ std::string describe(const detail::Completion& completion) {
     return describe_phase(*passed.phases, passed.wait.until - 1);
   }
   const auto& promise = static_cast<const detail::PromiseState&>(completion);
+  if (completion.kind == CompletionKind::remote) {
+    const auto& remote = static_cast<const detail::RemoteState&>(promise);
+    std::string text;
+    remote.describe(remote, text);
+    return text;
+  }
   if (completion.kind == CompletionKind::named) {
     return fmt::format("a trigger of {} (named at {}:{})", promise.name, promise.where.file_name(),
                        promise.where.line());

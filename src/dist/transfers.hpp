@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A carrier that also moves long data, straight from memory to memory. Knows no protocol.
+#pragma once
+
+#include "dist/carrier.hpp"
+#include "mpi/plugin/active.hpp"
+
+namespace imbrex::dist {
+
+using mpi::active::Ended;
+using mpi::active::Landing;
+
+class Transfers : public Carrier {
+ public:
+  // As active::offer() and deliver(); these throw MpiError.
+  [[nodiscard]] virtual Landing offer(int from, std::span<std::byte> memory, Ended ended,
+                                      void* context) = 0;
+  virtual void deliver(const Landing& landing, Bytes data, Ended ended, void* context) = 0;
+  // Between the two, which are called as often, somebody here depends on messages of others.
+  virtual void expect() = 0;
+  virtual void expect_no_more() noexcept = 0;
+
+ protected:
+  Transfers() = default;
+  ~Transfers() = default;
+};
+
+}  // namespace imbrex::dist

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Distributed futures on a real MPI.
+#include "imbrex/future_space.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imbrex/imbrex.hpp"
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+// The home of a guid is a rank in turn.
+FutureSpaceOptions cyclic(const Ring& ring, std::string name) {
+  FutureSpaceOptions options;
+  options.home = [size = ring.size](const std::uint64_t guid) {
+    return static_cast<int>(guid % static_cast<std::uint64_t>(size));
+  };
+  options.name = std::move(name);
+  return options;
+}
+
+constexpr int scale = IMBREX_TEST_SCALE;
+
+TEST(FutureSpaces, every_rank_reads_what_any_rank_has_put) {
+  const Ring ring;
+  FutureSpace<std::uint64_t> squares(ring.comm, cyclic(ring, "squares"));
+  constexpr std::uint64_t guids = 1000 / scale;
+  finish([&] {
+    for (std::uint64_t guid = 0; guid < guids; ++guid) {
+      // A third at home, the others elsewhere.
+      if (static_cast<int>((guid / 3) % static_cast<std::uint64_t>(ring.size)) != ring.rank) {
+        continue;
+      }
+      task("put").launch([&, guid] { squares.put(guid, guid * guid); });
+    }
+    for (std::uint64_t guid = 0; guid < guids; ++guid) {
+      const auto future = squares[guid];
+      task("get").in(future).launch([future, guid] { EXPECT_EQ(future.get(), guid * guid); });
+    }
+  });
+  squares.close();
+}
+
+template <class T, class Make>
+void put_everywhere(const char* name, const bool sizes, const Make& make) {
+  const Ring ring;
+  auto options = cyclic(ring, name);
+  if (sizes) {
+    options.size = [make](const std::uint64_t guid) {
+      const T value = make(guid);
+      return value.size() * sizeof(typename T::value_type);
+    };
+  }
+  FutureSpace<T> space(ring.comm, options);
+  const auto guids = static_cast<std::uint64_t>(4 * ring.size);
+  finish([&] {
+    std::vector<Future<T>> early;
+    for (std::uint64_t guid = 0; guid < guids; guid += 2) early.push_back(space[guid]);
+    for (std::uint64_t guid = 0; guid < guids; ++guid) {
+      if (static_cast<int>((guid / 2) % static_cast<std::uint64_t>(ring.size)) == ring.rank) {
+        space.put(guid, make(guid));
+      }
+    }
+    for (std::uint64_t guid = 0; guid < guids; ++guid) {
+      EXPECT_TRUE(space[guid].get() == make(guid)) << name << " " << guid;
+    }
+  });
+}
+
+TEST(FutureSpaces, values_have_any_size) {
+  const auto vector = [](const std::uint64_t guid) {
+    std::vector<int> value(guid % 3 == 0 ? guid : guid * 50'000);
+    std::iota(value.begin(), value.end(), static_cast<int>(guid));
+    return value;
+  };
+  put_everywhere<std::vector<int>>("vectors", false, vector);
+  put_everywhere<std::vector<int>>("vectors of a known size", true, vector);
+  put_everywhere<std::map<std::string, std::vector<int>>>("maps", false, [&](std::uint64_t guid) {
+    return std::map<std::string, std::vector<int>>{{"one", vector(guid)}, {"two", {1, 2}}};
+  });
+}
+
+struct Block {
+  double values[4096];
+};
+TEST(FutureSpaces, what_has_one_size_and_is_long_lands_where_it_stays) {
+  const Ring ring;
+  FutureSpace<Block> blocks(ring.comm, cyclic(ring, "blocks"));
+  const auto mine = static_cast<std::uint64_t>(ring.next());  // at another's home
+  Block block{};
+  block.values[4095] = ring.rank + 1;
+  finish([&] { blocks.put(mine, block); });
+  for (int rank = 0; rank < ring.size; ++rank) {
+    const auto future = blocks[static_cast<std::uint64_t>((rank + 1) % ring.size)];
+    EXPECT_EQ(future.get().values[4095], rank + 1);
+  }
+}
+
+TEST(FutureSpaces, a_second_put_names_both_ranks_and_places) {
+  const Ring ring;
+  auto options = cyclic(ring, "once");
+  options.home = [](std::uint64_t) { return 0; };
+  FutureSpace<int> once(ring.comm, options);
+  if (ring.rank == 0) once.put(3, 1);
+  MPI_Barrier(ring.comm);
+  try {
+    finish([&] { once.put(3, 2); });
+    FAIL() << "nothing thrown";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("a second put to future 3 of space \"once\""), std::string::npos) << text;
+    EXPECT_NE(text.find("by rank " + std::to_string(ring.rank)), std::string::npos) << text;
+    EXPECT_NE(text.find("put by rank 0 at "), std::string::npos) << text;
+    EXPECT_NE(text.find("future_space_test.cpp:"), std::string::npos) << text;
+  }
+  EXPECT_EQ(once[3].get(), 1);
+}
+
+TEST(FutureSpaces, ranks_that_disagree_are_told) {
+  const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "one rank agrees with itself";
+  auto options = cyclic(ring, "disagreed");
+  options.home = [&ring](std::uint64_t) {
+    return ring.rank == 0 ? 0 : (ring.rank + 1) % ring.size;
+  };
+  FutureSpace<int> homes(ring.comm, options);
+  if (ring.rank == 1 && ring.size > 2) {
+    EXPECT_THROW((void)homes[5].get(), Error);
+  }
+  homes.close();
+
+  auto sizes = cyclic(ring, "sizes");
+  sizes.home = [](std::uint64_t) { return 0; };
+  sizes.size = [&ring](std::uint64_t) { return std::size_t{ring.rank == 0 ? 40'000U : 80'000U}; };
+  FutureSpace<std::vector<int>> vectors(ring.comm, sizes);
+  if (ring.rank == 0) {
+    EXPECT_NO_THROW(vectors.put(1, std::vector<int>(10'000)));
+  } else {
+    EXPECT_THROW((void)vectors[1].get(), Error);
+  }
+}
+
+TEST(FutureSpaces, home_gives_back_what_all_its_readers_have) {
+  const Ring ring;
+  auto options = cyclic(ring, "read once");
+  options.home = [](std::uint64_t) { return 0; };
+  options.readers = [&ring](std::uint64_t) { return static_cast<std::size_t>(ring.size); };
+  FutureSpace<std::string> space(ring.comm, options);
+  if (ring.rank == 0) space.put(1, "text");
+  EXPECT_EQ(space[1].get(), "text");
+  MPI_Barrier(ring.comm);
+  if (ring.rank == 0) {
+    EXPECT_THROW((void)space[1], Error);
+  }
+}
+
+TEST(FutureSpaces, a_cache_ends_with_its_last_future_and_is_filled_again) {
+  const Ring ring;
+  FutureSpace<int> space(ring.comm, cyclic(ring, "cached"));
+  space.put(static_cast<std::uint64_t>(ring.rank), ring.rank);
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(space[static_cast<std::uint64_t>(ring.next())].get(), ring.next());
+  }
+  const Future<int> kept = space[static_cast<std::uint64_t>(ring.next())];
+  space.close();
+  EXPECT_EQ(kept.get(), ring.next());
+  EXPECT_THROW((void)space[0], Error);
+  EXPECT_THROW(space.put(99, 1), Error);
+}
+
+}  // namespace
+}  // namespace imbrex::test
