@@ -61,8 +61,10 @@ Node* Stack::room(const std::size_t count) {
 Search::Search(const Tree& tree, const Settings& settings, std::atomic<std::uint64_t>& progress)
     : tree_(tree), expand_(expand_with(settings.hash)), node_s_(settings.node_s),
       batch_(settings.node_s > 0 ? 1
-             : std::clamp<std::size_t>(static_cast<std::size_t>(settings.interval) / 4, 1,
-                                       batch_max)),
+             : settings.interval == 0
+                 ? batch_max
+                 : std::clamp<std::size_t>(static_cast<std::size_t>(settings.interval) / 4, 1,
+                                           batch_max)),
       progress_(progress) {}
 
 void Search::count_root(const Node& root) noexcept {
@@ -72,27 +74,24 @@ void Search::count_root(const Node& root) noexcept {
 
 void Search::run(Stack& stack, const std::uint64_t nodes) {
   const std::uint64_t start = counts_.nodes;
-  while (!stack.empty() && counts_.nodes - start < nodes) expand_top(stack);
-  // One atomic addition for some thousands of nodes.
-  if (counts_.nodes - published_ >= 4096 || stack.empty()) {
-    progress_.fetch_add(counts_.nodes - published_, std::memory_order_relaxed);
-    published_ = counts_.nodes;
+  while (!stack.empty() && counts_.nodes - start < nodes) {
+    Node buffer[batch_max];
+    const std::span<Node> parents(buffer, std::min(batch_, stack.size()));
+    stack.pop(parents);
+    Node* const begin = stack.room(children_of(parents) + 1);
+    stack.grow(expand(parents, begin));
   }
 }
 
-void Search::expand_top(Stack& stack) {
-  Node buffer[batch_max];
-  const std::span<Node> parents(buffer, std::min(batch_, stack.size()));
-  stack.pop(parents);
+Node* Search::expand(const std::span<const Node> parents, Node* const out) {
   const std::size_t children = children_of(parents);
-  Node* const begin = stack.room(children + 1);
-  Node* const end = expand_(tree_, parents, begin);
-  stack.grow(end);
+  Node* const end = expand_(tree_, parents, out);
   counts_.nodes += children;
-  counts_.leaves += children - static_cast<std::size_t>(end - begin);
+  counts_.leaves += children - static_cast<std::size_t>(end - out);
   for (const Node& parent : parents) {
     counts_.depth = std::max<std::uint64_t>(counts_.depth, parent.depth + 1);
   }
+  if (counts_.nodes - published_ >= 4096) publish();
   if (node_s_ > 0) {
     // A sleep is not shorter: the system needs some 50 us of its own for each.
     constexpr double sleep_min_s = 500e-6;
@@ -102,6 +101,12 @@ void Search::expand_top(Stack& stack) {
       owed_s_ = 0;
     }
   }
+  return end;
+}
+
+void Search::publish() noexcept {
+  progress_.fetch_add(counts_.nodes - published_, std::memory_order_relaxed);
+  published_ = counts_.nodes;
 }
 
 }  // namespace uts

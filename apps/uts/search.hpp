@@ -71,25 +71,30 @@ class Stack {
 
 class Search {
  public:
+  static constexpr std::size_t batch_max = 32;
+
   // `progress` is what this search adds to from time to time, for who looks on.
   Search(const Tree& tree, const Settings& settings, std::atomic<std::uint64_t>& progress);
 
   // Until the stack is empty, or so many nodes and a few are searched.
   void run(Stack& stack, std::uint64_t nodes);
+  // Expands and counts; the rest as for Expand.
+  [[nodiscard]] Node* expand(std::span<const Node> parents, Node* out);
+  // As many nodes should be expanded at once, by one who has them: batch_max at most.
+  [[nodiscard]] std::size_t batch() const noexcept { return batch_; }
+
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
   // Counts the root of the tree, which nobody's expansion does.
   void count_root(const Node& root) noexcept;
 
  private:
-  void expand_top(Stack& stack);
-
-  static constexpr std::size_t batch_max = 32;
+  void publish() noexcept;
 
   const Tree& tree_;
   const Expand expand_;
   const double node_s_;
-  const std::size_t batch_;  // expanded at once, by one who has many
-  double owed_s_ = 0;        // of sleep
+  const std::size_t batch_;
+  double owed_s_ = 0;  // of sleep
   Counts counts_;
   std::uint64_t published_ = 0;
   std::atomic<std::uint64_t>& progress_;  // relaxed: only looked at
