@@ -27,6 +27,7 @@ void Stack::push(const std::span<const Node> nodes) {
 }
 
 void Stack::pop(const std::span<Node> out) noexcept {
+  if (out.empty()) return;
   end_ -= out.size();
   std::memcpy(out.data(), nodes_.get() + end_, out.size_bytes());
   if (begin_ == end_) begin_ = end_ = 0;

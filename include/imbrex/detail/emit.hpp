@@ -3,8 +3,10 @@
 // no MPI.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "imbrex/detail/pool.hpp"
@@ -30,6 +32,18 @@ class Emit {
     top_ += count;
     return first;
   }
+  // Of the items placed last, those from `end` on are none after all.
+  void drop_from(Item* const end) noexcept { top_ = end; }
+  // Takes the items that `f` would be called for next, `most` at most, and returns how many: they
+  // are worked on together with its own, and count as if it had been called for each.
+  [[nodiscard]] std::size_t take(Item* const out, const std::size_t most) noexcept {
+    const std::size_t here = std::min<std::size_t>(static_cast<std::size_t>(top_ - bottom_), left_);
+    const std::size_t count = std::min(here, most);
+    top_ -= count;
+    left_ -= count;
+    if (count > 0) std::memcpy(static_cast<void*>(out), top_, count * sizeof(Item));
+    return count;
+  }
   // Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
   // number never run at the same time.
   [[nodiscard]] int worker() const noexcept { return stack_.worker; }
@@ -42,7 +56,9 @@ class Emit {
   friend std::uint64_t detail::run_items(void* function, detail::ItemStack& stack,
                                          std::uint64_t count);
 
-  explicit Emit(detail::ItemStack& stack) noexcept : stack_(stack) { load(); }
+  Emit(detail::ItemStack& stack, const std::uint64_t count) noexcept : stack_(stack), left_(count) {
+    load();
+  }
   void load() noexcept {
     bottom_ = reinterpret_cast<Item*>(stack_.bottom);
     top_ = reinterpret_cast<Item*>(stack_.top);
@@ -60,20 +76,21 @@ class Emit {
   Item* bottom_;
   Item* top_;
   Item* end_;
+  std::uint64_t left_;  // items that `f` may be called for
 };
 
 template <class Item, class Function>
 std::uint64_t detail::run_items(void* const function, ItemStack& stack,
                                 const std::uint64_t count) {
   Function& f = *static_cast<Function*>(function);
-  Emit<Item> emit(stack);
-  std::uint64_t done = 0;
-  for (; done < count && emit.top_ != emit.bottom_; ++done) {
+  Emit<Item> emit(stack, count);
+  while (emit.left_ > 0 && emit.top_ != emit.bottom_) {
+    --emit.left_;
     const Item item = *--emit.top_;
     f(item, emit);
   }
   emit.store();
-  return done;
+  return count - emit.left_;
 }
 
 }  // namespace imbrex
