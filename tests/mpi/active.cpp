@@ -27,6 +27,7 @@
 extern "C" void run_active();
 extern "C" int run_active_outside();
 extern "C" void finish_active();
+extern "C" void hang_active();
 
 namespace {
 
@@ -388,6 +389,17 @@ void run_active() {
   chain().number = id(6);
   active::set_handler(id(6), &Chain::take, &chain());
   if (active::rank() == 0) active::send(active::ranks() - 1, id(6), bytes_of(50));
+}
+
+// Nobody sends what is waited for: a message of no use is all that comes.
+void hang_active() {
+  active::set_handler(id(0), [](void*, int, std::span<const std::byte>) noexcept {}, nullptr);
+  active::send((active::rank() + 1) % active::ranks(), id(0), {});
+  imbrex::task("expects").spawn([] {
+    const active::Expecting expecting;
+    imbrex::detail::EventWord never;
+    imbrex::detail::await(never, {.kind = imbrex::detail::WaitKind::mpi, .what = "a value"});
+  }).get();
 }
 
 void finish_active() {

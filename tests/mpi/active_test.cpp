@@ -10,13 +10,15 @@
 extern "C" void run_active();
 extern "C" int run_active_outside();
 extern "C" void finish_active();
+extern "C" void hang_active();
 
-int main() {
+int main(int argc, char**) {
   if (run_active_outside() != 0) return 1;
   MPI_Init(nullptr, nullptr);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
+    if (argc > 1) hang_active();
     run_active();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", rank, error.what());

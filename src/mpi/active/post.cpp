@@ -538,6 +538,7 @@ void Post::open() {
                            comm_, &slot.request));
     require("MPI_Start", PMPI_Start(&slot.request));
   }
+  traffic().open.store(true, std::memory_order_relaxed);
   open_.store(true, std::memory_order_release);
 }
 
@@ -568,6 +569,7 @@ void Post::close() {
   if (expected > 0) engine().call_off_polls(expected);
   hold();
   open_.store(false, std::memory_order_release);
+  traffic().open.store(false, std::memory_order_relaxed);
   report_kept();
   for (std::size_t i = 0; i < slots; ++i) {
     PMPI_Cancel(&slots_[i].request);

@@ -17,6 +17,7 @@ struct Traffic {
   // Any thread; relaxed, since a message is counted before it can be handled.
   std::atomic<std::uint64_t> sent{0};
   std::atomic<std::uint64_t> handled{0};
+  std::atomic<bool> open{false};  // MPI_Init and MPI_Finalize write it
 };
 // Never destroyed.
 [[nodiscard]] Traffic& traffic() noexcept;

@@ -216,9 +216,15 @@ Lines look(const Mark& last) {
   const std::vector<Wait> waits = open.waits();
   const Tasks tasks = describe(views, open.tasks());
   Lines lines{heading(tasks)};
+  Lines of_messages;
+  if (traffic().open.load(std::memory_order_relaxed)) {
+    of_messages.push_back(describe_messages(traffic().sent.load(std::memory_order_relaxed),
+                                            traffic().handled.load(std::memory_order_relaxed)));
+  }
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
-        explain(messages, waits, rank, messages_max), detail::recent_failures()}) {
+        explain(messages, waits, rank, messages_max), of_messages,
+        detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }
   return lines;

@@ -313,7 +313,10 @@ void Watch::print_gathered() {
       text += prefixed(answer->second, fmt::format("imbrex: [{}] ", rank));
     }
   }
-  for (const std::string& line : advise(gathering_->answers)) text += "imbrex: " + line + "\n";
+  for (const Lines& part :
+       {advise(gathering_->answers), sum_messages(gathering_->answers, channel_.ranks())}) {
+    for (const std::string& line : part) text += "imbrex: " + line + "\n";
+  }
   if (!silent.empty()) {
     text += fmt::format("imbrex: no answer within {} s from rank{} {}\n",
                         std::chrono::duration_cast<std::chrono::seconds>(answers_patience).count(),

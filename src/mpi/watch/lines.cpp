@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <string_view>
@@ -113,6 +114,37 @@ Lines advise(const std::map<int, std::string>& answers) {
                            "first that differ");
   }
   return lines;
+}
+
+namespace {
+constexpr std::string_view messages_prefix = "active messages: ";
+constexpr std::string_view messages_middle = " sent from here, ";
+}  // namespace
+
+std::string describe_messages(const std::uint64_t sent, const std::uint64_t handled) {
+  return fmt::format("{}{}{}{} handled here", messages_prefix, sent, messages_middle, handled);
+}
+
+Lines sum_messages(const std::map<int, std::string>& answers, const int ranks) {
+  std::uint64_t sent = 0;
+  std::uint64_t handled = 0;
+  int telling = 0;
+  for (const auto& [rank, answer] : answers) {
+    const std::size_t place = answer.find(messages_prefix);
+    if (place == std::string::npos) continue;
+    const std::string numbers = answer.substr(place + messages_prefix.size());
+    const std::size_t middle = numbers.find(messages_middle);
+    if (middle == std::string::npos) continue;
+    sent += std::strtoull(numbers.c_str(), nullptr, 10);
+    handled += std::strtoull(numbers.c_str() + middle + messages_middle.size(), nullptr, 10);
+    ++telling;
+  }
+  if (telling != ranks) return {};
+  if (sent == handled) {
+    return {"every active message that was sent has been handled: none of them will end a wait"};
+  }
+  return {fmt::format("active messages: {} sent by all ranks, {} handled: some are under way",
+                      sent, handled)};
 }
 
 std::string describe(const Wait& wait) {

@@ -58,6 +58,12 @@ using Lines = std::vector<std::string>;
 // wait in the same collective give no line.
 [[nodiscard]] Lines advise(const std::map<int, std::string>& answers);
 
+// A line about active messages: how many this rank has sent and handled.
+[[nodiscard]] std::string describe_messages(std::uint64_t sent, std::uint64_t handled);
+// Says how many are under way between the ranks, in one line; none if an answer of `ranks` is
+// missing, or tells of none.
+[[nodiscard]] Lines sum_messages(const std::map<int, std::string>& answers, int ranks);
+
 // 1, 2, 3, 7 as "1-3, 7".
 [[nodiscard]] std::string ranges(std::vector<int> numbers);
 

@@ -81,6 +81,17 @@ TEST(Lines, ranks_that_wait_in_different_collectives_of_a_communicator_are_advis
   EXPECT_EQ(advise({{0, reduces + sends}}).size(), 1u);  // in two tasks of a rank
 }
 
+TEST(Lines, active_messages_are_summed_where_all_ranks_tell) {
+  const std::string some = "all wait\n  " + describe_messages(12, 3) + "\n";
+  const std::string rest = "all wait\n  " + describe_messages(1, 10) + "\n";
+  EXPECT_TRUE(sum_messages({{0, some}}, 2).empty());
+  EXPECT_TRUE(sum_messages({{0, some}, {1, "all wait\n"}}, 2).empty());
+  ASSERT_EQ(sum_messages({{0, some}, {1, rest}}, 2).size(), 1u);
+  EXPECT_TRUE(sum_messages({{0, some}, {1, rest}}, 2)[0].starts_with("every active message"));
+  EXPECT_EQ(sum_messages({{0, some}, {1, some}}, 2)[0],
+            "active messages: 24 sent by all ranks, 6 handled: some are under way");
+}
+
 TEST(Lines, ranges_are_short) {
   EXPECT_EQ(ranges({7, 1, 2, 3}), "1-3, 7");
   EXPECT_EQ(ranges({5, 4}), "4, 5");

@@ -225,6 +225,10 @@ const detail::WaitReason* reason_of(const Task& task) noexcept {
 
 std::string describe_reason(const detail::WaitReason& reason) {
   if (reason.kind != detail::WaitKind::mpi) return reason.what;
+  if (reason.peer < 0 && reason.tag < 0 && reason.bytes == 0) return reason.what;  // names none
+  if (reason.tag < 0 && reason.bytes == 0) {
+    return fmt::format("{} (peer {})", reason.what, reason.peer);
+  }
   return fmt::format("{} (peer {}, tag {}, {} bytes)", reason.what, reason.peer, reason.tag,
                      reason.bytes);
 }
