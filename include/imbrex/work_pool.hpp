@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -124,10 +125,11 @@ class WorkPool {
   // If `f` throws, all items are dropped, and process() throws on every rank: there what `f` threw
   // (the first on that rank), elsewhere Error, which names the rank and the text.
   template <class F>
-  WorkPoolCounters process(F&& f) {
+  WorkPoolCounters process(F&& f, const std::source_location& where =
+                                      std::source_location::current()) {
     using Function = std::remove_reference_t<F>;
     const auto address = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
-    return detail::process_pool(*pool_, {&detail::run_items<Item, Function>, address});
+    return detail::process_pool(*pool_, {&detail::run_items<Item, Function>, address, where});
   }
 
  private:

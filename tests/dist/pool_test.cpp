@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -99,8 +100,9 @@ class PoolOf {
   template <class F>
   [[nodiscard]] WorkPoolCounters process(F&& f) {
     using Function = std::remove_reference_t<F>;
-    return pool_.process({&detail::run_items<Item, Function>, const_cast<void*>(
-                                                                  static_cast<const void*>(&f))});
+    void* const function = const_cast<void*>(static_cast<const void*>(&f));
+    return pool_.process({&detail::run_items<Item, Function>, function,
+                          std::source_location::current()});
   }
 
  private:

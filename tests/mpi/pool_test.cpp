@@ -65,7 +65,10 @@ TEST(PoolTest, ranks_that_find_nothing_are_sent_items_by_lifelines) {
     std::atomic<std::int64_t> visited{0};
     if (ring.rank == 0) pool.push(15);
     const WorkPoolCounters counters = pool.process([&](const int n, Emit<int>& emit) {
-      if (n == 15) sleep_ms(round);
+      for (int i = 0; n == 15 && i < round; ++i) {
+        sleep_ms(1);
+        yield();  // and answers that it has none
+      }
       Halves{visited}(n, emit);
     });
     EXPECT_EQ(sum(counters.items), calls(15));

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <span>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct PoolBody {
   // Calls the function for the last item, again and again, at most `count` times; how often.
   std::uint64_t (*run)(void* function, ItemStack& stack, std::uint64_t count);
   void* function;
+  std::source_location where;  // of process()
 };
 
 struct PoolSpec {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/arch.hpp"
@@ -25,7 +26,7 @@ namespace {
 }  // namespace
 
 Pool::Pool(Carrier& carrier, Waves& waves, const Options& options)
-    : carrier_(carrier), waves_(waves), options_(options),
+    : carrier_(carrier), waves_(waves), options_(options), name_(std::string_view(options.name)),
       waits_for_(detail::keep_text(fmt::format("items of work pool \"{}\"", options.name))),
       search_(place_among(options.ranks, carrier.rank()), options.ranks.size(), options.victims) {
   for (int worker = 0; worker < options.workers; ++worker) {
@@ -47,11 +48,12 @@ void Pool::push(const void* const item) {
 
 WorkPoolCounters Pool::process(const detail::PoolBody& body) {
   begin_round();
-  finish([&] {
+  const auto start_lanes = [&] {
     for (const auto& lane : lanes_) {
-      task(options_.name).launch([&, one = lane.get()] { run_lane(*one, body); });
+      TaskBuilder(name_, body.where).launch([&, one = lane.get()] { run_lane(*one, body); });
     }
-  });
+  };
+  finish(start_lanes, body.where);
   const std::uint64_t elapsed = base::monotonic_ns() - begun_ns_;
   WorkPoolCounters counters = count(elapsed);
   end_round();

@@ -37,6 +37,7 @@
 #include "dist/pool/messages.hpp"
 #include "dist/pool/search.hpp"
 #include "dist/waves.hpp"
+#include "imbrex/detail/name.hpp"
 #include "imbrex/detail/waist.hpp"
 
 namespace imbrex::dist {
@@ -122,6 +123,7 @@ class Pool {
   Carrier& carrier_;
   Waves& waves_;
   const Options options_;
+  const Name name_;              // of lanes
   const char* const waits_for_;  // for reports
   std::vector<std::unique_ptr<Lane>> lanes_;  // each of its task
   std::uint64_t begun_ns_ = 0;  // the round
