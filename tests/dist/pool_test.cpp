@@ -178,6 +178,41 @@ TEST_P(PoolTest, every_item_of_a_random_tree_is_worked_on_once) {
   }
 }
 
+TEST_P(PoolTest, items_that_are_taken_count_and_those_dropped_do_not) {
+  constexpr int size = 3;
+  const Tree tree{5, sanitized ? 5 : 8};
+  for (const std::uint32_t interval : {0u, 1u, 3u}) {  // an item at a time, and several
+    Ranks ranks(size, interval);
+    std::atomic<std::uint64_t> visited{0};
+    std::atomic<std::uint64_t> counted{0};
+    on_each(ranks, [&](Rank& rank, const int number) {
+      dist::Pool::Options made = options(size, sizeof(Node));
+      made.interval = interval;
+      PoolOf<Node> pool(rank, made);
+      if (number == 0) pool.push(tree.root(0));
+      const WorkPoolCounters counters =
+          pool.process([&](const Node& node, Emit<Node>& emit) {
+            Node nodes[4] = {node};
+            const std::size_t count = 1 + emit.take(nodes + 1, 3);
+            EXPECT_TRUE(interval == 0 || count <= interval);
+            visited += count;
+            int children = 0;
+            for (std::size_t i = 0; i < count; ++i) children += tree.children(nodes[i]);
+            Node* const first = emit.place(static_cast<std::size_t>(children) + 5);
+            Node* end = first;
+            for (std::size_t i = 0; i < count; ++i) {
+              const int mine = tree.children(nodes[i]);
+              for (int child = 0; child < mine; ++child) *end++ = Tree::child(nodes[i], child);
+            }
+            emit.drop_from(end);
+          });
+      counted += counters.items;
+    });
+    EXPECT_EQ(visited, nodes_of(tree, 1));
+    EXPECT_EQ(counted, visited);
+  }
+}
+
 TEST_P(PoolTest, ranks_that_have_ceased_to_ask_are_sent_items) {
   constexpr int size = 4;
   Ranks ranks(size, 7);
