@@ -45,15 +45,10 @@ struct Outcome {
   double seconds = 0;
 };
 
-Team team_of(const Options& options) {
+Team team_of_all() {
   Team team;
   MPI_Comm_rank(MPI_COMM_WORLD, &team.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &team.ranks);
-#ifdef SMITH_WATERMAN_PLAIN
-  if (options.variant == Variant::mpi) team.threads = fork_join_threads();
-#else
-  team.threads = imbrex::worker_count();
-#endif
   return team;
 }
 
@@ -122,8 +117,8 @@ Tiling tiling_of(const Options& options, const Inputs& inputs, const Team& team)
                                         "would exceed 32 bits", tiling.whole.rows,
                                         tiling.whole.columns, step));
   }
-  if (static_cast<double>(tiling.down()) * tiling.across() > 1e8) {
-    throw tiled::InputError(fmt::format("--outer {} {}: makes {} x {} tiles; at most 100 million "
+  if (static_cast<double>(tiling.down()) * tiling.across() > 4e6) {
+    throw tiled::InputError(fmt::format("--outer {} {}: makes {} x {} tiles; at most 4 million "
                                         "are allowed", tiling.outer.rows, tiling.outer.columns,
                                         tiling.down(), tiling.across()));
   }
@@ -172,19 +167,21 @@ Score run_variant(const Problem& problem, Variant variant) {
   return run_sequential(problem, MPI_COMM_WORLD);
 }
 
-// Returns if there is nothing to refuse. Throws InputError.
-void check_variant(Variant variant) {
+// Throws InputError for the variant that is not here.
+int threads_of(Variant variant) {
   if (variant == Variant::imbrex) {
     throw tiled::InputError("--variant imbrex: is of the program smith_waterman; here are "
                             "sequential and mpi");
   }
+  return variant == Variant::mpi ? fork_join_threads() : 1;
 }
 
 void become_plain(int, char**) {}
 #else
 Score run_variant(const Problem& problem, Variant) { return run_tasks(problem, MPI_COMM_WORLD); }
 
-void check_variant(Variant) {}  // become_plain() has left this one only
+// Variants are imbrex: become_plain() has left nothing else.
+int threads_of(Variant) { return imbrex::worker_count(); }
 
 // Returns if the command line asks for nothing of smith_waterman_plain.
 void become_plain(int argc, char** argv) {
@@ -332,12 +329,12 @@ void print_json(const Problem& problem, const Options& options, const Team& team
 void run(int argc, char** argv) {
   std::string help;
   const Options options = parse_options(argc, argv, help);
-  const Team team = team_of(options);
+  Team team = team_of_all();
   if (!help.empty()) {
     if (team.rank == 0) fmt::print("{}", help);
     return;
   }
-  check_variant(options.variant);
+  team.threads = threads_of(options.variant);  // refuses a variant that is not here
   const Inputs inputs = load(options, team);
   Problem problem{.a = inputs.a.letters.data(), .b = inputs.b.letters.data(),
                   .scoring = options.scoring, .tiling = tiling_of(options, inputs, team),

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The imbrex variant, after Chatterjee et al., section IV.C: a task for each outer tile, which
+// waits for three distributed futures, the row above, the column to the left and the corner, and
+// puts its own; in it a task for each inner tile. Ranks exchange nothing else, and nobody waits for
+// a diagonal.
+#include <imbrex/future_space.hpp>
+#include <imbrex/imbrex.hpp>
+
+#include <utility>
+#include <vector>
+
+#include "variants.hpp"
+
+namespace smith_waterman {
+
+using imbrex::at;  // what tiles hand on is named by where it stands
+namespace {
+
+using Cells = std::vector<Score>;
+
+// What an outer tile leaves to its neighbours: to those below, to the right, and below and right.
+enum Part : std::uint64_t { last_row, last_column, last_cell, parts };
+
+class TaskGraph {
+ public:
+  TaskGraph(const Problem& problem, MPI_Comm comm)
+      : problem_(problem),
+        tiling_(problem.tiling),
+        edges_(comm, {.home = [this](std::uint64_t guid) { return home(guid); },
+                      .size = [this](std::uint64_t guid) { return bytes(guid); },
+                      .readers = [](std::uint64_t) { return std::size_t{1}; },
+                      .name = "edges of tiles"}) {
+    MPI_Comm_rank(comm, &rank_);
+  }
+
+  // Suspends.
+  Score run() {
+    imbrex::finish([this] {
+      for (int diagonal = 0; diagonal < tiling_.diagonals(); ++diagonal) {
+        for (int i = tiling_.first_of(diagonal); i <= tiling_.last_of(diagonal); ++i) {
+          if (tiling_.home(i, diagonal - i) == rank_) create(i, diagonal - i);
+        }
+      }
+    });
+    edges_.close();
+    return last_;
+  }
+
+ private:
+  struct Around {
+    imbrex::Future<Cells> row;  // empty where the matrix ends, as are the others
+    imbrex::Future<Cells> column;
+    imbrex::Future<Cells> corner;
+  };
+
+  [[nodiscard]] std::uint64_t guid(int i, int j, Part part) const {
+    return (static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(tiling_.across()) +
+            static_cast<std::uint64_t>(j)) * parts + part;
+  }
+  [[nodiscard]] std::pair<int, int> tile_of(std::uint64_t guid) const {
+    const auto across = static_cast<std::uint64_t>(tiling_.across());
+    return {static_cast<int>(guid / parts / across), static_cast<int>(guid / parts % across)};
+  }
+  [[nodiscard]] int home(std::uint64_t guid) const {
+    const auto [i, j] = tile_of(guid);
+    return tiling_.home(i, j);
+  }
+  [[nodiscard]] std::size_t bytes(std::uint64_t guid) const {
+    const auto [i, j] = tile_of(guid);
+    const Extent extent = tiling_.extent(i, j);
+    const std::int64_t cells = guid % parts == last_row      ? extent.columns
+                               : guid % parts == last_column ? extent.rows
+                                                             : 1;
+    return static_cast<std::size_t>(cells) * sizeof(Score);
+  }
+
+  void create(int i, int j) {
+    Around around;
+    auto task = imbrex::task("outer tile");
+    const auto wait_for = [&](imbrex::Future<Cells>& future, int row, int column, Part part) {
+      future = edges_[guid(row, column, part)];
+      (void)task.in(future);
+    };
+    if (i > 0) wait_for(around.row, i - 1, j, last_row);
+    if (j > 0) wait_for(around.column, i, j - 1, last_column);
+    if (i > 0 && j > 0) wait_for(around.corner, i - 1, j - 1, last_cell);
+    task.launch([this, i, j, around = std::move(around)]() mutable { compute(i, j, around); });
+  }
+
+  // Suspends.
+  void compute(int i, int j, Around& around) {
+    OuterTile tile(problem_, i, j);
+    if (around.row.valid()) tile.row = around.row.get();
+    if (around.column.valid()) tile.column = around.column.get();
+    if (around.corner.valid()) tile.corner = around.corner.get().front();
+    around = {};  // nobody else reads them
+    tile.begin();
+    compute_inner(tile);
+    const bool has_below = i + 1 < tiling_.down();
+    const bool has_right = j + 1 < tiling_.across();
+    if (!has_below && !has_right) last_ = tile.row.back();
+    if (has_below && has_right) edges_.put(guid(i, j, last_cell), Cells{tile.row.back()});
+    if (has_right) edges_.put(guid(i, j, last_column), std::move(tile.column));
+    if (has_below) edges_.put(guid(i, j, last_row), std::move(tile.row));
+  }
+
+  // A tile takes the cells above it and to its left, and leaves its own there: in program order, so
+  // what may run at once follows from the accesses.
+  static void compute_inner(OuterTile& tile) {
+    if (tile.down() * tile.across() == 1) return tile.compute(0, 0);
+    imbrex::finish([&tile] {
+      for (int i = 0; i < tile.down(); ++i) {
+        for (int j = 0; j < tile.across(); ++j) {
+          imbrex::task("tile").inout(at(tile.above(j)), at(tile.left_of(i))).launch([&tile, i, j] {
+            tile.compute(i, j);
+          });
+        }
+      }
+    });
+  }
+
+  const Problem& problem_;
+  const Tiling& tiling_;
+  int rank_ = 0;
+  Score last_ = 0;  // written by one task at most, read when all have ended
+  imbrex::FutureSpace<Cells> edges_;
+};
+
+}  // namespace
+
+Score run_tasks(const Problem& problem, MPI_Comm comm) { return TaskGraph(problem, comm).run(); }
+
+}  // namespace smith_waterman
