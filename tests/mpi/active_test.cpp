@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "imbrex/imbrex.hpp"
@@ -12,13 +13,13 @@ extern "C" int run_active_outside();
 extern "C" void finish_active();
 extern "C" void hang_active();
 
-int main(int argc, char**) {
+int main(int argc, char** argv) {
   if (run_active_outside() != 0) return 1;
   MPI_Init(nullptr, nullptr);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    if (argc > 1) hang_active();
+    if (argc > 1 && std::strcmp(argv[1], "hang") == 0) hang_active();
     run_active();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
