@@ -298,6 +298,11 @@ void leave_tasks_at_exit(const int status) {
   }
 }
 
+void leave_at_exit(const int status) {
+  leave_tasks_at_exit(status);
+  if (active::post().is_open()) active::post().abandon();
+}
+
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
   report::remember_signal();
@@ -328,7 +333,7 @@ int initialise(int* argc, char*** argv, int* provided) {
     some_task_blocks.store(true, std::memory_order_relaxed);
   }
   is_active.store(true, std::memory_order_relaxed);
-  detail::before_end(&leave_tasks_at_exit);
+  detail::before_end(&leave_at_exit);
   return MPI_SUCCESS;
 }
 

@@ -580,6 +580,13 @@ void Post::close() {
   release();
 }
 
+void Post::abandon() noexcept {
+  if (is_holder()) return;  // a handler ends the program
+  hold();
+  open_.store(false, std::memory_order_release);
+  release();
+}
+
 // Returns once this rank is passive: no task is left, and nothing is begun here that has not ended.
 Post::Sums Post::settle() noexcept {
   for (;;) {

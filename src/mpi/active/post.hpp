@@ -45,6 +45,8 @@ class Post {
   void open();
   // Returns when every message of every rank has been handled, and what it led to as well.
   void close();
+  // The program ends without MPI_Finalize: no handler is called any more.
+  void abandon() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int ranks() const noexcept { return ranks_; }
