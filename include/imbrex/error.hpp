@@ -38,6 +38,17 @@ class DependencyFailed : public Error {
   std::exception_ptr cause_;
 };
 
+// A call on another rank (remote.hpp) has thrown, or could not be made. what() has the text of
+// what was thrown, and the rank.
+class RemoteError : public Error {
+ public:
+  RemoteError(const std::string& text, int rank) : Error(text), rank_(rank) {}
+  [[nodiscard]] int rank() const noexcept { return rank_; }  // of MPI_COMM_WORLD
+
+ private:
+  int rank_;
+};
+
 // An MPI call failed. what() names the call, the task and MPI's text.
 class MpiError : public Error {
  public:

@@ -30,6 +30,7 @@
 #include "imbrex/detail/dist/spaces.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
+#include "imbrex/rank_sets.hpp"
 #include "imbrex/space_values.hpp"
 
 namespace imbrex {
@@ -47,36 +48,6 @@ struct FutureSpaceOptions {
   std::string name = "future space";  // for messages
 };
 
-namespace detail {
-
-inline const bool wants_messages = want_messages();
-
-inline std::vector<int> world_ranks(const MPI_Comm comm) {
-  int size = 0, inter = 0;
-  MPI_Comm_test_inter(comm, &inter);
-  if (inter != 0) throw Error("imbrex: FutureSpace over an inter-communicator");
-  MPI_Comm_size(comm, &size);
-  std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
-  for (int i = 0; i < size; ++i) ranks[static_cast<std::size_t>(i)] = i;
-  MPI_Group group = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
-  MPI_Comm_group(comm, &group);
-  MPI_Comm_group(MPI_COMM_WORLD, &all);
-  MPI_Group_translate_ranks(group, size, ranks.data(), all, world.data());
-  MPI_Group_free(&group);
-  MPI_Group_free(&all);
-  return world;
-}
-
-inline std::uint64_t agree_on_space_id(const MPI_Comm comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  std::uint64_t id = rank == 0 ? draw_space_id() : 0;
-  MPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
-  return id;
-}
-
-}  // namespace detail
-
 // Thread safety: any thread may call [] and put().
 template <class T>
 class FutureSpace {
@@ -86,7 +57,7 @@ class FutureSpace {
   // Collective over `comm`, which may be freed afterwards. Suspends. Throws Error if there is no
   // `home`, for an inter-communicator, and outside of MPI_Init and MPI_Finalize.
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
-      : FutureSpace(detail::agree_on_space_id(comm), detail::world_ranks(comm),
+      : FutureSpace(detail::agree_on_id(comm, detail::draw_space_id), detail::world_ranks(comm),
                     std::move(options)) {}
   // For tests, whose network decides who is a member.
   explicit FutureSpace(detail::Space& space) noexcept : space_(&space) {}

@@ -2,7 +2,11 @@
 // The protocols of this process on its active messages: one of each, made at its first use.
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "dist/calls.hpp"
 #include "dist/futures.hpp"
 #include "dist/pool/pools.hpp"
 #include "dist/transfers.hpp"
@@ -78,6 +82,11 @@ Pools& pools() {
   return on_messages.protocol;
 }
 
+[[nodiscard]] static CallSets& call_sets() {
+  static auto& on_messages = *new OnMessages<CallSets>(active::Id::remote, waves());
+  return on_messages.protocol;
+}
+
 Futures& futures() {
   static auto& on_messages = *new OnMessages<Futures>(active::Id::futures, waves());
   return on_messages.protocol;
@@ -88,17 +97,28 @@ Futures& futures() {
 namespace imbrex::detail {
 
 namespace {
+void check_open(const char* const what) {
+  if (mpi::active::is_open()) return;
+  throw Error(std::string("imbrex: ") + what + " outside of MPI_Init and MPI_Finalize, or in a "
+              "program whose headers for it were loaded after MPI_Init");
+}
 [[nodiscard]] dist::Futures& futures_of_spaces() {
-  if (!mpi::active::is_open()) {
-    throw Error("imbrex: a FutureSpace outside of MPI_Init and MPI_Finalize, or in a process whose "
-                "program did not include imbrex/future_space.hpp before MPI_Init");
-  }
+  check_open("a FutureSpace");
   return dist::futures();
+}
+[[nodiscard]] dist::CallSets& sets_of_calls() {
+  check_open("RemoteCalls");
+  return dist::call_sets();
 }
 }  // namespace
 
 Space& open_space(SpaceSpec spec) { return futures_of_spaces().open(std::move(spec)); }
 std::uint64_t draw_space_id() { return futures_of_spaces().draw_id(); }
+Calls& open_calls(const std::uint64_t id, std::vector<int> members) {
+  return sets_of_calls().open(id, std::move(members));
+}
+void forget_calls(Calls& calls) noexcept { delete &static_cast<dist::CallsOn&>(calls); }
+std::uint64_t draw_calls_id() { return sets_of_calls().draw_id(); }
 bool want_messages() noexcept {
   mpi::active::want();
   return true;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Each rank asks all others to count the primes of a range, and adds up what they return. What
+// counts is a task on its rank; an exception there would arrive here.
+#include <imbrex/imbrex.hpp>
+#include <imbrex/remote.hpp>
+
+#include <cstdio>
+#include <vector>
+
+int primes(int first, int last) {
+  int count = 0;
+  for (int number = first < 2 ? 2 : first; number < last; ++number) {
+    bool prime = true;
+    for (int i = 2; i * i <= number && prime; ++i) prime = number % i != 0;
+    count += prime ? 1 : 0;
+  }
+  return count;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  constexpr int numbers = 10'000, parts = 20;
+
+  int sum = 0;
+  {
+    imbrex::RemoteCalls calls(MPI_COMM_WORLD);
+    std::vector<imbrex::Future<int>> counts;
+    for (int part = 0; part < parts; ++part) {
+      counts.push_back(calls.call(part % ranks, primes, part * (numbers / parts),
+                                  (part + 1) * (numbers / parts)));
+    }
+    for (const auto& count : counts) sum += count.get();
+  }  // every rank has what it has asked for
+  std::printf("rank %d: %d primes below %d\n", rank, sum, numbers);
+  MPI_Finalize();
+  return sum == 1229 ? 0 : 1;
+}
