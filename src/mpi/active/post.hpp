@@ -108,8 +108,9 @@ class Post {
   struct Transfer;
 
   [[nodiscard]] bool is_holder() const noexcept;
-  [[nodiscard]] bool try_hold() noexcept IMBREX_TRY_ACQUIRE(true, traffic().handling);
-  void release() noexcept;
+  // The flag guards who calls handlers, and no variable.
+  [[nodiscard]] bool try_hold() noexcept IMBREX_LOCKS_NOT_SEEN;
+  void release() noexcept IMBREX_LOCKS_NOT_SEEN;
   void wait_for_room(Peer& peer, int to);
   void list(Peer& peer) noexcept;
   void push(Peer& peer) noexcept;

@@ -337,17 +337,37 @@ bool Engine::has_open(const int open) const noexcept {
          outstanding == outstanding_.load(std::memory_order_relaxed);
 }
 
+namespace {
+
+// While it lives no active message is handled. But a handler that does not end, by a mistake of its
+// author's, shall be reported too: then it gives up. The flag guards no variable.
+class NoHandler {
+ public:
+  NoHandler() noexcept IMBREX_LOCKS_NOT_SEEN {
+    constexpr int tries = 10'000;
+    for (int i = 0; i < tries && !sure_; ++i) {
+      if (i != 0) sched_yield();
+      sure_ = traffic().handling.try_lock();
+    }
+  }
+  ~NoHandler() IMBREX_LOCKS_NOT_SEEN {
+    if (sure_) traffic().handling.unlock();
+  }
+  NoHandler(const NoHandler&) = delete;
+  NoHandler& operator=(const NoHandler&) = delete;
+  [[nodiscard]] bool is_sure() const noexcept { return sure_; }
+
+ private:
+  bool sure_ = false;
+};
+
+}  // namespace
+
 void Engine::hold_still(const std::function<void(const Operation&)>& visit,
                         const std::function<void(bool settled)>& look) {
   wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
   while (!lock_.try_lock()) sched_yield();
-  // A handler that does not end, by a mistake of its author's, shall be reported too.
-  constexpr int tries = 10'000;
-  bool still = traffic().handling.try_lock();
-  for (int i = 0; i < tries && !still; ++i) {
-    sched_yield();
-    still = traffic().handling.try_lock();
-  }
+  const NoHandler quiet;
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   take_intake();
   take_feeds();
@@ -359,8 +379,7 @@ void Engine::hold_still(const std::function<void(const Operation&)>& visit,
   for (const Operation* const operation : singles_) count(*operation);
   for (const Operation* const operation : groups_) count(*operation);
   for (Feed* const feed : feeds_) feed->for_each(count);
-  look(still && has_open(open));
-  if (still) traffic().handling.unlock();
+  look(quiet.is_sure() && has_open(open));
   lock_.unlock();
 }
 
