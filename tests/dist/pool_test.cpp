@@ -62,7 +62,7 @@ struct Rank {
 // Ranks without their pools, which come and go.
 struct Ranks {
   std::vector<std::unique_ptr<Rank>> ranks;
-  std::atomic<int> kept_requests{0};  // that rank 0 has been sent, to answer when it has items
+  std::array<std::atomic<int>, 8> kept_requests{};  // that a rank has, until it has items
   Network wave_network;
   Network pool_network;
 
@@ -78,7 +78,7 @@ struct Ranks {
         rank.pools.receive(from, message);
         dist::PoolHead head;
         std::memcpy(&head, message.data(), sizeof head);
-        if (i == 0 && head.lifeline) ++kept_requests;
+        if (head.lifeline) ++kept_requests[static_cast<std::size_t>(i)];
       });
     }
   }
@@ -225,7 +225,8 @@ TEST_P(PoolTest, ranks_that_have_ceased_to_ask_are_sent_items) {
     const WorkPoolCounters counters = pool.process([&](const int item, Emit<int>& emit) {
       ++visited;
       // The first item holds all work back until others have given up.
-      while (item == 1000 && ranks.kept_requests == 0) yield();
+      const auto here = static_cast<std::size_t>(number);
+      while (item == 1000 && ranks.kept_requests[here] == 0) yield();
       if (item > 1) emit(item / 2);
       if (item > 1) emit(item - item / 2);
     });
