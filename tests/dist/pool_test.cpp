@@ -296,6 +296,26 @@ TEST_P(PoolTest, an_exception_ends_the_round_on_all_ranks) {
   }
 }
 
+// A rank that has ended one such round may fail in the next one while others are in the first.
+TEST_P(PoolTest, rounds_that_fail_one_after_the_other_throw_on_all_ranks) {
+  constexpr int size = 4;
+  constexpr int rounds = 20;
+  Ranks ranks(size, 30);
+  std::atomic<int> thrown{0};
+  on_each(ranks, [&](Rank& rank, const int number) {
+    PoolOf<int> pool(rank, options(size, sizeof(int)));
+    for (int round = 0; round < rounds; ++round) {
+      if (round % size == number) pool.push(round);
+      try {
+        (void)pool.process([&](const int, Emit<int>&) { throw std::runtime_error("at once"); });
+      } catch (const std::exception&) {
+        ++thrown;
+      }
+    }
+  });
+  EXPECT_EQ(thrown, size * rounds);
+}
+
 TEST_P(PoolTest, items_may_fill_a_message_and_the_function_may_wait) {
   struct Big {
     std::array<std::byte, detail::item_bytes_max - 8> bytes;

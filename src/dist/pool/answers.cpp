@@ -74,13 +74,11 @@ void Pool::note_failure(const int from, const PoolHead& head, const Bytes text) 
   {
     const std::lock_guard guard(mutex_);
     ++received_;
-    if (failed_round_ != head.round) {
-      failed_round_ = head.round;
-      error_elsewhere_ = fmt::format(
-          "imbrex: the function of work pool \"{}\" has thrown on rank {}, and all its items are "
-          "dropped: {}", options_.name, from,
-          std::string_view(reinterpret_cast<const char*>(text.data()), text.size()));
-    }
+    errors_elsewhere_.try_emplace(
+        head.round,
+        fmt::format("imbrex: the function of work pool \"{}\" has thrown on rank {}, and all its "
+                    "items are dropped: {}", options_.name, from,
+                    std::string_view(reinterpret_cast<const char*>(text.data()), text.size())));
     if (runs_ && head.round == round_) {
       failed_.store(true, std::memory_order_relaxed);
       shared_.clear();

@@ -77,8 +77,9 @@ void Pool::begin_round() {
   error_ = nullptr;
   search_.begin(round_);
   hungry_.store(search_.owes(), std::memory_order_relaxed);  // a hint
-  failed_.store(failed_round_ == round_, std::memory_order_relaxed);  // the lock orders it
-  if (failed_round_ == round_) shared_.clear();
+  const bool failed = errors_elsewhere_.contains(round_);
+  failed_.store(failed, std::memory_order_relaxed);  // the lock orders it
+  if (failed) shared_.clear();
   note_shared();
 }
 
@@ -240,7 +241,7 @@ void Pool::end_round() {
                               "imbrex", options_.name, shared_items()));
     }
     error = std::exchange(error_, nullptr);
-    if (failed_round_ == round_) elsewhere = std::exchange(error_elsewhere_, {});
+    if (auto told = errors_elsewhere_.extract(round_)) elsewhere = std::move(told.mapped());
   }
   if (error) std::rethrow_exception(error);
   if (!elsewhere.empty()) throw Error(elsewhere);

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -151,8 +152,8 @@ class Pool {
   std::int64_t received_before_ IMBREX_GUARDED_BY(mutex_) = 0;  // by all, says the last wave; -1
   WorkPoolCounters counters_ IMBREX_GUARDED_BY(mutex_);
   std::exception_ptr error_ IMBREX_GUARDED_BY(mutex_);  // thrown here, in this round
-  std::string error_elsewhere_ IMBREX_GUARDED_BY(mutex_);
-  std::uint32_t failed_round_ IMBREX_GUARDED_BY(mutex_) = 0;  // of which others have told
+  // What others have told, by round: this one, and the next, which they may have begun already.
+  std::map<std::uint32_t, std::string> errors_elsewhere_ IMBREX_GUARDED_BY(mutex_);
 };
 
 }  // namespace imbrex::dist
