@@ -23,13 +23,12 @@ void Pools::add(Pool& pool) {
 }
 
 void Pools::remove(Pool& pool) noexcept {
-  std::unique_lock lock(mutex_);
-  pools_.erase(pool.options().id);
-  while (inside_ != 0) {  // a few microseconds: handlers never wait
-    lock.unlock();
-    std::this_thread::yield();
-    lock.lock();
-  }
+  const auto is_out = [this, &pool] {
+    const std::lock_guard guard(mutex_);
+    pools_.erase(pool.options().id);
+    return inside_ == 0;
+  };
+  while (!is_out()) std::this_thread::yield();  // a few microseconds: handlers never wait
 }
 
 void Pools::receive(const int from, const Bytes message) {
