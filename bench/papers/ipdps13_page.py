@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of bench/papers/ipdps13: what was measured beside what Chatterjee et al. (IPDPS 2013)
+publish, in Markdown, and its picture."""
+
+TIMES = ("work_s", "overhead_s", "search_s", "idle_s")
+SYNC = {"strict": "barrier, strict", "fuzzy": "barrier, fuzzy", "reduction": "reduction"}
+
+
+def of(results, part, **wanted):
+    return [line for line in results["results"] if line["part"] == part
+            and all(line.get(name) == value for name, value in wanted.items())]
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def number(value, digits=2):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def values(lines, name):
+    return sorted({line[name] for line in lines})
+
+
+# ---- the parts ---------------------------------------------------------------------------------
+
+
+def synchronisation(results, published):
+    """Table II. The records are those of bench/syncbench: sync_<kind>_<ranks>x<workers>."""
+    rows = []
+    for line in of(results, "synchronisation"):
+        _, kind, shape = line["benchmark"].split("_")
+        at = published["table2"].get(kind, {}).get(line["system"], {})
+        rows.append((SYNC[kind], shape, line["system"], number(line["median_ns"] / 1e3, 3),
+                     number(at.get("2x2"), 1), number(at.get("64x8"), 1)))
+    text = ("Microseconds beyond the delay that all have, by EPCC's method. The paper's two "
+            "columns are 2 nodes x 2 cores and 64 x 8, on MVAPICH2 and InfiniBand.\n\n")
+    return text + table(("what", "ranks x workers", "system", "here", "paper, 2 x 2",
+                         "paper, 64 x 8"), sorted(rows))
+
+
+def threads(results, _):
+    rows = [(line["benchmark"].removeprefix("message_"), line["workers"], line["system"],
+             number(line["median_ns"], 0)) for line in of(results, "threads")]
+    text = ("Nanoseconds a message (a round trip for the latency; the bandwidth test by block), "
+            "between two ranks with so many threads or workers each. The paper draws these without "
+            "numbers: with 8 threads MPI's latency is several times HCMPI's.\n\n")
+    return text + table(("test", "threads", "system", "ns"), sorted(rows))
+
+
+def shares(line):
+    return [number(line.get(name), 3) for name in TIMES]
+
+
+def uts(results, published):
+    lines = of(results, "uts")
+    rows = []
+    for tree in values(lines, "tree"):
+        alone = of(results, "uts", tree=tree, system="sequential")
+        for line in of(results, "uts", tree=tree):
+            ranks, workers = (int(part) for part in line["shape"].split("x"))
+            cores = min(ranks * workers, results["cores"])
+            share = alone[0]["seconds"] / line["seconds"] / cores if alone else None
+            rows.append((tree, line["system"], line["shape"], number(line["seconds"], 3),
+                         number(line["nodes"] / line["seconds"] / 1e6, 1), number(share),
+                         *shares(line), line.get("fails", "-")))
+    text = ("Seconds; *share* is the speed-up over the sequential program for each core. Work, "
+            "overhead, search and idle time are averages over the workers, as in Table III.\n\n")
+    text += table(("tree", "system", "ranks x workers", "time", "Mnodes/s", "share", "work",
+                   "overhead", "search", "idle", "failed steals"), rows)
+    text += "\n" + timed(results)
+    rows = [(row[0], row[1], *(number(value, 3) for value in row[2:6]), row[6],
+             *(number(value, 3) for value in row[7:11]), row[11], number(row[2] / row[7], 1))
+            for row in published["table3"]["rows"]]
+    text += "\nPublished, T1XXL on Jaguar (Table III):\n\n"
+    return text + table(("nodes", "cores", "MPI: time", "work", "overhead", "search", "fails",
+                         "HCMPI: time", "work", "overhead", "search", "fails", "speed-up"), rows)
+
+
+def timed(results):
+    lines = of(results, "uts_timed")
+    if not lines:
+        return ""
+    rows = [(line["shape"], line["system"], number(line["seconds"], 3), *shares(line),
+             line.get("fails_of_all", "-"), line["repetitions"]) for line in lines]
+    return ("Many ranks on few cores: a node takes its time asleep, and ranks are joined by links "
+            "of 1 Gbit/s. Failed steals are the sum over the runs.\n\n" +
+            table(("ranks x workers", "system", "time", "work", "overhead", "search", "idle",
+                   "failed steals", "runs"), rows))
+
+
+def grid(results, _):
+    text = ("Seconds by chunk (`-c`, down) and polling interval (`-i`, across). The paper's best "
+            "on Jaguar: MPI 4 and 16 (T1XXL), 15 and 8 (T3XXL); HCMPI 8 and 4.\n")
+    lines = of(results, "grid")
+    for tree in values(lines, "tree"):
+        for system in ("mpi", "imbrex"):
+            some = of(results, "grid", tree=tree, system=system)
+            if not some:
+                continue
+            intervals = values(some, "interval")
+            at = {(line["chunk"], line["interval"]): line["seconds"] for line in some}
+            rows = [(chunk, *(number(at.get((chunk, interval)), 3) for interval in intervals))
+                    for chunk in values(some, "chunk")]
+            text += f"\n{tree}, {system}:\n\n" + table(("", *intervals), rows)
+    return text
+
+
+def smith_waterman(results, published):
+    rows = []
+    lines = of(results, "smith_waterman")
+    for size in values(lines, "size"):
+        for system in ("forkjoin", "imbrex"):
+            for shape in values(lines, "shape"):
+                tried = of(results, "smith_waterman", size=size, system=system, shape=shape)
+                if not tried:
+                    continue
+                best = min(tried, key=lambda line: line["seconds"])
+                rows.append((size, system, shape, number(best["seconds"]),
+                             number(best["cells"] / best["seconds"] / 1e9), best["outer"],
+                             best["distribution"]))
+    text = ("The best of three tile sizes and two distributions for each.\n\n" +
+            table(("cells", "system", "ranks x workers", "time", "GCUPS", "rows of an outer tile",
+                   "distribution"), rows))
+    paper = published["table4"]
+    cells = 1.856e6 * 1.92e6
+    rows = [(cores, *(f"{number(seconds, 1)} ({cells / seconds / 1e9:.1f})" for seconds in times))
+            for cores, times in paper["cores"].items()]
+    text += ("\nPublished, 1.856 M x 1.92 M, seconds and GCUPS by cores (down) and nodes "
+             "(Table IV):\n\n")
+    return text + table(("", *paper["nodes"]), rows)
+
+
+PARTS = {"synchronisation": ("Barriers and reductions (Table II)", synchronisation),
+         "threads": ("Threads that send (Figures 14 and 15)", threads),
+         "uts": ("UTS (Table III, Figures 16 to 22)", uts),
+         "grid": ("UTS: chunk and polling interval", grid),
+         "smith_waterman": ("Smith-Waterman (Table IV, Figures 24 and 25)", smith_waterman)}
+
+
+# ---- the picture -------------------------------------------------------------------------------
+
+
+def draw_shares(axis, results):
+    """What each system does with its time: Table III as bars."""
+    lines = [line for line in of(results, "uts") if line["system"] != "sequential"]
+    labels = [f"{line['tree']} {line['system']} {line['shape']}" for line in lines]
+    left = [0.0] * len(lines)
+    for name in TIMES:
+        widths = [line.get(name) or 0.0 for line in lines]
+        axis.barh(labels, widths, left=left, label=name.removesuffix("_s"))
+        left = [a + b for a, b in zip(left, widths)]
+    axis.set_xlabel("s")
+    axis.set_title("UTS: where the time of a core goes")
+    axis.legend(fontsize="small")
+
+
+def draw_published(axis, published):
+    for nodes in (64, 256, 1024):
+        rows = [row for row in published["table3"]["rows"] if row[0] == nodes]
+        axis.plot([row[1] for row in rows], [row[2] / row[7] for row in rows], marker="o",
+                  label=f"{nodes} nodes")
+    axis.set_xlabel("cores a node")
+    axis.set_yscale("log")
+    axis.axhline(1, color="grey", linewidth=0.5)
+    axis.set_title("published: HCMPI's speed-up over MPI, T1XXL")
+    axis.legend(fontsize="small")
+
+
+def draw_alignment(axis, results):
+    lines = of(results, "smith_waterman")
+    bars = {}
+    for line in lines:
+        label = f"{line['size']}\n{line['system']} {line['shape']}"
+        bars[label] = max(bars.get(label, 0.0), line["cells"] / line["seconds"] / 1e9)
+    axis.barh(list(bars), list(bars.values()))
+    axis.set_xlabel("GCUPS")
+    axis.set_title("Smith-Waterman: the best of each")
+
+
+def draw_synchronisation(axis, results):
+    lines = of(results, "synchronisation")
+    labels = [f"{line['benchmark'].removeprefix('sync_')} {line['system']}" for line in lines]
+    axis.barh(labels, [line["median_ns"] / 1e3 for line in lines])
+    axis.tick_params(axis="y", labelsize="x-small")
+    axis.set_xlabel("us")
+    axis.set_title("barriers and reductions")
+
+
+def draw(path, results, published):
+    try:
+        import matplotlib
+    except ImportError:
+        raise SystemExit("bench: no picture: matplotlib is missing (Debian: python3-matplotlib)")
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "ipdps13"
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(2, 2, figsize=(13, 9))
+    draw_shares(axes[0][0], results)
+    draw_published(axes[0][1], published)
+    draw_alignment(axes[1][0], results)
+    draw_synchronisation(axes[1][1], results)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+# ---- the page ----------------------------------------------------------------------------------
+
+
+def write(path, results, published):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
+            "# Integrating asynchronous task parallelism with MPI: measured and published", "",
+            f"Written by `bench/papers/ipdps13` from the results of {results['date']} on "
+            f"{results['machine']}, beside the figures of {published['source']}. The paper's ran "
+            "on up to 1,024 nodes of 16 cores: what can be compared here is how systems stand to "
+            "each other, not the seconds.", "", f"![picture]({path.with_suffix('.svg').name})", ""]
+    measured = {line["part"] for line in results["results"]}
+    for part, (title, describe) in PARTS.items():
+        text += [f"## {title}", ""]
+        text += [describe(results, published) if part in measured else "Not measured.\n"]
+    path.write_text("\n".join(text))
+    draw(path.with_suffix(".svg"), results, published)
