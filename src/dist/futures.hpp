@@ -48,7 +48,8 @@ enum class FutureMessage : std::uint8_t {
 //   (2) At home the table owns a reference to a state from its first use until it was read by all.
 //       Elsewhere it owns none: a state at zero takes itself out.
 //   (3) open_ counts what close() waits for here: fetches and puts under way, and futures of this
-//       home that were asked for here and not put.
+//       home that were asked for here and not put. Handlers go on until all ranks have come as far:
+//       tests/models/future_space.pml.
 class SpaceOn final : public detail::Space {
  public:
   SpaceOn(Futures& futures, detail::SpaceSpec spec);
