@@ -40,7 +40,7 @@ struct FutureSpaceOptions {
   std::function<int(std::uint64_t guid)> home;  // a rank of the communicator
   // The bytes of the value: of a vector's elements, say. Then a long one lands at once where it
   // stays, where otherwise ranks first tell each other how long it is. Where values have one size,
-  // it is known without this.
+  // it is known without this. SIZE_MAX: not known on this rank; else all ranks must say the same.
   std::function<std::size_t(std::uint64_t guid)> size = {};
   // How many ranks ask for it, the home among them if it does, however often. When all have, the
   // home gives the value back.
@@ -59,7 +59,7 @@ class FutureSpace {
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
       : FutureSpace(detail::agree_on_id(comm, detail::draw_space_id), detail::world_ranks(comm),
                     std::move(options)) {}
-  // For tests, whose network decides who is a member.
+  // For who has opened it another way: HCMPI's interface, and tests, which have networks of theirs.
   explicit FutureSpace(detail::Space& space) noexcept : space_(&space) {}
   // Closes, if close() was not called.
   ~FutureSpace() {

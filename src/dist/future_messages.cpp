@@ -160,6 +160,13 @@ void SpaceOn::serve(SpaceFuture& state, const Waiter& waiter) {
   send(waiter.rank, message);
 }
 
+std::string SpaceOn::other_size(const std::uint64_t guid, const std::size_t bytes, const int home,
+                                const int reader, const std::size_t expected) const {
+  return fmt::format("imbrex: {} has {} bytes at its home, rank {}, and rank {} expects {}: size() "
+                     "must be the same on all ranks",
+                     name_of(guid), bytes, home, reader, expected);
+}
+
 void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
   struct Sending {
     SpaceFuture& state;
@@ -169,10 +176,8 @@ void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
   const Bytes data = spec_.ops->view(state, sending->scratch);
   if (data.size() != waiter.landing.bytes) {
     return send_error(waiter, state.guid,
-                      fmt::format("imbrex: {} has {} bytes at its home, rank {}, and rank {} "
-                                  "expects {}: size() must be the same on all ranks",
-                                  name_of(state.guid), data.size(), futures_.transfers_.rank(),
-                                  waiter.rank, waiter.landing.bytes),
+                      other_size(state.guid, data.size(), futures_.transfers_.rank(), waiter.rank,
+                                 waiter.landing.bytes),
                       false);
   }
   detail::retain(state);
@@ -222,12 +227,20 @@ void SpaceOn::fill(SpaceFuture& state, const Bytes bytes) const {
   spec_.ops->landed(state, room);
 }
 
+void SpaceOn::check_size_read(const Fetch& fetch, const std::size_t bytes) const {
+  const std::uint64_t guid = fetch.state->guid;
+  const std::size_t expected = size_of(guid);
+  if (expected == bytes || expected == detail::ValueOps::varying) return;
+  throw Error(other_size(guid, bytes, fetch.home, futures_.transfers_.rank(), expected));
+}
+
 void SpaceOn::on_data(const Head& head, const Bytes body) {
   Fetch& fetch = *reinterpret_cast<Fetch*>(head.token);
   if (!detail::take(*fetch.state)) return end_fetch(fetch);
   fetch.taken = true;
   std::exception_ptr error;
   try {
+    check_size_read(fetch, body.size());
     fill(*fetch.state, body);
   } catch (...) {
     error = std::current_exception();
@@ -245,6 +258,7 @@ void SpaceOn::on_size(const int from, const Head& head) {
   }
   fetch.taken = true;
   try {
+    check_size_read(fetch, head.bytes);
     fetch.make_room(head.bytes);
     fetch.landing = futures_.transfers_.offer(from, fetch.room, fetched, &fetch);
   } catch (...) {
@@ -282,6 +296,7 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
   try {
     check_home(head.guid);
     check_type(head.guid, head.type);
+    check_size(head.guid, head.bytes);
     const std::string place = text_from(body.first(head.text_bytes));
     state = &claim(head.guid, {from, {}, detail::keep_text(place)});
   } catch (const std::exception& refused) {

@@ -20,7 +20,6 @@ detail::Space& Futures::open(detail::SpaceSpec spec) {
     throw Error(fmt::format("imbrex: the space of futures \"{}\" has no function `home`",
                             spec.name));
   }
-  transfers_.expect();
   auto& space = *new SpaceOn(*this, std::move(spec));
   std::vector<std::pair<int, std::vector<std::byte>>> kept;
   if (const std::lock_guard guard(mutex_); true) {
@@ -63,7 +62,13 @@ void Futures::forget(const std::uint64_t id) {
 }
 
 SpaceOn::SpaceOn(Futures& futures, detail::SpaceSpec spec)
-    : futures_(futures), name_(detail::keep_text(spec.name)), spec_(std::move(spec)) {}
+    : futures_(futures), name_(detail::keep_text(spec.name)), spec_(std::move(spec)) {
+  if (spec_.expects) expect();
+}
+
+void SpaceOn::expect() {
+  if (!expects_.exchange(true)) futures_.transfers_.expect();
+}
 
 void SpaceOn::release() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -90,7 +95,7 @@ void SpaceOn::close() {
   ended();
   closed_.future().wait();
   futures_.forget(spec_.id);
-  futures_.transfers_.expect_no_more();
+  if (expects_.exchange(false)) futures_.transfers_.expect_no_more();
   for (Shard& part : shards_) {
     std::unordered_map<std::uint64_t, Entry> entries;
     if (const std::lock_guard guard(part.mutex); true) entries.swap(part.entries);
@@ -211,7 +216,7 @@ SpaceFuture& SpaceOn::future_here(const std::uint64_t guid) {
 
 SpaceFuture& SpaceOn::future_of(const int home, const std::uint64_t guid) {
   std::size_t bytes = spec_.ops->bytes;
-  if (bytes == ValueOps::varying) bytes = spec_.size ? spec_.size(guid) : 0;
+  if (bytes == ValueOps::varying) bytes = size_of(guid);
   auto fetch = std::make_unique<Fetch>();
   Shard& part = shard(guid);
   if (const std::lock_guard guard(part.mutex); true) {
@@ -223,7 +228,8 @@ SpaceFuture& SpaceOn::future_of(const int home, const std::uint64_t guid) {
     fetch->state = entry.state;
     detail::retain(*fetch->state);
     // What lands in the value is the only one to build it.
-    fetch->taken = bytes > value_bytes_max && detail::take(*fetch->state);
+    fetch->taken = bytes != ValueOps::varying && bytes > value_bytes_max &&
+                   detail::take(*fetch->state);
     opened();
   }
   SpaceFuture& state = *fetch->state;
@@ -308,10 +314,16 @@ SpaceFuture& SpaceOn::claim(const std::uint64_t guid, const Site& site) {
   return *entry.state;
 }
 
+std::size_t SpaceOn::size_of(const std::uint64_t guid) const {
+  return spec_.size ? spec_.size(guid) : ValueOps::varying;
+}
+
 void SpaceOn::check_size(const std::uint64_t guid, const std::size_t bytes) const {
-  if (!spec_.size || spec_.size(guid) == bytes) return;
-  throw Error(fmt::format("imbrex: a value of {} bytes is put to {}, for which size() says {}",
-                          bytes, name_of(guid), spec_.size(guid)));
+  const std::size_t expected = size_of(guid);
+  if (expected == bytes || expected == ValueOps::varying) return;
+  throw Error(fmt::format("imbrex: a value of {} bytes is put to {}, for which size() says {} on "
+                          "rank {}",
+                          bytes, name_of(guid), expected, futures_.transfers_.rank()));
 }
 
 void SpaceOn::put_here(const std::uint64_t guid, const Build& build,

@@ -59,6 +59,7 @@ class SpaceOn final : public detail::Space {
   [[nodiscard]] detail::SpaceFuture& future(std::uint64_t guid) override;
   void put(std::uint64_t guid, const detail::Build& build,
            const std::source_location& where) override;
+  void expect() override;
   void close() override;
   void let_go() noexcept override { release(); }
 
@@ -126,7 +127,13 @@ class SpaceOn final : public detail::Space {
   void deliver(detail::SpaceFuture& state, const Waiter& waiter);
   void send_error(const Waiter& waiter, std::uint64_t guid, const std::string& text, bool dead);
   void has_read(std::uint64_t guid, std::uint32_t more);
+  // What size() says, or ValueOps::varying. A value that is put is as long, and so is one that
+  // this rank reads.
+  [[nodiscard]] std::size_t size_of(std::uint64_t guid) const;
   void check_size(std::uint64_t guid, std::size_t bytes) const;
+  [[nodiscard]] std::string other_size(std::uint64_t guid, std::size_t bytes, int home, int reader,
+                                       std::size_t expected) const;
+  void check_size_read(const Fetch& fetch, std::size_t bytes) const;
 
   void on_ask(int from, const Head& head, Bytes body);
   void on_data(const Head& head, Bytes body);
@@ -154,6 +161,7 @@ class SpaceOn final : public detail::Space {
   std::atomic<std::uint64_t> references_{1};
   std::atomic<std::int64_t> open_{1};  // one of them until close()
   std::atomic<bool> closing_{false};
+  std::atomic<bool> expects_{false};
   Promise<void> closed_{"the end of a space of futures"};
 };
 

@@ -55,6 +55,9 @@ struct SpaceSpec {
   std::function<int(std::uint64_t)> home;  // a rank of the communicator
   std::function<std::size_t(std::uint64_t)> size, readers;  // empty: not known
   std::string name;
+  // False: until expect() is called idle workers do not look for its messages, which are answered
+  // when somebody looks for others.
+  bool expects = true;
 };
 
 // Thread safety: any thread; close() once.
@@ -63,6 +66,7 @@ class Space {
   // The future of `guid`, of which the caller owns a reference. May suspend for room to send.
   [[nodiscard]] virtual SpaceFuture& future(std::uint64_t guid) = 0;
   virtual void put(std::uint64_t guid, const Build& build, const std::source_location& where) = 0;
+  virtual void expect() = 0;            // see SpaceSpec
   virtual void close() = 0;             // Suspends.
   virtual void let_go() noexcept = 0;   // the space is not used any more; its futures may be
 
