@@ -23,6 +23,7 @@
 
 #include <mpi.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -107,6 +108,22 @@ DDF_t* hc_ddf_create(const char* file, int line);
 int hc_ddf_put(DDF_t* ddf, void* pointer, const char* file, int line);
 void* hc_ddf_get(DDF_t* ddf, const char* file, int line);
 int hc_ddf_free(DDF_t** ddf);
+
+/* The future that has this number on all ranks: distributed, put once by any of them, and read and
+   awaited on all, as those of DDF_CREATE. The program defines DDF_HOME(guid), the rank of
+   MPI_COMM_WORLD on which the value stays, and DDF_SIZE(guid), its bytes; both are the same on all
+   ranks, and `guid` is evaluated three times. The same handle for the same number, until that is
+   freed. No message is sent for it, and none to ranks that do not await it.
+   - DDF_PUT copies DDF_SIZE bytes from `pointer` on, and returns at once. Elsewhere than at home a
+     finish around it waits until the home has them, and fails if they were put before.
+   - DDF_GET points to the bytes that are here, which live as long as the handle, or null if there
+     are 0; nobody may write to them. Whoever has not awaited the future may find nothing yet.
+   - Awaiting it fetches the value, once for each rank.
+   Misuse, and null: MPI_ERR_ARG, a home that is no rank; a home or size that is not what it was
+   before, or to another rank, which names both. MPI_ERR_OTHER: outside of HCMPI_Init and
+   HCMPI_Finalize. A value whose size differs at home fails those who await it. */
+#define DDF_HANDLE(guid) hc_ddf_handle((guid), DDF_HOME(guid), DDF_SIZE(guid))
+DDF_t* hc_ddf_handle(uint64_t guid, int home, size_t bytes);
 
 /* Futures that one task awaits. Only one task or thread at a time may use a list. */
 typedef struct hc_ddf_list DDF_list_t;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hcmpi.h"
+#include "hcmpi/distributed.hpp"
 #include "hcmpi/report.hpp"
 
 namespace imbrex::hcmpi {
@@ -51,7 +52,9 @@ int HCMPI_Init(int* const argc, char*** const argv) {
       imbrex::hcmpi::refuse("HCMPI_Init", MPI_ERR_OTHER, "MPI has been initialised before");
     }
     if (argc != nullptr && argv != nullptr) imbrex::hcmpi::take_workers(argc, *argv);
-    return MPI_Init(argc, argv);
+    const int code = MPI_Init(argc, argv);
+    if (code == MPI_SUCCESS) imbrex::hcmpi::open_distributed();
+    return code;
   });
 }
 int HCMPI_Finalize(void) {

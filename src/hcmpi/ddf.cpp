@@ -23,9 +23,9 @@ Ref<hc_ddf> ddf_of(const char* const call, const void* const handle) {
 
 Ref<hc_ddf> request_of(const char* const call, const void* const handle) {
   Ref<hc_ddf> found = ddf_of(call, handle);
-  if (found->kind == hc_ddf::Kind::data) {
+  if (found->kind == hc_ddf::Kind::data || found->kind == hc_ddf::Kind::distributed) {
     refuse(call, MPI_ERR_REQUEST,
-           "a DDF_t of DDF_CREATE is no request: let a task await it, or use "
+           "a DDF_t of DDF_CREATE or DDF_HANDLE is no request: let a task await it, or use "
            "HCMPI_REQUEST_CREATE");
   }
   return found;
@@ -46,13 +46,19 @@ Ref<hc_ddf_list> list_of(const char* const call, const void* const handle) {
 }
 
 template <class T>
-void free_handle(const char* const call, T** const handle) {
+Ref<T> free_handle(const char* const call, T** const handle) {
   require(handle, call, "the address of the handle");
-  if (!Handles<T>::all().take(*handle)) {
+  Ref<T> taken = Handles<T>::all().take(*handle);
+  if (!taken) {
     refuse(call, MPI_ERR_ARG,
            *handle == nullptr ? "the handle is null" : "this is no handle, or was freed before");
   }
   *handle = nullptr;
+  return taken;
+}
+void free_ddf(const char* const call, DDF_t** const handle) {
+  const Ref<hc_ddf> taken = free_handle(call, handle);
+  if (taken->kind == hc_ddf::Kind::distributed) forget_handle(*taken.get());
 }
 
 }  // namespace
@@ -89,7 +95,11 @@ int hc_ddf_put(DDF_t* const ddf, void* const pointer, const char* const file, co
       imbrex::hcmpi::refuse("DDF_PUT", MPI_ERR_REQUEST,
                             "this is a request of MPI, which puts its status itself");
     }
-    found->data->put(pointer, imbrex::c::place(file, line));
+    if (found->kind == Kind::distributed) {
+      found->distributed->put(pointer, imbrex::c::place(file, line));
+    } else {
+      found->data->put(pointer, imbrex::c::place(file, line));
+    }
   });
 }
 
@@ -97,6 +107,10 @@ void* hc_ddf_get(DDF_t* const ddf, const char* const file, const int line) {
   void* pointer = nullptr;
   (void)guard("DDF_GET", [&] {
     const auto found = imbrex::hcmpi::ddf_of("DDF_GET", ddf);
+    if (found->kind == Kind::distributed) {
+      pointer = found->distributed->get();
+      return;
+    }
     if (found->kind != Kind::operation) {
       pointer = found->data->get(imbrex::c::place(file, line));
       return;
@@ -111,11 +125,11 @@ void* hc_ddf_get(DDF_t* const ddf, const char* const file, const int line) {
 }
 
 int hc_ddf_free(DDF_t** const ddf) {
-  return guard("DDF_FREE", [ddf] { imbrex::hcmpi::free_handle("DDF_FREE", ddf); });
+  return guard("DDF_FREE", [ddf] { imbrex::hcmpi::free_ddf("DDF_FREE", ddf); });
 }
 int HCMPI_REQUEST_FREE(HCMPI_Request** const request) {
   constexpr const char* call = "HCMPI_REQUEST_FREE";
-  return guard(call, [request] { imbrex::hcmpi::free_handle(call, request); });
+  return guard(call, [request] { imbrex::hcmpi::free_ddf(call, request); });
 }
 
 DDF_list_t* DDF_LIST_CREATE(void) {
@@ -132,7 +146,9 @@ int DDF_LIST_ADD(DDF_t* const ddf, DDF_list_t* const list) {
   });
 }
 int DDF_LIST_FREE(DDF_list_t** const list) {
-  return guard("DDF_LIST_FREE", [list] { imbrex::hcmpi::free_handle("DDF_LIST_FREE", list); });
+  return guard("DDF_LIST_FREE", [list] {
+    (void)imbrex::hcmpi::free_handle("DDF_LIST_FREE", list);
+  });
 }
 
 void* hc_malloc(const size_t bytes) { return std::malloc(bytes); }

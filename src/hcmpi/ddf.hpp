@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands behind a DDF_t: a data-driven future of the program's, or a request of MPI.
+// What stands behind a DDF_t: a data-driven future of the program's, one that is distributed, or a
+// request of MPI.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "hcmpi.h"
+#include "hcmpi/distributed.hpp"
 #include "hcmpi/handles.hpp"
 #include "imbrex/ddf.hpp"
 #include "imbrex/mpi.hpp"
@@ -16,23 +19,29 @@
 // Thread safety: as Counted; `status` is set before the handle is given out.
 struct hc_ddf : imbrex::hcmpi::Counted {
   enum class Kind : std::uint8_t {
-    data,       // made by DDF_CREATE
-    made,       // a request that the program completes: the pointer is its status, or null
-    operation   // of MPI
+    data,         // made by DDF_CREATE
+    distributed,  // by DDF_HANDLE
+    made,         // a request that the program completes: the pointer is its status, or null
+    operation     // of MPI
   };
   explicit hc_ddf(const Kind its_kind) noexcept : kind(its_kind) {}
 
-  // Ready when it has been put.
-  [[nodiscard]] imbrex::Future<void> done() const noexcept {
-    imbrex::detail::Completion* const completion =
-        kind == Kind::operation ? status.completion() : data->completion();
-    imbrex::detail::retain(*completion);
-    return imbrex::Future<void>(completion);
+  // Ready when it has been put. Of a distributed one, when it is here, which this asks for.
+  [[nodiscard]] imbrex::Future<void> done() const {
+    if (kind == Kind::distributed) return of(*distributed->future().completion());
+    return of(kind == Kind::operation ? *status.completion() : *data->completion());
   }
 
   const Kind kind;
-  std::optional<imbrex::Ddf<void*>> data;  // unless an operation
+  std::optional<imbrex::Ddf<void*>> data;  // if it is `data` or `made`
+  std::unique_ptr<imbrex::hcmpi::Distributed> distributed;
   imbrex::Future<MPI_Status> status;       // of an operation
+
+ private:
+  [[nodiscard]] static imbrex::Future<void> of(imbrex::detail::Completion& completion) {
+    imbrex::detail::retain(completion);
+    return imbrex::Future<void>(&completion);
+  }
 };
 
 struct hc_ddf_list : imbrex::hcmpi::Counted {
