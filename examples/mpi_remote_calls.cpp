@@ -25,15 +25,12 @@ int main(int argc, char** argv) {
   constexpr int numbers = 10'000, parts = 20;
 
   int sum = 0;
-  {
-    imbrex::RemoteCalls calls(MPI_COMM_WORLD);
-    std::vector<imbrex::Future<int>> counts;
-    for (int part = 0; part < parts; ++part) {
-      counts.push_back(calls.call(part % ranks, primes, part * (numbers / parts),
+  std::vector<imbrex::Future<int>> counts;
+  for (int part = 0; part < parts; ++part) {
+    counts.push_back(imbrex::call(part % ranks, primes, part * (numbers / parts),
                                   (part + 1) * (numbers / parts)));
-    }
-    for (const auto& count : counts) sum += count.get();
-  }  // every rank has what it has asked for
+  }
+  for (const auto& count : counts) sum += count.get();
   std::printf("rank %d: %d primes below %d\n", rank, sum, numbers);
   MPI_Finalize();
   return sum == 1229 ? 0 : 1;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "imbrex/detail/dist/spaces.hpp"
@@ -21,7 +22,7 @@ inline const bool wants_messages = want_messages();
 inline std::vector<int> world_ranks(const MPI_Comm comm) {
   int size = 0, inter = 0;
   MPI_Comm_test_inter(comm, &inter);
-  if (inter != 0) throw Error("imbrex: an inter-communicator for a FutureSpace or RemoteCalls");
+  if (inter != 0) throw Error("imbrex: an inter-communicator for a FutureSpace or a remote call");
   MPI_Comm_size(comm, &size);
   std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
   for (int i = 0; i < size; ++i) ranks[static_cast<std::size_t>(i)] = i;
@@ -32,6 +33,16 @@ inline std::vector<int> world_ranks(const MPI_Comm comm) {
   MPI_Group_free(&group);
   MPI_Group_free(&all);
   return world;
+}
+
+inline int world_rank(const MPI_Comm comm, const int rank) {
+  if (comm == MPI_COMM_WORLD) return rank;
+  const std::vector<int> ranks = world_ranks(comm);
+  if (rank >= 0 && static_cast<std::size_t>(rank) < ranks.size()) {
+    return ranks[static_cast<std::size_t>(rank)];
+  }
+  throw Error("imbrex: a remote call to rank " + std::to_string(rank) +
+              " of a communicator that has " + std::to_string(ranks.size()));
 }
 
 // A number that `draw` makes on the first rank.

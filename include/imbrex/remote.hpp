@@ -3,9 +3,7 @@
 //
 //   double norm(const std::vector<double>& values);
 //
-//   imbrex::RemoteCalls calls(MPI_COMM_WORLD);
-//   imbrex::Future<double> length = calls.call(3, norm, values);
-//   calls.close();
+//   imbrex::Future<double> length = imbrex::call(3, norm, values);
 //
 // The function is sent as its place in the program or shared library that it is in, the arguments
 // and the result as serialise.hpp says, by value. What the function throws, the future's get()
@@ -33,6 +31,9 @@ namespace imbrex {
 
 namespace detail {
 
+// MPI_Init makes a program that includes this ready to be called.
+inline const bool wants_calls = want_calls();
+
 // What runs on the other rank, of one signature.
 template <class R, class... P>
 struct Remotely {
@@ -56,68 +57,50 @@ struct Remotely {
 
 }  // namespace detail
 
-// Thread safety: any thread may call call().
-class RemoteCalls {
- public:
-  // Collective over `comm`, which may be freed afterwards; not within a finish() that ends before
-  // close(). Suspends. Throws Error outside of MPI_Init and MPI_Finalize.
-  explicit RemoteCalls(const MPI_Comm comm)
-      : calls_(&detail::open_calls(detail::agree_on_id(comm, detail::draw_calls_id),
-                                   detail::world_ranks(comm))) {}
-  ~RemoteCalls() {
-    if (!closed_) calls_->close();
-    detail::forget_calls(*calls_);
-  }
-  RemoteCalls(const RemoteCalls&) = delete;
-  RemoteCalls& operator=(const RemoteCalls&) = delete;
-
-  // Runs `function` on `rank` of the communicator, which may be this one. A finish() around waits
-  // for its end. May suspend for room to send. Throws Error if there is no such rank, or this was
-  // closed.
-  template <class R, class... P, class... A>
-    requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
-  [[nodiscard]] Future<std::decay_t<R>> call(const int rank, R (*const function)(P...),
-                                             A&&... arguments) const {
-    using Result = std::decay_t<R>;
-    std::vector<std::byte> bytes;
-    Saver saver(bytes);
-    const std::tuple<std::decay_t<P>...> values(std::forward<A>(arguments)...);
-    std::apply([&saver](const auto&... each) { saver(each...); }, values);
-    Promise<Result> promise("remote call");
-    const Future<Result> future = promise.future();
-    if (detail::in_finish()) detail::hold_finish(*future.completion());
-    calls_->call(rank,
-                 {&detail::Remotely<R, P...>::run,
-                  reinterpret_cast<detail::AnyFunction*>(function)},
-                 std::move(bytes),
-                 [promise](const std::exception_ptr& error, std::span<const std::byte> result) {
-                   if (error != nullptr) return promise.set_exception(error);
-                   if constexpr (std::is_void_v<Result>) {
-                     promise.set();
-                   } else {
-                     try {
-                       Result value{};
-                       Loader loader(result);
-                       loader(value);
-                       promise.set(std::move(value));
-                     } catch (...) {
-                       promise.set_exception(std::current_exception());
-                     }
-                   }
-                 });
-    return future;
-  }
-
-  // Collective over the ranks, which need not come at the same time: returns when all calls of all
-  // ranks have ended. Until then calls of others run here. Suspends.
-  void close() {
-    calls_->close();
-    closed_ = true;
-  }
-
- private:
-  detail::Calls* calls_;
-  bool closed_ = false;
-};
+// Runs `function` as a task on `rank` of MPI_COMM_WORLD, which may be this one, and answers what it
+// returns. A finish() around waits for its end, and MPI_Finalize for the ends of all. May suspend
+// for room to send. Throws Error if there is no such rank, outside of MPI_Init and MPI_Finalize,
+// and for arguments of more than 2 GiB. Thread safety: any thread.
+template <class R, class... P, class... A>
+  requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
+[[nodiscard]] Future<std::decay_t<R>> call(const int rank, R (*const function)(P...),
+                                           A&&... arguments) {
+  using Result = std::decay_t<R>;
+  std::vector<std::byte> bytes;
+  Saver saver(bytes);
+  const std::tuple<std::decay_t<P>...> values(std::forward<A>(arguments)...);
+  std::apply([&saver](const auto&... each) { saver(each...); }, values);
+  Promise<Result> promise("remote call");
+  Future<Result> future = promise.future();
+  detail::call_on(rank,
+                  {&detail::Remotely<R, P...>::run,
+                   reinterpret_cast<detail::AnyFunction*>(function)},
+                  std::move(bytes),
+                  [promise](const std::exception_ptr& error, std::span<const std::byte> result) {
+                    if (error != nullptr) return promise.set_exception(error);
+                    if constexpr (std::is_void_v<Result>) {
+                      promise.set();
+                    } else {
+                      try {
+                        Result value{};
+                        Loader loader(result);
+                        loader(value);
+                        promise.set(std::move(value));
+                      } catch (...) {
+                        promise.set_exception(std::current_exception());
+                      }
+                    }
+                  });
+  if (detail::in_finish()) detail::hold_finish(*future.completion());
+  return future;
+}
+// On a rank of `comm`: it is translated at each call, so whoever makes many keeps the ranks of
+// MPI_COMM_WORLD. Throws Error for an inter-communicator, too.
+template <class R, class... P, class... A>
+  requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
+[[nodiscard]] Future<std::decay_t<R>> call(const MPI_Comm comm, const int rank,
+                                           R (*const function)(P...), A&&... arguments) {
+  return call(detail::world_rank(comm, rank), function, std::forward<A>(arguments)...);
+}
 
 }  // namespace imbrex

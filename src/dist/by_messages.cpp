@@ -82,8 +82,8 @@ Pools& pools() {
   return on_messages.protocol;
 }
 
-[[nodiscard]] static CallSets& call_sets() {
-  static auto& on_messages = *new OnMessages<CallSets>(active::Id::remote, waves());
+[[nodiscard]] static Calls& calls() {
+  static auto& on_messages = *new OnMessages<Calls>(active::Id::remote);
   return on_messages.protocol;
 }
 
@@ -106,19 +106,29 @@ void check_open(const char* const what) {
   check_open("a FutureSpace");
   return dist::futures();
 }
-[[nodiscard]] dist::CallSets& sets_of_calls() {
-  check_open("RemoteCalls");
-  return dist::call_sets();
-}
 }  // namespace
 
 Space& open_space(SpaceSpec spec) { return futures_of_spaces().open(std::move(spec)); }
 std::uint64_t draw_space_id() { return futures_of_spaces().draw_id(); }
-Calls& open_calls(const std::uint64_t id, std::vector<int> members) {
-  return sets_of_calls().open(id, std::move(members));
+void call_on(const int rank, const Callee& callee, std::vector<std::byte> arguments,
+             CallEnded ended) {
+  check_open("a remote call");
+  if (rank < 0 || rank >= mpi::active::ranks()) {
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank) + ": there are " +
+                std::to_string(mpi::active::ranks()));
+  }
+  dist::calls().call(rank, callee, std::move(arguments), std::move(ended));
 }
-void forget_calls(Calls& calls) noexcept { delete &static_cast<dist::CallsOn&>(calls); }
-std::uint64_t draw_calls_id() { return sets_of_calls().draw_id(); }
+// Others may call until MPI_Finalize, so until then somebody here asks for messages.
+bool want_calls() noexcept {
+  (void)want_messages();
+  mpi::active::at_open([] {
+    (void)dist::calls();
+    static auto& expecting = *new mpi::active::Expecting;
+    (void)expecting;
+  });
+  return true;
+}
 bool want_messages() noexcept {
   mpi::active::want();
   return true;

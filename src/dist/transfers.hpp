@@ -9,6 +9,7 @@ namespace imbrex::dist {
 
 using mpi::active::Ended;
 using mpi::active::Landing;
+using mpi::active::transfer_bytes_max;
 
 class Transfers : public Carrier {
  public:

@@ -328,6 +328,9 @@ int initialise(int* argc, char*** argv, int* provided) {
     notices::wanted.store(true, std::memory_order_relaxed);
   }
   progress::start(poller);
+  if (active::post().is_open()) {
+    for (void (*const begin)() : active::openers()) begin();
+  }
   report::start_watch();
   if (detail::text_option("OMP_SUSPEND") != "all") {
     some_task_blocks.store(true, std::memory_order_relaxed);

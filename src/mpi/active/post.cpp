@@ -61,6 +61,11 @@ Post& post() noexcept {
   return the_post;
 }
 
+std::vector<void (*)()>& openers() {
+  static auto& all = *new std::vector<void (*)()>;
+  return all;
+}
+
 // ---- sending -----------------------------------------------------------------------------------
 
 void Post::send(const int to, const std::uint32_t id, const std::span<const std::byte> head,

@@ -182,5 +182,7 @@ class Post {
 
 // Whether this process wants active messages; before MPI_Init.
 extern std::atomic<bool> wanted;
+// What MPI_Init calls when they are open: by one thread, in initialisers and there.
+[[nodiscard]] std::vector<void (*)()>& openers();
 
 }  // namespace imbrex::mpi::active

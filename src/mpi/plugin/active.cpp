@@ -13,6 +13,7 @@ namespace imbrex::mpi::active {
 namespace {
 
 static_assert(static_cast<std::size_t>(Id::last) < Post::ids);
+static_assert(transfer_bytes_max <= std::numeric_limits<int>::max());
 static_assert(Packet::place_after(sizeof(PacketHead)) + sizeof(MessageHead) + message_bytes_max <=
               packet_bytes);
 
@@ -44,14 +45,19 @@ void require_function(const char* const call, const bool given) {
 }
 
 void require_countable(const char* const call, const std::size_t bytes) {
-  if (bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return;
+  if (bytes <= transfer_bytes_max) return;
   throw Error(std::string("imbrex: active::") + call + " of " + std::to_string(bytes) +
-              " bytes: 2147483647 are the most, transfer it in parts");
+              " bytes: " + std::to_string(transfer_bytes_max) +
+              " are the most, transfer it in parts");
 }
 
 }  // namespace
 
 void want() noexcept { wanted.store(true, std::memory_order_relaxed); }
+void at_open(void (*const begin)()) {
+  if (is_open()) return begin();
+  openers().push_back(begin);
+}
 bool is_open() noexcept { return post().is_open(); }
 
 int rank() {

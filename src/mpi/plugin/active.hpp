@@ -36,6 +36,9 @@ enum class Id : std::uint8_t { paths, waves, futures, remote, pools, first_free 
 // Says that this process may use active messages, before MPI_Init: mostly from the initialiser of a
 // static variable. After MPI_Init it changes nothing; is_open() tells.
 void want() noexcept;
+// MPI_Init calls `begin` when they are open; if they are already, this does. For who has to take
+// messages from then on. `begin` makes no task and does not wait.
+void at_open(void (*begin)());
 // True from MPI_Init to MPI_Finalize, on all ranks alike, where a rank wanted it.
 [[nodiscard]] bool is_open() noexcept;
 
@@ -65,6 +68,9 @@ struct Landing {
   std::int32_t rank = -1;       // of whoever has offered it
   std::uint64_t bytes = 0;
 };
+
+// The most that a transfer has: more goes in parts.
+inline constexpr std::size_t transfer_bytes_max = 2147483647;
 
 // Called once, as a handler is, when a transfer has ended; `error` is null if it has succeeded.
 using Ended = void (*)(void* context, std::exception_ptr error) noexcept;

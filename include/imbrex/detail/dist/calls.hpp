@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <span>
@@ -25,19 +24,11 @@ struct Callee {
 using CallEnded = std::function<void(const std::exception_ptr& error,
                                      std::span<const std::byte> result)>;
 
-// Thread safety: any thread; close() once.
-class Calls {
- public:
-  virtual void call(int rank, const Callee& callee, std::vector<std::byte> arguments,
-                    CallEnded ended) = 0;
-  virtual void close() = 0;
-
- protected:
-  ~Calls() = default;
-};
-[[nodiscard]] Calls& open_calls(std::uint64_t id, std::vector<int> members);
-void forget_calls(Calls& calls) noexcept;
-[[nodiscard]] std::uint64_t draw_calls_id();
+// Says that this process calls and is called, as want_messages() does. True.
+bool want_calls() noexcept;
+// On a rank of MPI_COMM_WORLD. May suspend for room to send. Throws Error if nothing was sent; then
+// `ended` is not called. Thread safety: any thread.
+void call_on(int rank, const Callee& callee, std::vector<std::byte> arguments, CallEnded ended);
 
 }  // namespace imbrex::detail
 
