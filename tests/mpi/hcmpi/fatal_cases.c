@@ -30,6 +30,21 @@ static void never_put(void* argument) {
   hc_async(nothing, NULL, 0, &awaits);
 }
 
+#define DDF_HOME(guid) 0
+#define DDF_SIZE(guid) sizeof(int)
+static void put_handle_twice(void* argument) {
+  (void)argument;
+  int rank, value = 7;
+  HCMPI_Comm_rank(HCMPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 2 && rank == 0; i++) DDF_PUT(DDF_HANDLE(33), &value);
+}
+static void never_put_handle(void* argument) {
+  (void)argument;
+  DDF_t* ddf = DDF_HANDLE(33);
+  hc_clauses awaits = {.name = "waits for ever", .await = &ddf, .await_count = 1};
+  hc_async(nothing, NULL, 0, &awaits);
+}
+
 int main(int argc, char** argv) {
   static const struct {
     const char* name;
@@ -38,6 +53,8 @@ int main(int argc, char** argv) {
                {"get_early", get_early},
                {"leave_open", leave_open},
                {"never_put", never_put},
+               {"never_put_handle", never_put_handle},
+               {"put_handle_twice", put_handle_twice},
                {"wait_for_null", wait_for_null}};
   const char* name = argc > 1 ? argv[1] : "";
   if (strcmp(name, "too_early") == 0) HCMPI_Barrier(HCMPI_COMM_WORLD);
