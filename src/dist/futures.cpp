@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "dist/future_messages.hpp"
+#include "imbrex/detail/dist/future_names.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/serialise.hpp"
 
@@ -130,7 +131,7 @@ int SpaceOn::home_of(const std::uint64_t guid) const {
 bool SpaceOn::is_home(const int home) const noexcept { return home == futures_.transfers_.rank(); }
 
 std::string SpaceOn::name_of(const std::uint64_t guid) const {
-  return fmt::format("future {} of space \"{}\"", guid, name_);
+  return fmt::format("{}{}{}{}\"", detail::future_begins, guid, detail::space_begins, name_);
 }
 
 std::string SpaceOn::text_of(const Site& site) const {
@@ -169,8 +170,8 @@ void SpaceOn::destroy_state(detail::PromiseState& promise) noexcept {
 void SpaceOn::describe_state(const detail::RemoteState& promise, std::string& text) {
   const auto& state = static_cast<const SpaceFuture&>(promise);
   const auto& space = static_cast<const SpaceOn&>(*state.space);
-  text += fmt::format("{}, whose home is rank {}: nothing was put, or it is on its way",
-                      space.name_of(state.guid), space.home_of(state.guid));
+  text += fmt::format("{}{}{}: nothing was put, or it is on its way", space.name_of(state.guid),
+                      detail::home_begins, space.home_of(state.guid));
 }
 
 // ---- reading ---------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ constexpr milliseconds tick{100};               // while nothing is going on; fi
 constexpr milliseconds busy_tick{5};            // while letters are under way
 constexpr milliseconds answers_patience{1000};  // of rank 0, for the others' answers
 constexpr milliseconds rank_0_answers{3000};
+constexpr std::size_t awaited_max = 8;          // lines about futures that several ranks await
 
 // ---- the signal ------------------------------------------------------------------------------
 
@@ -314,7 +315,8 @@ void Watch::print_gathered() {
     }
   }
   for (const Lines& part :
-       {advise(gathering_->answers), sum_messages(gathering_->answers, channel_.ranks())}) {
+       {advise(gathering_->answers), list_awaiting(gathering_->answers, awaited_max),
+        sum_messages(gathering_->answers, channel_.ranks())}) {
     for (const std::string& line : part) text += "imbrex: " + line + "\n";
   }
   if (!silent.empty()) {

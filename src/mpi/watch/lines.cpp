@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "imbrex/detail/dist/future_names.hpp"
+
 namespace imbrex::mpi::report {
 
 namespace {
@@ -113,6 +115,30 @@ Lines advise(const std::map<int, std::string>& answers) {
                            ", or give each a communicator of its own. IMBREX_CHECK=1 finds the "
                            "first that differ");
   }
+  return lines;
+}
+
+Lines list_awaiting(const std::map<int, std::string>& answers, const std::size_t most) {
+  std::map<std::string_view, std::vector<int>> futures;
+  for (const auto& [rank, answer] : answers) {
+    const std::string_view text = answer;
+    for (std::size_t home = text.find(detail::home_begins); home != std::string_view::npos;
+         home = text.find(detail::home_begins, home + 1)) {
+      const std::size_t space = text.rfind(detail::space_begins, home);
+      if (space == std::string_view::npos) continue;
+      const std::size_t begin = text.rfind(detail::future_begins, space);
+      const std::size_t end =
+          text.find_first_not_of("0123456789", home + detail::home_begins.size());
+      if (begin == std::string_view::npos) continue;
+      futures[text.substr(begin, end - begin)].push_back(rank);
+    }
+  }
+  Lines lines;
+  for (const auto& [future, ranks] : futures) {
+    if (ranks.front() == ranks.back()) continue;  // it is in the answer of that rank
+    lines.push_back(fmt::format("ranks {} await {}", ranges(ranks), future));
+  }
+  limit(lines, most, "futures that several ranks await");
   return lines;
 }
 

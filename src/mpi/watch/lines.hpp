@@ -58,6 +58,9 @@ using Lines = std::vector<std::string>;
 // wait in the same collective give no line.
 [[nodiscard]] Lines advise(const std::map<int, std::string>& answers);
 
+// Says which ranks await a distributed future that more than one awaits; at most `most` lines.
+[[nodiscard]] Lines list_awaiting(const std::map<int, std::string>& answers, std::size_t most);
+
 // A line about active messages: how many this rank has sent and handled.
 [[nodiscard]] std::string describe_messages(std::uint64_t sent, std::uint64_t handled);
 // Says how many are under way between the ranks, in one line; none if an answer of `ranks` is

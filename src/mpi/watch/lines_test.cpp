@@ -81,6 +81,20 @@ TEST(Lines, ranks_that_wait_in_different_collectives_of_a_communicator_are_advis
   EXPECT_EQ(advise({{0, reduces + sends}}).size(), 1u);  // in two tasks of a rank
 }
 
+TEST(Lines, ranks_that_await_one_future_are_listed) {
+  const std::string seven = R"(future 7 of space "future space", whose home is rank 1)";
+  const std::string eight = R"(future 8 of space "of space "b"", whose home is rank 12)";
+  const std::string both = "2 tasks wait\n  " + seven + ": nothing was put: in \"a\"\n  any of " +
+                           eight + ", " + seven + ": in \"b\"\n";
+  EXPECT_TRUE(list_awaiting({{3, both}}, 8).empty());
+  EXPECT_TRUE(list_awaiting({{0, ""}, {1, ", whose home is rank 7"}, {2, seven}}, 8).empty());
+  EXPECT_EQ(list_awaiting({{0, seven}, {1, both}, {2, eight}, {3, eight}}, 8)[0],
+            "ranks 0, 1 await " + seven);
+  EXPECT_EQ(list_awaiting({{0, both}, {1, both}, {2, both}}, 8).size(), 2u);
+  EXPECT_EQ(list_awaiting({{0, both}, {1, both}}, 1),
+            Lines{"... and 2 more futures that several ranks await"});
+}
+
 TEST(Lines, active_messages_are_summed_where_all_ranks_tell) {
   const std::string some = "all wait\n  " + describe_messages(12, 3) + "\n";
   const std::string rest = "all wait\n  " + describe_messages(1, 10) + "\n";
