@@ -3,9 +3,12 @@
 // do: one at a time, and without waiting.
 #include "dist/future_messages.hpp"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 #include "imbrex/error.hpp"
 
@@ -28,6 +31,13 @@ namespace {
   } catch (...) {
     return "an exception that is no std::exception";
   }
+}
+// As programs write it.
+[[nodiscard]] std::string readable(const char* const type_name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(type_name, nullptr, nullptr, &status), &std::free);
+  return text != nullptr ? text.get() : type_name;
 }
 }  // namespace
 
@@ -101,7 +111,8 @@ void SpaceOn::check_type(const std::uint64_t guid, const std::uint64_t type) con
   if (type == spec_.ops->type) return;
   throw Error(fmt::format("imbrex: ranks disagree about the type of {}: at its home, rank {}, it "
                           "is {}, and another one there",
-                          name_of(guid), futures_.transfers_.rank(), spec_.ops->type_name));
+                          name_of(guid), futures_.transfers_.rank(),
+                          readable(spec_.ops->type_name)));
 }
 
 void SpaceOn::on_ask(const int from, const Head& head, Bytes) {

@@ -148,6 +148,39 @@ TEST(FutureSpaces, ranks_that_disagree_are_told) {
   }
 }
 
+// `T` is what all ranks but the home take the values for, which are integers there.
+template <class T>
+void disagree_about_the_type(const T& value) {
+  const Ring ring;
+  auto options = cyclic(ring, "typed");
+  options.home = [](std::uint64_t) { return 0; };
+  if (ring.rank == 0) {
+    FutureSpace<int> space(ring.comm, options);
+    space.put(1, 5);
+    EXPECT_EQ(space[1].get(), 5);
+    return;
+  }
+  FutureSpace<T> space(ring.comm, options);
+  const auto expect_error = [](const auto& act) {
+    try {
+      act();
+      ADD_FAILURE() << "nothing thrown";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("disagree about the type of future"), std::string::npos) << text;
+      EXPECT_NE(text.find("rank 0, it is int"), std::string::npos) << text;
+    }
+  };
+  const auto another = static_cast<std::uint64_t>(ring.rank + 1);
+  expect_error([&] { (void)space[1].get(); });
+  expect_error([&] { finish([&] { space.put(another, value); }); });
+}
+TEST(FutureSpaces, ranks_that_disagree_about_the_type_are_told) {
+  disagree_about_the_type(1.5F);
+  disagree_about_the_type(std::string("text"));
+  disagree_about_the_type(Block{});  // which would land where it stays
+}
+
 TEST(FutureSpaces, home_gives_back_what_all_its_readers_have) {
   const Ring ring;
   auto options = cyclic(ring, "read once");
