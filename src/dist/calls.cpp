@@ -27,7 +27,7 @@ constexpr std::size_t inline_bytes_max = message_bytes_max - 128;
 // What a transfer can carry.
 void check_length(const char* const what, const std::size_t bytes) {
   if (bytes <= transfer_bytes_max) return;
-  throw Error(fmt::format("imbrex: {} of a remote call have {} bytes: {} are the most", what, bytes,
+  throw Error(fmt::format("imbrex: a remote call with {} of {} bytes: {} are the most", what, bytes,
                           transfer_bytes_max));
 }
 
@@ -63,7 +63,7 @@ struct Calls::Taken {
 
 void Calls::call(const int to, const detail::Callee& callee, std::vector<std::byte> arguments,
                  detail::CallEnded ended) {
-  check_length("the arguments", arguments.size());
+  check_length("arguments", arguments.size());
   Head message = head(CallMessage::call, 0);
   message.run = place_of(reinterpret_cast<const void*>(callee.run));
   message.function = place_of(reinterpret_cast<const void*>(callee.function));
@@ -126,7 +126,7 @@ void Calls::run(const Taken& taken) {
     }
     std::vector<std::byte> result;
     run(function, taken.arguments, result);
-    check_length("the result", result.size());
+    check_length("a result", result.size());
     answer(taken, std::move(result));
   } catch (const std::exception& error) {
     fail(taken, error.what());

@@ -68,7 +68,9 @@ void watch_finalize(int completed) noexcept {
     finalize_waits_since.compare_exchange_strong(since, now, std::memory_order_relaxed);
   } else if (Clock::duration(now - since) > finalize_patience &&
              finalize_waits_since.compare_exchange_strong(since, 0, std::memory_order_relaxed)) {
-    say("MPI_Finalize waits for tasks that wait in MPI:" + describe_open());
+    const std::string open = describe_open();
+    say(open.empty() ? "MPI_Finalize waits for tasks, of this rank or of others"
+                     : "MPI_Finalize waits for tasks that wait in MPI:" + open);
   }
 }
 
