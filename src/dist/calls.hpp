@@ -30,7 +30,8 @@ enum class CallMessage : std::uint8_t {
 // Thread safety: call(), any thread; receive() and what transfers call, one at a time.
 class Calls {
  public:
-  explicit Calls(Transfers& transfers) noexcept : transfers_(transfers) {}
+  // Others may call until MPI_Finalize, so until then somebody here asks for messages.
+  explicit Calls(Transfers& transfers) : transfers_(transfers) { transfers_.expect(); }
 
   void call(int to, const detail::Callee& callee, std::vector<std::byte> arguments,
             detail::CallEnded ended);
