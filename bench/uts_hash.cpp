@@ -42,9 +42,7 @@ Counts search_all(const Tree& tree) {
   settings.interval = 4096;
   Search search(tree, settings, progress);
   Stack stack;
-  const Node root = root_of(tree);
-  search.count_root(root);
-  stack.push({&root, 1});
+  search.begin(stack);
   search.run(stack, UINT64_MAX);
   return search.counts();
 }

@@ -80,10 +80,7 @@ class Thread {
   void begin() {
     int rank = 0;
     MPI_Comm_rank(run_.comm, &rank);
-    if (rank != 0 || number_ != 0) return;
-    const Node root = root_of(run_.tree);
-    search_.count_root(root);
-    if (root.children > 0) stack_.push({&root, 1});
+    if (rank == 0 && number_ == 0) search_.begin(stack_);
   }
 
   void work() {

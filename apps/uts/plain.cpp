@@ -12,9 +12,7 @@ std::vector<Tally> run_sequential(const Run& run) {
   const double start = seconds();
   Search search(run.tree, run.settings, run.progress);
   Stack stack;
-  const Node root = root_of(run.tree);
-  search.count_root(root);
-  if (root.children > 0) stack.push({&root, 1});
+  search.begin(stack);
   while (!stack.empty()) search.run(stack, 1 << 20);
   tally.counts = search.counts();
   tally.work_s = seconds() - start;
@@ -50,10 +48,7 @@ class Rank {
   void begin() {
     int rank = 0;
     MPI_Comm_rank(run_.comm, &rank);
-    if (rank != 0) return;
-    const Node root = root_of(run_.tree);
-    search_.count_root(root);
-    if (root.children > 0) stack_.push({&root, 1});
+    if (rank == 0) search_.begin(stack_);
   }
 
   void work() {

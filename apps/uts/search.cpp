@@ -73,6 +73,12 @@ void Search::count_root(const Node& root) noexcept {
   if (root.children == 0) ++counts_.leaves;
 }
 
+void Search::begin(Stack& stack) {
+  const Node root = root_of(tree_);
+  count_root(root);
+  if (root.children > 0) stack.push({&root, 1});
+}
+
 void Search::run(Stack& stack, const std::uint64_t nodes) {
   const std::uint64_t start = counts_.nodes;
   while (!stack.empty() && counts_.nodes - start < nodes) {

@@ -86,6 +86,8 @@ class Search {
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
   // Counts the root of the tree, which nobody's expansion does.
   void count_root(const Node& root) noexcept;
+  // The same, and puts it on the stack unless it is a leaf.
+  void begin(Stack& stack);
 
  private:
   void publish() noexcept;

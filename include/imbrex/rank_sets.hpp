@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What future_space.hpp and remote.hpp ask of MPI itself: who takes part, and a number that all of
-// them know. Included by both.
+// What future_space.hpp, remote.hpp and work_pool.hpp ask of MPI itself: who takes part, and a
+// number that all of them know. Included by them.
 #pragma once
 
 #include <mpi.h>
@@ -18,11 +18,10 @@ namespace imbrex::detail {
 // MPI_Init opens active messages for a program that includes this.
 inline const bool wants_messages = want_messages();
 
-// The ranks of `comm`, as MPI_COMM_WORLD numbers them.
-inline std::vector<int> world_ranks(const MPI_Comm comm) {
-  int size = 0, inter = 0;
-  MPI_Comm_test_inter(comm, &inter);
-  if (inter != 0) throw Error("imbrex: an inter-communicator for a FutureSpace or a remote call");
+// The ranks of `comm`, which is no inter-communicator, as
+// MPI_COMM_WORLD numbers them; below 0 where it has no such rank.
+inline std::vector<int> translated_ranks(const MPI_Comm comm) {
+  int size = 0;
   MPI_Comm_size(comm, &size);
   std::vector<int> ranks(static_cast<std::size_t>(size)), world(ranks.size());
   for (int i = 0; i < size; ++i) ranks[static_cast<std::size_t>(i)] = i;
@@ -33,6 +32,13 @@ inline std::vector<int> world_ranks(const MPI_Comm comm) {
   MPI_Group_free(&group);
   MPI_Group_free(&all);
   return world;
+}
+
+inline std::vector<int> world_ranks(const MPI_Comm comm) {
+  int inter = 0;
+  MPI_Comm_test_inter(comm, &inter);
+  if (inter != 0) throw Error("imbrex: an inter-communicator for a FutureSpace or a remote call");
+  return translated_ranks(comm);
 }
 
 inline int world_rank(const MPI_Comm comm, const int rank) {

@@ -33,6 +33,7 @@
 #include "imbrex/detail/name.hpp"
 #include "imbrex/detail/pool.hpp"
 #include "imbrex/error.hpp"
+#include "imbrex/rank_sets.hpp"
 
 #pragma GCC visibility push(default)
 
@@ -62,9 +63,7 @@ struct PoolRanks {
     int is_inter = 0;
     MPI_Comm_test_inter(comm, &is_inter);
     if (is_inter != 0) throw_pool_error(name, "is made on an inter-communicator");
-    int size = 0;
     int rank = 0;
-    MPI_Comm_size(comm, &size);
     MPI_Comm_rank(comm, &rank);
     const auto bytes = static_cast<std::int64_t>(item_bytes);
     const std::int64_t mine[3] = {rank == 0 ? static_cast<std::int64_t>(new_pool_id()) : 0, bytes,
@@ -73,16 +72,7 @@ struct PoolRanks {
     MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, comm);
     if (all[1] != -all[2]) throw_pool_error(name, "has items of different sizes on its ranks");
     id = static_cast<std::uint64_t>(all[0]);
-    std::vector<int> here(static_cast<std::size_t>(size));
-    for (int i = 0; i < size; ++i) here[static_cast<std::size_t>(i)] = i;
-    ranks.resize(here.size());
-    MPI_Group group;
-    MPI_Group world;
-    MPI_Comm_group(comm, &group);
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    MPI_Group_translate_ranks(group, size, here.data(), world, ranks.data());
-    MPI_Group_free(&group);
-    MPI_Group_free(&world);
+    ranks = translated_ranks(comm);
     for (const int one : ranks) {
       if (one < 0) throw_pool_error(name, "has a rank that is not of MPI_COMM_WORLD");
     }

@@ -8,11 +8,10 @@
 #include <random>
 
 #include "sequence/sequence.hpp"
+#include "tests/mutated.hpp"
 
 namespace smith_waterman {
 namespace {
-
-using Letters = std::vector<Letter>;
 
 Cell end_of(const Scoring& scoring, const Letters& a, const Letters& b) {
   std::vector<Score> column(a.size());
@@ -47,17 +46,6 @@ void check(const Scoring& scoring, const Letters& a, const Letters& b) {
     EXPECT_EQ(alignment.columns.front(), '=');  // or it would count more without
     EXPECT_EQ(alignment.columns.back(), '=');
   }
-}
-
-Letters mutated(std::mt19937& random, const Letters& from, unsigned every) {
-  Letters letters;
-  for (const Letter letter : from) {
-    const unsigned draw = random() % (3 * every);
-    if (draw != 1) letters.push_back(draw == 0 ? static_cast<Letter>(random() % 4) : letter);
-    if (draw == 2) letters.push_back(letter);
-  }
-  if (letters.empty()) letters.push_back(0);
-  return letters;
 }
 
 TEST(Align, counts_what_the_matrix_says_for_random_sequences) {

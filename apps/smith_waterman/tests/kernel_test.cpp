@@ -9,30 +9,17 @@
 
 #include "kernel/block.hpp"
 #include "kernel/kernel.hpp"
+#include "tests/mutated.hpp"
 #include "tiles/tiling.hpp"
 
 namespace smith_waterman {
 namespace {
-
-using Letters = std::vector<Letter>;
 
 Letters random_letters(std::mt19937& random, int length, int kinds = 4) {
   Letters letters(static_cast<std::size_t>(length));
   for (Letter& letter : letters) {
     letter = static_cast<Letter>(random() % static_cast<unsigned>(kinds));
   }
-  return letters;
-}
-
-// The letters of `from` with one in `every` changed, and some left out or doubled.
-Letters mutated(std::mt19937& random, const Letters& from, unsigned every) {
-  Letters letters;
-  for (const Letter letter : from) {
-    const unsigned draw = random() % (3 * every);
-    if (draw != 1) letters.push_back(draw == 0 ? static_cast<Letter>(random() % 4) : letter);
-    if (draw == 2) letters.push_back(letter);
-  }
-  if (letters.empty()) letters.push_back(0);
   return letters;
 }
 

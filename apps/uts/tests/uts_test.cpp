@@ -155,9 +155,7 @@ TEST(Trees, have_their_known_counts) {
       const Tree tree(known.parameters);
       Search search(tree, settings, progress);
       Stack stack;
-      const Node root = root_of(tree);
-      search.count_root(root);
-      stack.push({&root, 1});
+      search.begin(stack);
       search.run(stack, UINT64_MAX);
       EXPECT_EQ(search.counts(), known.counts) << known.name;
       EXPECT_EQ(find_known(known.parameters), &known);
@@ -174,9 +172,7 @@ TEST(Trees, that_are_balanced_have_powers_of_nodes) {
   const Tree tree(parameters);
   Search search(tree, {}, progress);
   Stack stack;
-  const Node root = root_of(tree);
-  search.count_root(root);
-  stack.push({&root, 1});
+  search.begin(stack);
   while (!stack.empty()) search.run(stack, 1);
   EXPECT_EQ(search.counts(), (Counts{364, 243, 5}));
 }
