@@ -5,9 +5,9 @@
 //
 //   imbrex::Space space(MPI_COMM_WORLD);
 //   auto a = space.data<double>(0, n), b = space.data<double>(1, n);  // owners: ranks 0 and 1
-//   space.task("fill").write(a).insert([](imbrex::View<double> a) { fill(a); });        // on rank 0
-//   space.task("add").read(a).update(b).insert(
-//       [](imbrex::View<const double> a, imbrex::View<double> b) { add(a, b); });        // on rank 1
+//   space.task("fill").write(a).insert([](imbrex::View<double> a) { fill(a); });  // on rank 0
+//   space.task("add").read(a).update(b).insert(  // on rank 1
+//       [](imbrex::View<const double> a, imbrex::View<double> b) { add(a, b); });
 //   space.finish();
 //
 // The result is that of the sequence run by one process, one task after the other. A task runs on
@@ -40,7 +40,7 @@
 #include "imbrex/detail/dist/data.hpp"
 #include "imbrex/detail/name.hpp"
 #include "imbrex/error.hpp"
-#include "imbrex/rank_sets.hpp"
+#include "imbrex/dist/rank_sets.hpp"
 
 namespace imbrex {
 
@@ -123,7 +123,9 @@ class Data {
     return Views<T>(&place, 1)[0];
   }
   [[nodiscard]] detail::Datum& datum() const {
-    if (datum_ == nullptr) throw Error("imbrex: a Data that names nothing; Space::data() makes one");
+    if (datum_ == nullptr) {
+      throw Error("imbrex: a Data that names nothing; Space::data() makes one");
+    }
     return *datum_;
   }
 
@@ -369,8 +371,8 @@ class Space {
   [[nodiscard]] int size() const noexcept { return detail::data_ranks(*space_); }
 
   // A datum of `count` elements; every rank makes the same data in the same order. `memory` counts
-  // on the owner only, and must stay until the space ends; its contents are the first value. Without
-  // it the memory is the runtime's: there once it is used, and zero at first.
+  // on the owner only, and must stay until the space ends; its contents are the first value.
+  // Without it the memory is the runtime's: there once it is used, and zero at first.
   template <class T>
   [[nodiscard]] Data<T> data(const int owner, const std::size_t count, T* const memory = nullptr) {
     return make<T>(owner, {count, 1, count, sizeof(T)}, memory, nullptr);
@@ -418,8 +420,8 @@ class Space {
   }
 
   // Waits until all that this rank has inserted has run, and all that it had to send is sent.
-  // Suspends. Throws what the first task that failed has thrown, on its rank; elsewhere Error, which
-  // names rank and task. More may be inserted afterwards.
+  // Suspends. Throws what the first task that failed has thrown, on its rank; elsewhere Error,
+  // which names rank and task. More may be inserted afterwards.
   void finish() { detail::finish_data(*space_); }
 
   [[nodiscard]] SpaceCounters counters() const noexcept { return detail::data_counters(*space_); }

@@ -30,8 +30,8 @@
 #include "imbrex/detail/dist/spaces.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
-#include "imbrex/rank_sets.hpp"
-#include "imbrex/space_values.hpp"
+#include "imbrex/dist/rank_sets.hpp"
+#include "imbrex/dist/space_values.hpp"
 
 namespace imbrex {
 

@@ -24,7 +24,7 @@
 #include "imbrex/detail/dist/calls.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
-#include "imbrex/rank_sets.hpp"
+#include "imbrex/dist/rank_sets.hpp"
 #include "imbrex/serialise.hpp"
 
 namespace imbrex {

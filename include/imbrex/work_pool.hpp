@@ -33,7 +33,7 @@
 #include "imbrex/detail/name.hpp"
 #include "imbrex/detail/pool.hpp"
 #include "imbrex/error.hpp"
-#include "imbrex/rank_sets.hpp"
+#include "imbrex/dist/rank_sets.hpp"
 
 #pragma GCC visibility push(default)
 

@@ -15,7 +15,7 @@
 
 #include "dist/network.hpp"
 #include "imbrex/scope.hpp"
-#include "imbrex/space_values.hpp"
+#include "imbrex/dist/space_values.hpp"
 
 namespace imbrex::test {
 namespace {
