@@ -31,7 +31,10 @@ using Handler = void (*)(void* context, int from, std::span<const std::byte> mes
 
 // Names a handler on all ranks, as in GASNet: who sends names the function by a number that both
 // sides know. A part of imbrex has its number here; from `first_free` on they are the plug-ins'.
-enum class Id : std::uint8_t { paths, waves, futures, remote, pools, first_free = 16, last = 63 };
+enum class Id : std::uint8_t {
+  paths, waves, futures, remote, pools, data,
+  first_free = 16, last = 63
+};
 
 // Says that this process may use active messages, before MPI_Init: mostly from the initialiser of a
 // static variable. After MPI_Init it changes nothing; is_open() tells.
