@@ -282,6 +282,11 @@ void Lineage::leave(Step step) noexcept {
   }
 }
 
+int Lineage::worth_of_sending_to(const std::uint32_t rank) const noexcept {
+  if (!flow_.times()) return 0;
+  return flow_.marked + knowledge_->profiles.urgency_at(rank) * flow_.urgent;
+}
+
 void Lineage::learn(const std::uint64_t message, const float behind_us) noexcept {
   if (flow_.times()) knowledge_->profiles.learn(message, behind_us);
 }

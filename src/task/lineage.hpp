@@ -130,6 +130,8 @@ class Lineage {
   using Told = void (*)(std::uint64_t message, float length_us) noexcept;
   void report(const Told told) noexcept { told_.store(told, std::memory_order_release); }
   void learn(std::uint64_t message, float behind_us) noexcept;
+  // The priority of what is sent to `rank`, by what has been learned; 0 if nothing can be.
+  [[nodiscard]] int worth_of_sending_to(std::uint32_t rank) const noexcept;
 
  private:
   struct Knowledge {

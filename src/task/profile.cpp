@@ -97,7 +97,11 @@ int Profiles::urgency(const Task& task) const noexcept {
   const std::uint64_t mine = identity(task);
   const Known& known = known_[mine % tasks];
   if (known.task.load(std::memory_order_relaxed) != mine) return 0;
-  const Peer* const to = peer(known.peer.load(std::memory_order_relaxed));
+  return urgency_at(known.peer.load(std::memory_order_relaxed));
+}
+
+int Profiles::urgency_at(const std::uint32_t rank) const noexcept {
+  const Peer* const to = peer(rank);
   return to == nullptr ? 0 : to->urgency.load(std::memory_order_relaxed);
 }
 

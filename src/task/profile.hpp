@@ -47,6 +47,8 @@ class Profiles {
   // message was the last to keep waiting.
   [[nodiscard]] int urgency(const Task& task) const noexcept;
   static constexpr int urgency_max = 8;
+  // The same of a rank.
+  [[nodiscard]] int urgency_at(std::uint32_t rank) const noexcept;
   // `task` is about to send `message`, whose upper half is the rank. How long the paths are there
   // on average, in microseconds; 0: unknown.
   [[nodiscard]] float sends(const Task& task, std::uint64_t message) noexcept;

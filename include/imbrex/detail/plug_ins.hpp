@@ -175,6 +175,13 @@ void message_arrives(std::uint64_t message) noexcept;
 // so from any worker, so the call must not wait. Null: nobody is told.
 using PathReport = void (*)(std::uint64_t message, float length_us) noexcept;
 void report_paths(PathReport report) noexcept;
+// When what the running task sends to that rank of MPI_COMM_WORLD (-1: none of these) shall go, if
+// other messages go there too: a larger urgency first, by the policy; then an earlier task.
+struct Precedence {
+  int urgency;
+  std::uint64_t task;
+};
+[[nodiscard]] Precedence precedence_of_message(int rank) noexcept;
 // Another rank has told how long the path is that a message from here has opened there.
 void learn_path(std::uint64_t message, float length_us) noexcept;
 

@@ -36,6 +36,9 @@ class Ordered final : public Policy {
     return queue_of(worker).size() == 0 && (count_ == 1 || common().size() == 0);
   }
   task::Flow flow() const override { return order_.flow; }
+  int urgency_of(const int priority) const noexcept override {
+    return order_.by_priority ? priority : 0;
+  }
 
   OrderedQueue* only_queue() override { return count_ == 1 ? &queues_[0] : nullptr; }
 

@@ -85,6 +85,9 @@ class Policy {
   [[nodiscard]] virtual OrderedQueue* only_queue() { return nullptr; }
   // Says what the policy makes of the priorities that the program gives.
   [[nodiscard]] virtual task::Flow flow() const { return {}; }
+  // How urgent what tasks of this priority have begun is to whoever orders that: the larger, the
+  // earlier it goes. 0 for all where priorities mean nothing.
+  [[nodiscard]] virtual int urgency_of([[maybe_unused]] int priority) const noexcept { return 0; }
   // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a
   // time; places have no policies of their own.
   [[nodiscard]] virtual bool takes_all() const { return false; }

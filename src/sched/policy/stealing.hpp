@@ -192,6 +192,9 @@ class Stealing final : public Policy {
   bool empty(int worker) const override { return queues_[worker].empty(); }
 
   LocalQueues* local_queues(const int worker) override { return &queues_[worker]; }
+  int urgency_of(const int priority) const noexcept override {
+    return (priority > 0 ? 1 : 0) - (priority < 0 ? 1 : 0);
+  }
 
  private:
   [[nodiscard]] Entry steal_from(LocalQueues& victim, LocalQueues& own, std::int64_t least);

@@ -3,6 +3,8 @@
 // what the running task is: callbacks, trace, policies that learn, reports.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
@@ -46,6 +48,19 @@ task::Lineage* lineage_of(const Worker* const worker) noexcept {
 void about_to_send() noexcept {
   const Worker* const worker = sched::current_worker();
   if (task::Lineage* const lineage = lineage_of(worker)) lineage->sends(*worker->task);
+}
+
+Precedence precedence_of_message(const int rank) noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr || worker->runtime == nullptr || worker->task == nullptr) return {0, 0};
+  const task::Task& task = *worker->task;
+  int priority = task.priority.load(std::memory_order_relaxed);
+  if (rank >= 0) {
+    priority = std::max(priority, worker->runtime->lineage.worth_of_sending_to(
+                                      static_cast<std::uint32_t>(rank)));
+  }
+  const sched::Group* const group = worker->membership->group;
+  return {group != nullptr ? group->policy->urgency_of(priority) : 0, task.id};
 }
 
 void message_leaves(const std::uint64_t message) noexcept {
