@@ -25,6 +25,8 @@ struct Settings {
   bool watch_held = false;  // a receive posted while a message that it fits is matched is a breach
   int thread_level = MPI_THREAD_MULTIPLE;
   bool handles_again = false;  // a request gets the handle of the last that has ended
+  int send_rounds = 4;     // questions, less than this, until a message to another rank has left
+  bool sends_stay = false;  // it leaves when end_send() says so
 };
 
 // Forgets everything and begins a new world; MPI may be initialised anew. REQUIRES: no thread is in
@@ -75,6 +77,9 @@ struct Sent {
   std::vector<std::byte> bytes;
 };
 [[nodiscard]] std::vector<Sent> sent();
+
+// With `sends_stay`: the message at this place of sent() has left. False if it had already.
+bool end_send(std::size_t place);
 
 // ---- faults ----------------------------------------------------------------------------------
 

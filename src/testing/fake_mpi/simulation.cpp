@@ -54,6 +54,7 @@ void reset(const Settings& settings) {
   it.messages.clear();
   it.moving.clear();
   it.sent.clear();
+  it.staying.clear();
   it.faults.clear();
   it.calls.clear();
   it.breaches.clear();
@@ -117,6 +118,16 @@ int under_way() {
 std::vector<Sent> sent() {
   const Lock lock("fake sent");
   return lock->sent;
+}
+
+bool end_send(const std::size_t place) {
+  const Lock lock("fake end_send");
+  const auto found = lock->staying.find(place);
+  if (found == lock->staying.end()) return false;
+  found->second->rounds = 0;
+  lock->moving.push_back(found->second);
+  lock->staying.erase(found);
+  return true;
 }
 
 void fail(const char* function, int after, int code) {
@@ -368,11 +379,15 @@ void World::post(Request& receive) {
 void World::dispatch(Request& send) {
   const std::byte* const first = static_cast<const std::byte*>(send.buffer);
   const std::vector<std::byte> bytes(first, first + send.bytes);
-  send.rounds = static_cast<int>(random() % 4);
+  send.rounds = static_cast<int>(random() % static_cast<unsigned>(settings.send_rounds));
   Comm& comm = *send.comm;
   if (comm.between_groups || send.peer != comm.rank) {
     sent.push_back({comm.handle, send.peer, send.tag, bytes});
-    moving.push_back(&send);
+    if (settings.sends_stay) {
+      staying[sent.size() - 1] = &send;
+    } else {
+      moving.push_back(&send);
+    }
     return;
   }
   Message& message = add_message({.comm = comm.handle,

@@ -122,6 +122,7 @@ struct World {
   std::vector<std::unique_ptr<Message>> messages;  // by number - 1
   std::vector<Request*> moving;                    // transfers that end after some rounds
   std::vector<Sent> sent;
+  std::map<std::size_t, Request*> staying;  // by the place in `sent`: until end_send()
   std::vector<Fault> faults;
   std::map<std::string, std::uint64_t> calls;
   std::vector<std::string> breaches;
