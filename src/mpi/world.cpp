@@ -24,7 +24,7 @@
 #include "mpi/below/abi/request_state.hpp"
 #include "mpi/below/next.hpp"
 #include "mpi/calls/p2p/notices.hpp"
-#include "mpi/calls/p2p/sends.hpp"
+#include "mpi/calls/p2p/senders.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/engine.hpp"
@@ -37,6 +37,7 @@
 #include "mpi/progress/progress.hpp"
 #include "mpi/report/look.hpp"
 #include "mpi/report/watch.hpp"
+#include "mpi/sends/begin.hpp"
 #include "mpi/watch/check/check.hpp"
 #include "mpi/watch/messages.hpp"
 #include "mpi/watch/paths.hpp"
@@ -321,12 +322,13 @@ int initialise(int* argc, char*** argv, int* provided) {
   begin_errors();
   learn_to_read_requests();
   check::start();
-  sends::watched = detail::learns_sends();
+  senders::watched = detail::learns_sends();
   private_world::open();
+  sends::start();
   if (all.learns_paths != 0) paths::open();
   if (all.is_quiet == 0) active::post().open();
   start_messages();
-  if (check::on() || sends::watched || traces_messages) {
+  if (check::on() || senders::watched || traces_messages) {
     notices::wanted.store(true, std::memory_order_relaxed);
   }
   progress::start(poller);
@@ -400,6 +402,7 @@ void finish_runtime() {
   finalize_waits_since.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (detail::in_task()) detail::drain();
   end_if_a_task_failed();
+  sends::finish();
   phasers::Span::end_all();
   if (active::post().is_open()) {
     active::post().close();

@@ -11,7 +11,7 @@
 // fits, all messages that are left are received, and then
 //   1. matching.hpp must be able to explain who got what,
 //   2. fake_mpi must have seen no breach of MPI's rules, and nothing may be left at MPI_Finalize,
-//   3. what this rank sent must have been sent once.
+//   3. what this rank sent must have been sent once, and in its order.
 // Each program runs in a process of its own, which also finds crashes and hangs. A program that
 // fails is run again without some of its steps, and the smallest that fails is named.
 #include <sys/wait.h>
@@ -47,6 +47,12 @@ bool run_program(const Program& program) {
     // Receives of a communicator that MPI has before further ones are matched by imbrex.
     constexpr const char* match_above[] = {"0", "1", "2", "4", "1000000000"};
     setenv("IMBREX_MATCH_ABOVE", match_above[program.seed % std::size(match_above)], 1);
+    // Messages of this rank that are longer wait for their turn.
+    constexpr const char* sends_above[] = {"0", "16", "65536", "8"};
+    setenv("IMBREX_SENDS_ABOVE", sends_above[program.seed / 5 % std::size(sends_above)], 1);
+    setenv("IMBREX_SENDS_UNDER_WAY", program.seed % 3 == 0 ? "2" : "1", 1);
+    setenv("IMBREX_SENDS_IN_ALL", program.seed % 7 == 0 ? "2" : "0", 1);
+    setenv("IMBREX_SENDS_BYTES", "0", 1);
     Config config;
     config.workers = program.workers;
     config.policy = program.policy == "seeded" ? "seeded:" + std::to_string(program.seed)

@@ -23,7 +23,8 @@ class Run : Workbench {
                      .patience = 30 + below(100),
                      .yields = exact_ ? 0 : below(20),
                      .late = below(2) == 0,
-                     .watch_held = !matches() && !faults() && program_.workers == 1});
+                     .watch_held = !matches() && !faults() && program_.workers == 1,
+                     .send_rounds = below(2) == 0 ? 4 : 60});
     MPI_Init(nullptr, nullptr);
     make_comms();
     finish([this] {
@@ -390,7 +391,11 @@ class Run : Workbench {
     const int comm = below(between_groups);
     const int tag = below(tags);
     const int peer = below(ranks);
-    if (peer == 0) own_.pop_back();
+    if (peer == 0) {
+      own_.pop_back();
+    } else {
+      in_order_.push_back({comms_[static_cast<std::size_t>(comm)], peer, tag, open.buffer});
+    }
     const auto start = below(2) == 0 ? &MPI_Isend : &MPI_Issend;
     start(open.buffer.data(), static_cast<int>(open.buffer.size()), MPI_UINT64_T, peer, tag,
           comms_[static_cast<std::size_t>(comm)], &open.request);
@@ -581,8 +586,35 @@ class Run : Workbench {
       }
       good = Matching(std::move(takings), std::move(arrivals)).check() && good;
     }
-    return check_sent() && good;
+    return check_sent() && check_order() && good;
   }
+
+  // Messages of the root task to one rank on one communicator stay in order; where no receive may
+  // name any tag, those with the same tag do.
+  bool check_order() {
+    const MPI_Comm by_tag = comms_[without_wildcards];
+    std::vector<fake_mpi::Sent> sent = fake_mpi::sent();
+    for (const Own& own : in_order_) {
+      const auto same_lane = [&](const fake_mpi::Sent& one) {
+        return one.comm == own.comm && one.destination == own.peer &&
+               (own.comm != by_tag || one.tag == own.tag) && is_of_root(one);
+      };
+      const auto first = std::find_if(sent.begin(), sent.end(), same_lane);
+      if (first == sent.end() || !has_content(*first, own.content)) {
+        std::printf("FAILS: a message of this rank has overtaken another\n");
+        return false;
+      }
+      sent.erase(first);
+    }
+    return true;
+  }
+
+  static bool has_content(const fake_mpi::Sent& sent, const std::vector<std::uint64_t>& content) {
+    return sent.bytes.size() == content.size() * sizeof(std::uint64_t) &&
+           std::memcmp(sent.bytes.data(), content.data(), sent.bytes.size()) == 0;
+  }
+  // Other tasks' messages have tags of their own.
+  static bool is_of_root(const fake_mpi::Sent& sent) { return sent.tag < tags; }
 
   bool check_sent() {
     std::multiset<std::vector<std::uint64_t>> expected(own_.begin(), own_.end());
@@ -606,6 +638,13 @@ class Run : Workbench {
 
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
   std::set<const Taking*> forgotten_;  // of requests that were freed
+  struct Own {
+    MPI_Comm comm;
+    int peer;
+    int tag;
+    std::vector<std::uint64_t> content;
+  };
+  std::vector<Own> in_order_;  // sends of the root task
   std::map<MPI_Comm, int> told_;       // events of messages
 };
 

@@ -7,6 +7,7 @@
 #include "mpi/calls/standard.hpp"
 #include "mpi/calls/twins.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/sends/begin.hpp"
 #include "mpi/watch/check/buffers.hpp"
 #include "mpi/watch/check/check.hpp"
 #include "mpi/watch/messages.hpp"
@@ -104,9 +105,17 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_SEND(name, twin)                                                       \
   IMBREX_FUNCTION(name)(const void* buffer, Count count, MPI_Datatype type,                \
                         int destination, int tag, MPI_Comm comm) {                         \
+    const Call call{"MPI_" #name, comm, destination, tag, count, type, Kind::send};        \
+    if (!sends::passes(count, type)) [[unlikely]] {                                        \
+      constexpr sends::Asks asks = sends::asks_of(#name);                                  \
+      const sends::Outgoing outgoing{buffer, count, type, destination, tag, comm,          \
+                                     sends::mode_of(asks)};                                \
+      if (const sends::Route route = sends::route_of(outgoing, asks)) {                    \
+        return sends::send(call, outgoing, route);                                         \
+      }                                                                                    \
+    }                                                                                      \
     return by_twin_in_tasks(                                                               \
-        {"MPI_" #name, comm, destination, tag, count, type, Kind::send},                   \
-        MPI_STATUS_IGNORE,                                                                 \
+        call, MPI_STATUS_IGNORE,                                                           \
         [&] { return PMPI_##name(buffer, count, type, destination, tag, comm); },          \
         [&](MPI_Request* request) {                                                        \
           return PMPI_##twin(buffer, count, type, destination, tag, comm, request);        \

@@ -27,12 +27,12 @@ OTHERS = [
     (r"Start", "notices::starting(1, {0})", "notices::started(code, 1, {0})"),
     (r"Startall", "notices::starting({0}, {1})", "notices::started(code, {0}, {1})"),
     (r"Request_free", "notices::freeing({0})", ""),
-    (r"Psend_init", "", "sends::made(code, {request})"),
-    (r"Pready(_range|_list)?", "sends::part()", ""),
-    (r"I?(bcast|scatterv?)", "sends::from_root({root}, {comm})", ""),
-    (r"I?(gatherv?|reduce)", "sends::to_root({root}, {comm})", ""),
+    (r"Psend_init", "", "senders::made(code, {request})"),
+    (r"Pready(_range|_list)?", "senders::part()", ""),
+    (r"I?(bcast|scatterv?)", "senders::from_root({root}, {comm})", ""),
+    (r"I?(gatherv?|reduce)", "senders::to_root({root}, {comm})", ""),
     (r"I?(neighbor_)?(allgatherv?|alltoall[vw]?)|I?(allreduce|reduce_scatter(_block)?|scan|exscan)",
-     "sends::collective()", ""),
+     "senders::collective()", ""),
 ]
 # What communicates and does not stand in calls.def, since it does not block.
 ALSO_REFUSED = (r"Isendrecv(_replace)?|Start(all)?|Pready(_range|_list)?|Parrived|Cancel|"
@@ -127,7 +127,7 @@ def of_others(plain, every, names):
     def line(text):
         if not text:
             return []
-        when = "if (sends::watched) " if text.startswith("sends::") else ""
+        when = "if (senders::watched) " if text.startswith("senders::") else ""
         return [when + text.format(*names, **found) + ";"]
     return line(row[1]), line(row[2])
 

@@ -42,6 +42,7 @@ struct Call {
   Kind kind = Kind::other;
   bool at_once = false;                   // it returns before the operation is complete
   bool throws = false;                    // a call of C++: its MpiError is the report
+  bool waits_here = false;                // a send that MPI does not have yet
 
   // A call that names no communicator owes the handler that MPI would have called.
   void name_handler(const Said& said) noexcept {

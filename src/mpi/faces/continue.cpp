@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Continuations: functions that are called when requests are complete (imbrex/continue.h). A
-// request lives in an operation on the heap until the engine has completed it; a receive that
-// imbrex matches says itself when it is.
+// request lives in an operation on the heap until the engine has completed it; what imbrex matches
+// or sends itself says when it is.
 #include "imbrex/continue.h"
 
 #include <atomic>
@@ -14,8 +14,8 @@
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/engine/handlers.hpp"
-#include "mpi/matching/persistent_receive.hpp"
-#include "mpi/matching/receive.hpp"
+#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/substitute.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
 #include "mpi/matching/wait.hpp"
@@ -25,7 +25,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-using receive::Receive;
+using receive::Substitute;
 
 // One call of imbrex_continue or imbrex_continue_all.
 // Thread safety: settle() and let_go(), any thread.
@@ -99,23 +99,23 @@ struct Part : Operation {
   }
 };
 
-void end_of(Receive& receive) noexcept {
-  if (receive.code != MPI_SUCCESS) {
-    receive.forget_freed();
+void end_of(Substitute& ours) noexcept {
+  if (ours.code != MPI_SUCCESS) {
+    ours.forget_freed();
   } else if (traces_messages) {
-    trace_completed(receive, receive.task.id);
+    trace_completed(ours, ours.task.id);
   }
 }
 
-// A receive that imbrex matches.
-struct ReceivePart : receive::Listener {
-  std::unique_ptr<Receive> receive;
+// An operation of ours.
+struct OurPart : receive::Listener {
+  std::unique_ptr<Substitute> operation;
   Continuation* whole = nullptr;
   int place = 0;
 
   static void settle(receive::Listener& self) noexcept {
-    const std::unique_ptr<ReceivePart> owned(static_cast<ReceivePart*>(&self));
-    Receive& its = *owned->receive;
+    const std::unique_ptr<OurPart> owned(static_cast<OurPart*>(&self));
+    Substitute& its = *owned->operation;
     end_of(its);
     const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
     owned->whole->settle(owned->place, its.status, code);
@@ -143,62 +143,62 @@ void run_later(const Handler& handler) {
   engine().add(*later.release());
 }
 
-// The only request of a continuation, and a receive that imbrex matches: nothing else is needed, so
+// The only request of a continuation, and an operation of ours: nothing else is needed, so
 // that little memory is touched when very many wait.
-struct OneReceive : receive::Listener {
-  std::unique_ptr<Receive> receive;
+struct OnlyOne : receive::Listener {
+  std::unique_ptr<Substitute> operation;
   imbrex_continuation* function;
   void* argument;
 
-  [[nodiscard]] Handler handler() noexcept { return {&OneReceive::run, this, true}; }
+  [[nodiscard]] Handler handler() noexcept { return {&OnlyOne::run, this, true}; }
   static void settle(receive::Listener& self) noexcept {
-    run_handler(static_cast<OneReceive&>(self).handler());
+    run_handler(static_cast<OnlyOne&>(self).handler());
   }
   static void run(void* self) {
-    const std::unique_ptr<OneReceive> owned(static_cast<OneReceive*>(self));
-    Receive& its = *owned->receive;
+    const std::unique_ptr<OnlyOne> owned(static_cast<OnlyOne*>(self));
+    Substitute& its = *owned->operation;
     end_of(its);
     its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
     owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
   }
 };
 
-void continue_receive(Receive& receive, MPI_Request& request, imbrex_continuation* function,
+void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* function,
                       void* argument) {
-  auto one = std::make_unique<OneReceive>();
-  one->fire = &OneReceive::settle;
-  one->receive.reset(&receive);
+  auto one = std::make_unique<OnlyOne>();
+  one->fire = &OnlyOne::settle;
+  one->operation.reset(&ours);
   one->function = function;
   one->argument = argument;
-  OneReceive& waiting = *one.release();
-  receive::Token& token = *receive.token();
+  OnlyOne& waiting = *one.release();
+  receive::Token& token = *ours.token();
   request = MPI_REQUEST_NULL;
-  receive.take_handle();
-  const bool waits = receive.attend(waiting);
-  give_token(token);  // not the receive's: that may have ended
+  ours.take_handle();
+  const bool waits = ours.attend(waiting);
+  give_token(token);  // not the operation's: that may have ended
   if (!waits) run_later(waiting.handler());
   detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
 }
 
-void continue_receive(Continuation& whole, int place, Receive& receive, MPI_Request& request) {
-  auto part = std::make_unique<ReceivePart>();
-  part->fire = &ReceivePart::settle;
-  part->receive.reset(&receive);
+void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request& request) {
+  auto part = std::make_unique<OurPart>();
+  part->fire = &OurPart::settle;
+  part->operation.reset(&ours);
   part->whole = &whole;
   part->place = place;
-  ReceivePart* const waiting = part.release();
-  receive::Token& token = *receive.token();
+  OurPart* const waiting = part.release();
+  receive::Token& token = *ours.token();
   request = MPI_REQUEST_NULL;
-  receive.take_handle();
-  const bool waits = receive.attend(*waiting);
-  give_token(token);  // not the receive's: that may have ended
-  if (!waits) ReceivePart::settle(*waiting);
+  ours.take_handle();
+  const bool waits = ours.attend(*waiting);
+  give_token(token);  // not the operation's: that may have ended
+  if (!waits) OurPart::settle(*waiting);
 }
 
 void take_over(Continuation& whole, int place, MPI_Request& request) {
   whole.expect_one();
-  if (Receive* const receive = receive::substitute(request)) {
-    return continue_receive(whole, place, *receive, request);
+  if (Substitute* const ours = receive::substitute(request)) {
+    return continue_ours(whole, place, *ours, request);
   }
   auto part = std::make_unique<Part>();
   part->call = receive::naming_communicator({.name = "imbrex_continue", .at_once = true}, request);
@@ -263,9 +263,9 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* reque
   using namespace imbrex::mpi;
   note_asked_for();
   if (in_service() && function != nullptr) {
-    receive::Receive* const receive = receive::substitute(*request);
-    if (receive != nullptr && receive->token() != nullptr) {
-      continue_receive(*receive, *request, function, argument);
+    Substitute* const ours = receive::substitute(*request);
+    if (ours != nullptr && ours->token() != nullptr) {
+      continue_ours(*ours, *request, function, argument);
       return MPI_SUCCESS;
     }
   }

@@ -12,11 +12,12 @@
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicators.hpp"
-#include "mpi/matching/persistent_receive.hpp"
-#include "mpi/matching/receive.hpp"
+#include "mpi/matching/persistent.hpp"
+#include "mpi/matching/substitute.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/sends/window.hpp"
 #include "mpi/watch/messages.hpp"
 
 namespace imbrex {
@@ -24,7 +25,7 @@ namespace imbrex {
 namespace {
 
 using mpi::Operation;
-using mpi::receive::Receive;
+using mpi::receive::Substitute;
 
 void require_active(const char* call) {
   if (mpi::in_service()) return;
@@ -102,52 +103,52 @@ struct PromisedOperation : Operation {
   MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
 };
 
-// A receive that imbrex matches: nobody asks MPI for it, since it tells of its completion itself.
-struct PromisedReceive : mpi::receive::Listener {
-  PromisedReceive(const char* its_call, Receive& its_receive, const mpi::StatusPlace& place)
-      : receive(its_receive), promised(its_call, place) {
-    fire = &PromisedReceive::settle;
+// An operation of ours: nobody asks MPI for it, since it tells of its completion itself.
+struct PromisedOurs : mpi::receive::Listener {
+  PromisedOurs(const char* its_call, Substitute& ours, const mpi::StatusPlace& place)
+      : operation(ours), promised(its_call, place) {
+    fire = &PromisedOurs::settle;
   }
   static void settle(Listener& self) noexcept {
-    const std::unique_ptr<PromisedReceive> owned(static_cast<PromisedReceive*>(&self));
-    const std::unique_ptr<Receive> receive(&owned->receive);
+    const std::unique_ptr<PromisedOurs> owned(static_cast<PromisedOurs*>(&self));
+    const std::unique_ptr<Substitute> ended(&owned->operation);
     const bool persistent = owned->persistent != MPI_REQUEST_NULL;
     if (persistent) {
-      receive->persistent()->active = nullptr;
-      mpi::receive::free_persistent(*receive->persistent(), &owned->persistent);
+      ended->persistent()->active = nullptr;
+      mpi::receive::free_persistent(*ended->persistent(), &owned->persistent);
     }
-    if (receive->code != MPI_SUCCESS) {
-      receive->forget_freed();
+    if (ended->code != MPI_SUCCESS) {
+      ended->forget_freed();
     } else if (mpi::traces_messages) {
-      mpi::trace_completed(*receive, owned->promised.task.id);
+      mpi::trace_completed(*ended, owned->promised.task.id);
     }
-    owned->promised.settle(*receive, persistent);
+    owned->promised.settle(*ended, persistent);
   }
 
-  Receive& receive;
+  Substitute& operation;
   Promised promised;
   MPI_Request persistent = MPI_REQUEST_NULL;
 };
 
-Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Request& request,
-                                     const mpi::StatusPlace& place) {
-  auto promised = std::make_unique<PromisedReceive>(call, receive, place);
-  mpi::receive::Token* const token = receive.token();
+Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Request& request,
+                                  const mpi::StatusPlace& place) {
+  auto promised = std::make_unique<PromisedOurs>(call, ours, place);
+  mpi::receive::Token* const token = ours.token();
   mpi::check::end_request(request);  // from now on it has no handle
   if (token == nullptr) {
-    if (receive.done()) throw promised->promised.refuse();
+    if (ours.done()) throw promised->promised.refuse();
     promised->persistent = request;
   }
   request = MPI_REQUEST_NULL;
-  receive.take_handle();
+  ours.take_handle();
   Future<MPI_Status> future = promised->promised.promise.future();
-  PromisedReceive& waiting = *promised.release();
-  const bool waits = receive.attend(waiting);
+  PromisedOurs& waiting = *promised.release();
+  const bool waits = ours.attend(waiting);
   if (token != nullptr) give_token(*token);
   if (waits) {
     detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   } else {
-    PromisedReceive::settle(waiting);
+    PromisedOurs::settle(waiting);
   }
   return future;
 }
@@ -157,8 +158,8 @@ Future<MPI_Status> take_over_receive(const char* call, Receive& receive, MPI_Req
 Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
                                   const StatusPlace& place) {
   require_active(call);
-  if (Receive* const receive = receive::substitute(request)) {
-    return take_over_receive(call, *receive, request, place);
+  if (Substitute* const ours = receive::substitute(request)) {
+    return take_over_ours(call, *ours, request, place);
   }
   auto operation = std::make_unique<PromisedOperation>(call, place);
   Future<MPI_Status> future = operation->promised.promise.future();
@@ -205,9 +206,13 @@ void cancel(const Future<MPI_Status>& future) {
   bool found = false;
   mpi::receive::for_each_communicator([&](mpi::receive::Communicator& communicator) {
     found = found || communicator.cancel_of([&is_its](const mpi::receive::Listener& listener) {
-      return listener.fire == &PromisedReceive::settle &&
-             is_its(static_cast<const PromisedReceive&>(listener).promised);
+      return listener.fire == &PromisedOurs::settle &&
+             is_its(static_cast<const PromisedOurs&>(listener).promised);
     });
+  });
+  found = found || mpi::sends::window().cancel_of([&is_its](const mpi::receive::Listener& one) {
+    return one.fire == &PromisedOurs::settle &&
+           is_its(static_cast<const PromisedOurs&>(one).promised);
   });
   if (found) return;
   // Under the engine's lock nobody completes, and so frees, the request. Not there: it is complete.

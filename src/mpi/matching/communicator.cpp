@@ -60,6 +60,18 @@ bool Communicator::may_match() {
   return permission_ == Permission::yes;
 }
 
+bool Communicator::asserts_no_any_tag() {
+  Permission may = any_tag_.load(std::memory_order_relaxed);
+  if (may == Permission::unknown) {
+    MPI_Info info = MPI_INFO_NULL;
+    if (PMPI_Comm_get_info(handle_, &info) != MPI_SUCCESS || info == MPI_INFO_NULL) return false;
+    may = asserts(info, "mpi_assert_no_any_tag") ? Permission::no : Permission::yes;
+    PMPI_Info_free(&info);
+    any_tag_.store(may, std::memory_order_relaxed);
+  }
+  return may == Permission::no;
+}
+
 bool Communicator::crowded() {
   return open_.load(std::memory_order_relaxed) >= match_above() && may_match();
 }
@@ -409,6 +421,7 @@ void Communicator::name(MPI_Comm comm) {
   peers_ = peers_of(comm);
   tag_max_ = tag_upper_bound();
   permission_ = Permission::unknown;
+  forget_assertions();
   state_.store(State::posting, std::memory_order_relaxed);
   open_.store(0, std::memory_order_relaxed);
   calm_ = 0;

@@ -76,6 +76,17 @@ class Communicator final : public Feed {
 
   // True if these are arguments that MPI would take, for a receive that may wait.
   [[nodiscard]] bool accepts(const Arguments& arguments) const noexcept;
+  // The same for a message that is sent.
+  [[nodiscard]] bool accepts_send(const Arguments& it) const noexcept {
+    return it.wanted.source >= 0 && it.wanted.tag >= 0 && accepts(it);
+  }
+  // True if the communicator asserts that no receive names any tag: then MPI keeps the order of
+  // messages with equal tags only.
+  [[nodiscard]] bool asserts_no_any_tag();
+  // Its info may have changed.
+  void forget_assertions() noexcept {
+    any_tag_.store(Permission::unknown, std::memory_order_relaxed);
+  }
   // As receive::is_derived, remembering the last named type.
   [[nodiscard]] bool is_derived(MPI_Datatype type) noexcept;
 
@@ -152,6 +163,7 @@ class Communicator final : public Feed {
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
   std::atomic<const Watcher*> watcher_{nullptr};  // under the lock; watcher() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
+  std::atomic<Permission> any_tag_{Permission::unknown};  // any thread; the same answer for all
   std::atomic<std::uint32_t> life_{0};        // written under the lock
   std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
 

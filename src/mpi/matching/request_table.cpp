@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "mpi/matching/communicator.hpp"
-#include "mpi/matching/persistent_receive.hpp"
+#include "mpi/matching/persistent.hpp"
 #include "mpi/watch/check/check.hpp"
 
 namespace imbrex::mpi::receive {
@@ -78,7 +78,8 @@ bool RequestTable::find(MPI_Request request, Envelope& wanted, MPI_Comm& comm) n
   if (const Communicator* const on = entry.known.posted_on()) {
     wanted = entry.wanted;
     comm = on->handle_unless_freed();
-  } else if (const PersistentReceive* const persistent = entry.known.persistent()) {
+  } else if (const Persistent* const persistent = entry.known.persistent();
+             persistent != nullptr && !persistent->sends) {
     wanted = persistent->arguments.wanted;
     comm = persistent->communicator.handle_unless_freed();
   } else {
@@ -107,7 +108,7 @@ void RequestTable::settle(MPI_Request request) noexcept {
   if (entry.key == 0) return;
   if (entry.known.posted_on() != nullptr) {
     remove(shard, entry);
-  } else if (PersistentReceive* const persistent = entry.known.persistent()) {
+  } else if (Persistent* const persistent = entry.known.persistent()) {
     if (std::exchange(persistent->posted, false)) persistent->communicator.count_open(-1);
   }
 }

@@ -16,7 +16,7 @@
 namespace imbrex::mpi::receive {
 
 class Communicator;
-struct PersistentReceive;
+struct Persistent;
 struct Token;
 
 // What a request is known as: one of three things, or nothing. The lowest bits of the pointer say
@@ -25,13 +25,13 @@ class Known {
  public:
   Known() = default;
   Known(Token& token) noexcept : word_(word(&token) | 1) {}
-  Known(PersistentReceive& persistent) noexcept : word_(word(&persistent) | 2) {}
+  Known(Persistent& persistent) noexcept : word_(word(&persistent) | 2) {}
   Known(Communicator& posted_on) noexcept : word_(word(&posted_on) | 3) {}
 
-  // A generalised request that stands for a receive of ours.
+  // A generalised request that stands for an operation of ours.
   [[nodiscard]] Token* token() const noexcept { return as<Token>(1); }
-  // A persistent receive.
-  [[nodiscard]] PersistentReceive* persistent() const noexcept { return as<PersistentReceive>(2); }
+  // A persistent receive, or one that sends a long message.
+  [[nodiscard]] Persistent* persistent() const noexcept { return as<Persistent>(2); }
   // A receive that MPI has, counted by its communicator.
   [[nodiscard]] Communicator* posted_on() const noexcept { return as<Communicator>(3); }
 

@@ -3,10 +3,9 @@
 
 #include <memory>
 
-#include "mpi/matching/communicator.hpp"
-#include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/spares.hpp"
+#include "mpi/matching/substitute.hpp"
 #include "mpi/matching/wait.hpp"
 
 namespace imbrex::mpi::receive {
@@ -18,25 +17,25 @@ constinit thread_local Spares<Token, all_tokens> tokens;
 
 // These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
 int query(void* state, MPI_Status* status) {
-  const Receive* const receive = static_cast<const Token*>(state)->receive;
-  copy_status(receive != nullptr ? receive->status : empty_status(), status);
-  return receive != nullptr ? receive->code : MPI_SUCCESS;
+  const Substitute* const operation = static_cast<const Token*>(state)->operation;
+  copy_status(operation != nullptr ? operation->status : empty_status(), status);
+  return operation != nullptr ? operation->code : MPI_SUCCESS;
 }
 int cancel(void* state, int complete) {
-  Receive* const receive = static_cast<const Token*>(state)->receive;
-  if (complete == 0 && receive != nullptr) (void)receive->communicator.cancel(*receive);
+  Substitute* const operation = static_cast<const Token*>(state)->operation;
+  if (complete == 0 && operation != nullptr) operation->cancel();
   return MPI_SUCCESS;
 }
 int release(void* state) {
   const std::unique_ptr<Token> token(static_cast<Token*>(state));
   requests().forget(token->request);
-  delete token->receive;
+  delete token->operation;
   return MPI_SUCCESS;
 }
 
 }  // namespace
 
-[[gnu::noinline]] Token* take_token(Receive& receive) {
+[[gnu::noinline]] Token* take_token(Substitute& operation) {
   Token* token = tokens.take();
   if (token == nullptr) {
     auto made = std::make_unique<Token>();
@@ -47,12 +46,12 @@ int release(void* state) {
     token = made.release();
     requests().know(token->request, {*token});
   }
-  token->receive = &receive;
+  token->operation = &operation;
   return token;
 }
 
 [[gnu::noinline]] void give_token(Token& token) noexcept {
-  token.receive = nullptr;
+  token.operation = nullptr;
   if (token.announced) {
     MPI_Request request = token.request;
     PMPI_Request_free(&request);  // calls release()

@@ -8,7 +8,7 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/errors.hpp"
-#include "mpi/matching/receive.hpp"
+#include "mpi/matching/substitute.hpp"
 #include "mpi/watch/paths.hpp"
 
 namespace imbrex::mpi {
@@ -204,7 +204,7 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
   return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
 }
 
-// ---- receives that imbrex matches --------------------------------------------------------------
+// ---- operations of ours ------------------------------------------------------------------------
 
 namespace {
 
@@ -218,13 +218,13 @@ struct WaitingTask : receive::Listener {
 
 }  // namespace
 
-void wait_for(receive::Receive& receive) {
+void wait_for(receive::Substitute& operation) {
   const auto ask = [&] {
     engine().poll();
-    return receive.done();
+    return operation.done();
   };
   if (!suspends()) {
-    spin_outside([&] { return receive.done(); });
+    spin_outside([&] { return operation.done(); });
     return;
   }
   // If others wait too, somebody polls for them, and one more look for each message is too much.
@@ -232,7 +232,7 @@ void wait_for(receive::Receive& receive) {
   WaitingTask listener;
   listener.fire = &WaitingTask::wake;
   listener.woken = detail::footprint();
-  if (receive.attend(listener)) detail::await(listener.event, reason_of(receive.call));
+  if (operation.attend(listener)) detail::await(listener.event, reason_of(operation.call));
 }
 
 void Countdown::count_down() noexcept {

@@ -17,7 +17,7 @@
 namespace imbrex::mpi {
 
 namespace receive {
-class Receive;
+class Substitute;
 }
 
 // Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
@@ -80,8 +80,8 @@ template <class F>
 // The requests that `operation` asks MPI for. REQUIRES: the engine's lock.
 [[nodiscard]] std::span<const MPI_Request> requests_of(const Operation& operation) noexcept;
 
-// Waits for a receive that imbrex matches, and that nobody attends to. Suspends.
-void wait_for(receive::Receive& receive);
+// Waits for an operation of ours that nobody attends to. Suspends.
+void wait_for(receive::Substitute& operation);
 
 // Waits until `count` calls of count_down() have been made. Suspends in a task, polls elsewhere.
 class Countdown {

@@ -67,12 +67,6 @@ Members translate(MPI_Comm comm) {
   return members;
 }
 
-// The rank of `peer` in MPI_COMM_WORLD; MPI_UNDEFINED for a process that is not there.
-int in_world(const Members& members, int peer) noexcept {
-  const auto place = static_cast<std::size_t>(peer);
-  return place < members.in_world.size() ? members.in_world[place] : MPI_UNDEFINED;
-}
-
 std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept {
   int bytes = 0;
   if (type != MPI_DATATYPE_NULL) PMPI_Type_size(type, &bytes);
@@ -141,6 +135,11 @@ void send(const detail::MessageRecord& record) noexcept {
 }
 
 }  // namespace
+
+int in_world(const Members& members, int peer) noexcept {
+  const auto place = static_cast<std::size_t>(peer);
+  return place < members.in_world.size() ? members.in_world[place] : MPI_UNDEFINED;
+}
 
 // Two tasks may ask for a communicator that neither has seen: one translates it. The calls of MPI
 // that are made under the lock are local and call nothing of the user's.

@@ -23,6 +23,9 @@ void end_messages() noexcept;
 // do while messages are under way. Null for MPI_COMM_NULL.
 struct Members;
 [[nodiscard]] const Members* members_of(MPI_Comm comm);
+// The rank in MPI_COMM_WORLD of one of these, where messages to `peer` go; MPI_UNDEFINED if it is
+// not there.
+[[nodiscard]] int in_world(const Members& members, int peer) noexcept;
 
 // Nothing is recorded of MPI_PROC_NULL, nor of processes outside of MPI_COMM_WORLD. REQUIRES of all
 // that follow: traces_messages.

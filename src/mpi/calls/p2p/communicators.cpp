@@ -3,6 +3,7 @@
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/matching/communicators.hpp"
+#include "mpi/sends/begin.hpp"
 #include "mpi/watch/check/comm_free.hpp"
 
 namespace imbrex::mpi::receive {
@@ -14,7 +15,10 @@ namespace {
 int close_for(const char* call, MPI_Comm comm) {
   const int refused = check::refuse_to_free(call, comm);
   if (refused != MPI_SUCCESS || !in_service()) return refused;
-  if (Communicator* const it = known_communicator_of(comm)) it->close(true);
+  if (Communicator* const it = known_communicator_of(comm)) {
+    sends::let_go_before(comm, -1);
+    it->close(true);
+  }
   return MPI_SUCCESS;
 }
 
@@ -45,5 +49,10 @@ IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
   }
-  return PMPI_Comm_set_info(comm, info);
+  const int code = PMPI_Comm_set_info(comm, info);
+  if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
+    sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
+    it->forget_assertions();
+  }
+  return code;
 }

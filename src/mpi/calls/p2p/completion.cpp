@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that take requests: waits, tests, cancel, free, status. Any request may stand for a
-// receive of ours, which MPI does not know; of arrays see requests.hpp. A wait or test tells a
+// The calls that take requests: waits, tests, cancel, free, status. Any request may stand for an
+// operation of ours, which MPI does not know; of arrays see requests.hpp. A wait or test tells a
 // trace itself what it has completed: before it, nobody knows which of the requests that will be.
 #include <algorithm>
 #include <span>
@@ -8,7 +8,7 @@
 #include "mpi/calls/p2p/receives.hpp"
 #include "mpi/calls/p2p/requests.hpp"
 #include "mpi/matching/communicator.hpp"
-#include "mpi/matching/persistent_receive.hpp"
+#include "mpi/matching/persistent.hpp"
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
@@ -19,9 +19,9 @@ namespace imbrex::mpi::receive {
 
 namespace {
 
-bool done_or_poll(const Receive& receive) noexcept {
-  if (!receive.done()) engine().poll();
-  return receive.done();
+bool done_or_poll(const Substitute& operation) noexcept {
+  if (!operation.done()) engine().poll();
+  return operation.done();
 }
 
 // ---- one request -----------------------------------------------------------------------------
@@ -47,9 +47,9 @@ int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
 }
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
-  if (Receive* const receive = substitute(*request)) {
-    *flag = done_or_poll(*receive) ? 1 : 0;
-    return *flag != 0 ? conclude(*receive, request, status) : MPI_SUCCESS;
+  if (Substitute* const ours = substitute(*request)) {
+    *flag = done_or_poll(*ours) ? 1 : 0;
+    return *flag != 0 ? conclude(*ours, request, status) : MPI_SUCCESS;
   }
   const MPI_Request before = *request;
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
@@ -72,14 +72,14 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   const int refused = may_block() ? MPI_SUCCESS : check::second_wait(call.name, *request);
   if (refused != MPI_SUCCESS) return refused;
-  if (Receive* const receive = substitute(*request)) {
-    if (!receive->done()) {
+  if (Substitute* const ours = substitute(*request)) {
+    if (!ours->done()) {
       waiting.enter(1, request);
       if (waiting.code() != MPI_SUCCESS) return waiting.code();
-      wait_for(*receive);
+      wait_for(*ours);
     }
     waiting.set_over();
-    return conclude(*receive, request, status);
+    return conclude(*ours, request, status);
   }
   const MPI_Request before = *request;
   MPI_Status own;
@@ -96,7 +96,7 @@ Call naming_communicator(const Call& call, MPI_Request request) noexcept {
     if (call.comm != MPI_COMM_NULL || request == MPI_REQUEST_NULL) return named;
     const Known known = requests().find(request);
     if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();
-    if (const PersistentReceive* const persistent = known.persistent()) {
+    if (const Persistent* const persistent = known.persistent()) {
       named.comm = persistent->communicator.handle_unless_freed();
     }
   }
@@ -104,9 +104,9 @@ Call naming_communicator(const Call& call, MPI_Request request) noexcept {
 }
 
 int cancel(MPI_Request* request) {
-  Receive* const receive = substitute(*request);
-  if (receive == nullptr) return PMPI_Cancel(request);
-  (void)receive->communicator.cancel(*receive);  // too late is no error
+  Substitute* const ours = substitute(*request);
+  if (ours == nullptr) return PMPI_Cancel(request);
+  ours->cancel();  // too late is no error
   return MPI_SUCCESS;
 }
 
@@ -115,11 +115,11 @@ namespace {
 int free_request(MPI_Request* request) {
   const Known known = *request == MPI_REQUEST_NULL ? Known() : requests().find(*request);
   if (const Token* const token = known.token()) {
-    let_go(*token->receive);
+    let_go(*token->operation);
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
   }
-  if (PersistentReceive* const persistent = known.persistent()) {
+  if (Persistent* const persistent = known.persistent()) {
     return free_persistent(*persistent, request);
   }
   requests().settle(*request);
@@ -127,14 +127,14 @@ int free_request(MPI_Request* request) {
 }
 
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
-  Receive* const receive = substitute(request);
-  if (receive == nullptr) {
+  Substitute* const ours = substitute(request);
+  if (ours == nullptr) {
     const int code = PMPI_Request_get_status(request, flag, status);
     if (code == MPI_SUCCESS && *flag == 0) poll_for_others();
     return code;
   }
-  *flag = done_or_poll(*receive) ? 1 : 0;
-  if (*flag != 0) copy_status(receive->status, status);
+  *flag = done_or_poll(*ours) ? 1 : 0;
+  if (*flag != 0) copy_status(ours->status, status);
   return MPI_SUCCESS;
 }
 

@@ -12,6 +12,7 @@
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/sends/begin.hpp"
 
 namespace imbrex::mpi::receive {
 
@@ -26,7 +27,9 @@ struct Sending {
   MPI_Comm comm;
 };
 
+// By MPI's own call.
 int isend(const Sending& it, MPI_Request* request) {
+  sends::let_go_before(it.comm, it.destination);
   const Callback callback;
 #if MPI_VERSION >= 4
   if (it.count > INT_MAX) {
@@ -35,6 +38,18 @@ int isend(const Sending& it, MPI_Request* request) {
 #endif
   return PMPI_Isend(it.buffer, static_cast<int>(it.count), it.type, it.destination, it.tag, it.comm,
                     request);
+}
+
+// The same, when it is its turn.
+int isend_in_turn(const Call& call, const void* buffer, MPI_Request* request) {
+  if (!sends::passes(call.count, call.type)) {
+    const sends::Outgoing outgoing{buffer,   call.count, call.type,             call.peer,
+                                   call.tag, call.comm,  sends::Mode::standard};
+    if (const sends::Route route = sends::route_of(outgoing, sends::Asks::nothing)) {
+      return sends::isend(call, outgoing, route, request);
+    }
+  }
+  return isend({buffer, call.count, call.type, call.peer, call.tag, call.comm}, request);
 }
 
 // MPICH 4 gives the non-blocking receive a status of zeros.
@@ -55,7 +70,7 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int code = irecv(receive, it, &requests[0]);
   if (code != MPI_SUCCESS) return code;
-  code = isend(sending, &requests[1]);
+  code = isend_in_turn(send, sending.buffer, &requests[1]);
   if (code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.
     (void)cancel(&requests[0]);
@@ -186,6 +201,7 @@ int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Argumen
 template <class Post>
 int isendrecv_anywhere(const char* name, const Sending& sending, const Arguments& it,
                        bool pack_first, MPI_Request* request, Post mpis_own) {
+  sends::let_go_before(sending.comm, sending.destination);
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) return mpis_own();
   if (!communicator->matching()) {

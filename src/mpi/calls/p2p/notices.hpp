@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is told of the calls of programs: to the trace, to policies that learn which tasks send
-// (sends.hpp), to IMBREX_CHECK; and in event handlers calls are refused. The functions that
+// (senders.hpp), to IMBREX_CHECK; and in event handlers calls are refused. The functions that
 // notices.py makes (told_calls.cpp) call this before and after ours. Thread safety: any thread.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "mpi/calls/p2p/sends.hpp"
+#include "mpi/calls/p2p/senders.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/watch/check/check.hpp"
@@ -24,7 +24,7 @@ inline std::atomic<bool> wanted{false};
 
 // Before MPI has the message.
 inline void sends(const Call& call) noexcept {
-  if (sends::watched) sends::message(call.peer);
+  if (senders::watched) senders::message(call.peer);
   if (traces_messages) trace_sent(call);
 }
 
@@ -78,12 +78,12 @@ inline void begun(const int code, const MPI_Request* const request, const Call& 
 // One that sends.
 inline void prepared(const int code, const MPI_Request* const request, const Call& out) {
   if (code != MPI_SUCCESS) return;
-  if (sends::watched) sends::made(code, request);
+  if (senders::watched) senders::made(code, request);
   if (traces_messages) trace_send_init(*request, out);
 }
 
 inline void starting(const int count, const MPI_Request* const requests) noexcept {
-  if (sends::watched) sends::start(count, requests);
+  if (senders::watched) senders::start(count, requests);
   for (int i = 0; traces_messages && i < count; ++i) trace_start(requests[i]);
 }
 inline void started(const int code, const int count, const MPI_Request* const requests) {
@@ -93,7 +93,7 @@ inline void started(const int code, const int count, const MPI_Request* const re
 
 // Any request, before its handle means nothing any more.
 inline void freeing(const MPI_Request* const request) noexcept {
-  if (sends::watched) sends::freed(request);
+  if (senders::watched) senders::freed(request);
   if (traces_messages) trace_freed(*request);
   check::forget_request(*request);
 }

@@ -42,7 +42,7 @@ void Requests::wait_for_ours(const char* name) {
   Countdown countdown(our_count_);
   std::vector<CountedListener> listeners(static_cast<std::size_t>(our_count_));
   auto listener = listeners.begin();
-  for (Receive* const one : ours_) {
+  for (Substitute* const one : ours_) {
     if (one == nullptr) continue;
     listener->fire = &CountedListener::one_done;
     listener->countdown = &countdown;
@@ -162,7 +162,7 @@ int Requests::finish_some(int code, int* found, int indices[], MPI_Status status
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 int Requests::get_status_any(int* index, int* flag, MPI_Status* status) {
   if (our_count_ != 0 && poll_until(&Requests::any_of_ours_done)) {
-    const auto ours = std::find_if(ours_.begin(), ours_.end(), [](const Receive* one) {
+    const auto ours = std::find_if(ours_.begin(), ours_.end(), [](const Substitute* one) {
       return one != nullptr && one->done();
     });
     *index = static_cast<int>(ours - ours_.begin());
@@ -195,16 +195,16 @@ int Requests::get_status_some(int* found, int indices[], MPI_Status statuses[]) 
 
 bool Requests::all_ours_done() {
   return std::all_of(ours_.begin(), ours_.end(),
-                     [](const Receive* one) { return one == nullptr || one->done(); });
+                     [](const Substitute* one) { return one == nullptr || one->done(); });
 }
 
 // There may be thousands, and the question comes with every poll.
 bool Requests::any_of_ours_done() {
-  const std::uint64_t ended = Receive::ended_unattended();
+  const std::uint64_t ended = Substitute::ended_unattended();
   if (ended == ended_before_) return false;
   ended_before_ = ended;
   return std::any_of(ours_.begin(), ours_.end(),
-                     [](const Receive* one) { return one != nullptr && one->done(); });
+                     [](const Substitute* one) { return one != nullptr && one->done(); });
 }
 
 bool Requests::poll_until(bool (Requests::*const enough)()) {

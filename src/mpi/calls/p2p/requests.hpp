@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The array of requests of one call. A request that stands for a receive of ours is put out of the
-// array before MPI sees it, and its result is put in afterwards. Used by completion.cpp.
+// The array of requests of one call. A request that stands for an operation of ours is put out of
+// the array before MPI sees it, and its result is put in afterwards. Used by completion.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mpi/below/abi/asked.hpp"
-#include "mpi/matching/receive.hpp"
+#include "mpi/matching/substitute.hpp"
 #include "mpi/matching/wait.hpp"
 
 namespace imbrex::mpi::receive {
@@ -18,7 +18,7 @@ namespace imbrex::mpi::receive {
 // The requests of one call, ours apart from MPI's. A test finds what is complete, and may run as a
 // question of the engine's; the finish that belongs to it gives the results to the program.
 // Thread safety: none.
-// Invariants: (1) `mpis_` has the program's requests, and null where `ours_` has a receive.
+// Invariants: (1) `mpis_` has the program's requests, and null where `ours_` has an operation.
 class Requests {
  public:
   Requests(int count, MPI_Request requests[]);
@@ -63,7 +63,7 @@ class Requests {
   int count_;
   MPI_Request* requests_;
   std::vector<MPI_Request> mpis_;
-  std::vector<Receive*> ours_;
+  std::vector<Substitute*> ours_;
   std::vector<MPI_Status> statuses_;  // by position; of `some`: by order
   std::vector<int> indices_;          // of `some`
   int our_count_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/matching/persistent_receive.hpp"
+#include "mpi/matching/persistent.hpp"
 
 #include <memory>
 
@@ -8,8 +8,8 @@
 
 namespace imbrex::mpi::receive {
 
-int free_persistent(PersistentReceive& gone, MPI_Request* request) noexcept {
-  const std::unique_ptr<PersistentReceive> owned(&gone);
+int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
+  const std::unique_ptr<Persistent> owned(&gone);
   requests().forget(*request);
   if (gone.active != nullptr) {
     gone.active->owner = {};

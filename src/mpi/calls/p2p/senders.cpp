@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/calls/p2p/sends.hpp"
+#include "mpi/calls/p2p/senders.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -9,7 +9,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 
-namespace imbrex::mpi::sends {
+namespace imbrex::mpi::senders {
 
 bool watched = false;
 
@@ -81,4 +81,4 @@ void freed(const MPI_Request* const request) noexcept {
   all.requests.pop_back();
 }
 
-}  // namespace imbrex::mpi::sends
+}  // namespace imbrex::mpi::senders

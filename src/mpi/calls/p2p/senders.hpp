@@ -5,7 +5,7 @@
 
 #include <mpi.h>
 
-namespace imbrex::mpi::sends {
+namespace imbrex::mpi::senders {
 
 // Whether the policy wants to know. Written in MPI_Init.
 extern bool watched;
@@ -25,4 +25,4 @@ void to_root(int root, MPI_Comm comm) noexcept;
 void made(int code, const MPI_Request* request) noexcept;
 void freed(const MPI_Request* request) noexcept;
 
-}  // namespace imbrex::mpi::sends
+}  // namespace imbrex::mpi::senders

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whose turn it is to be sent: messages that wait since others to the same process are under way,
+// and the rules by which they go. Used by window.cpp; knows neither MPI nor tasks nor a clock.
+// docs/design/sends.md has the argument.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace imbrex::mpi::sends {
+
+using Time = std::int64_t;  // in nanoseconds, from any moment on
+
+// Messages of one lane go in the order in which they came: MPI's order holds between them.
+struct LaneKey {
+  const void* communicator = nullptr;
+  int peer = 0;
+  int tag = 0;  // the same for all where tags make no difference
+  auto operator<=>(const LaneKey&) const = default;
+};
+
+struct Lane;
+struct Process;
+
+// One message. It is a member of the object that it stands for, and is not moved.
+struct Turn {
+  // Set by whoever enters it.
+  void* owner = nullptr;
+  LaneKey key;
+  std::int64_t bytes = 0;
+  bool is_long = false;    // else it waits only for those before it in its lane
+  int urgency = 0;         // the larger goes first; then the earlier task, then who came first
+  std::uint64_t task = 0;
+
+  // The rest is that of Turns.
+  std::uint64_t sequence = 0;
+  Process* to = nullptr;
+  Lane* lane = nullptr;    // where it waits
+  Turn* next = nullptr;    // there
+  Time began = 0;
+  std::uint32_t term = 0;  // of its process when it began; 0: it does not count
+};
+
+struct Limits {
+  int each = 2;                     // under way to one process
+  int all = 0;                      // to all together; 0: any number
+  std::int64_t bytes = 1024 * 1024;  // so many bytes may be under way, whatever their number
+};
+
+// Thread safety: none.
+// Invariants: (1) the first of a lane is long, unless the lane is in `loose_`; a lane is never
+// empty; (2) at most `each` messages to a process count, or `bytes` bytes in any number; (3) a
+// process whose messages that count have not moved for its patience has none that counts. By (3)
+// whatever waits goes after a bounded time, as long as somebody calls next().
+class Turns {
+ public:
+  void limit(const Limits& limits) noexcept { limits_ = limits; }
+
+  // True: it goes now. False: it waits, and next() gives it. `process`: where `key` leads to, the
+  // same for all communicators.
+  [[nodiscard]] bool enter(Turn& turn, std::pair<const void*, int> process, Time now);
+  // One that waited and goes now, or null.
+  [[nodiscard]] Turn* next(Time now) noexcept;
+  // One that has gone has come to its end.
+  void ended(Turn& turn, Time now) noexcept;
+  // Takes out one that waits.
+  void remove(Turn& turn) noexcept;
+  // Whether messages wait there.
+  [[nodiscard]] bool has_lane(const LaneKey& key) const noexcept { return lanes_.contains(key); }
+  // Whether `turn` waits.
+  [[nodiscard]] static bool waits(const Turn& turn) noexcept { return turn.lane != nullptr; }
+  // One of that communicator and peer that goes now, whatever is under way: null, and -1, stand for
+  // all. Null if none of these waits.
+  [[nodiscard]] Turn* force(const void* communicator, int peer) noexcept;
+
+  [[nodiscard]] bool empty() const noexcept { return lanes_.empty(); }
+  // Calls visit(turn) for each that waits.
+  template <class Visit>
+  void for_each(Visit visit) const;
+
+ private:
+  [[nodiscard]] bool has_room(const Process& process, const Turn& turn) const noexcept;
+  [[nodiscard]] bool admit(Turn& turn, Time now) noexcept;
+  void give_up_waiting(Process& process, Time now) noexcept;
+  void look_at_patience(Time now) noexcept;
+  void queue(Lane& lane) noexcept;
+  void take_from_queue(Lane& lane) noexcept;
+  Turn& pop(Lane& lane) noexcept;
+
+  Limits limits_;
+  std::uint64_t sequence_ = 0;
+  std::map<LaneKey, Lane> lanes_;
+  std::map<std::pair<const void*, int>, Process> processes_;
+  std::set<Process*> waiting_;  // those that a lane waits for
+  std::vector<Lane*> loose_;    // whose first is short: it goes at once
+  int count_ = 0;               // of those that count, of all processes
+  std::int64_t bytes_ = 0;
+};
+
+// ---- what it is made of ----------------------------------------------------------------------
+
+struct Lane {
+  LaneKey key;
+  Process* to = nullptr;
+  Turn* first = nullptr;
+  Turn* last = nullptr;
+  // The largest of all that have waited here since it was empty: a message is as urgent as what
+  // must go behind it.
+  int urgency = 0;
+};
+
+// The order of the lanes that wait for one process: by urgency, then by their first messages.
+struct GoesBefore {
+  [[nodiscard]] bool operator()(const Lane* one, const Lane* other) const noexcept {
+    if (one->urgency != other->urgency) return one->urgency > other->urgency;
+    if (one->first->task != other->first->task) return one->first->task < other->first->task;
+    return one->first->sequence < other->first->sequence;
+  }
+};
+
+struct Process {
+  std::set<Lane*, GoesBefore> lanes;  // that wait
+  int count = 0;                      // of messages under way that count
+  std::int64_t bytes = 0;             // of these
+  std::uint32_t term = 1;             // those that began in an earlier one count no more
+  int overdue = 0;                    // how many of these are still under way
+  Time moved = 0;                     // when the first that counts began, or any ended last
+  // Nanoseconds a byte, the most of late: it falls by a 16th with each message that is faster. The
+  // first ones seem to leave at once, into the system's buffers.
+  double pace = 40;
+  // A process that takes messages in another order than they were sent: so many go at once, and
+  // so many the next time that it does.
+  int at_once = 0;
+  int at_once_next = 16;
+};
+
+template <class Visit>
+void Turns::for_each(Visit visit) const {
+  for (const auto& [key, lane] : lanes_) {
+    for (const Turn* turn = lane.first; turn != nullptr; turn = turn->next) visit(*turn);
+  }
+}
+
+}  // namespace imbrex::mpi::sends

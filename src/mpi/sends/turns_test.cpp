@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/sends/turns.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace imbrex::mpi::sends {
+namespace {
+
+constexpr Time second = 1'000'000'000;
+constexpr std::int64_t mib = 1024 * 1024;
+
+struct Fixture {
+  explicit Fixture(const Limits& limits = {}) { turns.limit(limits); }
+
+  Turn& make(const LaneKey key, const std::int64_t bytes, const int urgency = 0,
+             const std::uint64_t task = 0) {
+    Turn& turn = *all.emplace_back(std::make_unique<Turn>());
+    turn.key = key;
+    turn.bytes = bytes;
+    turn.is_long = bytes > 1024;
+    turn.urgency = urgency;
+    turn.task = task;
+    return turn;
+  }
+  bool enter(Turn& turn) { return turns.enter(turn, {nullptr, turn.key.peer}, now); }
+  Turn* next() { return turns.next(now); }
+  void end(Turn& turn) { turns.ended(turn, now); }
+
+  std::vector<std::unique_ptr<Turn>> all;
+  Turns turns;
+  Time now = 1;
+};
+
+TEST(Turns, two_long_ones_go_and_the_third_when_one_has_ended) {
+  Fixture it;
+  Turn& a = it.make({nullptr, 1, 0}, mib);
+  Turn& b = it.make({nullptr, 1, 1}, mib);
+  Turn& c = it.make({nullptr, 1, 2}, mib);
+  EXPECT_TRUE(it.enter(a));
+  EXPECT_TRUE(it.enter(b));
+  EXPECT_FALSE(it.enter(c));
+  EXPECT_EQ(it.next(), nullptr);
+  it.end(b);
+  EXPECT_EQ(it.next(), &c);
+  EXPECT_TRUE(it.turns.empty());
+}
+
+TEST(Turns, many_go_at_once_if_they_are_few_bytes_together) {
+  Fixture it;
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(it.enter(it.make({nullptr, 1, i}, mib / 16)));
+  EXPECT_FALSE(it.enter(it.make({nullptr, 1, 16}, mib / 16)));
+}
+
+TEST(Turns, another_process_is_not_concerned) {
+  Fixture it;
+  for (int peer = 0; peer < 3; ++peer) {
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(it.enter(it.make({nullptr, peer, i}, mib)));
+    EXPECT_FALSE(it.enter(it.make({nullptr, peer, 2}, mib)));
+  }
+}
+
+TEST(Turns, a_limit_of_all_counts_all_processes) {
+  Fixture it({.all = 3});
+  Turn& first = it.make({nullptr, 0, 0}, mib);
+  EXPECT_TRUE(it.enter(first));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 0, 1}, mib)));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 0}, mib)));
+  Turn& low = it.make({nullptr, 2, 0}, mib, 1);
+  Turn& high = it.make({nullptr, 3, 0}, mib, 2);
+  EXPECT_FALSE(it.enter(low));
+  EXPECT_FALSE(it.enter(high));
+  it.end(first);
+  EXPECT_EQ(it.next(), &high) << "the more urgent of two processes";
+  EXPECT_EQ(it.next(), nullptr);
+}
+
+TEST(Turns, short_ones_stay_behind_a_long_one_of_their_lane_and_follow_it_at_once) {
+  Fixture it;
+  Turn& first = it.make({nullptr, 1, -1}, mib);
+  EXPECT_TRUE(it.enter(first));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, -1}, mib)));
+  Turn& held = it.make({nullptr, 1, -1}, mib);
+  Turn& after = it.make({nullptr, 1, -1}, 8);
+  Turn& last = it.make({nullptr, 1, -1}, mib);
+  EXPECT_FALSE(it.enter(held));
+  EXPECT_FALSE(it.enter(after));
+  EXPECT_FALSE(it.enter(last));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 2, -1}, 8))) << "to another process";
+  EXPECT_TRUE(it.enter(it.make({&it, 1, -1}, 8))) << "on another communicator";
+  EXPECT_EQ(it.next(), nullptr);
+  it.end(first);
+  EXPECT_EQ(it.next(), &held);
+  EXPECT_EQ(it.next(), &after);
+  EXPECT_EQ(it.next(), nullptr);
+}
+
+TEST(Turns, go_by_urgency_then_by_task_then_by_entry) {
+  Fixture it({.each = 1, .bytes = 0});
+  Turn& running = it.make({nullptr, 1, 0}, mib);
+  EXPECT_TRUE(it.enter(running));
+  Turn& late_task = it.make({nullptr, 1, 1}, mib, 0, 9);
+  Turn& early_task = it.make({nullptr, 1, 2}, mib, 0, 4);
+  Turn& second_of_it = it.make({nullptr, 1, 3}, mib, 0, 4);
+  Turn& urgent = it.make({nullptr, 1, 4}, mib, 5, 10);
+  for (Turn* const turn : {&late_task, &early_task, &second_of_it, &urgent}) {
+    EXPECT_FALSE(it.enter(*turn));
+  }
+  Turn* under_way = &running;
+  for (Turn* const expected : {&urgent, &early_task, &second_of_it, &late_task}) {
+    it.end(*under_way);
+    under_way = it.next();
+    ASSERT_EQ(under_way, expected);
+    EXPECT_EQ(it.next(), nullptr);
+  }
+}
+
+TEST(Turns, what_must_go_before_an_urgent_one_is_as_urgent) {
+  Fixture it({.each = 1, .bytes = 0});
+  Turn& running = it.make({nullptr, 1, 0}, mib);
+  EXPECT_TRUE(it.enter(running));
+  Turn& other = it.make({nullptr, 1, 7}, mib, 3);
+  Turn& before = it.make({nullptr, 1, 8}, mib, 0);
+  Turn& urgent = it.make({nullptr, 1, 8}, 8, 4);
+  EXPECT_FALSE(it.enter(other));
+  EXPECT_FALSE(it.enter(before));
+  EXPECT_FALSE(it.enter(urgent));
+  it.end(running);
+  EXPECT_EQ(it.next(), &before);
+  EXPECT_EQ(it.next(), &urgent);
+}
+
+TEST(Turns, one_that_is_taken_out_lets_short_ones_follow) {
+  Fixture it({.each = 1, .bytes = 0});
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, -1}, mib)));
+  Turn& first = it.make({nullptr, 1, -1}, mib);
+  Turn& middle = it.make({nullptr, 1, -1}, mib);
+  Turn& last = it.make({nullptr, 1, -1}, 8);
+  for (Turn* const turn : {&first, &middle, &last}) EXPECT_FALSE(it.enter(*turn));
+  it.turns.remove(middle);
+  EXPECT_FALSE(Turns::waits(middle));
+  EXPECT_EQ(it.next(), nullptr);
+  it.turns.remove(first);
+  EXPECT_EQ(it.next(), &last);
+  EXPECT_TRUE(it.turns.empty());
+}
+
+TEST(Turns, force_takes_what_waits_of_one_communicator_and_peer_or_all) {
+  Fixture it({.each = 1, .bytes = 0});
+  const void* const one = &it;
+  EXPECT_TRUE(it.enter(it.make({one, 1, 0}, mib)));
+  EXPECT_TRUE(it.enter(it.make({one, 2, 0}, mib)));
+  Turn& a = it.make({one, 1, 5}, mib);
+  Turn& b = it.make({one, 1, 5}, 8);
+  Turn& c = it.make({one, 2, 5}, mib);
+  Turn& d = it.make({nullptr, 1, 5}, mib);
+  for (Turn* const turn : {&a, &b, &c, &d}) EXPECT_FALSE(it.enter(*turn));
+  EXPECT_EQ(it.turns.force(one, 1), &a);
+  EXPECT_EQ(it.turns.force(one, 1), &b);
+  EXPECT_EQ(it.turns.force(one, 1), nullptr);
+  EXPECT_EQ(it.turns.force(one, -1), &c);
+  EXPECT_EQ(it.turns.force(one, -1), nullptr);
+  EXPECT_EQ(it.turns.force(nullptr, -1), &d);
+  EXPECT_TRUE(it.turns.empty());
+}
+
+TEST(Turns, what_does_not_move_counts_no_more_after_some_time) {
+  Fixture it;
+  Turn& a = it.make({nullptr, 1, 0}, mib);
+  Turn& b = it.make({nullptr, 1, 1}, mib);
+  Turn& c = it.make({nullptr, 1, 2}, mib);
+  EXPECT_TRUE(it.enter(a));
+  EXPECT_TRUE(it.enter(b));
+  EXPECT_FALSE(it.enter(c));
+  it.now += 3 * second;
+  EXPECT_EQ(it.next(), &c);
+  // The receiver takes the last first, so it is not waited for any more, for a while.
+  it.end(c);
+  Turn& d = it.make({nullptr, 1, 3}, mib);
+  Turn& e = it.make({nullptr, 1, 4}, mib);
+  Turn& f = it.make({nullptr, 1, 5}, mib);
+  EXPECT_TRUE(it.enter(d));
+  EXPECT_TRUE(it.enter(e));
+  EXPECT_TRUE(it.enter(f));
+  for (Turn* const turn : {&a, &b, &d, &e, &f}) it.end(*turn);
+}
+
+TEST(Turns, what_moves_slowly_goes_on_to_count) {
+  Fixture it;
+  std::deque<Turn*> under_way;
+  for (int i = 0; i < 2; ++i) {
+    Turn& turn = it.make({nullptr, 1, i}, 8 * mib);
+    EXPECT_TRUE(it.enter(turn));
+    under_way.push_back(&turn);
+  }
+  for (int i = 2; i < 40; ++i) EXPECT_FALSE(it.enter(it.make({nullptr, 1, i}, 8 * mib)));
+  it.now += second / 20;  // known from now on: 8 MiB take 50 ms
+  for (int i = 2; i < 40; ++i) {
+    it.end(*under_way.front());
+    under_way.pop_front();
+    Turn* const turn = it.next();
+    ASSERT_NE(turn, nullptr);
+    under_way.push_back(turn);
+    for (int step = 0; step < 10; ++step) {
+      it.now += second / 100;
+      ASSERT_EQ(it.next(), nullptr) << "twice the time of the first is no reason to give up";
+    }
+  }
+}
+
+// Methodology: random messages to three processes enter, end and are taken out while time goes on;
+// a model has a plain list for each lane. Whatever goes must be the first of its list; what waits
+// and could go, does; and all go in the end.
+TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](const int end) {
+      return static_cast<int>(random() % static_cast<unsigned>(end));
+    };
+    const Limits limits{.each = 1 + below(3), .all = below(2) * (2 + below(3)),
+                        .bytes = below(2) * mib};
+    Fixture it(limits);
+    std::map<LaneKey, std::deque<Turn*>> model;
+    std::vector<Turn*> under_way;
+    std::size_t gone = 0;
+    const auto goes = [&](Turn& turn) {
+      std::deque<Turn*>& lane = model[turn.key];
+      ASSERT_EQ(lane.front(), &turn) << "seed " << seed;
+      lane.pop_front();
+      under_way.push_back(&turn);
+      ++gone;
+    };
+    const auto drain = [&] {
+      while (Turn* const turn = it.next()) goes(*turn);
+    };
+    std::size_t taken_out = 0;
+    for (int step = 0; step < 300; ++step) {
+      it.now += below(2'000'000);
+      const int drawn = below(10);
+      if (drawn < 6) {
+        const bool is_long = below(3) != 0;
+        Turn& turn = it.make({below(2) == 0 ? nullptr : &it, below(3), below(3)},
+                             is_long ? 2000 + below(2 * mib) : below(1000), below(4),
+                             static_cast<std::uint64_t>(below(5)));
+        model[turn.key].push_back(&turn);
+        if (it.enter(turn)) goes(turn);
+      } else if (drawn < 9 && !under_way.empty()) {
+        const auto place = under_way.begin() + below(static_cast<int>(under_way.size()));
+        it.end(**place);
+        under_way.erase(place);
+      } else if (drawn == 9) {
+        std::vector<Turn*> waiting;
+        it.turns.for_each([&](const Turn& turn) { waiting.push_back(const_cast<Turn*>(&turn)); });
+        if (!waiting.empty()) {
+          Turn& turn = *waiting[static_cast<std::size_t>(below(static_cast<int>(waiting.size())))];
+          std::erase(model[turn.key], &turn);
+          it.turns.remove(turn);
+          ++taken_out;
+        }
+      }
+      drain();
+      for (const auto& [key, lane] : model) {
+        ASSERT_TRUE(lane.empty() || lane.front()->is_long) << "seed " << seed;
+      }
+    }
+    for (int step = 0; step < 1000 && !it.turns.empty(); ++step) {  // nothing ends any more
+      it.now += 3 * second;
+      drain();
+    }
+    EXPECT_TRUE(it.turns.empty()) << "seed " << seed;
+    EXPECT_EQ(gone + taken_out, it.all.size()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace imbrex::mpi::sends
