@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "exchange.hpp"
+#include "../no_any_tag.hpp"
 
 namespace overlap {
 namespace {
@@ -218,6 +219,7 @@ int run_all(int argc, char** argv) {
   if (ranks < 2) wrong = "it needs 2 ranks: start it by `mpirun -n 2`";
   if (rank == 0 && !wrong.empty()) fmt::print(stderr, "overlap: {}\n", wrong);
   if (agree(wrong.empty() ? 0 : 1) != 0) return 1;
+  promise_no_any_tag(MPI_COMM_WORLD);
   run(options, rank);
   return 0;
 }

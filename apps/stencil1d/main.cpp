@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "../no_any_tag.hpp"
 #include "options.hpp"
 #ifndef IMBREX_SERIAL
 #include "measure.hpp"
@@ -190,6 +191,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  promise_no_any_tag(MPI_COMM_WORLD);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int code = 1;

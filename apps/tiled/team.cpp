@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "../no_any_tag.hpp"
+
 namespace tiled {
 
 Grid nearly_square(int ranks) noexcept {
@@ -40,6 +42,7 @@ Grid parse_grid(const std::string& text, int ranks) {
 Team::Team(Grid grid) : grid_(grid) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_dup(MPI_COMM_WORLD, &all_);
+  promise_no_any_tag(all_);
   MPI_Comm_split(all_, row(), column(), &my_row_);
   MPI_Comm_split(all_, column(), row(), &my_column_);
 }
