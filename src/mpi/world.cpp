@@ -38,6 +38,7 @@
 #include "mpi/report/look.hpp"
 #include "mpi/report/watch.hpp"
 #include "mpi/sends/begin.hpp"
+#include "mpi/trees/trees.hpp"
 #include "mpi/watch/check/check.hpp"
 #include "mpi/watch/messages.hpp"
 #include "mpi/watch/paths.hpp"
@@ -408,6 +409,7 @@ void finish_runtime() {
     active::post().close();
     end_if_a_task_failed();  // one that a late message has led to
   }
+  trees::end_all_trees();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
   // An operation that is counted and not described is about to be forgotten by who completed it.

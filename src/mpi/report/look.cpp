@@ -30,6 +30,7 @@ namespace {
 constexpr std::size_t waits_max = 18;
 constexpr std::size_t messages_max = 8;
 constexpr std::size_t tasks_max = 12;
+constexpr std::size_t trees_max = 8;
 
 // ---- messages that nobody receives -----------------------------------------------------------
 
@@ -98,6 +99,18 @@ std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
     }
   }
   return found;
+}
+
+// ---- messages on their way through this rank ---------------------------------------------------
+
+Lines on_trees() {
+  Lines lines;
+  receive::for_each_communicator([&lines](receive::Communicator& communicator) {
+    communicator.with_detour([&] {
+      if (receive::Detour* const detour = communicator.detour()) detour->describe(lines);
+    });
+  });
+  return lines;
 }
 
 // ---- tasks -----------------------------------------------------------------------------------
@@ -223,7 +236,7 @@ Lines look(const Mark& last) {
   }
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
-        explain(messages, waits, rank, messages_max), of_messages,
+        explain(messages, waits, rank, messages_max), unite(on_trees(), trees_max), of_messages,
         detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }

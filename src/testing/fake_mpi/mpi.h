@@ -177,3 +177,4 @@ MPI_Comm PMPI_Comm_f2c(MPI_Fint number);
 // For src/mpi, in place of what export_calls.py makes for a real MPI: our functions are those that
 // programs see, and replace the weak ones. So nobody is told of calls here (notices.py).
 #define IMBREX_FUNCTION(name) extern "C" int MPI_##name
+#define IMBREX_OWN(name) MPI_##name

@@ -17,6 +17,12 @@ int close_for(const char* call, MPI_Comm comm) {
   if (refused != MPI_SUCCESS || !in_service()) return refused;
   if (Communicator* const it = known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);
+    if (Detour* const detour = it->detour()) {
+      const int code = detour->drain(call);
+      if (code != MPI_SUCCESS) return code;
+      it->end_detour();
+      detour->end();
+    }
     it->close(true);
   }
   return MPI_SUCCESS;
@@ -41,18 +47,4 @@ IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
   if (refused == MPI_SUCCESS) refused = receive::close_for(name, *comm);
   if (refused != MPI_SUCCESS) return refused;
   return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
-}
-
-IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
-  using namespace imbrex::mpi;
-  // This comes before MPI is told, since another thread may poll just now.
-  if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
-    if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
-  }
-  const int code = PMPI_Comm_set_info(comm, info);
-  if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
-    sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
-    it->forget_assertions();
-  }
-  return code;
 }

@@ -11,6 +11,7 @@
 #include "mpi/calls/p2p/senders.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/handlers.hpp"
+#include "mpi/matching/receive.hpp"
 #include "mpi/watch/check/check.hpp"
 #include "mpi/watch/messages.hpp"
 
@@ -55,9 +56,11 @@ class Received {
   const MPI_Status* status_;
 };
 
-// MPI_Imrecv, which no receive of ours stands for.
+// MPI_Imrecv. A receive of ours tells of itself.
 inline void takes(const int code, const MPI_Request* const request, const Members* const where) {
-  if (where != nullptr && code == MPI_SUCCESS) trace_receive(*request, where);
+  if (where != nullptr && code == MPI_SUCCESS && receive::substitute(*request) == nullptr) {
+    trace_receive(*request, where);
+  }
 }
 
 // MPI_Isendrecv: one request for both. `out_buffer` is null if it is the receive's.
