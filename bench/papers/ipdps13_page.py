@@ -12,8 +12,8 @@ def of(results, part, **wanted):
 
 
 def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
     return "\n".join(lines) + "\n"
 
 
@@ -60,7 +60,8 @@ def uts(results, published):
     rows = []
     for tree in values(lines, "tree"):
         alone = of(results, "uts", tree=tree, system="sequential")
-        for line in of(results, "uts", tree=tree):
+        for line in sorted(of(results, "uts", tree=tree),
+                           key=lambda line: (line["system"], line["shape"])):
             ranks, workers = (int(part) for part in line["shape"].split("x"))
             cores = min(ranks * workers, results["cores"])
             share = alone[0]["seconds"] / line["seconds"] / cores if alone else None
@@ -109,22 +110,39 @@ def grid(results, _):
     return text
 
 
-def smith_waterman(results, published):
-    rows = []
-    lines = of(results, "smith_waterman")
+def best_alignments(results, part):
+    """Of each size, shape and system the fastest of the tiles and distributions that were tried."""
+    lines = of(results, part)
     for size in values(lines, "size"):
-        for system in ("forkjoin", "imbrex"):
-            for shape in values(lines, "shape"):
-                tried = of(results, "smith_waterman", size=size, system=system, shape=shape)
-                if not tried:
-                    continue
-                best = min(tried, key=lambda line: line["seconds"])
-                rows.append((size, system, shape, number(best["seconds"]),
-                             number(best["cells"] / best["seconds"] / 1e9), best["outer"],
-                             best["distribution"]))
+        for shape in values(lines, "shape"):
+            tried = {system: of(results, part, size=size, system=system, shape=shape)
+                     for system in ("forkjoin", "imbrex")}
+            yield size, shape, {system: min(some, key=lambda line: line["seconds"])
+                                for system, some in tried.items() if some}
+
+
+ALIGNMENT_HEAD = ("cells", "ranks x workers", "system", "time", "GCUPS", "rows of a tile: outer",
+                  "inner", "distribution", "fork-join's time to it")
+
+
+def alignment_table(results, part):
+    rows = []
+    for size, shape, best in best_alignments(results, part):
+        for system, line in best.items():
+            ratio = best["forkjoin"]["seconds"] / line["seconds"] if "forkjoin" in best else None
+            rows.append((size, shape, system, number(line["seconds"]),
+                         number(line["cells"] / line["seconds"] / 1e9), line["outer"],
+                         line["inner"], line["distribution"], number(ratio)))
+    return table(ALIGNMENT_HEAD, rows)
+
+
+def smith_waterman(results, published):
     text = ("The best of three tile sizes and two distributions for each.\n\n" +
-            table(("cells", "system", "ranks x workers", "time", "GCUPS", "rows of an outer tile",
-                   "distribution"), rows))
+            alignment_table(results, "smith_waterman"))
+    if of(results, "alignment_network"):
+        text += ("\nThe same for ranks that share the cores and are joined by links of 1 Gbit/s: "
+                 "an inner tile takes its time (200 us) asleep.\n\n" +
+                 alignment_table(results, "alignment_network"))
     paper = published["table4"]
     cells = 1.856e6 * 1.92e6
     rows = [(cores, *(f"{number(seconds, 1)} ({cells / seconds / 1e9:.1f})" for seconds in times))

@@ -10,7 +10,7 @@
 //   });
 //
 // An item costs a few nanoseconds beside its work: each worker has a stack of its own, of which
-// nobody else knows, and looks up from it every 40 us to share items and to answer other ranks. A
+// nobody else knows, and looks up from it every 100 us to share items and to answer other ranks. A
 // rank without items asks some others at random, then those of a hypercube, which send items when
 // they have some to spare (lifelines; Saraswat et al., PPoPP 2011). So it makes no sense to have
 // items of less than some 10 ns, and no difference whether there are ten or a billion of them.
@@ -44,7 +44,7 @@ struct WorkPoolOptions {
   // chooses 1 to 64 by the time that an item takes.
   std::uint32_t chunk = 0;
   // Items after which a worker shares and polls. 0: IMBREX_POOL_INTERVAL, which takes as many as
-  // are done in 40 us.
+  // are done in 100 us.
   std::uint32_t poll_interval = 0;
   // Ranks that are asked at random before those of the lifelines. 0: IMBREX_POOL_VICTIMS.
   std::uint32_t victims = 0;

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "dist/calls.hpp"
+#include "dist/data/broadcasts.hpp"
 #include "dist/futures.hpp"
 #include "dist/pool/pools.hpp"
 #include "dist/transfers.hpp"
 #include "dist/waves.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "mpi/plugin/active.hpp"
 
 namespace imbrex::dist {
@@ -89,6 +91,24 @@ Pools& pools() {
 
 Futures& futures() {
   static auto& on_messages = *new OnMessages<Futures>(active::Id::futures, waves());
+  return on_messages.protocol;
+}
+
+namespace {
+[[nodiscard]] BroadcastOptions options_of_broadcasts() {
+  const std::string wanted = detail::text_option("TREES");  // "auto" is none of these
+  BroadcastOptions options;
+  for (const TreeKind kind : {TreeKind::star, TreeKind::binomial, TreeKind::chain,
+                              TreeKind::binary}) {
+    if (wanted == name_of(kind)) options.kind = kind;
+  }
+  return options;
+}
+}  // namespace
+
+Broadcasts& broadcasts() {
+  static const BroadcastOptions options = options_of_broadcasts();
+  static auto& on_messages = *new OnMessages<Broadcasts>(active::Id::data, options);
   return on_messages.protocol;
 }
 

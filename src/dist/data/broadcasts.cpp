@@ -1,2 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dist/data/broadcasts.hpp"
+
+#include "dist/data/copies/protocol.hpp"
+
+namespace imbrex::dist {
+
+Broadcasts::Broadcasts(Transfers& transfers, const BroadcastOptions& options)
+    : protocol_(std::make_unique<Protocol>(transfers, options)) {}
+
+Broadcasts::~Broadcasts() = default;
+
+void Broadcasts::open_space(const std::uint64_t space, const std::string_view name) {
+  protocol_->open_space(space, name);
+}
+
+std::exception_ptr Broadcasts::close_space(const std::uint64_t space) noexcept {
+  return protocol_->close_space(space);
+}
+
+void Broadcasts::set_nodes(const std::uint64_t space, const std::vector<int> node_of_rank) {
+  protocol_->set_nodes(space, node_of_rank);
+}
+
+void Broadcasts::send(const DatumName& datum, const std::vector<Recipient> to, const Bytes data,
+                      const Ended ended, void* const context) {
+  protocol_->send(datum, to, data, ended, context);
+}
+
+void Broadcasts::expect(const DatumName& datum, const int source, const std::uint32_t ticket,
+                        const std::size_t bytes, const Incoming& incoming) {
+  protocol_->expect({datum, source, ticket}, bytes, incoming);
+}
+
+void Broadcasts::receive(const int from, const Bytes message) noexcept {
+  protocol_->receive(from, message);
+}
+
+Broadcasts::Counters Broadcasts::counters() const noexcept { return protocol_->counters(); }
+
+std::size_t Broadcasts::under_way(const std::uint64_t space) const noexcept {
+  return protocol_->under_way(space);
+}
+
+void Broadcasts::describe(const std::uint64_t space, const std::size_t lines_max,
+                          std::string& text) const {
+  protocol_->describe(space, lines_max, text);
+}
+
+}  // namespace imbrex::dist

@@ -16,7 +16,7 @@
 namespace imbrex::dist {
 
 struct Pool::Lane {
-  static constexpr std::uint64_t slice_ns = 40'000;
+  static constexpr std::uint64_t slice_ns = 100'000;
   static constexpr double chunk_ns = 2'000;
   static constexpr std::size_t chunk_max = 64;
   static constexpr std::size_t chunk_bytes_max = 16'384;  // copied under a lock

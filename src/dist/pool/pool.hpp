@@ -3,7 +3,7 @@
 // for others, and the end. Reaches other ranks by a carrier, and finds the end by waves.
 //
 // A process() is a round. In each, every worker has a lane: a task that works on a stack of its own
-// and, after each slice of some 40 us, shares items and yields, so that pollers run, which answer
+// and, after each slice of some 100 us, shares items and yields, so that pollers run, which answer
 // other ranks from what is shared. A lane that finds nothing there sleeps. The first that does
 // makes the rank ask others (search.hpp).
 //
