@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The protocols of this process on its active messages: one of each, made at its first use.
-#include <mutex>
-#include <optional>
+#include "dist/by_messages.hpp"
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,62 +16,10 @@
 #include "mpi/plugin/active.hpp"
 
 namespace imbrex::dist {
-namespace {
 
 namespace active = mpi::active;
 
 static_assert(message_bytes_max == active::message_bytes_max);
-
-class ByMessages final : public Transfers {
- public:
-  explicit ByMessages(const active::Id id) noexcept : id_(id) {}
-  [[nodiscard]] int rank() const noexcept override { return active::rank(); }
-  void send(const int to, const Bytes head, const Bytes body) override {
-    active::send(to, id_, head, body);
-  }
-  void flush() noexcept override { active::flush(); }
-  [[nodiscard]] Landing offer(const int from, const std::span<std::byte> memory, const Ended ended,
-                              void* const context) override {
-    return active::offer(from, memory, ended, context);
-  }
-  void deliver(const Landing& landing, const Bytes data, const Ended ended,
-               void* const context) override {
-    active::deliver(landing, data, ended, context);
-  }
-  void expect() override {
-    const std::lock_guard guard(mutex_);
-    if (expecting_++ == 0) expectation_.emplace();
-  }
-  void expect_no_more() noexcept override {
-    const std::lock_guard guard(mutex_);
-    if (--expecting_ == 0) expectation_.reset();
-  }
-
- private:
-  const active::Id id_;
-  std::mutex mutex_;
-  int expecting_ IMBREX_GUARDED_BY(mutex_) = 0;
-  std::optional<active::Expecting> expectation_ IMBREX_GUARDED_BY(mutex_);
-};
-
-template <class Protocol>
-struct OnMessages {
-  ByMessages carrier;
-  Protocol protocol;
-
-  template <class... More>
-  explicit OnMessages(const active::Id id, More&... more)
-      : carrier(id), protocol(carrier, more...) {
-    active::set_handler(
-        id,
-        [](void* const context, const int from, const Bytes message) noexcept {
-          static_cast<Protocol*>(context)->receive(from, message);
-        },
-        &protocol);
-  }
-};
-
-}  // namespace
 
 Waves& waves() {
   // Never destroyed: at exit() a worker may still be in a handler.
