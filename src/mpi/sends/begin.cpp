@@ -48,7 +48,8 @@ void start() {
   if (detail::number_option("SENDS") == 0) return;
   window().limit({.each = static_cast<int>(detail::number_option("SENDS_UNDER_WAY")),
                   .all = static_cast<int>(detail::number_option("SENDS_IN_ALL")),
-                  .bytes = detail::number_option("SENDS_BYTES")});
+                  .bytes = detail::number_option("SENDS_BYTES"),
+                  .patience = 1'000'000 * detail::number_option("SENDS_PATIENCE_MS")});
   const std::int64_t bytes = detail::number_option("SENDS_ABOVE");
   bounds.few.store(bytes / element_bytes_max, std::memory_order_relaxed);
   bounds.bytes.store(bytes, std::memory_order_relaxed);

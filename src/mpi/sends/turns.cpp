@@ -7,20 +7,11 @@ namespace imbrex::mpi::sends {
 
 namespace {
 
-constexpr Time ms = 1'000'000;
-constexpr Time patience_least = 5 * ms;
-constexpr Time patience_most = 2000 * ms;
+constexpr Time expected_most = 2'000'000'000;
 // What is under way may share its link with messages to other processes.
 constexpr double slower = 4;
 constexpr int at_once_least = 16;
 constexpr int at_once_most = 4096;
-
-// How long nothing may move before what is under way is taken for one that waits for its receiver.
-Time patience(const Process& process) noexcept {
-  const double expected = slower * process.pace * static_cast<double>(process.bytes);
-  return patience_least +
-         static_cast<Time>(std::min(expected, static_cast<double>(patience_most)));
-}
 
 }  // namespace
 
@@ -143,6 +134,14 @@ bool Turns::admit(Turn& turn, const Time now) noexcept {
   turn.term = process.term;
   turn.began = now;
   return true;
+}
+
+// How long nothing may move before what is under way is taken for messages that wait for their
+// receiver.
+Time Turns::patience(const Process& process) const noexcept {
+  const double expected = slower * process.pace * static_cast<double>(process.bytes);
+  return limits_.patience +
+         static_cast<Time>(std::min(expected, static_cast<double>(expected_most)));
 }
 
 // See (3).

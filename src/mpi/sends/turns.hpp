@@ -50,6 +50,7 @@ struct Limits {
   int each = 2;                     // under way to one process
   int all = 0;                      // to all together; 0: any number
   std::int64_t bytes = 1024 * 1024;  // so many bytes may be under way, whatever their number
+  Time patience = 5'000'000;         // at least, of a process
 };
 
 // Thread safety: none.
@@ -86,6 +87,7 @@ class Turns {
  private:
   [[nodiscard]] bool has_room(const Process& process, const Turn& turn) const noexcept;
   [[nodiscard]] bool admit(Turn& turn, Time now) noexcept;
+  [[nodiscard]] Time patience(const Process& process) const noexcept;
   void give_up_waiting(Process& process, Time now) noexcept;
   void look_at_patience(Time now) noexcept;
   void queue(Lane& lane) noexcept;
