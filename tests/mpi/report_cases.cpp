@@ -212,6 +212,25 @@ void asked_in_finalize() {
   }).get();
 }
 
+// Rank 1 receives after two and a half seconds. Until then two of four messages wait in rank 0.
+void messages_in_turn() {
+  static double block[1 << 17] = {};
+  if (rank_in_world() == 0) {
+    for (int tag = 0; tag < 4; ++tag) {
+      task("send block").launch([tag] {
+        MPI_Send(block, 1 << 17, MPI_DOUBLE, 1, tag, MPI_COMM_WORLD);
+      });
+    }
+  } else {
+    task("compute").spawn([] { sleep_ms(2500); }).get();
+    for (int tag = 0; tag < 4; ++tag) {
+      MPI_Recv(block, 1 << 17, MPI_DOUBLE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+  }
+  imbrex::taskwait();
+  std::printf("went on\n");
+}
+
 const imbrex::test::Cases cases{
     {"wrong_tag", wrong_tag},
     {"wait_for_requests", wait_for_requests},
@@ -225,6 +244,7 @@ const imbrex::test::Cases cases{
     {"own_handler", own_handler},
     {"silent_rank", silent_rank},
     {"asked_in_finalize", asked_in_finalize},
+    {"messages_in_turn", messages_in_turn},
 };
 
 }  // namespace

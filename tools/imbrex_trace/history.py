@@ -84,6 +84,7 @@ class History:
     messages: list  # of Message, in order of time
     tasks: dict  # id -> Task; those that never began have no parts
     collectives: list  # of Collective, in order of their begins
+    waits: list  # ns that long messages have waited for their turn
 
 
 def replay(rank):
@@ -160,6 +161,7 @@ class Player:
         self.messages = []
         self.tasks = {}
         self.collectives = []
+        self.waits = []
         self.inside = {}  # task -> its Collective
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
         if not begins_in_trace(rank):
@@ -207,6 +209,8 @@ class Player:
             self.tasks[task].accesses += ((a, b),)
         elif kind == Kind.TASK_PRIORITY and task in self.tasks:
             self.tasks[task].priority = signed(a)
+        elif kind == Kind.MESSAGE_WAITED:
+            self.waits.append(a)
         elif kind == Kind.COLLECTIVE_BEGIN:
             self.inside[task] = Collective(task, a, b, c, time)
             self.collectives.append(self.inside[task])
@@ -280,7 +284,7 @@ class Player:
         return History(rank=self.rank, start=self.rank.start, end=end,
                        pieces={w.number: w.pieces for w in self.workers.values()},
                        slices=self.slices, messages=self.messages, tasks=self.tasks,
-                       collectives=self.collectives)
+                       collectives=self.collectives, waits=self.waits)
 
 
 def begins_in_trace(rank):

@@ -37,6 +37,7 @@ class Kind(enum.IntEnum):
     TASK_HOLD = 13
     COLLECTIVE_BEGIN = 14
     COLLECTIVE_END = 15
+    MESSAGE_WAITED = 16
 
 
 # Kinds whose field `a` is the position of a name.

@@ -53,6 +53,11 @@ def lines(reports):
                ("" if len(report.histories) > 1 else f", on {first.rank.host}"))
         if report.gaps:
             yield report.gaps
+        waits = sorted(wait for one in report.histories for wait in one.waits)
+        if waits:
+            yield (f"{len(waits)} long messages waited in imbrex for their turn, "
+                   f"{waits[len(waits) // 2] / 1e6:.1f} ms in the median, "
+                   f"{waits[-1] / 1e6:.1f} at most")
         for table in tables(report):
             yield ""
             yield table.title

@@ -83,6 +83,7 @@ struct MessageRecord {
   std::uint64_t bytes;
   std::uint32_t communicator;
   std::uint64_t task = 0;
+  std::uint64_t waited_ns = 0;  // not 0: it has left, and has waited so long for its turn before
 };
 void trace_message(const MessageRecord& message) noexcept;
 // The running task begins, or has ended, a collective operation, in which this rank gives `bytes`.

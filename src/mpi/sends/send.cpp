@@ -8,6 +8,7 @@
 #include "mpi/engine/engine.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/sends/window.hpp"
+#include "mpi/watch/messages.hpp"
 
 namespace imbrex::mpi::sends {
 
@@ -79,7 +80,11 @@ bool Send::post() noexcept {
 
 // The engine has found it complete: what waits for that goes first, since `self` may be gone then.
 void Send::completed(Operation& base) noexcept {
-  window().ended(static_cast<Send&>(base));
+  Send& self = static_cast<Send&>(base);
+  window().ended(self);
+  if (traces_messages && self.waited > 0 && self.communicator.handle() == self.call.comm) {
+    trace_waited(self.call, self.task.id, static_cast<std::uint64_t>(self.waited));
+  }
   Substitute::completed(base);
 }
 

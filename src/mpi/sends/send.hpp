@@ -50,6 +50,8 @@ class Send final : public receive::Substitute {
   const int rank;                // as in Route
   Turn turn;                     // under the lock of the window
   Send* next_refused = nullptr;  // the same
+  Time since = 0;                // the same: when it began to wait
+  Time waited = 0;               // the same, until it has gone
 
   // Null: it is no send of ours.
   [[nodiscard]] static const Send* from(const Operation& operation) noexcept {

@@ -7,6 +7,7 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/matching/communicator.hpp"
+#include "mpi/watch/messages.hpp"
 
 namespace imbrex::mpi::sends {
 
@@ -53,6 +54,7 @@ bool Window::begin(Send& send) {
       }
     } else {
       waits = true;
+      send.since = now();
       send.call.waits_here = true;
       send.keep_type();
       waiting.fetch_add(1, std::memory_order_relaxed);
@@ -169,6 +171,7 @@ void Window::release(Send*& refused) noexcept {
 void Window::post(Turn& turn, Send*& refused) noexcept {
   Send& send = Send::of(turn);
   send.call.waits_here = false;
+  if (traces_messages) send.waited = now() - send.since;
   if (send.post()) {
     engine().hand_over(send);
   } else {

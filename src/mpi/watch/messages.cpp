@@ -175,6 +175,15 @@ void trace_sent(const Call& it) noexcept {
   if (describe(it, &record)) send(record);
 }
 
+void trace_waited(const Call& it, const std::uint64_t task,
+                  const std::uint64_t waited_ns) noexcept {
+  detail::MessageRecord record{};
+  if (!detail::tracing() || !describe(it, &record)) return;
+  record.task = task;
+  record.waited_ns = waited_ns;
+  detail::trace_message(record);
+}
+
 void trace_received(const Members* members, const MPI_Status& status,
                     std::uint64_t task) noexcept {
   if (members == nullptr || status.MPI_SOURCE < 0) return;  // MPI_PROC_NULL, or the empty status

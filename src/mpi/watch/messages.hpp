@@ -30,6 +30,8 @@ struct Members;
 // Nothing is recorded of MPI_PROC_NULL, nor of processes outside of MPI_COMM_WORLD. REQUIRES of all
 // that follow: traces_messages.
 void trace_sent(const Call& send) noexcept;
+// One that this task has sent has left, and had waited here so long before.
+void trace_waited(const Call& send, std::uint64_t task, std::uint64_t waited_ns) noexcept;
 // `task`: an id, or 0: the running one.
 void trace_received(const Members* members, const MPI_Status& status, std::uint64_t task) noexcept;
 

@@ -92,8 +92,12 @@ void trace_message(const MessageRecord& message) noexcept {
                                      static_cast<std::uint64_t>(
                                          static_cast<std::uint32_t>(message.tag)) << 32;
   const std::uint64_t running = worker->task != nullptr ? worker->task->id : 0;
-  worker->recorder.record(message.sent ? trace::Kind::message_sent : trace::Kind::message_received,
-                          message.task != 0 ? message.task : running, message.bytes, peer_and_tag,
+  const bool waited = message.waited_ns != 0;
+  const trace::Kind kind = waited         ? trace::Kind::message_waited
+                           : message.sent ? trace::Kind::message_sent
+                                          : trace::Kind::message_received;
+  worker->recorder.record(kind, message.task != 0 ? message.task : running,
+                          waited ? message.waited_ns : message.bytes, peer_and_tag,
                           message.communicator);
 }
 
