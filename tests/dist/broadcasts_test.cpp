@@ -164,7 +164,9 @@ class Lists {
     std::memcpy(&head, message.data(), sizeof head);
     if (head.message != dist::DataMessage::copy) return;
     std::vector<dist::Stop> list(head.count);
-    std::memcpy(list.data(), message.data() + sizeof head, list.size() * sizeof(dist::Stop));
+    if (!list.empty()) {
+      std::memcpy(list.data(), message.data() + sizeof head, list.size() * sizeof(dist::Stop));
+    }
     const std::pair datum(head.datum.datum, head.root);
     const auto& mine = known_[{datum, from}];
     auto& theirs = known_[{datum, to}];
