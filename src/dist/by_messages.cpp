@@ -2,12 +2,14 @@
 // The protocols of this process on its active messages: one of each, made at its first use.
 #include "dist/by_messages.hpp"
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dist/calls.hpp"
 #include "dist/data/broadcasts.hpp"
+#include "dist/data/space/space.hpp"
 #include "dist/futures.hpp"
 #include "dist/pool/pools.hpp"
 #include "dist/transfers.hpp"
@@ -78,6 +80,19 @@ void check_open(const char* const what) {
 
 Space& open_space(SpaceSpec spec) { return futures_of_spaces().open(std::move(spec)); }
 std::uint64_t draw_space_id() { return futures_of_spaces().draw_id(); }
+
+DataSpace* make_data_space(SpaceRanks ranks, SpaceOptions options) {
+  check_open("a Space of data");
+  return new DataSpace({dist::broadcasts(), dist::waves(), mpi::active::rank()}, std::move(ranks),
+                       std::move(options));
+}
+std::uint64_t draw_data_space_id() {
+  check_open("a Space of data");
+  static std::atomic<std::uint32_t> drawn{0};
+  return static_cast<std::uint64_t>(mpi::active::rank()) << 32 |
+         drawn.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number
+}
+
 void call_on(const int rank, const Callee& callee, std::vector<std::byte> arguments,
              CallEnded ended) {
   check_open("a remote call");

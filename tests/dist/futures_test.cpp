@@ -5,15 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
-#include "dist/network.hpp"
+#include "dist/stations.hpp"
 #include "imbrex/scope.hpp"
 #include "imbrex/dist/space_values.hpp"
 
@@ -22,71 +19,17 @@ namespace {
 
 using Value = std::vector<std::uint32_t>;
 using State = detail::SpaceFutureOf<Value>;
-enum class What : std::uint64_t { waves, futures, landing, sent };
 
-// A rank: what comes for it is told apart by a number before each message.
 class Rank {
  public:
   Rank(Network& network, const int rank)
-      : waves_way_(*this, What::waves), way_(*this, What::futures), under_(network.carrier(rank)),
-        waves(waves_way_), futures(way_, waves) {
-    network.set_handler(rank, [this](int from, dist::Bytes bytes) { take(from, bytes); });
+      : station_(network, rank), waves(station_.way(1)), futures(station_.way(2), waves) {
+    station_.set_receiver(1, [this](int from, dist::Bytes bytes) { waves.receive(from, bytes); });
+    station_.set_receiver(2, [this](int from, dist::Bytes bytes) { futures.receive(from, bytes); });
   }
 
  private:
-  struct Way final : dist::Transfers {
-    Way(Rank& its_rank, const What its) : own(its_rank), what(its) {}
-    [[nodiscard]] int rank() const noexcept override { return own.under_.rank(); }
-    void send(const int to, const dist::Bytes head, const dist::Bytes body) override {
-      std::vector<std::byte> all(sizeof what);
-      std::memcpy(all.data(), &what, sizeof what);
-      all.insert(all.end(), head.begin(), head.end());
-      own.under_.send(to, all, body);
-    }
-    void flush() noexcept override {}
-    dist::Landing offer(int, const std::span<std::byte> memory, const dist::Ended ended,
-                        void* const context) override {
-      const std::lock_guard guard(own.mutex_);
-      own.landings_[++own.last_] = {memory, ended, context};
-      return {own.last_, rank(), memory.size()};
-    }
-    void deliver(const dist::Landing& landing, const dist::Bytes data, const dist::Ended ended,
-                 void* const context) override {
-      Way(own, What::landing).send(landing.rank, dist::bytes_of(landing.tag), data);
-      const int tag = offer(0, {}, ended, context).tag;
-      Way(own, What::sent).send(rank(), dist::bytes_of(tag), {});
-    }
-    void expect() override {}
-    void expect_no_more() noexcept override {}
-    Rank& own;
-    const What what;
-  };
-  struct Offered {
-    std::span<std::byte> memory;
-    dist::Ended ended;
-    void* context;
-  };
-  void take(const int from, const dist::Bytes bytes) {
-    What what{};
-    std::memcpy(&what, bytes.data(), sizeof what);
-    const dist::Bytes rest = bytes.subspan(sizeof what);
-    if (what == What::waves) return waves.receive(from, rest);
-    if (what == What::futures) return futures.receive(from, rest);
-    int tag = 0;
-    std::memcpy(&tag, rest.data(), sizeof tag);
-    Offered offered{};
-    if (const std::lock_guard guard(mutex_); true) {
-      offered = landings_.extract(tag).mapped();
-    }
-    const dist::Bytes data = rest.subspan(sizeof tag);
-    if (!data.empty()) std::memcpy(offered.memory.data(), data.data(), data.size());
-    offered.ended(offered.context, nullptr);
-  }
-  Way waves_way_, way_;
-  dist::Carrier& under_;
-  std::mutex mutex_;
-  int last_ = 0;
-  std::unordered_map<int, Offered> landings_;
+  Station station_;
 
  public:
   dist::Waves waves;

@@ -27,6 +27,11 @@ void Broadcasts::send(const DatumName& datum, const std::vector<Recipient> to, c
   protocol_->send(datum, to, data, ended, context);
 }
 
+void Broadcasts::send_failure(const DatumName& datum, const std::vector<Recipient> to,
+                              const std::string_view why) {
+  protocol_->send_failure(datum, to, std::string(why));
+}
+
 void Broadcasts::expect(const DatumName& datum, const int source, const std::uint32_t ticket,
                         const std::size_t bytes, const Incoming& incoming) {
   protocol_->expect({datum, source, ticket}, bytes, incoming);

@@ -74,6 +74,9 @@ class Broadcasts {
   void send(const DatumName& datum, std::vector<Recipient> to, Bytes data, Ended ended,
             void* context);
 
+  // Tells all of `to` that there are no such data, and why: their readers get an Error.
+  void send_failure(const DatumName& datum, std::vector<Recipient> to, std::string_view why);
+
   // The reader of the `ticket`-th transfer of this datum from `source`, the root, is inserted here,
   // and expects that many bytes. The data may be here already, or come much later.
   // Throws Error if that transfer is expected already.

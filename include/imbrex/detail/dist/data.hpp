@@ -32,7 +32,7 @@ struct DatumSpec {
   int owner;           // a rank of the space; -1: whoever writes it first
   DataShape shape;     // of the owner's memory; copies elsewhere have no gaps
   void* memory;        // the owner's; null: the runtime's, all bits zero, once it is used
-  const char* name;    // kept; null: it has a number only
+  const char* name;    // kept; empty: it has a number only
 };
 
 enum class DataMode : std::uint8_t { read, write, update, reduce };
@@ -71,9 +71,6 @@ struct SpaceOptions {
   // Tasks of this rank that are inserted and have not ended: insert() waits above it. 0: no bound.
   // -1: IMBREX_DATA_WINDOW.
   std::int64_t window = -1;
-  // How a datum goes to several ranks; `automatic` chooses by size and number. IMBREX_TREES.
-  enum class Trees : std::uint8_t { by_option, automatic, star, binomial, chain, binary };
-  Trees trees = Trees::by_option;
   std::string name = "space";  // for messages
 };
 
@@ -82,7 +79,7 @@ struct SpaceCounters {
   std::uint64_t tasks = 0;            // that ran here
   std::uint64_t inserted = 0;         // here, wherever they ran
   std::uint64_t versions_sent = 0;    // as root: versions that went to some rank
-  std::uint64_t broadcasts = 0;       // of them, to more than one rank at once
+  std::uint64_t broadcasts = 0;       // of them, to more than one rank, at once or not
   std::uint64_t broadcasts_full = 0;  // of them, with one list that held every rank that got it
   std::uint64_t copies_from_root = 0;   // messages with data that this rank sent as the root,
   std::uint64_t copies_from_relay = 0;  // and as a relay
@@ -108,10 +105,10 @@ void close_data_space(DataSpace* space);
 [[nodiscard]] Datum* make_datum(DataSpace& space, const DatumSpec& spec);
 [[nodiscard]] int owner_of(const Datum& datum) noexcept;
 // Where the owner has its value. Throws Error elsewhere, and if the value is not here.
-[[nodiscard]] DataPlace place_of(const Datum& datum);
+[[nodiscard]] DataPlace place_of(Datum& datum);
 
 // True if this rank runs the task, or its books change by it.
-[[nodiscard]] bool concerns(const DataSpace& space, int on,
+[[nodiscard]] bool concerns(DataSpace& space, int on,
                             std::span<const DataAccess> accesses);
 // Keeps the books of the insertion. Null: the task does not run here. Else memory for its closure,
 // which begins with a DataTask: construct the rest, then call insert_here(), or drop_insertion() if
@@ -127,7 +124,7 @@ void flush_datum(Datum& datum, const std::source_location& where);
 void flush_data(DataSpace& space, const std::source_location& where);
 void discard_datum(Datum& datum, const std::source_location& where);
 void move_datum(Datum& datum, int owner, const std::source_location& where);
-void finish_data(DataSpace& space);  // Suspends; rethrows.
+void finish_data(DataSpace& space);  // Collective. Suspends; rethrows.
 [[nodiscard]] SpaceCounters data_counters(const DataSpace& space) noexcept;
 
 }  // namespace imbrex::detail

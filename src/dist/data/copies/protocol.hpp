@@ -174,6 +174,8 @@ class Broadcasts::Protocol {
   void set_nodes(std::uint64_t space, const std::vector<int>& node_of_rank);
   void send(const DatumName& datum, const std::vector<Recipient>& to, Bytes data, Ended ended,
             void* context);
+  void send_failure(const DatumName& datum, const std::vector<Recipient>& to,
+                    const std::string& why);
   void expect(const CopyName& name, std::size_t bytes, const Incoming& incoming);
   void receive(int from, Bytes message) noexcept;
   [[nodiscard]] Counters counters() const noexcept;

@@ -359,6 +359,22 @@ void Broadcasts::Protocol::tell_failed(const Passing& passing, const std::span<c
   for (const Stop& one : list) work.messages.push_back(failed_message(passing, one, why));
 }
 
+void Broadcasts::Protocol::send_failure(const DatumName& datum, const std::vector<Recipient>& to,
+                                        const std::string& why) {
+  Passing none;
+  none.datum = datum;
+  none.root = transfers_.rank();
+  Work work;
+  for (const Recipient& one : to) {
+    Stop stop;
+    stop.rank = static_cast<std::uint32_t>(one.rank);
+    stop.ticket = one.ticket;
+    work.messages.push_back(failed_message(none, stop, why));
+  }
+  run(work);
+  transfers_.flush();
+}
+
 Broadcasts::Protocol::Message Broadcasts::Protocol::failed_message(const Passing& passing,
                                                                    const Stop& to,
                                                                    const std::string& why) const {

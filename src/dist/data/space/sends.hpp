@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A version that goes to other ranks: the list of them, which is open until the version is there
+// and somebody sends it. So ranks that ask meanwhile get it by one broadcast.
+//
+// Thread safety: add(), the thread that inserts; close(), whoever sends; the rest as Copy.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "dist/data/broadcasts.hpp"
+#include "dist/data/space/copy.hpp"
+
+namespace imbrex::dist {
+
+using detail::DataSpace;
+using detail::Datum;
+
+// What it says; for one that is no std::exception, that.
+[[nodiscard]] std::string text_of(const std::exception_ptr& error);
+
+// Kept by the books while it may be open, and by who sends until the last byte has left.
+class Sending {
+ public:
+  Sending(Datum& datum, Copy& copy) : datum_(datum), copy_(copy) { copy.retain(); }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+
+  // False: it has been closed.
+  [[nodiscard]] bool add(const Recipient& recipient) {
+    const std::lock_guard guard(mutex_);
+    if (closed_) return false;
+    list_.push_back(recipient);
+    return true;
+  }
+  void release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  // In a task that has access to the copy, which the access keeps until all has left.
+  void send() noexcept;
+
+ private:
+  ~Sending() = default;
+  [[nodiscard]] std::vector<Recipient> close() {
+    const std::lock_guard guard(mutex_);
+    closed_ = true;
+    return std::move(list_);
+  }
+  static void ended(void* sending, std::exception_ptr error) noexcept;
+  void end() noexcept;
+
+  Datum& datum_;
+  Copy& copy_;
+  Buffer* scratch_ = nullptr;
+  detail::EventWord left_;
+  std::atomic<std::uint32_t> references_{2};
+  std::mutex mutex_;  // held for a look
+  bool closed_ IMBREX_GUARDED_BY(mutex_) = false;
+  std::vector<Recipient> list_ IMBREX_GUARDED_BY(mutex_);
+};
+
+}  // namespace imbrex::dist

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Data with owners on a real MPI.
+#include "imbrex/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "imbrex/imbrex.hpp"
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+// The text of the Error that `call` throws.
+template <class F>
+std::string error_of(F&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+[[nodiscard]] bool names(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void fill(const View<double> view, const double value) {
+  std::ranges::fill(view, value);
+}
+
+TEST(DataWithOwners, a_value_goes_from_rank_to_rank_and_grows) {
+  const Ring ring;
+  for (const std::size_t count : {std::size_t{0}, std::size_t{3}, std::size_t{200000}}) {
+    for (const std::int64_t window : {1, 0}) {
+      Space space(ring.comm, {.window = window});
+      std::vector<Data<double>> data;
+      for (int i = 0; i < 3 * ring.size; ++i) {
+        data.push_back(space.data<double>(i % ring.size, count));
+      }
+      space.task("first").write(data[0]).insert([](View<double> to) { fill(to, 1); });
+      for (std::size_t i = 1; i < data.size(); ++i) {
+        space.task("next").read(data[i - 1]).write(data[i]).insert(
+            [](View<const double> from, View<double> to) {
+              for (std::size_t k = 0; k < to.size(); ++k) to[k] = from[k] + 1;
+            });
+      }
+      space.finish();
+      const int owner = data.back().owner();
+      EXPECT_EQ(owner, ring.size - 1);
+      if (owner != ring.rank) {
+        EXPECT_THROW((void)data.back().view(), Error);
+        continue;
+      }
+      const View<double> last = data.back().view();
+      ASSERT_EQ(last.size(), count);
+      for (const double value : last) ASSERT_EQ(value, static_cast<double>(data.size()));
+    }
+  }
+}
+
+TEST(DataWithOwners, what_all_ranks_read_is_sent_as_one_broadcast) {
+  const Ring ring;
+  Space space(ring.comm, {.window = 0});
+  const auto source = space.data<double>(0, 100000);
+  std::vector<Data<double>> sums;
+  for (int i = 0; i < ring.size; ++i) sums.push_back(space.data<double>(i, 1));
+  Event all_inserted;
+  space.task("write").write(source).insert([&](View<double> to) {
+    await(all_inserted);
+    fill(to, 2);
+  });
+  for (int round = 0; round < 3; ++round) {  // the second and third find what is there
+    for (const auto& sum : sums) {
+      space.task("sum").read(source).update(sum).insert(
+          [](View<const double> from, View<double> to) {
+            to[0] += std::accumulate(from.begin(), from.end(), 0.0);
+          });
+    }
+  }
+  all_inserted.fire();
+  space.finish();
+  EXPECT_EQ(sums[static_cast<std::size_t>(ring.rank)].view()[0], 600000);
+  const SpaceCounters counters = space.counters();
+  EXPECT_EQ(counters.inserted, 1 + 3 * static_cast<std::uint64_t>(ring.size));
+  if (ring.rank == 0) {
+    EXPECT_EQ(counters.versions_sent, ring.size > 1 ? 1 : 0);
+    EXPECT_EQ(counters.broadcasts, ring.size > 2 ? 1 : 0);
+    EXPECT_EQ(counters.broadcasts_full, counters.broadcasts);
+  }
+  space.finish();  // again, with nothing new
+}
+
+TEST(DataWithOwners, flush_and_move_bring_a_value_to_its_owner) {
+  const Ring ring;
+  const int last = ring.size - 1;
+  std::vector<double> memory(12, 0.5);
+  Space space(ring.comm);
+  const auto matrix = space.matrix<double>(0, 2, 3, memory.data(), 4);  // with gaps
+  space.task("elsewhere").update(matrix).on(last).insert([](View<double> to) {
+    for (std::size_t column = 0; column < 3; ++column) to(1, column) += 1;
+  });
+  space.finish();
+  if (ring.rank == 0 && last != 0) {
+    EXPECT_TRUE(names(error_of([&] { (void)matrix.view(); }), "flush()"));
+  }
+  space.flush(matrix);
+  space.finish();
+  if (ring.rank == 0) {
+    EXPECT_EQ(memory, (std::vector<double>{0.5, 1.5, 0.5, 0.5, 0.5, 1.5, 0.5, 0.5, 0.5, 1.5, 0.5,
+                                           0.5}));
+  }
+  space.move(matrix, last);
+  EXPECT_EQ(matrix.owner(), last);
+  space.task("there").update(matrix).insert([&](View<double> to) {
+    EXPECT_EQ(ring.rank, last);
+    to(0, 0) = 7;
+  });
+  space.finish();
+  if (ring.rank == last) {
+    EXPECT_EQ(matrix.view()(0, 0), 7);
+    EXPECT_EQ(matrix.view()(1, 2), 1.5);
+  }
+}
+
+TEST(DataWithOwners, reductions_add_to_the_value_that_is_there) {
+  const Ring ring;
+  Space space(ring.comm);
+  const auto sum = space.data<std::int64_t>(0, 2, nullptr, "sum");
+  const auto largest = space.temporary<int>(1, "largest");
+  space.task("begin").write(sum).insert([](View<std::int64_t> to) { to[0] = to[1] = 1000; });
+  for (int i = 0; i < 4 * ring.size; ++i) {
+    space.task("add").reduce(sum, Sum()).on(i % ring.size).insert([i](View<std::int64_t> part) {
+      part[0] += i;
+      part[1] += 1;
+    });
+    space.task("max").reduce(largest, Max()).on(i % ring.size).insert([i](View<int> part) {
+      part[0] = std::max(part[0], i);
+    });
+  }
+  space.flush();
+  space.finish();
+  const std::int64_t all = 4 * ring.size;
+  if (ring.rank == 0) {
+    EXPECT_EQ(sum.view()[0], 1000 + all * (all - 1) / 2);
+    EXPECT_EQ(sum.view()[1], 1000 + all);
+  }
+  if (largest.owner() == ring.rank) {
+    EXPECT_EQ(largest.view()[0], all - 1);
+  }
+}
+
+TEST(DataWithOwners, a_failure_is_told_to_every_rank_and_later_tasks_run) {
+  const Ring ring;
+  const int last = ring.size - 1;
+  Space space(ring.comm, {.name = "failing"});
+  const auto a = space.data<double>(last, 1000, nullptr, "a");
+  const auto b = space.data<double>(0, 1000, nullptr, "b");
+  const auto c = space.data<double>(0, 1);
+  bool has_run = false;
+  space.task("wrong").write(a).insert(
+      [](View<double>) { throw std::runtime_error("wrong input"); });
+  space.task("needs").read(a).write(b).insert(
+      [&](View<const double>, View<double>) { has_run = true; });
+  space.task("free").write(c).insert([](View<double> to) { to[0] = 3; });
+  if (ring.rank == last) {
+    EXPECT_THROW(space.finish(), std::runtime_error);
+  } else {
+    const std::string text = error_of([&] { space.finish(); });
+    EXPECT_TRUE(names(text, "\"wrong\"")) << text;
+    EXPECT_TRUE(names(text, "wrong input")) << text;
+    EXPECT_TRUE(names(text, "on rank " + std::to_string(last))) << text;
+  }
+  EXPECT_FALSE(has_run);
+  if (ring.rank == 0) {
+    EXPECT_TRUE(names(error_of([&] { (void)b.view(); }), "\"wrong\""));
+    EXPECT_EQ(c.view()[0], 3);
+  }
+  space.task("right").write(a).insert([](View<double> to) { fill(to, 1); });
+  space.task("needs").read(a).write(b).insert(
+      [&](View<const double> from, View<double> to) { to[999] = from[999] + 1; });
+  space.finish();
+  if (ring.rank == 0) {
+    EXPECT_EQ(b.view()[999], 2);
+  }
+}
+
+TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
+  const Ring ring;
+  Space space(ring.comm, {.name = "s"});
+  Space other(ring.comm, {.name = "other"});
+  const auto a = space.data<int>(0, 1, nullptr, "a");
+  const auto foreign = other.data<int>(0, 1, nullptr, "f");
+  const auto none = space.temporary<int>(1, "t");
+  const auto wrong = [&](const char* const part, const auto& insert) {
+    const std::string text = error_of(insert);
+    EXPECT_TRUE(names(text, part)) << text;
+  };
+  wrong("twice", [&] { space.task("x").read(a).update(a).insert([](auto, auto) {}); });
+  wrong("nobody has written", [&] { space.task("x").read(none).on(0).insert([](auto) {}); });
+  wrong("by on()", [&] { space.task("x").read(a).insert([](auto) {}); });
+  wrong("by on()", [&] { space.task("x").write(none).insert([](auto) {}); });
+  wrong("rank", [&] { space.task("x").read(a).on(ring.size).insert([](auto) {}); });
+  wrong("rank", [&] { space.task("x").read(a).on(-1).insert([](auto) {}); });
+  wrong("another space", [&] { space.task("x").write(foreign).insert([](auto) {}); });
+  wrong("names rank", [&] { (void)space.data<int>(ring.size, 1); });
+  wrong("names rank", [&] { space.move(a, -1); });
+  wrong("names nothing", [&] { space.task("x").read(Data<int>()).on(0).insert([](auto) {}); });
+  wrong("nobody has written", [&] { space.flush(none); });
+  space.task("both").read(a, a).on(ring.size - 1).insert([](View<const int> x, View<const int> y) {
+    EXPECT_EQ(x.data(), y.data());
+  });
+  space.discard(a);
+  wrong("discarded", [&] { space.task("x").read(a).on(0).insert([](auto) {}); });
+}
+
+}  // namespace
+}  // namespace imbrex::test
