@@ -10,6 +10,7 @@ namespace {
 constexpr Time expected_most = 2'000'000'000;
 // What is under way may share its link with messages to other processes.
 constexpr double slower = 4;
+constexpr std::int64_t bytes_of_pace = 65536;  // of what is shorter the time is mostly latency
 constexpr int at_once_least = 16;
 constexpr int at_once_most = 4096;
 
@@ -65,13 +66,13 @@ void Turns::ended(Turn& turn, const Time now) noexcept {
   const bool counted = turn.term == process.term;
   turn.term = 0;
   process.moved = now;
-  const double pace = std::max(1.0, static_cast<double>(now - turn.began)) /
-                      static_cast<double>(std::max<std::int64_t>(turn.bytes, 1));
-  process.pace = std::max(pace, process.pace * 15 / 16);
-  if (!counted) {
+  if (!counted) {  // how long it took says more of us than of the link
     --process.overdue;
     return;
   }
+  const double pace = static_cast<double>(now - turn.began) /
+                      static_cast<double>(std::max(turn.bytes, bytes_of_pace));
+  process.pace = std::max(pace, process.pace * 15 / 16);
   --process.count;
   process.bytes -= turn.bytes;
   --count_;
