@@ -191,8 +191,9 @@ int main(int argc, char** argv) {
       }
       for (const auto& [name, tree] : trees) {
         Broadcasts& own = tree->on_messages.protocol;
+        const std::uint64_t before = own.counters().copies_as_root;
         times[name].push_back(measure([&] { return broadcast(own, tree->next++); }));
-        copies[name] = own.counters().copies_as_root / tree->next;
+        copies[name] = own.counters().copies_as_root - before;
       }
     }
     for (const auto& [name, some] : times) print(name.c_str(), bytes, some, copies[name]);

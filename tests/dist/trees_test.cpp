@@ -154,6 +154,8 @@ TEST(Trees, over_all_roots_every_rank_passes_on_as_much) {
 TEST(Trees, the_kind_follows_from_size_and_number) {
   using dist::choose;
   EXPECT_EQ(choose(TreeKind::automatic, 7, 1), TreeKind::binomial);
+  EXPECT_EQ(choose(TreeKind::automatic, 3, 2), TreeKind::chain);
+  EXPECT_EQ(choose(TreeKind::automatic, 7, 2), TreeKind::binomial);
   EXPECT_EQ(choose(TreeKind::automatic, 3, 16), TreeKind::chain);
   EXPECT_EQ(choose(TreeKind::automatic, 7, 16), TreeKind::chain);
   EXPECT_EQ(choose(TreeKind::automatic, 99, 16), TreeKind::binary);

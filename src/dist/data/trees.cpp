@@ -94,8 +94,10 @@ TreeKind choose(const TreeKind kind, const std::size_t recipients,
   const std::size_t chain = segments + recipients - 1;
   const std::size_t binary = 2 * (segments - 1 + rounds);
   const std::size_t binomial = segments * rounds;
-  if (binomial <= chain && binomial <= binary) return TreeKind::binomial;
-  return chain <= binary ? TreeKind::chain : TreeKind::binary;
+  // Of equal ones the one in which the root sends less; a single segment needs no chain.
+  if (segments == 1) return TreeKind::binomial;
+  if (chain <= std::min(binary, binomial)) return TreeKind::chain;
+  return binary <= binomial ? TreeKind::binary : TreeKind::binomial;
 }
 
 const char* name_of(const TreeKind kind) noexcept {
