@@ -64,6 +64,26 @@ TEST(DataWithOwners, a_value_goes_from_rank_to_rank_and_grows) {
   }
 }
 
+TEST(DataWithOwners, views_come_in_the_order_in_which_data_are_named) {
+  const Ring ring;
+  Space space(ring.comm);
+  const int last = ring.size - 1;
+  const auto a = space.data<int>(0, 1), b = space.data<int>(last, 1), c = space.data<int>(0, 1);
+  space.task("three").write(a, b, c).on(last).insert(
+      [](View<int> x, View<int> y, View<int> z) {
+        x[0] = 1;
+        y[0] = 2;
+        z[0] = 3;
+      });
+  space.task("read").read(a, b, c).on(0).insert(
+      [](View<const int> x, View<const int> y, View<const int> z) {
+        EXPECT_EQ(x[0], 1);
+        EXPECT_EQ(y[0], 2);
+        EXPECT_EQ(z[0], 3);
+      });
+  space.finish();
+}
+
 TEST(DataWithOwners, what_all_ranks_read_is_sent_as_one_broadcast) {
   const Ring ring;
   Space space(ring.comm, {.window = 0});

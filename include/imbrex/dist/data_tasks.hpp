@@ -290,18 +290,21 @@ class [[nodiscard]] DataTaskBuilder {
                          const Data<T>&... data) && {
     std::size_t next = accesses_.size();
     (accesses_.add({&data.datum(), mode, reduction}), ...);
-    return std::move(*this).with(detail::OneView<Element<mode, T>>{next++}...);
+    // In braces they are made from left to right.
+    return std::move(*this).with(std::tuple<detail::OneView<Element<mode, T>>...>{
+        detail::OneView<Element<mode, T>>{next++}...});
   }
   template <detail::DataMode mode, class T>
   [[nodiscard]] auto add_list(const std::vector<Data<T>>& data) && {
     const std::size_t first = accesses_.size();
     for (const Data<T>& one : data) accesses_.add({&one.datum(), mode});
-    return std::move(*this).with(detail::ListOfViews<Element<mode, T>>{first, data.size()});
+    return std::move(*this).with(
+        std::tuple(detail::ListOfViews<Element<mode, T>>{first, data.size()}));
   }
   template <class... More>
-  [[nodiscard]] auto with(const More&... more) && {
+  [[nodiscard]] auto with(const std::tuple<More...>& more) && {
     return DataTaskBuilder<Parts..., More...>(space_, spec_, std::move(accesses_),
-                                              std::tuple_cat(parts_, std::tuple(more...)));
+                                              std::tuple_cat(parts_, more));
   }
 
   detail::DataSpace& space_;
