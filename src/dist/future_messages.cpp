@@ -20,10 +20,10 @@ namespace {
 [[nodiscard]] Bytes bytes_of_text(const std::string& text) noexcept {
   return std::as_bytes(std::span(text.data(), std::min(text.size(), value_bytes_max)));
 }
-[[nodiscard]] std::string text_from(const Bytes bytes) {
+[[nodiscard]] std::string text_in(const Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-[[nodiscard]] std::string what_of(const std::exception_ptr& error) {
+[[nodiscard]] std::string said_by(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& thrown) {
@@ -94,7 +94,7 @@ void SpaceOn::handle(const int from, const Head& head, const Bytes body) {
     case FutureMessage::land: return on_land(head);
     case FutureMessage::taken: return answer(nullptr);
     case FutureMessage::refused:
-      return answer(std::make_exception_ptr(Error(text_from(body))));
+      return answer(std::make_exception_ptr(Error(text_in(body))));
   }
 }
 
@@ -154,7 +154,7 @@ void SpaceOn::send_error(const Waiter& waiter, const std::uint64_t guid, const s
 
 void SpaceOn::serve(SpaceFuture& state, const Waiter& waiter) {
   if (state.failure != nullptr) {
-    send_error(waiter, state.guid, what_of(detail::take_failure(state)), false);
+    send_error(waiter, state.guid, said_by(detail::take_failure(state)), false);
     return has_read(state.guid, 1);
   }
   if (waiter.landing.tag >= 0) return deliver(state, waiter);
@@ -204,7 +204,7 @@ void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
     (void)sending.release();
   } catch (...) {
     detail::release(state);
-    send_error(waiter, state.guid, what_of(std::current_exception()), true);
+    send_error(waiter, state.guid, said_by(std::current_exception()), true);
   }
   has_read(state.guid, 1);
 }
@@ -283,7 +283,7 @@ void SpaceOn::on_size(const int from, const Head& head) {
 
 void SpaceOn::on_error(const Head& head, const Bytes body) {
   Fetch& fetch = *reinterpret_cast<Fetch*>(head.token);
-  const auto error = std::make_exception_ptr(Error(text_from(body)));
+  const auto error = std::make_exception_ptr(Error(text_in(body)));
   if (head.landing.tag < 0 || head.bytes != 0) return finish_fetch(fetch, error);
   // The memory is the transfer's until that has ended: whoever sends ends it.
   fetch.error = error;
@@ -308,7 +308,7 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
     check_home(head.guid);
     check_type(head.guid, head.type);
     check_size(head.guid, head.bytes);
-    const std::string place = text_from(body.first(head.text_bytes));
+    const std::string place = text_in(body.first(head.text_bytes));
     state = &claim(head.guid, {from, {}, detail::keep_text(place)});
   } catch (const std::exception& refused) {
     return answer_put(from, head.guid, head.token, refused.what());
@@ -329,7 +329,7 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
   } catch (...) {
     error = std::current_exception();
   }
-  const std::string refusal = error == nullptr ? "" : what_of(error);
+  const std::string refusal = error == nullptr ? "" : said_by(error);
   settle(*state, std::move(error));
   answer_put(from, head.guid, head.token, refusal);
 }
@@ -344,7 +344,7 @@ void SpaceOn::landed_here(void* const context, std::exception_ptr error) noexcep
     } catch (...) {
       error = std::current_exception();
     }
-    const std::string refusal = error == nullptr ? "" : what_of(error);
+    const std::string refusal = error == nullptr ? "" : said_by(error);
     space.settle(arriving->state, std::move(error));
     space.answer_put(arriving->from, guid, arriving->token, refusal);
   } catch (...) {

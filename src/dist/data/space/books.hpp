@@ -14,7 +14,7 @@
 
 namespace imbrex::dist {
 
-class Sending;  // sends.hpp
+class VersionSend;  // sends.hpp
 
 // A set of ranks of a space: up to 64 of them in place.
 class RankSet {
@@ -80,7 +80,7 @@ struct Datum {
   std::uint64_t seen = 0;  // the last insertion that has named it
   dist::Copy* current = nullptr;
   dist::Copy* home = nullptr;        // in the program's memory; null: it has given none here
-  dist::Sending* sending = nullptr;  // the list of this version that was opened last
+  dist::VersionSend* sending = nullptr;  // the list of this version that was opened last
   dist::RankSet holders;             // (1)
   std::uint32_t recipients = 0;      // of this version from here
   bool lists = false;                // they are on more than one

@@ -155,13 +155,13 @@ void DataSpace::send(Datum& datum, const int rank, const Site& site) {
     close_list(datum);
   }
   Copy& copy = own(datum);
-  datum.sending = new dist::Sending(datum, copy);
+  datum.sending = new dist::VersionSend(datum, copy);
   (void)datum.sending->add(to);
   start(*datum.sending, copy, site);
 }
 
 void DataSpace::send_once(Datum& datum, Copy& copy, const int rank, const Site& site) {
-  auto& sending = *new dist::Sending(datum, copy);
+  auto& sending = *new dist::VersionSend(datum, copy);
   (void)sending.add(recipient(rank, site));
   start(sending, copy, site);
   sending.release();
@@ -171,13 +171,13 @@ dist::Recipient DataSpace::recipient(const int rank, const Site& site) {
   return {world(rank), tickets_to_[static_cast<std::size_t>(rank)]++, site.priority};
 }
 
-void DataSpace::start(dist::Sending& sending, Copy& copy, const Site& site) {
+void DataSpace::start(dist::VersionSend& sending, Copy& copy, const Site& site) {
   pending.begin(dist::Pending::step);
   specs_.clear();
   add_arrival(copy);
   add_spec(copy, AccessKind::in);
   step("send of data", site,
-       [](void* const argument) noexcept { static_cast<dist::Sending*>(argument)->send(); },
+       [](void* const argument) noexcept { static_cast<dist::VersionSend*>(argument)->send(); },
        &sending);
 }
 

@@ -75,7 +75,7 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-void Sending::send() noexcept {
+void VersionSend::send() noexcept {
   DataSpace& space = datum_.space;
   std::vector<Recipient> list = close();
   const DatumName name{space.id(), datum_.number};
@@ -95,13 +95,13 @@ void Sending::send() noexcept {
   }
 }
 
-void Sending::ended(void* const context, const std::exception_ptr error) noexcept {
-  auto& self = *static_cast<Sending*>(context);
+void VersionSend::ended(void* const context, const std::exception_ptr error) noexcept {
+  auto& self = *static_cast<VersionSend*>(context);
   if (error != nullptr) self.datum_.space.send_failed(error);
   self.end();
 }
 
-void Sending::end() noexcept {
+void VersionSend::end() noexcept {
   DataSpace& space = datum_.space;
   if (scratch_ != nullptr) scratch_->release();
   copy_.release();

@@ -26,11 +26,11 @@ using detail::Datum;
 [[nodiscard]] std::string text_of(const std::exception_ptr& error);
 
 // Kept by the books while it may be open, and by who sends until the last byte has left.
-class Sending {
+class VersionSend {
  public:
-  Sending(Datum& datum, Copy& copy) : datum_(datum), copy_(copy) { copy.retain(); }
-  Sending(const Sending&) = delete;
-  Sending& operator=(const Sending&) = delete;
+  VersionSend(Datum& datum, Copy& copy) : datum_(datum), copy_(copy) { copy.retain(); }
+  VersionSend(const VersionSend&) = delete;
+  VersionSend& operator=(const VersionSend&) = delete;
 
   // False: it has been closed.
   [[nodiscard]] bool add(const Recipient& recipient) {
@@ -46,7 +46,7 @@ class Sending {
   void send() noexcept;
 
  private:
-  ~Sending() = default;
+  ~VersionSend() = default;
   [[nodiscard]] std::vector<Recipient> close() {
     const std::lock_guard guard(mutex_);
     closed_ = true;

@@ -132,7 +132,7 @@ class DataSpace {
   void send(Datum& datum, int rank, const dist::Site& site);
   void send_once(Datum& datum, dist::Copy& copy, int rank, const dist::Site& site);
   [[nodiscard]] dist::Recipient recipient(int rank, const dist::Site& site);
-  void start(dist::Sending& sending, dist::Copy& copy, const dist::Site& site);
+  void start(dist::VersionSend& sending, dist::Copy& copy, const dist::Site& site);
   // If `rank` lacks it, it gets it.
   void provide(Datum& datum, int rank, const dist::Site& site);
 
