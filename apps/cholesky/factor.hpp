@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two versions of the right-looking tiled factorisation A = L L^T that are compared.
+// The three versions of the right-looking tiled factorisation A = L L^T that are compared.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace cholesky {
 
-// What both return, the same on every rank: 0, or the order of the first leading minor that is
-// not positive; the matrix is then undefined. Both overwrite the lower triangle, and what stands
+// What all return, the same on every rank: 0, or the order of the first leading minor that is
+// not positive; the matrix is then undefined. All overwrite the lower triangle, and what stands
 // above the diagonal of a diagonal tile stays as it is. Collective; called by main.
 
 // The usual MPI + threads code: in each step one rank factors the diagonal tile, main broadcasts
@@ -27,9 +27,12 @@ enum class Priorities : std::uint8_t {
   sends   // the sends alone: what communication-aware policies go by
 };
 struct TaskOptions {
-  // Steps of the factorisation whose received tiles may be in memory at once.
+  // Steps of the factorisation whose received tiles may be in memory at once; of factor_tasks().
   int lookahead;
   Priorities priorities;
+  // Of factor_inserted(): leave out of the loop, on each rank, what does not concern it.
+  bool trim = false;
+  std::int64_t window = -1;  // of its space
 };
 
 // One task for each operation on a tile, and one for each message, in which plain MPI_Send and
@@ -37,5 +40,11 @@ struct TaskOptions {
 [[nodiscard]] std::int64_t factor_tasks(const Team& team, TiledMatrix& matrix,
                                         const Kernels& kernels, const TaskOptions& options,
                                         TaskUse& use);
+
+// The same tasks without messages: every rank inserts all of them, with the tiles that they read
+// and write as data with owners. Of the priorities only `panel` means something here.
+[[nodiscard]] std::int64_t factor_inserted(const Team& team, TiledMatrix& matrix,
+                                           const Kernels& kernels, const TaskOptions& options,
+                                           TaskUse& use);
 
 }  // namespace cholesky

@@ -24,9 +24,7 @@ Run Stopwatch::run(Variant variant, TiledMatrix& matrix, const Source& source) {
   const imbrex::detail::Totals totals = imbrex::detail::totals();
   const double start = MPI_Wtime();
   TaskUse use;
-  run.bad_minor = variant == Variant::fork_join
-                      ? factor_fork_join(team_, matrix, kernels_)
-                      : factor_tasks(team_, matrix, kernels_, options_.tasks, use);
+  run.bad_minor = factor(variant, matrix, use);
   const double mine = MPI_Wtime() - start;
   run.activity = activity_since(team_, totals);
 
@@ -37,6 +35,7 @@ Run Stopwatch::run(Variant variant, TiledMatrix& matrix, const Source& source) {
   MPI_Allreduce(most, of_all, 2, MPI_DOUBLE, MPI_MAX, team_.all());
   run.received_peak = of_all[0];
   run.port_bytes = of_all[1];
+  run.broadcasts = sum_over_ranks(team_, use.broadcasts);
   const auto n = static_cast<double>(matrix.layout().n);
   run.gflops = 1e-9 * (n * n * n / 3 + n * n / 2 + n / 6) / run.seconds;
   run.rate = 0.5 * (rate_before + measure_rate());
@@ -44,6 +43,14 @@ Run Stopwatch::run(Variant variant, TiledMatrix& matrix, const Source& source) {
     run.residual = residual(team_, matrix, source, options_.residual);
   }
   return run;
+}
+
+std::int64_t Stopwatch::factor(Variant variant, TiledMatrix& matrix, TaskUse& use) const {
+  switch (variant) {
+    case Variant::fork_join: return factor_fork_join(team_, matrix, kernels_);
+    case Variant::tasks: return factor_tasks(team_, matrix, kernels_, options_.tasks, use);
+    default: return factor_inserted(team_, matrix, kernels_, options_.tasks, use);
+  }
 }
 
 double Stopwatch::measure_rate() {

@@ -21,8 +21,10 @@ struct Run {
   // Of kernels that compute; those that sleep make no factor and have no rate.
   double rate;  // Gflop/s of DGEMM on all workers of all ranks: before and after, mean; or 0
   Activity activity;
-  double received_peak;    // tasks: received tiles in memory at once, the rank with most
-  double port_bytes;       // tasks: sent or received, whichever is more, by the rank with most
+  // Of fork-join, 0: the next three are known of tasks.
+  double received_peak;    // received tiles in memory at once, the rank with most
+  double port_bytes;       // sent or received, whichever is more, by the rank with most
+  Broadcasts broadcasts;   // of inserted tasks, over all ranks
   std::optional<Residual> residual;
   std::optional<Kriging> kriging;
 
@@ -38,6 +40,7 @@ class Stopwatch {
   [[nodiscard]] Run run(Variant variant, TiledMatrix& matrix, const Source& source);
 
  private:
+  [[nodiscard]] std::int64_t factor(Variant variant, TiledMatrix& matrix, TaskUse& use) const;
   // The sum of what all workers of all ranks reach when all multiply at once; 0 if kernels sleep.
   [[nodiscard]] double measure_rate();
 

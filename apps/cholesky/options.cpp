@@ -15,7 +15,8 @@ constexpr int ranks_counted_max = 16384;
 
 constexpr const char* description =
     "Factors a symmetric positive definite matrix, A = L L^T, in tiles over MPI ranks: as\n"
-    "blocking fork-join code, and as tasks that block in plain MPI calls; compares the two.";
+    "blocking fork-join code, as tasks that block in plain MPI calls, and as tasks that every\n"
+    "rank inserts, whose messages the runtime finds; compares them.";
 
 void add_input(CLI::App& app, Options& options) {
   auto* const input = app.add_option_group("Matrix", "exactly one");
@@ -89,9 +90,12 @@ void add_run(CLI::App& app, Options& options, std::string& variant) {
                  "Rows of a tile; 384, from 8,000 rows on 512, or all if the matrix has fewer")
       ->check(CLI::PositiveNumber);
   app.add_option("--grid", options.grid, "ROWSxCOLUMNS of ranks; nearly square if not given");
-  app.add_option("--variant", variant, "forkjoin, tasks, or both in turn")
-      ->check(CLI::IsMember({"forkjoin", "tasks", "both"}))
+  app.add_option("--variant", variant,
+                 "forkjoin, tasks, inserted, both of the first two in turn, or all three")
+      ->check(CLI::IsMember({"forkjoin", "tasks", "inserted", "both", "all"}))
       ->capture_default_str();
+  app.add_flag("--trim", options.tasks.trim,
+               "Inserted: each rank leaves out of the loop what does not concern it");
   app.add_option("--repeat", options.repeat, "Runs of each variant")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -118,7 +122,11 @@ void add_run(CLI::App& app, Options& options, std::string& variant) {
 }  // namespace
 
 const char* name_of(Variant variant) noexcept {
-  return variant == Variant::fork_join ? "fork-join" : "tasks";
+  switch (variant) {
+    case Variant::fork_join: return "fork-join";
+    case Variant::tasks: return "tasks";
+    default: return "inserted";
+  }
 }
 
 Options parse_options(int argc, char** argv, std::string& help) {
@@ -138,8 +146,15 @@ Options parse_options(int argc, char** argv, std::string& help) {
   if (options.timed.timed && (options.check_rate || !options.locations.empty())) {
     throw InputError("--kernels timed: makes no factor that could be rated or used; use --random");
   }
-  if (variant != "tasks") options.variants.push_back(Variant::fork_join);
-  if (variant != "forkjoin") options.variants.push_back(Variant::tasks);
+  const auto asked = [&variant](const char* const name, const bool in_both) {
+    return variant == name || variant == "all" || (in_both && variant == "both");
+  };
+  if (asked("forkjoin", true)) options.variants.push_back(Variant::fork_join);
+  if (asked("tasks", true)) options.variants.push_back(Variant::tasks);
+  if (asked("inserted", false)) options.variants.push_back(Variant::inserted);
+  if (options.tasks.trim && options.variants.back() != Variant::inserted) {
+    throw InputError("--trim: needs --variant inserted, or all");
+  }
   if (options.check_rate) {
     options.random = 8192;
     options.repeat = 7;

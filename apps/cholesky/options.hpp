@@ -12,7 +12,7 @@
 
 namespace cholesky {
 
-enum class Variant { fork_join, tasks };
+enum class Variant { fork_join, tasks, inserted };
 [[nodiscard]] const char* name_of(Variant variant) noexcept;
 
 struct Options {

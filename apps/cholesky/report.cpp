@@ -35,7 +35,7 @@ double median_of(const std::vector<Run>& runs, Variant variant, Figure&& figure)
 
 std::vector<Variant> variants_of(const std::vector<Run>& runs) {
   std::vector<Variant> variants;
-  for (const Variant variant : {Variant::fork_join, Variant::tasks}) {
+  for (const Variant variant : {Variant::fork_join, Variant::tasks, Variant::inserted}) {
     const auto is_it = [&](const Run& run) { return run.variant == variant; };
     if (std::any_of(runs.begin(), runs.end(), is_it)) variants.push_back(variant);
   }
@@ -72,6 +72,28 @@ const std::vector<Line>& lines() {
   return all;
 }
 
+// How the one stands to the other, if both were run.
+void print_ratio(const std::vector<Run>& runs, Variant one, const char* name, Variant other) {
+  const double divisor = median_of(runs, other, &Run::seconds);
+  const double seconds = median_of(runs, one, &Run::seconds);
+  if (seconds == 0 || divisor == 0) return;
+  fmt::print("{} takes {:.2f} times as long as {}.\n", name, seconds / divisor, name_of(other));
+}
+
+void print_memory(const Problem& problem, const std::vector<Run>& runs) {
+  const double tile_mib = 8.0 * problem.layout.tile * problem.layout.tile / (1 << 20);
+  for (const Variant variant : variants_of(runs)) {
+    if (variant == Variant::fork_join) continue;
+    const double peak = median_of(runs, variant, &Run::received_peak);
+    fmt::print("{}: at most {:.0f} received tiles in memory at once ({:.1f} MiB a rank).\n",
+               variant == Variant::tasks ? "Tasks" : "Inserted", peak, peak * tile_mib);
+  }
+  const Run& last = runs.back();
+  if (const std::string text = describe(last.broadcasts); !text.empty()) {
+    fmt::print("Inserted, last run: {}.\n", text);
+  }
+}
+
 void print_kriging(const std::vector<Run>& runs) {
   for (const Variant variant : variants_of(runs)) {
     const auto last = std::find_if(runs.rbegin(), runs.rend(),
@@ -99,6 +121,13 @@ nlohmann::json to_json(const Run& run) {
                         {"steals", run.activity.steals},
                         {"received_tiles_peak", run.received_peak},
                         {"port_bytes", run.port_bytes}};
+  if (run.variant == Variant::inserted) {
+    record["versions_sent"] = run.broadcasts.versions;
+    record["broadcasts"] = run.broadcasts.to_several;
+    record["broadcasts_full"] = run.broadcasts.full;
+    record["copies_from_root"] = run.broadcasts.root_copies;
+    record["copies_from_relay"] = run.broadcasts.relay_copies;
+  }
   if (run.residual) {
     record["dgemm_gflops"] = run.rate;
     record["share"] = run.share();
@@ -174,17 +203,9 @@ void print_comparison(const Problem& problem, const std::vector<Run>& runs) {
     fmt::print("; residual: ||A - L L^T|| / (n ||A|| eps),\n {}", runs.back().residual->method);
   }
   fmt::print(")\n");
-  if (variants.size() == 2) {
-    const double ratio = median_of(runs, Variant::fork_join, &Run::seconds) /
-                         median_of(runs, Variant::tasks, &Run::seconds);
-    fmt::print("Fork-join takes {:.2f} times as long as tasks.\n", ratio);
-  }
-  if (variants.back() == Variant::tasks) {
-    const double peak = median_of(runs, Variant::tasks, &Run::received_peak);
-    const double tile_mib = 8.0 * problem.layout.tile * problem.layout.tile / (1 << 20);
-    fmt::print("Tasks: at most {:.0f} received tiles in memory at once ({:.1f} MiB a rank).\n",
-               peak, peak * tile_mib);
-  }
+  print_ratio(runs, Variant::fork_join, "Fork-join", Variant::tasks);
+  print_ratio(runs, Variant::inserted, "Inserted", Variant::tasks);
+  print_memory(problem, runs);
   print_kriging(runs);
   std::fflush(stdout);
 }

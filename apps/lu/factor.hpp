@@ -41,6 +41,7 @@ class Kernels : public TimedKernels {
 struct TaskOptions {
   int lookahead = 3;        // steps whose received tiles may be in memory at once
   bool mark_sends = false;  // give them a priority, for policies that go by it
+  bool trim = false;  // factor_inserted(): leave out, on each rank, what does not concern it
 };
 
 // One task for each operation on a tile, and one for each message; one sequential loop creates them
@@ -49,6 +50,12 @@ struct TaskOptions {
 // zero; the matrix is then undefined. Collective; called by main.
 [[nodiscard]] std::int64_t factor(const Team& team, TiledMatrix& matrix, const Kernels& kernels,
                                   const TaskOptions& options, TaskUse& use);
+
+// The same tasks without messages: every rank inserts all of them, with the tiles that they read
+// and write as data with owners (tiled/owned.hpp). Of the options only `trim` means something.
+[[nodiscard]] std::int64_t factor_inserted(const Team& team, TiledMatrix& matrix,
+                                           const Kernels& kernels, const TaskOptions& options,
+                                           TaskUse& use);
 
 // ||A - L U|| / (n ||A|| eps) in Frobenius norms, eps = 2^-53, the numerator estimated from
 // `probes` vectors of random signs. Collective; called by main.

@@ -6,6 +6,7 @@
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -78,6 +79,37 @@ TEST(lu, finds_the_factors_of_the_textbook_on_every_grid_and_shape) {
   });
 }
 
+void expect_same_bits(const TiledMatrix& a, const TiledMatrix& b) {
+  const Layout& layout = a.layout();
+  for_each_tile_of_mine(a, [&](int i, int j) {
+    const std::ptrdiff_t count = std::ptrdiff_t{layout.extent(i)} * layout.extent(j);
+    ASSERT_TRUE(std::equal(a.tile(i, j), a.tile(i, j) + count, b.tile(i, j)))
+        << "tile " << i << ", " << j;
+  });
+}
+
+TEST(inserted_tasks, find_the_factors_of_those_with_messages_to_the_last_bit) {
+  constexpr std::tuple<int, int> shapes[] = {{1, 1}, {65, 16}, {79, 16}, {150, 80}};
+  on_every_grid([&](const Team& team) {
+    for (const auto& [n, tile] : shapes) {
+      const Layout layout{n, tile, team.grid(), Shape::full};
+      const UnsymmetricSource source(n, 7);
+      TiledMatrix expected(layout, team.rank());
+      fill(expected, source);
+      TaskUse use;
+      ASSERT_EQ(factor(team, expected, {}, {}, use), 0);
+      for (const bool trim : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "n " << n << " trim " << trim);
+        TiledMatrix matrix(layout, team.rank());
+        fill(matrix, source);
+        ASSERT_EQ(factor_inserted(team, matrix, {}, {.trim = trim}, use), 0);
+        expect_same_bits(matrix, expected);
+        EXPECT_LT(residual(team, matrix, source, 16), 1);
+      }
+    }
+  });
+}
+
 // The identity but for a zero on the diagonal.
 class NearIdentity : public Source {
  public:
@@ -102,6 +134,8 @@ TEST(lu, names_the_first_leading_minor_that_is_zero_on_all_ranks) {
       fill(matrix, NearIdentity(minor - 1));
       TaskUse use;
       EXPECT_EQ(factor(team, matrix, {}, {}, use), minor);
+      fill(matrix, NearIdentity(minor - 1));
+      EXPECT_EQ(factor_inserted(team, matrix, {}, {.trim = minor % 2 == 0}, use), minor);
     }
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "exchange.hpp"
 
+#include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 
 #include <algorithm>
@@ -10,6 +11,22 @@
 namespace tiled {
 
 using imbrex::at;  // tiles are named by their handles, which are pointers
+
+Broadcasts sum_over_ranks(const Team& team, const Broadcasts& mine) {
+  const std::int64_t counts[] = {mine.versions, mine.to_several, mine.full, mine.root_copies,
+                                 mine.relay_copies};
+  std::int64_t sum[5];
+  MPI_Allreduce(counts, sum, 5, MPI_INT64_T, MPI_SUM, team.all());
+  return {sum[0], sum[1], sum[2], sum[3], sum[4]};
+}
+
+std::string describe(const Broadcasts& broadcasts) {
+  if (broadcasts.versions == 0) return "";
+  return fmt::format("{} tiles went to other ranks, {} to several, {} of these by one list of all; "
+                     "{} copies were sent by the owner, {} passed on",
+                     broadcasts.versions, broadcasts.to_several, broadcasts.full,
+                     broadcasts.root_copies, broadcasts.relay_copies);
+}
 
 double* TilePool::take() {
   const std::lock_guard lock(mutex_);
@@ -34,6 +51,8 @@ Exchange::Exchange(const Team& team, TiledMatrix& matrix, const ExchangeOptions&
       lookahead_(std::min(options.lookahead, layout_.tiles())),
       send_(options.send_priority),
       receive_(options.receive_priority),
+      step_of_(options.step_of),
+      first_tag_(options.first_tag),
       slots_(static_cast<std::size_t>(lookahead_) * 2 * layout_.tiles(), nullptr),
       pool_(static_cast<std::size_t>(layout_.tile) * layout_.tile) {}
 
@@ -53,8 +72,9 @@ void Exchange::release(int i, int j, const std::vector<int>& readers) {
 
 double*& Exchange::operand(int i, int j) {
   if (matrix_.is_mine(i, j)) return matrix_.handle(i, j);
-  const int step = std::min(i, j) % lookahead_;
-  const int place = i >= j ? i : layout_.tiles() + j;  // of a column of L, or a row of U
+  const bool of_column = step_of_ == StepOf::column || (step_of_ == StepOf::smaller && i >= j);
+  const int step = (of_column ? j : i) % lookahead_;
+  const int place = of_column ? i : layout_.tiles() + j;
   return slots_[static_cast<std::size_t>(step) * 2 * layout_.tiles() + place];
 }
 
@@ -88,9 +108,9 @@ bool Exchange::receives(int i, int j, const std::vector<int>& readers) const {
 
 int Exchange::count(int i, int j) const noexcept { return layout_.extent(i) * layout_.extent(j); }
 
-// Unique: a rank gets a tile of the factor once at most.
+// Unique: a rank gets a tile once at most.
 int Exchange::tag(int i, int j) const noexcept {
-  return static_cast<int>(layout_.position(i, j));
+  return first_tag_ + static_cast<int>(layout_.position(i, j));
 }
 
 }  // namespace tiled

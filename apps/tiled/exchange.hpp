@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "matrix.hpp"
@@ -21,17 +22,37 @@
 
 namespace tiled {
 
+// Which step of the algorithm needs tile (i, j): min(i, j), in a factorisation; j; or i.
+enum class StepOf : std::uint8_t { smaller, column, row };
+
 struct ExchangeOptions {
   int lookahead;         // steps whose received tiles may be in memory at once
   int send_priority;     // of the tasks
   int receive_priority;
+  StepOf step_of = StepOf::smaller;
+  int first_tag = 0;  // of as many as there are tiles
 };
+
+// Of inserted tasks: how the tiles of which this rank was the source went to others.
+struct Broadcasts {
+  std::int64_t versions = 0;      // that went to some rank
+  std::int64_t to_several = 0;    // of them, to more than one
+  std::int64_t full = 0;          // of them, with one list that held every rank that got it
+  std::int64_t root_copies = 0;   // that the source sent itself,
+  std::int64_t relay_copies = 0;  // and that this rank sent on for others
+};
+
+// Collective.
+[[nodiscard]] Broadcasts sum_over_ranks(const Team& team, const Broadcasts& mine);
+// A line for people; empty if nothing was sent.
+[[nodiscard]] std::string describe(const Broadcasts& broadcasts);
 
 // What the tasks of this rank used.
 struct TaskUse {
   std::size_t tiles_peak = 0;  // received tiles in memory at once
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
+  Broadcasts broadcasts;
 };
 
 // Memory for received tiles, all of one size.
@@ -64,7 +85,7 @@ class Exchange {
   void release(int i, int j, const std::vector<int>& readers);
 
   // Where tile (i, j) of the factor is found: in the matrix, or, received, in a slot. The slots of
-  // step min(i, j) serve again `lookahead` steps later: their receives wait for the last readers of
+  // its step serve again `lookahead` steps later: their receives wait for the last readers of
   // that step, which bounds the memory. The reference names the tile in dependencies.
   [[nodiscard]] double*& operand(int i, int j);
 
@@ -74,7 +95,7 @@ class Exchange {
   }
   // Only when nothing runs any more.
   [[nodiscard]] TaskUse use() const noexcept {
-    return {pool_.peak(), bytes_sent_, bytes_received_};
+    return {pool_.peak(), bytes_sent_, bytes_received_, {}};
   }
 
  private:
@@ -90,6 +111,8 @@ class Exchange {
   const int lookahead_;
   const int send_;     // priorities
   const int receive_;
+  const StepOf step_of_;
+  const int first_tag_;
   std::vector<double*> slots_;  // written by receive tasks; ordered by dependencies
   TilePool pool_;
   std::int64_t bytes_sent_ = 0;  // only the creator

@@ -141,6 +141,11 @@ void subtract_product(ConstTile a, ConstTile b, Tile c) noexcept {
               a.rows, b.data, b.rows, 1.0, c.data, c.rows);
 }
 
+void add_product(ConstTile a, ConstTile b, Tile c) noexcept {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, c.rows, c.columns, a.columns, 1.0, a.data,
+              a.rows, b.data, b.rows, 1.0, c.data, c.rows);
+}
+
 void add_product(double factor, ConstTile a, Vectors x, Vectors y) noexcept {
   cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, a.rows, x.count, a.columns, factor,
               a.data, a.rows, x.data, static_cast<int>(x.stride), 1.0, y.data,

@@ -42,6 +42,7 @@ void gemm(ConstTile a, ConstTile b, Tile c) noexcept;      // C := C - A B^T
 void solve_lower_unit(ConstTile diagonal, Tile a) noexcept;        // A := L^-1 A
 void solve_upper(ConstTile diagonal, Tile a) noexcept;             // A := A U^-1
 void subtract_product(ConstTile a, ConstTile b, Tile c) noexcept;  // C := C - A B
+void add_product(ConstTile a, ConstTile b, Tile c) noexcept;       // C := C + A B
 
 // Multiplications by few vectors, whose columns are `stride` apart.
 struct Vectors {

@@ -33,7 +33,7 @@ int run_program(const char* const name, int argc, char** argv, int (*const run)(
   return code;
 }
 
-void check_layout(const Team& team, const Layout& layout) {
+void check_layout(const Team& team, const Layout& layout, const int matrices) {
   if (layout.tile > layout.n) {
     throw InputError(fmt::format("--tile {}: larger than the matrix, which has {} rows",
                                  layout.tile, layout.n));
@@ -47,14 +47,14 @@ void check_layout(const Team& team, const Layout& layout) {
   MPI_Comm_get_attr(team.all(), MPI_TAG_UB, &value, &found);
   const std::int64_t tags = found != 0 ? *static_cast<int*>(value) : 32767;
   const std::int64_t tiles = (layout.n + layout.tile - 1) / layout.tile;
-  if (tiles > 65535 || layout.position(static_cast<int>(tiles), 0) > tags) {
+  if (tiles > 65535 || matrices * layout.position(static_cast<int>(tiles), 0) > tags) {
     throw InputError(fmt::format("{} rows in tiles of {} are {} x {} tiles, more than this MPI has "
                                  "tags for ({}); take larger tiles by --tile", layout.n,
                                  layout.tile, tiles, tiles, tags));
   }
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
-  const auto mine = static_cast<double>(TiledMatrix::bytes(layout, team.rank()));
+  const auto mine = matrices * static_cast<double>(TiledMatrix::bytes(layout, team.rank()));
   double needed = 0;
   MPI_Allreduce(&mine, &needed, 1, MPI_DOUBLE, MPI_SUM, node);
   MPI_Comm_free(&node);

@@ -15,8 +15,8 @@ namespace tiled {
 // throws is said under this name: 1 after an InputError, else the end of all ranks.
 [[nodiscard]] int run_program(const char* name, int argc, char** argv, int (*run)(int, char**));
 
-// For tiles that are too large or too many, and matrices that do not fit into memory.
-void check_layout(const Team& team, const Layout& layout);
+// For tiles that are too large or too many, and so many matrices that do not fit into memory.
+void check_layout(const Team& team, const Layout& layout, int matrices);
 [[nodiscard]] std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout);
 // For a file that cannot be written; empty: none is asked for.
 void check_json(const Team& team, const std::string& path);

@@ -6,7 +6,7 @@
 
 namespace tiled {
 
-// A part of the full symmetric matrix.
+// A part of the full matrix.
 struct Block {
   std::int64_t row;
   std::int64_t column;
@@ -74,6 +74,25 @@ class UnsymmetricSource : public Source {
   }
 
  private:
+  RandomSource random_;
+};
+
+// Uniform entries in (-0.5, 0.5), without a structure.
+class UniformSource : public Source {
+ public:
+  UniformSource(std::int64_t n, std::uint64_t seed) noexcept : n_(n), random_(0, seed, 0) {}
+
+  void fill(const Block& block, double* entries) const override {
+    for (int c = 0; c < block.columns; ++c) {
+      // Off the other's diagonal, and on one side of it, where it is not symmetric.
+      for (int r = 0; r < block.rows; ++r) {
+        *entries++ = random_.entry(block.row + r, n_ + block.column + c);
+      }
+    }
+  }
+
+ private:
+  std::int64_t n_;
   RandomSource random_;
 };
 

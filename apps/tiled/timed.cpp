@@ -31,7 +31,7 @@ void print_times(const TimedOptions& options, const KernelTimes& times) {
     fmt::print("          on rank {} they take {} times as long\n", options.slow.rank,
                options.slow.factor);
   }
-  fmt::print("          there is no factor: its residual is not checked\n\n");
+  fmt::print("          nothing is computed, and no result is checked\n\n");
   std::fflush(stdout);
 }
 

@@ -42,7 +42,7 @@ bool parse(CLI::App& app, const int argc, char** const argv, std::string& help) 
 void add_timed(CLI::App& app, const std::vector<std::string>& names, TimedText& text) {
   app.add_option("--kernels", text.kernels,
                  "real, or timed: each sleeps as long as it would compute, so that ranks may share "
-                 "processors; there is no factor then, and nothing is checked")
+                 "processors; there is no result then, and nothing is checked")
       ->check(CLI::IsMember({"real", "timed"}))
       ->capture_default_str();
   app.add_option("--kernel-us", text.kernel_us,

@@ -142,6 +142,67 @@ TEST(both_variants, find_the_factor_that_lapack_finds_on_every_grid_and_shape) {
   }
 }
 
+void expect_same_bits(const TiledMatrix& a, const TiledMatrix& b) {
+  const Layout& layout = a.layout();
+  for_each_tile_of_mine(a, [&](int i, int j) {
+    const std::ptrdiff_t count = std::ptrdiff_t{layout.extent(i)} * layout.extent(j);
+    ASSERT_TRUE(std::equal(a.tile(i, j), a.tile(i, j) + count, b.tile(i, j)))
+        << "tile " << i << ", " << j;
+  });
+}
+
+TEST(inserted_tasks, find_the_factor_of_those_with_messages_to_the_last_bit) {
+  for (const Grid grid : all_grids()) {
+    const Team team(grid);
+    for (const auto& [n, tile] : shapes) {
+      const RandomSource source(n, 7, 0);
+      TiledMatrix expected({n, tile, grid}, team.rank());
+      fill(expected, source);
+      ASSERT_EQ(factor(team, expected, true), 0);
+      // The whole loop, with a window of the option and of two tasks; and trimmed, without a bound.
+      for (const std::int64_t window : {-1, 2, 0}) {
+        SCOPED_TRACE(testing::Message() << grid.rows << "x" << grid.columns << " n " << n
+                                        << " window " << window);
+        TiledMatrix matrix({n, tile, grid}, team.rank());
+        fill(matrix, source);
+        TaskUse use;
+        const auto priorities = window == 2 ? Priorities::sends : Priorities::panel;
+        ASSERT_EQ(factor_inserted(team, matrix, {},
+                                  {.lookahead = 0, .priorities = priorities, .trim = window == 0,
+                                   .window = window}, use), 0);
+        expect_same_bits(matrix, expected);
+        EXPECT_EQ(use.tiles_peak == 0, use.bytes_received == 0);
+      }
+    }
+  }
+}
+
+// Each tile comes once to each rank that reads it, by whatever way.
+TEST(inserted_tasks, send_each_tile_once_to_each_reader_and_find_the_broadcasts) {
+  const Team team(nearly_square(rank_count()));
+  const Layout layout{80, 8, team.grid()};
+  TiledMatrix matrix(layout, team.rank());
+  fill(matrix, RandomSource(layout.n, 1, 0));
+  TaskUse use;
+  const Kernels kernels({1e-3, 1e-4, 1e-4, 1e-4}, layout.tile);
+  ASSERT_EQ(factor_inserted(team, matrix, kernels,
+                            {.lookahead = 0, .priorities = Priorities::panel, .window = 0}, use),
+            0);
+  const Broadcasts all = sum_over_ranks(team, use.broadcasts);
+  std::int64_t to_several = 0;
+  for (int k = 0; k < layout.tiles(); ++k) {
+    for (int i = k; i < layout.tiles(); ++i) {
+      if (readers(layout, i, k).size() > 1) ++to_several;
+    }
+  }
+  EXPECT_EQ(all.root_copies + all.relay_copies, count_tasks(layout).send);
+  EXPECT_EQ(all.to_several, to_several);
+  EXPECT_LE(all.full, all.to_several);
+  std::int64_t received = use.bytes_received;
+  MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_INT64_T, MPI_SUM, team.all());
+  EXPECT_EQ(received, count_tasks(layout).send * 8 * 8 * 8);
+}
+
 TEST(both_variants, name_the_first_leading_minor_that_is_not_positive_on_all_ranks) {
   for (const Grid grid : all_grids()) {
     const Team team(grid);
@@ -151,6 +212,13 @@ TEST(both_variants, name_the_first_leading_minor_that_is_not_positive_on_all_ran
         TiledMatrix matrix({79, 16, grid}, team.rank());
         fill(matrix, source);
         EXPECT_EQ(factor(team, matrix, with_tasks), minor) << with_tasks;
+      }
+      for (const bool trim : {false, true}) {
+        TiledMatrix matrix({79, 16, grid}, team.rank());
+        fill(matrix, source);
+        TaskUse use;
+        EXPECT_EQ(factor_inserted(team, matrix, {}, {.lookahead = 0, .priorities = Priorities::none,
+                                                     .trim = trim}, use), minor);
       }
     }
   }
@@ -207,16 +275,17 @@ TEST(timed_kernels, run_the_whole_graph_and_change_nothing) {
   const RandomSource source(layout.n, 1, 0);
   const KernelTimes measured = measure_kernels(layout.tile);
   for (const double time : measured) EXPECT_GT(time, 0);
-  for (const bool with_tasks : {false, true}) {
+  const TaskOptions options{.lookahead = 2, .priorities = Priorities::sends};
+  for (const int variant : {0, 1, 2}) {
     TiledMatrix matrix(layout, team.rank());
     fill(matrix, source);
     const Kernels kernels(measured, layout.tile);
     TaskUse memory;
-    ASSERT_EQ(with_tasks ? factor_tasks(team, matrix, kernels,
-                                        {.lookahead = 2, .priorities = Priorities::sends}, memory)
-                         : factor_fork_join(team, matrix, kernels),
+    ASSERT_EQ(variant == 0   ? factor_fork_join(team, matrix, kernels)
+              : variant == 1 ? factor_tasks(team, matrix, kernels, options, memory)
+                             : factor_inserted(team, matrix, kernels, options, memory),
               0);
-    EXPECT_EQ(memory.tiles_peak == 0, rank_count() == 1 || !with_tasks);
+    EXPECT_EQ(memory.tiles_peak == 0, rank_count() == 1 || variant == 0);
     for (int i = 0; i < layout.tiles(); ++i) {
       for (int j = 0; j < i; ++j) {
         if (matrix.is_mine(i, j)) {

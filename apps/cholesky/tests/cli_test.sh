@@ -47,9 +47,19 @@ succeed --random 300 --tile 32
 succeed --random 1
 succeed --random 257 --tile 256 --variant tasks --lookahead 1 --priorities none
 succeed --random 257 --tile 32 --variant tasks --priorities sends
+succeed --random 257 --tile 32 --variant inserted
+succeed --random 257 --tile 32 --variant all --trim --json "$scratch/all.json"
+python3 - "$scratch/all.json" >"$scratch/out" 2>&1 <<'PY' || complain "the three variants"
+import json, sys
+runs = {run["variant"]: run for run in json.load(open(sys.argv[1]))["runs"]}
+assert runs.keys() == {"fork-join", "tasks", "inserted"}, runs
+residuals = [run["residual"] for run in runs.values()]
+assert max(residuals) - min(residuals) < 1e-6, runs  # of equal factors
+assert runs["inserted"]["broadcasts_full"] <= runs["inserted"]["broadcasts"], runs
+PY
 succeed --random 257 --tile 32 --kernels timed
 grep -q "measured on rank 0" "$scratch/out" || complain "timed: does not say whence its times are"
-grep -q "its residual is not checked" "$scratch/out" || complain "timed: does not say so"
+grep -q "no result is checked" "$scratch/out" || complain "timed: does not say so"
 succeed --random 257 --tile 32 --kernels timed --kernel-us 10,20,30,5000 --slow 0:2
 grep -q "gemm 5000 us" "$scratch/out" || complain "timed: does not print the times given"
 grep -q "on rank 0 they take 2 times" "$scratch/out" || complain "timed: no slow rank is named"
@@ -77,6 +87,7 @@ if [ "$ranks" -eq 1 ]; then
   refuse "no covariance on a sphere" --random 300 --distance great-circle
   refuse "--nugget -1: must not be negative" --random 300 --nugget -1
   refuse "--priorities" --random 300 --priorities some
+  refuse "--trim: needs --variant inserted, or all" --random 300 --trim
   refuse "--kernel-us: needs --kernels timed" --random 300 --kernel-us 1,2,3,4
   refuse "--kernel-us: needs 4 times" --random 300 --kernels timed --kernel-us 1,2,3
   refuse "--slow 0:0: expected RANK:FACTOR" --random 300 --kernels timed --slow 0:0
@@ -116,6 +127,7 @@ refuse "--grid 2: expected" --random 300 --grid 2
 refuse "--grid 7x3: needs 21 ranks, but there are $ranks" --random 300 --grid 7x3
 refuse "leading minor of order 17 is" --random 300 --tile 16 --bad-minor 17 --variant tasks
 refuse "leading minor of order 300 is" --random 300 --tile 16 --bad-minor 300 --variant forkjoin
+refuse "leading minor of order 40 is" --random 300 --tile 16 --bad-minor 40 --variant inserted
 refuse "missing.csv: No such file or directory" --locations "$scratch/missing.csv"
 refuse "empty.csv: the file is empty" --locations "$scratch/empty.csv"
 refuse "hole.csv: line 17: lon is \"\", which is not a number" --locations "$scratch/hole.csv"
