@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One run of the stencil by tasks that every rank inserts, whose blocks may move between ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../tiled/exchange.hpp"
+#include "../tiled/timed.hpp"
+#include "field.hpp"
+
+namespace stencil2d {
+
+inline const std::vector<std::string> kernel_names{"block"};
+
+// Of a block outside of the hot spot, by the calling thread alone.
+[[nodiscard]] tiled::KernelTimes measure_kernels(const Problem& problem);
+
+// What a task calls: computed, or slept, for as long as the block costs.
+class Kernels : public tiled::TimedKernels {
+ public:
+  Kernels() = default;
+  explicit Kernels(tiled::KernelTimes times) : TimedKernels(std::move(times), 1) {}
+
+  // One that sleeps leaves its cells as they are. Returns how long it took: of a computation the
+  // thread's own time, so that ranks may share processors.
+  std::int64_t advance_ns(const Problem& problem, double* cells, const Halo& halo, int cost) const;
+};
+
+// What the ranks found at the end of a period.
+struct Period {
+  double imbalance;           // of the times that its tasks took, by where the blocks were
+  double imbalance_expected;  // of the next one, by where they are then, if costs stay
+  int moved;                  // blocks, at its end
+};
+
+struct Outcome {
+  double seconds;               // from a barrier to the last rank's end
+  std::vector<Period> periods;
+  double imbalance;             // over all periods: longest times, summed, over the mean ones
+  std::int64_t bytes_sent;      // by all ranks
+  bool right;                   // every block is as in `expected`
+};
+
+struct Options {
+  int every = 10;      // steps of a period
+  bool moving = true;  // else blocks stay where they are
+};
+
+// `expected`: the field at the end; empty: not compared. Collective.
+[[nodiscard]] Outcome run(const tiled::Team& team, const Problem& problem, const Kernels& kernels,
+                          const Options& options, const std::vector<double>& expected);
+
+}  // namespace stencil2d
