@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of bench/papers/europar20: what was measured and modelled beside what Denis et al.
+(Euro-Par 2020) publish, in Markdown, and its picture."""
+
+import math
+import statistics
+
+NAMES = {"explicit": "messages in the program", "trees": "inserted, trees",
+         "star": "inserted, star", "starpu": "StarPU-MPI", "scalapack": "ScaLAPACK"}
+MPI = ("MPI_Bcast", "MPI_Ibcast")
+
+
+def of(results, part, **wanted):
+    return [line for line in results["results"] if line["part"] == part
+            and all(line.get(name) == value for name, value in wanted.items())]
+
+
+def one(results, part, **wanted):
+    found = of(results, part, **wanted)
+    return found[0] if found else None
+
+
+def values(lines, name):
+    return sorted({line[name] for line in lines})
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def number(value, digits=2):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def size_text(size):
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def ratios(line, other):
+    """Of the same repetition: neighbours in time, so that the machine's drift cancels."""
+    if line is None or other is None:
+        return []
+    return [seconds / other["each_s"][repetition]
+            for repetition, seconds in line["each_s"].items() if repetition in other["each_s"]]
+
+
+def ratio(line, other):
+    found = ratios(line, other)
+    return statistics.median(found) if found else None
+
+
+def cholesky_line(results, system, grid, tiles):
+    return one(results, "cholesky", system=system, grid=grid, tiles=tiles)
+
+
+def gain(trees, star):
+    """Per cent less time."""
+    return None if trees is None else 100 * (1 - trees / star)
+
+
+# ---- goals -------------------------------------------------------------------------------------
+
+
+def one_copy_s(results, size):
+    line = one(results, "broadcast", system="one copy", bytes=size) or \
+        one(results, "broadcast", system="loop", ranks=2, bytes=size)
+    return line["seconds"] if line else None
+
+
+def broadcast_goals(results):
+    for ranks, most in ((4, 1.4), (8, 1.8)):
+        for size in values(of(results, "broadcast", ranks=ranks), "bytes"):
+            ours = one(results, "broadcast", system="imbrex", ranks=ranks, bytes=size)
+            copy = one_copy_s(results, size)
+            if ours is None or size < 2 << 20:
+                continue
+            if copy:
+                yield (f"{size_text(size)} to {ranks} ranks, to one copy", ours["seconds"] / copy,
+                       most)
+            library = [line["seconds"] for system in MPI
+                       for line in of(results, "broadcast", system=system, ranks=ranks, bytes=size)]
+            if library:
+                yield (f"the same, to the faster of {' and '.join(MPI)}",
+                       ours["seconds"] / min(library), 1.05)
+
+
+def copies_goals(results):
+    """How many copies the root sends itself."""
+    for ranks in (4, 8):
+        for line in sorted(of(results, "broadcast", system="imbrex", ranks=ranks),
+                           key=lambda line: line["bytes"]):
+            most = 1 if line["bytes"] >= 256 << 10 else math.ceil(math.log2(ranks))
+            yield f"copies that the root sends of {size_text(line['bytes'])} to {ranks} ranks", \
+                line.get("copies"), most
+
+
+def starpu_ratios(results):
+    found = []
+    for part in ("cholesky", "real"):
+        for line in of(results, part, system="trees"):
+            other = one(results, part, system="starpu", grid=line["grid"], tiles=line["tiles"])
+            if other is not None:
+                found.append(ratio(line, other))
+    return [value for value in found if value is not None]
+
+
+def goals(results):
+    """(what, measured, the most that it may be)"""
+    yield from broadcast_goals(results)
+    yield from copies_goals(results)
+    sizes = values(of(results, "cholesky"), "tiles")
+    if sizes:
+        most = sizes[-1]
+        line = {system: cholesky_line(results, system, "1x4", most) for system in NAMES}
+        yield f"Cholesky 1x4, {most} tiles a side, trees to star", ratio(line["trees"],
+                                                                        line["star"]), 0.80
+        line = {system: cholesky_line(results, system, "2x2", most) for system in NAMES}
+        yield (f"Cholesky 2x2, {most} tiles a side, trees to messages in the program",
+               ratio(line["trees"], line["explicit"]), 1.03)
+    real = {system: one(results, "real", system=system) for system in NAMES}
+    yield "kernels that compute, 2 ranks: inserted to messages", ratio(real["trees"],
+                                                                       real["explicit"]), 1 / 0.95
+    against = starpu_ratios(results)
+    if against:
+        yield "to StarPU-MPI, geometric mean", math.prod(against) ** (1 / len(against)), 1.0
+        yield "to StarPU-MPI, the largest", max(against), 1.05
+    yield from model_goals(results, sizes)
+    yield ("fifo, Cholesky 2x2 with messages, `IMBREX_SENDS=on` to `off`",
+           ratio(one(results, "sends", sends="on"), one(results, "sends", sends="off")), 0.90)
+
+
+def model_goals(results, sizes):
+    points = [(measured, modelled) for _, tiles, _, measured, modelled in model_rows(results)
+              if tiles == sizes[-1]]
+    if points:
+        yield (f"model to measured, or measured to model, the largest of {len(points)} points",
+               max(max(a / b, b / a) for a, b in points), 1.10)
+    for grid in values(of(results, "cholesky"), "grid"):
+        line = cholesky_line(results, "trees", grid, sizes[-1])
+        if line and line.get("broadcasts"):
+            yield (f"broadcasts of the Cholesky {grid} not found with the full list",
+                   1 - line["broadcasts_full"] / line["broadcasts"], 0.02)
+
+
+def describe_goals(results, _):
+    rows = [(what, number(value, 3), f"<= {most:.2f}",
+             "yes" if value <= most else "NO") for what, value, most in goals(results)
+            if value is not None]
+    return table(("ratio", "measured", "goal", "reached"), rows)
+
+
+# ---- the parts ---------------------------------------------------------------------------------
+
+
+def broadcast(results, _):
+    lines = of(results, "broadcast")
+    systems = sorted({line["system"] for line in lines} - {"one copy"})
+    rows = []
+    for size in values(lines, "bytes"):
+        copy = one_copy_s(results, size)
+        for ranks in values(lines, "ranks"):
+            at = {system: one(results, "broadcast", system=system, ranks=ranks, bytes=size)
+                  for system in systems}
+            if not any(at.values()):
+                continue
+            rows.append((size_text(size), ranks,
+                         *(number(at[system]["seconds"] * 1e3, 1) if at[system] else "-"
+                           for system in systems),
+                         number(at["imbrex"]["seconds"] / copy)
+                         if at.get("imbrex") and copy else "-"))
+    return ("Milliseconds from the root's start to the last arrival, links of 100 Mbit/s; the last "
+            "column is imbrex's to the time of one copy to one rank.\n\n" +
+            table(("bytes", "ranks", *systems, "imbrex to one copy"), rows))
+
+
+def share_found(line):
+    if not line or not line.get("broadcasts"):
+        return "-"
+    return f"{100 * line['broadcasts_full'] / line['broadcasts']:.1f} %"
+
+
+def cholesky(results, published):
+    lines = of(results, "cholesky")
+    rows = []
+    for grid in values(lines, "grid"):
+        for tiles in values(lines, "tiles"):
+            at = {system: cholesky_line(results, system, grid, tiles) for system in NAMES}
+            trees_to_star = ratio(at["trees"], at["star"])
+            rows.append((grid, tiles,
+                         *(number(at[system] and at[system]["seconds"], 3)
+                           for system in ("explicit", "star", "trees", "starpu")),
+                         "-" if trees_to_star is None else f"{100 * (1 - trees_to_star):.0f} %",
+                         number(ratio(at["trees"], at["explicit"])),
+                         number(ratio(at["trees"], at["starpu"])), share_found(at["trees"])))
+    text = (f"Seconds, tiles of 512, kernels asleep (gemm 6 ms), one worker a rank, links of "
+            f"1 Gbit/s, policy `{results['policy']}`. The gain is that of trees over star. The "
+            "last column: broadcasts found with the list of all that need the tile; the paper has "
+            f"{published['found_with_full_list_percent']} %.\n\n")
+    return text + table(("grid", "tiles a side", "messages", "star", "trees", "StarPU-MPI", "gain",
+                         "trees to messages", "trees to StarPU-MPI", "full lists"), rows)
+
+
+def real(results, _):
+    rows = []
+    explicit = one(results, "real", system="explicit")
+    for system, name in NAMES.items():
+        line = one(results, "real", system=system)
+        if line is not None:
+            rows.append((name, number(line["seconds"], 3),
+                         f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}",
+                         number(line.get("gflops"), 1), number(ratio(line, explicit))))
+    return ("Kernels that compute, n = 8192, tiles of 512 (ScaLAPACK: blocks of 128), 2 ranks of "
+            "one worker on one machine.\n\n" +
+            table(("", "seconds", "least to most", "Gflop/s", "to messages"), rows))
+
+
+def sends(results, _):
+    rows = [(f"`IMBREX_SENDS={line['sends']}`", number(line["seconds"], 3),
+             f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}")
+            for line in of(results, "sends")]
+    return ("The Cholesky with messages in the program, 2x2 ranks, 32 x 32 tiles, as above: sends "
+            "in an order of ours, and as MPI takes them.\n\n" +
+            table(("", "seconds", "least to most"), rows))
+
+
+def model_rows(results):
+    for grid in values(of(results, "cholesky"), "grid"):
+        for tiles in values(of(results, "cholesky"), "tiles"):
+            found = one(results, "model", grid=grid, tiles=tiles)
+            for system, tree in (("star", "star"), ("trees", "chain")):
+                line = cholesky_line(results, system, grid, tiles)
+                if found and line:
+                    yield grid, tiles, system, line["seconds"], found[tree]
+
+
+def model(results, published):
+    text = ("Of `bench/papers/europar20_model.py`: ranks run what is ready in the order of the "
+            "program, their links are shared by the messages under way, and nothing else takes "
+            "time. Beside what is measured:\n\n")
+    rows = [(grid, tiles, system, number(measured, 3), number(modelled, 3),
+             f"{100 * (modelled / measured - 1):+.0f} %")
+            for grid, tiles, system, measured, modelled in model_rows(results)]
+    text += table(("grid", "tiles a side", "", "measured, s", "model, s", "off by"), rows)
+    text += ("\nThe paper's machines, with kernels and rates as their data sheets let expect, "
+             "tiles of 320; gains over star. The paper draws its gains by matrix size; its text "
+             "has the best of each.\n\n")
+    rows = []
+    for name in cluster_names(results, published):
+        for line in sorted(of(results, "model", grid=name), key=lambda line: line["tiles"]):
+            rows.append((name, line["tiles"],
+                         *(number(line[tree], 3) for tree in ("star", "binomial", "chain")),
+                         *(f"{gain(line[tree], line['star']):.0f} %"
+                           for tree in ("binomial", "chain")),
+                         f"{published['best_gain_percent'][name]} %"))
+    return text + table(("machine", "tiles a side", "star, s", "binomial, s", "chain, s",
+                         "gain, binomial", "gain, chain", "paper, at best"), rows)
+
+
+def cluster_names(results, published):
+    known = {line["grid"] for line in of(results, "model")}
+    return [name for name in published["best_gain_percent"] if name in known]
+
+
+PARTS = {"broadcast": ("The broadcast of one datum (Figure 2)", broadcast),
+         "cholesky": ("Cholesky by matrix size (Figures 4 and 5)", cholesky),
+         "real": ("Kernels that compute", real),
+         "sends": ("Sends in order", sends),
+         "model": ("The model: 16, 64 and 100 nodes", model)}
+
+
+# ---- the picture -------------------------------------------------------------------------------
+
+
+def draw_broadcast(axis, results):
+    lines = of(results, "broadcast")
+    sizes = values(lines, "bytes")
+    size = next((size for size in reversed(sizes) if size <= 2 << 20), None)
+    for system in sorted({line["system"] for line in lines} - {"one copy"}):
+        found = sorted(of(results, "broadcast", system=system, bytes=size),
+                       key=lambda line: line["ranks"])
+        axis.plot([line["ranks"] for line in found], [line["seconds"] for line in found],
+                  marker="o", label=system)
+    axis.set_xlabel("ranks")
+    axis.set_ylabel("s")
+    axis.set_title(f"broadcast of {size_text(size)}, 100 Mbit/s" if size else "broadcast")
+    if lines:
+        axis.legend(fontsize="small")
+
+
+def draw_cholesky(axis, results):
+    lines = of(results, "cholesky")
+    tiles = values(lines, "tiles")
+    labels, bars = [], {system: [] for system in NAMES}
+    for grid in values(lines, "grid"):
+        at = {system: cholesky_line(results, system, grid, tiles[-1]) for system in NAMES}
+        labels.append(f"{grid}, {tiles[-1]} x {tiles[-1]} tiles")
+        for system in NAMES:
+            bars[system].append(at[system]["seconds"] if at[system] else 0)
+    shown = [system for system in NAMES if any(bars[system])]
+    for index, system in enumerate(shown):
+        places = [place + index * 0.8 / len(shown) for place in range(len(labels))]
+        axis.bar(places, bars[system], 0.8 / len(shown), label=NAMES[system])
+    axis.set_xticks([place + 0.3 for place in range(len(labels))], labels)
+    axis.set_ylabel("s")
+    axis.set_title("Cholesky, kernels asleep, 1 Gbit/s")
+    if labels:
+        axis.legend(fontsize="small")
+
+
+def draw_gain(axis, results):
+    for grid in values(of(results, "cholesky"), "grid"):
+        points = [(tiles, ratio(cholesky_line(results, "trees", grid, tiles),
+                                cholesky_line(results, "star", grid, tiles)))
+                  for tiles in values(of(results, "cholesky"), "tiles")]
+        points = [(tiles, 100 * (1 - value)) for tiles, value in points if value is not None]
+        axis.plot(*zip(*points), marker="o", label=f"{grid} measured") if points else None
+        found = sorted(of(results, "model", grid=grid), key=lambda line: line["tiles"])
+        axis.plot([line["tiles"] for line in found],
+                  [gain(line["chain"], line["star"]) for line in found], linestyle="--",
+                  label=f"{grid} model")
+    axis.set_xlabel("tiles a side")
+    axis.set_ylabel("%")
+    axis.set_title("less time by trees than by star")
+    axis.legend(fontsize="small")
+
+
+def draw_model(axis, results, published):
+    for index, name in enumerate(cluster_names(results, published)):
+        found = sorted(of(results, "model", grid=name), key=lambda line: line["tiles"])
+        for tree, style in (("binomial", "-"), ("chain", "--")):
+            axis.plot([320 * line["tiles"] for line in found],
+                      [gain(line[tree], line["star"]) for line in found], linestyle=style,
+                      color=f"C{index}", marker="o", label=f"{name}, {tree}")
+        axis.axhline(published["best_gain_percent"][name], color=f"C{index}", linewidth=0.7,
+                     linestyle=":")
+    axis.set_xlabel("order of the matrix")
+    axis.set_ylabel("%")
+    axis.set_title("less time than by star: model; dotted: the paper's best")
+    axis.legend(fontsize="x-small")
+
+
+def draw(path, results, published):
+    try:
+        import matplotlib
+    except ImportError:
+        raise SystemExit("bench: no picture: matplotlib is missing (Debian: python3-matplotlib)")
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "europar20"
+    from matplotlib import pyplot
+    figure, axes = pyplot.subplots(2, 2, figsize=(13, 9))
+    draw_broadcast(axes[0][0], results)
+    draw_cholesky(axes[0][1], results)
+    draw_gain(axes[1][0], results)
+    draw_model(axes[1][1], results, published)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+# ---- the page ----------------------------------------------------------------------------------
+
+
+def write(path, results, published):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
+            "# Dynamic broadcasts: measured, modelled and published", "",
+            f"Written by `bench/papers/europar20` from the results of {results['date']} on "
+            f"{results['machine']}, beside the figures of {published['source']}. Limits: the ranks "
+            "here share one machine, over `tools/netlab`, and their kernels sleep; the paper's "
+            "were nodes of 16 and 32 cores with InfiniBand and Omni-Path. What is comparable is "
+            "how systems stand to each other, not the seconds; 16 nodes and more are modelled "
+            "only.", "", f"![picture]({path.with_suffix('.svg').name})", "",
+            "## Goals", "", describe_goals(results, published)]
+    measured = {line["part"] for line in results["results"]}
+    for part, (title, describe) in PARTS.items():
+        text += [f"## {title}", ""]
+        text += [describe(results, published) if part in measured else "Not measured.\n"]
+    path.write_text("\n".join(text))
+    draw(path.with_suffix(".svg"), results, published)
