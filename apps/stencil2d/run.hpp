@@ -21,11 +21,15 @@ inline const std::vector<std::string> kernel_names{"block"};
 class Kernels : public tiled::TimedKernels {
  public:
   Kernels() = default;
-  explicit Kernels(tiled::KernelTimes times) : TimedKernels(std::move(times), 1) {}
+  explicit Kernels(const tiled::KernelTimes& times)
+      : TimedKernels(times, 1), block_s_(times.empty() ? 0 : times[0]) {}
 
-  // One that sleeps leaves its cells as they are. Returns how long it took: of a computation the
-  // thread's own time, so that ranks may share processors.
+  // One that sleeps leaves its cells as they are. Returns how long it took, and what else the
+  // processor did is left out: of a computation the thread's own time, of sleep what it stands for.
   std::int64_t advance_ns(const Problem& problem, double* cells, const Halo& halo, int cost) const;
+
+ private:
+  double block_s_ = 0;
 };
 
 // What the ranks found at the end of a period.
