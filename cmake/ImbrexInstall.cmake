@@ -72,7 +72,8 @@ install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})
-install(FILES ${PROJECT_SOURCE_DIR}/tools/imbrex_config.py ${PROJECT_SOURCE_DIR}/tools/imbrex_run.py
+install(FILES ${PROJECT_SOURCE_DIR}/tools/imbrex_config.py
+  ${PROJECT_SOURCE_DIR}/tools/imbrex_deaths.py ${PROJECT_SOURCE_DIR}/tools/imbrex_run.py
   ${PROJECT_SOURCE_DIR}/src/base/options.def DESTINATION ${imbrex_share})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/imbrex_trace DESTINATION ${imbrex_share}
   FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+import imbrex_deaths
 from imbrex_config import CommandError
 
 LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|srun)([.-].*)?$")
@@ -34,7 +35,7 @@ def add_to(commands):
         description="Starts a program that GCC compiled with -fopenmp on imbrex's libgomp.so.1, "
         "and under an MPI launcher (mpirun, mpiexec, srun), or if it uses MPI, with the "
         "libimbrex_mpi that fits its MPI. Variables like IMBREX_STALL_S and OMP_PLACES are handed "
-        "on.")
+        "on. When a rank dies it is named.")
     parser.add_argument("--policy", metavar="P", type=policy,
                         help="IMBREX_POLICY: which ready task runs first")
     parser.add_argument("--threads", type=positive, metavar="N", help="OMP_NUM_THREADS")
@@ -79,12 +80,16 @@ def run(options):
     program = shutil.which(command[0])
     if program is None:
         raise CommandError(f"{command[0]}: there is no such command")
-    command, variables = prepare(options, command)
-    os.execve(program, command, dict(os.environ, **variables))
+    kind, command, variables = prepare(options, command)
+    environment = dict(os.environ, **variables)
+    if kind not in imbrex_deaths.DEATHS:  # srun names tasks itself
+        os.execve(program, command, environment)
+    imbrex_deaths.end_as(imbrex_deaths.run(kind, program, command, environment))
 
 
 def prepare(options, command):
-    """The command as it is started, and the variables that it is started with."""
+    """Whose launcher it is, if it is one; the command as it is started, and the variables that it
+    is started with."""
     libraries = pathlib.Path(options.libraries) if options.libraries else find_libraries()
     preloaded = [omp_library(libraries)]
     is_launcher = LAUNCHERS.match(pathlib.Path(command[0]).name) is not None
@@ -95,12 +100,16 @@ def prepare(options, command):
             preloaded.append(mpi_library(libraries, interface))
     variables = chosen_variables(options, preloaded)
     if kind is None:
-        return command, variables
+        return kind, command, variables
     if kind == "slurm":
-        return by_slurm(command, variables)
+        return kind, *by_slurm(command, variables)
     handed_on = {name: value for name, value in os.environ.items()
                  if name.startswith(("IMBREX_", "OMP_", "GOMP_"))}
-    return handed_by(kind, command, {**handed_on, **variables}), {}
+    handed_on = {**handed_on, **variables, **imbrex_deaths.VARIABLES[kind]}
+    command = handed_by(kind, command, handed_on)
+    if kind == "mpich" and imbrex_deaths.lists_all(command[0]):
+        command.insert(1, imbrex_deaths.LIST_ALL)
+    return kind, command, {}
 
 
 def chosen_variables(options, preloaded):

@@ -98,7 +98,8 @@ class RunTest(unittest.TestCase):
 
     def test_hydra_and_slurm_have_ways_of_their_own(self):
         self.assertEqual(self.lines("--no-mpi", "mpiexec.hydra", "-n", "2", "program"),
-                         [f"mpiexec.hydra -genv LD_PRELOAD {self.omp} -n 2 program"])
+                         [f"mpiexec.hydra -genv LD_PRELOAD {self.omp} -genv "
+                          "IMBREX_TELL_PROCESS 1 -n 2 program"])
         self.assertEqual(self.lines("--no-mpi", "--threads", "4", "srun", "-n", "2", "program"),
                          [f"srun --export=ALL,LD_PRELOAD={self.omp} -n 2 program",
                           "OMP_NUM_THREADS=4"])
@@ -110,6 +111,56 @@ class RunTest(unittest.TestCase):
         self.refuses("is linked with MPICH, and mpirun is of Open MPI", "mpirun", "theirs")
         self.refuses("has no libimbrex_mpi_mpich.so, which MPICH needs", "theirs")
         self.refuses("(there is: libimbrex_mpi_openmpi.so)", "mpiexec.hydra", "theirs")
+
+    def dies(self, launcher, version, says, code):
+        """What `imbrex run` adds when the launcher says so and ends with this code."""
+        self.script(launcher, f'if [ "$1" = --version ]; then echo "{version}"; exit; fi\n'
+                    f"cat <<'TEXT' >&2\n{says}\nTEXT\necho results\nexit {code}")
+        result = self.run_it("--no-mpi", launcher, "program")
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stdout, "results\n")
+        return result.stderr
+
+    def test_the_rank_that_dies_is_named(self):
+        """The texts are those of Open MPI 4.1 and 5.0."""
+        open_mpi = "mpirun (Open MPI) 4.1.4"
+        self.assertIn("imbrex run: rank 1 was the first to end: by signal 9 (SIGKILL)", self.dies(
+            "mpirun", open_mpi, "mpirun noticed that process rank 1 with PID 0 on node here exited "
+            "on signal 9 (Killed).", 137))
+        self.assertIn("imbrex run: rank 2 was the first to end: with exit code 3", self.dies(
+            "mpirun", open_mpi, "mpirun detected that one or more processes exited with non-zero "
+            "status, thus causing\nthe job to be terminated. The first process to do so was:\n\n"
+            "  Process name: [[54016,1],2]\n  Exit code:    3", 3))
+        self.assertIn("imbrex run: rank 12 was the first to end: with exit code 3", self.dies(
+            "mpirun", "mpirun (Open MPI) 5.0.11", "   Process name: [prterun-here-17@1,12]\n"
+            "   Exit code:    3", 3))
+
+    def test_the_rank_that_dies_is_named_under_hydra(self):
+        """Which names a process and lists all, those that it has killed then among them. The texts
+        are those of MPICH 4.0 and 5.0."""
+        def says(text, code):
+            return self.dies("mpiexec.hydra", "HYDRA build details: Version: 4.0", text, code)
+        told = ("imbrex: rank 0 is process 76 on here\nwarning\n"
+                "imbrex: rank 1 is process 77 on here\nimbrex: rank 2 is process 78 on there\n")
+        killed = ("=   PID 78 RUNNING AT there\n=   EXIT CODE: 9\n"
+                  "=   CLEANING UP REMAINING PROCESSES\n")
+        said = says(told + killed + "[mpiexec@here] Exit codes: [here] 0,9 [there] 9", 9)
+        self.assertIn("imbrex run: rank 2 was the first to end: by signal 9 (SIGKILL)", said)
+        self.assertTrue(said.startswith("warning\n="), said)
+        self.assertNotIn("mpiexec@", said)
+        self.assertIn("rank 1 was the first to end: with exit code 3",
+                      says(told + killed + "[mpiexec@here] Exit codes: [here] 0,768 [there] 9", 9))
+        self.assertIn("rank 1 was the first to end: with exit code 3",
+                      says("[mpiexec@here] Exit codes: [here] 0,768,0", 3))
+        self.assertIn("rank 0 was the first to end: by signal 6 (SIGABRT)",
+                      says("[mpiexec@here] Exit codes: [here] 6,9", 6))
+        self.assertIn("process 78, which is no rank yet, was the first to end: by signal 9",
+                      says(killed, 9))
+
+    def test_where_no_rank_has_died_nothing_is_said(self):
+        self.assertEqual(self.dies("mpirun", "mpirun (Open MPI) 4.1.4", "all is well", 0),
+                         "all is well\n")
+        self.assertEqual(self.dies("mpirun", "mpirun (Open MPI) 4.1.4", "usage", 1), "usage\n")
 
     def test_mistakes_are_named(self):
         self.refuses("a command is missing", "--threads", "2")

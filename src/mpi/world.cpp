@@ -4,6 +4,7 @@
 #include <link.h>
 #include <mpi.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -265,6 +266,21 @@ bool must_pass_through() {
   return passes_through;
 }
 
+// For `imbrex run` (tools/imbrex_deaths.py), where the launcher names a process and no rank.
+void tell_process() {
+  if (detail::number_option("TELL_PROCESS") == 0) return;
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host - 1);
+  say("rank " + std::to_string(rank) + " is process " + std::to_string(getpid()) + " on " + host);
+}
+
+int passed(const int code) {
+  if (code == MPI_SUCCESS) tell_process();
+  return code;
+}
+
 void explain_passing() {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -313,6 +329,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   const int code = progress::initialise_mpi(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
   const std::string wrong = try_to_start(*provided);
+  if (wrong.empty()) tell_process();
   const Agreement mine = view_of(wrong);
   const Agreement all = agree(mine);
   if (all.well == 0) {
@@ -432,14 +449,16 @@ void finish_runtime() {
 }  // namespace imbrex::mpi
 
 IMBREX_FUNCTION(Init)(int* argc, char*** argv) {
-  if (imbrex::mpi::must_pass_through()) return PMPI_Init(argc, argv);
+  if (imbrex::mpi::must_pass_through()) return imbrex::mpi::passed(PMPI_Init(argc, argv));
   int provided = MPI_THREAD_SINGLE;
   return imbrex::mpi::initialise(argc, argv, &provided);
 }
 
 // Whatever is asked for: MPI_THREAD_MULTIPLE is what workers need.
 IMBREX_FUNCTION(Init_thread)(int* argc, char*** argv, int required, int* provided) {
-  if (imbrex::mpi::must_pass_through()) return PMPI_Init_thread(argc, argv, required, provided);
+  if (imbrex::mpi::must_pass_through()) {
+    return imbrex::mpi::passed(PMPI_Init_thread(argc, argv, required, provided));
+  }
   const int code = imbrex::mpi::initialise(argc, argv, provided);
   if (code == MPI_SUCCESS) *provided = imbrex::mpi::tampi::level_for(required, *provided);
   return code;

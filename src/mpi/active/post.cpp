@@ -42,18 +42,6 @@ class InGuest {
   detail::Guest& guest_;
 };
 
-// A rank that cannot be reached, most likely: nobody who waits for it can go on.
-[[noreturn]] void fail(const std::string& call, const int code) noexcept {
-  say(unprefixed(make_error(("active messages: " + call).c_str(), code,
-                            detail::describe_current_task())) +
-      "; all ranks are ended");
-  end_all(MPI_COMM_WORLD, 1);
-}
-
-void require(const char* const call, const int code) {
-  if (code != MPI_SUCCESS) fail(call, code);
-}
-
 }  // namespace
 
 Post& post() noexcept {
@@ -64,6 +52,19 @@ Post& post() noexcept {
 std::vector<void (*)()>& openers() {
   static auto& all = *new std::vector<void (*)()>;
   return all;
+}
+
+// A rank that cannot be reached, most likely: nobody who waits for it can go on.
+void Post::fail(const std::string& call, const int code) const noexcept {
+  const std::string failed = describe_failed(comm_);
+  say(unprefixed(make_error(("active messages: " + call).c_str(), code,
+                            detail::describe_current_task())) +
+      (failed.empty() ? failed : ": " + failed) + "; all ranks are ended");
+  end_all(MPI_COMM_WORLD, 1);
+}
+
+void Post::require(const char* const call, const int code) const noexcept {
+  if (code != MPI_SUCCESS) fail(call, code);
 }
 
 // ---- sending -----------------------------------------------------------------------------------
@@ -262,6 +263,12 @@ int Post::poll() noexcept {
   return count;
 }
 
+namespace {
+std::string describe_receive(const int from) {
+  return "the receive of a packet" + (from < 0 ? "" : " from rank " + std::to_string(from));
+}
+}  // namespace
+
 // Receives are restarted in the order in which they were posted, and MPI fills the oldest first:
 // so to ask for that one only keeps the order, and nothing is overlooked.
 int Post::receive() noexcept {
@@ -270,8 +277,9 @@ int Post::receive() noexcept {
     Slot& slot = slots_[oldest_];
     int done = 0;
     MPI_Status status;
+    status.MPI_SOURCE = MPI_ANY_SOURCE;
     const Said said = asked::Test(&slot.request, &done, &status);
-    if (said.code != MPI_SUCCESS) fail("the receive of a packet", said.code);
+    if (said.code != MPI_SUCCESS) fail(describe_receive(status.MPI_SOURCE), said.code);
     if (done == 0) break;
     int bytes = 0;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -139,6 +140,8 @@ class Post {
   [[nodiscard]] Sums settle() noexcept;
   void hold() noexcept;
   void report_kept() noexcept;
+  [[noreturn]] void fail(const std::string& call, int code) const noexcept;
+  void require(const char* call, int code) const noexcept;
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;

@@ -6,6 +6,8 @@
 // in for it.
 #include "mpi/engine/errors.hpp"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -14,11 +16,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <numeric>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/ship.hpp"
 #include "mpi/engine/engine.hpp"
 
 namespace imbrex::mpi {
@@ -148,6 +153,38 @@ int raise_error(const Operation& operation) {
   int code = kept.code;
   kept.function(&its_comm, &code, nullptr);
   return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
+}
+
+// By name: not every MPI has it, nor does it stand in every header of those that do.
+std::string describe_failed(const MPI_Comm comm) {
+  using GetFailed = int(MPI_Comm, MPI_Group*);
+  auto* const get_failed =
+      reinterpret_cast<GetFailed*>(dlsym(RTLD_DEFAULT, "MPIX_Comm_get_failed"));
+  if (get_failed == nullptr || comm == MPI_COMM_NULL) return "";
+  MPI_Group failed = MPI_GROUP_NULL;
+  int code = MPI_SUCCESS;
+  const auto ask = [&] { code = get_failed(comm, &failed); };
+  if (progress::shipping.load(std::memory_order_relaxed) && !progress::on_mpi_thread()) {
+    progress::ship(ask);
+  } else {
+    ask();
+  }
+  if (code != MPI_SUCCESS) return "";
+  int count = 0;
+  PMPI_Group_size(failed, &count);
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> in_comm(ranks.size());
+  MPI_Group all = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &all);
+  PMPI_Group_translate_ranks(failed, count, ranks.data(), all, in_comm.data());
+  PMPI_Group_free(&all);
+  PMPI_Group_free(&failed);
+  std::string text;
+  for (const int rank : in_comm) {
+    text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank);
+  }
+  return text.empty() ? text : text + (count == 1 ? " has failed" : " have failed");
 }
 
 void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }

@@ -23,6 +23,9 @@ struct Operation;
 // task finds itself. Returns the code that the call returns.
 [[nodiscard]] int raise_error(const Call& call, int code);
 
+// "rank 2 has failed", where the MPI knows which ranks of a communicator have; else empty.
+[[nodiscard]] std::string describe_failed(MPI_Comm comm);
+
 // Calls PMPI_Abort, after earlier output has had time to reach the terminal.
 [[noreturn]] void end_all(MPI_Comm comm, int code) noexcept;
 

@@ -2,6 +2,8 @@
 // fake_mpi: communicators, their attributes, error handlers and hints; groups.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "simulation.hpp"
 
@@ -15,6 +17,18 @@ void copy_text(const std::string& from, char* to, std::size_t size) {
   const std::size_t length = std::min(from.size(), size - 1);
   std::memcpy(to, from.data(), length);
   to[length] = '\0';
+}
+
+MPI_Group make_group(Lock& lock, std::vector<int> ranks) {
+  const auto group = reinterpret_cast<MPI_Group>(lock->next_handle++);
+  lock->groups[number_of(group)] = std::move(ranks);
+  return group;
+}
+
+std::vector<int> first_ranks(const int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 // A communicator of the same members, without attributes.
@@ -324,25 +338,23 @@ int PMPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
   return MPI_SUCCESS;
 }
 
-// ---- groups: only their sizes ------------------------------------------------------------------
+// ---- groups: of ranks of MPI_COMM_WORLD ------------------------------------------------------
 
 int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
   FAKE_MPI_COMM("Comm_group");
-  *group = reinterpret_cast<MPI_Group>(lock->next_handle++);
-  lock->groups[number_of(*group)] = it->size;
+  *group = make_group(lock, first_ranks(it->size));
   return MPI_SUCCESS;
 }
 
 int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group* group) {
   FAKE_MPI_COMM("Comm_remote_group");
-  *group = reinterpret_cast<MPI_Group>(lock->next_handle++);
-  lock->groups[number_of(*group)] = it->peers;
+  *group = make_group(lock, first_ranks(it->peers));
   return MPI_SUCCESS;
 }
 
 int PMPI_Group_size(MPI_Group group, int* size) {
   const Lock lock("Group_size");
-  *size = lock->groups.at(number_of(group));
+  *size = static_cast<int>(lock->groups.at(number_of(group)).size());
   return MPI_SUCCESS;
 }
 
@@ -351,9 +363,12 @@ int PMPI_Group_rank(MPI_Group, int* rank) {
   return MPI_SUCCESS;
 }
 
-int PMPI_Group_translate_ranks(MPI_Group, int count, const int ranks[], MPI_Group,
+int PMPI_Group_translate_ranks(MPI_Group from, int count, const int ranks[], MPI_Group,
                                int translated[]) {
-  std::copy(ranks, ranks + count, translated);
+  const Lock lock("Group_translate_ranks");
+  const std::vector<int>& members = lock->groups.at(number_of(from));
+  std::transform(ranks, ranks + count, translated,
+                 [&](const int rank) { return members.at(static_cast<std::size_t>(rank)); });
   return MPI_SUCCESS;
 }
 
@@ -361,6 +376,12 @@ int PMPI_Group_free(MPI_Group* group) {
   const Lock lock("Group_free");
   if (lock->groups.erase(number_of(*group)) == 0) lock->breach("a group is freed twice");
   *group = MPI_GROUP_NULL;
+  return MPI_SUCCESS;
+}
+
+int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* group) {
+  FAKE_MPI_COMM("Comm_get_failed");
+  *group = make_group(lock, {lock->lost.begin(), lock->lost.end()});
   return MPI_SUCCESS;
 }
 

@@ -66,17 +66,20 @@ bool arrive_any();
 // when this rank contributes its own. Without it no sum is allowed.
 void set_others(std::array<std::int64_t, 2> (*others)());
 
+// The communicator that has this name; MPI_COMM_NULL if none has.
+[[nodiscard]] MPI_Comm named(const std::string& name);
+
 // What stands at `buffer`, where a receive may be under way.
 [[nodiscard]] std::uint64_t peek(const std::uint64_t& buffer);
 
-// What this rank has sent to the others, in order.
+// What this rank has sent to the others, in order, but for the first `after`.
 struct Sent {
   MPI_Comm comm;
   int destination;
   int tag;
   std::vector<std::byte> bytes;
 };
-[[nodiscard]] std::vector<Sent> sent();
+[[nodiscard]] std::vector<Sent> sent(std::size_t after = 0);
 
 // With `sends_stay`: the message at this place of sent() has left. False if it had already.
 bool end_send(std::size_t place);
@@ -86,6 +89,11 @@ bool end_send(std::size_t place);
 // The next call but `after` of PMPI_<function> fails with this code, by the error handler of its
 // communicator, and does nothing.
 void fail(const char* function, int after, int code);
+
+// A rank of MPI_COMM_WORLD dies. What is sent to it from now on fails, and so does each receive
+// that no message has met and that it might have met: from it with MPIX_ERR_PROC_FAILED, from any
+// source with MPIX_ERR_PROC_FAILED_PENDING, which names no rank. MPIX_Comm_get_failed tells of it.
+void lose(int rank);
 
 // ---- what the callers did --------------------------------------------------------------------
 

@@ -134,6 +134,8 @@ enum {
   MPI_ERR_KEYVAL,
   MPI_ERR_INFO,
   MPI_ERR_UNSUPPORTED_OPERATION,
+  MPIX_ERR_PROC_FAILED,
+  MPIX_ERR_PROC_FAILED_PENDING,
   MPI_ERR_LASTCODE
 };
 
@@ -168,6 +170,7 @@ MPI_Request MPI_Request_f2c(MPI_Fint number);
 MPI_Request PMPI_Request_f2c(MPI_Fint number);
 MPI_Fint PMPI_Comm_c2f(MPI_Comm comm);
 MPI_Comm PMPI_Comm_f2c(MPI_Fint number);
+int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* group);  // for who finds it by its name
 
 }  // extern "C"
 #pragma GCC visibility pop

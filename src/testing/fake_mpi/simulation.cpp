@@ -51,6 +51,7 @@ void reset(const Settings& settings) {
   it.types.clear();
   it.infos.clear();
   it.groups.clear();
+  it.lost.clear();
   it.messages.clear();
   it.moving.clear();
   it.sent.clear();
@@ -101,6 +102,14 @@ int count_sent(MPI_Comm comm) {
   return count;
 }
 
+MPI_Comm named(const std::string& name) {
+  const Lock lock("fake named");
+  for (const auto& [number, comm] : lock->comms) {
+    if (comm->name == name && !comm->freed) return comm->handle;
+  }
+  return MPI_COMM_NULL;
+}
+
 std::uint64_t peek(const std::uint64_t& buffer) {
   const Lock lock("fake peek");
   return buffer;
@@ -115,9 +124,10 @@ int under_way() {
   return static_cast<int>(count);
 }
 
-std::vector<Sent> sent() {
+std::vector<Sent> sent(const std::size_t after) {
   const Lock lock("fake sent");
-  return lock->sent;
+  return std::vector<Sent>(lock->sent.begin() + static_cast<std::ptrdiff_t>(after),
+                           lock->sent.end());
 }
 
 bool end_send(const std::size_t place) {
@@ -133,6 +143,11 @@ bool end_send(const std::size_t place) {
 void fail(const char* function, int after, int code) {
   const Lock lock("fake fail");
   lock->faults.push_back({function, after, code});
+}
+
+void lose(const int rank) {
+  const Lock lock("fake lose");
+  lock->lose(rank);
 }
 
 std::vector<std::string> breaches() {
@@ -369,7 +384,7 @@ void World::post(Request& receive) {
   }
   Message* const message = find_unexpected(*receive.comm, receive.peer, receive.tag);
   if (message == nullptr) {
-    receive.comm->posted.push_back(&receive);
+    if (!fails_for_lost(receive)) receive.comm->posted.push_back(&receive);
     return;
   }
   take(*message);
@@ -381,6 +396,11 @@ void World::dispatch(Request& send) {
   const std::vector<std::byte> bytes(first, first + send.bytes);
   send.rounds = static_cast<int>(random() % static_cast<unsigned>(settings.send_rounds));
   Comm& comm = *send.comm;
+  if (lost.contains(send.peer)) {
+    send.code = MPIX_ERR_PROC_FAILED;
+    moving.push_back(&send);
+    return;
+  }
   if (comm.between_groups || send.peer != comm.rank) {
     sent.push_back({comm.handle, send.peer, send.tag, bytes});
     if (settings.sends_stay) {
@@ -402,6 +422,22 @@ void World::dispatch(Request& send) {
   } else {
     moving.push_back(&send);
   }
+}
+
+void World::lose(const int rank) {
+  lost.insert(rank);
+  for (const auto& [number, comm] : comms) {
+    std::erase_if(comm->posted, [this](Request* const one) { return fails_for_lost(*one); });
+  }
+}
+
+bool World::fails_for_lost(Request& receive) {
+  if (lost.empty() || receive.comm->size < 2) return false;
+  const bool wild = receive.peer == MPI_ANY_SOURCE;
+  if (!wild && !lost.contains(receive.peer)) return false;
+  receive.code = wild ? MPIX_ERR_PROC_FAILED_PENDING : MPIX_ERR_PROC_FAILED;
+  receive.complete = true;
+  return true;
 }
 
 void World::finish(Request& request) {

@@ -117,7 +117,8 @@ struct World {
   std::unordered_map<std::uintptr_t, std::size_t> types;   // derived ones: their sizes
   std::unordered_map<std::uintptr_t, MPI_Comm_errhandler_function*> handlers;
   std::unordered_map<std::uintptr_t, std::map<std::string, std::string>> infos;
-  std::unordered_map<std::uintptr_t, int> groups;  // their sizes
+  std::unordered_map<std::uintptr_t, std::vector<int>> groups;  // ranks of MPI_COMM_WORLD
+  std::set<int> lost;                              // ranks of MPI_COMM_WORLD
   std::map<int, Keyval> keyvals;
   std::vector<std::unique_ptr<Message>> messages;  // by number - 1
   std::vector<Request*> moving;                    // transfers that end after some rounds
@@ -146,6 +147,9 @@ struct World {
   void hand_over(Request& request);    // by the caller, to whoever makes the transfer
   void post(Request& receive);
   void dispatch(Request& send);
+  void lose(int rank);
+  // Ends `receive`, which no message has met, if a rank that is lost might have sent one.
+  [[nodiscard]] bool fails_for_lost(Request& receive);
   void finish(Request& request);       // the transfer is over
   void forget(Request& request);
   void check_buffers(const Request& request);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// dies killed|exits: rank 1 ends while the others wait for its distributed futures. CMakeLists.txt
+// says what must be printed.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+#include "imbrex/future_space.hpp"
+#include "imbrex/imbrex.hpp"
+
+int main(int argc, char** argv) {
+  const bool killed = argc == 2 && argv[1] == std::string("killed");
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const imbrex::FutureSpace<int> space(
+      MPI_COMM_WORLD, {.home = [](std::uint64_t) { return 1; }, .name = "of rank 1"});
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 1) return space[7].get();
+  if (killed) std::raise(SIGKILL);
+  _exit(3);
+}

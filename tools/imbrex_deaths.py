@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs an MPI launcher for `imbrex run`, hands on what it says, and names the rank that has died
+first, be it by a signal or by its exit code: of many messages, that is the one to look at.
+
+A process that is killed cannot say anything itself, so the launcher is asked. Open MPI's names the
+rank in its own words. MPICH's Hydra lists how all have ended, those too that it has killed itself
+then, and names a process, which may be one of these. So ranks say which process they are, and those
+of this node are watched. What only this file has asked for is not handed on.
+"""
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+
+# How each launcher tells of the first process that it has seen die.
+DEATHS = {
+    "openmpi": (
+        r"process rank (?P<rank>\d+) with PID \d+ on node \S+\s+exited on\s+signal (?P<signal>\d+)",
+        r"Process name:\s+\[.*[,@](?P<rank>\d+)\]\s+Exit code:\s+(?P<code>\d+)",
+        r"has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node \S+ "
+        r"(?P<improperly>exiting improperly)"),
+    "mpich": (r"=\s+PID (?P<pid>\d+) RUNNING AT \S+\s+=\s+EXIT CODE: (?P<signal>9)\s",),
+}
+# Ranks that are asked to by this variable say so in MPI_Init (src/mpi/world.cpp).
+VARIABLES = {"openmpi": {}, "mpich": {"IMBREX_TELL_PROCESS": "1"}}
+LIST_ALL = "-print-all-exitcodes"  # an option of Hydra
+MARKS = (b"imbrex: rank ", b"[mpiexec@")
+TOLD = re.compile(rb"^imbrex: rank (\d+) is process (\d+) on (\S+)\n", re.MULTILINE)
+LISTED = re.compile(rb"^\[mpiexec@\S+\] Exit codes: (\[.*\d)\n", re.MULTILINE)
+KEPT = 1 << 16  # bytes: its message is the last that a launcher prints
+HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Stream(threading.Thread):
+    """Hands on what comes from a pipe as it comes, and keeps its end."""
+
+    def __init__(self, pipe, target, asked):
+        super().__init__(daemon=True)
+        self.pipe, self.target, self.asked = pipe, target, asked
+        self.end = b""
+        self.start()
+
+    def run(self):
+        held = b""
+        while piece := os.read(self.pipe.fileno(), 1 << 16):
+            *lines, rest = (held + piece).splitlines(keepends=True)
+            if rest.endswith(b"\n"):
+                lines, rest = [*lines, rest], b""
+            # The beginning of a line that may be one of these waits for what follows.
+            held = rest if any(rest[:len(mark)] == mark[:len(rest)] for mark in MARKS) else b""
+            text = self.asked.take_out(b"".join(lines)) + (b"" if held else rest)
+            self.hand_on(text)
+        self.hand_on(held)
+
+    def hand_on(self, text):
+        self.end = (self.end + text)[-KEPT:]
+        try:
+            while text:
+                text = text[os.write(self.target, text):]
+        except OSError:
+            pass  # nobody listens: the launcher shall go on
+
+
+class Asked:
+    """What Hydra and the ranks were asked to tell."""
+
+    def __init__(self):
+        self.ranks = {}     # by process
+        self.hosts = {}     # lists of ranks
+        self.statuses = []  # of ranks, as waitpid() gives them: (rank, status)
+        self.ended = []     # ranks of this node, in that order
+        self.watched = select.epoll()
+        self.descriptors = {}
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def watch(self):
+        while True:
+            for descriptor, _ in self.watched.poll():
+                self.watched.unregister(descriptor)
+                self.ended.append(self.descriptors[descriptor])
+
+    def take_out(self, text):
+        return LISTED.sub(self.take_statuses, TOLD.sub(self.take_rank, text))
+
+    def take_rank(self, match):
+        self.ranks[int(match[2])] = int(match[1])
+        self.hosts.setdefault(match[3], []).append(int(match[1]))
+        if match[3].decode() == os.uname().nodename:
+            try:
+                descriptor = os.pidfd_open(int(match[2]))
+                self.descriptors[descriptor] = int(match[1])
+                self.watched.register(descriptor, select.EPOLLIN)
+            except ProcessLookupError:
+                self.ended.append(int(match[1]))
+            except OSError:
+                pass  # an old kernel
+        return b""
+
+    def take_statuses(self, match):
+        """In the order of ranks on each host."""
+        first = 0
+        for host, statuses in re.findall(rb"\[([^\]]+)\] ([\d,]+)", match[1]):
+            statuses = [int(status) for status in statuses.split(b",")]
+            ranks = sorted(self.hosts.get(host, []))
+            if len(ranks) != len(statuses):
+                ranks = range(first, first + len(statuses))
+            self.statuses += zip(ranks, statuses)
+            first += len(statuses)
+        return b""
+
+    def end(self):
+        """Of a rank that has ended badly and was not killed, which Hydra does to others."""
+        for rank, status in self.statuses:
+            if status not in (0, signal.SIGKILL, signal.SIGTERM):
+                return {"rank": rank, "signal": status % 128, "code": status >> 8}
+        killed = [rank for rank, status in self.statuses if status != 0]
+        first = [rank for rank in self.ended if rank in killed]
+        if not first and len(killed) == 1:
+            first = killed
+        return {"rank": first[0], "signal": signal.SIGKILL} if first else None
+
+
+def lists_all(launcher):
+    said = subprocess.run([launcher, "-help"], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL)
+    return LIST_ALL in said.stdout + said.stderr
+
+
+def run(kind, program, command, environment):
+    """Runs the launcher. Its exit code, negative for a signal."""
+    child = subprocess.Popen(command, executable=program, env=environment,
+                             stdout=subprocess.PIPE if kind == "mpich" else None,
+                             stderr=subprocess.PIPE)
+    for number in HANDED_ON:
+        signal.signal(number, lambda got, frame: child.send_signal(got))
+    signal.signal(signal.SIGINT, lambda got, frame: None)  # the terminal gives it to both
+    asked = Asked()
+    streams = [Stream(pipe, target, asked)
+               for pipe, target in ((child.stdout, 1), (child.stderr, 2)) if pipe is not None]
+    code = child.wait()
+    for stream in streams:
+        stream.join(timeout=2)  # what the launcher has left behind may hold the pipe
+    said = b"".join(stream.end for stream in streams).decode(errors="replace")
+    if code != 0 and (text := describe(kind, said, asked)):
+        print(f"imbrex run: {text}", file=sys.stderr)
+    return code
+
+
+def describe(kind, said, asked):
+    """Which rank has died first, by what the launcher has said; None if it names none."""
+    parts = asked.end()
+    for pattern in DEATHS[kind]:
+        if parts is None and (found := re.search(pattern, said)):
+            parts = found.groupdict()
+    if parts is None:
+        return None
+    rank = parts.get("rank")
+    if rank is None:
+        rank = asked.ranks.get(int(parts["pid"]))
+    who = f"rank {rank}" if rank is not None else f"process {parts['pid']}, which is no rank yet,"
+    if parts.get("signal"):
+        return f"{who} was the first to end: by signal {name_of(int(parts['signal']))}"
+    if parts.get("code"):
+        return f"{who} was the first to end: with exit code {parts['code']}"
+    return f"{who} was the first to end: without MPI_Finalize"
+
+
+def name_of(number):
+    try:
+        return f"{number} ({signal.Signals(number).name})"
+    except ValueError:
+        return str(number)
+
+
+def end_as(code):
+    """Ends this process as the launcher has ended."""
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
