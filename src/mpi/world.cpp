@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "mpi/faces/tampi/tampi.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/plugin/active.hpp"
 #include "mpi/progress/progress.hpp"
 #include "mpi/report/look.hpp"
 #include "mpi/report/watch.hpp"
@@ -80,8 +82,8 @@ void watch_finalize(int completed) noexcept {
 int poll_engine(void*) noexcept {
   progress::begin_poll();
   int completed = engine().poll();
+  paths::send();
   if (active::post().is_open()) completed += active::post().poll();
-  paths::poll();
   watch_finalize(completed);
   return completed;
 }
@@ -323,6 +325,22 @@ void leave_at_exit(const int status) {
   if (active::post().is_open()) active::post().abandon();
 }
 
+// The letters of paths.hpp are active messages.
+void open_paths() {
+  constexpr auto id = active::Id::paths;
+  active::set_handler(
+      id,
+      [](void*, const int from, const std::span<const std::byte> letter) noexcept {
+        paths::take(from, letter);
+      },
+      nullptr);
+  static_assert(paths::letter_bytes_max <= active::message_bytes_max);
+  paths::open({.send = [](const int to, const std::span<const std::byte> letter) noexcept {
+                 return active::post().try_send(to, static_cast<std::uint32_t>(id), letter, {});
+               },
+               .poll = []() noexcept { (void)active::post().poll(); }});
+}
+
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
   report::remember_signal();
@@ -343,8 +361,8 @@ int initialise(int* argc, char*** argv, int* provided) {
   senders::watched = detail::learns_sends();
   private_world::open();
   sends::start();
-  if (all.learns_paths != 0) paths::open();
-  if (all.is_quiet == 0) active::post().open();
+  if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
+  if (all.learns_paths != 0) open_paths();
   start_messages();
   if (check::on() || senders::watched || traces_messages) {
     notices::wanted.store(true, std::memory_order_relaxed);
@@ -422,6 +440,7 @@ void finish_runtime() {
   end_if_a_task_failed();
   sends::finish();
   phasers::Span::end_all();
+  if (paths::are_open()) paths::close();
   if (active::post().is_open()) {
     active::post().close();
     end_if_a_task_failed();  // one that a late message has led to
@@ -472,8 +491,8 @@ IMBREX_FUNCTION(Finalize)() {
   }
   if (mpi::is_active.load(std::memory_order_relaxed)) {
     if (detail::started()) mpi::finish_runtime();
-    if (mpi::active::post().is_open()) mpi::active::post().close();
     if (mpi::paths::are_open()) mpi::paths::close();
+    if (mpi::active::post().is_open()) mpi::active::post().close();
     mpi::report::stop_watch();
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);

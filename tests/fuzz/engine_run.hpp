@@ -2,14 +2,18 @@
 // One program of engine_fuzz.cpp, from MPI_Init to MPI_Finalize: its steps, its end, the checks.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <span>
 
 #include "fuzz/engine_workbench.hpp"
 #include "imbrex/events.h"
+#include "mpi/active/packet.hpp"
 
 namespace imbrex::test {
 
@@ -26,14 +30,20 @@ class Run : Workbench {
                      .watch_held = !matches() && !faults() && program_.workers == 1,
                      .send_rounds = below(2) == 0 ? 4 : 60});
     MPI_Init(nullptr, nullptr);
+    letters = fake_mpi::named("imbrex active messages");
+    fake_mpi::set_others(&sums_of_others);
     make_comms();
     finish([this] {
-      for (const int step : program_.steps) carry_out(step);
+      for (const int step : program_.steps) {
+        carry_out(step);
+        return_credit();
+      }
       complete_all();
     });
     for (std::thread& thread : threads_) thread.join();
     const bool good = check();
     free_all();
+    return_credit();
     MPI_Finalize();
     for (const std::string& breach : fake_mpi::breaches()) {
       std::printf("FAILS: breach of MPI's rules: %s\n", breach.c_str());
@@ -42,6 +52,38 @@ class Run : Workbench {
   }
 
  private:
+  // ---- letters: under policy ga imbrex itself sends active messages
+
+  static inline MPI_Comm letters = MPI_COMM_NULL;  // theirs; null if there are none
+  static inline std::int64_t credits = 0;          // messages of the other ranks
+
+  [[nodiscard]] static std::array<std::uint32_t, ranks> letters_sent() {
+    std::array<std::uint32_t, ranks> sent{};
+    for (const fake_mpi::Sent& one : fake_mpi::sent()) {
+      if (one.comm == letters) ++sent.at(static_cast<std::size_t>(one.destination));
+    }
+    return sent;
+  }
+  static std::array<std::int64_t, 2> sums_of_others() {
+    const auto sent = letters_sent();
+    return {credits, std::accumulate(sent.begin(), sent.end(), std::int64_t{0})};
+  }
+  // The other ranks have read what was sent to them, and say so, lest this one cease to send.
+  void return_credit() {
+    if (letters == MPI_COMM_NULL) return;
+    constexpr std::uint32_t some = 16;
+    const auto sent = letters_sent();
+    for (std::size_t rank = 1; rank < ranks; ++rank) {
+      if (sent[rank] - credited_[rank] < some) continue;
+      const mpi::active::PacketHead head{sent[rank] - credited_[rank], 0};
+      credited_[rank] = sent[rank];
+      ++credits;
+      const auto bytes = std::as_bytes(std::span(&head, 1));
+      fake_mpi::send({.comm = letters, .source = static_cast<int>(rank), .tag = 0,
+                      .bytes = {bytes.begin(), bytes.end()}});
+    }
+  }
+
   // ---- the beginning and the end
 
   static void ignore_error(MPI_Comm*, int*, ...) {}
@@ -619,6 +661,7 @@ class Run : Workbench {
   bool check_sent() {
     std::multiset<std::vector<std::uint64_t>> expected(own_.begin(), own_.end());
     for (const fake_mpi::Sent& sent : fake_mpi::sent()) {
+      if (sent.comm == letters) continue;
       std::vector<std::uint64_t> content(sent.bytes.size() / sizeof(std::uint64_t));
       std::memcpy(content.data(), sent.bytes.data(), sent.bytes.size());
       const auto found = expected.find(content);
@@ -646,6 +689,7 @@ class Run : Workbench {
   };
   std::vector<Own> in_order_;  // sends of the root task
   std::map<MPI_Comm, int> told_;       // events of messages
+  std::array<std::uint32_t, ranks> credited_{};  // packets of letters, by rank
 };
 
 }  // namespace imbrex::test

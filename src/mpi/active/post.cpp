@@ -71,32 +71,42 @@ void Post::require(const char* const call, const int code) const noexcept {
 
 void Post::send(const int to, const std::uint32_t id, const std::span<const std::byte> head,
                 const std::span<const std::byte> body) {
-  const std::size_t bytes = head.size() + body.size();
   const bool waits = !is_holder();
   Peer& peer = peers_[static_cast<std::size_t>(to)];
-  bool lists = false;
-  bool is_full = false;
-  for (;;) {
-    {
-      const std::lock_guard guard(peer.lock);
-      if (!waits || peer.full < full_max) {
-        if (peer.filling != nullptr && !peer.filling->has_room(bytes)) {
-          (peer.first == nullptr ? peer.first : peer.last->next) = peer.filling;
-          peer.last = std::exchange(peer.filling, nullptr);
-          ++peer.full;
-          is_full = true;
-        }
-        if (peer.filling == nullptr) peer.filling = take_packet();
-        peer.filling->append(id, head, body);
-        traffic().sent.fetch_add(1, std::memory_order_relaxed);
-        lists = !std::exchange(peer.listed, true);
-        break;
-      }
-    }
+  Appended done = Appended::not_at_all;
+  while ((done = append(peer, id, head, body, !waits)) == Appended::not_at_all) {
     wait_for_room(peer, to);
   }
+  if (done == Appended::next && waits) flush();
+}
+
+bool Post::try_send(const int to, const std::uint32_t id, const std::span<const std::byte> head,
+                    const std::span<const std::byte> body) {
+  Peer& peer = peers_[static_cast<std::size_t>(to)];
+  return append(peer, id, head, body, false) != Appended::not_at_all;
+}
+
+Post::Appended Post::append(Peer& peer, const std::uint32_t id,
+                            const std::span<const std::byte> head,
+                            const std::span<const std::byte> body, const bool always) {
+  bool lists = false;
+  bool is_full = false;
+  {
+    const std::lock_guard guard(peer.lock);
+    if (!always && peer.full >= full_max) return Appended::not_at_all;
+    if (peer.filling != nullptr && !peer.filling->has_room(head.size() + body.size())) {
+      (peer.first == nullptr ? peer.first : peer.last->next) = peer.filling;
+      peer.last = std::exchange(peer.filling, nullptr);
+      ++peer.full;
+      is_full = true;
+    }
+    if (peer.filling == nullptr) peer.filling = take_packet();
+    peer.filling->append(id, head, body);
+    traffic().sent.fetch_add(1, std::memory_order_relaxed);
+    lists = !std::exchange(peer.listed, true);
+  }
   if (lists) list(peer);
-  if (is_full && waits) flush();
+  return is_full ? Appended::next : Appended::with_others;
 }
 
 void Post::list(Peer& peer) noexcept {

@@ -57,6 +57,9 @@ class Post {
   // REQUIRES: `to` is a rank, and a packet has room for the message. Suspends.
   void send(int to, std::uint32_t id, std::span<const std::byte> head,
             std::span<const std::byte> body);
+  // The same, but where it would have to wait it sends nothing, and is false. Makes no call of MPI.
+  [[nodiscard]] bool try_send(int to, std::uint32_t id, std::span<const std::byte> head,
+                              std::span<const std::byte> body);
   void flush() noexcept;
   // How many messages and transfers came to their end.
   int poll() noexcept;
@@ -112,6 +115,14 @@ class Post {
   // The flag guards who calls handlers, and no variable.
   [[nodiscard]] bool try_hold() noexcept IMBREX_LOCKS_NOT_SEEN;
   void release() noexcept IMBREX_LOCKS_NOT_SEEN;
+  // What append() has done.
+  enum class Appended : std::uint8_t {
+    not_at_all,  // there is no room
+    with_others, // to a packet that may take more
+    next         // to a new one, behind one that is full
+  };
+  [[nodiscard]] Appended append(Peer& peer, std::uint32_t id, std::span<const std::byte> head,
+                                std::span<const std::byte> body, bool always);
   void wait_for_room(Peer& peer, int to);
   void list(Peer& peer) noexcept;
   void push(Peer& peer) noexcept;

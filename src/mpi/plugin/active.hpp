@@ -4,8 +4,8 @@
 // to GASNet-EX and UCX.
 //
 // They go by a communicator of their own, which has the ranks of MPI_COMM_WORLD. It is opened in
-// MPI_Init on all ranks if one of them wants it, and closed in MPI_Finalize when every message has
-// been handled.
+// MPI_Init on all ranks if one of them wants it, or policy ga does, and closed in MPI_Finalize when
+// every message has been handled.
 //
 // Order: messages of one rank to another are handled one after the other, as they were sent by each
 // thread. Handlers of one process never run at the same time.

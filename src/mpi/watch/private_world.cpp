@@ -7,7 +7,7 @@ namespace imbrex::mpi::private_world {
 
 namespace {
 
-constexpr int first_claimed = tag_of_paths + 1;
+constexpr int first_claimed = 1;  // 0 is nobody's, lest a tag that was never set be taken
 constexpr int first_drawn = 1024;
 
 // Written in MPI_Init and MPI_Finalize only.

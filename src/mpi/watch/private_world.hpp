@@ -18,9 +18,6 @@ void close() noexcept;
 [[nodiscard]] int rank() noexcept;
 [[nodiscard]] int size() noexcept;
 
-// The tag of the letters of paths.hpp.
-inline constexpr int tag_of_paths = 0;
-
 // The first of `count` tags for a plug-in: the same on all ranks that claim in the same order. -1
 // if there are no more.
 [[nodiscard]] int claim_tags(int count) noexcept;
