@@ -263,15 +263,6 @@ bool is_last(Phases& phases) noexcept {
   return phases.phase.load(std::memory_order_relaxed) + 1 >= phases.gone_ahead;
 }
 
-void accumulate(Phases& phases) noexcept {
-  if (phases.accumulators == nullptr) return;
-  const std::uint64_t phase = phases.phase.load(std::memory_order_relaxed);
-  const bool over = is_last(phases);
-  for (detail::AccumulatorBase* one = phases.accumulators; one != nullptr; one = one->following) {
-    one->end_phase(phase, over);
-  }
-}
-
 PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
   PhaseWait* promises = nullptr;
   const std::lock_guard guard(phases.lock);

@@ -162,10 +162,9 @@ void pass(Registration& mine, PhaseEnd& end) noexcept;
 // The caller, who has the turn, gives it to a task that waits in next(single) with a function to
 // run, if there is one.
 [[nodiscard]] bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept;
-// True if no phase comes after the one that ends now.
+// True if no phase comes after the one that ends now: what accumulators are told, before
+// end_phase() and without the lock.
 [[nodiscard]] bool is_last(Phases& phases) noexcept;
-// Puts together what was put in the phase. To be called before end_phase(), without the lock.
-void accumulate(Phases& phases) noexcept;
 // From now on whoever signals or waits is to throw. The caller has the turn. Promises fail: they
 // are taken out.
 [[nodiscard]] PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept;

@@ -78,9 +78,8 @@ inline Config config(int workers, const std::string& policy) {
 // The test's own code is the root task of a runtime with these workers and this policy.
 class OnRuntime : public testing::TestWithParam<Setup> {
  protected:
-  void SetUp() override {
-    runtime_ = std::make_unique<Runtime>(config(GetParam().workers, GetParam().policy));
-  }
+  void SetUp() override { start(config(GetParam().workers, GetParam().policy)); }
+  void start(const Config& config) { runtime_ = std::make_unique<Runtime>(config); }
 
   void TearDown() override {
     SCOPED_TRACE(testing::Message() << GetParam());

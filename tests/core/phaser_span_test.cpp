@@ -124,8 +124,7 @@ class Span final : public detail::PhaserSpan {
   Span(Network& network, Told& told) : network_(network), told_(told) {}
 
   void look() noexcept override {}
-  void first_signal(detail::PhaserState&, const std::uint64_t phase,
-                    detail::AccumulatorBase*) noexcept override {
+  void first_signal(const std::uint64_t phase, detail::AccumulatorBase*) noexcept override {
     told_.wrong += told_.signalled.load() > phase ? 0 : 1;
   }
   bool last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
@@ -138,7 +137,7 @@ class Span final : public detail::PhaserSpan {
     accumulators->collect(phase, message.data());
     return network_.join(phase, {&phaser, accumulators, std::move(message)});
   }
-  void closed(detail::PhaserState&, std::uint64_t) noexcept override { ++told_.closed; }
+  void closed() noexcept override { ++told_.closed; }
 
  private:
   Network& network_;

@@ -44,24 +44,16 @@ std::string file_for(const int workers) {
   return text + "</place>\n</HPT>\n";
 }
 
-class PlaceTreeTest : public testing::TestWithParam<Setup> {
+class PlaceTreeTest : public OnRuntime {
  protected:
   void SetUp() override {
     const PlaceFile file(file_for(workers()));
     Config made = config(workers(), GetParam().policy);
     made.places = file.name();
-    runtime_ = std::make_unique<Runtime>(made);
+    start(made);
     for (int index = 0; index < place_count(); ++index) {
       if (place(index).kind() <= PlaceKind::cache) places_.push_back(place(index));
     }
-  }
-  void TearDown() override {
-    SCOPED_TRACE(testing::Message() << GetParam());
-    detail::drain();
-    const Statistics left = settled_statistics();
-    EXPECT_EQ(left.live_tasks, 0u);
-    EXPECT_EQ(left.suspended_tasks, 0u);
-    runtime_.reset();
   }
   [[nodiscard]] static int workers() { return GetParam().workers; }
 
@@ -74,7 +66,6 @@ class PlaceTreeTest : public testing::TestWithParam<Setup> {
     return here == at;
   }
 
-  std::unique_ptr<Runtime> runtime_;
   std::vector<Place> places_;  // where tasks can run
 };
 

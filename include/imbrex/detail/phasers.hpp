@@ -81,16 +81,15 @@ class PhaserSpan {
   virtual void look() noexcept = 0;
   // The first signal of `phase` has come. Not called where all leave instead; may be called again,
   // or late, when the phase is over already; and while another thread calls the others.
-  virtual void first_signal(PhaserState& phaser, std::uint64_t phase,
-                            AccumulatorBase* accumulators) noexcept = 0;
+  virtual void first_signal(std::uint64_t phase, AccumulatorBase* accumulators) noexcept = 0;
   // The last one has. `over`: no signaller is left here. Calls collect() of all `accumulators`, and
   // publish() or fail(). Returns true if the phase is over now; else somebody calls
   // end_phase(phaser) later, once. fail_phaser(phaser) may be called before that.
   [[nodiscard]] virtual bool last_signal(PhaserState& phaser, std::uint64_t phase,
                                          AccumulatorBase* accumulators, bool over) noexcept = 0;
-  // No signaller is left here, and `phases` are over; nothing is called after it. Not called if the
-  // one who makes the phaser does not signal.
-  virtual void closed(PhaserState& phaser, std::uint64_t phases) noexcept = 0;
+  // No signaller is left here, and all phases are over; nothing is called after it. Not called if
+  // the one who makes the phaser does not signal.
+  virtual void closed() noexcept = 0;
 };
 
 struct PhaserSpec {

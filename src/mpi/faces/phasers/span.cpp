@@ -311,7 +311,7 @@ void Span::collectives_ended() noexcept {
   if (alone) go_on_alone();
 }
 
-void Span::first_signal(detail::PhaserState&, const std::uint64_t phase,
+void Span::first_signal(const std::uint64_t phase,
                         detail::AccumulatorBase* const accumulators) noexcept {
   {
     const std::lock_guard guard(lock_);
@@ -356,7 +356,7 @@ bool Span::last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
 
 // ---- the end -----------------------------------------------------------------------------------
 
-void Span::closed(detail::PhaserState&, std::uint64_t) noexcept {
+void Span::closed() noexcept {
   if (line_ && !left_.load(std::memory_order_relaxed)) leave();
 }
 

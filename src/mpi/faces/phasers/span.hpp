@@ -71,12 +71,11 @@ class Span final : public detail::PhaserSpan {
   void begin(detail::PhaserState& phaser, Line line) noexcept;
 
   void look() noexcept override { engine().poll(); }
-  void first_signal(detail::PhaserState& phaser, std::uint64_t phase,
-                    detail::AccumulatorBase* accumulators) noexcept override;
+  void first_signal(std::uint64_t phase, detail::AccumulatorBase* accumulators) noexcept override;
   [[nodiscard]] bool last_signal(detail::PhaserState& phaser, std::uint64_t phase,
                                  detail::AccumulatorBase* accumulators,
                                  bool over) noexcept override;
-  void closed(detail::PhaserState& phaser, std::uint64_t phases) noexcept override;
+  void closed() noexcept override;
 
   // In MPI_Finalize: this rank leaves every phaser that it has not left. Returns when all ranks
   // have left all, so that no collective of theirs is open.

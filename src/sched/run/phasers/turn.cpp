@@ -50,16 +50,16 @@ bool spans(const Phases& phases) noexcept {
 
 // Puts together what was put in the phase. False if what stands behind the phaser ends it later.
 bool accumulate(Worker& worker, Phases& phases) noexcept {
-  if (!spans(phases)) {
-    if (phases.accumulators == nullptr) return true;
-    const InAccumulator guard(worker);
-    task::phaser::accumulate(phases);
-    return true;
-  }
+  const bool spanned = spans(phases);
+  if (!spanned && phases.accumulators == nullptr) return true;
   const InAccumulator guard(worker);
+  const std::uint64_t phase = phases.phase.load(std::memory_order_relaxed);
   const bool over = task::phaser::is_last(phases);
-  return phases.span->last_signal(phases, phases.phase.load(std::memory_order_relaxed),
-                                  phases.accumulators, over);
+  if (spanned) return phases.span->last_signal(phases, phase, phases.accumulators, over);
+  for (detail::AccumulatorBase* one = phases.accumulators; one != nullptr; one = one->following) {
+    one->end_phase(phase, over);
+  }
+  return true;
 }
 
 // True if the caller has the turn of the next phase, too.
@@ -70,9 +70,9 @@ bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
   settle_promises(worker, end);
   if (phases.span == nullptr) return next == task::phaser::Next::over;
   if (next == task::phaser::Next::closed) {
-    phases.span->closed(phases, following);
+    phases.span->closed();
   } else if (next != task::phaser::Next::open && spans(phases)) {
-    phases.span->first_signal(phases, following, phases.accumulators);
+    phases.span->first_signal(following, phases.accumulators);
   }
   return next == task::phaser::Next::over;
 }
@@ -103,7 +103,7 @@ void end_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
 void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal done,
                   Outcome& outcome) noexcept {
   if (done.first && spans(phases)) {
-    phases.span->first_signal(phases, done.phase, phases.accumulators);
+    phases.span->first_signal(done.phase, phases.accumulators);
   }
   if (!done.last) return;
   PhaseEnd end{outcome};
