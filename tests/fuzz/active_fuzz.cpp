@@ -18,6 +18,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -145,6 +146,7 @@ class Side {
   int below(const int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
 
   void answer(const std::uint32_t id, const std::span<const std::byte> message) {
+    if (id == static_cast<std::uint32_t>(active::Id::paths)) return;  // of policy ga
     if (id == static_cast<std::uint32_t>(asks_for_data)) {
       const auto landing = value_of<Landing>(message);
       ++others_sent;
@@ -198,14 +200,17 @@ class Others {
   void run() {
     std::size_t seen = 0;
     while (!stopping_.load()) {
-      const std::vector<fake_mpi::Sent> sent = fake_mpi::sent();
-      for (; seen < sent.size(); ++seen) {
-        const int to = sent[seen].destination;
-        if (to >= 1 && to < ranks) sides_[static_cast<std::size_t>(to - 1)].take(sent[seen]);
+      const std::vector<fake_mpi::Sent> sent = fake_mpi::sent(seen);
+      for (const fake_mpi::Sent& one : sent) {
+        const int to = one.destination;
+        if (to >= 1 && to < ranks) sides_[static_cast<std::size_t>(to - 1)].take(one);
       }
+      seen += sent.size();
       for (Side& side : sides_) side.act();
-      if (random_() % 4 == 0) (void)fake_mpi::arrive_any();
-      std::this_thread::yield();
+      for (auto most = random_() % 8; most > 2 && fake_mpi::arrive_any(); --most) {
+      }
+      // Who gives way instead gets the processor back after a time slice of all that compute.
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
 
@@ -222,6 +227,12 @@ struct Rank0 {
   std::atomic<int> handled{0};
   std::atomic<int> landed{0};
   std::atomic<int> delivered{0};
+  std::atomic<int> left{0};  // of all three together
+  Promise<void> all_done{"answers and transfers"};
+  void count(std::atomic<int>& one) {
+    one.fetch_add(1);
+    if (left.fetch_sub(1) == 1) all_done.set();
+  }
   int next[ranks][senders] = {};  // the handler's
   std::vector<std::byte> to_deliver = std::vector<std::byte>(data_bytes, std::byte{7});
 };
@@ -249,9 +260,9 @@ void take_numbered(void* const self, const int from,
   check(head.number == mine.next[from][head.sender]++, "answers come in order");
   // Some lead to a task; it counts when it runs.
   if (head.number % 8 == 0) {
-    imbrex::task("counts").spawn([&mine] { mine.handled.fetch_add(1); });
+    imbrex::task("counts").spawn([&mine] { mine.count(mine.handled); });
   } else {
-    mine.handled.fetch_add(1);
+    mine.count(mine.handled);
   }
 }
 
@@ -261,7 +272,7 @@ void take_request(void* const self, int, const std::span<const std::byte> messag
   const auto ended = [](void* const rank, const std::exception_ptr error) noexcept {
     const InHandler within(*static_cast<Rank0*>(rank));
     check(error == nullptr, "a delivery succeeds");
-    static_cast<Rank0*>(rank)->delivered.fetch_add(1);
+    static_cast<Rank0*>(rank)->count(static_cast<Rank0*>(rank)->delivered);
   };
   active::deliver(value_of<Landing>(message), mine.to_deliver, ended, self);
 }
@@ -275,7 +286,7 @@ void has_landed(void* const self, const std::exception_ptr error) noexcept {
   const InHandler inside(*place->rank);
   check(error == nullptr, "a landing succeeds");
   check(place->memory == std::vector<std::byte>(data_bytes, std::byte{9}), "what has landed");
-  place->rank->landed.fetch_add(1);
+  place->rank->count(place->rank->landed);
   delete place;
 }
 
@@ -306,6 +317,11 @@ bool run_all(const std::uint64_t seed) {
     active::set_handler(numbered, &take_numbered, &mine);
     active::set_handler(asks_for_data, &take_request, &mine);
     const Others others(seed);
+    constexpr int all = ranks * senders * messages_each;
+    constexpr int landings = senders * (messages_each / 40);
+    constexpr int deliveries = (ranks - 1) * senders * (messages_each / 50);
+    mine.left.store(all + landings + deliveries);
+    const Future<void> done = mine.all_done.future();
     {
       const active::Expecting expecting;
       std::thread outside([&mine, seed] { send_all(mine, senders - 1, seed); });
@@ -315,14 +331,10 @@ bool run_all(const std::uint64_t seed) {
         }
       });
       outside.join();
-      constexpr int all = ranks * senders * messages_each;
-      constexpr int landings = senders * (messages_each / 40);
-      constexpr int deliveries = (ranks - 1) * senders * (messages_each / 50);
-      while (mine.handled.load() < all || mine.landed.load() < landings ||
-             mine.delivered.load() < deliveries) {
-        imbrex::yield();
-      }
-      check(mine.handled.load() == all, "each message once");
+      done.wait();
+      check(mine.handled.load() == all && mine.landed.load() == landings &&
+                mine.delivered.load() == deliveries,
+            "each once");
     }
     MPI_Finalize();
   }
