@@ -63,14 +63,14 @@ struct Remotely {
 // and for arguments of more than 2 GiB. Thread safety: any thread.
 template <class R, class... P, class... A>
   requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
-[[nodiscard]] Future<std::decay_t<R>> call(const int rank, R (*const function)(P...),
-                                           A&&... arguments) {
+[[nodiscard]] Future<std::decay_t<R>> call(const detail::CalledRank& rank,
+                                           R (*const function)(P...), A&&... arguments) {
   using Result = std::decay_t<R>;
   std::vector<std::byte> bytes;
   Saver saver(bytes);
   const std::tuple<std::decay_t<P>...> values(std::forward<A>(arguments)...);
   std::apply([&saver](const auto&... each) { saver(each...); }, values);
-  Promise<Result> promise("remote call");
+  Promise<Result> promise("remote call", rank.where);
   Future<Result> future = promise.future();
   detail::call_on(rank,
                   {&detail::Remotely<R, P...>::run,
@@ -94,13 +94,14 @@ template <class R, class... P, class... A>
   if (detail::in_finish()) detail::hold_finish(*future.completion());
   return future;
 }
-// On a rank of `comm`: it is translated at each call, so whoever makes many keeps the ranks of
-// MPI_COMM_WORLD. Throws Error for an inter-communicator, too.
+// On a rank of `comm`. Throws Error also for an inter-communicator, and for a rank that is not of
+// MPI_COMM_WORLD.
 template <class R, class... P, class... A>
   requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
-[[nodiscard]] Future<std::decay_t<R>> call(const MPI_Comm comm, const int rank,
+[[nodiscard]] Future<std::decay_t<R>> call(const MPI_Comm comm, const detail::CalledRank& rank,
                                            R (*const function)(P...), A&&... arguments) {
-  return call(detail::world_rank(comm, rank), function, std::forward<A>(arguments)...);
+  return call(detail::CalledRank(detail::world_rank(comm, rank.rank), rank.where), function,
+              std::forward<A>(arguments)...);
 }
 
 }  // namespace imbrex

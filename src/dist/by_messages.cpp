@@ -93,11 +93,11 @@ std::uint64_t draw_data_space_id() {
          drawn.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number
 }
 
-void call_on(const int rank, const Callee& callee, std::vector<std::byte> arguments,
+void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
              CallEnded ended) {
   check_open("a remote call");
-  if (rank < 0 || rank >= mpi::active::ranks()) {
-    throw Error("imbrex: a remote call to rank " + std::to_string(rank) + ": there are " +
+  if (rank.rank < 0 || rank.rank >= mpi::active::ranks()) {
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": there are " +
                 std::to_string(mpi::active::ranks()));
   }
   dist::calls().call(rank, callee, std::move(arguments), std::move(ended));

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <source_location>
+#include <string_view>
 
-#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/task.hpp"
 
@@ -30,24 +31,30 @@ void check_length(const char* const what, const std::size_t bytes) {
   throw Error(fmt::format("imbrex: a remote call with {} of {} bytes: {} are the most", what, bytes,
                           transfer_bytes_max));
 }
-
-struct Sending {  // bytes that stay until they are sent
-  std::vector<std::byte> bytes;
-  static void ended(void* const context, const std::exception_ptr error) noexcept {
-    const std::unique_ptr<Sending> sent(static_cast<Sending*>(context));
-    if (error != nullptr) Promise<void>("a remote call").set_exception(error);
-  }
-};
 }  // namespace
 
 // A handler's once it is sent.
 struct Calls::Made {
   detail::CallEnded ended;
+  std::source_location where;    // the call
   std::vector<std::byte> bytes;  // long arguments, then a long result
 
   static void end(Made* const made, const std::exception_ptr& error, const Bytes result) noexcept {
     made->ended(error, result);
     delete made;
+  }
+};
+
+// Bytes that stay until they are sent.
+struct Calls::Sending {
+  std::vector<std::byte> bytes;
+  Made* made = nullptr;  // whose arguments they are, or null: a result
+
+  static void ended(void* const context, const std::exception_ptr error) noexcept {
+    const std::unique_ptr<Sending> sent(static_cast<Sending*>(context));
+    if (error == nullptr) return;
+    if (sent->made != nullptr) return Made::end(sent->made, error, {});
+    Promise<void>("a remote call").set_exception(error);
   }
 };
 
@@ -61,15 +68,15 @@ struct Calls::Taken {
 
 // ---- the caller ------------------------------------------------------------------------------
 
-void Calls::call(const int to, const detail::Callee& callee, std::vector<std::byte> arguments,
-                 detail::CallEnded ended) {
+void Calls::call(const detail::CalledRank& to, const detail::Callee& callee,
+                 std::vector<std::byte> arguments, detail::CallEnded ended) {
   check_length("arguments", arguments.size());
   Head message = head(CallMessage::call, 0);
   message.run = place_of(reinterpret_cast<const void*>(callee.run));
   message.function = place_of(reinterpret_cast<const void*>(callee.function));
   message.bytes = arguments.size();
   const bool fits = arguments.size() <= inline_bytes_max;
-  auto made = std::make_unique<Made>(Made{std::move(ended), {}});
+  auto made = std::make_unique<Made>(Made{std::move(ended), to.where, {}});
   message.token = reinterpret_cast<std::uintptr_t>(made.get());
   if (!fits) {
     message.message = CallMessage::long_call;
@@ -77,7 +84,7 @@ void Calls::call(const int to, const detail::Callee& callee, std::vector<std::by
   }
   Made* const under_way = made.release();  // a handler's, from the next line on
   try {
-    send(to, message, fits ? Bytes(arguments) : Bytes());
+    send(to.rank, message, fits ? Bytes(arguments) : Bytes());
   } catch (...) {
     made.reset(under_way);
     throw;
@@ -113,7 +120,9 @@ void Calls::take(const int from, const Head& head, const Bytes arguments) {
 }
 
 void Calls::start(std::unique_ptr<Taken> taken) {
-  task("remote call").launch([this, taken = std::move(taken)] { run(*taken); });
+  // It has no place here: what goes wrong is told with that of the call.
+  TaskBuilder("remote call", std::source_location())
+      .launch([this, taken = std::move(taken)] { run(*taken); });
 }
 
 void Calls::run(const Taken& taken) {
@@ -137,11 +146,8 @@ void Calls::run(const Taken& taken) {
 }
 
 void Calls::fail(const Taken& taken, const std::string& why) {
-  const std::string text =
-      fmt::format("imbrex: a call from rank {} on rank {}, in task {}, has failed: {}", taken.from,
-                  transfers_.rank(), detail::describe_current_task(), why);
   send(taken.from, Calls::head(CallMessage::failed, taken.token),
-       std::as_bytes(std::span(text.data(), std::min(text.size(), inline_bytes_max))));
+       std::as_bytes(std::span(why.data(), std::min(why.size(), inline_bytes_max))));
 }
 
 void Calls::answer(const Taken& taken, std::vector<std::byte> result) {
@@ -149,7 +155,7 @@ void Calls::answer(const Taken& taken, std::vector<std::byte> result) {
   message.bytes = result.size();
   if (result.size() <= inline_bytes_max) return send(taken.from, message, result);
   message.message = CallMessage::long_result;
-  message.answer = reinterpret_cast<std::uintptr_t>(new Sending{std::move(result)});
+  message.answer = reinterpret_cast<std::uintptr_t>(new Sending{std::move(result), nullptr});
   send(taken.from, message, {});
 }
 
@@ -166,6 +172,15 @@ void Calls::send(const int to, const Head& head, const Bytes body) {
   transfers_.send(to, bytes_of(head), body);
 }
 
+void Calls::deliver(const Landing& landing, std::unique_ptr<Sending> sending) {
+  try {
+    transfers_.deliver(landing, sending->bytes, Sending::ended, sending.get());
+  } catch (...) {
+    return Sending::ended(sending.release(), std::current_exception());
+  }
+  (void)sending.release();
+}
+
 void Calls::receive(const int from, const Bytes message) noexcept {
   Head head;
   std::memcpy(&head, message.data(), sizeof head);
@@ -177,26 +192,26 @@ void Calls::receive(const int from, const Bytes message) noexcept {
 }
 
 void Calls::handle(const int from, const Head& head, const Bytes body) {
-  const auto send_from = [&](Sending* const sending) {
-    transfers_.deliver(head.landing, sending->bytes, Sending::ended, sending);
-  };
   switch (head.message) {
     case CallMessage::call:
     case CallMessage::long_call: return take(from, head, body);
     case CallMessage::go: {
-      auto* const sending = reinterpret_cast<Sending*>(head.answer);
-      if (head.landing.tag < 0) return Sending::ended(sending, nullptr);  // there is no room for it
-      return send_from(sending);
+      std::unique_ptr<Sending> sending(reinterpret_cast<Sending*>(head.answer));
+      if (head.landing.tag < 0) return;  // there is no room for it
+      return deliver(head.landing, std::move(sending));
     }
     default: break;
   }
   Made& made = *reinterpret_cast<Made*>(head.token);
   if (head.message == CallMessage::land) {
-    send_from(new Sending{std::move(made.bytes)});
+    deliver(head.landing, std::make_unique<Sending>(Sending{std::move(made.bytes), &made}));
   } else if (head.message == CallMessage::result) {
     Made::end(&made, nullptr, body);
   } else if (head.message == CallMessage::failed) {
-    const std::string text(reinterpret_cast<const char*>(body.data()), body.size());
+    const std::string_view why(reinterpret_cast<const char*>(body.data()), body.size());
+    const std::string text =
+        fmt::format("imbrex: a call from rank {} ({}:{}) on rank {} has failed: {}",
+                    transfers_.rank(), made.where.file_name(), made.where.line(), from, why);
     Made::end(&made, std::make_exception_ptr(RemoteError(text, from)), {});
   } else {
     Head go = Calls::head(CallMessage::go, head.token);

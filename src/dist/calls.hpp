@@ -33,14 +33,15 @@ class Calls {
   // Others may call until MPI_Finalize, so until then somebody here asks for messages.
   explicit Calls(Transfers& transfers) : transfers_(transfers) { transfers_.expect(); }
 
-  void call(int to, const detail::Callee& callee, std::vector<std::byte> arguments,
-            detail::CallEnded ended);
+  void call(const detail::CalledRank& to, const detail::Callee& callee,
+            std::vector<std::byte> arguments, detail::CallEnded ended);
   void receive(int from, Bytes message) noexcept;
 
  private:
   struct Head;
   struct Made;   // a call of this rank
   struct Taken;  // a call of another one
+  struct Sending;
   void handle(int from, const Head& head, Bytes body);
   void take(int from, const Head& head, Bytes arguments);
   void start(std::unique_ptr<Taken> taken);
@@ -48,6 +49,7 @@ class Calls {
   void fail(const Taken& taken, const std::string& why);
   void answer(const Taken& taken, std::vector<std::byte> result);
   void send(int to, const Head& head, Bytes body);
+  void deliver(const Landing& landing, std::unique_ptr<Sending> sending);
   [[nodiscard]] static Head head(CallMessage message, std::uint64_t token) noexcept;
 
   Transfers& transfers_;

@@ -94,7 +94,7 @@ void SpaceOn::handle(const int from, const Head& head, const Bytes body) {
     case FutureMessage::land: return on_land(head);
     case FutureMessage::taken: return answer(nullptr);
     case FutureMessage::refused:
-      return answer(std::make_exception_ptr(Error(text_in(body))));
+      return answer(std::make_exception_ptr(ToldError(text_in(body))));
   }
 }
 
@@ -283,7 +283,7 @@ void SpaceOn::on_size(const int from, const Head& head) {
 
 void SpaceOn::on_error(const Head& head, const Bytes body) {
   Fetch& fetch = *reinterpret_cast<Fetch*>(head.token);
-  const auto error = std::make_exception_ptr(Error(text_in(body)));
+  const auto error = std::make_exception_ptr(ToldError(text_in(body)));
   if (head.landing.tag < 0 || head.bytes != 0) return finish_fetch(fetch, error);
   // The memory is the transfer's until that has ended: whoever sends ends it.
   fetch.error = error;

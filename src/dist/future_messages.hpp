@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dist/futures.hpp"
+#include "imbrex/error.hpp"
 
 namespace imbrex::dist {
 
@@ -32,6 +33,15 @@ inline constexpr std::size_t value_bytes_max =
 
 [[nodiscard]] std::string site_text(const std::source_location& where);
 
+// False if nobody has it any more. REQUIRES: the lock of its part of the table is held.
+[[nodiscard]] bool try_retain(detail::SpaceFuture& state) noexcept;
+
+// What another rank has said: it names ranks and places, so nothing is added to it.
+class ToldError final : public Error {
+ public:
+  using Error::Error;
+};
+
 // A value that this rank has asked for; a handler's once that is sent.
 struct SpaceOn::Fetch {
   SpaceOn* space = nullptr;
@@ -48,12 +58,14 @@ struct SpaceOn::Fetch {
 
 // A value on its way to its home; a handler's once it is sent.
 struct SpaceOn::Put {
-  Put(SpaceOn& its_space, detail::SpaceFuture& its_state, const int its_home)
-      : space(its_space), state(its_state), home(its_home) {}
+  Put(SpaceOn& its_space, detail::SpaceFuture& its_state, const int its_home,
+      const std::source_location& where)
+      : space(its_space), state(its_state), home(its_home),
+        done("a put to a distributed future", where) {}
   SpaceOn& space;
   detail::SpaceFuture& state;  // a reference
   const int home;
-  Promise<void> done{"a put to a distributed future"};
+  Promise<void> done;
   Bytes data;
   std::vector<std::byte> scratch;
   bool sending = false;   // deliver() has not ended

@@ -357,7 +357,7 @@ void SpaceOn::put_at(const int home, const std::uint64_t guid, const Build& buil
   if (state != nullptr && !detail::take(*state)) detail::release(*std::exchange(state, nullptr));
   const bool shared = state != nullptr;
   if (!shared) state = &make_state(guid);
-  auto put = std::make_unique<Put>(*this, *state, home);
+  auto put = std::make_unique<Put>(*this, *state, home, where);
   try {
     build.call(*state, build.argument);
     put->data = spec_.ops->view(*state, put->scratch);

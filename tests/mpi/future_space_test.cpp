@@ -120,6 +120,7 @@ TEST(FutureSpaces, a_second_put_names_both_ranks_and_places) {
     EXPECT_NE(text.find("by rank " + std::to_string(ring.rank)), std::string::npos) << text;
     EXPECT_NE(text.find("put by rank 0 at "), std::string::npos) << text;
     EXPECT_NE(text.find("future_space_test.cpp:"), std::string::npos) << text;
+    EXPECT_EQ(text.find("promise"), std::string::npos) << text;
   }
   EXPECT_EQ(once[3].get(), 1);
 }

@@ -77,7 +77,12 @@ TEST(RemoteCalls, what_they_throw_arrives_with_the_rank) {
     FAIL() << "nothing thrown";
   } catch (const RemoteError& error) {
     EXPECT_EQ(error.rank(), ring.next());
-    EXPECT_NE(std::string(error.what()).find("not 7"), std::string::npos) << error.what();
+    const std::string text = error.what();
+    EXPECT_NE(text.find("not 7"), std::string::npos) << text;
+    const std::string from = "a call from rank " + std::to_string(ring.rank);
+    EXPECT_NE(text.find(from), std::string::npos) << text;
+    EXPECT_NE(text.find("remote_test.cpp:"), std::string::npos) << text;
+    EXPECT_EQ(text.find("calls.cpp"), std::string::npos) << text;
   }
   EXPECT_THROW((void)call(ring.comm, ring.size, own_rank), Error);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <source_location>
 #include <span>
 #include <vector>
 
@@ -26,9 +27,18 @@ using CallEnded = std::function<void(const std::exception_ptr& error,
 
 // Says that this process calls and is called, as want_messages() does. True.
 bool want_calls() noexcept;
+// A rank, and where the program calls a function on it.
+struct CalledRank {
+  CalledRank(const int its_rank,  // NOLINT: converts
+             const std::source_location& place = std::source_location::current()) noexcept
+      : rank(its_rank), where(place) {}
+  int rank;
+  std::source_location where;
+};
 // On a rank of MPI_COMM_WORLD. May suspend for room to send. Throws Error if nothing was sent; then
 // `ended` is not called. Thread safety: any thread.
-void call_on(int rank, const Callee& callee, std::vector<std::byte> arguments, CallEnded ended);
+void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
+             CallEnded ended);
 
 }  // namespace imbrex::detail
 
