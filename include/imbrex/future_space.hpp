@@ -42,8 +42,9 @@ struct FutureSpaceOptions {
   // stays, where otherwise ranks first tell each other how long it is. Where values have one size,
   // it is known without this. SIZE_MAX: not known on this rank; else all ranks must say the same.
   std::function<std::size_t(std::uint64_t guid)> size = {};
-  // How many ranks ask for it, the home among them if it does, however often. When all have, the
-  // home gives the value back.
+  // How many ranks ask for it, the home among them if it does. When all have, the home gives the
+  // value back. A rank counts once for as long as it keeps a future of it, however often it asks;
+  // elsewhere than at home one that has let go all of them and asks again counts again.
   std::function<std::size_t(std::uint64_t guid)> readers = {};
   std::string name = "future space";  // for messages
 };

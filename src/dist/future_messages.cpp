@@ -214,7 +214,7 @@ void SpaceOn::on_go(const int from, const Head& head) {
   Shard& part = shard(head.guid);
   if (const std::lock_guard guard(part.mutex); true) {
     state = part.entries[head.guid].state;
-    if (state != nullptr) detail::retain(*state);
+    if (state != nullptr && !try_retain(*state)) state = nullptr;
   }
   const Waiter waiter{from, head.token, head.landing};
   if (state == nullptr) {  // more ranks have read it than readers() says

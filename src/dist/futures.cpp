@@ -101,7 +101,8 @@ void SpaceOn::close() {
     std::unordered_map<std::uint64_t, Entry> entries;
     if (const std::lock_guard guard(part.mutex); true) entries.swap(part.entries);
     for (const auto& [guid, entry] : entries) {
-      if (entry.site.rank < 0 && !entry.asked_here) continue;  // elsewhere: see (2)
+      // Elsewhere, and what was given back: see (2).
+      if (entry.given_back || (entry.site.rank < 0 && !entry.asked_here)) continue;
       if (entry.state != nullptr) detail::release(*entry.state);
     }
   }
@@ -161,7 +162,13 @@ void SpaceOn::destroy_state(detail::PromiseState& promise) noexcept {
   Shard& part = space.shard(state.guid);
   if (const std::lock_guard guard(part.mutex); true) {
     const auto found = part.entries.find(state.guid);
-    if (found != part.entries.end() && found->second.state == &state) part.entries.erase(found);
+    if (found != part.entries.end() && found->second.state == &state) {
+      if (found->second.given_back) {
+        found->second.state = nullptr;
+      } else {
+        part.entries.erase(found);
+      }
+    }
   }
   space.spec_.ops->destroy(state);
   space.release();
@@ -176,9 +183,7 @@ void SpaceOn::describe_state(const detail::RemoteState& promise, std::string& te
 
 // ---- reading ---------------------------------------------------------------------------------
 
-namespace {
-// False if nobody has it any more.
-[[nodiscard]] bool try_retain(SpaceFuture& state) noexcept {
+bool try_retain(SpaceFuture& state) noexcept {
   std::uint32_t now = state.references.load(std::memory_order_relaxed);
   while (now != 0) {
     if (state.references.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) {
@@ -187,7 +192,6 @@ namespace {
   }
   return false;
 }
-}  // namespace
 
 SpaceFuture& SpaceOn::future(const std::uint64_t guid) {
   check_open(guid);
@@ -202,6 +206,7 @@ SpaceFuture& SpaceOn::future_here(const std::uint64_t guid) {
   if (const std::lock_guard guard(part.mutex); true) {
     Entry& entry = part.entries[guid];
     if (entry.given_back) {
+      if (entry.state != nullptr && try_retain(*entry.state)) return *entry.state;
       throw Error(fmt::format("imbrex: {} was given back: as many ranks have read it as readers() "
                               "says", name_of(guid)));
     }
@@ -436,7 +441,7 @@ void SpaceOn::has_read(const std::uint64_t guid, const std::uint32_t more) {
     entry.readers += more;
     if (!entry.there || entry.readers < readers || entry.given_back) return;
     entry.given_back = true;
-    state = std::exchange(entry.state, nullptr);
+    state = entry.state;
   }
   detail::release(*state);
 }

@@ -45,8 +45,9 @@ enum class FutureMessage : std::uint8_t {
 // time (as handlers are).
 // Invariants:
 //   (1) `taken` of a future's state is set once: by who builds its value or failure, and fires it.
-//   (2) At home the table owns a reference to a state from its first use until it was read by all.
-//       Elsewhere it owns none: a state at zero takes itself out.
+//   (2) At home the table owns a reference to a state from its first use until it was read by all,
+//       when it is given back. From then on, and elsewhere, it owns none: a state at zero takes
+//       itself out. At home an entry stays, so that a second put is found.
 //   (3) open_ counts what close() waits for here: fetches and puts under way, and futures of this
 //       home that were asked for here and not put. Handlers go on until all ranks have come as far:
 //       tests/models/future_space.pml.
