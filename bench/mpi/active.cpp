@@ -13,21 +13,21 @@
 #include <atomic>
 #include <cstring>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "../measure.h"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/plugin/active.hpp"
+#include "pair.hpp"
 #include "raw_mpi.hpp"
 
 namespace {
 
 namespace active = imbrex::mpi::active;
+using pair::Best;
+using pair::rounds;
 
 [[maybe_unused]] const bool wanted = (active::want(), true);
 
-constexpr int rounds = 15;
 constexpr active::Id ball{16};
 constexpr active::Id counted{17};
 constexpr active::Id offered{18};
@@ -82,11 +82,6 @@ void landed(void*, std::exception_ptr) noexcept {
 
 // ---- measurements ----------------------------------------------------------------------------
 
-struct Best {
-  double raw = 1e300;
-  double active = 1e300;
-};
-
 // The task has suspended, and the workers idle.
 Best measure_latency(const int rank) {
   constexpr long trips = 2000;
@@ -110,7 +105,7 @@ Best measure_latency(const int rank) {
     start = now_ns();
     if (rank == 0) active::send(1, ball, bytes_of(value));
     imbrex::detail::await(event, {.kind = imbrex::detail::WaitKind::mpi, .what = "a game"});
-    best.active = std::min(best.active, (now_ns() - start) / (2.0 * trips));
+    best.ours = std::min(best.ours, (now_ns() - start) / (2.0 * trips));
   }
   return best;
 }
@@ -144,7 +139,7 @@ Best measure_rate(const int rank) {
       active::send(0, done, {});
       active::flush();
     }
-    best.active = std::min(best.active, (now_ns() - start) / messages);
+    best.ours = std::min(best.ours, (now_ns() - start) / messages);
   }
   return best;
 }
@@ -168,7 +163,7 @@ Best measure_bandwidth(const int rank) {
       while (transfers.load(std::memory_order_acquire) <= round) imbrex::yield();
       active::send(1, done, {});
       active::flush();
-      best.active = std::min(best.active, (now_ns() - start) / bytes);
+      best.ours = std::min(best.ours, (now_ns() - start) / bytes);
     } else {
       wait_until(answers, round + 1);
     }
@@ -176,37 +171,23 @@ Best measure_bandwidth(const int rank) {
   return best;
 }
 
-void print(const char* name, const char* unit, const double raw, const double active) {
-  for (const auto& [system, value] : {std::pair{"raw", raw}, std::pair{"active", active}}) {
-    std::printf("{\"benchmark\": \"%s\", \"system\": \"%s\", \"%s\": %.4g}\n", name, system, unit,
-                value);
-  }
+void measure(const int rank) {
+  active::set_handler(ball, &take_ball, nullptr);
+  active::set_handler(counted, &take_counted, nullptr);
+  active::set_handler(offered, &take_offer, nullptr);
+  active::set_handler(done, &take_done, nullptr);
+  const active::Expecting expecting;
+  const Best latency = measure_latency(rank);
+  const Best bandwidth = measure_bandwidth(rank);
+  const Best rate = measure_rate(rank);
+  if (rank != 0) return;
+  pair::print_ns({"active_latency", "active"}, latency);
+  pair::print_rate({"active_rate", "active"}, "per_s", rate);
+  pair::print_rate({"active_bandwidth", "active"}, "bytes_per_s", bandwidth);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) setenv("IMBREX_WORKERS", argv[1], 1);
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  require_equal("ranks (mpirun -n 2)", ranks, 2);
-  active::set_handler(ball, &take_ball, nullptr);
-  active::set_handler(counted, &take_counted, nullptr);
-  active::set_handler(offered, &take_offer, nullptr);
-  active::set_handler(done, &take_done, nullptr);
-  {
-    const active::Expecting expecting;
-    const Best latency = measure_latency(rank);
-    const Best bandwidth = measure_bandwidth(rank);
-    const Best rate = measure_rate(rank);
-    if (rank == 0) {
-      print("active_latency", "ns", latency.raw, latency.active);
-      print("active_rate", "per_s", 1e9 / rate.raw, 1e9 / rate.active);
-      print("active_bandwidth", "bytes_per_s", 1e9 / bandwidth.raw, 1e9 / bandwidth.active);
-    }
-  }
-  MPI_Finalize();
+  pair::run(argc, argv, argc > 1 ? argv[1] : nullptr, &measure);
 }

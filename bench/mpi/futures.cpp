@@ -7,6 +7,8 @@
 //   future_bandwidth  8 MiB, from put() at home to a reader that has asked before
 //
 //   mpirun -n 2 future_messages [workers]
+// Or what many futures of 8 bytes take: time, and memory of both ranks while all are there
+//   mpirun -n 2 future_messages [workers] futures
 #include <imbrex/future_space.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
@@ -15,15 +17,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "../measure.h"
+#include "pair.hpp"
 #include "raw_mpi.hpp"
 
 namespace {
 
-constexpr int rounds = 15;
+using pair::Best;
+using pair::rounds;
+
 constexpr std::uint64_t trips = 1000;
 constexpr std::size_t words = (8U << 20) / sizeof(std::uint64_t);
 
@@ -37,11 +45,6 @@ void raw_receive(void* buffer, const std::size_t bytes, const int from) {
 void require_value(const char* what, const std::uint64_t is, const std::uint64_t should_be) {
   require_equal(what, static_cast<long>(is), static_cast<long>(should_be));
 }
-
-struct Best {
-  double raw = 1e300;
-  double ours = 1e300;
-};
 
 // Nanoseconds there and back.
 double raw_trip(const int rank) {
@@ -161,32 +164,83 @@ Best measure_bandwidth(const int rank) {
   return best;
 }
 
-void print(const char* name, const char* unit, const double raw, const double ours) {
-  for (const auto& [system, value] : {std::pair{"raw", raw}, std::pair{"imbrex", ours}}) {
-    std::printf("{\"benchmark\": \"%s\", \"system\": \"%s\", \"%s\": %.4g}\n", name, system, unit,
-                value);
+void measure(const int rank) {
+  const Best to_home = measure_start(rank, true);
+  const Best to_reader = measure_start(rank, false);
+  const Best call = measure_call(rank);
+  const Best bandwidth = measure_bandwidth(rank);
+  if (rank != 0) return;
+  pair::print_ns({"future_to_home"}, to_home);
+  pair::print_ns({"future_to_reader"}, to_reader);
+  pair::print_ns({"call"}, call);
+  pair::print_rate({"future_bandwidth"}, "bytes_per_s", bandwidth);
+}
+
+// ---- many of them ----------------------------------------------------------------------------
+
+// Bytes that this process has in memory.
+double memory_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0;
+  file >> pages >> pages;
+  return pages * 4096;
+}
+double of_both(const double mine, const MPI_Op op) {
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
+  return all;
+}
+
+// Each rank puts half of the futures, in turn, at home, and reads the other half, a thousand at a
+// time. With `given_back` home keeps no value that the other one has read.
+void measure_many(const int rank, const std::uint64_t futures, const bool given_back) {
+  constexpr std::uint64_t at_once = 1000;
+  imbrex::FutureSpaceOptions options;
+  options.home = [](const std::uint64_t guid) { return static_cast<int>(guid % 2); };
+  if (given_back) options.readers = [](std::uint64_t) { return std::size_t{1}; };
+  options.name = "many";
+  const double before = of_both(memory_bytes(), MPI_SUM);
+  const double start = now_ns();
+  double while_open = 0;
+  {
+    imbrex::FutureSpace<std::uint64_t> space(MPI_COMM_WORLD, options);
+    const auto mine = static_cast<std::uint64_t>(rank);
+    std::uint64_t wrong = 0;
+    for (std::uint64_t first = 0; first < futures; first += at_once) {
+      std::vector<imbrex::Future<std::uint64_t>> some;
+      const std::uint64_t end = std::min(futures, first + at_once);
+      for (std::uint64_t guid = first; guid < end; ++guid) {
+        if (guid % 2 == mine) {
+          space.put(guid, guid * guid);
+        } else {
+          some.push_back(space[guid]);
+        }
+      }
+      std::uint64_t guid = first + (first % 2 == mine ? 1 : 0);
+      for (const auto& future : some) {
+        if (future.get() != guid * guid) ++wrong;
+        guid += 2;
+      }
+    }
+    require_value("futures that were read wrong", wrong, 0);
+    while_open = of_both(memory_bytes(), MPI_SUM);
+    space.close();
   }
+  const double seconds = of_both((now_ns() - start) * 1e-9, MPI_MAX);
+  if (rank != 0) return;
+  std::printf("{\"benchmark\": \"many_futures\", \"system\": \"imbrex\", \"futures\": %llu, "
+              "\"given_back\": %d, \"seconds\": %.3g, \"bytes_each\": %.4g}\n",
+              static_cast<unsigned long long>(futures), given_back ? 1 : 0, seconds,
+              (while_open - before) / static_cast<double>(futures));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1) setenv("IMBREX_WORKERS", argv[1], 1);
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  require_equal("ranks (mpirun -n 2)", ranks, 2);
-  const Best to_home = measure_start(rank, true);
-  const Best to_reader = measure_start(rank, false);
-  const Best call = measure_call(rank);
-  const Best bandwidth = measure_bandwidth(rank);
-  if (rank == 0) {
-    print("future_to_home", "ns", to_home.raw, to_home.ours);
-    print("future_to_reader", "ns", to_reader.raw, to_reader.ours);
-    print("call", "ns", call.raw, call.ours);
-    print("future_bandwidth", "bytes_per_s", 1e9 / bandwidth.raw, 1e9 / bandwidth.ours);
-  }
-  MPI_Finalize();
+  const std::uint64_t futures = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  pair::run(argc, argv, argc > 1 ? argv[1] : nullptr, [futures](const int rank) {
+    if (futures == 0) return measure(rank);
+    measure_many(rank, futures, true);
+    measure_many(rank, futures, false);
+  });
 }
