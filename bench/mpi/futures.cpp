@@ -8,7 +8,7 @@
 //
 //   mpirun -n 2 future_messages [workers]
 // Or what many futures of 8 bytes take: time, and memory of both ranks while all are there
-//   mpirun -n 2 future_messages [workers] futures
+//   mpirun -n 2 future_messages [workers] futures [given_back]
 #include <imbrex/future_space.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
@@ -238,9 +238,9 @@ void measure_many(const int rank, const std::uint64_t futures, const bool given_
 
 int main(int argc, char** argv) {
   const std::uint64_t futures = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
-  pair::run(argc, argv, argc > 1 ? argv[1] : nullptr, [futures](const int rank) {
+  pair::run(argc, argv, argc > 1 ? argv[1] : nullptr,
+            [futures, given_back = argc > 3](const int rank) {
     if (futures == 0) return measure(rank);
-    measure_many(rank, futures, true);
-    measure_many(rank, futures, false);
+    measure_many(rank, futures, given_back);
   });
 }
