@@ -91,7 +91,9 @@ def copies_goals(results):
     for ranks in (4, 8):
         for line in sorted(of(results, "broadcast", system="imbrex", ranks=ranks),
                            key=lambda line: line["bytes"]):
-            most = 1 if line["bytes"] >= 256 << 10 else math.ceil(math.log2(ranks))
+            if 256 << 10 <= line["bytes"] < 2 << 20:
+                continue
+            most = 1 if line["bytes"] >= 2 << 20 else math.ceil(math.log2(ranks))
             yield f"copies that the root sends of {size_text(line['bytes'])} to {ranks} ranks", \
                 line.get("copies"), most
 
@@ -323,7 +325,8 @@ def draw_gain(axis, results):
     axis.set_xlabel("tiles a side")
     axis.set_ylabel("%")
     axis.set_title("less time by trees than by star")
-    axis.legend(fontsize="small")
+    if axis.lines:
+        axis.legend(fontsize="small")
 
 
 def draw_model(axis, results, published):
@@ -338,7 +341,8 @@ def draw_model(axis, results, published):
     axis.set_xlabel("order of the matrix")
     axis.set_ylabel("%")
     axis.set_title("less time than by star: model; dotted: the paper's best")
-    axis.legend(fontsize="x-small")
+    if axis.lines:
+        axis.legend(fontsize="x-small")
 
 
 def draw(path, results, published):
