@@ -40,7 +40,9 @@ struct BroadcastOptions {
   TreeKind kind = TreeKind::automatic;
   std::size_t chain_from = std::size_t{256} << 10;  // from here on data travel in segments
   std::size_t segment = std::size_t{128} << 10;
-  unsigned window = 2;                              // segments under way to one peer, 1 to 16
+  // Segments under way to one peer, 1 to 16: at first, and at most where this rank looks rarely.
+  unsigned window = 2;
+  unsigned window_max = 16;
   // What may lie here of data for which no reader has been inserted yet.
   std::size_t early_bytes_max = std::size_t{64} << 20;
   unsigned early_payloads_max = 16;                 // from each peer

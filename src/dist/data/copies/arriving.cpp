@@ -247,7 +247,8 @@ void Broadcasts::Protocol::on_take(const CopyName& name) {
 
 // ---- segments --------------------------------------------------------------------------------
 
-// Landings go to the parent ahead of the segments, so that it need not wait for them.
+// Landings go to the parent ahead of the segments, as many as it may have use for, so that it need
+// not wait for them.
 void Broadcasts::Protocol::offer(Arrival& arrival) {
   Message land = message(DataMessage::land, arrival.parent, arrival.name);
   std::size_t first = 0;
@@ -256,7 +257,7 @@ void Broadcasts::Protocol::offer(Arrival& arrival) {
   if (const std::lock_guard guard(mutex_); true) {
     if (arrival.stage != Stage::landing) return;
     first = arrival.offered;
-    last = std::min(arrival.passing.segments, arrival.passing.here + 2 * options_.window);
+    last = std::min(arrival.passing.segments, arrival.passing.here + 2 * options_.window_max);
     arrival.offered = last;
     arrival.landings += last - first;
     memory = arrival.buffer->bytes();
@@ -312,7 +313,7 @@ void Broadcasts::Protocol::landed(const Landed& landed, const std::exception_ptr
         arrival.stage = Stage::here;
         ++counters_.arrived;
       } else if (arrival.offered < passing.segments &&
-                 arrival.offered - passing.here <= options_.window) {
+                 arrival.offered - passing.here <= options_.window_max) {
         work.offers.push_back(&arrival);
         hold(arrival, work);
       }
