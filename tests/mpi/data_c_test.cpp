@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface of data with owners: what it answers, and says, where something is wrong; that it
+// computes is shown by examples/mpi_data_in_c.c.
+#include "imbrex/data.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+bool message_has(const std::string& part) {
+  return std::string(imbrex_message()).find(part) != std::string::npos;
+}
+
+int set(void* const argument, const imbrex_data_view* const views) {
+  const int value = *static_cast<const int*>(argument);
+  for (std::size_t column = 0; column < views[0].columns; ++column) {
+    for (std::size_t row = 0; row < views[0].rows; ++row) {
+      static_cast<int*>(views[0].memory)[column * views[0].leading + row] = value;
+    }
+  }
+  return 0;
+}
+int add_one(void*, const imbrex_data_view* const views) {
+  ++*static_cast<int*>(views[0].memory);
+  return 0;
+}
+int fail(void*, const imbrex_data_view*) { return 7; }
+
+class DataInC : public testing::Test {
+ protected:
+  void SetUp() override {
+    const imbrex_space_options options{"of C", 2};
+    ASSERT_EQ(imbrex_space_create(ring_.comm, &options, &space_), IMBREX_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(imbrex_space_free(&space_), IMBREX_SUCCESS);
+    EXPECT_EQ(space_, nullptr);
+  }
+  imbrex_data_t make(const int owner, int* const memory = nullptr, const std::size_t rows = 1,
+                     const std::size_t columns = 1, const std::size_t leading = 0) {
+    imbrex_data_t data = nullptr;
+    EXPECT_EQ(imbrex_data_create(space_, owner, rows, columns, sizeof(int), memory, leading,
+                                 "number", &data),
+              IMBREX_SUCCESS);
+    return data;
+  }
+  int insert(imbrex_data_body* const body, const imbrex_data_t data, const int mode,
+             const int on = -1) {
+    const imbrex_data_access access{data, mode, nullptr};
+    imbrex_data_task_spec task = IMBREX_DATA_TASK("of the test", body);
+    task.argument = &value_;
+    task.argument_bytes = sizeof value_;
+    task.access_count = 1;
+    task.accesses = &access;
+    task.on = on;
+    return imbrex_data_insert(space_, &task);
+  }
+
+  const Ring ring_;
+  imbrex_space_t space_ = nullptr;
+  int value_ = 5;
+};
+
+TEST_F(DataInC, a_matrix_of_the_program_goes_away_and_comes_back) {
+  std::array<int, 12> memory{};
+  const imbrex_data_t matrix = make(0, memory.data(), 2, 3, 4);
+  const int far = ring_.size - 1;
+  ASSERT_EQ(insert(set, matrix, IMBREX_DATA_WRITE, far), IMBREX_SUCCESS);
+  value_ = 0;  // it was copied
+  ASSERT_EQ(insert(add_one, matrix, IMBREX_DATA_UPDATE, far), IMBREX_SUCCESS);
+  ASSERT_EQ(imbrex_data_flush(matrix, IMBREX_HERE), IMBREX_SUCCESS);
+  ASSERT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS) << imbrex_message();
+  EXPECT_EQ(imbrex_data_owner(matrix), 0);
+  imbrex_data_view view{};
+  if (ring_.rank == 0) {
+    ASSERT_EQ(imbrex_data_get(matrix, &view), IMBREX_SUCCESS) << imbrex_message();
+    EXPECT_EQ(view.memory, memory.data());
+    EXPECT_EQ(memory, (std::array{6, 5, 0, 0, 5, 5, 0, 0, 5, 5, 0, 0}));
+  } else {
+    EXPECT_EQ(imbrex_data_get(matrix, &view), IMBREX_ERR_USE);
+    EXPECT_TRUE(message_has("its owner is rank 0")) << imbrex_message();
+  }
+}
+
+TEST_F(DataInC, after_a_move_the_new_owner_has_it) {
+  const imbrex_data_t data = make(0);
+  const int far = ring_.size - 1;
+  ASSERT_EQ(imbrex_data_move(data, far, IMBREX_HERE), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(add_one, data, IMBREX_DATA_UPDATE), IMBREX_SUCCESS);
+  ASSERT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_data_owner(data), far);
+  if (ring_.rank != far) return;
+  imbrex_data_view view{};
+  ASSERT_EQ(imbrex_data_get(data, &view), IMBREX_SUCCESS);
+  EXPECT_EQ(*static_cast<int*>(view.memory), 1);
+}
+
+TEST_F(DataInC, a_body_that_fails_is_told_on_all_ranks) {
+  const imbrex_data_t data = make(0);
+  ASSERT_EQ(insert(fail, data, IMBREX_DATA_WRITE), IMBREX_SUCCESS);
+  ASSERT_EQ(insert(add_one, data, IMBREX_DATA_UPDATE, ring_.size - 1), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_space_finish(space_), IMBREX_ERR_TASK);
+  EXPECT_TRUE(message_has("returned 7")) << imbrex_message();
+  EXPECT_TRUE(message_has("of the test")) << imbrex_message();
+  ASSERT_EQ(insert(set, data, IMBREX_DATA_WRITE), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
+}
+
+TEST_F(DataInC, what_is_wrong_is_refused) {
+  const imbrex_data_t data = make(0);
+  const imbrex_data_t none = make(-1);
+  EXPECT_EQ(imbrex_data_owner(none), -1);
+  EXPECT_EQ(insert(nullptr, data, IMBREX_DATA_WRITE), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("body is a null pointer")) << imbrex_message();
+  EXPECT_EQ(insert(set, data, 4), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("4 is no mode")) << imbrex_message();
+  EXPECT_EQ(insert(set, nullptr, IMBREX_DATA_WRITE), IMBREX_ERR_USE);
+  EXPECT_EQ(insert(set, data, IMBREX_DATA_REDUCE), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("reduction is a null pointer")) << imbrex_message();
+  EXPECT_EQ(insert(set, data, IMBREX_DATA_WRITE, ring_.size), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("of the test")) << imbrex_message();
+  EXPECT_EQ(insert(add_one, none, IMBREX_DATA_UPDATE, 0), IMBREX_ERR_USE);
+  EXPECT_TRUE(message_has("nobody has written")) << imbrex_message();
+  EXPECT_EQ(imbrex_data_flush(none, IMBREX_HERE), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_data_move(data, -1, IMBREX_HERE), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_data_insert(space_, nullptr), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_data_concerns(space_, nullptr), -1);
+  EXPECT_EQ(imbrex_space_finish(nullptr), IMBREX_ERR_USE);
+  imbrex_data_t wrong = nullptr;
+  EXPECT_EQ(imbrex_data_create(space_, ring_.size, 1, 1, 4, nullptr, 0, nullptr, &wrong),
+            IMBREX_ERR_USE);
+}
+
+TEST_F(DataInC, concerns_says_what_may_be_left_out) {
+  const imbrex_data_t data = make(0);
+  const imbrex_data_access access{data, IMBREX_DATA_UPDATE, nullptr};
+  imbrex_data_task_spec task = IMBREX_DATA_TASK("add", add_one);
+  task.access_count = 1;
+  task.accesses = &access;
+  EXPECT_EQ(imbrex_data_concerns(space_, &task), ring_.rank == 0 ? 1 : 0);
+  if (ring_.rank == 0) EXPECT_EQ(imbrex_data_insert(space_, &task), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
+}
+
+}  // namespace
+}  // namespace imbrex::test
