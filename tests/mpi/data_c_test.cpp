@@ -144,7 +144,9 @@ TEST_F(DataInC, concerns_says_what_may_be_left_out) {
   task.access_count = 1;
   task.accesses = &access;
   EXPECT_EQ(imbrex_data_concerns(space_, &task), ring_.rank == 0 ? 1 : 0);
-  if (ring_.rank == 0) EXPECT_EQ(imbrex_data_insert(space_, &task), IMBREX_SUCCESS);
+  if (ring_.rank == 0) {
+    EXPECT_EQ(imbrex_data_insert(space_, &task), IMBREX_SUCCESS);
+  }
   EXPECT_EQ(imbrex_space_finish(space_), IMBREX_SUCCESS);
 }
 

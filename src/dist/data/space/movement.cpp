@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dist/data/space/space.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -76,6 +77,7 @@ std::string text_of(const std::exception_ptr& error) {
 }
 
 void VersionSend::send() noexcept {
+  detail::about_to_send();  // policies that go by sends run first what leads here
   DataSpace& space = datum_.space;
   std::vector<Recipient> list = close();
   const DatumName name{space.id(), datum_.number};
