@@ -8,6 +8,7 @@
 #include <source_location>
 #include <string_view>
 
+#include "dist/untold.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/task.hpp"
 
@@ -54,7 +55,7 @@ struct Calls::Sending {
     const std::unique_ptr<Sending> sent(static_cast<Sending*>(context));
     if (error == nullptr) return;
     if (sent->made != nullptr) return Made::end(sent->made, error, {});
-    Promise<void>("a remote call").set_exception(error);
+    leave_untold(error);
   }
 };
 
@@ -107,7 +108,7 @@ void Calls::take(const int from, const Head& head, const Bytes arguments) {
         from, taken->arguments,
         [](void* const context, const std::exception_ptr error) noexcept {
           std::unique_ptr<Taken> arrived(static_cast<Taken*>(context));
-          if (error != nullptr) return Promise<void>("a remote call").set_exception(error);
+          if (error != nullptr) return leave_untold(error);
           Calls& calls = arrived->calls;
           calls.start(std::move(arrived));
         },
@@ -187,7 +188,7 @@ void Calls::receive(const int from, const Bytes message) noexcept {
   try {
     handle(from, head, message.subspan(sizeof head));
   } catch (...) {
-    Promise<void>("messages of remote calls").set_exception(std::current_exception());
+    leave_untold(std::current_exception());
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "dist/untold.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -65,7 +66,7 @@ void SpaceOn::receive(const int from, const Head& head, const Bytes body) noexce
   try {
     handle(from, head, body);
   } catch (...) {
-    Promise<void>("messages of distributed futures").set_exception(std::current_exception());
+    leave_untold(std::current_exception());
   }
 }
 
@@ -197,7 +198,7 @@ void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
         waiter.landing, data,
         [](void* const context, const std::exception_ptr error) noexcept {
           const std::unique_ptr<Sending> ended(static_cast<Sending*>(context));
-          if (error != nullptr) Promise<void>("a value that is sent").set_exception(error);
+          if (error != nullptr) leave_untold(error);
           detail::release(ended->state);
         },
         sending.get());
@@ -348,7 +349,7 @@ void SpaceOn::landed_here(void* const context, std::exception_ptr error) noexcep
     space.settle(arriving->state, std::move(error));
     space.answer_put(arriving->from, guid, arriving->token, refusal);
   } catch (...) {
-    Promise<void>("messages of distributed futures").set_exception(std::current_exception());
+    leave_untold(std::current_exception());
   }
 }
 

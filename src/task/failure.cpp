@@ -117,6 +117,8 @@ Failure& make(const char* const kind, const detail::TaskLabel& who,
 
 Failure& failure_of_promise(const detail::PromiseState& promise,
                             std::exception_ptr error) noexcept {
+  // One of the runtime's own is at no place of the program, and says all in its error.
+  if (promise.where.line() == 0) return make(nullptr, {}, error);
   return make("promise", {promise.name, promise.where, 0}, error);
 }
 

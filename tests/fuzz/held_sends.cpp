@@ -258,7 +258,7 @@ void cancel() {
 
 // In MPI_Finalize what the program has let go of is sent, too; a thread plays the network.
 void forgotten() {
-  std::vector<Message>& all = *new std::vector<Message>(messages(4));
+  static auto& all = *new std::vector<Message>(messages(4));  // as long as the thread
   for (Message& message : all) {
     message.isend(3);
     MPI_Request_free(&message.request);

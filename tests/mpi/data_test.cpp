@@ -232,6 +232,10 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   wrong("names rank", [&] { space.move(a, -1); });
   wrong("names nothing", [&] { space.task("x").read(Data<int>()).on(0).insert([](auto) {}); });
   wrong("nobody has written", [&] { space.flush(none); });
+  wrong("no memory has so many",
+        [&] { (void)space.data<int>(0, std::size_t{1} << 62); });
+  wrong("no memory has so many",
+        [&] { (void)space.matrix<int>(0, std::size_t{1} << 40, std::size_t{1} << 40); });
   space.task("both").read(a, a).on(ring.size - 1).insert([](View<const int> x, View<const int> y) {
     EXPECT_EQ(x.data(), y.data());
   });

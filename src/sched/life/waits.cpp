@@ -212,6 +212,7 @@ std::string describe(const detail::Completion& completion) {
     return fmt::format("a trigger of {} (named at {}:{})", promise.name, promise.where.file_name(),
                        promise.where.line());
   }
+  if (promise.where.line() == 0) return promise.name;  // one of the runtime's own
   return fmt::format("promise \"{}\" ({}:{})", promise.name, promise.where.file_name(),
                      promise.where.line());
 }

@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <source_location>
 #include <string_view>
 #include <utility>
 
 #include "dist/data/space/bodies.hpp"
 #include "dist/data/space/space.hpp"
+#include "dist/untold.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 
@@ -62,7 +64,8 @@ void DataSpace::send_failed(const std::exception_ptr error) {
 WaveSums DataSpace::wave(const WaveSums& mine) {
   using Ended = Promise<WaveSums>;
   constexpr std::uint64_t of_data = std::uint64_t{0xda} << 56;  // among the groups of waves
-  auto promise = std::make_unique<Ended>("the other ranks, in finish() of a space of data");
+  auto promise = std::make_unique<Ended>("the other ranks, in finish() of a space of data",
+                                         std::source_location());
   auto future = promise->future();
   network_.waves.join({of_data | id(), waves_++}, ranks_.world, mine,
                       [](void* const context, const WaveSums& sums) noexcept {
@@ -225,7 +228,7 @@ void DataSpace::finish() {
 void DataSpace::close() {
   // There is nobody to tell but the end of the program.
   const auto report = [](const std::exception_ptr& error) {
-    if (error != nullptr) Promise<void>("a space of data").set_exception(error);
+    if (error != nullptr) dist::leave_untold(error);
   };
   for (bool all_close = false; !all_close;) {
     std::exception_ptr error;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "imbrex/detail/plug_ins.hpp"
@@ -62,6 +64,13 @@ Datum& DataSpace::make(const DatumSpec& spec) {
   if (shape.leading < shape.rows) {
     throw Error(fmt::format("imbrex: a matrix of {} rows with {} elements from one column to the "
                             "next, in space \"{}\"", shape.rows, shape.leading, options_.name));
+  }
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(shape.leading, shape.element_bytes, &bytes) ||
+      __builtin_mul_overflow(bytes, shape.columns, &bytes) || bytes > PTRDIFF_MAX) {
+    throw Error(fmt::format("imbrex: a datum of {} x {} elements of {} bytes, in space \"{}\": no "
+                            "memory has so many", shape.rows, shape.columns, shape.element_bytes,
+                            options_.name));
   }
   Datum& datum = data_.emplace_back(*this, data_.size(), spec);
   if (spec.memory != nullptr && spec.owner == me_) {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An error that no call can throw, since nobody waits for what has failed.
+#pragma once
+
+#include <exception>
+#include <source_location>
+
+#include "imbrex/future.hpp"
+
+namespace imbrex::dist {
+
+// Prints it at the end of the program, which fails.
+inline void leave_untold(const std::exception_ptr& error) {
+  Promise<void>("untold", std::source_location()).set_exception(error);
+}
+
+}  // namespace imbrex::dist
