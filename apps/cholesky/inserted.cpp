@@ -23,10 +23,7 @@ class Insertion {
         panel_(options.priorities == Priorities::panel ? 1 : 0) {}
 
   std::int64_t finish(const Team& team) { return finish_inserted(team, space_, bad_minor_); }
-  [[nodiscard]] TaskUse use() const {
-    const auto tile = static_cast<std::size_t>(layout_.tile);
-    return use_of(space_, tile * tile);
-  }
+  [[nodiscard]] TaskUse use() const { return use_of(space_, layout_); }
 
   void potrf(int k) {
     insert_(space_.task("potrf").update(tile_(k, k)).priority(panel_), [this, k](View<double> a) {

@@ -160,10 +160,7 @@ int run(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string help;
   const Options options = parse_options(argc, argv, help);
-  if (!help.empty()) {
-    if (rank == 0) fmt::print("{}", help);
-    return 0;
-  }
+  if (print_help(help)) return 0;
   if (options.count_only) {
     if (rank == 0) print_count(options);
     return 0;

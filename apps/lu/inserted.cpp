@@ -33,10 +33,7 @@ class Insertion {
     }
   }
   std::int64_t finish(const Team& team) { return finish_inserted(team, space_, bad_minor_); }
-  [[nodiscard]] TaskUse use() const {
-    const auto tile = static_cast<std::size_t>(layout_.tile);
-    return use_of(space_, tile * tile);
-  }
+  [[nodiscard]] TaskUse use() const { return use_of(space_, layout_); }
 
  private:
   void insert_getrf(int k) {

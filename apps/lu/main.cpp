@@ -144,10 +144,7 @@ int run(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string help;
   const Options options = parse_options(argc, argv, help);
-  if (!help.empty()) {
-    if (rank == 0) fmt::print("{}", help);
-    return 0;
-  }
+  if (print_help(help)) return 0;
   const Team team(options.grid.empty() ? nearly_square(ranks) : parse_grid(options.grid, ranks));
   check_json(team, options.json);
   const int tile =

@@ -35,10 +35,7 @@ class Insertion {
     if (slices_ > 1) space_.flush();
   }
   void finish() { space_.finish(); }
-  [[nodiscard]] TaskUse use() const {
-    const auto tile = static_cast<std::size_t>(layout_.tile);
-    return use_of(space_, tile * tile);
-  }
+  [[nodiscard]] TaskUse use() const { return use_of(space_, layout_); }
 
  private:
   void insert_gemm(int i, int j, int k) {

@@ -186,10 +186,7 @@ int run(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string help;
   const CommandLine line = parse_options(argc, argv, help);
-  if (!help.empty()) {
-    if (rank == 0) fmt::print("{}", help);
-    return 0;
-  }
+  if (print_help(help)) return 0;
   const Team team(line.grid.empty() ? nearly_square(ranks) : parse_grid(line.grid, ranks));
   check_slices(team, line.options.slices);
   check_json(team, line.json);

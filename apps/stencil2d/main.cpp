@@ -157,10 +157,7 @@ int run_program(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string help;
   const CommandLine line = parse_options(argc, argv, help);
-  if (!help.empty()) {
-    if (rank == 0) fmt::print("{}", help);
-    return 0;
-  }
+  if (tiled::print_help(help)) return 0;
   const tiled::Team team({1, ranks});
   check_json(team, line.json);
   const tiled::KernelTimes times =

@@ -33,10 +33,11 @@ std::int64_t finish_inserted(const Team& team, imbrex::Space& space, const std::
   return largest;
 }
 
-TaskUse use_of(const imbrex::Space& space, const std::size_t tile_doubles) {
+TaskUse use_of(const imbrex::Space& space, const Layout& layout) {
   const imbrex::SpaceCounters counters = space.counters();
   const auto count = [](const std::uint64_t value) { return static_cast<std::int64_t>(value); };
-  const std::size_t tile_bytes = tile_doubles * sizeof(double);
+  const auto tile = static_cast<std::size_t>(layout.tile);
+  const std::size_t tile_bytes = tile * tile * sizeof(double);
   return {.tiles_peak = (counters.copies_bytes_peak + tile_bytes - 1) / tile_bytes,
           .bytes_sent = count(counters.bytes_sent),
           .bytes_received = count(counters.bytes_received),

@@ -69,7 +69,7 @@ class Inserter {
 [[nodiscard]] std::int64_t finish_inserted(const Team& team, imbrex::Space& space,
                                            const std::int64_t& minor);
 
-// What this rank used, in tiles of that many doubles.
-[[nodiscard]] TaskUse use_of(const imbrex::Space& space, std::size_t tile_doubles);
+// What this rank used, in tiles of that layout.
+[[nodiscard]] TaskUse use_of(const imbrex::Space& space, const Layout& layout);
 
 }  // namespace tiled

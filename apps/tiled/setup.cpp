@@ -81,6 +81,14 @@ std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout) {
   return matrix;
 }
 
+bool print_help(const std::string& help) {
+  if (help.empty()) return false;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) fmt::print("{}", help);
+  return true;
+}
+
 void check_json(const Team& team, const std::string& path) {
   std::string wrong;
   if (team.rank() == 0 && !path.empty() && !std::ofstream(path, std::ios::app)) {

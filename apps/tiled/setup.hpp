@@ -15,6 +15,9 @@ namespace tiled {
 // throws is said under this name: 1 after an InputError, else the end of all ranks.
 [[nodiscard]] int run_program(const char* name, int argc, char** argv, int (*run)(int, char**));
 
+// On the first rank prints what --help says; empty: it was not asked for, and this is false.
+[[nodiscard]] bool print_help(const std::string& help);
+
 // For tiles that are too large or too many, and so many matrices that do not fit into memory.
 void check_layout(const Team& team, const Layout& layout, int matrices);
 [[nodiscard]] std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout);

@@ -5,33 +5,17 @@
 import math
 import statistics
 
+import page
+from page import number, of, table, values
+
 NAMES = {"explicit": "messages in the program", "trees": "inserted, trees",
          "star": "inserted, star", "starpu": "StarPU-MPI", "scalapack": "ScaLAPACK"}
 MPI = ("MPI_Bcast", "MPI_Ibcast")
 
 
-def of(results, part, **wanted):
-    return [line for line in results["results"] if line["part"] == part
-            and all(line.get(name) == value for name, value in wanted.items())]
-
-
 def one(results, part, **wanted):
     found = of(results, part, **wanted)
     return found[0] if found else None
-
-
-def values(lines, name):
-    return sorted({line[name] for line in lines})
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def number(value, digits=2):
-    return "-" if value is None else f"{value:,.{digits}f}"
 
 
 def size_text(size):
@@ -345,40 +329,20 @@ def draw_model(axis, results, published):
         axis.legend(fontsize="x-small")
 
 
-def draw(path, results, published):
-    try:
-        import matplotlib
-    except ImportError:
-        raise SystemExit("bench: no picture: matplotlib is missing (Debian: python3-matplotlib)")
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "europar20"
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(2, 2, figsize=(13, 9))
-    draw_broadcast(axes[0][0], results)
-    draw_cholesky(axes[0][1], results)
-    draw_gain(axes[1][0], results)
-    draw_model(axes[1][1], results, published)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-
-
-# ---- the page ----------------------------------------------------------------------------------
-
-
 def write(path, results, published):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
-            "# Dynamic broadcasts: measured, modelled and published", "",
-            f"Written by `bench/papers/europar20` from the results of {results['date']} on "
+    text = [f"Written by `bench/papers/europar20` from the results of {results['date']} on "
             f"{results['machine']}, beside the figures of {published['source']}. Limits: the ranks "
             "here share one machine, over `tools/netlab`, and their kernels sleep; the paper's "
             "were nodes of 16 and 32 cores with InfiniBand and Omni-Path. What is comparable is "
             "how systems stand to each other, not the seconds; 16 nodes and more are modelled "
             "only.", "", f"![picture]({path.with_suffix('.svg').name})", "",
             "## Goals", "", describe_goals(results, published)]
-    measured = {line["part"] for line in results["results"]}
-    for part, (title, describe) in PARTS.items():
-        text += [f"## {title}", ""]
-        text += [describe(results, published) if part in measured else "Not measured.\n"]
-    path.write_text("\n".join(text))
-    draw(path.with_suffix(".svg"), results, published)
+
+    def picture(axes):
+        draw_broadcast(axes[0][0], results)
+        draw_cholesky(axes[0][1], results)
+        draw_gain(axes[1][0], results)
+        draw_model(axes[1][1], results, published)
+
+    page.write(path, "Dynamic broadcasts: measured, modelled and published",
+               text + page.describe(PARTS, results, published), picture)

@@ -2,27 +2,11 @@
 """The page of bench/papers/ipdps13: what was measured beside what Chatterjee et al. (IPDPS 2013)
 publish, in Markdown, and its picture."""
 
+import page
+from page import number, of, table, values
+
 TIMES = ("work_s", "overhead_s", "search_s", "idle_s")
 SYNC = {"strict": "barrier, strict", "fuzzy": "barrier, fuzzy", "reduction": "reduction"}
-
-
-def of(results, part, **wanted):
-    return [line for line in results["results"] if line["part"] == part
-            and all(line.get(name) == value for name, value in wanted.items())]
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in (head, *rows)]
-    lines.insert(1, "|" + "---|" * len(head))
-    return "\n".join(lines) + "\n"
-
-
-def number(value, digits=2):
-    return "-" if value is None else f"{value:,.{digits}f}"
-
-
-def values(lines, name):
-    return sorted({line[name] for line in lines})
 
 
 # ---- the parts ---------------------------------------------------------------------------------
@@ -208,37 +192,17 @@ def draw_synchronisation(axis, results):
     axis.set_title("barriers and reductions")
 
 
-def draw(path, results, published):
-    try:
-        import matplotlib
-    except ImportError:
-        raise SystemExit("bench: no picture: matplotlib is missing (Debian: python3-matplotlib)")
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "ipdps13"
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(2, 2, figsize=(13, 9))
-    draw_shares(axes[0][0], results)
-    draw_published(axes[0][1], published)
-    draw_alignment(axes[1][0], results)
-    draw_synchronisation(axes[1][1], results)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-
-
-# ---- the page ----------------------------------------------------------------------------------
-
-
 def write(path, results, published):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = ["<!-- SPDX-License-Identifier: BSD-3-Clause -->",
-            "# Integrating asynchronous task parallelism with MPI: measured and published", "",
-            f"Written by `bench/papers/ipdps13` from the results of {results['date']} on "
+    text = [f"Written by `bench/papers/ipdps13` from the results of {results['date']} on "
             f"{results['machine']}, beside the figures of {published['source']}. The paper's ran "
             "on up to 1,024 nodes of 16 cores: what can be compared here is how systems stand to "
             "each other, not the seconds.", "", f"![picture]({path.with_suffix('.svg').name})", ""]
-    measured = {line["part"] for line in results["results"]}
-    for part, (title, describe) in PARTS.items():
-        text += [f"## {title}", ""]
-        text += [describe(results, published) if part in measured else "Not measured.\n"]
-    path.write_text("\n".join(text))
-    draw(path.with_suffix(".svg"), results, published)
+
+    def picture(axes):
+        draw_shares(axes[0][0], results)
+        draw_published(axes[0][1], published)
+        draw_alignment(axes[1][0], results)
+        draw_synchronisation(axes[1][1], results)
+
+    page.write(path, "Integrating asynchronous task parallelism with MPI: measured and published",
+               text + page.describe(PARTS, results, published), picture)

@@ -57,6 +57,12 @@ int guard(const int& code, F&& call) noexcept {
 // More than any machine has, and so little that no sum with it overflows.
 inline constexpr std::size_t bytes_max = SIZE_MAX / 8;
 
+// Of a task whose spec says so: `name` is copied, unless it is `kept`; null: it has none.
+inline const char* name_of_task(const char* const name, const bool kept) {
+  if (name == nullptr) return "task of C";
+  return kept ? name : detail::keep_text(name);
+}
+
 // A null handle, or a null pointer for a result.
 inline void require(const void* const pointer, const char* const what) {
   if (pointer == nullptr) throw Error(std::string("imbrex: ") + what + " is a null pointer");

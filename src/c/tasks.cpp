@@ -124,11 +124,6 @@ class Accesses {
   std::vector<Future<void>> named_;
 };
 
-[[nodiscard]] const char* name_of(const imbrex_task_spec& spec) {
-  if (spec.name == nullptr) return "task of C";
-  return spec.kept != 0 ? spec.name : detail::keep_text(spec.name);
-}
-
 // -1: all workers.
 imbrex::Place place_of(const int place) {
   return place == -1 ? imbrex::Place() : imbrex::place(place);
@@ -149,7 +144,7 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   if (spec.argument_bytes != 0) require(spec.argument, "imbrex_task_spec::argument");
   if (spec.argument_bytes > bytes_max || spec.result_bytes > bytes_max) throw std::bad_alloc();
   const Accesses accesses(spec);
-  const detail::TaskSpec described{name_of(spec),
+  const detail::TaskSpec described{name_of_task(spec.name, spec.kept != 0),
                                    place(spec.file, spec.line), spec.priority, spec.tied != 0,
                                    accesses.span(), false, spec.run_after_failure != 0};
   auto handle = future == nullptr

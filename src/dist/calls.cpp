@@ -8,7 +8,7 @@
 #include <source_location>
 #include <string_view>
 
-#include "dist/untold.hpp"
+#include "dist/errors.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/task.hpp"
 

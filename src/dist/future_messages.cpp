@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "dist/untold.hpp"
+#include "dist/errors.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -23,15 +23,6 @@ namespace {
 }
 [[nodiscard]] std::string text_in(const Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-[[nodiscard]] std::string said_by(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    return thrown.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 // As programs write it.
 [[nodiscard]] std::string readable(const char* const type_name) {

@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "fake_mpi.hpp"
-#include "fuzz/campaign.hpp"
 #include "fuzz/expect.hpp"
+#include "fuzz/on_fake_mpi.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 #include "mpi/active/packet.hpp"
@@ -338,39 +338,19 @@ bool run_all(const std::uint64_t seed) {
     }
     MPI_Finalize();
   }
-  for (const std::string& breach : fake_mpi::breaches()) {
-    std::printf("breach: %s\n", breach.c_str());
-    ++failures;
-  }
-  return failures == 0;
+  return all_is_well();
 }
 
 // ---- processes ---------------------------------------------------------------------------------
 
 void prepare(const std::uint64_t seed, const int workers, const std::string& policy) {
-  setenv("IMBREX_WORKERS", std::to_string(workers).c_str(), 1);
-  setenv("IMBREX_MPI_WARNING", "0", 1);  // it stands in this program
-  setenv("IMBREX_POLICY",
-         (policy == "seeded" ? "seeded:" + std::to_string(seed) : policy).c_str(), 1);
-  constexpr const char* modes[] = {"auto", "poll", "shared-thread"};
-  setenv("IMBREX_PROGRESS", modes[seed % 3], 1);
+  set_environment(seed, workers, policy);
   fake_mpi::reset({.ranks = ranks, .seed = seed, .patience = 20, .yields = 5,
                    .late = seed % 2 == 0});
 }
 
 bool run_seed(const std::uint64_t seed, const int workers, const std::string& policy) {
-  std::printf("--seed %llu --count 1 --workers %d --policy %s\n",
-              static_cast<unsigned long long>(seed), workers, policy.c_str());
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    prepare(seed, workers, policy);
-    std::exit(run_all(seed) ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) std::printf("FAILS: signal %d\n", WTERMSIG(status));
-  return status == 0;
+  return run_in_process(seed, workers, policy, &prepare, &run_all);
 }
 
 // A rank that cannot be reached is named, and the process ends.
@@ -411,16 +391,8 @@ bool names_the_lost() {
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
-  Campaign campaign{.count = 5,
-                    .workers = {1, 2, 4, 8},
-                    .policies = {"default", "steal", "fifo", "priority", "seeded"}};
-  if (!parse_pairs(argc, argv, [&](const std::string& key, const char* value) {
-        return campaign.take(key, value);
-      })) {
-    std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P]\n", argv[0]);
-    return 2;
-  }
+  Campaign campaign{};
+  if (!read_campaign(argc, argv, 5, campaign)) return 2;
   const bool names = names_the_lost();
   const int code = campaign.each(&run_seed);
   return names ? code : 1;

@@ -13,9 +13,6 @@
 //   3. that a claim speaks for the right number of ranks,
 //   4. that fake_mpi has seen no breach of MPI's rules, and nothing is left at MPI_Finalize.
 // Each program runs in a process of its own.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -30,8 +27,8 @@
 #include <vector>
 
 #include "fake_mpi.hpp"
-#include "fuzz/campaign.hpp"
 #include "fuzz/expect.hpp"
+#include "fuzz/on_fake_mpi.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.h"
 #include "mpi/trees/protocol.hpp"
@@ -422,22 +419,13 @@ bool run_all(const std::uint64_t seed) {
     MPI_Comm_free(&comm);
     MPI_Finalize();
   }
-  for (const std::string& breach : fake_mpi::breaches()) {
-    std::printf("breach: %s\n", breach.c_str());
-    ++failures;
-  }
-  return failures == 0;
+  return all_is_well();
 }
 
 // ---- processes ---------------------------------------------------------------------------------
 
 void prepare(const std::uint64_t seed, const int workers, const std::string& policy) {
-  setenv("IMBREX_WORKERS", std::to_string(workers).c_str(), 1);
-  setenv("IMBREX_MPI_WARNING", "0", 1);  // it stands in this program
-  setenv("IMBREX_POLICY",
-         (policy == "seeded" ? "seeded:" + std::to_string(seed) : policy).c_str(), 1);
-  constexpr const char* modes[] = {"auto", "poll", "shared-thread"};
-  setenv("IMBREX_PROGRESS", modes[seed % 3], 1);
+  set_environment(seed, workers, policy);
   constexpr const char* memory[] = {"64M", "0", "6K", "3K"};
   setenv("IMBREX_TREE_MEMORY", memory[seed % 4], 1);
   fake_mpi::reset({.ranks = ranks, .seed = seed, .patience = 20, .yields = 5,
@@ -445,18 +433,7 @@ void prepare(const std::uint64_t seed, const int workers, const std::string& pol
 }
 
 bool run_seed(const std::uint64_t seed, const int workers, const std::string& policy) {
-  std::printf("--seed %llu --count 1 --workers %d --policy %s\n",
-              static_cast<unsigned long long>(seed), workers, policy.c_str());
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    prepare(seed, workers, policy);
-    std::exit(run_all(seed) ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) std::printf("FAILS: signal %d\n", WTERMSIG(status));
-  return status == 0;
+  return run_in_process(seed, workers, policy, &prepare, &run_all);
 }
 
 }  // namespace
@@ -464,15 +441,7 @@ bool run_seed(const std::uint64_t seed, const int workers, const std::string& po
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
-  Campaign campaign{.count = 4,
-                    .workers = {1, 2, 4, 8},
-                    .policies = {"default", "steal", "fifo", "priority", "seeded"}};
-  if (!parse_pairs(argc, argv, [&](const std::string& key, const char* value) {
-        return campaign.take(key, value);
-      })) {
-    std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P]\n", argv[0]);
-    return 2;
-  }
+  Campaign campaign{};
+  if (!read_campaign(argc, argv, 4, campaign)) return 2;
   return campaign.each(&run_seed);
 }

@@ -104,9 +104,7 @@ void insert(DataSpace& space, const imbrex_data_task_spec& spec) {
   if (spec.argument_bytes != 0) c::require(spec.argument, "imbrex_data_task_spec::argument");
   if (spec.argument_bytes > c::bytes_max) throw std::bad_alloc();
   const std::vector<DataAccess> accesses = accesses_of(spec);
-  const char* const name = spec.name == nullptr ? "task of C"
-                           : spec.kept != 0     ? spec.name
-                                                : detail::keep_text(spec.name);
+  const char* const name = c::name_of_task(spec.name, spec.kept != 0);
   const std::size_t argument_at = CBody::argument_at(accesses.size());
   auto* const memory = static_cast<std::byte*>(detail::begin_insertion(
       space, {name, c::place(spec.file, spec.line), spec.priority, spec.on}, accesses, ops,

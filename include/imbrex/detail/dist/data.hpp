@@ -57,7 +57,6 @@ struct DataPlace {
 // Stands in front of the closure of a task with data: the runtime's.
 struct DataTask {
   const DataPlace* places = nullptr;  // of its accesses, in their order, while the body runs
-  void* insertion = nullptr;
 };
 
 struct DataTaskSpec {

@@ -9,6 +9,7 @@
 
 #include "dist/data/copies/protocol.hpp"
 #include "dist/data/copies/transfer.hpp"
+#include "dist/errors.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -193,7 +194,7 @@ void Broadcasts::Protocol::on_copy(const int from, const DataHead& head,
     }
   }
   run(work);
-  if (!late.empty()) report_copy(std::make_exception_ptr(Error("imbrex: " + late)));
+  if (!late.empty()) leave_untold(std::make_exception_ptr(Error("imbrex: " + late)));
 }
 
 // Here, at once, or not before there is a reader.

@@ -305,7 +305,5 @@ class Broadcasts::Protocol {
 
 // What an exception says, without our name before it.
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
-// For what concerns nobody here: it is shown when the program ends.
-void report_copy(std::exception_ptr error) noexcept;
 
 }  // namespace imbrex::dist

@@ -7,6 +7,7 @@
 
 #include "dist/data/copies/protocol.hpp"
 #include "dist/data/copies/transfer.hpp"
+#include "dist/errors.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -434,7 +435,7 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
       run(work);
     }
   } catch (...) {  // there is nobody to tell but the end of the program
-    report_copy(std::current_exception());
+    leave_untold(std::current_exception());
   }
 }
 

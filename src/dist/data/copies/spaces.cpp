@@ -6,6 +6,7 @@
 
 #include "dist/data/copies/protocol.hpp"
 #include "dist/data/copies/transfer.hpp"
+#include "dist/errors.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -147,7 +148,7 @@ void Broadcasts::Protocol::receive(const int from, const Bytes message) noexcept
     std::memcpy(&head, message.data(), sizeof head);
     if (!keeps(from, head, message)) handle(from, head, message.subspan(sizeof head));
   } catch (...) {  // memory, most likely
-    report_copy(std::current_exception());
+    leave_untold(std::current_exception());
   }
 }
 

@@ -5,24 +5,14 @@
 #include <iterator>
 
 #include "dist/data/copies/protocol.hpp"
-#include "dist/untold.hpp"
+#include "dist/errors.hpp"
 
 namespace imbrex::dist {
 
 std::string what_of(const std::exception_ptr& error) {
   constexpr std::string_view prefix = "imbrex: ";
-  std::string text = "an exception that is no std::exception";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    text = thrown.what();
-  } catch (...) {
-  }
+  std::string text = said_by(error);
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
-}
-
-void report_copy(const std::exception_ptr error) noexcept {
-  leave_untold(error);
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dist/data/space/space.hpp"
+#include "dist/errors.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 
@@ -50,7 +51,7 @@ void arrived(void* const context, Buffer* const buffer, const std::exception_ptr
     space.received(arrival.copy.bytes());
     arrival.copy.arrive(buffer);
   } else {
-    arrival.copy.trouble = &space.keep(text_of(error));
+    arrival.copy.trouble = &space.keep(said_by(error));
   }
   detail::complete(arrival);
 }
@@ -65,16 +66,6 @@ void passed_on(void* const context) noexcept {
 }
 
 }  // namespace
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    return thrown.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
 
 void VersionSend::send() noexcept {
   detail::about_to_send();  // policies that go by sends run first what leads here
@@ -214,7 +205,7 @@ void run_merge(void* const argument) noexcept {
     } catch (...) {
       trouble = &space.keep(fmt::format("imbrex: {} was to be copied on rank {}: {}",
                                         space.text_of(datum), space.rank(),
-                                        dist::text_of(std::current_exception())));
+                                        dist::said_by(std::current_exception())));
       space.not_run(*trouble);
     }
   }

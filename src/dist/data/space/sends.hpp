@@ -22,9 +22,6 @@ namespace imbrex::dist {
 using detail::DataSpace;
 using detail::Datum;
 
-// What it says; for one that is no std::exception, that.
-[[nodiscard]] std::string text_of(const std::exception_ptr& error);
-
 // Kept by the books while it may be open, and by who sends until the last byte has left.
 class VersionSend {
  public:
