@@ -77,6 +77,7 @@ void Calls::call(const detail::CalledRank& to, const detail::Callee& callee,
   message.function = place_of(reinterpret_cast<const void*>(callee.function));
   message.bytes = arguments.size();
   const bool fits = arguments.size() <= inline_bytes_max;
+  const Bytes beside = fits ? Bytes(arguments) : Bytes();  // what goes with the message
   auto made = std::make_unique<Made>(Made{std::move(ended), to.where, {}});
   message.token = reinterpret_cast<std::uintptr_t>(made.get());
   if (!fits) {
@@ -85,7 +86,7 @@ void Calls::call(const detail::CalledRank& to, const detail::Callee& callee,
   }
   Made* const under_way = made.release();  // a handler's, from the next line on
   try {
-    send(to.rank, message, fits ? Bytes(arguments) : Bytes());
+    send(to.rank, message, beside);
   } catch (...) {
     made.reset(under_way);
     throw;
