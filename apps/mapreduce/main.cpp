@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// mapreduce: reads the command line, runs the word count or the matrix-vector product in each
+// variant, checks and prints what came out.
+// Exit codes: 0 well; 1 wrong input; 2 a wrong result. The same on every rank.
+#include <fmt/format.h>
+#include <imbrex/imbrex.hpp>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "../tiled/setup.hpp"
+#include "matvec/matvec.hpp"
+#include "options.hpp"
+#include "shuffle/progress.hpp"
+#include "shuffle/timed.hpp"
+#include "words/word_count.hpp"
+
+namespace mapreduce {
+namespace {
+
+// What a run is judged by.
+struct Verdict {
+  bool right = true;
+  std::string text;
+};
+
+// A program with all that main needs beside it.
+struct Problem {
+  Program& program;
+  std::function<Verdict()> check;  // collective
+};
+
+struct Run {
+  std::string variant;
+  double seconds = 0;
+  double exchange_s = 0;
+  Verdict verdict;
+};
+
+// Times are those of the slowest rank.
+Run run_once(const tiled::Team& team, const Options& options, const Variant& variant,
+             const Problem& problem) {
+  Progress program(problem.program, team.rank() == 0 ? options.progress_s : 0, options.chunks);
+  const Shape shape{team.all(), options.chunks, options.batches};
+  Times times;
+  program.begin();
+  MPI_Barrier(team.all());
+  const double begin = MPI_Wtime();
+  variant.run(program, shape, times);
+  program.end();
+  double most[2] = {MPI_Wtime() - begin, times.exchange_s};
+  MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, team.all());
+  return {std::string(variant.name), most[0], most[1], problem.check()};
+}
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+void print_run(const Run& run, const int number) {
+  fmt::print("run {:<3} {:<16} {:9.3f} s", number, run.variant, run.seconds);
+  fmt::print("   {:>22}   {}\n",
+             run.exchange_s > 0 ? fmt::format("in the exchange {:.3f} s", run.exchange_s) : "",
+             run.verdict.text);
+  std::fflush(stdout);
+}
+
+// The others beside the first.
+void print_comparison(const Options& options, const std::map<std::string, std::vector<double>>& s) {
+  const std::string first(options.variants.front().name);
+  for (const auto& [name, seconds] : s) {
+    if (name == first) continue;
+    const double less = 1 - median_of(seconds) / median_of(s.at(first));
+    fmt::print("{} takes {:.1f} % {} time than {} (medians)\n", name, 100 * std::abs(less),
+               less >= 0 ? "less" : "more", first);
+  }
+}
+
+// All variants, and what is said of them. The exit code.
+int run_all(const tiled::Team& team, const Options& options, const Problem& problem,
+            nlohmann::json document) {
+  std::map<std::string, std::vector<double>> seconds;
+  int code = 0;
+  int number = 0;
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    for (const Variant& variant : options.variants) {
+      const Run run = run_once(team, options, variant, problem);
+      seconds[run.variant].push_back(run.seconds);
+      if (team.rank() == 0) print_run(run, ++number);
+      document["runs"].push_back({{"variant", run.variant},
+                                  {"seconds", run.seconds},
+                                  {"exchange_s", run.exchange_s},
+                                  {"right", run.verdict.right}});
+      if (!run.verdict.right) code = 2;
+    }
+  }
+  if (team.rank() != 0) return code;
+  print_comparison(options, seconds);
+  if (code != 0) fmt::print(stderr, "mapreduce: a result is wrong\n");
+  if (!options.json.empty()) std::ofstream(options.json) << document.dump(2) << "\n";
+  return code;
+}
+
+// How much a chunk takes, and makes, as given or as the first rank's first chunk does. Collective.
+ChunkCost cost_of(const tiled::Team& team, const Options& options, Program& real) {
+  ChunkCost cost;
+  std::uint64_t bytes = 0;
+  const auto measure = [&] {
+    Output output(static_cast<std::size_t>(team.size()));
+    const double map_s = tiled::least_time([&] { output.assign(output.size(), {}); },
+                                           [&] { real.map({0, 1}, output); });
+    bytes = 0;
+    for (const Bytes& part : output) bytes += part.size();
+    const double reduce_s = tiled::least_time([&] { real.begin(); }, [&] {
+      for (const Bytes& part : output) real.reduce(part);
+    });
+    return tiled::KernelTimes{map_s, reduce_s};
+  };
+  tiled::TimedOptions timed = options.timed;
+  if (!options.tuple_bytes && timed.times && team.rank() == 0) (void)measure();
+  const tiled::KernelTimes all = find_times(team, timed, measure);
+  const tiled::KernelTimes here = times_here(team, timed, all);
+  if (options.tuple_bytes) bytes = static_cast<std::uint64_t>(*options.tuple_bytes);
+  MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, team.all());
+  const auto ranks = static_cast<std::uint64_t>(team.size());
+  bytes = std::max<std::uint64_t>(bytes / ranks, 1) * ranks;
+  if (team.rank() == 0) {
+    fmt::print("Kernels sleep: the map of a chunk {:.0f} us, the reduction of what it makes {:.0f} "
+               "us, {} bytes; nothing is computed, and no result is checked\n", 1e6 * all[0],
+               1e6 * all[1], bytes);
+    if (timed.slow.rank >= 0) {
+      fmt::print("On rank {} they take {} times as long\n", timed.slow.rank, timed.slow.factor);
+    }
+    std::fflush(stdout);
+  }
+  return {here[0], here[1], static_cast<std::size_t>(bytes)};
+}
+
+int run_timed(const tiled::Team& team, const Options& options, Program& real,
+              nlohmann::json document) {
+  const ChunkCost cost = cost_of(team, options, real);
+  Timed timed(cost, team.size());
+  document["kernels"] = {{"map_us", 1e6 * cost.map_s},
+                         {"reduce_us", 1e6 * cost.reduce_s},
+                         {"tuple_bytes", cost.bytes}};
+  return run_all(team, options, {timed, [] { return Verdict{}; }}, std::move(document));
+}
+
+// Collective. Throws InputError.
+Text open_text(const tiled::Team& team, const Options& options) {
+  if (options.files.empty()) return Text(options.random);
+  std::optional<Text> text;
+  std::string wrong;
+  try {
+    text.emplace(options.files, options.repeat);
+  } catch (const std::runtime_error& error) {
+    wrong = error.what();
+  }
+  tiled::fail_together(team.all(), wrong);
+  const std::uint64_t ranks = static_cast<std::uint64_t>(team.size());
+  const std::uint64_t rank = static_cast<std::uint64_t>(team.rank());
+  const std::uint64_t share = text->size_of_files() / ranks + 1;
+  try {
+    text->check(share * rank, share * (rank + 1));
+  } catch (const std::runtime_error& error) {
+    wrong = error.what();
+  }
+  tiled::fail_together(team.all(), wrong);
+  return std::move(*text);
+}
+
+// For a file that cannot be written. Collective. Throws InputError.
+void check_output(const tiled::Team& team, const std::string& path) {
+  std::string wrong;
+  if (team.rank() == 0 && !path.empty() && !std::ofstream(path, std::ios::app)) {
+    wrong = fmt::format("--output {}: cannot be written", path);
+  }
+  tiled::fail_together(team.all(), wrong);
+}
+
+void print_words(const Options& options, const Ranking& ranking) {
+  for (std::size_t k = 0; k < ranking.size() && k < static_cast<std::size_t>(options.top); ++k) {
+    fmt::print("{:>12} {}\n", ranking[k].second, ranking[k].first);
+  }
+  if (options.output.empty()) return;
+  std::ofstream file(options.output);
+  for (const auto& [word, number] : ranking) file << number << ' ' << word << '\n';
+  file.flush();
+  if (!file) throw std::runtime_error("--output " + options.output + ": writing failed");
+}
+
+int run_words(const tiled::Team& team, const Options& options, nlohmann::json document) {
+  const Text text = open_text(team, options);
+  check_output(team, options.output);
+  document["bytes"] = text.size();
+  if (team.rank() == 0) {
+    fmt::print("Word count of {:.1f} MB{}, {} chunks a rank, on {} ranks with {} worker{} each\n",
+               1e-6 * static_cast<double>(text.size()),
+               options.files.empty() ? " of random words" : "", options.chunks, team.size(),
+               imbrex::worker_count(), imbrex::worker_count() == 1 ? "" : "s");
+    std::fflush(stdout);
+  }
+  WordCount count(text, team.all(), options.chunks);
+  if (options.timed.timed) return run_timed(team, options, count, std::move(document));
+  std::uint64_t alone[3] = {};
+  if (team.rank() == 0) {
+    const double begin = MPI_Wtime();
+    const Digest digest = digest_of(count_alone(text));
+    fmt::print("One thread has counted {} words, {} different ones, in {:.1f} s\n", digest.words,
+               digest.distinct, MPI_Wtime() - begin);
+    std::fflush(stdout);
+    alone[0] = digest.words;
+    alone[1] = digest.distinct;
+    alone[2] = digest.hash;
+  }
+  MPI_Bcast(alone, 3, MPI_UINT64_T, 0, team.all());
+  const Digest expected{alone[0], alone[1], alone[2]};
+  document["words"] = expected.words;
+  document["distinct"] = expected.distinct;
+  const auto check = [&]() -> Verdict {
+    const Digest found = digest_of_all(count.counts(), team.all());
+    if (found == expected) return {true, "as counted alone"};
+    return {false, fmt::format("WRONG: {} words, {} different ones", found.words, found.distinct)};
+  };
+  const int code = run_all(team, options, {count, check}, std::move(document));
+  if (options.top == 0 && options.output.empty()) return code;
+  const Ranking ranking = gather(count.counts(), team.all());
+  if (team.rank() == 0) print_words(options, ranking);
+  return code;
+}
+
+// For a matrix that, with its products on both sides, does not fit into memory. Collective. Throws
+// InputError.
+void check_memory(const tiled::Team& team, const std::int64_t n) {
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
+  int ranks = 1;
+  MPI_Comm_size(node, &ranks);
+  MPI_Comm_free(&node);
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  // The matrix, what maps make of it, and the buffers of both sides of the exchange.
+  const double needed = 4 * 8.0 * static_cast<double>(n * n) * ranks / team.size();
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  tiled::fail_together(team.all(), needed <= 0.9 * present ? "" : fmt::format(
+      "--n {}: needs {:.1f} GiB on one node, which has {:.1f} GiB; take a smaller one, or more "
+      "nodes", n, needed / gib, present / gib));
+}
+
+int run_matvec(const tiled::Team& team, const Options& options, nlohmann::json document) {
+  check_memory(team, options.n);
+  document["n"] = options.n;
+  if (team.rank() == 0) {
+    fmt::print("Matrix-vector product of order {}, {} chunks a rank, on {} ranks with {} worker{} "
+               "each; error: |y - dgemv's| / (n eps |A||x|)\n", options.n, options.chunks,
+               team.size(), imbrex::worker_count(), imbrex::worker_count() == 1 ? "" : "s");
+    std::fflush(stdout);
+  }
+  MatVec product(options.n, team.all(), options.chunks);
+  if (options.timed.timed) return run_timed(team, options, product, std::move(document));
+  const auto check = [&]() -> Verdict {
+    const double error = product.error();
+    return {error <= 1, fmt::format("error {:.6f}", error)};
+  };
+  return run_all(team, options, {product, check}, std::move(document));
+}
+
+// The exit code.
+int run(int argc, char** argv) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::string help;
+  const Options options = parse_options(argc, argv, help);
+  if (tiled::print_help(help)) return 0;
+  const tiled::Team team({1, ranks});
+  check_json(team, options.json);
+  nlohmann::json document{{"benchmark", "mapreduce"},
+                          {"program", options.words ? "wordcount" : "matvec"},
+                          {"ranks", ranks},
+                          {"workers", imbrex::worker_count()},
+                          {"chunks", options.chunks},
+                          {"batches", options.batches}};
+  return options.words ? run_words(team, options, std::move(document))
+                       : run_matvec(team, options, std::move(document));
+}
+
+}  // namespace
+}  // namespace mapreduce
+
+int main(int argc, char** argv) {
+  return tiled::run_program("mapreduce", argc, argv, &mapreduce::run);
+}

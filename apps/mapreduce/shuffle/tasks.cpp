@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The variants in which reductions begin before the exchange has ended.
+#include <fmt/format.h>
+#include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <stdexcept>
+#include <vector>
+
+#include "exchange.hpp"
+#include "variants.hpp"
+
+namespace mapreduce {
+namespace {
+
+constexpr int exchange_tag = 0;
+
+// Calls visit(rank) for the others; each rank begins with another one, so that none is overrun.
+template <class Visit>
+void for_each_other(MPI_Comm comm, Visit&& visit) {
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
+  for (int k = 1; k < ranks; ++k) visit((rank + k) % ranks);
+}
+
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+// In a task that has declared each block of the receive buffer that is not empty: returns at once,
+// and the access to a block ends when it has arrived.
+void exchange_by_blocks(Exchange& exchange) {
+  const Exchange::Side& from = exchange.sent();
+  Exchange::Side& to = exchange.received();
+  for_each_other(exchange.comm(), [&](const int source) {
+    const auto s = static_cast<std::size_t>(source);
+    if (to.counts[s] == 0) return;
+    std::byte& block = to.bytes[static_cast<std::size_t>(to.starts[s])];
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Irecv(&block, to.counts[s], MPI_BYTE, source, exchange_tag, exchange.comm(), &request);
+    imbrex::release_after(imbrex::when(request), block);
+  });
+  for_each_other(exchange.comm(), [&](const int target) {
+    const auto t = static_cast<std::size_t>(target);
+    if (from.counts[t] == 0) return;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(from.bytes.get() + from.starts[t], from.counts[t], MPI_BYTE, target, exchange_tag,
+              exchange.comm(), &request);
+    imbrex::finish_owns(request);
+  });
+  const auto me = static_cast<std::size_t>(rank_in(exchange.comm()));
+  std::copy_n(from.bytes.get() + from.starts[me], from.counts[me],
+              to.bytes.get() + to.starts[me]);
+}
+
+}  // namespace
+
+void run_partial_receive(Program& program, const Shape& shape, Times&) {
+  int ranks = 0;
+  MPI_Comm_size(shape.comm, &ranks);
+  std::vector<Output> outputs(static_cast<std::size_t>(shape.chunks),
+                              Output(static_cast<std::size_t>(ranks)));
+  imbrex::finish([&] {
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      imbrex::task("map").launch([&, chunk] {
+        program.map({chunk, chunk + 1}, outputs[static_cast<std::size_t>(chunk)]);
+      });
+    }
+  });
+  Exchange exchange(shape.comm, outputs, {});
+  Exchange::Side& to = exchange.received();
+  imbrex::finish([&] {
+    auto moves = imbrex::task("exchange");
+    for (std::size_t s = 0; s < to.counts.size(); ++s) {
+      if (to.counts[s] == 0) continue;
+      static_cast<void>(moves.out(to.bytes[static_cast<std::size_t>(to.starts[s])]));
+    }
+    moves.priority(2).launch([&exchange] { exchange_by_blocks(exchange); });
+    for (int source = 0; source < ranks; ++source) {
+      const auto s = static_cast<std::size_t>(source);
+      exchange.for_each_piece(source, [&](const std::span<const std::byte> piece) {
+        imbrex::task("reduce")
+            .in(to.bytes[static_cast<std::size_t>(to.starts[s])])
+            .launch([&program, piece] { program.reduce(piece); });
+      });
+    }
+  });
+}
+
+namespace {
+
+// A piece that is on its way here.
+struct Arriving {
+  std::unique_ptr<std::byte[]> bytes;
+  imbrex::Future<MPI_Status> here;
+};
+
+// Posted before the maps begin, so that no worker is needed for a piece to arrive. How long a piece
+// is, is not known: there is room for the longest, which takes memory only where bytes arrive.
+std::vector<Arriving> post_receives(const Program& program, const Shape& shape) {
+  const std::size_t bytes_max = std::min<std::size_t>(program.piece_bytes_max(), INT_MAX);
+  std::vector<Arriving> arriving;
+  for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+    for_each_other(shape.comm, [&](const int source) {
+      auto bytes = std::make_unique_for_overwrite<std::byte[]>(bytes_max);
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Irecv(bytes.get(), static_cast<int>(bytes_max), MPI_BYTE, source, chunk, shape.comm,
+                &request);
+      arriving.push_back({std::move(bytes), imbrex::when(request)});
+    });
+  }
+  return arriving;
+}
+
+// Runs what the other ranks wait for: if it fails, all ranks end.
+template <class Body>
+void or_end_all(MPI_Comm comm, Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "mapreduce: rank {}: {}\n", rank_in(comm), error.what());
+    MPI_Abort(comm, 1);
+  }
+}
+
+void send_all(const Output& output, const Shape& shape, const int chunk) {
+  for_each_other(shape.comm, [&](const int target) {
+    const Bytes& bytes = output[static_cast<std::size_t>(target)];
+    if (bytes.size() > INT_MAX) {
+      throw std::runtime_error(fmt::format("a chunk makes {} bytes of tuples for one rank, more "
+                                           "than MPI can count; take more --chunks", bytes.size()));
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, target, chunk, shape.comm,
+              &request);
+    imbrex::finish_owns(request);
+  });
+}
+
+}  // namespace
+
+void run_partial(Program& program, const Shape& shape, Times&) {
+  int ranks = 0;
+  MPI_Comm_size(shape.comm, &ranks);
+  const auto me = static_cast<std::size_t>(rank_in(shape.comm));
+  std::vector<Output> outputs(static_cast<std::size_t>(shape.chunks),
+                              Output(static_cast<std::size_t>(ranks)));
+  std::vector<Arriving> arriving = post_receives(program, shape);
+  imbrex::finish([&] {
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      imbrex::task("map").priority(1).launch([&, chunk] {  // first, so that the network has work
+        Output& output = outputs[static_cast<std::size_t>(chunk)];
+        or_end_all(shape.comm, [&] {
+          program.map({chunk, chunk + 1}, output);
+          send_all(output, shape, chunk);
+        });
+        imbrex::task("reduce").launch([&] { program.reduce(output[me]); });
+      });
+    }
+    // After all maps: none of these can be what the maps of another rank wait for.
+    for (Arriving& piece : arriving) {
+      imbrex::task("reduce").in(piece.here).launch([&] {
+        int bytes = 0;
+        MPI_Get_count(&piece.here.get(), MPI_BYTE, &bytes);
+        program.reduce({piece.bytes.get(), static_cast<std::size_t>(bytes)});
+        piece.bytes.reset();
+      });
+    }
+  });
+}
+
+}  // namespace mapreduce

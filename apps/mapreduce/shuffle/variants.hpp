@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ways to bring tuples from maps to reductions. All run the same maps and reductions on the
+// same number of threads, and leave the same result. Collective.
+#pragma once
+
+#include <mpi.h>
+
+#include <string_view>
+
+#include "program.hpp"
+
+namespace mapreduce {
+
+struct Shape {
+  MPI_Comm comm = MPI_COMM_WORLD;
+  int chunks = 16;  // of each rank
+  int batches = 4;  // of run_test()
+};
+
+// What a variant can tell of itself; not all can.
+struct Times {
+  double exchange_s = 0;  // in the exchange, nothing else being done
+};
+
+// Maps in a parallel loop; one MPI_Alltoallv in a task; reductions in a parallel loop. (The
+// baseline of Castillo et al.)
+void run_blocking(Program& program, const Shape& shape, Times& times);
+// Batches of chunks: MPI_Ialltoallv of one, while the next is mapped and what has arrived is
+// reduced; after each map and each reduction MPI_Test. What can be done by hand.
+void run_test(Program& program, const Shape& shape, Times& times);
+// As run_blocking(), but a reduction begins when the block of its rank has arrived.
+void run_partial_receive(Program& program, const Shape& shape, Times& times);
+// What a map has made leaves at once, as a message to each rank, and is reduced when it arrives,
+// while other maps run.
+void run_partial(Program& program, const Shape& shape, Times& times);
+// Plain MPI past imbrex, and threads: each maps its chunks as one, then one MPI_Alltoallv.
+void run_library(Program& program, const Shape& shape, Times& times);
+
+struct Variant {
+  std::string_view name;
+  void (*run)(Program& program, const Shape& shape, Times& times);
+};
+inline constexpr Variant all_variants[] = {{"blocking", &run_blocking},
+                                           {"test", &run_test},
+                                           {"partial-receive", &run_partial_receive},
+                                           {"partial", &run_partial},
+                                           {"library", &run_library}};
+
+}  // namespace mapreduce
