@@ -61,7 +61,7 @@ void exchange_by_blocks(Exchange& exchange) {
 
 }  // namespace
 
-void run_partial_receive(Program& program, const Shape& shape, Times&) {
+void run_blocks(Program& program, const Shape& shape, Times&) {
   int ranks = 0;
   MPI_Comm_size(shape.comm, &ranks);
   std::vector<Output> outputs(static_cast<std::size_t>(shape.chunks),
@@ -145,7 +145,7 @@ void send_all(const Output& output, const Shape& shape, const int chunk) {
 
 }  // namespace
 
-void run_partial(Program& program, const Shape& shape, Times&) {
+void run_messages(Program& program, const Shape& shape, Times&) {
   int ranks = 0;
   MPI_Comm_size(shape.comm, &ranks);
   const auto me = static_cast<std::size_t>(rank_in(shape.comm));

@@ -29,10 +29,10 @@ void run_blocking(Program& program, const Shape& shape, Times& times);
 // reduced; after each map and each reduction MPI_Test. What can be done by hand.
 void run_test(Program& program, const Shape& shape, Times& times);
 // As run_blocking(), but a reduction begins when the block of its rank has arrived.
-void run_partial_receive(Program& program, const Shape& shape, Times& times);
+void run_blocks(Program& program, const Shape& shape, Times& times);
 // What a map has made leaves at once, as a message to each rank, and is reduced when it arrives,
 // while other maps run.
-void run_partial(Program& program, const Shape& shape, Times& times);
+void run_messages(Program& program, const Shape& shape, Times& times);
 // Plain MPI past imbrex, and threads: each maps its chunks as one, then one MPI_Alltoallv.
 void run_library(Program& program, const Shape& shape, Times& times);
 
@@ -42,8 +42,8 @@ struct Variant {
 };
 inline constexpr Variant all_variants[] = {{"blocking", &run_blocking},
                                            {"test", &run_test},
-                                           {"partial-receive", &run_partial_receive},
-                                           {"partial", &run_partial},
+                                           {"blocks", &run_blocks},
+                                           {"messages", &run_messages},
                                            {"library", &run_library}};
 
 }  // namespace mapreduce

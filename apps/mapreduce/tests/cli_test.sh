@@ -47,7 +47,7 @@ count() {
 
 files=("$texts/CHANGELOG.md" "$texts/docs/user/mpi.md" "$texts/LICENSE")
 count "${files[@]}" "${files[@]}" >"$scratch/expected"
-for variant in blocking test partial-receive partial library; do
+for variant in blocking test blocks messages library; do
   succeed "as counted alone" wordcount "${files[@]}" --repeat 2 --variant $variant --chunks 5 \
     --top 3 --output "$scratch/words"
   cmp -s "$scratch/expected" "$scratch/words" || complain "$variant: other words than sort | uniq"
@@ -55,7 +55,7 @@ done
 succeed "takes .* time than blocking" wordcount --random 300000 --repetitions 2 --json "$scratch/j"
 grep -q '"distinct"' "$scratch/j" || complain "no figures in the JSON file"
 succeed "error 0\.[0-9]+" matvec --n 200
-succeed "rank 0 has mapped" matvec --n 64 --kernels timed --kernel-us 50000,10 --variant partial \
+succeed "rank 0 has mapped" matvec --n 64 --kernels timed --kernel-us 50000,10 --variant messages \
   --progress 0.1
 succeed "Kernels sleep: the map of a chunk 300 us, .* 100 us, 100000 bytes" wordcount \
   --random 50000 --kernels timed --kernel-us 300,100 --tuple-bytes 100000
