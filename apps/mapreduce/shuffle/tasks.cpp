@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <exception>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 

@@ -309,7 +309,8 @@ class Labels : public Program {
 TEST(variants, bring_each_piece_to_its_rank_once) {
   Labels labels;
   for (const Variant& variant : all_variants) {
-    for (const auto& [chunks, batches] : {std::tuple{1, 1}, {12, 4}, {12, 100}}) {
+    constexpr std::tuple<int, int> shapes[] = {{1, 1}, {12, 4}, {12, 100}};
+    for (const auto& [chunks, batches] : shapes) {
       SCOPED_TRACE(testing::Message() << variant.name << ", " << chunks << " chunks");
       run(variant, labels, chunks, batches);
       labels.expect_all(chunks);
