@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// minife: reads the command line, assembles and solves, checks and prints what came out.
+// Exit codes: 0 well; 1 wrong input; 2 a solution that is wrong. The same on every rank.
+#include <fmt/format.h>
+#include <imbrex/detail/observation.hpp>
+#include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.hpp>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "../tiled/activity.hpp"
+#include "../tiled/setup.hpp"
+#include "../tiled/timed_options.hpp"
+#include "series.hpp"
+#include "solve.hpp"
+
+namespace minife {
+namespace {
+
+constexpr double error_limit = 0.06;  // of the reference benchmark
+constexpr int series_terms = 300;
+constexpr double bytes_per_row = 27 * 12 + 4 + 6 * 8;  // of the matrix, and six vectors
+
+const std::map<std::string, std::vector<std::pair<std::string, Variant>>> variants{
+    {"blocking", {{"blocking", Variant::blocking}}},
+    {"tasks", {{"tasks", Variant::tasks}}},
+    {"test-each", {{"test-each", Variant::test_each}}},
+    {"all",
+     {{"blocking", Variant::blocking}, {"tasks", Variant::tasks},
+      {"test-each", Variant::test_each}}}};
+
+struct CommandLine {
+  int n = 32;
+  int blocks = 4;
+  int iterations = 200;
+  int repetitions = 1;
+  double source = 1;
+  std::string variant = "all";
+  tiled::TimedOptions timed;
+  std::string json;
+};
+
+CommandLine parse_options(int argc, char** argv, std::string& help) {
+  CommandLine line;
+  tiled::TimedText timed;
+  CLI::App app("Steady conduction in a brick of hexahedra over MPI ranks: assembles the matrix of 27\n"
+               "points and solves by conjugate gradients, as the benchmark miniFE does.", "minife");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app.add_option("--n", line.n, "Elements of a rank in each dimension")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--blocks", line.blocks, "Sub-blocks of a rank, for each of its workers")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  app.add_option("--iterations", line.iterations)
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--repetitions", line.repetitions, "Runs of each variant, in turn")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--source", line.source, "Of heat, everywhere; the reference benchmark has 1")
+      ->check(CLI::Range(-1e6, 1e6))
+      ->capture_default_str();
+  app.add_option("--variant", line.variant,
+                 "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
+                 "test-each: the same, and each request is tested in turn; or all in turn")
+      ->check(CLI::IsMember(variants))
+      ->capture_default_str();
+  app.add_option("--json", line.json, "Write the figures there too");
+  add_timed(app, kernel_names, timed);
+  if (!tiled::parse(app, argc, argv, help)) return line;
+  line.timed = read_timed(kernel_names, timed);
+  return line;
+}
+
+// Before anything large is allocated.
+void check_size(const tiled::Team& team, const CommandLine& line, int blocks) {
+  const double edge = line.n + 3;  // with both layers, and the last rank's node
+  const double rows = edge * edge * edge;
+  if (line.n == 1 && team.size() == 1) {
+    throw tiled::InputError("--n 1 on one rank has no node inside of the boundary: take 2 or more");
+  }
+  if (!line.timed.timed && 27 * rows / blocks > INT_MAX) {
+    throw tiled::InputError(fmt::format("--n {}: a sub-block has more entries than an int counts; "
+                                        "take more by --blocks", line.n));
+  }
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
+  int ranks = 0;
+  MPI_Comm_size(node, &ranks);
+  MPI_Comm_free(&node);
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const double needed = ranks * rows * (line.timed.timed ? 6 * 8 : bytes_per_row);
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  tiled::fail_together(
+      team.all(), needed <= 0.9 * present
+                      ? ""
+                      : fmt::format("--n {} needs {:.1f} GiB on one node, which has {:.1f} GiB; "
+                                    "take fewer elements, or more nodes", line.n, needed / gib,
+                                    present / gib));
+}
+
+struct Run {
+  std::string variant;
+  double seconds;  // the slowest rank's
+  double kernel_share;  // of the workers' time,
+  double mpi_share;     // inside MPI, or packing for it; blocking: of main's time in MPI
+  double kernel_s;
+  tiled::Activity activity;
+  double polls, tests;  // by workers, over all ranks
+  double bytes;         // a rank sends in an iteration, at most
+  int iterations;
+  double residual;
+  double middle;  // the solution at (1/2, 1/2, 1/2)
+};
+
+Run run_once(const tiled::Team& team, const CommandLine& line, const Problem& problem,
+             const Kernels& kernels, const std::pair<std::string, Variant>& variant) {
+  Vectors vectors;
+  const imbrex::detail::Totals before = imbrex::detail::totals();
+  const Outcome mine = solve(kernels, team.all(), variant.second, line.iterations, vectors);
+  const double workers = std::max(1, imbrex::worker_count());
+  const auto bytes = sparse::Halo(kernels.brick(), team.all()).bytes_sent();
+  double sum[6] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
+                   imbrex::detail::totals().polls - before.polls, static_cast<double>(mine.tests)};
+  const tiled::Activity activity = activity_since(team, before);
+  double most[2] = {mine.seconds, static_cast<double>(bytes)};
+  MPI_Allreduce(MPI_IN_PLACE, sum, 6, MPI_DOUBLE, MPI_SUM, team.all());
+  MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, team.all());
+  const double in_mpi = variant.second == Variant::blocking
+                            ? sum[1] / sum[2]
+                            : std::max(0.0, activity.in_task_s - sum[0]) / sum[3];
+  return {variant.first, most[0], sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5],
+          most[1], mine.iterations, mine.residual,
+          value_in_the_middle(problem, kernels.brick(), vectors.x)};
+}
+
+double error_of(const Run& run) {
+  static const double expected = temperature(0.5, 0.5, 0.5, series_terms);
+  return std::abs(run.middle - expected);
+}
+
+void print_run(const Run& run, int number, bool sleep) {
+  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %", number, run.variant,
+             run.seconds, 100 * run.kernel_share, 100 * run.mpi_share);
+  if (!sleep) {
+    fmt::print("   {} iterations, residual {:.1e}, error {:.4f}", run.iterations, run.residual,
+               error_of(run));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+nlohmann::json to_json(const Run& run, bool sleep) {
+  nlohmann::json json{{"variant", run.variant},
+                      {"seconds", run.seconds},
+                      {"kernel_share", run.kernel_share},
+                      {"mpi_share", run.mpi_share},
+                      {"kernel_s", run.kernel_s},
+                      {"in_task_s", run.activity.in_task_s},
+                      {"idle_s", run.activity.idle_s},
+                      {"overhead_s", run.activity.overhead_s},
+                      {"tasks", run.activity.tasks},
+                      {"suspensions", run.activity.suspensions},
+                      {"polls", run.polls},
+                      {"tests", run.tests},
+                      {"port_bytes", run.bytes},
+                      {"iterations_needed", run.iterations}};
+  if (!sleep) {
+    json["residual"] = run.residual;
+    json["middle"] = run.middle;
+    json["error"] = error_of(run);
+  }
+  return json;
+}
+
+nlohmann::json describe(const tiled::Team& team, const CommandLine& line, const Problem& problem,
+                        const tiled::KernelTimes& times, double assembly_s) {
+  const imbrex::ProgressReport progress = imbrex::progress_report();
+  return {{"benchmark", "minife"},
+          {"ranks", team.size()},
+          {"workers", imbrex::worker_count()},
+          {"n", line.n},
+          {"elements", problem.elements},
+          {"blocks", line.blocks},
+          {"iterations", line.iterations},
+          {"kernels", line.timed.timed ? "timed" : "real"},
+          {"kernel_s", times},
+          {"assembly_s", assembly_s},
+          {"progress", progress.runs},
+          {"runs", nlohmann::json::array()}};
+}
+
+void report_progress(nlohmann::json& document) {
+  const imbrex::ProgressReport progress = imbrex::progress_report();
+  document["progress_polls"] = progress.polls;
+  document["progress_s"] = progress.seconds;
+  document["progress_notices"] = progress.notices;
+}
+
+void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
+  const auto median = [&seconds](const std::string& variant) {
+    std::vector<double> values = seconds.at(variant);
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  };
+  if (!seconds.contains("blocking")) return;
+  for (const auto& [variant, values] : seconds) {
+    if (variant == "blocking") continue;
+    fmt::print("blocking takes {:.1f} % longer than {} (medians)\n",
+               100 * (median("blocking") / median(variant) - 1), variant);
+  }
+}
+
+// The exit code.
+int run_all(const tiled::Team& team, const CommandLine& line, const Problem& problem,
+            const Kernels& kernels, nlohmann::json& document) {
+  const bool sleep = kernels.sleep();
+  std::map<std::string, std::vector<double>> seconds;
+  double worst = 0;
+  int number = 0;
+  for (int repetition = 0; repetition < line.repetitions; ++repetition) {
+    for (const auto& variant : variants.at(line.variant)) {
+      const Run run = run_once(team, line, problem, kernels, variant);
+      if (!sleep) worst = std::isnan(run.middle) ? HUGE_VAL : std::max(worst, error_of(run));
+      seconds[run.variant].push_back(run.seconds);
+      if (team.rank() == 0) print_run(run, ++number, sleep);
+      document["runs"].push_back(to_json(run, sleep));
+    }
+  }
+  const bool right = worst <= error_limit;
+  if (team.rank() == 0) {
+    print_medians(seconds);
+    if (!right) {
+      fmt::print(stderr, "minife: in the middle the solution is {:.4f} away from the series, and "
+                 "{} are allowed; perhaps it needs more --iterations\n", worst, error_limit);
+    }
+  }
+  return right ? 0 : 2;
+}
+
+void print_head(const tiled::Team& team, const CommandLine& line, const Problem& problem,
+                const sparse::Brick& brick) {
+  fmt::print("{} x {} x {} elements on {} ranks, {} worker{} each, {} sub-blocks a rank; {} "
+             "iterations, progress {}\n", problem.elements[0], problem.elements[1],
+             problem.elements[2], team.size(), imbrex::worker_count(),
+             imbrex::worker_count() == 1 ? "" : "s", brick.blocks().size(), line.iterations,
+             imbrex::progress_report().runs);
+}
+
+void print_sleep(const tiled::TimedOptions& options, const tiled::KernelTimes& times) {
+  fmt::print("kernels sleep, as {}; one worker alone takes, on all points of a rank:",
+             options.times ? "given" : "measured on rank 0");
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    fmt::print(" {} {:.0f} us", kernel_names[i], 1e6 * times[i]);
+  }
+  fmt::print("; nothing is computed that could be checked\n");
+  if (options.slow.rank >= 0) {
+    fmt::print("on rank {} they take {} times as long\n", options.slow.rank, options.slow.factor);
+  }
+}
+
+int run_program(int argc, char** argv) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::string help;
+  const CommandLine line = parse_options(argc, argv, help);
+  if (tiled::print_help(help)) return 0;
+  const tiled::Team team({1, ranks});
+  check_json(team, line.json);
+  const int blocks = line.blocks * std::max(1, imbrex::worker_count());
+  check_size(team, line, blocks);
+  const sparse::Point grid = sparse::nearly_cubic(ranks);
+  Problem problem{{}, line.source};
+  for (std::size_t d = 0; d < 3; ++d) problem.elements[d] = line.n * grid[d];
+  const sparse::Brick brick(nodes_of(problem, grid, blocks), team.rank());
+  if (team.rank() == 0) print_head(team, line, problem, brick);
+
+  constexpr int measured_points = 40;
+  const tiled::KernelTimes times = find_times(team, line.timed, [&line] {
+    return measure_kernels(std::min(line.n + 1, measured_points),
+                           std::int64_t{line.n} * line.n * line.n);
+  });
+  if (team.rank() == 0 && line.timed.timed) print_sleep(line.timed, times);
+  System system;
+  system.load.resize(brick.size());
+  const double start = MPI_Wtime();
+  if (!line.timed.timed) system = assemble(problem, brick);
+  double assembly_s = MPI_Wtime() - start;
+  MPI_Allreduce(MPI_IN_PLACE, &assembly_s, 1, MPI_DOUBLE, MPI_MAX, team.all());
+  if (team.rank() == 0 && !line.timed.timed) fmt::print("assembled in {:.3f} s\n", assembly_s);
+  std::fflush(stdout);
+
+  const Kernels kernels(brick, system, times_here(team, line.timed, times));
+  nlohmann::json document = describe(team, line, problem, times, assembly_s);
+  const int code = run_all(team, line, problem, kernels, document);
+  report_progress(document);
+  if (team.rank() == 0 && !line.json.empty()) {
+    std::ofstream(line.json) << document.dump(2) << "\n";
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace minife
+
+int main(int argc, char** argv) {
+  return tiled::run_program("minife", argc, argv, &minife::run_program);
+}
