@@ -89,7 +89,7 @@ void check_size(const tiled::Team& team, const CommandLine& line, int blocks) {
   if (line.n == 1 && team.size() == 1) {
     throw tiled::InputError("--n 1 on one rank has no node inside of the boundary: take 2 or more");
   }
-  if (!line.timed.timed && 27 * rows / blocks > INT_MAX) {
+  if (!line.timed.timed && 27 * rows / blocks > 0.8 * INT_MAX) {
     throw tiled::InputError(fmt::format("--n {}: a sub-block has more entries than an int counts; "
                                         "take more by --blocks", line.n));
   }

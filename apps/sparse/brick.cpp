@@ -24,7 +24,7 @@ Point nearly_cubic(const int count) {
     if (count % x != 0) continue;
     for (int y = x; x * y * y <= count; ++y) {
       const int z = count / x / y;
-      if (x * y * z == count && z < best[2]) best = {x, y, z};
+      if (x * y * z == count && x + y + z < best[0] + best[1] + best[2]) best = {x, y, z};
     }
   }
   return best;

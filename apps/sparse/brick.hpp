@@ -23,8 +23,8 @@ struct Box {
   [[nodiscard]] bool overlaps(const Box& other) const noexcept;
 };
 
-// The most nearly cubic division of `count`, the largest factor last: z is cut first, which leaves
-// the lines of x whole.
+// The factors of `count` with the least sum, the largest last: z is cut most, and lines of x stay as
+// long as they can.
 [[nodiscard]] Point nearly_cubic(int count);
 
 // A rank that owns points of the layer around a brick.
