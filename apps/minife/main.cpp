@@ -52,8 +52,9 @@ struct CommandLine {
 CommandLine parse_options(int argc, char** argv, std::string& help) {
   CommandLine line;
   tiled::TimedText timed;
-  CLI::App app("Steady conduction in a brick of hexahedra over MPI ranks: assembles the matrix of 27\n"
-               "points and solves by conjugate gradients, as the benchmark miniFE does.", "minife");
+  CLI::App app("Steady conduction in a brick of hexahedra over MPI ranks: assembles the matrix of\n"
+               "27 points and solves by conjugate gradients, as the benchmark miniFE does.",
+               "minife");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app.add_option("--n", line.n, "Elements of a rank in each dimension")
       ->check(CLI::Range(1, 1024))

@@ -23,8 +23,8 @@ struct Box {
   [[nodiscard]] bool overlaps(const Box& other) const noexcept;
 };
 
-// The factors of `count` with the least sum, the largest last: z is cut most, and lines of x stay as
-// long as they can.
+// The factors of `count` with the least sum, the largest last: z is cut most, and lines of x stay
+// as long as they can.
 [[nodiscard]] Point nearly_cubic(int count);
 
 // A rank that owns points of the layer around a brick.
