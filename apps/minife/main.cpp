@@ -286,7 +286,7 @@ int run_program(int argc, char** argv) {
   const sparse::Brick brick(nodes_of(problem, grid, blocks), team.rank());
   if (team.rank() == 0) print_head(team, line, problem, brick);
 
-  constexpr int measured_points = 40;
+  static constexpr int measured_points = 40;
   const tiled::KernelTimes times = find_times(team, line.timed, [&line] {
     return measure_kernels(std::min(line.n + 1, measured_points),
                            std::int64_t{line.n} * line.n * line.n);

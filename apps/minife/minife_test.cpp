@@ -221,9 +221,13 @@ TEST_F(SystemTest, has_a_solution_that_comes_close_to_the_series) {
 }
 
 TEST_F(SystemTest, with_a_source_is_warmer_by_what_is_known) {
-  const Problem whole{{16, 16, 16}, 1};
-  const Solution solution = solve_once(whole, brick(whole, 4), Variant::tasks, 100);
-  EXPECT_NEAR(solution.middle, 1. / 6 + 0.0562128, 2e-3);
+  double middle[2];
+  for (const int round : {0, 1}) {
+    const Problem whole{{8 << round, 8 << round, 8 << round}, 1};
+    middle[round] = solve_once(whole, brick(whole, 4), Variant::tasks, 100).middle;
+  }
+  // What the mesh adds falls by four.
+  EXPECT_NEAR((4 * middle[1] - middle[0]) / 3, 1. / 6 + 0.0562128, 5e-4);
 }
 
 TEST_F(SystemTest, with_an_odd_number_of_elements_is_interpolated_in_the_middle) {
