@@ -198,7 +198,6 @@ struct Program {
     options.chain_from = 4000 + random() % 4000;
     options.segment = 1000 + random() % 3000;
     options.window = 1 + random() % 4;
-    options.window_max = options.window + random() % 8;
     options.early_bytes_max = random() % 3 == 0 ? 0 : random() % 60000;
     options.early_payloads_max = random() % 3 == 0 ? 1 : 16;
     options.inline_max = random() % 4 == 0 ? 0 : 3500;
@@ -293,7 +292,7 @@ class Run {
     if (faults.deliver + faults.offer + faults.refused != 0) return;
     EXPECT_EQ(all.arrived, readers_.size());
     EXPECT_EQ(all.copies_as_root + all.copies_as_relay, readers_.size());
-    EXPECT_LE(ranks_.network.moving_most, program_.options.window_max);
+    EXPECT_LE(ranks_.network.moving_most, program_.options.window);
     EXPECT_EQ(all.failed, 0U);
   }
 
@@ -465,7 +464,7 @@ TEST(BroadcastsTest, the_report_draws_the_tree_that_a_rank_knows) {
   OneSend one(4, 1 << 20, {});
   one.start();
   EXPECT_EQ(one.ranks.describe(),
-            "  rank 0 sends datum 1 of space \"tiles\", 1048576 bytes in 8 segments, to a tree "
+            "  rank 0 sends datum 1 of space \"tiles\", 1048576 bytes in 18 segments, to a tree "
             "(chain):\n"
             "    `- rank 1: has not answered yet\n"
             "       `- rank 2\n"
@@ -485,7 +484,6 @@ TEST(BroadcastsTest, the_report_draws_the_tree_that_a_rank_knows) {
 TEST(BroadcastsTest, higher_priorities_overtake_what_waits_for_the_same_rank) {
   BroadcastOptions options;
   options.window = 1;
-  options.window_max = 1;
   Ranks ranks(2, 3, options);
   ranks.open_all();
   std::atomic<int> left{0};

@@ -39,10 +39,10 @@ struct Incoming {
 struct BroadcastOptions {
   TreeKind kind = TreeKind::automatic;
   std::size_t chain_from = std::size_t{256} << 10;  // from here on data travel in segments
-  std::size_t segment = std::size_t{128} << 10;
-  // Segments under way to one peer, 1 to 16: at first, and at most where this rank looks rarely.
-  unsigned window = 2;
-  unsigned window_max = 16;
+  // Short enough for MPI to send a segment without asking the receiver first (64 KiB is the usual
+  // limit over TCP): the answer would wait until that rank, and then this one, looks at messages.
+  std::size_t segment = std::size_t{60} << 10;
+  unsigned window = 6;  // segments under way to one peer, 1 to 16
   // What may lie here of data for which no reader has been inserted yet.
   std::size_t early_bytes_max = std::size_t{64} << 20;
   unsigned early_payloads_max = 16;                 // from each peer

@@ -258,7 +258,7 @@ void Broadcasts::Protocol::offer(Arrival& arrival) {
   if (const std::lock_guard guard(mutex_); true) {
     if (arrival.stage != Stage::landing) return;
     first = arrival.offered;
-    last = std::min(arrival.passing.segments, arrival.passing.here + 2 * options_.window_max);
+    last = std::min(arrival.passing.segments, arrival.passing.here + Arrival::landings_ahead);
     arrival.offered = last;
     arrival.landings += last - first;
     memory = arrival.buffer->bytes();
@@ -314,7 +314,7 @@ void Broadcasts::Protocol::landed(const Landed& landed, const std::exception_ptr
         arrival.stage = Stage::here;
         ++counters_.arrived;
       } else if (arrival.offered < passing.segments &&
-                 arrival.offered - passing.here <= options_.window_max) {
+                 arrival.offered - passing.here <= Arrival::landings_ahead / 2) {
         work.offers.push_back(&arrival);
         hold(arrival, work);
       }

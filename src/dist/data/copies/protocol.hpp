@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -113,6 +112,9 @@ struct Passing {
 
 // A copy that comes to this rank: its reader is inserted, or its header has come, or both.
 struct Arrival {
+  // Segments that may be offered at once, and come in any order: the bits of `ahead`.
+  static constexpr unsigned landings_ahead = 32;
+
   enum class Stage : std::uint8_t {
     awaited,    // no header has come
     postponed,  // it waits at the parent for a reader
@@ -207,8 +209,6 @@ class Broadcasts::Protocol {
   };
   struct Peer {
     std::size_t under_way = 0;                // segments
-    std::size_t window = 0;                   // so many of them at most: see left()
-    std::chrono::steady_clock::time_point left_last{};  // when one of them left
     std::size_t asked = 0;                    // copies: see (2)
     std::set<Child*, First> waiting;          // for their turn to be asked
     std::set<Child*, First> accepted;         // that have landings
@@ -234,7 +234,6 @@ class Broadcasts::Protocol {
   void ask(Child& child, bool is_inline, Work& work) IMBREX_REQUIRES(mutex_);
   void ask_next(Peer& peer, Work& work) IMBREX_REQUIRES(mutex_);
   void pump(Peer& peer, Work& work) IMBREX_REQUIRES(mutex_);
-  void left(Peer& peer) IMBREX_REQUIRES(mutex_);  // a segment
   void pump(Passing& passing, Work& work) IMBREX_REQUIRES(mutex_);
   void end_landings(Child& child, Work& work) IMBREX_REQUIRES(mutex_);
   void set_state(Child& child, Child::State state, Work& work) IMBREX_REQUIRES(mutex_);

@@ -3,7 +3,6 @@
 // child hands its list back or fails.
 #include <fmt/format.h>
 
-#include <chrono>
 
 #include "dist/data/copies/protocol.hpp"
 #include "dist/data/copies/transfer.hpp"
@@ -204,14 +203,15 @@ void Broadcasts::Protocol::close_part(Passing& passing, Work& work) {
 
 // ---- segments --------------------------------------------------------------------------------
 
-// What may go to this rank, the most urgent first.
+// What may go to this rank, the most urgent first. The window keeps the link busy while this rank
+// is away, and is no wider: what is under way together arrives together, and is passed on late.
 void Broadcasts::Protocol::pump(Peer& peer, Work& work) {
   for (Child* const child : peer.accepted) {
     Passing& passing = child->passing;
-    peer.window = std::max<std::size_t>(peer.window, options_.window);
-    const std::size_t window = passing.kind == TreeKind::binary ? 2 * peer.window : peer.window;
+    const std::size_t window =
+        passing.kind == TreeKind::binary ? 2 * std::size_t{options_.window} : options_.window;
     while (child->has_landing() && child->started < passing.here && passing.under_way < window) {
-      if (peer.under_way >= peer.window) return;
+      if (peer.under_way >= options_.window) return;
       ++peer.under_way;
       ++passing.under_way;
       ++child->under_way;
@@ -233,22 +233,6 @@ void Broadcasts::Protocol::pump(Passing& passing, Work& work) {
   for (Child* const child : order) pump(peers_[child->rank()], work);
 }
 
-// The window shall keep the link busy and no more: what is under way together arrives together, and
-// is passed on late. Where segments leave one by one, that is the least window. Where several are
-// found to have left at once, this rank looks so rarely (its workers compute) that the link stood
-// still in between: then more are to be under way.
-void Broadcasts::Protocol::left(Peer& peer) {
-  constexpr std::chrono::microseconds at_once(50);
-  --peer.under_way;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - peer.left_last < at_once) {
-    peer.window = std::min<std::size_t>(2 * peer.window, options_.window_max);
-  } else if (peer.window > options_.window) {
-    --peer.window;
-  }
-  peer.left_last = now;
-}
-
 void Broadcasts::Protocol::Transfer::ended(void* const context,
                                            const std::exception_ptr error) noexcept {
   std::unique_ptr<Transfer> self(static_cast<Transfer*>(context));
@@ -266,7 +250,7 @@ void Broadcasts::Protocol::sent(const std::unique_ptr<Transfer> transfer,
     --child.under_way;
     if (!transfer->is_nothing) {
       --passing.under_way;
-      left(peer);
+      --peer.under_way;
     }
     if (error == nullptr && !transfer->is_nothing) {
       ++child.sent;

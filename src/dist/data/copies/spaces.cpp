@@ -13,8 +13,7 @@ namespace imbrex::dist {
 
 namespace {
 [[nodiscard]] BroadcastOptions valid(BroadcastOptions options) noexcept {
-  options.window_max = std::clamp(options.window_max, 1U, 16U);  // Arrival::ahead has twice 16 bits
-  options.window = std::clamp(options.window, 1U, options.window_max);
+  options.window = std::clamp(options.window, 1U, Arrival::landings_ahead / 2);
   options.segment = std::clamp<std::size_t>(options.segment, 1, transfer_bytes_max);
   return options;
 }
