@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// hpcg: reads the command line, runs the reference, the validity tests and the variants, and prints
+// what came out. Exit codes: 0 well; 1 wrong input; 2 a validity test has failed. The same on every
+// rank.
+#include <fmt/format.h>
+#include <imbrex/detail/observation.hpp>
+#include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.hpp>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "../tiled/activity.hpp"
+#include "../tiled/setup.hpp"
+#include "../tiled/timed_options.hpp"
+#include "validity.hpp"
+
+namespace hpcg {
+namespace {
+
+using Named = std::pair<std::string, Variant>;
+
+const std::map<std::string, std::vector<Named>> variants{
+    {"blocking", {{"blocking", Variant::blocking}}},
+    {"tasks", {{"tasks", Variant::tasks}}},
+    {"test-each", {{"test-each", Variant::test_each}}},
+    {"all",
+     {{"blocking", Variant::blocking}, {"tasks", Variant::tasks},
+      {"test-each", Variant::test_each}}}};
+
+struct CommandLine {
+  int n = 32;
+  int blocks = 4;
+  int iterations = 50;
+  int repetitions = 1;
+  std::string variant = "all";
+  tiled::TimedOptions timed;
+  std::string json;
+};
+
+CommandLine parse_options(int argc, char** argv, std::string& help) {
+  CommandLine line;
+  tiled::TimedText timed;
+  CLI::App app("Conjugate gradients with multigrid on the operator of 27 points over MPI ranks,\n"
+               "as the benchmark HPCG does.", "hpcg");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app.add_option("--n", line.n, "Points of a rank in each dimension, a multiple of 8")
+      ->check(CLI::Range(8, 1024))
+      ->capture_default_str();
+  app.add_option("--blocks", line.blocks, "Sub-blocks of a rank, for each of its workers")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  app.add_option("--iterations", line.iterations,
+                 "Of the reference, whose residual the variants must reach")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--repetitions", line.repetitions, "Runs of each variant, in turn")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--variant", line.variant,
+                 "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
+                 "test-each: the same, and each request is tested in turn; or all in turn")
+      ->check(CLI::IsMember(variants))
+      ->capture_default_str();
+  app.add_option("--json", line.json, "Write the figures there too");
+  add_timed(app, kernel_names, timed);
+  if (!tiled::parse(app, argc, argv, help)) return line;
+  if (line.n % divisor != 0) {
+    throw tiled::InputError(fmt::format("--n {} is not a multiple of {}: the grid is halved three "
+                                        "times; take {} or {}", line.n, divisor,
+                                        line.n / divisor * divisor,
+                                        (line.n / divisor + 1) * divisor));
+  }
+  line.timed = read_timed(kernel_names, timed);
+  return line;
+}
+
+// Before anything large is allocated.
+void check_size(const tiled::Team& team, const CommandLine& line) {
+  const double edge = line.n + 2;  // with the layers
+  const double rows = edge * edge * edge;
+  // The reference has one sub-block.
+  if (!line.timed.timed && 27 * rows > 0.95 * INT_MAX) {
+    throw tiled::InputError(fmt::format("--n {}: a rank has more entries than an int counts; take "
+                                        "fewer points, and more ranks", line.n));
+  }
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
+  int ranks = 0;
+  MPI_Comm_size(node, &ranks);
+  MPI_Comm_free(&node);
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  constexpr double vectors = 10 * 8;
+  constexpr double entries = 27 * 12 + 12;  // of the matrix, with what a sweep needs of each row
+  constexpr double levels = 8.0 / 7;
+  const double needed = levels * ranks * rows * (line.timed.timed ? vectors : vectors + entries);
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  tiled::fail_together(
+      team.all(), needed <= 0.9 * present
+                      ? ""
+                      : fmt::format("--n {} needs {:.1f} GiB on one node, which has {:.1f} GiB; "
+                                    "take fewer points, or more nodes", line.n, needed / gib,
+                                    present / gib));
+}
+
+struct Run {
+  std::string variant;
+  double seconds;       // the slowest rank's
+  double rate;          // operations of the reference's iterations in a second; 0: kernels sleep
+  double kernel_share;  // of the workers' time,
+  double mpi_share;     // inside MPI, or packing for it; blocking: of main's time in MPI
+  double kernel_s;
+  tiled::Activity activity;
+  double polls, tests;  // by workers, over all ranks
+  int iterations;
+  double residual;  // relative
+};
+
+struct Goal {
+  double operations;  // of the reference
+  Limits limits;
+  double residual;    // the reference's
+};
+
+Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<double>& side,
+             const Goal& goal, const Named& variant) {
+  Solver solver(problem, variant.second);
+  std::vector<double> solution;
+  const imbrex::detail::Totals before = imbrex::detail::totals();
+  const Outcome mine = solver.solve(side, goal.limits, solution);
+  const double workers = std::max(1, imbrex::worker_count());
+  double sum[6] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
+                   imbrex::detail::totals().polls - before.polls, static_cast<double>(mine.tests)};
+  const tiled::Activity activity = activity_since(team, before);
+  double seconds = mine.seconds;
+  MPI_Allreduce(MPI_IN_PLACE, sum, 6, MPI_DOUBLE, MPI_SUM, team.all());
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
+  const double in_mpi = variant.second == Variant::blocking
+                            ? sum[1] / sum[2]
+                            : std::max(0.0, activity.in_task_s - sum[0]) / sum[3];
+  return {variant.first, seconds, problem.sleep() ? 0 : goal.operations / seconds,
+          sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5], mine.iterations,
+          mine.residual};
+}
+
+void print_run(const Run& run, int number, bool sleep) {
+  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %", number, run.variant,
+             run.seconds, 100 * run.kernel_share, 100 * run.mpi_share);
+  if (!sleep) {
+    fmt::print("   {:.3f} GFLOP/s, {} iterations, residual {:.6e}", 1e-9 * run.rate,
+               run.iterations, run.residual);
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+nlohmann::json to_json(const Run& run, bool sleep) {
+  nlohmann::json json{{"variant", run.variant},
+                      {"seconds", run.seconds},
+                      {"kernel_share", run.kernel_share},
+                      {"mpi_share", run.mpi_share},
+                      {"kernel_s", run.kernel_s},
+                      {"in_task_s", run.activity.in_task_s},
+                      {"idle_s", run.activity.idle_s},
+                      {"overhead_s", run.activity.overhead_s},
+                      {"tasks", run.activity.tasks},
+                      {"suspensions", run.activity.suspensions},
+                      {"polls", run.polls},
+                      {"tests", run.tests},
+                      {"iterations", run.iterations}};
+  if (!sleep) {
+    json["residual"] = run.residual;
+    json["flops"] = run.rate;
+  }
+  return json;
+}
+
+// What fails of the validity tests is gathered and said at the end.
+struct Verdict {
+  bool passed = true;
+  bool first_rank = false;
+
+  void expect(bool well, const std::string& what) {
+    if (well) return;
+    passed = false;
+    if (first_rank) fmt::print(stderr, "hpcg: {}\n", what);
+  }
+};
+
+void test_operator(Problem& problem, const Named& variant, Verdict& verdict,
+                   nlohmann::json& document) {
+  const Convergence convergence = test_convergence(problem, variant.second);
+  const Symmetry symmetry = test_symmetry(problem, variant.second);
+  if (verdict.first_rank) {
+    fmt::print("{}: {} iterations without and {} with multigrid on the exaggerated diagonal; "
+               "departure from symmetry {:.1e} of A, {:.1e} of multigrid\n", variant.first,
+               convergence.plain, convergence.preconditioned, symmetry.multiply, symmetry.cycle);
+    std::fflush(stdout);
+  }
+  verdict.expect(convergence.passed(),
+                 fmt::format("{}: on the exaggerated diagonal it needs {} iterations, 12 are "
+                             "allowed, and {} with multigrid, 2 are allowed", variant.first,
+                             convergence.plain, convergence.preconditioned));
+  verdict.expect(symmetry.passed(),
+                 fmt::format("{}: departures from symmetry of {} by A and {} by multigrid; 1 is "
+                             "allowed", variant.first, symmetry.multiply, symmetry.cycle));
+  document["validity"].push_back({{"variant", variant.first},
+                                  {"plain_iterations", convergence.plain},
+                                  {"preconditioned_iterations", convergence.preconditioned},
+                                  {"symmetry_multiply", symmetry.multiply},
+                                  {"symmetry_multigrid", symmetry.cycle}});
+}
+
+void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
+  const auto median = [&seconds](const std::string& variant) {
+    std::vector<double> values = seconds.at(variant);
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  };
+  if (!seconds.contains("blocking")) return;
+  for (const auto& [variant, values] : seconds) {
+    if (variant == "blocking") continue;
+    fmt::print("blocking takes {:.1f} % longer than {} (medians)\n",
+               100 * (median("blocking") / median(variant) - 1), variant);
+  }
+}
+
+// All repetitions; the relative residuals must be the reference's, and each other's.
+void run_all(const tiled::Team& team, const CommandLine& line, Problem& problem, const Goal& goal,
+             Verdict& verdict, nlohmann::json& document) {
+  const bool sleep = problem.sleep();
+  const std::vector<double> side = right_side(problem.finest());
+  std::map<std::string, std::vector<double>> seconds;
+  std::map<std::string, std::vector<double>> residuals;
+  int number = 0;
+  for (int repetition = 0; repetition < line.repetitions; ++repetition) {
+    for (const Named& variant : variants.at(line.variant)) {
+      const Run run = run_once(team, problem, side, goal, variant);
+      seconds[run.variant].push_back(run.seconds);
+      residuals[run.variant].push_back(run.residual);
+      if (team.rank() == 0) print_run(run, ++number, sleep);
+      document["runs"].push_back(to_json(run, sleep));
+      if (sleep) continue;
+      verdict.expect(run.residual <= goal.residual * (1 + residual_slack),
+                     fmt::format("{}: after {} iterations the residual is {:.9e}; the reference "
+                                 "has {:.9e}", run.variant, run.iterations, run.residual,
+                                 goal.residual));
+    }
+  }
+  for (const auto& [variant, values] : residuals) {
+    const double variance = variance_of(values);
+    verdict.expect(variance < variance_limit,
+                   fmt::format("{}: the residuals of {} runs have a variance of {}; {} is allowed",
+                               variant, values.size(), variance, variance_limit));
+  }
+  if (team.rank() == 0) print_medians(seconds);
+}
+
+// What the plain loop over one sub-block on each rank reaches.
+double run_reference(const tiled::Team& team, const CommandLine& line, sparse::BrickShape shape) {
+  shape.blocks = 1;
+  const Problem problem(shape, team.all(), {});
+  Solver solver(problem, Variant::blocking);
+  std::vector<double> solution;
+  const Outcome outcome = solver.solve(right_side(problem.finest()),
+                                       {.iterations = line.iterations}, solution);
+  if (team.rank() == 0) {
+    fmt::print("reference: {} iterations in {:.3f} s on one worker a rank, residual {:.6e}\n",
+               line.iterations, outcome.seconds, outcome.residual);
+    std::fflush(stdout);
+  }
+  return outcome.residual;
+}
+
+// How many iterations reach the reference's residual: what a run then does.
+int find_iterations(const tiled::Team& team, const CommandLine& line, const Problem& problem,
+                    double residual) {
+  constexpr int times_more = 10;
+  Solver solver(problem, Variant::tasks);
+  std::vector<double> solution;
+  const Limits limits{.iterations = times_more * line.iterations,
+                      .tolerance = residual * (1 + residual_slack)};
+  const int needed = solver.solve(right_side(problem.finest()), limits, solution).iterations;
+  if (team.rank() == 0) {
+    fmt::print("sub-blocks need {} iterations for it\n", needed);
+    std::fflush(stdout);
+  }
+  return needed;
+}
+
+void print_head(const tiled::Team& team, const sparse::BrickShape& shape, const Problem& problem) {
+  fmt::print("{} x {} x {} points on {} ranks, {} worker{} each, {} sub-blocks a rank; progress "
+             "{}\n", shape.points[0], shape.points[1], shape.points[2], team.size(),
+             imbrex::worker_count(), imbrex::worker_count() == 1 ? "" : "s",
+             problem.finest().block_count(), imbrex::progress_report().runs);
+  std::fflush(stdout);
+}
+
+void print_sleep(const tiled::TimedOptions& options, const tiled::KernelTimes& times) {
+  fmt::print("kernels sleep, as {}; one worker alone takes, on all points of a rank:",
+             options.times ? "given" : "measured on rank 0");
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    fmt::print(" {} {:.0f} us", kernel_names[i], 1e6 * times[i]);
+  }
+  fmt::print("; nothing is computed that could be checked\n");
+  if (options.slow.rank >= 0) {
+    fmt::print("on rank {} they take {} times as long\n", options.slow.rank, options.slow.factor);
+  }
+}
+
+nlohmann::json describe(const tiled::Team& team, const CommandLine& line,
+                        const sparse::BrickShape& shape, const Problem& problem,
+                        const tiled::KernelTimes& times) {
+  double port_bytes = static_cast<double>(bytes_sent(problem));
+  MPI_Allreduce(MPI_IN_PLACE, &port_bytes, 1, MPI_DOUBLE, MPI_MAX, team.all());
+  return {{"benchmark", "hpcg"},
+          {"ranks", team.size()},
+          {"workers", imbrex::worker_count()},
+          {"n", line.n},
+          {"points", shape.points},
+          {"blocks", line.blocks},
+          {"iterations", line.iterations},
+          {"kernels", line.timed.timed ? "timed" : "real"},
+          {"kernel_s", times},
+          {"port_bytes", port_bytes},  // a rank sends in an iteration, at most
+          {"progress", imbrex::progress_report().runs},
+          {"validity", nlohmann::json::array()},
+          {"runs", nlohmann::json::array()}};
+}
+
+void write_json(const tiled::Team& team, const CommandLine& line, nlohmann::json& document) {
+  const imbrex::ProgressReport progress = imbrex::progress_report();
+  document["progress_polls"] = progress.polls;
+  document["progress_s"] = progress.seconds;
+  document["progress_notices"] = progress.notices;
+  if (team.rank() == 0 && !line.json.empty()) {
+    std::ofstream(line.json) << document.dump(2) << "\n";
+  }
+}
+
+int run_program(int argc, char** argv) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::string help;
+  const CommandLine line = parse_options(argc, argv, help);
+  if (tiled::print_help(help)) return 0;
+  const tiled::Team team({1, ranks});
+  check_json(team, line.json);
+  check_size(team, line);
+  sparse::BrickShape shape{{}, sparse::nearly_cubic(ranks),
+                           line.blocks * std::max(1, imbrex::worker_count())};
+  for (std::size_t d = 0; d < 3; ++d) shape.points[d] = line.n * shape.ranks[d];
+
+  constexpr int measured_points = 40;
+  const tiled::KernelTimes times = find_times(team, line.timed, [&line] {
+    return measure_kernels(std::min(line.n, measured_points),
+                           std::int64_t{line.n} * line.n * line.n);
+  });
+  Goal goal{operations_of(shape.points, line.iterations), {.iterations = line.iterations}, 0};
+  const bool sleep = line.timed.timed;
+  if (!sleep) goal.residual = run_reference(team, line, shape);
+  Problem problem(shape, team.all(), times_here(team, line.timed, times));
+  if (team.rank() == 0) {
+    print_head(team, shape, problem);
+    if (sleep) print_sleep(line.timed, times);
+  }
+  nlohmann::json document = describe(team, line, shape, problem, times);
+  Verdict verdict{.first_rank = team.rank() == 0};
+  if (!sleep) {
+    document["reference_residual"] = goal.residual;
+    for (const Named& variant : variants.at(line.variant)) {
+      test_operator(problem, variant, verdict, document);
+    }
+    goal.limits.iterations = find_iterations(team, line, problem, goal.residual);
+  }
+  run_all(team, line, problem, goal, verdict, document);
+  if (team.rank() == 0 && !sleep && verdict.passed) fmt::print("all validity tests passed\n");
+  document["valid"] = verdict.passed;
+  write_json(team, line, document);
+  return verdict.passed ? 0 : 2;
+}
+
+}  // namespace
+}  // namespace hpcg
+
+int main(int argc, char** argv) {
+  return tiled::run_program("hpcg", argc, argv, &hpcg::run_program);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The steps of a solver - loops over sub-blocks, exchanges, sums - carried out one after the other,
+// or as tasks that run as soon as what they read is there. Knows no algorithm.
+#pragma once
+
+#include <imbrex/imbrex.hpp>
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "../sparse/halo.hpp"
+#include "level.hpp"
+
+namespace hpcg {
+
+enum class Variant : std::uint8_t {
+  blocking,   // MPI on main, between loops over sub-blocks that all workers share
+  tasks,      // a task for each sub-block and message; messages block in plain MPI calls
+  test_each,  // the same; they wait as under TAMPI
+};
+
+// A vector on a level. A char names what a task reads or writes: the part on a sub-block, or what
+// one neighbour owns.
+struct Field {
+  explicit Field(const sparse::Brick& brick)
+      : values(brick.size()), blocks(brick.blocks().size()), layers(brick.neighbours().size()) {}
+
+  std::vector<double> values;
+  std::vector<char> blocks;
+  std::vector<char> layers;
+};
+
+// A level with its messages.
+struct Grid {
+  Grid(const Level& of, MPI_Comm communicator)
+      : level(of), halo(of.brick, communicator), sends(of.brick.neighbours().size()),
+        receives(sends.size()) {}
+
+  const Level& level;
+  sparse::Halo halo;
+  std::vector<char> sends, receives;  // names of the buffers of a neighbour's messages
+};
+
+// A number that all ranks sum, and what follows from it. Loops write `parts`, by sub-block.
+struct Sum {
+  Sum(std::size_t blocks, MPI_Comm own, std::function<void(double)> then)
+      : communicator(own), parts(blocks), names(blocks), set(std::move(then)) {}
+
+  MPI_Comm communicator;  // of this sum alone: those of different sums may be under way at once
+  std::vector<double> parts;
+  std::vector<char> names;
+  std::function<void(double)> set;
+  char result = 0;  // names what set() writes
+};
+
+// A loop over the sub-blocks of a level, and what the body of each reads and writes. The vectors
+// hold pointers to what outlives the run.
+struct Loop {
+  using Near = std::vector<std::vector<int>>;  // by sub-block: others, perhaps of another level
+
+  imbrex::Name name;
+  const Level& level;
+  std::vector<const Field*> reads = {};         // on the block
+  std::vector<const Field*> reads_around = {};  // and on all that it depends on
+  std::vector<std::pair<const Field*, const Near*>> reads_near = {};
+  std::vector<Field*> writes = {};  // on the block
+  Sum* parts = nullptr;             // whose part it writes
+  const Sum* after = nullptr;       // whose result it reads
+  int urgency = 1;                  // the priority of sub-blocks that messages take points of
+};
+
+// Suspends.
+class Runner {
+ public:
+  using Body = std::function<void(std::size_t block)>;
+
+  virtual ~Runner() = default;
+  virtual void loop(const Loop& loop, Body body) = 0;
+  virtual void exchange(Grid& grid, Field& field) = 0;
+  virtual void sum(Sum& sum) = 0;
+  // Calls `steps`, which calls the three above, and returns when all of them are done.
+  virtual void run(const std::function<void()>& steps) = 0;
+
+  [[nodiscard]] virtual double mpi_s() const noexcept { return 0; }  // of main in MPI
+  [[nodiscard]] virtual std::int64_t tests() const noexcept { return 0; }  // of requests
+};
+
+[[nodiscard]] std::unique_ptr<Runner> make_runner(Variant variant);
+
+}  // namespace hpcg
