@@ -25,6 +25,8 @@
 namespace hpcg {
 namespace {
 
+constexpr int measured_points = 40;  // in each dimension, at most
+
 using Named = std::pair<std::string, Variant>;
 
 const std::map<std::string, std::vector<Named>> variants{
@@ -115,7 +117,7 @@ struct Run {
   double seconds;       // the slowest rank's
   double rate;          // operations of the reference's iterations in a second; 0: kernels sleep
   double kernel_share;  // of the workers' time,
-  double mpi_share;     // inside MPI, or packing for it; blocking: of main's time in MPI
+  double mpi_share;     // in tasks and no kernel; blocking: of main's time in MPI
   double kernel_s;
   tiled::Activity activity;
   double polls, tests;  // by workers, over all ranks
@@ -136,15 +138,16 @@ Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<
   const imbrex::detail::Totals before = imbrex::detail::totals();
   const Outcome mine = solver.solve(side, goal.limits, solution);
   const double workers = std::max(1, imbrex::worker_count());
-  double sum[6] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
-                   imbrex::detail::totals().polls - before.polls, static_cast<double>(mine.tests)};
+  double sum[7] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
+                   imbrex::detail::totals().polls - before.polls, static_cast<double>(mine.tests),
+                   mine.in_task_s};
   const tiled::Activity activity = activity_since(team, before);
   double seconds = mine.seconds;
-  MPI_Allreduce(MPI_IN_PLACE, sum, 6, MPI_DOUBLE, MPI_SUM, team.all());
+  MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPI_DOUBLE, MPI_SUM, team.all());
   MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
   const double in_mpi = variant.second == Variant::blocking
                             ? sum[1] / sum[2]
-                            : std::max(0.0, activity.in_task_s - sum[0]) / sum[3];
+                            : std::max(0.0, sum[6] - sum[0]) / sum[3];
   return {variant.first, seconds, problem.sleep() ? 0 : goal.operations / seconds,
           sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5], mine.iterations,
           mine.residual};
@@ -276,7 +279,7 @@ double run_reference(const tiled::Team& team, const CommandLine& line, sparse::B
                line.iterations, outcome.seconds, outcome.residual);
     std::fflush(stdout);
   }
-  return outcome.residual;
+  return std::max(outcome.residual, residual_floor);
 }
 
 // How many iterations reach the reference's residual: what a run then does.
@@ -358,7 +361,6 @@ int run_program(int argc, char** argv) {
                            line.blocks * std::max(1, imbrex::worker_count())};
   for (std::size_t d = 0; d < 3; ++d) shape.points[d] = line.n * shape.ranks[d];
 
-  constexpr int measured_points = 40;
   const tiled::KernelTimes times = find_times(team, line.timed, [&line] {
     return measure_kernels(std::min(line.n, measured_points),
                            std::int64_t{line.n} * line.n * line.n);

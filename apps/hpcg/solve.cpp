@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve.hpp"
 
+#include <imbrex/detail/observation.hpp>
+
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -61,6 +63,7 @@ class Solver::Steps {
     const std::int64_t tests_before = runner_->tests();
     MPI_Barrier(problem_.of_sum(rr_sum));
     const double start = MPI_Wtime();
+    const double in_task_before = imbrex::detail::totals().in_task_s;
     Outcome outcome;
     run([this] { add_squares(); });
     const double first = std::sqrt(squares_);
@@ -78,6 +81,7 @@ class Solver::Steps {
       outcome.iterations += at_once;
     }
     outcome.seconds = MPI_Wtime() - start;
+    outcome.in_task_s = imbrex::detail::totals().in_task_s - in_task_before;
     outcome.kernel_s = 1e-9 * static_cast<double>(kernel_ns_.load(std::memory_order_relaxed));
     outcome.mpi_s = runner_->mpi_s() - mpi_before;
     outcome.tests = runner_->tests() - tests_before;

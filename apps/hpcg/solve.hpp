@@ -60,6 +60,7 @@ struct Limits {
 struct Outcome {
   double seconds = 0;      // from a barrier to its end
   double kernel_s = 0;     // in kernels, over all workers
+  double in_task_s = 0;    // in tasks and main, over all workers
   double mpi_s = 0;        // blocking: of main in MPI
   int iterations = 0;      // the same on all ranks
   double residual = 0;     // relative to the right side; the same on all ranks

@@ -9,6 +9,7 @@
 namespace hpcg {
 
 constexpr double residual_slack = 1e-6;  // relative, to the residual of the reference
+constexpr double residual_floor = 1e-100;  // less counts as this: its square nearly underflows
 constexpr double variance_limit = 1e-6;  // of the relative residuals of all runs
 
 // Conjugate gradients on the operator with an exaggerated diagonal, to a residual of 1e-12: it has
