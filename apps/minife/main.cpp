@@ -217,8 +217,8 @@ void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
   if (!seconds.contains("blocking")) return;
   for (const auto& [variant, values] : seconds) {
     if (variant == "blocking") continue;
-    fmt::print("blocking takes {:.1f} % longer than {} (medians)\n",
-               100 * (median("blocking") / median(variant) - 1), variant);
+    fmt::print("t(blocking) / t({}) - 1 = {:.1f} % (medians)\n", variant,
+               100 * (median("blocking") / median(variant) - 1));
   }
 }
 
