@@ -92,30 +92,72 @@ TEST_F(HpcgTest, the_right_side_is_what_the_operator_makes_of_ones) {
   }
 }
 
-// The reference's sweeps, written for one rank and one block without any matrix.
+// The reference, written for one rank and one block without any matrix.
+double sum_around(const Brick& brick, const std::vector<double>& x, const Point& at) {
+  double sum = 0;
+  for (int c = -1; c <= 1; ++c) {
+    for (int b = -1; b <= 1; ++b) {
+      for (int a = -1; a <= 1; ++a) {
+        const Point other{at[0] + a, at[1] + b, at[2] + c};
+        bool there = a != 0 || b != 0 || c != 0;
+        for (std::size_t d = 0; d < 3; ++d) {
+          there = there && other[d] >= 0 && other[d] < brick.global()[d];
+        }
+        if (there) sum += x[place_of(brick, other)];
+      }
+    }
+  }
+  return sum;
+}
+
 std::vector<double> swept(const Brick& brick, const std::vector<double>& side,
                           std::vector<double> x) {
   const auto relax = [&](const Point& at) {
-    double sum = side[place_of(brick, at)];
-    for (int c = -1; c <= 1; ++c) {
-      for (int b = -1; b <= 1; ++b) {
-        for (int a = -1; a <= 1; ++a) {
-          const Point other{at[0] + a, at[1] + b, at[2] + c};
-          bool there = a != 0 || b != 0 || c != 0;
-          for (std::size_t d = 0; d < 3; ++d) {
-            there = there && other[d] >= 0 && other[d] < brick.global()[d];
-          }
-          if (there) sum += x[place_of(brick, other)];
-        }
-      }
-    }
-    x[place_of(brick, at)] = sum / 26;
+    x[place_of(brick, at)] = (side[place_of(brick, at)] + sum_around(brick, x, at)) / 26;
   };
   std::vector<Point> order;
   for_each_owned(brick, [&](const Point& point) { order.push_back(point); });
   for (const Point& point : order) relax(point);
   for (auto point = order.rbegin(); point != order.rend(); ++point) relax(*point);
   return x;
+}
+
+std::vector<double> cycled(const Point& points, int levels, const std::vector<double>& side) {
+  const Brick brick({points, {1, 1, 1}, 1}, 0);
+  std::vector<double> x = swept(brick, side, std::vector<double>(brick.size()));
+  if (levels == 1) return x;
+  const Point half{points[0] / 2, points[1] / 2, points[2] / 2};
+  const Brick coarse({half, {1, 1, 1}, 1}, 0);
+  std::vector<double> coarse_side(coarse.size());
+  for_each_owned(coarse, [&](const Point& point) {
+    const Point at{2 * point[0], 2 * point[1], 2 * point[2]};
+    const double product = 26 * x[place_of(brick, at)] - sum_around(brick, x, at);
+    coarse_side[place_of(coarse, point)] = side[place_of(brick, at)] - product;
+  });
+  const std::vector<double> correction = cycled(half, levels - 1, coarse_side);
+  for_each_owned(coarse, [&](const Point& point) {
+    const Point at{2 * point[0], 2 * point[1], 2 * point[2]};
+    x[place_of(brick, at)] += correction[place_of(coarse, point)];
+  });
+  return swept(brick, side, x);
+}
+
+TEST_F(HpcgTest, a_cycle_on_one_block_is_that_of_the_textbook) {
+  const Point points{16, 8, 24};
+  const Problem problem({points, {1, 1, 1}, 1}, MPI_COMM_SELF, {});
+  const Brick& brick = problem.finest().brick;
+  const std::vector<double> side = numbered(brick);
+  const std::vector<double> expected = cycled(points, 4, side);
+  for (const Variant variant : all_variants) {
+    Solver solver(problem, variant);
+    for (int again = 0; again < 2; ++again) {
+      std::vector<double> found;
+      solver.precondition(side, found);
+      for_each_owned(brick, [&](const Point& point) {
+        ASSERT_NEAR(found[place_of(brick, point)], expected[place_of(brick, point)], 1e-14);
+      });
+    }
+  }
 }
 
 TEST_F(HpcgTest, smoothing_one_block_is_gauss_seidel_forward_and_backward) {
