@@ -110,7 +110,6 @@ int run_all(const tiled::Team& team, const Options& options, const Problem& prob
 
 // How much a chunk takes, and makes, as given or as the first rank's first chunk does. Collective.
 ChunkCost cost_of(const tiled::Team& team, const Options& options, Program& real) {
-  ChunkCost cost;
   std::uint64_t bytes = 0;
   const auto measure = [&] {
     Output output(static_cast<std::size_t>(team.size()));
