@@ -36,6 +36,7 @@
 #include "mpi/faces/tampi/tampi.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/partial/place.hpp"
 #include "mpi/plugin/active.hpp"
 #include "mpi/progress/progress.hpp"
 #include "mpi/report/look.hpp"
@@ -445,6 +446,7 @@ void finish_runtime() {
     active::post().close();
     end_if_a_task_failed();  // one that a late message has led to
   }
+  partial::end_all_places();
   trees::end_all_trees();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();

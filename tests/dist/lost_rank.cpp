@@ -19,7 +19,7 @@
 #include "fake_mpi.hpp"
 #include "imbrex/future_space.hpp"
 #include "imbrex/imbrex.hpp"
-#include "imbrex/remote.hpp"
+#include "imbrex/dist/remote.hpp"
 #include "imbrex/work_pool.hpp"
 
 namespace imbrex::test {

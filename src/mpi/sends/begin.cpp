@@ -35,13 +35,6 @@ std::int64_t bytes_of(const MPI_Count count, const MPI_Datatype type) noexcept {
 
 bool is_on() noexcept { return bounds.bytes.load(std::memory_order_relaxed) >= 0; }
 
-std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& route) {
-  const std::int64_t bytes = bytes_of(it.count, it.type);
-  auto send = std::make_unique<Send>(call.name, it, route, bytes, call.at_once);
-  send->turn.is_long = bytes > bounds.bytes.load(std::memory_order_relaxed);
-  return send;
-}
-
 }  // namespace
 
 void start() {
@@ -86,6 +79,13 @@ bool learn_short(const MPI_Count count, const MPI_Datatype type) noexcept {
 
 bool is_long(const MPI_Count count, const MPI_Datatype type) noexcept {
   return is_on() && bytes_of(count, type) > bounds.bytes.load(std::memory_order_relaxed);
+}
+
+std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& route) {
+  const std::int64_t bytes = bytes_of(it.count, it.type);
+  auto send = std::make_unique<Send>(call.name, it, route, bytes, call.at_once);
+  send->turn.is_long = bytes > bounds.bytes.load(std::memory_order_relaxed);
+  return send;
 }
 
 Route route_of(const Outgoing& it, const Asks asks) noexcept {

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "mpi/engine/engine.hpp"
@@ -48,6 +49,9 @@ enum class Asks : std::uint8_t { nothing, receive, posted, buffers };
 [[nodiscard]] int send(const Call& call, const Outgoing& outgoing, const Route& route);
 [[nodiscard]] int isend(const Call& call, const Outgoing& outgoing, const Route& route,
                         MPI_Request* request);
+// One for whoever gives it to the window himself, and attends to it. REQUIRES: it has a route.
+[[nodiscard]] std::unique_ptr<Send> make(const Call& call, const Outgoing& outgoing,
+                                         const Route& route);
 // MPI_Start of one that sends.
 [[nodiscard]] int start(receive::Persistent& persistent, MPI_Request* request);
 

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The collectives of imbrex/collective.hpp: which parts each has.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "mpi/engine/active.hpp"
+#include "mpi/partial/collective.hpp"
+
+namespace imbrex {
+
+namespace {
+
+using detail::CollectiveState;
+using mpi::partial::Kind;
+using mpi::partial::Place;
+
+// The block of `rank`, its displacement in bytes. `strides`: there is one for each rank.
+template <class Address>
+Piece block_of(const char* const call, const Blocks<Address>& blocks, const int rank,
+               const bool strides) {
+  const auto at = static_cast<std::size_t>(rank);
+  const auto require = [&](const auto& array, const char* const what) {
+    if (array.size() > at) return;
+    throw Error(fmt::format("imbrex: {}: {} {} are given, and there is a rank {}", call,
+                            array.size(), what, rank));
+  };
+  MPI_Datatype type = blocks.type;
+  if (!blocks.types.empty()) {
+    require(blocks.types, "types");
+    type = blocks.types[at];
+  }
+  int count = blocks.count;
+  MPI_Aint displacement = strides ? static_cast<MPI_Aint>(rank) * count : 0;
+  if (!blocks.counts.empty()) {
+    require(blocks.counts, "counts");
+    require(blocks.displacements, "displacements");
+    count = blocks.counts[at];
+    displacement = blocks.displacements[at];
+  }
+  if (count == 0) return {};
+  if (type == MPI_DATATYPE_NULL) {
+    throw Error(fmt::format("imbrex: {}: the block of rank {} has no type", call, rank));
+  }
+  if (!blocks.types.empty()) return {displacement, count, type};
+  MPI_Aint least = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(type, &least, &extent);
+  return {displacement * extent, count, type};
+}
+
+// Part `number` of `parts` of a block.
+Piece cut(const Piece& block, const int number, const int parts) {
+  if (block.count <= 0) return block;
+  const auto bound = [&](const int of) {
+    return static_cast<std::ptrdiff_t>(block.count) * of / parts;
+  };
+  MPI_Aint least = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(block.type, &least, &extent);
+  const std::ptrdiff_t first = bound(number);
+  return {block.displacement + first * extent, static_cast<int>(bound(number + 1) - first),
+          block.type};
+}
+
+std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, const int root,
+                                      MPI_Comm comm, const CollectiveOptions& options) {
+  if (!mpi::in_service()) {
+    throw Error(fmt::format("imbrex: {} called outside MPI_Init and MPI_Finalize", call));
+  }
+  int between_groups = 0;
+  if (comm != MPI_COMM_NULL) PMPI_Comm_test_inter(comm, &between_groups);
+  if (comm == MPI_COMM_NULL || between_groups != 0) {
+    throw Error(fmt::format("imbrex: {} is given {}: it needs a communicator of one group", call,
+                            between_groups != 0 ? "an intercommunicator" : "MPI_COMM_NULL"));
+  }
+  std::shared_ptr<Place> place = mpi::partial::place_of(call, comm);
+  if (options.parts < 1 || options.parts > place->tags.parts_max()) {
+    throw Error(fmt::format("imbrex: {}: {} parts of each block: 1 to {} are possible here", call,
+                            options.parts, place->tags.parts_max()));
+  }
+  if (root < 0 || root >= place->size) {
+    throw Error(fmt::format("imbrex: {}: root {} of a communicator of {} ranks", call, root,
+                            place->size));
+  }
+  return std::make_unique<CollectiveState>(call, std::move(place), kind, root, options);
+}
+
+// Plans all parts of one block.
+void plan(CollectiveState& state, const bool comes, const int rank, const void* const address,
+          const Piece& block, const std::function<Piece(int, int)>& pieces) {
+  for (int part = 0; part < state.parts; ++part) {
+    state.plan(comes, rank, part, address,
+               pieces ? pieces(rank, part) : cut(block, part, state.parts));
+  }
+}
+
+void pair_own(CollectiveState& state) {
+  const int me = state.place->rank;
+  for (int part = 0; part < state.parts; ++part) {
+    CollectiveState::Part* const from = state.outgoing[state.index(me, part)].get();
+    CollectiveState::Part* const to = state.incoming[state.index(me, part)].get();
+    if ((from == nullptr) != (to == nullptr)) {
+      throw Error(fmt::format("imbrex: {}: part {} from this rank to itself has elements on one "
+                              "side only",
+                              state.call, part));
+    }
+    if (from != nullptr) from->partner = to;
+  }
+}
+
+// All arguments are right, so all ranks come here.
+Collective start(std::unique_ptr<CollectiveState> state) {
+  Place& place = *state->place;
+  const int instance = place.begin(state->call);
+  try {
+    place.make(state->call);
+  } catch (...) {
+    place.end(instance);
+    throw;
+  }
+  CollectiveState& it = *state.release();
+  Collective handle(&it);
+  it.start(instance);
+  return handle;
+}
+
+template <class Address>
+bool is_in_place(const Blocks<Address>& blocks) {
+  return blocks.address == MPI_IN_PLACE;
+}
+
+}  // namespace
+
+int most_parts(MPI_Comm comm) { return mpi::partial::layout_of(comm).parts_max(); }
+
+Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                    const CollectiveOptions& options) {
+  constexpr const char* call = "imbrex::alltoall";
+  if (is_in_place(send) || is_in_place(receive)) {
+    throw Error("imbrex: alltoall() is given MPI_IN_PLACE, but parts that arrive would overwrite "
+                "parts that have not left: use two buffers, or MPI_Alltoall");
+  }
+  auto state = make(call, Kind::alltoall, 0, comm, options);
+  for (int rank = 0; rank < state->place->size; ++rank) {
+    plan(*state, true, rank, receive.address,
+         options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
+    plan(*state, false, rank, send.address,
+         options.outgoing ? Piece() : block_of(call, send, rank, true), options.outgoing);
+  }
+  pair_own(*state);
+  return start(std::move(state));
+}
+
+Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                     const CollectiveOptions& options) {
+  constexpr const char* call = "imbrex::allgather";
+  auto state = make(call, Kind::allgather, 0, comm, options);
+  const int me = state->place->rank;
+  const bool in_place = is_in_place(send);
+  for (int rank = 0; rank < state->place->size; ++rank) {
+    if (rank != me || !in_place) {
+      plan(*state, true, rank, receive.address,
+           options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
+      const Piece own = options.outgoing ? Piece()
+                        : in_place       ? block_of(call, receive, me, true)
+                                         : block_of(call, send, 0, false);
+      plan(*state, false, rank, in_place ? receive.address : send.address, own, options.outgoing);
+    }
+  }
+  pair_own(*state);
+  return start(std::move(state));
+}
+
+Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
+                  MPI_Comm comm, const CollectiveOptions& options) {
+  constexpr const char* call = "imbrex::gather";
+  auto state = make(call, Kind::gather, root, comm, options);
+  const int me = state->place->rank;
+  const bool in_place = me == root && is_in_place(send);
+  if (me == root) {
+    for (int rank = 0; rank < state->place->size; ++rank) {
+      if (rank == me && in_place) continue;
+      plan(*state, true, rank, receive.address,
+           options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
+    }
+  }
+  if (!in_place) {
+    plan(*state, false, root, send.address,
+         options.outgoing ? Piece() : block_of(call, send, 0, false), options.outgoing);
+  }
+  if (me == root) pair_own(*state);
+  return start(std::move(state));
+}
+
+Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
+                   MPI_Comm comm, const CollectiveOptions& options) {
+  constexpr const char* call = "imbrex::scatter";
+  auto state = make(call, Kind::scatter, root, comm, options);
+  const int me = state->place->rank;
+  const bool in_place = me == root && is_in_place(receive);
+  if (me == root) {
+    for (int rank = 0; rank < state->place->size; ++rank) {
+      if (rank == me && in_place) continue;
+      plan(*state, false, rank, send.address,
+           options.outgoing ? Piece() : block_of(call, send, rank, true), options.outgoing);
+    }
+  }
+  if (!in_place) {
+    plan(*state, true, root, receive.address,
+         options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
+  }
+  if (me == root) pair_own(*state);
+  return start(std::move(state));
+}
+
+Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
+                     const CollectiveOptions& options) {
+  constexpr const char* call = "imbrex::broadcast";
+  auto state = make(call, Kind::broadcast, root, comm, options);
+  const int me = state->place->rank;
+  const int size = state->place->size;
+  const int next = (me + 1) % size;
+  const auto& pieces = me == root ? options.outgoing : options.incoming;
+  const Piece block = pieces ? Piece() : block_of(call, data, 0, false);
+  if (me != root) plan(*state, true, (me + size - 1) % size, data.address, block, pieces);
+  if (next != root) plan(*state, false, next, data.address, block, pieces);
+  for (int part = 0; me != root && next != root && part < state->parts; ++part) {
+    auto& comes = state->incoming[state->index((me + size - 1) % size, part)];
+    if (comes != nullptr) {
+      comes->partner = state->outgoing[state->index(next, part)].get();
+    }
+  }
+  return start(std::move(state));
+}
+
+}  // namespace imbrex

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/partial/collective.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "mpi/below/abi/types.hpp"
+#include "mpi/engine/errors.hpp"
+#include "mpi/matching/receive.hpp"
+
+namespace imbrex {
+
+namespace detail {
+
+namespace partial = mpi::partial;
+
+namespace {
+
+std::string describe(const partial::Part& part) {
+  return fmt::format("part {} {} rank {}", part.number, part.incoming ? "from" : "for", part.peer);
+}
+
+}  // namespace
+
+CollectiveState::CollectiveState(const char* const its_call, std::shared_ptr<Place> its_place,
+                                 const partial::Kind its_kind, const int its_root,
+                                 const CollectiveOptions& options)
+    : call(its_call),
+      place(std::move(its_place)),
+      kind(its_kind),
+      root(its_root),
+      parts(options.parts),
+      hold(options.hold),
+      incoming(static_cast<std::size_t>(place->size) * static_cast<std::size_t>(parts)),
+      outgoing(incoming.size()) {
+  ready.set();
+}
+
+CollectiveState::~CollectiveState() {
+  for (auto& [type, copy] : types) PMPI_Type_free(&copy);
+}
+
+MPI_Datatype CollectiveState::keep(MPI_Datatype type) {
+  if (!mpi::receive::is_derived(type)) return type;
+  const auto [place_of_it, is_new] = types.try_emplace(type, MPI_DATATYPE_NULL);
+  if (is_new) place_of_it->second = mpi::copy_of(type);
+  return place_of_it->second;
+}
+
+void CollectiveState::plan(const bool comes, const int rank, const int number,
+                           const void* const address, const Piece& piece) {
+  if (piece.count == 0) return;
+  if (piece.count < 0 || piece.type == MPI_DATATYPE_NULL) {
+    throw Error(fmt::format("imbrex: {}: part {} of the block {} rank {} has {}: give 0 or more "
+                            "elements of a type",
+                            call, number, comes ? "from" : "for", rank,
+                            piece.count < 0 ? fmt::format("{} elements", piece.count)
+                                            : std::string("no type")));
+  }
+  auto part = std::make_unique<Part>();
+  part->ended = &CollectiveState::ended;
+  const char* const first = static_cast<const char*>(address) + piece.displacement;
+  part->address = const_cast<char*>(first);  // NOLINT: a send only reads there
+  part->count = piece.count;
+  part->type = keep(piece.type);
+  part->peer = rank;
+  part->state = this;
+  part->incoming = comes;
+  part->number = number;
+  (comes ? incoming : outgoing)[index(rank, number)] = std::move(part);
+  open.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Receives of all parts come first: what a later task of this rank sends may depend on them.
+void CollectiveState::start(const int its_instance) {
+  instance = its_instance;
+  for (Parts* const some : {&incoming, &outgoing}) {
+    for (const std::unique_ptr<Part>& part : *some) {
+      if (part != nullptr) part->tag = place->tags.tag(instance, kind, part->number);
+    }
+  }
+  const int size = place->size;
+  const auto each = [&](const Parts& some, const int step, auto visit) {
+    for (int number = 0; number < parts; ++number) {
+      for (int distance = 1; distance <= size; ++distance) {
+        const int rank = (place->rank + size + step * distance) % size;
+        Part* const part = some[index(rank, number)].get();
+        if (part != nullptr) visit(*part);
+      }
+    }
+  };
+  each(incoming, -1, [&](Part& part) {
+    if (part.peer != place->rank) begin_receive(*place, part, call);
+  });
+  if (!hold) {
+    each(outgoing, 1, [&](Part& part) {
+      const bool goes_on = kind == partial::Kind::broadcast && place->rank != root;
+      if (!goes_on) let_go(part);
+    });
+  }
+  count_down();
+}
+
+void CollectiveState::let_go(Part& part) {
+  if (part.left.exchange(true, std::memory_order_relaxed)) {
+    throw Error(fmt::format("imbrex: {} has been sent already, by send() of {}", describe(part),
+                            call));
+  }
+  if (part.peer != place->rank) {
+    begin_send(*place, part, call);
+    return;
+  }
+  Part& to = *part.partner;
+  const int code = copy(*place, part, to);
+  ended(to, code);
+  ended(part, code);
+}
+
+void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcept {
+  Part& part = static_cast<Part&>(transfer);
+  CollectiveState& state = *part.state;
+  std::exception_ptr error;
+  if (code != MPI_SUCCESS) {
+    error = std::make_exception_ptr(mpi::make_error(
+        state.call, code,
+        fmt::format("{}, begun by {}", describe(part), detail::describe(state.task))));
+  }
+  // What goes on is open, and so keeps the state.
+  Part* const next = part.incoming ? part.partner : nullptr;
+  state.end(part, error);
+  if (next == nullptr) return;
+  if (error == nullptr) {
+    next->left.store(true, std::memory_order_relaxed);
+    begin_send(*state.place, *next, state.call);
+  } else {
+    state.end(*next, error);
+  }
+}
+
+void CollectiveState::end(Part& part, const std::exception_ptr& error) noexcept {
+  if (error == nullptr) {
+    part.promise.set();
+  } else {
+    {
+      const std::lock_guard guard(lock);
+      if (first_error == nullptr) first_error = error;
+    }
+    part.promise.set_exception(error);
+    // As taken: if nobody takes that of all(), that one is reported, and not each of its parts.
+    try {
+      part.promise.future().get();
+    } catch (...) {
+    }
+  }
+  count_down();
+}
+
+void CollectiveState::count_down() noexcept {
+  // Release: what each part has done is seen by who ends it, by acquire.
+  if (open.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  place->end(instance);
+  std::exception_ptr error;
+  {
+    const std::lock_guard guard(lock);
+    error = first_error;
+  }
+  if (error == nullptr) {
+    all.set();
+  } else {
+    all.set_exception(error);
+  }
+  drop_reference();
+}
+
+void CollectiveState::drop_reference() noexcept {
+  if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+// Nobody can send any more what is held.
+void CollectiveState::abandon() noexcept {
+  if (hold && (kind != partial::Kind::broadcast || place->rank == root)) {
+    std::vector<Part*> held;
+    for (const std::unique_ptr<Part>& part : outgoing) {
+      if (part != nullptr && !part->left.load(std::memory_order_relaxed)) {
+        held.push_back(part.get());
+      }
+    }
+    if (!held.empty()) {
+      const std::string text = fmt::format(
+          "{}, begun by {}: {} and {} more have not been sent, and nobody holds the collective any "
+          "more who could: their ranks wait for them. Call send() for each part, or do not hold",
+          call, detail::describe(task), describe(*held.front()), held.size() - 1);
+      mpi::say(text);
+      const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
+      for (Part* const part : held) {
+        Part* const to = part->peer == place->rank ? part->partner : nullptr;
+        if (to != nullptr) end(*to, error);
+        end(*part, error);
+      }
+    }
+  }
+  drop_reference();
+}
+
+std::size_t CollectiveState::index(const int rank, const int part) const {
+  if (rank < 0 || rank >= place->size || part < 0 || part >= parts) {
+    throw Error(fmt::format("imbrex: {} has no part {} of rank {}: it has {} parts of {} ranks",
+                            call, part, rank, parts, place->size));
+  }
+  return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts) +
+         static_cast<std::size_t>(part);
+}
+
+int CollectiveState::neighbour_for(const int rank, const int step) const {
+  (void)index(rank, 0);
+  if (kind != partial::Kind::broadcast) return rank;
+  return (place->rank + step + place->size) % place->size;
+}
+
+Future<void> CollectiveState::future_of(const Parts& some, const int rank, const int part) const {
+  const std::unique_ptr<Part>& it = some[index(rank, part)];
+  return it == nullptr ? ready.future() : it->promise.future();
+}
+
+}  // namespace detail
+
+// ---- what programs hold ------------------------------------------------------------------------
+
+namespace {
+
+detail::CollectiveState& require_state(detail::CollectiveState* const state) {
+  if (state == nullptr) throw Error("imbrex: a Collective that stands for none was used");
+  return *state;
+}
+
+}  // namespace
+
+Collective::Collective(const Collective& other) noexcept : state_(other.state_) {
+  if (state_ != nullptr) state_->handles.fetch_add(1, std::memory_order_relaxed);
+}
+Collective::Collective(Collective&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)) {}
+Collective& Collective::operator=(Collective other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Collective::~Collective() {
+  // Acquire: what others have sent is seen by abandon().
+  if (state_ != nullptr && state_->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    state_->abandon();
+  }
+}
+
+Future<void> Collective::from(const int rank, const int part) const {
+  detail::CollectiveState& it = require_state(state_);
+  return it.future_of(it.incoming, it.neighbour_for(rank, -1), part);
+}
+
+Future<void> Collective::to(const int rank, const int part) const {
+  detail::CollectiveState& it = require_state(state_);
+  return it.future_of(it.outgoing, it.neighbour_for(rank, 1), part);
+}
+
+void Collective::send(const int rank, const int part) const {
+  detail::CollectiveState& it = require_state(state_);
+  (void)it.index(rank, part);
+  if (!it.hold) {
+    throw Error(fmt::format("imbrex: send() of {}, which holds nothing: begin it with .hold = true",
+                            it.call));
+  }
+  if (it.kind == mpi::partial::Kind::broadcast && it.place->rank != it.root) return;
+  if (auto& goes = it.outgoing[it.index(it.neighbour_for(rank, 1), part)]) it.let_go(*goes);
+}
+
+Future<void> Collective::all() const { return require_state(state_).all.future(); }
+int Collective::parts() const { return require_state(state_).parts; }
+
+}  // namespace imbrex

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A partial collective while it is under way: its parts, each a transfer and a promise. Used by
+// begin.cpp, which says what the parts of each kind are.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "imbrex/collective.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "mpi/partial/place.hpp"
+#include "mpi/partial/transfer.hpp"
+
+namespace imbrex::mpi::partial {
+
+// One part of a block, one way.
+struct Part : Transfer {
+  detail::CollectiveState* state = nullptr;
+  Promise<void> promise{"part of a collective"};
+  bool incoming = false;
+  int number = 0;
+  std::atomic<bool> left{false};  // outgoing: it has been let go
+  Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
+};
+
+}  // namespace imbrex::mpi::partial
+
+namespace imbrex::detail {
+
+// Thread safety: plan() and start(), one thread, before others know it; the rest, any.
+// Invariants: (1) `open` counts the parts that have not ended, and one more until start() has
+// returned; (2) it lives until nobody holds it and `open` is 0.
+struct CollectiveState {
+  using Place = mpi::partial::Place;
+  using Part = mpi::partial::Part;
+  using Parts = std::vector<std::unique_ptr<Part>>;
+
+  CollectiveState(const char* its_call, std::shared_ptr<Place> its_place,
+                  mpi::partial::Kind its_kind, int its_root, const CollectiveOptions& options);
+  ~CollectiveState();
+  CollectiveState(const CollectiveState&) = delete;
+  CollectiveState& operator=(const CollectiveState&) = delete;
+
+  // Adds a part, unless it has no elements. Throws Error for wrong arguments.
+  void plan(bool incoming, int rank, int part, const void* address, const Piece& piece);
+  // Lets it begin. Its number on the communicator is `instance`.
+  void start(int its_instance);
+  void let_go(Part& part);
+  void end(Part& part, const std::exception_ptr& error) noexcept;
+  void count_down() noexcept;
+  void drop_reference() noexcept;
+  void abandon() noexcept;
+
+  [[nodiscard]] std::size_t index(int rank, int part) const;  // throws Error
+  // `rank`, but in a broadcast the rank before or after this one: it has parts with no other.
+  [[nodiscard]] int neighbour_for(int rank, int step) const;
+  [[nodiscard]] Future<void> future_of(const Parts& parts, int rank, int part) const;
+  [[nodiscard]] MPI_Datatype keep(MPI_Datatype type);
+
+  static void ended(mpi::partial::Transfer& transfer, int code) noexcept;
+
+  const char* const call;
+  const std::shared_ptr<Place> place;
+  const mpi::partial::Kind kind;
+  const int root;
+  const int parts;
+  const bool hold;
+  const TaskLabel task = current_task();
+  int instance = -1;
+  Parts incoming;  // by rank and part; null: nothing is sent
+  Parts outgoing;
+  std::map<MPI_Datatype, MPI_Datatype> types;  // copies of those that the program may free
+  Promise<void> ready{"part of a collective"};
+  Promise<void> all{"collective"};
+  std::atomic<int> handles{1};
+  std::atomic<int> references{2};  // that of all handles, and that of what is open
+  std::atomic<int> open{1};
+  std::mutex lock;
+  std::exception_ptr first_error IMBREX_GUARDED_BY(lock);
+};
+
+}  // namespace imbrex::detail

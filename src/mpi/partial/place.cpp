@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/partial/place.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/observation.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/errors.hpp"
+#include "mpi/matching/wait.hpp"
+
+namespace imbrex::mpi::partial {
+
+namespace {
+
+// All places whose communicator has not been freed. The keyval's attribute of a communicator is a
+// shared pointer to its place.
+struct Places {
+  std::mutex lock;
+  int keyval IMBREX_GUARDED_BY(lock) = MPI_KEYVAL_INVALID;
+  std::vector<std::weak_ptr<Place>> all IMBREX_GUARDED_BY(lock);
+};
+Places& places() {
+  static Places& the_places = *new Places;
+  return the_places;
+}
+
+// Called by MPI when the program's communicator goes. What is under way keeps the place.
+int forget(MPI_Comm, int, void* value, void*) {
+  const std::unique_ptr<std::shared_ptr<Place>> gone(static_cast<std::shared_ptr<Place>*>(value));
+  return MPI_SUCCESS;
+}
+
+void require(const char* call, const int code) {
+  if (code != MPI_SUCCESS) throw make_error(call, code, detail::describe_current_task());
+}
+
+}  // namespace
+
+TagLayout TagLayout::of(const int tag_max) noexcept {
+  const int bits = std::bit_width(static_cast<unsigned>(tag_max) + 1u) - 1;
+  const int free = std::min(bits, 30) - kind_bits - 12;  // more than the least, shared equally
+  return {.part_bits = 6 + std::max(free, 0) / 2, .instance_bits = 6 + std::max(free, 0) / 2};
+}
+
+TagLayout layout_of(MPI_Comm comm) {
+  void* largest = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&largest), &found);
+  return TagLayout::of(found != 0 ? *static_cast<const int*>(largest) : 32767);
+}
+
+Place::~Place() { free_duplicates(); }
+
+void Place::free_duplicates() noexcept {
+  if (comm != MPI_COMM_NULL) PMPI_Comm_free(&comm);
+  if (self != MPI_COMM_NULL) PMPI_Comm_free(&self);
+}
+
+int Place::begin(const char* const call) {
+  const std::lock_guard guard(lock_);
+  const auto instance = static_cast<int>(next_ % static_cast<std::uint64_t>(tags.instances()));
+  if (open_.contains(instance)) {
+    throw Error("imbrex: " + std::string(call) + ": the collective that was begun " +
+                std::to_string(tags.instances()) + " before this one on its communicator has not "
+                "ended, and MPI's tags have no room for more: wait for all() of earlier ones");
+  }
+  ++next_;
+  open_.insert(instance);
+  return instance;
+}
+
+void Place::end(const int instance) noexcept {
+  const std::lock_guard guard(lock_);
+  open_.erase(instance);
+}
+
+bool Place::is_idle() noexcept {
+  const std::lock_guard guard(lock_);
+  return open_.empty();
+}
+
+void Place::make(const char* const call) {
+  bool is_first = false;
+  {
+    const std::lock_guard guard(lock_);
+    is_first = !std::exchange(begun_, true);
+  }
+  if (is_first) duplicate(call);
+  made_.future().get();
+}
+
+void Place::duplicate(const char* const call) {
+  const Call its_call{
+      .name = call, .comm = program, .kind = mpi::Kind::collective, .throws = true};
+  MPI_Comm made = MPI_COMM_NULL;
+  int code = carry_out(its_call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
+    return PMPI_Comm_idup(program, &made, request);
+  });
+  if (code == MPI_SUCCESS) {
+    comm = made;
+    code = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+  }
+  if (code != MPI_SUCCESS) {
+    made_.set_exception(
+        std::make_exception_ptr(make_error(call, code, detail::describe_current_task())));
+  } else {
+    PMPI_Comm_set_name(comm, "imbrex's of partial collectives");
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
+    made_.set();
+  }
+}
+
+std::shared_ptr<Place> place_of(const char* const call, MPI_Comm comm) {
+  Places& all = places();
+  const std::lock_guard guard(all.lock);
+  if (all.keyval == MPI_KEYVAL_INVALID) {
+    require(call, PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &forget, &all.keyval, nullptr));
+  }
+  void* found = nullptr;
+  int is_there = 0;
+  require(call, PMPI_Comm_get_attr(comm, all.keyval, static_cast<void*>(&found), &is_there));
+  if (is_there != 0) return *static_cast<std::shared_ptr<Place>*>(found);
+  auto place = std::make_shared<Place>(comm);
+  PMPI_Comm_rank(comm, &place->rank);
+  PMPI_Comm_size(comm, &place->size);
+  place->tags = layout_of(comm);
+  auto kept = std::make_unique<std::shared_ptr<Place>>(place);
+  require(call, PMPI_Comm_set_attr(comm, all.keyval, kept.get()));
+  static_cast<void>(kept.release());  // MPI has it: forget()
+  std::erase_if(all.all, [](const std::weak_ptr<Place>& one) { return one.expired(); });
+  all.all.push_back(place);
+  return place;
+}
+
+void end_all_places() noexcept {
+  Places& all = places();
+  std::vector<std::shared_ptr<Place>> left;
+  {
+    const std::lock_guard guard(all.lock);
+    for (const std::weak_ptr<Place>& one : all.all) {
+      if (std::shared_ptr<Place> place = one.lock()) left.push_back(std::move(place));
+    }
+    all.all.clear();
+    if (all.keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&all.keyval);
+  }
+  for (const std::shared_ptr<Place>& place : left) {
+    while (!place->is_idle()) {
+      engine().poll();
+      sched_yield();
+    }
+    place->free_duplicates();
+  }
+}
+
+}  // namespace imbrex::mpi::partial

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the parts of a communicator's partial collectives travel: a duplicate of it that is ours,
+// so that no wildcard of the program's takes them. docs/design/partial-collectives.md argues why
+// two collectives cannot be mixed up.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "base/guarded.hpp"
+#include "imbrex/future.hpp"
+
+namespace imbrex::mpi::partial {
+
+// What the ranks must agree on lest parts of different collectives meet: it is in the tags.
+enum class Kind : std::uint8_t { alltoall, allgather, gather, scatter, broadcast };
+
+// How a tag is divided: instance, kind, part, from the highest bits down. With the least MPI_TAG_UB
+// that MPI allows there are 6, 3 and 6 bits.
+struct TagLayout {
+  int part_bits = 6;
+  int instance_bits = 6;
+  static constexpr int kind_bits = 3;
+  [[nodiscard]] static TagLayout of(int tag_max) noexcept;
+  [[nodiscard]] int parts_max() const noexcept { return 1 << part_bits; }
+  [[nodiscard]] int instances() const noexcept { return 1 << instance_bits; }
+  [[nodiscard]] int tag(int instance, Kind kind, int part) const noexcept {
+    return (((instance << kind_bits) | static_cast<int>(kind)) << part_bits) | part;
+  }
+};
+
+class Place {
+ public:
+  explicit Place(MPI_Comm its_program) : program(its_program) {}
+  ~Place();
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  const MPI_Comm program;  // the program's communicator, perhaps freed
+  // Set by the first user before others may use the place.
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm self = MPI_COMM_NULL;  // a duplicate of MPI_COMM_SELF
+  std::mutex self_lock;           // over a message to oneself, lest two threads mix theirs up
+  int rank = 0;
+  int size = 1;
+  TagLayout tags;
+
+  // The number of a collective, which is taken until end(). Throws Error if the one that had it
+  // has not ended.
+  [[nodiscard]] int begin(const char* call);
+  void end(int instance) noexcept;
+  [[nodiscard]] bool is_idle() noexcept;
+  // Makes the duplicates, or waits until another task has. Collective; suspends.
+  void make(const char* call);
+  void free_duplicates() noexcept;
+
+ private:
+  void duplicate(const char* call);
+
+  std::mutex lock_;
+  std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::set<int> open_ IMBREX_GUARDED_BY(lock_);
+  bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
+  Promise<void> made_{"duplicate of a communicator"};
+};
+
+// That of `comm`, which need not be made yet. Throws MpiError.
+[[nodiscard]] std::shared_ptr<Place> place_of(const char* call, MPI_Comm comm);
+
+// How many parts a block may have there.
+[[nodiscard]] TagLayout layout_of(MPI_Comm comm);
+
+// In MPI_Finalize: waits for collectives that nobody waits for, and frees the duplicates.
+void end_all_places() noexcept;
+
+}  // namespace imbrex::mpi::partial

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/partial/transfer.hpp"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/abi/asked.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/matching/communicator.hpp"
+#include "mpi/sends/begin.hpp"
+
+namespace imbrex::mpi::partial {
+
+namespace {
+
+// A request of MPI's own: no receive is matched on a place, since nobody uses wildcards there.
+struct Posted : Operation {
+  explicit Posted(Transfer& its_transfer) : transfer(its_transfer) { complete = &Posted::end; }
+  static void end(Operation& self) noexcept {
+    const std::unique_ptr<Posted> owned(static_cast<Posted*>(&self));
+    owned->transfer.ended(owned->transfer, owned->code);
+  }
+  Transfer& transfer;
+};
+
+// `post` gives MPI the request of an operation, and returns MPI's code.
+template <class Post>
+void begin(Transfer& transfer, const Call& call, Post post) {
+  auto posted = std::make_unique<Posted>(transfer);
+  posted->call = call;
+  posted->task = detail::current_task();
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback(call);
+    const Asking quiet(true);
+    said = quiet.said(post(&posted->request));
+  }
+  if (said.code != MPI_SUCCESS) {
+    transfer.ended(transfer, said.code);
+    return;
+  }
+  engine().add(*posted.release());
+  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+}
+
+Call call_of(const Place& place, const Transfer& it, const char* const name,
+             const mpi::Kind kind) {
+  return {.name = name,
+          .comm = place.comm,
+          .peer = it.peer,
+          .tag = it.tag,
+          .count = it.count,
+          .kind = kind,
+          .at_once = true,
+          .throws = true};
+}
+
+// A send that takes its turn.
+struct Queued : receive::Listener {
+  Queued(Transfer& its_transfer, std::unique_ptr<sends::Send> its_send)
+      : transfer(its_transfer), send(std::move(its_send)) {
+    fire = &Queued::end;
+  }
+  static void end(Listener& self) noexcept {
+    const std::unique_ptr<Queued> owned(static_cast<Queued*>(&self));
+    Transfer& transfer = owned->transfer;
+    const int code = owned->send->code;
+    owned->send.reset();
+    transfer.ended(transfer, code);
+  }
+  Transfer& transfer;
+  std::unique_ptr<sends::Send> send;
+};
+
+}  // namespace
+
+void begin_receive(Place& place, Transfer& it, const char* const call) {
+  begin(it, call_of(place, it, call, mpi::Kind::receive), [&](MPI_Request* request) {
+    return PMPI_Irecv(it.address, it.count, it.type, it.peer, it.tag, place.comm, request);
+  });
+}
+
+void begin_send(Place& place, Transfer& it, const char* const call) {
+  const Call its_call = call_of(place, it, call, mpi::Kind::send);
+  const sends::Outgoing outgoing{it.address, it.count,   it.type,
+                                 it.peer,    it.tag,     place.comm,
+                                 sends::Mode::standard};
+  const bool passes = sends::passes(it.count, it.type);
+  const sends::Route route =
+      passes ? sends::Route() : sends::route_of(outgoing, sends::Asks::nothing);
+  if (!route) {
+    begin(it, its_call, [&](MPI_Request* request) {
+      return PMPI_Isend(it.address, it.count, it.type, it.peer, it.tag, place.comm, request);
+    });
+    return;
+  }
+  auto queued = std::make_unique<Queued>(it, sends::make(its_call, outgoing, route));
+  if (!sends::window().begin(*queued->send)) {
+    const int code = queued->send->code;
+    queued.reset();
+    it.ended(it, code);
+    return;
+  }
+  Queued& waiting = *queued.release();
+  if (waiting.send->attend(waiting)) {
+    detail::wake_poller();
+  } else {
+    Queued::end(waiting);
+  }
+}
+
+int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
+  int bytes = 0;
+  MPI_Aint least = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_size(from.type, &bytes);
+  PMPI_Type_get_extent(from.type, &least, &extent);
+  const bool is_dense = extent == bytes && !receive::is_derived(from.type);
+  if (is_dense && from.type == to.type && from.count == to.count) {
+    std::memmove(to.address, from.address,
+                 static_cast<std::size_t>(bytes) * static_cast<std::size_t>(from.count));
+    return MPI_SUCCESS;
+  }
+  const std::lock_guard guard(place.self_lock);
+  const Callback callback;
+  const Asking quiet(true);
+  return quiet
+      .said(PMPI_Sendrecv(from.address, from.count, from.type, 0, 0, to.address, to.count, to.type,
+                          0, 0, place.self, MPI_STATUS_IGNORE))
+      .code;
+}
+
+}  // namespace imbrex::mpi::partial

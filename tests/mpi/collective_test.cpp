@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Partial collectives against MPI's own: random ones, several at once, and what goes wrong.
+#include "imbrex/collective.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "mpi_test.hpp"
+
+namespace imbrex::test {
+namespace {
+
+// Of a pair of ranks, the same numbers on both.
+int elements(const std::uint32_t round, const int from, const int to) {
+  std::seed_seq seed{round, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to)};
+  std::mt19937 random(seed);
+  constexpr std::array sizes{0, 1, 3, 64, 1000, 20'000};
+  return sizes[random() % sizes.size()];
+}
+
+struct Layout {
+  std::vector<int> counts;
+  std::vector<int> displacements;
+  int whole = 0;
+
+  void add(const int count) {
+    counts.push_back(count);
+    displacements.push_back(whole);
+    whole += count;
+  }
+};
+
+// One random collective of the objects beside the same of MPI.
+class Case {
+ public:
+  Case(MPI_Comm comm, const std::uint32_t round) : comm_(comm), round_(round), random_(round) {
+    MPI_Comm_rank(comm, &me_);
+    MPI_Comm_size(comm, &size_);
+    kind_ = static_cast<int>(random_() % 5);
+    root_ = static_cast<int>(random_() % static_cast<std::uint32_t>(size_));
+    options_.parts = 1 + static_cast<int>(random_() % 7);
+    options_.hold = (random_() + static_cast<std::uint32_t>(me_)) % 2 == 0;
+    // Every second number only, on the side that sends.
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread_);
+    MPI_Type_commit(&spread_);
+    lay_out();
+  }
+  ~Case() { MPI_Type_free(&spread_); }
+  Case(const Case&) = delete;
+  Case& operator=(const Case&) = delete;
+
+  void begin() {
+    const SendBlocks send{.address = out_.data(),
+                          .count = sends_.counts.empty() ? 0 : sends_.counts[0],
+                          .type = spread_,
+                          .counts = sends_.counts,
+                          .displacements = sends_.displacements};
+    const ReceiveBlocks receive{.address = in_.data(),
+                                .count = receives_.counts.empty() ? 0 : receives_.counts[0],
+                                .type = MPI_INT,
+                                .counts = receives_.counts,
+                                .displacements = receives_.displacements};
+    switch (kind_) {
+      case 0: object_ = alltoall(send, receive, comm_, options_); break;
+      case 1: object_ = allgather(send, receive, comm_, options_); break;
+      case 2: object_ = gather(send, receive, root_, comm_, options_); break;
+      case 3: object_ = scatter(send, receive, root_, comm_, options_); break;
+      default:
+        object_ = broadcast({in_.data(), receives_.whole, MPI_INT}, root_, comm_, options_);
+    }
+  }
+
+  // Lets parts go in a random order, from tasks, and looks at each as it arrives.
+  void run() {
+    std::vector<std::pair<int, int>> order;
+    const int to = kind_ == 4 ? 1 : size_;
+    for (int rank = 0; rank < to; ++rank) {
+      for (int part = 0; part < options_.parts; ++part) order.emplace_back(rank, part);
+    }
+    std::shuffle(order.begin(), order.end(), random_);
+    for (const auto& [rank, part] : order) {
+      if (options_.hold) task("leave").launch([x = object_, rank, part] { x.send(rank, part); });
+    }
+    for (int rank = 0; rank < size_; ++rank) {
+      for (int part = 0; part < options_.parts; ++part) {
+        task("look").in(object_.from(rank, part)).launch([this] { seen_.fetch_add(1); });
+      }
+    }
+  }
+
+  void expect_right() {
+    object_.all().get();
+    compute();
+    EXPECT_EQ(in_, expected_) << "kind " << kind_ << ", round " << round_ << ", rank " << me_;
+  }
+  [[nodiscard]] int seen() const { return seen_.load(); }
+  [[nodiscard]] int all_parts() const { return size_ * options_.parts; }
+
+ private:
+  void lay_out() {
+    for (int other = 0; other < size_; ++other) {
+      if (kind_ == 0) {
+        sends_.add(elements(round_, me_, other));
+        receives_.add(elements(round_, other, me_));
+      } else if (kind_ == 1 || (kind_ == 2 && me_ == root_)) {
+        receives_.add(elements(round_, other, 0));
+      } else if (kind_ == 3 && me_ == root_) {
+        sends_.add(elements(round_, other, 0));
+      }
+    }
+    if (kind_ == 1 || kind_ == 2) sends_.add(elements(round_, me_, 0));
+    if (kind_ == 3) receives_.add(elements(round_, me_, 0));
+    if (kind_ == 4) receives_.add(elements(round_, root_, 0));
+    out_.assign(2 * static_cast<std::size_t>(sends_.whole) + 1, -1);
+    for (int i = 0; i < sends_.whole; ++i) out_[2 * static_cast<std::size_t>(i)] = value(i);
+    in_.assign(static_cast<std::size_t>(receives_.whole), -2);
+    if (kind_ == 4 && me_ == root_) {
+      for (int i = 0; i < receives_.whole; ++i) in_[static_cast<std::size_t>(i)] = value(i);
+    }
+    expected_ = in_;
+  }
+  [[nodiscard]] int value(const int i) const {
+    return static_cast<int>((round_ % 1000) * 1'000'003U) + me_ * 50'021 + i;
+  }
+
+  void compute() {
+    int* const to = expected_.data();
+    const int* const counts = receives_.counts.data();
+    const int* const places = receives_.displacements.data();
+    switch (kind_) {
+      case 0:
+        MPI_Alltoallv(out_.data(), sends_.counts.data(), sends_.displacements.data(), spread_, to,
+                      counts, places, MPI_INT, comm_);
+        break;
+      case 1:
+        MPI_Allgatherv(out_.data(), sends_.whole, spread_, to, counts, places, MPI_INT, comm_);
+        break;
+      case 2:
+        MPI_Gatherv(out_.data(), sends_.whole, spread_, to, counts, places, MPI_INT, root_, comm_);
+        break;
+      case 3:
+        MPI_Scatterv(out_.data(), sends_.counts.data(), sends_.displacements.data(), spread_, to,
+                     receives_.whole, MPI_INT, root_, comm_);
+        break;
+      default: MPI_Bcast(to, receives_.whole, MPI_INT, root_, comm_);
+    }
+  }
+
+  MPI_Comm comm_;
+  std::uint32_t round_;
+  std::mt19937 random_;  // the same on all ranks until run()
+  int me_ = 0;
+  int size_ = 1;
+  int kind_ = 0;
+  int root_ = 0;
+  CollectiveOptions options_;
+  MPI_Datatype spread_ = MPI_DATATYPE_NULL;
+  Layout sends_;
+  Layout receives_;
+  std::vector<int> out_;
+  std::vector<int> in_;
+  std::vector<int> expected_;
+  Collective object_;
+  std::atomic<int> seen_{0};
+};
+
+// Several at once, on a communicator and on halves of it.
+TEST(Collective, RandomOnesDoWhatMpisDo) {
+  const Ring ring;
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(ring.comm, ring.rank % 2, 0, &half);
+  for (std::uint32_t round = 0; round < 60; round += 6) {
+    std::vector<std::unique_ptr<Case>> cases;
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      cases.push_back(std::make_unique<Case>(i % 3 == 2 ? half : ring.comm, round + i));
+      cases.back()->begin();
+    }
+    finish([&] {
+      for (const auto& one : cases) one->run();
+    });
+    for (const auto& one : cases) {
+      one->expect_right();
+      EXPECT_EQ(one->seen(), one->all_parts());
+    }
+  }
+  MPI_Comm_free(&half);
+}
+
+TEST(Collective, APartIsReadyBeforeTheOthersHaveLeft) {
+  const Ring ring;
+  constexpr int count = 8;
+  const std::vector<int> out(static_cast<std::size_t>(ring.size) * count, ring.rank);
+  std::vector<int> in(out.size(), -1);
+  const Collective x = alltoall({out.data(), count, MPI_INT}, {in.data(), count, MPI_INT},
+                                ring.comm, {.parts = 2, .hold = true});
+  x.send(ring.next(), 1);
+  x.from(ring.previous(), 1).get();
+  EXPECT_EQ(in[static_cast<std::size_t>(ring.previous() * count + 4)], ring.previous());
+  EXPECT_FALSE(x.from(ring.previous(), 0).ready());
+  EXPECT_FALSE(x.all().ready());
+  EXPECT_THROW(x.send(ring.next(), 1), Error);
+  EXPECT_THROW(x.send(ring.size, 0), Error);
+  EXPECT_THROW((void)x.from(0, 2), Error);
+  for (int rank = 0; rank < ring.size; ++rank) {
+    for (int part = 0; part < 2; ++part) {
+      if (rank != ring.next() || part != 1) x.send(rank, part);
+    }
+  }
+  x.all().get();
+}
+
+// Rows here, columns there: the parts are of another type on each side, and nothing is packed.
+TEST(Collective, PartsMayHaveAnotherShapeOnEachSide) {
+  const Ring ring;
+  constexpr int lines = 4;  // of each rank
+  const int n = lines * ring.size;
+  std::vector<int> rows(static_cast<std::size_t>(lines * n));
+  for (int i = 0; i < lines * n; ++i) rows[static_cast<std::size_t>(i)] = ring.rank * lines * n + i;
+  std::vector<int> columns(rows.size(), -1);
+  MPI_Datatype column;  // as it arrives: one element of each of our lines
+  MPI_Type_vector(lines, 1, n, MPI_INT, &column);
+  MPI_Type_commit(&column);
+  const Collective x = alltoall(
+      {.address = rows.data()}, {.address = columns.data()}, ring.comm,
+      {.parts = lines,
+       .outgoing = [&](const int to, const int part) -> Piece {
+         return {static_cast<std::ptrdiff_t>(sizeof(int)) * (part * n + to * lines), lines,
+                 MPI_INT};
+       },
+       .incoming = [&](const int from, const int part) -> Piece {
+         return {static_cast<std::ptrdiff_t>(sizeof(int)) * (from * lines + part), 1, column};
+       }});
+  MPI_Type_free(&column);  // it is kept
+  x.all().get();
+  for (int line = 0; line < lines; ++line) {
+    for (int i = 0; i < n; ++i) {
+      EXPECT_EQ(columns[static_cast<std::size_t>(line * n + i)], i * n + ring.rank * lines + line);
+    }
+  }
+}
+
+TEST(Collective, ATruncatedPartFailsAlone) {
+  const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "nothing is truncated in a copy";
+  const std::vector<int> out(static_cast<std::size_t>(ring.size) * 4, ring.rank);
+  std::vector<int> in(out.size(), -1);
+  std::vector<int> counts(static_cast<std::size_t>(ring.size), 4);
+  std::vector<int> places(counts.size());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i) * 4;
+  counts[static_cast<std::size_t>(ring.previous())] = 2;
+  const Collective x = alltoall(
+      {out.data(), 4, MPI_INT},
+      {.address = in.data(), .type = MPI_INT, .counts = counts, .displacements = places},
+      ring.comm);
+  EXPECT_THROW(x.from(ring.previous()).get(), MpiError);
+  EXPECT_NO_THROW(x.from(ring.rank).get());
+  EXPECT_THROW(x.all().get(), MpiError);
+}
+
+TEST(Collective, WhatIsNeverSentIsNamed) {
+  const Ring ring;
+  MPI_Comm alone = MPI_COMM_NULL;
+  MPI_Comm_split(ring.comm, ring.rank, 0, &alone);
+  const int out = 1;
+  int in = 0;
+  Future<void> all;
+  Future<void> from;
+  {
+    const Collective x =
+        alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, alone, {.hold = true});
+    all = x.all();
+    from = x.from(0);
+  }
+  EXPECT_THROW(from.get(), Error);
+  EXPECT_THROW(all.get(), Error);
+  MPI_Comm_free(&alone);
+}
+
+TEST(Collective, GoesOnWhenNobodyHoldsItAndItsCommunicatorIsFreed) {
+  Future<void> all;
+  std::vector<int> out(100'000);
+  std::vector<int> in(out.size());
+  {
+    const Ring ring;
+    const int count = static_cast<int>(out.size()) / ring.size;
+    all = alltoall({out.data(), count, MPI_INT}, {in.data(), count, MPI_INT}, ring.comm).all();
+  }
+  all.get();
+}
+
+TEST(Collective, WrongArgumentsAreRefused) {
+  const int out = 1;
+  int in = 0;
+  const SendBlocks send{&out, 1, MPI_INT};
+  const ReceiveBlocks receive{&in, 1, MPI_INT};
+  EXPECT_THROW((void)alltoall(send, receive, MPI_COMM_NULL), Error);
+  EXPECT_THROW((void)alltoall(send, receive, MPI_COMM_SELF, {.parts = 0}), Error);
+  EXPECT_THROW((void)alltoall(send, receive, MPI_COMM_SELF, {.parts = 1 << 29}), Error);
+  EXPECT_THROW((void)alltoall({&out, -1, MPI_INT}, receive, MPI_COMM_SELF), Error);
+  EXPECT_THROW((void)alltoall({&out, 1}, receive, MPI_COMM_SELF), Error);
+  EXPECT_THROW((void)alltoall({&out, 0, MPI_INT}, receive, MPI_COMM_SELF), Error);
+  EXPECT_THROW((void)alltoall({MPI_IN_PLACE, 1, MPI_INT}, receive, MPI_COMM_SELF), Error);
+  EXPECT_THROW((void)gather(send, receive, 1, MPI_COMM_SELF), Error);
+  EXPECT_THROW((void)Collective().all(), Error);
+  EXPECT_GE(most_parts(MPI_COMM_WORLD), 64);
+}
+
+TEST(Collective, AThreadOfTheProgramMayMakeOne) {
+  const Ring ring;
+  std::vector<int> all(static_cast<std::size_t>(ring.size), -1);
+  all[static_cast<std::size_t>(ring.rank)] = ring.rank;
+  on_unknown_thread([&] {
+    const Collective x =
+        allgather({.address = MPI_IN_PLACE}, {all.data(), 1, MPI_INT}, ring.comm);
+    x.all().get();
+  });
+  for (int rank = 0; rank < ring.size; ++rank) EXPECT_EQ(all[static_cast<std::size_t>(rank)], rank);
+}
+
+}  // namespace
+}  // namespace imbrex::test
