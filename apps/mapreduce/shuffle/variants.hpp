@@ -33,6 +33,8 @@ void run_blocks(Program& program, const Shape& shape, Times& times);
 // What a map has made leaves at once, as a message to each rank, and is reduced when it arrives,
 // while other maps run.
 void run_messages(Program& program, const Shape& shape, Times& times);
+// As run_messages(), by an object of imbrex/collective.hpp for each chunk.
+void run_partial(Program& program, const Shape& shape, Times& times);
 // Plain MPI past imbrex, and threads: each maps its chunks as one, then one MPI_Alltoallv.
 void run_library(Program& program, const Shape& shape, Times& times);
 
@@ -44,6 +46,7 @@ inline constexpr Variant all_variants[] = {{"blocking", &run_blocking},
                                            {"test", &run_test},
                                            {"blocks", &run_blocks},
                                            {"messages", &run_messages},
+                                           {"partial", &run_partial},
                                            {"library", &run_library}};
 
 }  // namespace mapreduce
