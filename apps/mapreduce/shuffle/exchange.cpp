@@ -21,7 +21,7 @@ void lay_out(Exchange::Side& side, const std::vector<int>& pieces, const std::si
     if (total + count > INT_MAX) {
       throw std::runtime_error(fmt::format(
           "one exchange of tuples {} more than 2 GiB here, which MPI cannot count; take more "
-          "ranks, a smaller input, or --variant messages, which exchanges chunk by chunk", verb));
+          "ranks, a smaller input, or --variant partial, which exchanges chunk by chunk", verb));
     }
     side.counts.push_back(static_cast<int>(count));
     side.starts.push_back(static_cast<int>(total));
