@@ -32,6 +32,13 @@ void lay_out(Exchange::Side& side, const std::vector<int>& pieces, const std::si
 
 }  // namespace
 
+std::vector<Output> outputs_for(MPI_Comm comm, const int maps) {
+  int ranks = 0;
+  MPI_Comm_size(comm, &ranks);
+  return std::vector<Output>(static_cast<std::size_t>(maps),
+                             Output(static_cast<std::size_t>(ranks)));
+}
+
 Exchange::Exchange(MPI_Comm comm, const std::span<Output> outputs, const Calls& calls)
     : comm_(comm), maps_(outputs.size()) {
   int size = 0;

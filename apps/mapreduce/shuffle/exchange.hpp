@@ -19,6 +19,9 @@ struct Calls {
   decltype(&MPI_Alltoallv) alltoallv = &MPI_Alltoallv;
 };
 
+// For so many maps.
+[[nodiscard]] std::vector<Output> outputs_for(MPI_Comm comm, int maps);
+
 // What all ranks send to all others of what some maps have made; each map's share for a rank is a
 // piece, which stays whole.
 // Thread safety: what is const, by any number of tasks.

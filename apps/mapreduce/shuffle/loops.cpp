@@ -19,13 +19,6 @@
 namespace mapreduce {
 namespace {
 
-std::vector<Output> outputs_for(const Shape& shape, const int maps) {
-  int ranks = 0;
-  MPI_Comm_size(shape.comm, &ranks);
-  return std::vector<Output>(static_cast<std::size_t>(maps),
-                             Output(static_cast<std::size_t>(ranks)));
-}
-
 // The pieces of all sources, the own ones first: they are the nearest.
 std::vector<std::span<const std::byte>> pieces_of(const Exchange& exchange) {
   int rank = 0;
@@ -41,7 +34,7 @@ std::vector<std::span<const std::byte>> pieces_of(const Exchange& exchange) {
 }  // namespace
 
 void run_blocking(Program& program, const Shape& shape, Times& times) {
-  std::vector<Output> outputs = outputs_for(shape, shape.chunks);
+  std::vector<Output> outputs = outputs_for(shape.comm, shape.chunks);
   imbrex::finish([&] {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       imbrex::task("map").launch([&, chunk] {
@@ -141,7 +134,7 @@ void run_test(Program& program, const Shape& shape, Times& times) {
       return static_cast<int>(static_cast<long>(shape.chunks) * b / batches);
     };
     const int first = first_of(batch);
-    std::vector<Output> outputs = outputs_for(shape, first_of(batch + 1) - first);
+    std::vector<Output> outputs = outputs_for(shape.comm, first_of(batch + 1) - first);
     imbrex::finish([&] {
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         imbrex::task("map").launch([&, k, chunk = first + static_cast<int>(k)] {
@@ -191,7 +184,7 @@ void on_threads(const int count, Body&& body) {
 void run_library(Program& program, const Shape& shape, Times& times) {
   const Calls raw{RAW_MPI(Alltoall), RAW_MPI(Alltoallv)};
   const int threads = std::max(1, imbrex::worker_count());
-  std::vector<Output> outputs = outputs_for(shape, threads);
+  std::vector<Output> outputs = outputs_for(shape.comm, threads);
   on_threads(threads, [&](const int thread) {
     const auto first_of = [&](const int t) {
       return static_cast<int>(static_cast<long>(shape.chunks) * t / threads);

@@ -19,8 +19,6 @@
 namespace mapreduce {
 namespace {
 
-constexpr int exchange_tag = 0;
-
 // Calls visit(rank) for the others; each rank begins with another one, so that none is overrun.
 template <class Visit>
 void for_each_other(MPI_Comm comm, Visit&& visit) {
@@ -37,39 +35,30 @@ int rank_in(MPI_Comm comm) {
   return rank;
 }
 
-// In a task that has declared each block of the receive buffer that is not empty: returns at once,
-// and the access to a block ends when it has arrived.
-void exchange_by_blocks(Exchange& exchange) {
+// Begins an exchange, and has each piece reduced when its rank's block is here. Collective.
+void begin(Program& program, Exchange& exchange) {
   const Exchange::Side& from = exchange.sent();
   Exchange::Side& to = exchange.received();
-  for_each_other(exchange.comm(), [&](const int source) {
-    const auto s = static_cast<std::size_t>(source);
-    if (to.counts[s] == 0) return;
-    std::byte& block = to.bytes[static_cast<std::size_t>(to.starts[s])];
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Irecv(&block, to.counts[s], MPI_BYTE, source, exchange_tag, exchange.comm(), &request);
-    imbrex::release_after(imbrex::when(request), block);
-  });
-  for_each_other(exchange.comm(), [&](const int target) {
-    const auto t = static_cast<std::size_t>(target);
-    if (from.counts[t] == 0) return;
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(from.bytes.get() + from.starts[t], from.counts[t], MPI_BYTE, target, exchange_tag,
-              exchange.comm(), &request);
-    imbrex::finish_owns(request);
-  });
-  const auto me = static_cast<std::size_t>(rank_in(exchange.comm()));
-  std::copy_n(from.bytes.get() + from.starts[me], from.counts[me],
-              to.bytes.get() + to.starts[me]);
+  const auto moves = imbrex::alltoall(
+      {.address = from.bytes.get(), .type = MPI_BYTE, .counts = from.counts,
+       .displacements = from.starts},
+      {.address = to.bytes.get(), .type = MPI_BYTE, .counts = to.counts,
+       .displacements = to.starts},
+      exchange.comm());
+  for (int source = 0; source < exchange.ranks(); ++source) {
+    exchange.for_each_piece(source, [&](const std::span<const std::byte> piece) {
+      imbrex::task("reduce").in(moves.from(source)).launch([&program, piece] {
+        program.reduce(piece);
+      });
+    });
+  }
+  imbrex::finish_owns(moves.all());
 }
 
 }  // namespace
 
 void run_blocks(Program& program, const Shape& shape, Times&) {
-  int ranks = 0;
-  MPI_Comm_size(shape.comm, &ranks);
-  std::vector<Output> outputs(static_cast<std::size_t>(shape.chunks),
-                              Output(static_cast<std::size_t>(ranks)));
+  std::vector<Output> outputs = outputs_for(shape.comm, shape.chunks);
   imbrex::finish([&] {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       imbrex::task("map").launch([&, chunk] {
@@ -78,23 +67,7 @@ void run_blocks(Program& program, const Shape& shape, Times&) {
     }
   });
   Exchange exchange(shape.comm, outputs, {});
-  Exchange::Side& to = exchange.received();
-  imbrex::finish([&] {
-    auto moves = imbrex::task("exchange");
-    for (std::size_t s = 0; s < to.counts.size(); ++s) {
-      if (to.counts[s] == 0) continue;
-      static_cast<void>(moves.out(to.bytes[static_cast<std::size_t>(to.starts[s])]));
-    }
-    moves.priority(2).launch([&exchange] { exchange_by_blocks(exchange); });
-    for (int source = 0; source < ranks; ++source) {
-      const auto s = static_cast<std::size_t>(source);
-      exchange.for_each_piece(source, [&](const std::span<const std::byte> piece) {
-        imbrex::task("reduce")
-            .in(to.bytes[static_cast<std::size_t>(to.starts[s])])
-            .launch([&program, piece] { program.reduce(piece); });
-      });
-    }
-  });
+  imbrex::finish([&] { begin(program, exchange); });
 }
 
 namespace {
@@ -150,11 +123,8 @@ void send_all(const Output& output, const Shape& shape, const int chunk) {
 }  // namespace
 
 void run_messages(Program& program, const Shape& shape, Times&) {
-  int ranks = 0;
-  MPI_Comm_size(shape.comm, &ranks);
   const auto me = static_cast<std::size_t>(rank_in(shape.comm));
-  std::vector<Output> outputs(static_cast<std::size_t>(shape.chunks),
-                              Output(static_cast<std::size_t>(ranks)));
+  std::vector<Output> outputs = outputs_for(shape.comm, shape.chunks);
   std::vector<Arriving> arriving = post_receives(program, shape);
   imbrex::finish([&] {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
@@ -179,35 +149,9 @@ void run_messages(Program& program, const Shape& shape, Times&) {
   });
 }
 
-namespace {
-
-// Begins the exchange of one chunk, and has each piece reduced when it is here. Collective.
-void begin(Program& program, Exchange& exchange) {
-  const Exchange::Side& from = exchange.sent();
-  Exchange::Side& to = exchange.received();
-  const auto moves = imbrex::alltoall(
-      {.address = from.bytes.get(), .type = MPI_BYTE, .counts = from.counts,
-       .displacements = from.starts},
-      {.address = to.bytes.get(), .type = MPI_BYTE, .counts = to.counts,
-       .displacements = to.starts},
-      exchange.comm());
-  for (int source = 0; source < exchange.ranks(); ++source) {
-    exchange.for_each_piece(source, [&](const std::span<const std::byte> piece) {
-      imbrex::task("reduce").in(moves.from(source)).launch([&program, piece] {
-        program.reduce(piece);
-      });
-    });
-  }
-  imbrex::finish_owns(moves.all());
-}
-
-}  // namespace
-
 void run_partial(Program& program, const Shape& shape, Times&) {
-  int ranks = 0;
-  MPI_Comm_size(shape.comm, &ranks);
   const auto chunks = static_cast<std::size_t>(shape.chunks);
-  std::vector<Output> outputs(chunks, Output(static_cast<std::size_t>(ranks)));
+  std::vector<Output> outputs = outputs_for(shape.comm, shape.chunks);
   std::vector<std::unique_ptr<Exchange>> exchanges(chunks);
   char order = 0;  // exchanges begin in the order of their chunks, on all ranks
   imbrex::finish([&] {

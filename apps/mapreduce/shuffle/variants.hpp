@@ -28,7 +28,8 @@ void run_blocking(Program& program, const Shape& shape, Times& times);
 // Batches of chunks: MPI_Ialltoallv of one, while the next is mapped and what has arrived is
 // reduced; after each map and each reduction MPI_Test. What can be done by hand.
 void run_test(Program& program, const Shape& shape, Times& times);
-// As run_blocking(), but a reduction begins when the block of its rank has arrived.
+// As run_blocking(), but by an object of imbrex/collective.hpp: a reduction begins when the block
+// of its rank has arrived.
 void run_blocks(Program& program, const Shape& shape, Times& times);
 // What a map has made leaves at once, as a message to each rank, and is reduced when it arrives,
 // while other maps run.
