@@ -132,7 +132,7 @@ class Blocking {
   }
   double sum() {
     const double start = MPI_Wtime();
-    const double sum = sparse::sum_over_ranks(iteration_.part(), communicator_, nullptr);
+    const double sum = sparse::sum_on_main(iteration_.part(), communicator_);
     mpi_s_ += MPI_Wtime() - start;
     return sum;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "halo.hpp"
 
+#include "../raw_mpi.hpp"
+
 #include <algorithm>
 #include <thread>
 
@@ -52,17 +54,17 @@ double Halo::exchange(std::vector<double>& vector) {
   std::vector<MPI_Request> requests(2 * count, MPI_REQUEST_NULL);
   double start = MPI_Wtime();
   for (std::size_t n = 0; n < count; ++n) {
-    MPI_Irecv(in_[n].data(), static_cast<int>(in_[n].size()), MPI_DOUBLE,
+    RAW_MPI(Irecv)(in_[n].data(), static_cast<int>(in_[n].size()), MPI_DOUBLE,
               brick_.neighbours()[n].rank, 0, communicator_, &requests[n]);
   }
   double seconds = MPI_Wtime() - start;
   for (std::size_t n = 0; n < count; ++n) pack(vector, n);
   start = MPI_Wtime();
   for (std::size_t n = 0; n < count; ++n) {
-    MPI_Isend(out_[n].data(), static_cast<int>(out_[n].size()), MPI_DOUBLE,
+    RAW_MPI(Isend)(out_[n].data(), static_cast<int>(out_[n].size()), MPI_DOUBLE,
               brick_.neighbours()[n].rank, 0, communicator_, &requests[count + n]);
   }
-  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  RAW_MPI(Waitall)(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   seconds += MPI_Wtime() - start;
   for (std::size_t n = 0; n < count; ++n) unpack(vector, n);
   return seconds;
@@ -128,6 +130,12 @@ double sum_over_ranks(const double mine, const MPI_Comm communicator, TestEach* 
     MPI_Iallreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, communicator, &request);
     tests->wait(request);
   }
+  return sum;
+}
+
+double sum_on_main(const double mine, const MPI_Comm communicator) {
+  double sum = 0;
+  RAW_MPI(Allreduce)(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, communicator);
   return sum;
 }
 

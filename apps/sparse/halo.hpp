@@ -47,7 +47,8 @@ class Halo {
   // `communicator` stays the caller's; messages have tag 0.
   Halo(const Brick& brick, MPI_Comm communicator);
 
-  // All of it; returns the seconds in MPI.
+  // All of it, by the MPI itself and not through imbrex: waiting blocks the thread, and so a core.
+  // Returns the seconds in MPI. REQUIRES: MPI_THREAD_MULTIPLE, if tasks call MPI meanwhile.
   double exchange(std::vector<double>& vector);
   // One neighbour's message, packed before or unpacked after. Plain MPI_Send and MPI_Recv, or
   // requests for which `tests`, if it is not null, waits. They suspend in a task.
@@ -70,5 +71,7 @@ class Halo {
 
 // Over all ranks. Collective; suspends in a task.
 [[nodiscard]] double sum_over_ranks(double mine, MPI_Comm communicator, TestEach* tests);
+// The same, as Halo::exchange() does: it blocks the thread.
+[[nodiscard]] double sum_on_main(double mine, MPI_Comm communicator);
 
 }  // namespace sparse
