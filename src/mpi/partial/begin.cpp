@@ -112,11 +112,11 @@ void pair_own(CollectiveState& state) {
 // All arguments are right, so all ranks come here.
 Collective start(std::unique_ptr<CollectiveState> state) {
   Place& place = *state->place;
-  const int instance = place.begin(state->call);
+  const int instance = place.begin(*state);
   try {
     place.make(state->call);
   } catch (...) {
-    place.end(instance);
+    place.end(instance, false);
     throw;
   }
   CollectiveState& it = *state.release();

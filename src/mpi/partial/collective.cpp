@@ -12,17 +12,19 @@
 
 namespace imbrex {
 
-namespace detail {
-
-namespace partial = mpi::partial;
-
+namespace mpi::partial {
 namespace {
 
-std::string describe(const partial::Part& part) {
+std::string describe(const Part& part) {
   return fmt::format("part {} {} rank {}", part.number, part.incoming ? "from" : "for", part.peer);
 }
 
 }  // namespace
+}  // namespace mpi::partial
+
+namespace detail {
+
+namespace partial = mpi::partial;
 
 CollectiveState::CollectiveState(const char* const its_call, std::shared_ptr<Place> its_place,
                                  const partial::Kind its_kind, const int its_root,
@@ -105,8 +107,8 @@ void CollectiveState::start(const int its_instance) {
 
 void CollectiveState::let_go(Part& part) {
   if (part.left.exchange(true, std::memory_order_relaxed)) {
-    throw Error(fmt::format("imbrex: {} has been sent already, by send() of {}", describe(part),
-                            call));
+    throw Error(fmt::format("imbrex: {} has been sent already, by send() of {}",
+                            partial::describe(part), call));
   }
   if (part.peer != place->rank) {
     begin_send(*place, part, call);
@@ -125,7 +127,7 @@ void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcep
   if (code != MPI_SUCCESS) {
     error = std::make_exception_ptr(mpi::make_error(
         state.call, code,
-        fmt::format("{}, begun by {}", describe(part), detail::describe(state.task))));
+        fmt::format("{}, begun by {}", partial::describe(part), detail::describe(state.task))));
   }
   // What goes on is open, and so keeps the state.
   Part* const next = part.incoming ? part.partner : nullptr;
@@ -160,12 +162,12 @@ void CollectiveState::end(Part& part, const std::exception_ptr& error) noexcept 
 void CollectiveState::count_down() noexcept {
   // Release: what each part has done is seen by who ends it, by acquire.
   if (open.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  place->end(instance);
   std::exception_ptr error;
   {
     const std::lock_guard guard(lock);
     error = first_error;
   }
+  place->end(instance, error == nullptr);
   if (error == nullptr) {
     all.set();
   } else {
@@ -191,7 +193,7 @@ void CollectiveState::abandon() noexcept {
       const std::string text = fmt::format(
           "{}, begun by {}: {} and {} more have not been sent, and nobody holds the collective any "
           "more who could: their ranks wait for them. Call send() for each part, or do not hold",
-          call, detail::describe(task), describe(*held.front()), held.size() - 1);
+          call, detail::describe(task), partial::describe(*held.front()), held.size() - 1);
       mpi::say(text);
       const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
       for (Part* const part : held) {
@@ -202,6 +204,26 @@ void CollectiveState::abandon() noexcept {
     }
   }
   drop_reference();
+}
+
+void CollectiveState::describe(std::vector<std::string>& lines) const {
+  const auto add = [&](const Parts& some, const char* const what, auto waits) {
+    const Part* first = nullptr;
+    int more = -1;
+    for (const std::unique_ptr<Part>& part : some) {
+      if (part == nullptr || part->promise.future().ready() || !waits(*part)) continue;
+      if (first == nullptr) first = part.get();
+      ++more;
+    }
+    if (first == nullptr) return;
+    lines.push_back(fmt::format("{}, begun by {}: {} {}{}", call, detail::describe(task),
+                                partial::describe(*first), what,
+                                more == 0 ? "" : fmt::format(", and {} more", more)));
+  };
+  add(incoming, "has not arrived", [](const Part&) { return true; });
+  if (!hold) return;
+  add(outgoing, "is held: nobody has called send() for it",
+      [](const Part& part) { return !part.left.load(std::memory_order_relaxed); });
 }
 
 std::size_t CollectiveState::index(const int rank, const int part) const {

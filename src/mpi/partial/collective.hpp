@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -59,6 +60,8 @@ struct CollectiveState {
   void abandon() noexcept;
 
   [[nodiscard]] std::size_t index(int rank, int part) const;  // throws Error
+  // Its parts that have not ended. REQUIRES: it has started, and is open.
+  void describe(std::vector<std::string>& lines) const;
   // `rank`, but in a broadcast the rank before or after this one: it has parts with no other.
   [[nodiscard]] int neighbour_for(int rank, int step) const;
   [[nodiscard]] Future<void> future_of(const Parts& parts, int rank, int part) const;

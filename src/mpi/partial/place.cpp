@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/partial/place.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/partial/collective.hpp"
 
 namespace imbrex::mpi::partial {
 
@@ -62,27 +64,40 @@ void Place::free_duplicates() noexcept {
   if (self != MPI_COMM_NULL) PMPI_Comm_free(&self);
 }
 
-int Place::begin(const char* const call) {
+int Place::begin(const detail::CollectiveState& state) {
   const std::lock_guard guard(lock_);
   const auto instance = static_cast<int>(next_ % static_cast<std::uint64_t>(tags.instances()));
-  if (open_.contains(instance)) {
-    throw Error("imbrex: " + std::string(call) + ": the collective that was begun " +
-                std::to_string(tags.instances()) + " before this one on its communicator has not "
-                "ended, and MPI's tags have no room for more: wait for all() of earlier ones");
+  const auto [there, is_free] = open_.try_emplace(instance, &state);
+  if (!is_free) {
+    throw Error(fmt::format(
+        "imbrex: {}: the collective that was begun {} before this one on its communicator has {}, "
+        "and MPI's tags have no room for more: {}",
+        state.call, tags.instances(), there->second != nullptr ? "not ended" : "failed",
+        there->second != nullptr ? "wait for all() of earlier ones" : "make another communicator"));
   }
   ++next_;
-  open_.insert(instance);
   return instance;
 }
 
-void Place::end(const int instance) noexcept {
+void Place::end(const int instance, const bool clean) noexcept {
   const std::lock_guard guard(lock_);
-  open_.erase(instance);
+  if (clean) {
+    open_.erase(instance);
+  } else {
+    open_[instance] = nullptr;
+  }
 }
 
 bool Place::is_idle() noexcept {
   const std::lock_guard guard(lock_);
-  return open_.empty();
+  return std::ranges::all_of(open_, [](const auto& one) { return one.second == nullptr; });
+}
+
+void Place::describe(std::vector<std::string>& lines) {
+  const std::lock_guard guard(lock_);
+  for (const auto& [instance, state] : open_) {
+    if (state != nullptr) state->describe(lines);
+  }
 }
 
 void Place::make(const char* const call) {
@@ -137,6 +152,16 @@ std::shared_ptr<Place> place_of(const char* const call, MPI_Comm comm) {
   std::erase_if(all.all, [](const std::weak_ptr<Place>& one) { return one.expired(); });
   all.all.push_back(place);
   return place;
+}
+
+std::vector<std::string> describe_open() {
+  std::vector<std::string> lines;
+  Places& all = places();
+  const std::lock_guard guard(all.lock);
+  for (const std::weak_ptr<Place>& one : all.all) {
+    if (const std::shared_ptr<Place> place = one.lock()) place->describe(lines);
+  }
+  return lines;
 }
 
 void end_all_places() noexcept {

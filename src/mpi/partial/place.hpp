@@ -9,12 +9,18 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "base/guarded.hpp"
 #include "imbrex/future.hpp"
+
+namespace imbrex::detail {
+struct CollectiveState;
+}
 
 namespace imbrex::mpi::partial {
 
@@ -53,9 +59,13 @@ class Place {
 
   // The number of a collective, which is taken until end(). Throws Error if the one that had it
   // has not ended.
-  [[nodiscard]] int begin(const char* call);
-  void end(int instance) noexcept;
+  [[nodiscard]] int begin(const detail::CollectiveState& state);
+  // `clean`: each of its parts was sent and received. Else its number is never given again: a
+  // message of its may still come, or a receive still wait, on this rank or another.
+  void end(int instance, bool clean) noexcept;
   [[nodiscard]] bool is_idle() noexcept;
+  // What is under way and waits, for reports: a line for each way of each collective.
+  void describe(std::vector<std::string>& lines);
   // Makes the duplicates, or waits until another task has. Collective; suspends.
   void make(const char* call);
   void free_duplicates() noexcept;
@@ -65,7 +75,8 @@ class Place {
 
   std::mutex lock_;
   std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;
-  std::set<int> open_ IMBREX_GUARDED_BY(lock_);
+  // By number; null: one that has failed. Others live as long as they are here.
+  std::map<int, const detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
   Promise<void> made_{"duplicate of a communicator"};
 };
@@ -75,6 +86,9 @@ class Place {
 
 // How many parts a block may have there.
 [[nodiscard]] TagLayout layout_of(MPI_Comm comm);
+
+// What is under way on all communicators. Takes locks of places, and none of the engine.
+[[nodiscard]] std::vector<std::string> describe_open();
 
 // In MPI_Finalize: waits for collectives that nobody waits for, and frees the duplicates.
 void end_all_places() noexcept;

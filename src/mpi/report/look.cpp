@@ -21,6 +21,7 @@
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/partial/place.hpp"
 #include "mpi/watch/waits.hpp"
 
 namespace imbrex::mpi::report {
@@ -31,6 +32,7 @@ constexpr std::size_t waits_max = 18;
 constexpr std::size_t messages_max = 8;
 constexpr std::size_t tasks_max = 12;
 constexpr std::size_t trees_max = 8;
+constexpr std::size_t collectives_max = 8;
 
 // ---- messages that nobody receives -----------------------------------------------------------
 
@@ -236,7 +238,8 @@ Lines look(const Mark& last) {
   }
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
-        explain(messages, waits, rank, messages_max), unite(on_trees(), trees_max), of_messages,
+        explain(messages, waits, rank, messages_max), unite(on_trees(), trees_max),
+        unite(partial::describe_open(), collectives_max), of_messages,
         detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }
