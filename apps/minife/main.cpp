@@ -80,6 +80,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
   add_timed(app, kernel_names, timed);
   if (!tiled::parse(app, argc, argv, help)) return line;
   line.timed = read_timed(kernel_names, timed);
+  if (!std::isfinite(line.source)) throw tiled::InputError("--source: must be a finite number");
   return line;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -23,9 +25,9 @@ constexpr int borders_first = 1;  // what a message waits for
 // callers to order.
 class Iteration {
  public:
-  Iteration(const Kernels& kernels, Vectors& vectors)
-      : kernels_(kernels), brick_(kernels.brick()), v_(vectors),
-        parts_(brick_.blocks().size(), 1.0) {
+  Iteration(const Kernels& kernels, Vectors& vectors, bool reports, int planned)
+      : kernels_(kernels), brick_(kernels.brick()), v_(vectors), reports_(reports),
+        planned_(planned), parts_(brick_.blocks().size(), 1.0) {
     for (auto* const vector : {&v_.x, &v_.r, &v_.p, &v_.ap}) vector->assign(brick_.size(), 0);
     v_.r = kernels.system().load;  // x = 0
     v_.p = v_.r;
@@ -70,6 +72,8 @@ class Iteration {
   void set_beta(double squares) {
     beta_ = squares_ == 0 ? 0 : squares / squares_;
     squares_ = squares;
+    ++done_;
+    report();
   }
 
   [[nodiscard]] double kernel_s() const {
@@ -87,9 +91,22 @@ class Iteration {
     kernel_ns_.fetch_add(took.count(), std::memory_order_relaxed);
   }
 
+  // Where a run takes long, a line of the first rank every few seconds.
+  void report() {
+    constexpr std::chrono::seconds pause(10);
+    const auto now = std::chrono::steady_clock::now();
+    if (!reports_ || now - reported_ < pause) return;
+    reported_ = now;
+    fmt::print(stderr, "iteration {} of {}, residual {:.1e}\n", done_, planned_, residual());
+  }
+
   const Kernels& kernels_;
   const Brick& brick_;
   Vectors& v_;
+  const bool reports_;
+  const int planned_;  // iterations,
+  int done_ = 0;       // and those that are carried out
+  std::chrono::steady_clock::time_point reported_ = std::chrono::steady_clock::now();
   std::vector<double> parts_;  // by sub-block, of the sum under way
   double alpha_ = 0;
   double beta_ = 0;
@@ -293,7 +310,9 @@ bool Kernels::slept(const std::size_t block, const Calls& calls) const noexcept 
 Outcome solve(const Kernels& kernels, const MPI_Comm communicator, const Variant variant,
               const int iterations, Vectors& vectors) {
   const Brick& brick = kernels.brick();
-  Iteration iteration(kernels, vectors);
+  int rank = 0;
+  MPI_Comm_rank(communicator, &rank);
+  Iteration iteration(kernels, vectors, rank == 0, iterations);
   Halo halo(brick, communicator);
   TestEach tests;
   Graph graph(iteration, halo, brick, communicator, vectors,
