@@ -244,6 +244,39 @@ TEST(Collective, PartsMayHaveAnotherShapeOnEachSide) {
   }
 }
 
+TEST(Collective, AReductionComesInParts) {
+  const Ring ring;
+  constexpr int count = 10'007;
+  std::vector<long> out(count);
+  std::iota(out.begin(), out.end(), ring.rank);
+  std::vector<long> in(count, -1);
+  std::vector<long> here = out;
+  const Collective x = allreduce({out.data(), count, MPI_LONG}, {in.data(), count, MPI_LONG},
+                                 MPI_SUM, ring.comm, {.parts = 7});
+  const Collective y = allreduce({.address = MPI_IN_PLACE}, {here.data(), count, MPI_LONG}, MPI_MAX,
+                                 ring.comm, {.parts = 3});
+  std::atomic<int> seen{0};
+  finish([&] {
+    for (int part = 0; part < 7; ++part) {
+      task("look").in(x.from(0, part)).in(x.to(0, part)).launch([&, part] {
+        const long at = static_cast<long>(count) * part / 7;
+        const long sum = at * ring.size + ring.size * (ring.size - 1) / 2;
+        EXPECT_EQ(in[static_cast<std::size_t>(at)], sum);
+        seen.fetch_add(1);
+      });
+    }
+  });
+  EXPECT_EQ(seen.load(), 7);
+  x.all().get();
+  y.all().get();
+  for (int i = 0; i < count; ++i) {
+    EXPECT_EQ(here[static_cast<std::size_t>(i)], i + ring.size - 1);
+  }
+  EXPECT_THROW((void)allreduce({.address = MPI_IN_PLACE}, {here.data(), 1, MPI_LONG}, MPI_MAX,
+                               ring.comm, {.hold = true}),
+               Error);
+}
+
 TEST(Collective, ATruncatedPartFailsAlone) {
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "nothing is truncated in a copy";

@@ -234,4 +234,23 @@ Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
   return start(std::move(state));
 }
 
+Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
+                     MPI_Comm comm, const CollectiveOptions& options) {
+  constexpr const char* call = "imbrex::allreduce";
+  auto state = make(call, Kind::allreduce, 0, comm, options);
+  if (options.hold) {
+    throw Error("imbrex: allreduce() cannot hold its parts: all ranks must begin them in one order");
+  }
+  if (!is_in_place(send) && (send.count != receive.count || send.type != receive.type)) {
+    throw Error(fmt::format("imbrex: allreduce() of {} elements to {}, or of another type: give "
+                            "both sides the same",
+                            send.count, receive.count));
+  }
+  plan(*state, true, state->place->rank, receive.address,
+       options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
+  state->reduced = send.address;
+  state->op = op;
+  return start(std::move(state));
+}
+
 }  // namespace imbrex

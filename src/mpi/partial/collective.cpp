@@ -71,6 +71,7 @@ void CollectiveState::plan(const bool comes, const int rank, const int number,
   part->state = this;
   part->incoming = comes;
   part->number = number;
+  part->displacement = piece.displacement;
   (comes ? incoming : outgoing)[index(rank, number)] = std::move(part);
   open.fetch_add(1, std::memory_order_relaxed);
 }
@@ -82,6 +83,11 @@ void CollectiveState::start(const int its_instance) {
     for (const std::unique_ptr<Part>& part : *some) {
       if (part != nullptr) part->tag = place->tags.tag(instance, kind, part->number);
     }
+  }
+  if (kind == partial::Kind::allreduce) {
+    start_reductions();
+    count_down();
+    return;
   }
   const int size = place->size;
   const auto each = [&](const Parts& some, const int step, auto visit) {
@@ -103,6 +109,17 @@ void CollectiveState::start(const int its_instance) {
     });
   }
   count_down();
+}
+
+void CollectiveState::start_reductions() {
+  for (int number = 0; number < parts; ++number) {
+    Part* const part = incoming[index(place->rank, number)].get();
+    if (part == nullptr) continue;
+    const bool in_place = reduced == MPI_IN_PLACE;
+    begin_reduction(*place, *part,
+                    in_place ? reduced : static_cast<const char*>(reduced) + part->displacement, op,
+                    call);
+  }
 }
 
 void CollectiveState::let_go(Part& part) {
@@ -237,6 +254,7 @@ std::size_t CollectiveState::index(const int rank, const int part) const {
 
 int CollectiveState::neighbour_for(const int rank, const int step) const {
   (void)index(rank, 0);
+  if (kind == partial::Kind::allreduce) return place->rank;
   if (kind != partial::Kind::broadcast) return rank;
   return (place->rank + step + place->size) % place->size;
 }
@@ -282,7 +300,8 @@ Future<void> Collective::from(const int rank, const int part) const {
 
 Future<void> Collective::to(const int rank, const int part) const {
   detail::CollectiveState& it = require_state(state_);
-  return it.future_of(it.outgoing, it.neighbour_for(rank, 1), part);
+  const bool reduces = it.kind == mpi::partial::Kind::allreduce;
+  return it.future_of(reduces ? it.incoming : it.outgoing, it.neighbour_for(rank, 1), part);
 }
 
 void Collective::send(const int rank, const int part) const {

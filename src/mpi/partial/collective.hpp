@@ -27,6 +27,7 @@ struct Part : Transfer {
   Promise<void> promise{"part of a collective"};
   bool incoming = false;
   int number = 0;
+  std::ptrdiff_t displacement = 0;
   std::atomic<bool> left{false};  // outgoing: it has been let go
   Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
 };
@@ -53,6 +54,7 @@ struct CollectiveState {
   void plan(bool incoming, int rank, int part, const void* address, const Piece& piece);
   // Lets it begin. Its number on the communicator is `instance`.
   void start(int its_instance);
+  void start_reductions();
   void let_go(Part& part);
   void end(Part& part, const std::exception_ptr& error) noexcept;
   void count_down() noexcept;
@@ -62,7 +64,8 @@ struct CollectiveState {
   [[nodiscard]] std::size_t index(int rank, int part) const;  // throws Error
   // Its parts that have not ended. REQUIRES: it has started, and is open.
   void describe(std::vector<std::string>& lines) const;
-  // `rank`, but in a broadcast the rank before or after this one: it has parts with no other.
+  // `rank`, but in a broadcast the rank before or after this one, and in a reduction this one: it
+  // has parts with no other.
   [[nodiscard]] int neighbour_for(int rank, int step) const;
   [[nodiscard]] Future<void> future_of(const Parts& parts, int rank, int part) const;
   [[nodiscard]] MPI_Datatype keep(MPI_Datatype type);
@@ -76,6 +79,8 @@ struct CollectiveState {
   const int parts;
   const bool hold;
   const TaskLabel task = current_task();
+  const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
+  MPI_Op op = MPI_OP_NULL;
   int instance = -1;
   Parts incoming;  // by rank and part; null: nothing is sent
   Parts outgoing;

@@ -112,6 +112,18 @@ void begin_send(Place& place, Transfer& it, const char* const call) {
   }
 }
 
+void begin_reduction(Place& place, Transfer& it, const void* const from, MPI_Op op,
+                     const char* const call) {
+  const Call its_call{.name = call,
+                      .comm = place.comm,
+                      .kind = mpi::Kind::collective,
+                      .at_once = true,
+                      .throws = true};
+  begin(it, its_call, [&](MPI_Request* request) {
+    return PMPI_Iallreduce(from, it.address, it.count, it.type, op, place.comm, request);
+  });
+}
+
 int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
   int bytes = 0;
   MPI_Aint least = 0;

@@ -26,6 +26,9 @@ struct Transfer {
 void begin_receive(Place& place, Transfer& transfer, const char* call);
 // Takes its turn among the long messages to that rank (sends/).
 void begin_send(Place& place, Transfer& transfer, const char* call);
+// A reduction of all ranks, from `from` to the transfer's address; all begin theirs in one order.
+void begin_reduction(Place& place, Transfer& transfer, const void* from, MPI_Op op,
+                     const char* call);
 // From this rank to itself: both have ended at the return, with the code that it returns.
 [[nodiscard]] int copy(Place& place, const Transfer& from, const Transfer& to) noexcept;
 
