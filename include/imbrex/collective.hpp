@@ -134,9 +134,9 @@ class Collective {
 [[nodiscard]] Collective broadcast(const ReceiveBlocks& data, int root, MPI_Comm comm,
                                    const CollectiveOptions& options = {});
 // MPI_Allreduce in parts, each of which is a reduction of MPI's own: from(r, p) and to(r, p),
-// whatever r, are ready when the result of part p is here. `send` has the count and the type of `receive`, or
-// the address MPI_IN_PLACE; `op` is one of MPI's, or lives until all() is ready. Parts of irregular
-// shape: by `incoming`, for both. Nothing can be held: Error.
+// whatever r, are ready when the result of part p is here. `send` has the count and the type of
+// `receive`, or the address MPI_IN_PLACE; `op` is one of MPI's, or lives until all() is ready.
+// Parts of irregular shape: by `incoming`, for both. Nothing can be held: Error.
 [[nodiscard]] Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
                                    MPI_Comm comm, const CollectiveOptions& options = {});
 

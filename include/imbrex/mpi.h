@@ -5,6 +5,7 @@
 #define IMBREX_MPI_H
 
 #include <mpi.h>
+#include <stddef.h>
 
 #include "imbrex/imbrex.h"
 
@@ -43,6 +44,63 @@ int IMBREX_Send_to_all_c(const void* buffer, MPI_Count count, MPI_Datatype type,
 int IMBREX_Isend_to_all_c(const void* buffer, MPI_Count count, MPI_Datatype type,
                           const int ranks[], int n, int tag, MPI_Comm comm, MPI_Request* request);
 #endif
+
+/* Partial collectives: <imbrex/collective.hpp> says what all of it means. Its functions, without
+   their exceptions. `counts`, `displacements` and `types` are null, or have an element for each
+   rank. */
+typedef struct {
+  const void* address;
+  int count;
+  MPI_Datatype type;
+  const int* counts;
+  const int* displacements;
+  const MPI_Datatype* types;
+} imbrex_send_blocks;
+typedef struct {
+  void* address;
+  int count;
+  MPI_Datatype type;
+  const int* counts;
+  const int* displacements;
+  const MPI_Datatype* types;
+} imbrex_receive_blocks;
+typedef struct {
+  ptrdiff_t displacement;
+  int count;
+  MPI_Datatype type;
+} imbrex_piece;
+typedef struct {
+  int parts; /* 0 stands for 1 */
+  int hold;  /* 0 or 1 */
+  imbrex_piece (*outgoing)(void* argument, int rank, int part); /* may be null, as may the next */
+  imbrex_piece (*incoming)(void* argument, int rank, int part);
+  void* argument; /* of both */
+} imbrex_collective_options; /* null where it is wanted: all of it 0 */
+typedef struct imbrex_collective_s* imbrex_collective_t;
+int imbrex_alltoall(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
+                    MPI_Comm comm, const imbrex_collective_options* options,
+                    imbrex_collective_t* made);
+int imbrex_allgather(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
+                     MPI_Comm comm, const imbrex_collective_options* options,
+                     imbrex_collective_t* made);
+int imbrex_gather(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive, int root,
+                  MPI_Comm comm, const imbrex_collective_options* options,
+                  imbrex_collective_t* made);
+int imbrex_scatter(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive, int root,
+                   MPI_Comm comm, const imbrex_collective_options* options,
+                   imbrex_collective_t* made);
+int imbrex_broadcast(const imbrex_receive_blocks* data, int root, MPI_Comm comm,
+                     const imbrex_collective_options* options, imbrex_collective_t* made);
+int imbrex_allreduce(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
+                     MPI_Op op, MPI_Comm comm, const imbrex_collective_options* options,
+                     imbrex_collective_t* made);
+/* A future without a value each, to be freed; an access IMBREX_AFTER names one. */
+int imbrex_collective_from(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);
+int imbrex_collective_to(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);
+int imbrex_collective_all(imbrex_collective_t it, imbrex_future_t* future);
+int imbrex_collective_send(imbrex_collective_t it, int rank, int part);
+/* The program lets go of it, which goes on. Nobody uses it at that time, or afterwards. */
+void imbrex_collective_free(imbrex_collective_t* it);
 
 #ifdef __cplusplus
 }

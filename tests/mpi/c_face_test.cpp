@@ -37,6 +37,45 @@ TEST(CFace, gives_the_status_of_a_request_as_a_future) {
   imbrex_future_free(&future);
 }
 
+imbrex_piece fourth(void* argument, const int rank, const int part) {
+  const int bytes = *static_cast<const int*>(argument);
+  return {static_cast<ptrdiff_t>(bytes) * (4 * rank + part), 1, MPI_INT};
+}
+
+TEST(CFace, collectives_come_in_parts) {
+  const Ring ring;
+  const auto size = static_cast<std::size_t>(ring.size);
+  std::vector<int> out(4 * size, ring.rank);
+  std::vector<int> in(out.size(), -1);
+  int bytes = sizeof(int);
+  const imbrex_send_blocks send{out.data(), 4, MPI_INT, nullptr, nullptr, nullptr};
+  const imbrex_receive_blocks receive{in.data(), 4, MPI_INT, nullptr, nullptr, nullptr};
+  const imbrex_collective_options options{4, 1, fourth, fourth, &bytes};
+  imbrex_collective_t x = nullptr;
+  ASSERT_EQ(imbrex_alltoall(&send, &receive, ring.comm, &options, &x), IMBREX_SUCCESS)
+      << imbrex_message();
+  for (int part = 0; part < 4; ++part) {
+    for (int rank = 0; rank < ring.size; ++rank) {
+      EXPECT_EQ(imbrex_collective_send(x, rank, part), IMBREX_SUCCESS) << imbrex_message();
+    }
+  }
+  EXPECT_EQ(imbrex_collective_send(x, 0, 0), IMBREX_ERR_USE);
+  imbrex_future_t all = nullptr;
+  imbrex_future_t from = nullptr;
+  EXPECT_EQ(imbrex_collective_from(x, ring.previous(), 3, &from), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_collective_from(x, ring.size, 0, &all), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_collective_all(x, &all), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_future_wait(from), IMBREX_SUCCESS);
+  EXPECT_EQ(in[4 * static_cast<std::size_t>(ring.previous()) + 3], ring.previous());
+  EXPECT_EQ(imbrex_future_wait(all), IMBREX_SUCCESS);
+  for (std::size_t i = 0; i < in.size(); ++i) EXPECT_EQ(in[i], static_cast<int>(i / 4));
+  imbrex_future_free(&from);
+  imbrex_future_free(&all);
+  imbrex_collective_free(&x);
+  EXPECT_EQ(x, nullptr);
+  EXPECT_EQ(imbrex_alltoall(nullptr, &receive, ring.comm, &options, &x), IMBREX_ERR_USE);
+}
+
 struct Receive {
   const Ring* ring;
   int value = -1;

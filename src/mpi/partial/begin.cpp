@@ -239,7 +239,8 @@ Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_O
   constexpr const char* call = "imbrex::allreduce";
   auto state = make(call, Kind::allreduce, 0, comm, options);
   if (options.hold) {
-    throw Error("imbrex: allreduce() cannot hold its parts: all ranks must begin them in one order");
+    throw Error("imbrex: allreduce() cannot hold its parts: all ranks must begin them in one "
+                "order");
   }
   if (!is_in_place(send) && (send.count != receive.count || send.type != receive.type)) {
     throw Error(fmt::format("imbrex: allreduce() of {} elements to {}, or of another type: give "
