@@ -197,30 +197,33 @@ void CollectiveState::drop_reference() noexcept {
   if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
-// Nobody can send any more what is held.
 void CollectiveState::abandon() noexcept {
-  if (hold && (kind != partial::Kind::broadcast || place->rank == root)) {
-    std::vector<Part*> held;
-    for (const std::unique_ptr<Part>& part : outgoing) {
-      if (part != nullptr && !part->left.load(std::memory_order_relaxed)) {
-        held.push_back(part.get());
-      }
-    }
-    if (!held.empty()) {
-      const std::string text = fmt::format(
-          "{}, begun by {}: {} and {} more have not been sent, and nobody holds the collective any "
-          "more who could: their ranks wait for them. Call send() for each part, or do not hold",
-          call, detail::describe(task), partial::describe(*held.front()), held.size() - 1);
-      mpi::say(text);
-      const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
-      for (Part* const part : held) {
-        Part* const to = part->peer == place->rank ? part->partner : nullptr;
-        if (to != nullptr) end(*to, error);
-        end(*part, error);
-      }
+  (void)give_up("nobody holds the collective any more who could send them");
+  drop_reference();
+}
+
+bool CollectiveState::give_up(const char* const why) noexcept {
+  if (!hold || (kind == partial::Kind::broadcast && place->rank != root)) return false;
+  std::vector<Part*> held;
+  for (const std::unique_ptr<Part>& part : outgoing) {
+    if (part != nullptr && !part->left.exchange(true, std::memory_order_relaxed)) {
+      held.push_back(part.get());
     }
   }
-  drop_reference();
+  if (held.empty()) return false;
+  const std::string more = held.size() == 1 ? "" : fmt::format(" and {} more", held.size() - 1);
+  const std::string text = fmt::format(
+      "{}, begun by {}: not sent: {}{}, for which other ranks wait; {}. Call send() for each part, "
+      "or do not hold",
+      call, detail::describe(task), partial::describe(*held.front()), more, why);
+  mpi::say(text);
+  const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
+  for (Part* const part : held) {
+    Part* const to = part->peer == place->rank ? part->partner : nullptr;
+    if (to != nullptr) end(*to, error);
+    end(*part, error);
+  }
+  return true;
 }
 
 void CollectiveState::describe(std::vector<std::string>& lines) const {

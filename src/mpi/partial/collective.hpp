@@ -59,7 +59,11 @@ struct CollectiveState {
   void end(Part& part, const std::exception_ptr& error) noexcept;
   void count_down() noexcept;
   void drop_reference() noexcept;
+  // Nobody holds it any more.
   void abandon() noexcept;
+  // What is held ends with an error, since nobody can send it any more. False: nothing was. The
+  // caller has a reference.
+  bool give_up(const char* why) noexcept;
 
   [[nodiscard]] std::size_t index(int rank, int part) const;  // throws Error
   // Its parts that have not ended. REQUIRES: it has started, and is open.

@@ -64,7 +64,7 @@ void Place::free_duplicates() noexcept {
   if (self != MPI_COMM_NULL) PMPI_Comm_free(&self);
 }
 
-int Place::begin(const detail::CollectiveState& state) {
+int Place::begin(detail::CollectiveState& state) {
   const std::lock_guard guard(lock_);
   const auto instance = static_cast<int>(next_ % static_cast<std::uint64_t>(tags.instances()));
   const auto [there, is_free] = open_.try_emplace(instance, &state);
@@ -91,6 +91,24 @@ void Place::end(const int instance, const bool clean) noexcept {
 bool Place::is_idle() noexcept {
   const std::lock_guard guard(lock_);
   return std::ranges::all_of(open_, [](const auto& one) { return one.second == nullptr; });
+}
+
+bool Place::give_up_held() noexcept {
+  std::vector<detail::CollectiveState*> kept;
+  {
+    const std::lock_guard guard(lock_);
+    for (const auto& [instance, state] : open_) {
+      if (state == nullptr) continue;
+      state->references.fetch_add(1, std::memory_order_relaxed);  // it has one: it is open
+      kept.push_back(state);
+    }
+  }
+  bool given_up = false;
+  for (detail::CollectiveState* const state : kept) {
+    if (state->give_up("MPI_Finalize has been called")) given_up = true;
+    state->drop_reference();
+  }
+  return given_up;
 }
 
 void Place::describe(std::vector<std::string>& lines) {
@@ -176,6 +194,11 @@ void end_all_places() noexcept {
     if (all.keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&all.keyval);
   }
   for (const std::shared_ptr<Place>& place : left) {
+    if (place->give_up_held() && place->size > 1) {
+      say("MPI_Finalize: parts of a collective were not sent, and may be waited for: all ranks are "
+          "ended.");
+      end_all(MPI_COMM_WORLD, 1);
+    }
     while (!place->is_idle()) {
       engine().poll();
       sched_yield();

@@ -59,11 +59,13 @@ class Place {
 
   // The number of a collective, which is taken until end(). Throws Error if the one that had it
   // has not ended.
-  [[nodiscard]] int begin(const detail::CollectiveState& state);
+  [[nodiscard]] int begin(detail::CollectiveState& state);
   // `clean`: each of its parts was sent and received. Else its number is never given again: a
   // message of its may still come, or a receive still wait, on this rank or another.
   void end(int instance, bool clean) noexcept;
   [[nodiscard]] bool is_idle() noexcept;
+  // In MPI_Finalize: nobody will send what is held. False: nothing is.
+  [[nodiscard]] bool give_up_held() noexcept;
   // What is under way and waits, for reports: a line for each way of each collective.
   void describe(std::vector<std::string>& lines);
   // Makes the duplicates, or waits until another task has. Collective; suspends.
@@ -76,7 +78,7 @@ class Place {
   std::mutex lock_;
   std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;
   // By number; null: one that has failed. Others live as long as they are here.
-  std::map<int, const detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
+  std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
   Promise<void> made_{"duplicate of a communicator"};
 };
@@ -90,7 +92,8 @@ class Place {
 // What is under way on all communicators. Takes locks of places, and none of the engine.
 [[nodiscard]] std::vector<std::string> describe_open();
 
-// In MPI_Finalize: waits for collectives that nobody waits for, and frees the duplicates.
+// In MPI_Finalize: waits for collectives that nobody waits for, and frees the duplicates. Ends the
+// program if parts are held for other ranks: they may wait for ever.
 void end_all_places() noexcept;
 
 }  // namespace imbrex::mpi::partial
