@@ -173,7 +173,7 @@ TEST(Collective, RandomOnesDoWhatMpisDo) {
   const Ring ring;
   MPI_Comm half = MPI_COMM_NULL;
   MPI_Comm_split(ring.comm, ring.rank % 2, 0, &half);
-  for (std::uint32_t round = 0; round < 60; round += 6) {
+  for (std::uint32_t round = 0; round < 600; round += 6) {
     std::vector<std::unique_ptr<Case>> cases;
     for (std::uint32_t i = 0; i < 6; ++i) {
       cases.push_back(std::make_unique<Case>(i % 3 == 2 ? half : ring.comm, round + i));

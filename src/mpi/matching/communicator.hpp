@@ -84,6 +84,10 @@ class Communicator final : public Feed {
   // True if the communicator asserts that no receive names any tag: then MPI keeps the order of
   // messages with equal tags only.
   [[nodiscard]] bool asserts_no_any_tag();
+  // The same for a communicator of ours, which has no such info.
+  void assert_no_any_tag() noexcept {
+    any_tag_.store(Permission::no, std::memory_order_relaxed);
+  }
   // Its info may have changed.
   void forget_assertions() noexcept {
     any_tag_.store(Permission::unknown, std::memory_order_relaxed);

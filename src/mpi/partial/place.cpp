@@ -13,6 +13,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/partial/collective.hpp"
 
@@ -144,6 +145,8 @@ void Place::duplicate(const char* const call) {
         std::make_exception_ptr(make_error(call, code, detail::describe_current_task())));
   } else {
     PMPI_Comm_set_name(comm, "imbrex's of partial collectives");
+    // A part of a more urgent task may overtake another one: only equal tags keep their order.
+    if (receive::Communicator* const it = receive::communicator_of(comm)) it->assert_no_any_tag();
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     made_.set();
