@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.h"
 #include "imbrex/mpi.hpp"
@@ -240,6 +241,44 @@ void asked_in_finalize() {
 }
 
 // Rank 1 receives after two and a half seconds. Until then two of four messages wait in rank 0.
+imbrex::Collective held(const std::vector<int>& out, std::vector<int>& in) {
+  return imbrex::alltoall({out.data(), 8, MPI_INT}, {in.data(), 8, MPI_INT}, MPI_COMM_WORLD,
+                          {.parts = 4, .hold = true});
+}
+
+// Rank 0 sends one part late.
+void held_part() {
+  const std::vector<int> out(16);
+  std::vector<int> in(16);
+  const imbrex::Collective x = held(out, in);
+  for (int to = 0; to < 2; ++to) {
+    for (int part = 0; part < 4; ++part) {
+      if (rank_in_world() == 1 || to == 0 || part != 2) x.send(to, part);
+    }
+  }
+  if (rank_in_world() == 0) {
+    MPI_Recv(nullptr, 0, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    x.send(1, 2);
+  } else {
+    sleep_ms(100);
+    std::jthread later([] {
+      sleep_ms(2500);
+      MPI_Send(nullptr, 0, MPI_INT, 0, 9, MPI_COMM_WORLD);
+    });
+    x.from(0, 2).get();
+  }
+  x.all().get();
+  std::puts("went on");
+}
+
+// Nobody ever sends.
+void held_in_finalize() {
+  static const std::vector<int> out(16);
+  static std::vector<int> in(16);
+  static imbrex::Collective x;
+  x = held(out, in);
+}
+
 void messages_in_turn() {
   static double block[1 << 17] = {};
   if (rank_in_world() == 0) {
@@ -273,6 +312,8 @@ const imbrex::test::Cases cases{
     {"silent_rank", silent_rank},
     {"asked_in_finalize", asked_in_finalize},
     {"messages_in_turn", messages_in_turn},
+    {"held_part", held_part},
+    {"held_in_finalize", held_in_finalize},
 };
 
 }  // namespace
