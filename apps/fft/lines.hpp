@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Transforms of single lines, by FFTW, or asleep for as long as they take. Knows nothing of MPI.
+#pragma once
+
+#include <fftw3.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+
+#include "stages.hpp"
+
+namespace fft {
+
+// Memory as FFTW's vector instructions want it; of zeros.
+struct Free {
+  void operator()(Complex* points) const noexcept { fftw_free(points); }
+};
+using Points = std::unique_ptr<Complex[], Free>;
+[[nodiscard]] Points allocate(std::int64_t count);  // throws std::bad_alloc
+
+// Says on standard error, every so many seconds, which share of a run's lines is done.
+// Thread safety: add() may be called by any number of tasks at once.
+class Progress {
+ public:
+  // Nothing is said if `interval_s` is 0.
+  Progress(std::int64_t lines, double interval_s) : lines_(lines), interval_s_(interval_s) {}
+  void begin(std::string what);  // the next run
+  void add(std::int64_t lines);
+
+ private:
+  const std::int64_t lines_;
+  const double interval_s_;
+  std::string what_;
+  std::chrono::steady_clock::time_point start_;
+  std::atomic<std::int64_t> done_ = 0;
+  std::atomic<int> said_ = 0;  // how often; who raises it speaks
+};
+
+enum class Planning { estimate, measure };  // how FFTW chooses its algorithm
+
+// Thread safety: made by main; transform() may be called by any number of tasks at once.
+class Lines {
+ public:
+  // Of n points each. If `sleep_s` is not 0, transform() sleeps so many seconds a line, and leaves
+  // it as it is.
+  Lines(std::int64_t n, Planning planning, double sleep_s, Progress& progress);
+  ~Lines();
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  // In place, forward, without a factor. `first` is aligned as what allocate() gives.
+  void transform(Complex* first) const;
+  [[nodiscard]] bool sleep() const noexcept { return sleep_s_ > 0; }
+
+ private:
+  const double sleep_s_;
+  fftw_plan plan_;
+  Progress& progress_;
+};
+
+// Seconds that a line of n points takes, by the calling thread alone; never 0.
+[[nodiscard]] double measure_line(std::int64_t n, Planning planning);
+
+[[nodiscard]] constexpr unsigned flag_of(Planning planning) noexcept {
+  return planning == Planning::measure ? FFTW_MEASURE : FFTW_ESTIMATE;
+}
+[[nodiscard]] inline fftw_complex* raw(Complex* points) noexcept {
+  return reinterpret_cast<fftw_complex*>(points);  // FFTW and the standard promise that it is one
+}
+
+}  // namespace fft
