@@ -4,6 +4,7 @@
 #pragma once
 
 #include <imbrex/imbrex.hpp>
+#include <imbrex/parallel.hpp>
 
 #include <memory>
 #include <ranges>
