@@ -144,7 +144,7 @@ void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcep
   if (code != MPI_SUCCESS) {
     error = std::make_exception_ptr(mpi::make_error(
         state.call, code,
-        fmt::format("{}, begun by {}", partial::describe(part), detail::describe(state.task))));
+        fmt::format("{} ({})", detail::describe(state.task), partial::describe(part))));
   }
   // What goes on is open, and so keeps the state.
   Part* const next = part.incoming ? part.partner : nullptr;
