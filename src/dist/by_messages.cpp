@@ -58,7 +58,15 @@ namespace {
 
 Broadcasts& broadcasts() {
   static const BroadcastOptions options = options_of_broadcasts();
-  static auto& on_messages = *new OnMessages<Broadcasts>(active::Id::data, options);
+  static auto& on_messages = []() -> auto& {
+    auto& made = *new OnMessages<Broadcasts>(active::Id::data, options);
+    active::describe_by(
+        [](void* const context, const std::size_t lines_max, std::string& text) noexcept {
+          static_cast<const Broadcasts*>(context)->describe(lines_max, text);
+        },
+        &made.protocol);
+    return made;
+  }();
   return on_messages.protocol;
 }
 

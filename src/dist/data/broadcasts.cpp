@@ -52,4 +52,8 @@ void Broadcasts::describe(const std::uint64_t space, const std::size_t lines_max
   protocol_->describe(space, lines_max, text);
 }
 
+void Broadcasts::describe(const std::size_t lines_max, std::string& text) const {
+  protocol_->describe(lines_max, text);
+}
+
 }  // namespace imbrex::dist

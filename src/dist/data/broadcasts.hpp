@@ -110,6 +110,7 @@ class Broadcasts {
   // The same as lines of text, at most `lines_max`, each ended: who sends what to whom, drawn as
   // trees as far as this rank knows them, and who waits for whom.
   void describe(std::uint64_t space, std::size_t lines_max, std::string& text) const;
+  void describe(std::size_t lines_max, std::string& text) const;  // of all spaces that are open
 
  private:
   class Protocol;

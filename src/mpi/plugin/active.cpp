@@ -7,6 +7,7 @@
 
 #include "mpi/active/post.hpp"
 #include "mpi/engine/traffic.hpp"
+#include "mpi/report/look.hpp"
 
 namespace imbrex::mpi::active {
 
@@ -116,6 +117,11 @@ void deliver(const Landing& landing, const std::span<const std::byte> data, cons
 
 Expecting::Expecting() noexcept { post().expect(); }
 Expecting::~Expecting() { post().expect_no_more(); }
+
+void describe_by(const Describe describe, void* const context) {
+  require_function("describe_by", describe != nullptr);
+  report::add_description(describe, context);
+}
 
 Counts counts() noexcept {
   // What is handled has been sent: read in this order, one process never has handled more.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <string>
 
 #include "imbrex/error.hpp"
 
@@ -95,6 +96,11 @@ class Expecting {
   Expecting(const Expecting&) = delete;
   Expecting& operator=(const Expecting&) = delete;
 };
+
+// From now on the report of a stall has the lines that `describe` appends, each ended, at most
+// `lines_max`: what is under way here. It is called by any thread at any time, and must not wait.
+using Describe = void (*)(void* context, std::size_t lines_max, std::string& text) noexcept;
+void describe_by(Describe describe, void* context);
 
 // Messages that this process has sent and handled so far. The sums over all ranks are equal when
 // none is under way.

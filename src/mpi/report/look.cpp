@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 #include <set>
+#include <sstream>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/traffic.hpp"
@@ -33,6 +36,7 @@ constexpr std::size_t messages_max = 8;
 constexpr std::size_t tasks_max = 12;
 constexpr std::size_t trees_max = 8;
 constexpr std::size_t collectives_max = 8;
+constexpr std::size_t above_max = 12;
 
 // ---- messages that nobody receives -----------------------------------------------------------
 
@@ -112,6 +116,28 @@ Lines on_trees() {
       if (receive::Detour* const detour = communicator.detour()) detour->describe(lines);
     });
   });
+  return lines;
+}
+
+// ---- what stands above MPI ---------------------------------------------------------------------
+
+struct Descriptions {
+  std::mutex mutex;
+  std::vector<std::pair<Describe, void*>> all IMBREX_GUARDED_BY(mutex);
+};
+Descriptions& descriptions() {
+  static auto& all = *new Descriptions;  // never destroyed: a thread may look until the end
+  return all;
+}
+
+Lines from_above() {
+  std::vector<std::pair<Describe, void*>> all;
+  if (const std::lock_guard guard(descriptions().mutex); true) all = descriptions().all;
+  std::string text;
+  for (const auto& [describe, context] : all) describe(context, above_max, text);
+  Lines lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
 }
 
@@ -239,11 +265,16 @@ Lines look(const Mark& last) {
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
         explain(messages, waits, rank, messages_max), unite(on_trees(), trees_max),
-        unite(partial::describe_open(), collectives_max), of_messages,
+        unite(partial::describe_open(), collectives_max), from_above(), of_messages,
         detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }
   return lines;
+}
+
+void add_description(const Describe describe, void* const context) {
+  const std::lock_guard guard(descriptions().mutex);
+  descriptions().all.emplace_back(describe, context);
 }
 
 Lines open_operations() {

@@ -3,7 +3,9 @@
 // that nobody receives. Used by watch.cpp and by MPI_Finalize.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "mpi/watch/lines.hpp"
 
@@ -23,6 +25,11 @@ struct Mark {
 // A heading and what stands below it, 40 lines at most. `last` is a mark of a moment ago: if
 // nothing has happened since, what tasks wait for outside of MPI is told too.
 [[nodiscard]] Lines look(const Mark& last);
+
+// For what stands above MPI: from now on each look has the lines that `describe` appends, each
+// ended, at most `lines_max`. It is called by any thread at any time, and must not wait.
+using Describe = void (*)(void* context, std::size_t lines_max, std::string& text) noexcept;
+void add_description(Describe describe, void* context);
 
 // The operations under way, one line for each kind. For MPI_Finalize.
 [[nodiscard]] Lines open_operations();

@@ -184,6 +184,7 @@ class Broadcasts::Protocol {
   [[nodiscard]] Counters counters() const noexcept;
   [[nodiscard]] std::size_t under_way(std::uint64_t space) const noexcept;
   void describe(std::uint64_t space, std::size_t lines_max, std::string& text) const;
+  void describe(std::size_t lines_max, std::string& text) const;
 
  private:
   struct Space {
@@ -283,6 +284,10 @@ class Broadcasts::Protocol {
   // Texts.
   [[nodiscard]] std::string text_of(const DatumName& datum) const IMBREX_REQUIRES(mutex_);
   [[nodiscard]] std::string text_of(const Arrival& arrival) const IMBREX_REQUIRES(mutex_);
+  // `wanted`: whether a space is to be described, by its name.
+  template <class Wanted>
+  void describe_those(std::size_t lines_max, std::string& text, Wanted wanted) const
+      IMBREX_REQUIRES(mutex_);
   void describe_locked(std::uint64_t space, std::size_t lines_max, std::string& text) const
       IMBREX_REQUIRES(mutex_);
 

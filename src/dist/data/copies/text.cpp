@@ -114,19 +114,42 @@ std::string Broadcasts::Protocol::text_of(const Arrival& arrival) const {
   return from;
 }
 
-void Broadcasts::Protocol::describe_locked(const std::uint64_t space, const std::size_t lines_max,
-                                           std::string& text) const {
+template <class Wanted>
+void Broadcasts::Protocol::describe_those(const std::size_t lines_max, std::string& text,
+                                          const Wanted wanted) const {
   Lines lines(text, lines_max);
   for (const Passing* const one : roots_) {
-    if (one->datum.space != space) continue;
+    if (!wanted(one->datum.space)) continue;
     lines.add("  rank {} sends {}, {}, to a tree ({}):", one->root, text_of(one->datum),
               bytes_text(*one), name_of(one->kind));
     draw(*one, lines);
   }
   for (const auto& [name, arrival] : arrivals_) {
-    if (name.datum.space != space) continue;
+    if (!wanted(name.datum.space)) continue;
     lines.add("  {}", text_of(*arrival));
     draw(arrival->passing, lines);
+  }
+}
+
+void Broadcasts::Protocol::describe_locked(const std::uint64_t space, const std::size_t lines_max,
+                                           std::string& text) const {
+  describe_those(lines_max, text, [space](const std::uint64_t one) { return one == space; });
+}
+
+// Whoever describes its own space has two spaces before each line; the report has its own margin.
+void Broadcasts::Protocol::describe(const std::size_t lines_max, std::string& text) const {
+  std::string all;
+  if (const std::lock_guard guard(mutex_); true) {
+    describe_those(lines_max, all, [this](const std::uint64_t one) IMBREX_LOCKS_NOT_SEEN {
+      const auto found = spaces_.find(one);
+      return found != spaces_.end() && found->second.state == Space::State::open;
+    });
+  }
+  constexpr std::size_t margin = 2;
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = all.find('\n', at) + 1;
+    text.append(all, at + margin, end - at - margin);
+    at = end;
   }
 }
 

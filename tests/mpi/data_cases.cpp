@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs that make mistakes with data with owners, on three ranks; CMakeLists.txt says what each
+// must print.
+#include <mpi.h>
+
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "imbrex/data.hpp"
+#include "imbrex/event.hpp"
+#include "imbrex/imbrex.hpp"
+
+namespace {
+
+using imbrex::Data;
+using imbrex::Space;
+using imbrex::View;
+
+int rank = 0;
+int ranks = 1;
+
+// Prints what `call` throws.
+template <class F>
+void say(F&& call) {
+  try {
+    call();
+    std::printf("rank %d: nothing was thrown\n", rank);
+  } catch (const std::exception& error) {
+    std::printf("rank %d: %s\n", rank, error.what());
+  }
+}
+
+// A message that nobody sends.
+void wait_for_ever() {
+  int value = 0;
+  MPI_Recv(&value, 1, MPI_INT, rank == 0 ? 1 : 0, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void write(Space& space, const Data<double>& data) {
+  space.task("writes").write(data).insert([](const View<double> to) {
+    for (double& element : to) element = 1;
+  });
+}
+void read(Space& space, const Data<double>& data, const int where) {
+  space.task("reads").read(data).on(where).insert([](View<const double>) {});
+}
+
+// The writer of what all others read waits for ever.
+void stuck_writer() {
+  Space space(MPI_COMM_WORLD, {.name = "factor"});
+  const auto pivot = space.data<double>(0, 1000, nullptr, "pivot");
+  space.task("finds the pivot").write(pivot).insert([](View<double>) { wait_for_ever(); });
+  for (int other = 1; other < ranks; ++other) read(space, pivot, other);
+  space.finish();
+}
+
+// The others have no reader for what is sent to them, and no room for all of it.
+void no_readers() {
+  Space space(MPI_COMM_WORLD, {.window = 0, .name = "factor"});
+  std::vector<Data<double>> data;
+  for (int i = 0; i < 20; ++i) data.push_back(space.data<double>(0, 40'000));
+  if (rank != 0) wait_for_ever();
+  for (const auto& one : data) {
+    write(space, one);
+    for (int other = 1; other < ranks; ++other) read(space, one, other);
+  }
+  space.finish();
+}
+
+void different_sequences() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  const auto a = space.data<double>(0, 10, nullptr, "a");
+  write(space, a);
+  if (rank == 1) {
+    space.discard(a);
+  } else {
+    write(space, a);
+  }
+  say([&] { space.finish(); });
+}
+
+// Rank 1 has one insertion less than the others.
+void shorter_sequence() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  const auto a = space.data<double>(0, 10, nullptr, "a");
+  write(space, a);
+  if (rank != 1) write(space, a);
+  say([&] { space.finish(); });
+}
+
+// Those that call it more often meet the others in the end of their space.
+void unequal_finish() {
+  {
+    Space space(MPI_COMM_WORLD, {.name = "s"});
+    const auto a = space.data<double>(1, 100'000);
+    write(space, a);
+    for (int other = 0; other < ranks; ++other) read(space, a, other);
+    for (int i = 0; i <= rank; ++i) space.finish();
+  }
+  std::printf("went on\n");
+}
+
+// Rank 1 calls it, and the others never come to it.
+void finish_of_one() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  if (rank != 1) wait_for_ever();
+  space.finish();
+}
+
+// All ranks leave by an exception while tasks run and data are on their way.
+void thrown_by_all() {
+  std::optional<int> seen;
+  say([&] {
+    Space space(MPI_COMM_WORLD, {.name = "s"});
+    const auto a = space.data<double>(0, 300'000);
+    write(space, a);
+    for (int other = 0; other < ranks; ++other) read(space, a, other);
+    space.task("looks").read(a).on(2).insert(
+        [&seen](const View<const double> from) { seen = static_cast<int>(from[299'999]); });
+    throw std::runtime_error("no more input");
+  });
+  if (rank == 2) std::printf("seen %d\n", seen.value_or(0));
+}
+
+// Rank 1 leaves before it has inserted what the others need.
+void thrown_by_one() {
+  say([] {
+    Space space(MPI_COMM_WORLD, {.name = "s"});
+    const auto a = space.data<double>(1, 10, nullptr, "a");
+    if (rank == 1) throw std::runtime_error("no more input");
+    space.task("writes").write(a).insert([](View<double>) {});
+    read(space, a, 0);
+  });
+}
+
+void forgotten_flush() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  const auto a = space.data<double>(0, 10, nullptr, "a");
+  space.task("elsewhere").update(a).on(1).insert([](View<double>) {});
+  space.finish();
+  say([&] { (void)a.view(); });
+}
+
+// Rank 2 leaves out its reader, though the data come.
+void reader_left_out() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  const auto a = space.data<double>(0, 300'000, nullptr, "a");
+  write(space, a);
+  read(space, a, 1);
+  if (rank != 2) read(space, a, 2);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// No mistake: a chain over all ranks, and a copy of eight bytes from the last.
+void broadcast() {
+  Space space(MPI_COMM_WORLD, {.name = "factor"});
+  const auto pivot = space.data<double>(0, 300'000, nullptr, "pivot");
+  const auto small = space.data<double>(2, 1);
+  imbrex::Event all_inserted;
+  space.task("writes").write(pivot).insert([&](View<double>) { await(all_inserted); });
+  for (int other = 1; other < ranks; ++other) read(space, pivot, other);
+  write(space, small);
+  read(space, small, 0);
+  all_inserted.fire();
+  space.finish();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const imbrex::test::Cases cases{{"stuck_writer", stuck_writer},
+                                  {"no_readers", no_readers},
+                                  {"different_sequences", different_sequences},
+                                  {"shorter_sequence", shorter_sequence},
+                                  {"unequal_finish", unequal_finish},
+                                  {"finish_of_one", finish_of_one},
+                                  {"thrown_by_all", thrown_by_all},
+                                  {"thrown_by_one", thrown_by_one},
+                                  {"forgotten_flush", forgotten_flush},
+                                  {"reader_left_out", reader_left_out},
+                                  {"broadcast", broadcast}};
+  const auto& chosen = imbrex::test::chosen(cases, argc, argv);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  chosen.second();
+  MPI_Finalize();
+  return 0;
+}
