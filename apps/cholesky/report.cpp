@@ -121,13 +121,7 @@ nlohmann::json to_json(const Run& run) {
                         {"steals", run.activity.steals},
                         {"received_tiles_peak", run.received_peak},
                         {"port_bytes", run.port_bytes}};
-  if (run.variant == Variant::inserted) {
-    record["versions_sent"] = run.broadcasts.versions;
-    record["broadcasts"] = run.broadcasts.to_several;
-    record["broadcasts_full"] = run.broadcasts.full;
-    record["copies_from_root"] = run.broadcasts.root_copies;
-    record["copies_from_relay"] = run.broadcasts.relay_copies;
-  }
+  if (run.variant == Variant::inserted) add_to(record, run.broadcasts);
   if (run.residual) {
     record["dgemm_gflops"] = run.rate;
     record["share"] = run.share();

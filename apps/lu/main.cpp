@@ -121,19 +121,17 @@ void print_run(const Run& run, int number, bool sleep) {
 }
 
 nlohmann::json to_json(const Run& run) {
-  return {{"variant", run.variant},
-          {"seconds", run.seconds},
-          {"port_bytes", run.port_bytes},
-          {"residual", run.residual},
-          {"in_task_s", run.activity.in_task_s},
-          {"idle_s", run.activity.idle_s},
-          {"overhead_s", run.activity.overhead_s},
-          {"tasks", run.activity.tasks},
-          {"suspensions", run.activity.suspensions},
-          {"broadcasts", run.broadcasts.to_several},
-          {"broadcasts_full", run.broadcasts.full},
-          {"copies_from_root", run.broadcasts.root_copies},
-          {"copies_from_relay", run.broadcasts.relay_copies}};
+  nlohmann::json record{{"variant", run.variant},
+                        {"seconds", run.seconds},
+                        {"port_bytes", run.port_bytes},
+                        {"residual", run.residual},
+                        {"in_task_s", run.activity.in_task_s},
+                        {"idle_s", run.activity.idle_s},
+                        {"overhead_s", run.activity.overhead_s},
+                        {"tasks", run.activity.tasks},
+                        {"suspensions", run.activity.suspensions}};
+  add_to(record, run.broadcasts);
+  return record;
 }
 
 // The exit code.

@@ -157,19 +157,17 @@ void print_run(const Run& run, int number, bool sleep) {
 }
 
 nlohmann::json to_json(const Run& run) {
-  return {{"variant", run.variant},
-          {"seconds", run.seconds},
-          {"gflops", run.gflops},
-          {"port_bytes", run.port_bytes},
-          {"received_tiles_peak", run.tiles_peak},
-          {"error", run.error},
-          {"in_task_s", run.activity.in_task_s},
-          {"idle_s", run.activity.idle_s},
-          {"overhead_s", run.activity.overhead_s},
-          {"broadcasts", run.broadcasts.to_several},
-          {"broadcasts_full", run.broadcasts.full},
-          {"copies_from_root", run.broadcasts.root_copies},
-          {"copies_from_relay", run.broadcasts.relay_copies}};
+  nlohmann::json record{{"variant", run.variant},
+                        {"seconds", run.seconds},
+                        {"gflops", run.gflops},
+                        {"port_bytes", run.port_bytes},
+                        {"received_tiles_peak", run.tiles_peak},
+                        {"error", run.error},
+                        {"in_task_s", run.activity.in_task_s},
+                        {"idle_s", run.activity.idle_s},
+                        {"overhead_s", run.activity.overhead_s}};
+  add_to(record, run.broadcasts);
+  return record;
 }
 
 void check_slices(const Team& team, int slices) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 namespace tiled {
 
@@ -26,6 +27,14 @@ std::string describe(const Broadcasts& broadcasts) {
                      "{} copies were sent by the owner, {} passed on",
                      broadcasts.versions, broadcasts.to_several, broadcasts.full,
                      broadcasts.root_copies, broadcasts.relay_copies);
+}
+
+void add_to(nlohmann::json& record, const Broadcasts& broadcasts) {
+  record["versions_sent"] = broadcasts.versions;
+  record["broadcasts"] = broadcasts.to_several;
+  record["broadcasts_full"] = broadcasts.full;
+  record["copies_from_root"] = broadcasts.root_copies;
+  record["copies_from_relay"] = broadcasts.relay_copies;
 }
 
 double* TilePool::take() {

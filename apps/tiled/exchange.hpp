@@ -10,6 +10,8 @@
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +48,8 @@ struct Broadcasts {
 [[nodiscard]] Broadcasts sum_over_ranks(const Team& team, const Broadcasts& mine);
 // A line for people; empty if nothing was sent.
 [[nodiscard]] std::string describe(const Broadcasts& broadcasts);
+// Adds them to the record of a run.
+void add_to(nlohmann::json& record, const Broadcasts& broadcasts);
 
 // What the tasks of this rank used.
 struct TaskUse {

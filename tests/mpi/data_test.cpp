@@ -116,6 +116,30 @@ TEST(DataWithOwners, what_all_ranks_read_is_sent_as_one_broadcast) {
   space.finish();  // again, with nothing new
 }
 
+TEST(DataWithOwners, copies_are_counted_for_each_space) {
+  const Ring ring;
+  Space one(ring.comm, {.name = "one"}), other(ring.comm, {.name = "other"});
+  const int last = ring.size - 1;
+  const auto a = one.data<double>(0, 1000), b = other.data<double>(0, 500);
+  for (int i = 0; i < 3; ++i) {
+    one.task("write").write(a).insert([](View<double> to) { fill(to, 1); });
+    one.task("read").read(a).on(last).insert([](View<const double>) {});
+  }
+  other.task("write").write(b).insert([](View<double> to) { fill(to, 1); });
+  other.task("read").read(b).on(last).insert([](View<const double>) {});
+  one.finish();
+  other.finish();
+  const SpaceCounters of_one = one.counters(), of_other = other.counters();
+  const std::uint64_t sent = ring.rank == 0 && last != 0 ? 1 : 0;
+  EXPECT_EQ(of_one.copies_from_root, 3 * sent);
+  EXPECT_EQ(of_one.bytes_sent, 3 * sent * 8000);
+  EXPECT_EQ(of_other.copies_from_root, sent);
+  EXPECT_EQ(of_other.bytes_sent, sent * 4000);
+  const std::uint64_t received = ring.rank == last && last != 0 ? 1 : 0;
+  EXPECT_EQ(of_one.bytes_received, 3 * received * 8000);
+  EXPECT_EQ(of_one.copies_from_relay + of_other.copies_from_relay, 0U);
+}
+
 TEST(DataWithOwners, flush_and_move_bring_a_value_to_its_owner) {
   const Ring ring;
   const int last = ring.size - 1;

@@ -10,6 +10,7 @@ import enum
 from imbrex_trace.reader import NO_WORKER, Kind, Name, TraceError
 
 AWAITS_TASK = 1  # field c of TASK_SUSPEND: b is a task
+DATUM_MAX = (1 << 40) - 1
 
 
 class State(enum.Enum):
@@ -53,6 +54,19 @@ class Message:
 
 
 @dataclasses.dataclass(slots=True)
+class Copy:
+    """One end of the way of a copy of a datum with an owner."""
+    time: int
+    worker: int
+    sent: bool  # else it has arrived
+    datum: int  # its number, the same on all ranks
+    root: int
+    ticket: int
+    peer: int  # of one that was sent: to whom
+    bytes: int
+
+
+@dataclasses.dataclass(slots=True)
 class Collective:
     """A task's stay in a collective call."""
     task: int
@@ -85,6 +99,8 @@ class History:
     tasks: dict  # id -> Task; those that never began have no parts
     collectives: list  # of Collective, in order of their begins
     waits: list  # ns that long messages have waited for their turn
+    copies: list  # of Copy, in order of time
+    data: dict  # number of a datum -> its name
 
 
 def replay(rank):
@@ -162,6 +178,8 @@ class Player:
         self.tasks = {}
         self.collectives = []
         self.waits = []
+        self.copies = []
+        self.data = {}
         self.inside = {}  # task -> its Collective
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
         if not begins_in_trace(rank):
@@ -202,8 +220,13 @@ class Player:
 
     def note(self, record):
         """What moves no worker: of which tasks there are, and what they say to each other."""
-        time, task, _, kind, a, b, c = record
-        if kind == Kind.TASK_CREATE:
+        time, task, worker, kind, a, b, c = record
+        if kind in (Kind.COPY_SENT, Kind.COPY_ARRIVED):
+            self.copies.append(Copy(time, worker, kind == Kind.COPY_SENT, c & DATUM_MAX, c >> 40,
+                                    b >> 32, signed(b), a))
+        elif kind == Kind.DATUM_NAMED:
+            self.data[c] = self.rank.names[a].name
+        elif kind == Kind.TASK_CREATE:
             self.tasks[task] = Task(name=a, priority=signed(b), parent=c, created=time)
         elif kind == Kind.TASK_ACCESS and task in self.tasks:
             self.tasks[task].accesses += ((a, b),)
@@ -284,7 +307,8 @@ class Player:
         return History(rank=self.rank, start=self.rank.start, end=end,
                        pieces={w.number: w.pieces for w in self.workers.values()},
                        slices=self.slices, messages=self.messages, tasks=self.tasks,
-                       collectives=self.collectives, waits=self.waits)
+                       collectives=self.collectives, waits=self.waits,
+                       copies=self.copies, data=self.data)
 
 
 def begins_in_trace(rank):

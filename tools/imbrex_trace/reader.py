@@ -38,11 +38,14 @@ class Kind(enum.IntEnum):
     COLLECTIVE_BEGIN = 14
     COLLECTIVE_END = 15
     MESSAGE_WAITED = 16
+    DATUM_NAMED = 17
+    COPY_SENT = 18
+    COPY_ARRIVED = 19
 
 
 # Kinds whose field `a` is the position of a name.
 NAMED = frozenset((Kind.TASK_BEGIN, Kind.TASK_SUSPEND, Kind.TASK_CREATE, Kind.COLLECTIVE_BEGIN,
-                   Kind.COLLECTIVE_END))
+                   Kind.COLLECTIVE_END, Kind.DATUM_NAMED))
 
 
 @dataclasses.dataclass

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 
-from imbrex_trace import blame
+from imbrex_trace import blame, copies
 from imbrex_trace.history import State
 from imbrex_trace.reader import describe_gaps
 from imbrex_trace.summary import aligned, time_by_state
@@ -76,6 +76,9 @@ def tables(report):
     if report.run.flights:
         yield matrix_table(report, "Messages", lambda flight: 1)
         yield matrix_table(report, "Bytes", lambda flight: flight.bytes)
+    every = copies.hops(report.histories)
+    if every:
+        yield data_table(every)
 
 
 # ---- the parts ---------------------------------------------------------------------------------
@@ -199,6 +202,21 @@ def worst_table(report):
                  ("task", "rank", "id", "ran s", "others idle s", "from"), rows, left=(0, 5),
                  note="others idle: workers of any rank had nothing to run until it had run, or "
                       "until what it kept waiting had")
+
+
+def data_table(every, most=10):
+    """What has travelled of data with owners."""
+    rows = []
+    for name, one in list(copies.by_datum(every).items())[:most]:
+        times = sorted(one.times)
+        rows.append((name, str(one.copies), str(one.relayed), str(one.bytes),
+                     seconds(times[len(times) // 2]) if times else "-",
+                     seconds(times[-1]) if times else "-"))
+    return Table(f"Data that travelled: {len(every)} copies, "
+                 f"{sum(hop.is_relayed for hop in every)} of them passed on by relays",
+                 ("datum", "copies", "by relays", "bytes", "median s", "longest s"), rows,
+                 note="those of most bytes; the time is from the announcement of a copy by its "
+                      "source or relay until it is there and its reader is inserted")
 
 
 def matrix_table(report, title, value):

@@ -16,7 +16,7 @@ import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOOLS))
-from imbrex_trace import blame, graph, history, otf2_files, page, reader  # noqa: E402
+from imbrex_trace import blame, copies, graph, history, otf2_files, page, reader  # noqa: E402
 from imbrex_trace.synthetic import ROOT, RankWriter  # noqa: E402
 
 SENT, RECEIVED = 7, 8
@@ -205,6 +205,42 @@ class Tables(ReportTest):
         self.two_ranks()
         result = run("report", "--write", "none", self.directory, self.directory)
         self.assertEqual(result.stdout.count("Critical path"), 2)
+
+
+class DataWithOwners(ReportTest):
+    def three_ranks(self):
+        """Rank 0 sends "tile" to 1, which passes it on to 2; and "row" to 1, which never comes."""
+        ranks = [self.writer(rank=number, ranks=3) for number in range(3)]
+        for rank in ranks:
+            rank.datum(5, "tile")
+            rank.datum(6, "row")
+        ranks[0].copy(1, 0, 18, peer=1, root=0, ticket=0, datum=5, size=1000)
+        ranks[1].copy(3, 0, 19, peer=0, root=0, ticket=0, datum=5, size=1000)
+        ranks[1].copy(4, 0, 18, peer=2, root=0, ticket=0, datum=5, size=1000)
+        ranks[2].copy(8, 0, 19, peer=0, root=0, ticket=0, datum=5, size=1000)
+        ranks[0].copy(9, 0, 18, peer=1, root=0, ticket=1, datum=6, size=10)
+        for rank in ranks:
+            rank.write()
+
+    def test_each_copy_is_found_with_who_sent_it(self):
+        self.three_ranks()
+        histories = [history.replay(rank) for rank in reader.read_run(self.directory)]
+        found = [(hop.datum, hop.source, hop.target, hop.is_relayed,
+                  (hop.arrived - hop.sent) // 1_000_000 if hop.arrived >= 0 else None)
+                 for hop in copies.hops(histories)]
+        self.assertEqual(found, [("tile", 0, 1, False, 2), ("tile", 1, 2, True, 4),
+                                 ("row", 0, 1, False, None)])
+
+    def test_the_report_says_what_travelled_and_how_often_a_relay_sent_it(self):
+        self.three_ranks()
+        self.assertEqual(self.table("Data that travelled: 3 copies, 1 of them passed on by relays"),
+                         [["datum", "copies", "by relays", "bytes", "median s", "longest s"],
+                          ["tile", "2", "1", "2000", "0.004000", "0.004000"],
+                          ["row", "1", "0", "10", "-", "-"]])
+
+    def test_a_run_without_such_data_says_nothing_of_them(self):
+        self.two_ranks()
+        self.assertNotIn("Data that travelled", self.report("--write", "none"))
 
 
 class Incomplete(ReportTest):

@@ -62,6 +62,13 @@ class RankWriter:
     def message(self, time, worker, kind, peer, tag, size=8, communicator=0, task=0):
         self.add(time, worker, kind, task, size, peer % 2**32 + (tag % 2**32 << 32), communicator)
 
+    def datum(self, number, name):
+        self.add(0, 0, 17, 0, self.name(name, ""), 0, number)
+
+    def copy(self, time, worker, kind, peer, root, ticket, datum, size=8):
+        """`kind`: 18 sent to `peer`, 19 arrived."""
+        self.add(time, worker, kind, 0, size, peer + (ticket << 32), datum + (root << 40))
+
     def write(self):
         rank = self.head["rank"]
         (self.directory / f"rank-{rank}.json").write_text(json.dumps(self.head))

@@ -8,6 +8,7 @@ import collections
 import dataclasses
 from xml.sax.saxutils import escape
 
+from imbrex_trace import copies
 from imbrex_trace.history import State
 
 WIDTH = 1400  # of the drawing, without the labels at the left
@@ -18,6 +19,8 @@ LEGEND_NAMES = 12
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#117733",
            "#882255", "#44aa99", "#999933", "#332288")  # told apart by the colour-blind too
 IDLE, OVERHEAD, OTHER = "#ffffff", "#b8b8b8", "#555555"
+BY_ROOT, BY_RELAY = "#000000", "#cc3311"  # lines of copies of data
+COPIES_MAX = 2000  # lines in a panel: those of most bytes
 
 
 @dataclasses.dataclass
@@ -53,7 +56,7 @@ def lines(panels, title):
     for panel in panels:
         part, y = draw_panel(panel, scale, colours, y)
         body += part
-    part, y = draw_legend(colours, y)
+    part, y = draw_legend(colours, y, any(copies_of(panel) for panel in panels))
     body += part
     width = LEFT + WIDTH + RIGHT
     yield (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y:.0f}" '
@@ -84,12 +87,15 @@ def draw_panel(panel, scale, colours, y):
     part = [text(LEFT, y + 14, panel_heading(panel), size=14, weight="bold")]
     y += 24
     top = y
+    rows = {}  # (rank, worker) -> the middle of its row
     for history in panel.histories:
         for worker, pieces in sorted(history.pieces.items()):
             label = f"rank {history.rank.rank}, worker {worker}"
             part.append(text(LEFT - 8, y + ROW / 2 + 4, label, size=11, anchor="end"))
             part += draw_row(history, pieces, panel, scale, colours, y)
+            rows[history.rank.rank, worker] = y + ROW / 2
             y += ROW + GAP
+    part += draw_copies(panel, scale, rows)
     part += draw_axis(panel, scale, top, y)
     return part, y + 38
 
@@ -161,6 +167,32 @@ def hint_of(history, piece):
     return f"{name.name}{where}, task {piece.task}, {duration(piece.end - piece.start)}"
 
 
+def draw_copies(panel, scale, rows):
+    """A line for each copy of a datum, from where it left to where it arrived. What was done by a
+    thread that is no worker is drawn at the first worker."""
+    every = copies_of(panel)
+    for hop in every[:COPIES_MAX]:
+        x1, x2 = (LEFT + (time - panel.start) * scale for time in (hop.sent, hop.arrived))
+        y1, y2 = (rows.get((rank, worker), rows.get((rank, 0), TOP)) for rank, worker in
+                  zip((hop.source, hop.target), hop.workers))
+        colour = BY_RELAY if hop.is_relayed else BY_ROOT
+        hint = (f"{hop.datum}, {hop.bytes} bytes, from rank {hop.source}"
+                f"{f' as relay of rank {hop.root}' if hop.is_relayed else ''} to rank "
+                f"{hop.target}, {duration(hop.arrived - hop.sent)}")
+        yield (f'<line x1="{x1:.2f}" y1="{y1}" x2="{x2:.2f}" y2="{y2}" stroke="{colour}" '
+               f'stroke-width="1"><title>{escape(hint)}</title></line>')
+    if len(every) > COPIES_MAX:
+        yield text(LEFT + WIDTH, TOP - 4, f"{COPIES_MAX} of {len(every)} copies of data are drawn",
+                   size=10, anchor="end")
+
+
+def copies_of(panel):
+    """Those that have arrived, and lie within the panel's time; most bytes first."""
+    end = panel.start + panel.span
+    return sorted((hop for hop in copies.hops(panel.histories)
+                   if panel.start <= hop.sent <= hop.arrived <= end), key=lambda hop: -hop.bytes)
+
+
 def draw_axis(panel, scale, top, bottom):
     step = axis_step(WIDTH / scale)
     for number in range(int(panel.span // step) + 1):
@@ -179,11 +211,13 @@ def axis_step(span):
     return step
 
 
-def draw_legend(colours, y):
+def draw_legend(colours, y, has_copies):
     entries = [(name, colour) for name, colour in colours.items() if colour != OTHER]
     if OTHER in colours.values():
         entries.append(("other tasks", OTHER))
     entries += [("overhead", OVERHEAD), ("idle", IDLE)]
+    if has_copies:
+        entries += [("copy of a datum", BY_ROOT), ("passed on by a relay", BY_RELAY)]
     part, x = [], LEFT
     for name, colour in entries:
         width = 42 + 8 * len(name)

@@ -272,6 +272,28 @@ class Timeline(TraceTest):
                             for word in words), words)
         self.assertTrue(any(word.startswith("second: 5 ms") for word in words), words)
 
+    def test_copies_of_data_are_lines_from_who_sends_them_to_who_gets_them(self):
+        for number in range(3):
+            rank = self.writer(rank=number, ranks=3)
+            rank.datum(5, "tile <1>")
+            if number < 2:
+                rank.copy(1 + 4 * number, 0, 18, peer=number + 1, root=0, ticket=0, datum=5)
+            if number > 0:
+                rank.copy(4 * number, 0, 19, peer=0, root=0, ticket=0, datum=5)
+            rank.write()
+        result = run("timeline", self.directory, "-o", self.output)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        root = xml.etree.ElementTree.parse(self.output).getroot()
+        space = "{http://www.w3.org/2000/svg}"
+        found = {line.find(space + "title").text: (float(line.get("x2")) - float(line.get("x1")),
+                                                   float(line.get("y2")) > float(line.get("y1")))
+                 for line in root.iter(space + "line") if line.find(space + "title") is not None}
+        self.assertEqual(found, {
+            "tile <1>, 8 bytes, from rank 0 to rank 1, 3 ms": (420, True),
+            "tile <1>, 8 bytes, from rank 1 as relay of rank 0 to rank 2, 3 ms": (420, True)})
+        words = [element.text for element in root.iter(space + "text")]
+        self.assertIn("passed on by a relay", words)
+
     def test_the_size_does_not_grow_with_the_number_of_tasks(self):
         rank = self.writer(end=100)
         name = rank.name("tiny")

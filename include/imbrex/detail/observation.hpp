@@ -94,6 +94,19 @@ struct CollectiveRecord {
   std::uint32_t communicator;
 };
 void trace_collective(const CollectiveRecord& collective) noexcept;
+// A datum with an owner, of this name in the trace. `key`: any number that the ranks agree on,
+// below 2^40.
+void trace_datum(std::string_view name, std::uint64_t key);
+// A copy of a datum leaves this rank for another, or has come to its reader here.
+struct CopyRecord {
+  bool sent;
+  int peer;              // to whom; of one that has come, the root
+  int root;              // who has sent it first; a rank of MPI_COMM_WORLD, as is the peer
+  std::uint32_t ticket;  // numbers the copies from this root to that rank
+  std::uint64_t bytes;
+  std::uint64_t datum;   // the key
+};
+void trace_copy(const CopyRecord& copy) noexcept;
 
 // Between these two the running task is shown as idle in trace and summary (it polls in place).
 void begin_idle() noexcept;

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dist/data/broadcasts.hpp"
 
+#include "dist/data/copies/departures.hpp"
 #include "dist/data/copies/protocol.hpp"
 
 namespace imbrex::dist {
 
 Broadcasts::Broadcasts(Transfers& transfers, const BroadcastOptions& options)
-    : protocol_(std::make_unique<Protocol>(transfers, options)) {}
+    : departures_(std::make_unique<Departures>(transfers)),
+      protocol_(std::make_unique<Protocol>(*departures_, options)) {}
 
 Broadcasts::~Broadcasts() = default;
 
 void Broadcasts::open_space(const std::uint64_t space, const std::string_view name) {
   protocol_->open_space(space, name);
+  departures_->begin(space);
 }
 
 std::exception_ptr Broadcasts::close_space(const std::uint64_t space) noexcept {
+  departures_->end(space);
   return protocol_->close_space(space);
 }
 
@@ -42,6 +46,10 @@ void Broadcasts::receive(const int from, const Bytes message) noexcept {
 }
 
 Broadcasts::Counters Broadcasts::counters() const noexcept { return protocol_->counters(); }
+
+Broadcasts::SpaceCopies Broadcasts::copies(const std::uint64_t space) const noexcept {
+  return departures_->copies(space);
+}
 
 std::size_t Broadcasts::under_way(const std::uint64_t space) const noexcept {
   return protocol_->under_way(space);

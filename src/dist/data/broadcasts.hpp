@@ -104,6 +104,14 @@ class Broadcasts {
   };
   [[nodiscard]] Counters counters() const noexcept;
 
+  // Copies of one space that this rank has announced or sent, while it is open.
+  struct SpaceCopies {
+    std::uint64_t as_root = 0;
+    std::uint64_t as_relay = 0;
+    std::uint64_t bytes = 0;
+  };
+  [[nodiscard]] SpaceCopies copies(std::uint64_t space) const noexcept;
+
   // Of one space: sends that have not ended, copies that have not arrived for a reader or been
   // passed on, and copies without a reader.
   [[nodiscard]] std::size_t under_way(std::uint64_t space) const noexcept;
@@ -113,7 +121,9 @@ class Broadcasts {
   void describe(std::size_t lines_max, std::string& text) const;  // of all spaces that are open
 
  private:
+  class Departures;
   class Protocol;
+  const std::unique_ptr<Departures> departures_;  // before the protocol, which sends by it
   const std::unique_ptr<Protocol> protocol_;
 };
 

@@ -113,6 +113,30 @@ void trace_collective(const CollectiveRecord& collective) noexcept {
       collective.bytes, collective.communicator);
 }
 
+void trace_datum(const std::string_view name, const std::uint64_t key) {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr && tracing()) [[unlikely]] {
+    return sched::visit(sched::Purpose::passes, [&] { trace_datum(name, key); }, [] {});
+  }
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  worker->recorder.record(trace::Kind::datum_named,
+                          worker->task != nullptr ? worker->task->id : 0,
+                          trace::intern(keep_text(name), nullptr), 0, key);
+}
+
+void trace_copy(const CopyRecord& copy) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr && tracing()) [[unlikely]] {
+    return sched::visit(sched::Purpose::passes, [&] { trace_copy(copy); }, [] {});
+  }
+  if (worker == nullptr || !worker->recorder.tracing()) return;
+  worker->recorder.record(
+      copy.sent ? trace::Kind::copy_sent : trace::Kind::copy_arrived,
+      worker->task != nullptr ? worker->task->id : 0, copy.bytes,
+      static_cast<std::uint32_t>(copy.peer) | static_cast<std::uint64_t>(copy.ticket) << 32,
+      copy.datum | static_cast<std::uint64_t>(copy.root) << 40);
+}
+
 // ---- reports ---------------------------------------------------------------------------------
 
 void keep_message(const std::string& text) noexcept {

@@ -240,12 +240,10 @@ void DataSpace::close() {
 
 SpaceCounters DataSpace::counters() const noexcept {
   SpaceCounters all = counters_;
-  const dist::Broadcasts::Counters now = broadcasts().counters();
-  const dist::Broadcasts::Counters& before = broadcasts_before_;
-  all.copies_from_root = now.copies_as_root - before.copies_as_root;
-  all.copies_from_relay = now.copies_as_relay - before.copies_as_relay;
-  all.bytes_sent = now.bytes_as_root + now.bytes_as_relay - before.bytes_as_root -
-                   before.bytes_as_relay;
+  const dist::Broadcasts::SpaceCopies copies = broadcasts().copies(id());
+  all.copies_from_root = copies.as_root;
+  all.copies_from_relay = copies.as_relay;
+  all.bytes_sent = copies.bytes;
   all.bytes_received = bytes_received_.load(std::memory_order_relaxed);
   all.copies_bytes_peak = copy_bytes.most();
   return all;

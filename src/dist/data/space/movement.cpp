@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "dist/data/copies/departures.hpp"
 #include "dist/data/space/space.hpp"
 #include "dist/errors.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 
@@ -17,8 +19,9 @@ namespace {
 
 // Stands for a version that a message will bring.
 struct Coming : detail::RemoteState {
-  Coming(Datum& its_datum, Copy& its_copy, const int its_source)
-      : datum(its_datum), copy(its_copy), source(its_source), writer(its_datum.writer) {
+  Coming(Datum& its_datum, Copy& its_copy, const int its_source, const std::uint32_t its_ticket)
+      : datum(its_datum), copy(its_copy), source(its_source), ticket(its_ticket),
+        writer(its_datum.writer) {
     references.store(2, std::memory_order_relaxed);  // the copy's, and the transfer's
     failure = nullptr;
     kind = detail::CompletionKind::remote;
@@ -41,6 +44,7 @@ struct Coming : detail::RemoteState {
   Datum& datum;
   Copy& copy;  // a reference, until it is passed on
   const int source;
+  const std::uint32_t ticket;
   const Writer writer;
 };
 
@@ -48,7 +52,14 @@ void arrived(void* const context, Buffer* const buffer, const std::exception_ptr
   auto& arrival = *static_cast<Coming*>(context);
   DataSpace& space = arrival.datum.space;
   if (buffer != nullptr) {
-    space.received(arrival.copy.bytes());
+    const std::size_t bytes = arrival.copy.bytes();
+    space.received(bytes);
+    if (detail::tracing()) [[unlikely]] {
+      const int root = space.world(arrival.source);
+      detail::trace_copy({.sent = false, .peer = root, .root = root, .ticket = arrival.ticket,
+                          .bytes = bytes,
+                          .datum = trace_key({space.id(), arrival.datum.number})});
+    }
     arrival.copy.arrive(buffer);
   } else {
     arrival.copy.trouble = &space.keep(said_by(error));
@@ -131,12 +142,12 @@ Copy& DataSpace::bring(Datum& datum) {
 Copy& DataSpace::receive(Datum& datum, const int source) {
   Copy& copy = make_copy(datum);
   copy.retain();
-  auto* const arrival = new dist::Coming(datum, copy, source);
+  const std::uint32_t ticket = tickets_from_[static_cast<std::size_t>(source)]++;
+  auto* const arrival = new dist::Coming(datum, copy, source, ticket);
   copy.arrival = arrival;
   pending.begin(dist::Pending::step);
   broadcasts().expect({id(), datum.number}, world(source),
-                      tickets_from_[static_cast<std::size_t>(source)]++, copy.bytes(),
-                      {dist::arrived, dist::passed_on, arrival});
+                      ticket, copy.bytes(), {dist::arrived, dist::passed_on, arrival});
   return copy;
 }
 

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "dist/data/copies/departures.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 
@@ -20,7 +22,7 @@ using dist::Copy;
 DataSpace::DataSpace(const dist::DataNetwork& network, SpaceRanks ranks, SpaceOptions options)
     : network_(network), ranks_(std::move(ranks)), options_(std::move(options)),
       checks_(number_option("CHECK") != 0), tickets_to_(ranks_.world.size()),
-      tickets_from_(ranks_.world.size()), broadcasts_before_(network.broadcasts.counters()) {
+      tickets_from_(ranks_.world.size()) {
   const auto found = std::ranges::find(ranks_.world, network.rank);
   if (found == ranks_.world.end() || ranks_.nodes.size() != ranks_.world.size()) {
     throw Error(fmt::format("imbrex: space \"{}\" is made on rank {}, which is not among its ranks",
@@ -77,6 +79,9 @@ Datum& DataSpace::make(const DatumSpec& spec) {
     datum.home = new Copy(copy_bytes, shape, spec.memory);
     datum.home->retain();
     datum.current = datum.home;
+  }
+  if (tracing()) [[unlikely]] {
+    trace_datum(text_of(datum), dist::trace_key({id(), datum.number}));
   }
   return datum;
 }

@@ -190,7 +190,6 @@ class DataSpace {
   std::vector<Noted> noted_;  // with IMBREX_CHECK: the whole sequence
   std::uint64_t noted_before_ = 0;  // compared
   SpaceCounters counters_;
-  dist::Broadcasts::Counters broadcasts_before_;
   std::atomic<std::uint64_t> bytes_received_{0};
 
   std::mutex mutex_;  // held for a look
