@@ -96,6 +96,31 @@ TEST_P(ToAll, is_received_by_recv) {
   });
 }
 
+TEST_P(ToAll, has_a_face_for_cpp) {
+  for (int root = 0; root < size_; ++root) {
+    const std::vector<int> values = numbers(40'000, root);
+    if (rank_ == root) {
+      std::vector<int> to = others(root);
+      Future<MPI_Status> sent = start_send_to_all(values.data(), 40'000, MPI_INT, to, tag, comm_);
+      send_to_all(values.data(), 40'000, MPI_INT, to, tag, comm_);
+      std::ranges::fill(to, -7);  // the list may change at once
+      (void)sent.get();
+      (void)start_send_to_all(values.data(), 1, MPI_INT, {}, tag, comm_).get();  // to nobody
+    } else {
+      for (int i = 0; i < 2; ++i) {
+        std::vector<int> got(40'000);
+        MPI_Recv(got.data(), 40'000, MPI_INT, root, tag, comm_, MPI_STATUS_IGNORE);
+        EXPECT_EQ(got, values);
+      }
+    }
+  }
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  const std::vector<int> nobody{size_};
+  EXPECT_THROW(send_to_all(nullptr, 0, MPI_INT, nobody, tag, comm_), MpiError);
+  EXPECT_THROW((void)start_send_to_all(nullptr, 0, MPI_INT, nobody, tag, comm_), MpiError);
+  MPI_Barrier(comm_);
+}
+
 TEST_P(ToAll, is_received_by_wildcards_in_a_task) {
   with_every_root([&](int root, int count) {
     task("receive").spawn([&] {
