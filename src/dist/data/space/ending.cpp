@@ -193,9 +193,10 @@ void DataSpace::note(const char* const what, const Datum& datum, const int rank)
 std::exception_ptr DataSpace::compare_sequences() {
   const std::vector<Noted> mine = std::exchange(noted_, {});
   const std::uint64_t count = mine.size();
-  // The hash of the first so many; behind the end, of how many there are.
+  // The hash of the first so many; behind the end, of all and of how many they are: sequences that
+  // differ do so at each greater length, also where they are equally long.
   const auto hash_of = [&](const std::uint64_t length) {
-    if (length > count) return folded(count + 1);
+    if (length > count) return folded(mixed(count == 0 ? 0 : mine.back().hash, count + 1));
     return length == 0 ? 0 : folded(mine[length - 1].hash);
   };
   const std::int64_t own = folded(count), hash = hash_of(count);
