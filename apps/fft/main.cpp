@@ -175,6 +175,8 @@ class Benchmark {
       run_scatters(work);
     } else if (variant == "messages") {
       run_messages(work);
+    } else if (variant == "partial") {
+      run_partial(work);
     } else {
       library_->run();
     }

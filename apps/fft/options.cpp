@@ -11,7 +11,7 @@
 namespace fft {
 namespace {
 
-constexpr int parts_max = 128;  // so that chunks x groups are tags
+constexpr int parts_max = 64;  // what a partial collective has on every MPI
 
 // What the command line says, until it is checked.
 struct Text {
@@ -49,8 +49,9 @@ void add_variants(CLI::App& app, Options& options, Text& text) {
                  "One or more, in turn, with commas: blocking (MPI_Alltoall), test "
                  "(MPI_Ialltoall for each part, MPI_Test after each line), scatters "
                  "(MPI_Iscatter from each rank), messages (tasks, with a message for each "
-                 "chunk of each part), library (FFTW's own for MPI)")
-      ->check(CLI::IsMember({"blocking", "test", "scatters", "messages", "library"}))
+                 "chunk of each part), partial (the same by imbrex::alltoall), library "
+                 "(FFTW's own for MPI)")
+      ->check(CLI::IsMember({"blocking", "test", "scatters", "messages", "partial", "library"}))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();

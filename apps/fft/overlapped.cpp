@@ -2,6 +2,7 @@
 // The variants in which computation and communication overlap.
 #include <mpi.h>
 
+#include <imbrex/collective.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 
@@ -81,12 +82,18 @@ void run_test(const Work& work) {
 
 namespace {
 
-// The tasks and messages of one run.
+enum class Transport { messages, objects };
+
+// The tasks of one run, and its messages, or objects of partial collectives, one for each
+// group of lines.
 class Messages {
  public:
-  explicit Messages(const Work& work) : work_(work), stages_(work.pipeline.stages()) {
+  Messages(const Work& work, Transport transport)
+      : work_(work), objects_(transport == Transport::objects), stages_(work.pipeline.stages()) {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       arrivals_.emplace_back(stages_[s].groups.size());
+      parts_.emplace_back(stages_[s].groups.size());
+      collectives_.emplace_back();
       computed_.emplace_back(stages_[s].chunks.size());
     }
     computed_.emplace_back(stages_.back().groups.size());
@@ -94,11 +101,18 @@ class Messages {
 
   // All receives are there before the first message is sent.
   void create() {
-    for (std::size_t s = 0; s < stages_.size(); ++s) receive(s);
+    for (std::size_t s = 0; s < stages_.size(); ++s) objects_ ? begin_all(s) : receive(s);
     for (std::size_t step = 0; step <= stages_.size(); ++step) {
       const std::vector<Part>& parts = work_.pipeline.parts(static_cast<int>(step));
       for (std::size_t k = 0; k < parts.size(); ++k) compute(step, k, parts[k].lines);
       if (step < stages_.size()) send(step);
+    }
+  }
+
+  // Throws what went wrong in a collective.
+  void finish() const {
+    for (const auto& of_stage : collectives_) {
+      for (const imbrex::Collective& collective : of_stage) collective.all().get();
     }
   }
 
@@ -126,9 +140,49 @@ class Messages {
     }
   }
 
+  void begin_all(std::size_t s) {
+    for (std::size_t l = 0; l < stages_[s].groups.size(); ++l) begin(s, l);
+  }
+
+  // The part of a chunk has its number.
+  void begin(std::size_t s, std::size_t l) {
+    const Stage& stage = stages_[s];
+    const Transposition& t = stage.transposition;
+    const Types whole = work_.pipeline.types(t, t.whole());
+    const auto box_of = [&](int part) {
+      return intersection(stage.groups[l].box, stage.chunks[static_cast<std::size_t>(part)].box);
+    };
+    const auto piece = [](std::int64_t first, MPI_Datatype type) {
+      return imbrex::Piece{first * static_cast<std::int64_t>(sizeof(Complex)), 1, type};
+    };
+    imbrex::CollectiveOptions options;
+    options.parts = static_cast<int>(stage.chunks.size());
+    options.hold = true;
+    options.outgoing = [&](int rank, int part) {
+      const Box box = box_of(part);
+      if (box.points() == 0) return imbrex::Piece{};
+      return piece(t.source(rank, box), work_.pipeline.types(t, box).send);
+    };
+    options.incoming = [&](int rank, int part) {
+      const Box box = box_of(part);
+      if (box.points() == 0) return imbrex::Piece{};
+      return piece(t.target(rank, box), work_.pipeline.types(t, box).receive);
+    };
+    collectives_[s].push_back(imbrex::alltoall({work_.steps[s], 1, whole.send},
+                                               {work_.steps[s + 1], 1, whole.receive}, t.comm,
+                                               options));
+    for (std::size_t k = 0; k < stage.chunks.size(); ++k) {
+      if (!meet(stage.groups[l].box, stage.chunks[k].box)) continue;
+      for (int from = 0; from < t.ranks; ++from) {
+        parts_[s][l].push_back(collectives_[s][l].from(from, static_cast<int>(k)));
+      }
+    }
+  }
+
   void compute(std::size_t step, std::size_t k, const Range& lines) {
     auto task = imbrex::task("lines").out(computed_[step][k]);
-    if (step > 0) static_cast<void>(task.await_all(arrivals_[step - 1][k]));
+    if (step > 0 && objects_) static_cast<void>(task.await_all(parts_[step - 1][k]));
+    if (step > 0 && !objects_) static_cast<void>(task.await_all(arrivals_[step - 1][k]));
     task.launch([this, step, lines] {
       for (std::int64_t line = lines.first; line < lines.last; ++line) {
         work_.lines.transform(work_.steps[step] + line * work_.pipeline.n());
@@ -153,7 +207,11 @@ class Messages {
               .priority(groups - static_cast<int>(l))
               .launch([=, this, &t, tag = tag_of(stage, k, l),
                        from = work_.steps[s] + t.source(to, box)] {
-                MPI_Send(from, 1, type, to, tag, t.comm);
+                if (objects_) {
+                  collectives_[s][l].send(to, static_cast<int>(k));
+                } else {
+                  MPI_Send(from, 1, type, to, tag, t.comm);
+                }
               });
         }
       }
@@ -161,17 +219,26 @@ class Messages {
   }
 
   const Work& work_;
+  const bool objects_;
   const std::vector<Stage>& stages_;
+  std::vector<std::vector<imbrex::Collective>> collectives_;  // by stage, group; of objects
   // By stage and group.
   std::vector<std::vector<std::vector<imbrex::Future<MPI_Status>>>> arrivals_;
+  std::vector<std::vector<std::vector<imbrex::Future<void>>>> parts_;
   std::vector<std::vector<char>> computed_;  // by step and part: names what a task computes
 };
 
 }  // namespace
 
 void run_messages(const Work& work) {
-  Messages messages(work);
+  Messages messages(work, Transport::messages);
   imbrex::finish([&] { messages.create(); });
+}
+
+void run_partial(const Work& work) {
+  Messages messages(work, Transport::objects);
+  imbrex::finish([&] { messages.create(); });
+  messages.finish();
 }
 
 }  // namespace fft

@@ -43,6 +43,7 @@ constexpr Variant variants[] = {
     {"test", &run_test},
     {"scatters", &run_scatters},
     {"messages", &run_messages},
+    {"partial", &run_partial},
 };
 
 // The memory of a transform.
@@ -107,7 +108,7 @@ TEST(variants, find_the_spectrum_of_the_whole_and_the_way_back) {
   on_every_grid([](const tiled::Team& team, const Field& field) {
     Progress silent(0, 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
-    for (const Cuts& cuts : {Cuts{1, 1}, Cuts{3, 2}, Cuts{128, 128}}) {
+    for (const Cuts& cuts : {Cuts{1, 1}, Cuts{3, 2}, Cuts{64, 64}}) {
       Pipeline pipeline(team, field.dims, field.n, cuts, false);
       Pipeline back(team, field.dims, field.n, cuts, true);
       const Memory memory(pipeline);
