@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "dist/data/buffer.hpp"
 #include "imbrex/detail/dist/data.hpp"
@@ -25,7 +27,17 @@ using detail::DataShape;
 
 // Why a version of a datum does not exist. Kept by the space.
 struct Trouble {
-  std::string text;  // names rank and task
+  explicit Trouble(std::string its_text) : text(std::move(its_text)) {
+    const std::size_t task = text.find("imbrex: task \"");
+    cause = std::string_view(text).substr(task == std::string::npos ? 0 : task);
+  }
+  Trouble(const Trouble&) = delete;
+  Trouble& operator=(const Trouble&) = delete;
+
+  const std::string text;  // names rank and task
+  // The same without the ways by which it has come here. This is what other ranks are told: else
+  // texts would grow from rank to rank until they are cut.
+  std::string_view cause;
 };
 
 // Bytes of copies that a space has, and the most that they were.

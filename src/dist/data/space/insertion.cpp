@@ -35,6 +35,8 @@ bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesse
       return true;
     }
     if (access.mode != DataMode::read && datum.current != nullptr) return true;
+    // After a reduction the value may be elsewhere than on its owner: all must know that it moves.
+    if (access.mode != DataMode::read && datum.source != executor) return true;
   }
   trimmed_ = true;
   return false;

@@ -85,9 +85,7 @@ void VersionSend::send() noexcept {
   const DatumName name{space.id(), datum_.number};
   try {
     if (copy_.trouble != nullptr) {
-      space.broadcasts().send_failure(
-          name, std::move(list),
-          fmt::format("{}: so {} has no value", copy_.trouble->text, space.text_of(datum_)));
+      space.broadcasts().send_failure(name, std::move(list), copy_.trouble->cause);
       return end();
     }
     const std::byte* const data = copy_.packed(scratch_);
