@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of bench/papers/ics19: what was measured and modelled beside what Castillo et al. (ICS
+2019) publish, in Markdown, and its picture."""
+
+import statistics
+
+import ics19_model as model
+import page
+from page import number, of, table, values
+
+TITLES = {"fft2d": "Fourier transform, 2-D", "fft3d": "Fourier transform, 3-D",
+          "wordcount": "word count", "matvec": "matrix-vector product", "hpcg": "HPCG",
+          "minife": "miniFE"}
+COLLECTIVE = {"fft": ("fft2d", "fft3d"), "mapreduce": ("wordcount", "matvec")}
+SOLVERS = ("hpcg", "minife")
+BASELINES = ("blocking", "blocking, packed", "library")
+# Which way of the model a variant goes; the others are done by hand, and not modelled.
+SCHEMES = {
+    "fft2d": {"partial-receive": "RL", "partial": "ST", "messages": "ST"},
+    "fft3d": {"partial-receive": "RL", "partial": "ST", "messages": "ST"},
+    "wordcount": {"partial-receive": "RB", "blocks": "RB", "partial": "ST", "messages": "ST"},
+    "matvec": {"partial-receive": "RB", "blocks": "RB", "partial": "ST", "messages": "ST"}}
+# Per cent less time than the faster baseline, by program, ranks and scheme.
+GOALS = {("fft2d", 2, "RL"): 18, ("fft2d", 2, "ST"): 30, ("fft2d", 4, "RL"): 18,
+         ("fft2d", 4, "ST"): 28, ("fft3d", 4, "RL"): 22, ("fft3d", 4, "ST"): 30,
+         ("wordcount", 2, "ST"): 25, ("wordcount", 4, "RB"): 3, ("wordcount", 4, "ST"): 22,
+         ("matvec", 2, "RB"): 9, ("matvec", 2, "ST"): 30, ("matvec", 4, "RB"): 14,
+         ("matvec", 4, "ST"): 30}
+OF_MODEL = 75          # per cent of what the model gives
+OF_HIDDEN = 0.75       # of s / (1 - s), where the share s in MPI is at least
+LEAST_SHARE = 0.25
+MOST_SHARE_AFTER = 0.04
+
+
+def one(results, part, **wanted):
+    found = of(results, part, **wanted)
+    return found[0] if found else None
+
+
+def settings(lines):
+    return sorted({(line["program"], line["ranks"], line["ratio"]) for line in lines})
+
+
+def systems(results, part, setting):
+    program, ranks, ratio = setting
+    return {line["system"]: line
+            for line in of(results, part, program=program, ranks=ranks, ratio=ratio)}
+
+
+def range_text(line):
+    return f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}"
+
+
+def per_cent(value):
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def published_text(value):
+    return "-" if value is None else f"{value:+.1f} %"
+
+
+def ratio_of(line, other):
+    """Of the same repetition: neighbours in time, so that the machine's drift cancels."""
+    both = [seconds / other["each_s"][repetition]
+            for repetition, seconds in line["each_s"].items() if repetition in other["each_s"]]
+    return statistics.median(both) if both else line["seconds"] / other["seconds"]
+
+
+def less(line, other):
+    """Per cent less time than the other."""
+    return 100 * (1 - ratio_of(line, other))
+
+
+def speed_up(line, other):
+    """Per cent by which the other takes longer, as the paper counts."""
+    return 100 * (1 / ratio_of(line, other) - 1)
+
+
+def baseline(at):
+    """The faster blocking one."""
+    found = [at[name] for name in BASELINES if name in at]
+    return min(found, key=lambda line: line["seconds"]) if found else None
+
+
+# ---- the model of a run ------------------------------------------------------------------------
+
+
+def times_of(at):
+    """(computing, exchange) in seconds, of the fastest baseline that tells them."""
+    known = [(line["seconds"], line.get("transpose_s", line.get("exchange_s")), line)
+             for name, line in at.items() if name in BASELINES]
+    known = [(seconds, exchange, line) for seconds, exchange, line in known
+             if exchange is not None and 0 < exchange < seconds]
+    if not known:
+        return None
+    seconds, exchange, line = min(known, key=lambda entry: entry[0])
+    return seconds - exchange, exchange, line
+
+
+def program_of(setting, at):
+    """What ics19_model simulates, from what was measured; None if times are missing."""
+    name, ranks, _ = setting
+    times = times_of(at)
+    if times is None:
+        return None
+    computing, exchange, line = times
+    if name == "fft2d":
+        return model.fft_2d(computing / 2, computing / 2, exchange, ranks, line["n"],
+                            int(line["parts"]))
+    if name == "fft3d":
+        return model.fft_3d((computing / 3,) * 3, (exchange / 2,) * 2, (2, ranks // 2), line["n"],
+                            int(line["parts"]))
+    if "map_us" not in line:  # real kernels
+        return None
+    maps = line["map_us"] / (line["map_us"] + line["reduce_us"])
+    return model.map_reduce(maps * computing, (1 - maps) * computing, exchange, ranks,
+                            int(line["chunks"]))
+
+
+def gains(results, part):
+    """(setting, system, line, measured gain, scheme, what the model gives) of all but baselines."""
+    for setting in settings(of(results, part)):
+        at = systems(results, part, setting)
+        base = baseline(at)
+        program = program_of(setting, at)
+        for system, line in sorted(at.items()):
+            if base is None or system in BASELINES:
+                continue
+            scheme = SCHEMES[setting[0]].get(system)
+            modelled = model.saved(program, scheme) if program and scheme else None
+            yield setting, system, line, less(line, base), scheme, modelled
+
+
+# ---- goals -------------------------------------------------------------------------------------
+
+
+def collective_goals(results):
+    """(what, measured, at least) in per cent less time."""
+    for part in COLLECTIVE:
+        for (name, ranks, ratio), system, _, measured, scheme, modelled in gains(results, part):
+            if ratio != 1 or modelled is None:
+                continue
+            what = f"{TITLES[name]}, {ranks} ranks, `{system}`: per cent less time"
+            goal = GOALS.get((name, ranks, scheme))
+            if goal is not None:
+                yield what, measured, goal
+            yield (f"{what}, of the model's {modelled:.1f}",
+                   100 * measured / modelled if modelled > 0 else None, OF_MODEL)
+
+
+def solver_goals(results):
+    for setting in settings(of(results, "solvers")):
+        at = systems(results, "solvers", setting)
+        blocking, auto = at.get("blocking"), at.get("auto")
+        if blocking is None or auto is None or blocking["mpi_share"] < LEAST_SHARE:
+            continue
+        what = f"{TITLES[setting[0]]}, {setting[1]} ranks, communication {setting[2]:g} x computing"
+        yield (f"{what}: t_blocking / t - 1, per cent", speed_up(auto, blocking),
+               OF_HIDDEN * model.hidden(blocking["mpi_share"]))
+        yield f"{what}: share outside of MPI after, per cent", \
+            100 * (1 - auto["mpi_share"]), 100 * (1 - MOST_SHARE_AFTER)
+
+
+def describe_goals(results):
+    rows = [(what, number(value, 1), f">= {least:.1f}", "yes" if value >= least else "NO")
+            for what, value, least in (*collective_goals(results), *solver_goals(results))
+            if value is not None]
+    return table(("what", "measured", "goal", "reached"), rows)
+
+
+# ---- the parts ---------------------------------------------------------------------------------
+
+
+def left_out(results, part):
+    """Which variants the page knows and the programs did not list."""
+    missing = {}
+    for name in COLLECTIVE[part]:
+        lines = of(results, part, program=name)
+        known = {line["system"] for line in lines}
+        for system in SCHEMES[name]:
+            if lines and system not in known:
+                missing.setdefault(system, []).append(TITLES[name])
+    return "".join(f"Not measured, as the program did not list it or failed: `{system}` "
+                   f"({', '.join(names)}).\n" for system, names in sorted(missing.items()))
+
+
+def collective_table(results, part):
+    rows = []
+    found = {(setting, system): (measured, scheme, modelled)
+             for setting, system, _, measured, scheme, modelled in gains(results, part)}
+    for setting in settings(of(results, part)):
+        at = systems(results, part, setting)
+        program = program_of(setting, at)
+        for system, line in sorted(at.items(), key=lambda item: -item[1]["seconds"]):
+            measured, scheme, modelled = found.get((setting, system), (None, None, None))
+            rows.append((TITLES[setting[0]], setting[1], f"{setting[2]:g}" if setting[2] else "-",
+                         f"`{system}`", number(line["seconds"], 3), range_text(line),
+                         per_cent(measured), scheme or "-", per_cent(modelled),
+                         per_cent(model.bound(program) if program else None)))
+    return table(("program", "ranks", "communication to computing, asked", "variant", "seconds",
+                  "least to most", "less time", "way", "model", "bound"), rows)
+
+
+def times_table(results, part):
+    rows = []
+    for setting in settings(of(results, part)):
+        times = times_of(systems(results, part, setting))
+        if times is not None:
+            computing, exchange, line = times
+            rows.append((TITLES[setting[0]], setting[1], f"`{line['system']}`",
+                         number(computing, 3), number(exchange, 3), number(exchange / computing)))
+    return table(("program", "ranks", "of", "computing, s", "in exchanges, s", "ratio"), rows)
+
+
+def collective(results, published, part):
+    text = ("Less time than the faster of the blocking variants, by medians of ratios of the same "
+            "repetition; *way* and *model* are those of `bench/papers/ics19_model.py` with the "
+            "times of the second table, and *bound* is what no order can exceed.\n\n")
+    text += collective_table(results, part) + "\n" + times_table(results, part)
+    text += "\n" + left_out(results, part)
+    rows = []
+    for name in COLLECTIVE[part]:
+        at = published["collectives"][name]
+        best = published_text(at["callback_best"])
+        if at["best_at"]:
+            best += f" ({at['best_at']})"
+        rows.append((TITLES[name], published_text(at["callback_average"]), best,
+                     published_text(at["dedicated_thread"])))
+    return text + ("\nPublished, speed-up over the blocking baseline on 128 nodes, 512 ranks of 8 "
+                   "threads (speed-up = 1 / (1 - less time) - 1; its receivers compute on the "
+                   "block of a rank, way RB):\n\n") + \
+        table(("program", "partial, average", "partial, best", "communication thread, dedicated"),
+              rows)
+
+
+def fft(results, published):
+    return collective(results, published, "fft")
+
+
+def mapreduce(results, published):
+    return collective(results, published, "mapreduce")
+
+
+def real(results, _):
+    return ("Kernels that compute, 2 ranks, links of 1 Gbit/s; no goals.\n\n" +
+            collective_table(results, "real"))
+
+
+def solvers(results, published):
+    rows = []
+    for setting in settings(of(results, "solvers")):
+        at = systems(results, "solvers", setting)
+        blocking = at.get("blocking")
+        for system, line in sorted(at.items(), key=lambda item: -item[1]["seconds"]):
+            gain = speed_up(line, blocking) if blocking and line is not blocking else None
+            most = model.hidden(blocking["mpi_share"]) if gain is not None else None
+            rows.append((TITLES[setting[0]], setting[1], f"{setting[2]:g}", f"`{system}`",
+                         line.get("progress", "-"), number(line["seconds"], 3), range_text(line),
+                         published_text(gain), published_text(most),
+                         per_cent(100 * line["mpi_share"]), per_cent(100 * line["kernel_share"])))
+    text = ("Speed-up is t_blocking / t - 1; *most* is s / (1 - s) with the share s of `blocking` "
+            "in MPI, if all of it is hidden. A mode that gives a processor to a thread has one "
+            "worker less. *Mode* is what ran: this machine may refuse what was asked for. "
+            "`blocking` waits outside of tasks, which the paper's baseline does in tasks.\n\n")
+    text += table(("program", "ranks", "communication to computing, asked", "variant", "mode",
+                   "seconds", "least to most", "speed-up", "most", "in MPI", "in kernels"), rows)
+    return text + "\n" + published_solvers(published)
+
+
+def published_solvers(published):
+    rows = []
+    for name in SOLVERS:
+        for mode, at in published["modes"][name].items():
+            rows.append((TITLES[name], f"`{mode}`", *(published_text(value) for value in at)))
+    text = ("Published speed-up over the baseline, by nodes of 4 ranks with 8 threads (bars whose "
+            "number the text does not give are left out):\n\n")
+    text += table(("program", "mode", *published["nodes"]), rows)
+    shares = published["mpi_share_percent"]
+    return text + "\n" + " ".join(
+        f"Of {TITLES[name]} {shares[name]['baseline']} % of the time was in MPI, with callbacks "
+        f"{shares[name]['callback']} %." for name in SOLVERS) + (
+            f" HPCG with `shared-thread`: {published['shared_thread_at_worst']['hpcg']} % at "
+            "worst.\n")
+
+
+def polls(results, published):
+    rows = []
+    for setting in settings(of(results, "solvers")):
+        at = systems(results, "solvers", setting)
+        for system in ("poll", "callback", "test-each"):
+            line = at.get(system)
+            if line is not None:
+                rows.append((TITLES[setting[0]], setting[1], f"`{system}`",
+                             *(number(line.get(what), 0)
+                               for what in ("polls", "tests", "progress_polls",
+                                            "progress_notices", "suspensions")),
+                             number(1e3 * line["progress_s"], 2) if "progress_s" in line else "-"))
+    text = ("In one run, over all ranks: polls by workers, tests of single requests (as TAMPI "
+            "does), polls by a thread of progress and the time of these, and completions that "
+            "calls of MPI noticed at once. The time of polls by workers is not measured.\n\n")
+    text += table(("program", "ranks", "variant", "polls", "tests", "polls of a thread",
+                   "noticed", "suspensions", "time of that thread, ms"), rows)
+    times = published["polling_time_to_callbacks"]
+    return text + (f"\nPublished: polls take {times['hpcg']} (HPCG) and {times['minife']} (miniFE) "
+                   "times as long as callbacks in all, and are about "
+                   f"{published['polls_to_callbacks']} times as many.\n")
+
+
+def tampi(results, published):
+    rows = []
+    for setting in settings(of(results, "solvers")):
+        at = systems(results, "solvers", setting)
+        blocking, each = at.get("blocking"), at.get("test-each")
+        ours = [line for name, line in at.items() if name not in ("blocking", "test-each")]
+        if blocking is None or each is None or not ours:
+            continue
+        best = min(ours, key=lambda line: line["seconds"])
+        known = published["tampi"][setting[0]]
+        rows.append((TITLES[setting[0]], setting[1], published_text(speed_up(each, blocking)),
+                     published_text(speed_up(best, blocking)), f"`{best['system']}`",
+                     published_text(known["tampi"]), published_text(known["events"])))
+    return ("Speed-up over blocking of testing each request, as TAMPI does, and of the best mode; "
+            "then those of the paper on 128 nodes. With collectives TAMPI is the baseline: it "
+            "knows nothing of their parts.\n\n" +
+            table(("program", "ranks", "test-each", "best", "which", "paper: TAMPI",
+                   "paper: events"), rows))
+
+
+def patterns(results, _):
+    text = ("Bytes that tasks send by messages, 8 ranks, `IMBREX_TRACE` (the paper draws 512 ranks "
+            "by shades). From the row to the column.\n")
+    for line in of(results, "patterns"):
+        count = range(line["ranks"])
+        rows = [(source, *(number(line["bytes"][source][target], 0) for target in count))
+                for source in count]
+        text += f"\n{TITLES[line['program']]}:\n\n" + table(("", *count), rows)
+    return text
+
+
+def traces(results, _):
+    line = of(results, "traces")[0]
+    return (f"Drawn by `imbrex timeline`: the transform of {line['n']} x {line['n']} points, "
+            f"`{line['systems'][0]}` above `{line['systems'][1]}`, {line['ranks']} ranks of "
+            f"{line['workers']} workers, on one time scale.\n\n![traces]({line['picture']})\n")
+
+
+PARTS = {"fft": ("The Fourier transform (Figure 10)", fft),
+         "mapreduce": ("MapReduce (Figure 12)", mapreduce),
+         "real": ("Kernels that compute", real),
+         "solvers": ("HPCG and miniFE (Figure 9)", solvers),
+         "traces": ("Traces (Figure 11)", traces),
+         "patterns": ("Who sends how much to whom (Figure 8)", patterns)}
+
+
+def of_solvers(results, published):
+    """Sections that the results of `solvers` give beside their own."""
+    if not of(results, "solvers"):
+        return []
+    return ["## Polls and callbacks", "", polls(results, published),
+            "## Beside TAMPI's way (Figure 13)", "", tampi(results, published)]
+
+
+def by_ranks():
+    """The model alone: why few ranks save less in the paper's way than its 512."""
+    rows = []
+    for ranks in (2, 4, 16, 64):
+        programs = [model.fft_2d(0.5, 0.5, exchange, ranks, 65536) for exchange in (0.5, 1, 2)]
+        rows.append((ranks, *(number(model.saved(program, scheme), 0)
+                              for scheme in model.SCHEMES for program in programs)))
+    heads = [f"{scheme} {exchange}" for scheme in model.SCHEMES for exchange in ("0.5", "1", "2")]
+    return ["## The model by the number of ranks", "",
+            "Per cent less time than blocking in 2-D, lines of 65536 points, where communication "
+            "takes 0.5, 1 and 2 times as long as computing; ways as `ics19_model.py --help` "
+            "explains them. In the ways RB and SB the butterflies over more ranks are more of the "
+            "work, and they wait for all blocks.\n",
+            table(("ranks", *heads), rows)]
+
+
+# ---- the picture -------------------------------------------------------------------------------
+
+
+def draw_collective(axis, results, part):
+    labels, bars, models = [], [], []
+    for (name, ranks, ratio), system, _, measured, scheme, modelled in gains(results, part):
+        if scheme is not None:
+            labels.append(f"{TITLES[name]}, {ranks}, {ratio:g}: {system}")
+            bars.append(measured)
+            models.append(modelled)
+    places = list(range(len(labels)))
+    axis.barh(places, bars, label="measured")
+    known = [(value, place) for value, place in zip(models, places) if value is not None]
+    if known:
+        axis.plot(*zip(*known), "k|", markersize=12, label="model")
+        axis.legend(fontsize="small")
+    axis.set_yticks(places, labels, fontsize="x-small")
+    axis.set_xlabel("% less time")
+    axis.set_title("ranks, communication to computing: variant")
+
+
+def draw_solvers(axis, results, name):
+    labels, bars = [], []
+    for setting in settings(of(results, "solvers", program=name)):
+        at = systems(results, "solvers", setting)
+        if "blocking" in at:
+            for system, line in sorted(at.items()):
+                if system != "blocking":
+                    labels.append(f"{setting[1]} ranks: {system}")
+                    bars.append(speed_up(line, at["blocking"]))
+    axis.barh(range(len(labels)), bars)
+    axis.set_yticks(range(len(labels)), labels, fontsize="x-small")
+    axis.set_xlabel("% speed-up over blocking")
+    axis.set_title(TITLES[name])
+
+
+def write(path, results, published):
+    text = [f"Written by `bench/papers/ics19` from the results of {results['date']} on "
+            f"{results['machine']}, beside the figures of {published['source']}. Limits: the ranks "
+            "here share one machine, over `tools/netlab`, and their kernels sleep, but where it is "
+            "said that they compute; the paper's were 128 nodes of 48 cores with Omni-Path. What "
+            "is comparable is how variants stand to each other, not the seconds. With 2 and 4 "
+            "ranks the paper's own scheme can save less than with 512: the model says how much.",
+            "", f"![picture]({path.with_suffix('.svg').name})", "",
+            "## Goals", "", "With communication as long as computing.", "",
+            describe_goals(results)]
+
+    def picture(axes):
+        draw_collective(axes[0][0], results, "fft")
+        draw_collective(axes[0][1], results, "mapreduce")
+        draw_solvers(axes[1][0], results, "hpcg")
+        draw_solvers(axes[1][1], results, "minife")
+
+    page.write(path, "Partial collectives and progress: measured, modelled and published",
+               text + page.describe(PARTS, results, published) + of_solvers(results, published) +
+               by_ranks(), picture)
