@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -83,19 +82,8 @@ void check_memory(const Options& options, double points, int ranks) {
   if (options.pack || options.has("scatters")) copies += 2;
   if (options.has("library")) copies += 1;
   const double mine = copies * sizeof(Complex) * points / ranks;
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  double needed = 0;
-  MPI_Allreduce(&mine, &needed, 1, MPI_DOUBLE, MPI_SUM, node);
-  MPI_Comm_free(&node);
-  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  constexpr double gib = 1024.0 * 1024 * 1024;
-  tiled::fail_together(
-      MPI_COMM_WORLD,
-      needed <= 0.9 * present
-          ? ""
-          : fmt::format("--n {}: needs {:.1f} GiB on one node, which has {:.1f} GiB; take fewer "
-                        "points, or more nodes", options.n, needed / gib, present / gib));
+  tiled::check_memory(MPI_COMM_WORLD, mine, fmt::format("--n {}: needs", options.n),
+                      "fewer points");
 }
 
 class Benchmark {

@@ -7,7 +7,6 @@
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
@@ -26,16 +25,6 @@ namespace hpcg {
 namespace {
 
 constexpr int measured_points = 40;  // in each dimension, at most
-
-using Named = std::pair<std::string, Variant>;
-
-const std::map<std::string, std::vector<Named>> variants{
-    {"blocking", {{"blocking", Variant::blocking}}},
-    {"tasks", {{"tasks", Variant::tasks}}},
-    {"test-each", {{"test-each", Variant::test_each}}},
-    {"all",
-     {{"blocking", Variant::blocking}, {"tasks", Variant::tasks},
-      {"test-each", Variant::test_each}}}};
 
 struct CommandLine {
   int n = 32;
@@ -69,7 +58,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
   app.add_option("--variant", line.variant,
                  "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
                  "test-each: the same, and each request is tested in turn; or all in turn")
-      ->check(CLI::IsMember(variants))
+      ->check(CLI::IsMember(sparse::variants()))
       ->capture_default_str();
   app.add_option("--json", line.json, "Write the figures there too");
   add_timed(app, kernel_names, timed);
@@ -93,34 +82,16 @@ void check_size(const tiled::Team& team, const CommandLine& line) {
     throw tiled::InputError(fmt::format("--n {}: a rank has more entries than an int counts; take "
                                         "fewer points, and more ranks", line.n));
   }
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
-  int ranks = 0;
-  MPI_Comm_size(node, &ranks);
-  MPI_Comm_free(&node);
-  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   constexpr double vectors = 10 * 8;
   constexpr double entries = 27 * 12 + 12;  // of the matrix, with what a sweep needs of each row
   constexpr double levels = 8.0 / 7;
-  const double needed = levels * ranks * rows * (line.timed.timed ? vectors : vectors + entries);
-  constexpr double gib = 1024.0 * 1024 * 1024;
-  tiled::fail_together(
-      team.all(), needed <= 0.9 * present
-                      ? ""
-                      : fmt::format("--n {} needs {:.1f} GiB on one node, which has {:.1f} GiB; "
-                                    "take fewer points, or more nodes", line.n, needed / gib,
-                                    present / gib));
+  tiled::check_memory(team.all(),
+                      levels * rows * (line.timed.timed ? vectors : vectors + entries),
+                      fmt::format("--n {} needs", line.n), "fewer points");
 }
 
-struct Run {
-  std::string variant;
-  double seconds;       // the slowest rank's
+struct Run : sparse::Figures {
   double rate;          // operations of the reference's iterations in a second; 0: kernels sleep
-  double kernel_share;  // of the workers' time,
-  double mpi_share;     // in tasks and no kernel; blocking: of main's time in MPI
-  double kernel_s;
-  tiled::Activity activity;
-  double polls, tests;  // by workers, over all ranks
   int iterations;
   double residual;  // relative
 };
@@ -132,7 +103,7 @@ struct Goal {
 };
 
 Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<double>& side,
-             const Goal& goal, const Named& variant) {
+             const Goal& goal, const sparse::NamedVariant& variant) {
   Solver solver(problem, variant.second);
   std::vector<double> solution;
   const imbrex::detail::Totals before = imbrex::detail::totals();
@@ -148,14 +119,12 @@ Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<
   const double in_mpi = variant.second == Variant::blocking
                             ? sum[1] / sum[2]
                             : std::max(0.0, sum[6] - sum[0]) / sum[3];
-  return {variant.first, seconds, problem.sleep() ? 0 : goal.operations / seconds,
-          sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5], mine.iterations,
-          mine.residual};
+  return {{variant.first, seconds, sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5]},
+          problem.sleep() ? 0 : goal.operations / seconds, mine.iterations, mine.residual};
 }
 
 void print_run(const Run& run, int number, bool sleep) {
-  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %", number, run.variant,
-             run.seconds, 100 * run.kernel_share, 100 * run.mpi_share);
+  sparse::print_run(run, number);
   if (!sleep) {
     fmt::print("   {:.3f} GFLOP/s, {} iterations, residual {:.6e}", 1e-9 * run.rate,
                run.iterations, run.residual);
@@ -165,19 +134,8 @@ void print_run(const Run& run, int number, bool sleep) {
 }
 
 nlohmann::json to_json(const Run& run, bool sleep) {
-  nlohmann::json json{{"variant", run.variant},
-                      {"seconds", run.seconds},
-                      {"kernel_share", run.kernel_share},
-                      {"mpi_share", run.mpi_share},
-                      {"kernel_s", run.kernel_s},
-                      {"in_task_s", run.activity.in_task_s},
-                      {"idle_s", run.activity.idle_s},
-                      {"overhead_s", run.activity.overhead_s},
-                      {"tasks", run.activity.tasks},
-                      {"suspensions", run.activity.suspensions},
-                      {"polls", run.polls},
-                      {"tests", run.tests},
-                      {"iterations", run.iterations}};
+  nlohmann::json json = sparse::to_json(run);
+  json["iterations"] = run.iterations;
   if (!sleep) {
     json["residual"] = run.residual;
     json["flops"] = run.rate;
@@ -197,7 +155,7 @@ struct Verdict {
   }
 };
 
-void test_operator(Problem& problem, const Named& variant, Verdict& verdict,
+void test_operator(Problem& problem, const sparse::NamedVariant& variant, Verdict& verdict,
                    nlohmann::json& document) {
   const Convergence convergence = test_convergence(problem, variant.second);
   const Symmetry symmetry = test_symmetry(problem, variant.second);
@@ -222,17 +180,9 @@ void test_operator(Problem& problem, const Named& variant, Verdict& verdict,
 }
 
 void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
-  const auto median = [&seconds](const std::string& variant) {
-    std::vector<double> values = seconds.at(variant);
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  };
-  if (!seconds.contains("blocking")) return;
-  for (const auto& [variant, values] : seconds) {
-    if (variant == "blocking") continue;
-    fmt::print("blocking takes {:.1f} % longer than {} (medians)\n",
-               100 * (median("blocking") / median(variant) - 1), variant);
-  }
+  sparse::for_each_gain(seconds, [](const std::string& variant, const double percent) {
+    fmt::print("blocking takes {:.1f} % longer than {} (medians)\n", percent, variant);
+  });
 }
 
 // All repetitions; the relative residuals must be the reference's, and each other's.
@@ -244,7 +194,7 @@ void run_all(const tiled::Team& team, const CommandLine& line, Problem& problem,
   std::map<std::string, std::vector<double>> residuals;
   int number = 0;
   for (int repetition = 0; repetition < line.repetitions; ++repetition) {
-    for (const Named& variant : variants.at(line.variant)) {
+    for (const sparse::NamedVariant& variant : sparse::variants().at(line.variant)) {
       const Run run = run_once(team, problem, side, goal, variant);
       seconds[run.variant].push_back(run.seconds);
       residuals[run.variant].push_back(run.residual);
@@ -306,18 +256,6 @@ void print_head(const tiled::Team& team, const sparse::BrickShape& shape, const 
   std::fflush(stdout);
 }
 
-void print_sleep(const tiled::TimedOptions& options, const tiled::KernelTimes& times) {
-  fmt::print("kernels sleep, as {}; one worker alone takes, on all points of a rank:",
-             options.times ? "given" : "measured on rank 0");
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    fmt::print(" {} {:.0f} us", kernel_names[i], 1e6 * times[i]);
-  }
-  fmt::print("; nothing is computed that could be checked\n");
-  if (options.slow.rank >= 0) {
-    fmt::print("on rank {} they take {} times as long\n", options.slow.rank, options.slow.factor);
-  }
-}
-
 nlohmann::json describe(const tiled::Team& team, const CommandLine& line,
                         const sparse::BrickShape& shape, const Problem& problem,
                         const tiled::KernelTimes& times) {
@@ -339,10 +277,7 @@ nlohmann::json describe(const tiled::Team& team, const CommandLine& line,
 }
 
 void write_json(const tiled::Team& team, const CommandLine& line, nlohmann::json& document) {
-  const imbrex::ProgressReport progress = imbrex::progress_report();
-  document["progress_polls"] = progress.polls;
-  document["progress_s"] = progress.seconds;
-  document["progress_notices"] = progress.notices;
+  sparse::add_progress(document);
   if (team.rank() == 0 && !line.json.empty()) {
     std::ofstream(line.json) << document.dump(2) << "\n";
   }
@@ -371,13 +306,13 @@ int run_program(int argc, char** argv) {
   Problem problem(shape, team.all(), times_here(team, line.timed, times));
   if (team.rank() == 0) {
     print_head(team, shape, problem);
-    if (sleep) print_sleep(line.timed, times);
+    if (sleep) sparse::print_sleep(kernel_names, line.timed, times);
   }
   nlohmann::json document = describe(team, line, shape, problem, times);
   Verdict verdict{.first_rank = team.rank() == 0};
   if (!sleep) {
     document["reference_residual"] = goal.residual;
-    for (const Named& variant : variants.at(line.variant)) {
+    for (const sparse::NamedVariant& variant : sparse::variants().at(line.variant)) {
       test_operator(problem, variant, verdict, document);
     }
     goal.limits.iterations = find_iterations(team, line, problem, goal.residual);

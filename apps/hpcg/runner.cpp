@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runner.hpp"
 
-#include <atomic>
 #include <numeric>
 
 namespace hpcg {
@@ -48,7 +47,7 @@ class Tasks final : public Runner {
 
   void loop(const Loop& loop, Body body) override {
     const auto shared = std::make_shared<const Body>(std::move(body));
-    const std::vector<bool> border = border_of(loop.level.brick);
+    const std::vector<bool> border = loop.level.brick.borders();
     for (std::size_t block = 0; block < border.size(); ++block) {
       auto task = imbrex::task(loop.name).priority(border[block] ? loop.urgency : 0);
       declare(task, loop, block);
@@ -88,17 +87,9 @@ class Tasks final : public Runner {
   void run(const std::function<void()>& steps) override {
     if (tests_ == nullptr) {
       imbrex::finish(steps);
-      return;
+    } else {
+      tests_->poll_during(steps);
     }
-    std::atomic<bool> stop = false;
-    imbrex::finish([&] {
-      struct Stop {  // also when a task throws
-        std::atomic<bool>& stop;
-        ~Stop() { stop.store(true, std::memory_order_release); }
-      } at_end{stop};
-      imbrex::task("poll").launch([&] { tests_->poll_until(stop); });
-      imbrex::finish(steps);
-    });
   }
 
   [[nodiscard]] std::int64_t tests() const noexcept override {
@@ -106,15 +97,6 @@ class Tasks final : public Runner {
   }
 
  private:
-  // The sub-blocks that messages take points of.
-  static std::vector<bool> border_of(const sparse::Brick& brick) {
-    std::vector<bool> border(brick.blocks().size());
-    for (const sparse::Neighbour& neighbour : brick.neighbours()) {
-      for (const int block : neighbour.touched) border[index(block)] = true;
-    }
-    return border;
-  }
-
   template <class Task>
   static void declare(Task& task, const Loop& loop, std::size_t block) {
     const auto number = static_cast<int>(block);

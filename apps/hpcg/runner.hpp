@@ -13,15 +13,12 @@
 #include <vector>
 
 #include "../sparse/halo.hpp"
+#include "../sparse/program.hpp"
 #include "level.hpp"
 
 namespace hpcg {
 
-enum class Variant : std::uint8_t {
-  blocking,   // MPI on main, between loops over sub-blocks that all workers share
-  tasks,      // a task for each sub-block and message; messages block in plain MPI calls
-  test_each,  // the same; they wait as under TAMPI
-};
+using sparse::Variant;
 
 // A vector on a level. A char names what a task reads or writes: the part on a sub-block, or what
 // one neighbour owns.

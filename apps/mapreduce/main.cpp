@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -235,25 +234,11 @@ int run_words(const tiled::Team& team, const Options& options, nlohmann::json do
   return code;
 }
 
-// For a matrix that, with its products on both sides, does not fit into memory. Collective. Throws
-// InputError.
-void check_memory(const tiled::Team& team, const std::int64_t n) {
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
-  int ranks = 1;
-  MPI_Comm_size(node, &ranks);
-  MPI_Comm_free(&node);
-  constexpr double gib = 1024.0 * 1024 * 1024;
-  // The matrix, what maps make of it, and the buffers of both sides of the exchange.
-  const double needed = 4 * 8.0 * static_cast<double>(n * n) * ranks / team.size();
-  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  tiled::fail_together(team.all(), needed <= 0.9 * present ? "" : fmt::format(
-      "--n {}: needs {:.1f} GiB on one node, which has {:.1f} GiB; take a smaller one, or more "
-      "nodes", n, needed / gib, present / gib));
-}
-
 int run_matvec(const tiled::Team& team, const Options& options, nlohmann::json document) {
-  check_memory(team, options.n);
+  // The matrix, what maps make of it, and the buffers of both sides of the exchange.
+  const double bytes = 4 * 8.0 * static_cast<double>(options.n * options.n);
+  tiled::check_memory(team.all(), bytes / team.size(), fmt::format("--n {}: needs", options.n),
+                      "a smaller one");
   document["n"] = options.n;
   if (team.rank() == 0) {
     fmt::print("Matrix-vector product of order {}, {} chunks a rank, on {} ranks with {} worker{} "

@@ -6,7 +6,6 @@
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
@@ -29,14 +28,6 @@ namespace {
 constexpr double error_limit = 0.06;  // of the reference benchmark
 constexpr int series_terms = 300;
 constexpr double bytes_per_row = 27 * 12 + 4 + 6 * 8;  // of the matrix, and six vectors
-
-const std::map<std::string, std::vector<std::pair<std::string, Variant>>> variants{
-    {"blocking", {{"blocking", Variant::blocking}}},
-    {"tasks", {{"tasks", Variant::tasks}}},
-    {"test-each", {{"test-each", Variant::test_each}}},
-    {"all",
-     {{"blocking", Variant::blocking}, {"tasks", Variant::tasks},
-      {"test-each", Variant::test_each}}}};
 
 struct CommandLine {
   int n = 32;
@@ -74,7 +65,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
   app.add_option("--variant", line.variant,
                  "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
                  "test-each: the same, and each request is tested in turn; or all in turn")
-      ->check(CLI::IsMember(variants))
+      ->check(CLI::IsMember(sparse::variants()))
       ->capture_default_str();
   app.add_option("--json", line.json, "Write the figures there too");
   add_timed(app, kernel_names, timed);
@@ -95,38 +86,19 @@ void check_size(const tiled::Team& team, const CommandLine& line, int blocks) {
     throw tiled::InputError(fmt::format("--n {}: a sub-block has more entries than an int counts; "
                                         "take more by --blocks", line.n));
   }
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
-  int ranks = 0;
-  MPI_Comm_size(node, &ranks);
-  MPI_Comm_free(&node);
-  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  const double needed = ranks * rows * (line.timed.timed ? 6 * 8 : bytes_per_row);
-  constexpr double gib = 1024.0 * 1024 * 1024;
-  tiled::fail_together(
-      team.all(), needed <= 0.9 * present
-                      ? ""
-                      : fmt::format("--n {} needs {:.1f} GiB on one node, which has {:.1f} GiB; "
-                                    "take fewer elements, or more nodes", line.n, needed / gib,
-                                    present / gib));
+  tiled::check_memory(team.all(), rows * (line.timed.timed ? 6 * 8 : bytes_per_row),
+                      fmt::format("--n {} needs", line.n), "fewer elements");
 }
 
-struct Run {
-  std::string variant;
-  double seconds;  // the slowest rank's
-  double kernel_share;  // of the workers' time,
-  double mpi_share;     // inside MPI, or packing for it; blocking: of main's time in MPI
-  double kernel_s;
-  tiled::Activity activity;
-  double polls, tests;  // by workers, over all ranks
-  double bytes;         // a rank sends in an iteration, at most
+struct Run : sparse::Figures {
+  double bytes;  // a rank sends in an iteration, at most
   int iterations;
   double residual;
   double middle;  // the solution at (1/2, 1/2, 1/2)
 };
 
 Run run_once(const tiled::Team& team, const CommandLine& line, const Problem& problem,
-             const Kernels& kernels, const std::pair<std::string, Variant>& variant) {
+             const Kernels& kernels, const sparse::NamedVariant& variant) {
   Vectors vectors;
   const imbrex::detail::Totals before = imbrex::detail::totals();
   const Outcome mine = solve(kernels, team.all(), variant.second, line.iterations, vectors);
@@ -141,7 +113,7 @@ Run run_once(const tiled::Team& team, const CommandLine& line, const Problem& pr
   const double in_mpi = variant.second == Variant::blocking
                             ? sum[1] / sum[2]
                             : std::max(0.0, activity.in_task_s - sum[0]) / sum[3];
-  return {variant.first, most[0], sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5],
+  return {{variant.first, most[0], sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5]},
           most[1], mine.iterations, mine.residual,
           value_in_the_middle(problem, kernels.brick(), vectors.x)};
 }
@@ -152,8 +124,7 @@ double error_of(const Run& run) {
 }
 
 void print_run(const Run& run, int number, bool sleep) {
-  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %", number, run.variant,
-             run.seconds, 100 * run.kernel_share, 100 * run.mpi_share);
+  sparse::print_run(run, number);
   if (!sleep) {
     fmt::print("   {} iterations, residual {:.1e}, error {:.4f}", run.iterations, run.residual,
                error_of(run));
@@ -163,20 +134,9 @@ void print_run(const Run& run, int number, bool sleep) {
 }
 
 nlohmann::json to_json(const Run& run, bool sleep) {
-  nlohmann::json json{{"variant", run.variant},
-                      {"seconds", run.seconds},
-                      {"kernel_share", run.kernel_share},
-                      {"mpi_share", run.mpi_share},
-                      {"kernel_s", run.kernel_s},
-                      {"in_task_s", run.activity.in_task_s},
-                      {"idle_s", run.activity.idle_s},
-                      {"overhead_s", run.activity.overhead_s},
-                      {"tasks", run.activity.tasks},
-                      {"suspensions", run.activity.suspensions},
-                      {"polls", run.polls},
-                      {"tests", run.tests},
-                      {"port_bytes", run.bytes},
-                      {"iterations_needed", run.iterations}};
+  nlohmann::json json = sparse::to_json(run);
+  json["port_bytes"] = run.bytes;
+  json["iterations_needed"] = run.iterations;
   if (!sleep) {
     json["residual"] = run.residual;
     json["middle"] = run.middle;
@@ -202,25 +162,10 @@ nlohmann::json describe(const tiled::Team& team, const CommandLine& line, const 
           {"runs", nlohmann::json::array()}};
 }
 
-void report_progress(nlohmann::json& document) {
-  const imbrex::ProgressReport progress = imbrex::progress_report();
-  document["progress_polls"] = progress.polls;
-  document["progress_s"] = progress.seconds;
-  document["progress_notices"] = progress.notices;
-}
-
 void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
-  const auto median = [&seconds](const std::string& variant) {
-    std::vector<double> values = seconds.at(variant);
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  };
-  if (!seconds.contains("blocking")) return;
-  for (const auto& [variant, values] : seconds) {
-    if (variant == "blocking") continue;
-    fmt::print("t(blocking) / t({}) - 1 = {:.1f} % (medians)\n", variant,
-               100 * (median("blocking") / median(variant) - 1));
-  }
+  sparse::for_each_gain(seconds, [](const std::string& variant, const double percent) {
+    fmt::print("t(blocking) / t({}) - 1 = {:.1f} % (medians)\n", variant, percent);
+  });
 }
 
 // The exit code.
@@ -231,7 +176,7 @@ int run_all(const tiled::Team& team, const CommandLine& line, const Problem& pro
   double worst = 0;
   int number = 0;
   for (int repetition = 0; repetition < line.repetitions; ++repetition) {
-    for (const auto& variant : variants.at(line.variant)) {
+    for (const auto& variant : sparse::variants().at(line.variant)) {
       const Run run = run_once(team, line, problem, kernels, variant);
       if (!sleep) worst = std::isnan(run.middle) ? HUGE_VAL : std::max(worst, error_of(run));
       seconds[run.variant].push_back(run.seconds);
@@ -259,18 +204,6 @@ void print_head(const tiled::Team& team, const CommandLine& line, const Problem&
              imbrex::progress_report().runs);
 }
 
-void print_sleep(const tiled::TimedOptions& options, const tiled::KernelTimes& times) {
-  fmt::print("kernels sleep, as {}; one worker alone takes, on all points of a rank:",
-             options.times ? "given" : "measured on rank 0");
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    fmt::print(" {} {:.0f} us", kernel_names[i], 1e6 * times[i]);
-  }
-  fmt::print("; nothing is computed that could be checked\n");
-  if (options.slow.rank >= 0) {
-    fmt::print("on rank {} they take {} times as long\n", options.slow.rank, options.slow.factor);
-  }
-}
-
 int run_program(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -292,7 +225,7 @@ int run_program(int argc, char** argv) {
     return measure_kernels(std::min(line.n + 1, measured_points),
                            std::int64_t{line.n} * line.n * line.n);
   });
-  if (team.rank() == 0 && line.timed.timed) print_sleep(line.timed, times);
+  if (team.rank() == 0 && line.timed.timed) sparse::print_sleep(kernel_names, line.timed, times);
   System system;
   system.load.resize(brick.size());
   const double start = MPI_Wtime();
@@ -305,7 +238,7 @@ int run_program(int argc, char** argv) {
   const Kernels kernels(brick, system, times_here(team, line.timed, times));
   nlohmann::json document = describe(team, line, problem, times, assembly_s);
   const int code = run_all(team, line, problem, kernels, document);
-  report_progress(document);
+  sparse::add_progress(document);
   if (team.rank() == 0 && !line.json.empty()) {
     std::ofstream(line.json) << document.dump(2) << "\n";
   }

@@ -170,10 +170,7 @@ class Graph {
         vectors_(vectors), tests_(tests), blocks_(brick.blocks().size()),
         x_(blocks_), r_(blocks_), p_(blocks_), ap_(blocks_), parts_(blocks_),
         sent_(brick.neighbours().size()), layers_(brick.neighbours().size()) {
-    std::vector<bool> border(blocks_);
-    for (const sparse::Neighbour& neighbour : brick.neighbours()) {
-      for (const int block : neighbour.touched) border[index(block)] = true;
-    }
+    const std::vector<bool> border = brick.borders();
     for (const bool first : {true, false}) {
       for (std::size_t block = 0; block < blocks_; ++block) {
         if (border[block] == first) order_.push_back(block);
@@ -281,18 +278,6 @@ class Graph {
   char squares_ = 0, alpha_ = 0, beta_ = 0;
 };
 
-void run_with_tests(Graph& graph, int iterations, TestEach& tests) {
-  std::atomic<bool> stop = false;
-  imbrex::finish([&] {
-    struct Stop {  // also when a task throws
-      std::atomic<bool>& stop;
-      ~Stop() { stop.store(true, std::memory_order_release); }
-    } at_end{stop};
-    imbrex::task("poll").launch([&] { tests.poll_until(stop); });
-    imbrex::finish([&] { graph.spawn(iterations); });
-  });
-}
-
 }  // namespace
 
 Kernels::Kernels(const Brick& brick, const System& system, tiled::KernelTimes times)
@@ -325,7 +310,7 @@ Outcome solve(const Kernels& kernels, const MPI_Comm communicator, const Variant
       outcome.mpi_s = Blocking(iteration, halo, brick, communicator).run(iterations, vectors);
       break;
     case Variant::tasks: imbrex::finish([&] { graph.spawn(iterations); }); break;
-    case Variant::test_each: run_with_tests(graph, iterations, tests); break;
+    case Variant::test_each: tests.poll_during([&] { graph.spawn(iterations); }); break;
   }
   outcome.seconds = MPI_Wtime() - start;
   outcome.kernel_s = iteration.kernel_s();

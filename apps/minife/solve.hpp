@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../sparse/halo.hpp"
+#include "../sparse/program.hpp"
 #include "../tiled/timed.hpp"
 #include "assemble.hpp"
 
@@ -16,11 +17,7 @@ namespace minife {
 
 inline const std::vector<std::string> kernel_names{"matvec", "waxpby", "dot"};
 
-enum class Variant : std::uint8_t {
-  blocking,   // MPI on main, between loops over sub-blocks
-  tasks,      // a task for each sub-block and message; messages block in plain MPI calls
-  test_each,  // the same; they wait as under TAMPI
-};
+using sparse::Variant;
 
 // What one iteration calls on a sub-block.
 // Thread safety: any number of tasks, of different sub-blocks.

@@ -91,6 +91,14 @@ void Brick::cut(const int blocks) {
   }
 }
 
+std::vector<bool> Brick::borders() const {
+  std::vector<bool> borders(blocks_.size());
+  for (const Neighbour& neighbour : neighbours_) {
+    for (const int block : neighbour.touched) borders[static_cast<std::size_t>(block)] = true;
+  }
+  return borders;
+}
+
 void Brick::find_neighbours(const BrickShape& shape, const Point& place) {
   awaited_.resize(blocks_.size());
   for (int code = 0; code < 27; ++code) {

@@ -66,6 +66,9 @@ class Brick {
     return awaited_[static_cast<std::size_t>(block)];
   }
 
+  // For each sub-block whether messages take points of it.
+  [[nodiscard]] std::vector<bool> borders() const;
+
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(owned_.to[2] + 2) * plane_;
   }

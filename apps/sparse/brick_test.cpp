@@ -170,20 +170,15 @@ TEST_F(HaloTest, tasks_that_block_or_have_their_requests_tested_bring_the_same) 
       std::vector<double> vector = numbered(mine);
       TestEach tests;
       TestEach* const given = test_each ? &tests : nullptr;
-      std::atomic<bool> stop = false;
       double sum = 0;
-      imbrex::finish([&] {
-        imbrex::task("poll").launch([&] { tests.poll_until(stop); });
-        imbrex::finish([&] {
-          for (int n = 0; n < static_cast<int>(mine.neighbours().size()); ++n) {
-            imbrex::task("receive").launch([&, n] { halo.receive(vector, n, given); });
-            imbrex::task("send").launch([&, n] { halo.send(vector, n, given); });
-          }
-          imbrex::task("sum").launch([&] {
-            sum = sum_over_ranks(rank_ + 1, MPI_COMM_WORLD, given);
-          });
+      tests.poll_during([&] {
+        for (int n = 0; n < static_cast<int>(mine.neighbours().size()); ++n) {
+          imbrex::task("receive").launch([&, n] { halo.receive(vector, n, given); });
+          imbrex::task("send").launch([&, n] { halo.send(vector, n, given); });
+        }
+        imbrex::task("sum").launch([&] {
+          sum = sum_over_ranks(rank_ + 1, MPI_COMM_WORLD, given);
         });
-        stop = true;
       });
       expect_layer(mine, vector);
       EXPECT_EQ(sum, ranks_ * (ranks_ + 1) / 2);

@@ -33,6 +33,18 @@ void TestEach::poll() {
   for (imbrex::Event* const event : complete) event->fire();
 }
 
+void TestEach::poll_during(const std::function<void()>& spawn) {
+  std::atomic<bool> stop = false;
+  imbrex::finish([&] {
+    struct Stop {  // also when a task throws
+      std::atomic<bool>& stop;
+      ~Stop() { stop.store(true, std::memory_order_release); }
+    } at_end{stop};
+    imbrex::task("poll").launch([&] { poll_until(stop); });
+    imbrex::finish(spawn);
+  });
+}
+
 void TestEach::poll_until(const std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_acquire)) {
     poll();

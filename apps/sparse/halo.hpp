@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -24,14 +25,17 @@ class TestEach {
   void wait(MPI_Request request);
   // Tests all requests once; if another worker does so, it returns at once. For the ends of tasks.
   void poll();
-  // A task of its own that polls until `stop` is true, and gives way in between.
-  void poll_until(const std::atomic<bool>& stop);
+  // Calls `spawn` and returns when all its tasks have ended; meanwhile a task of its own polls, and
+  // gives way in between. Suspends.
+  void poll_during(const std::function<void()>& spawn);
 
   [[nodiscard]] std::int64_t tests() const noexcept {
     return tests_.load(std::memory_order_relaxed);
   }
 
  private:
+  void poll_until(const std::atomic<bool>& stop);
+
   struct Waiting {
     MPI_Request request;
     imbrex::Event* event;  // of a task that waits

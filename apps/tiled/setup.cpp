@@ -52,20 +52,24 @@ void check_layout(const Team& team, const Layout& layout, const int matrices) {
                                  "tags for ({}); take larger tiles by --tile", layout.n,
                                  layout.tile, tiles, tiles, tags));
   }
+  check_memory(team.all(),
+               matrices * static_cast<double>(TiledMatrix::bytes(layout, team.rank())),
+               fmt::format("{} rows need", layout.n), "fewer rows");
+}
+
+void check_memory(const MPI_Comm all, const double mine, const std::string& what,
+                  const std::string& other) {
   MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(team.all(), MPI_COMM_TYPE_SHARED, team.rank(), MPI_INFO_NULL, &node);
-  const auto mine = matrices * static_cast<double>(TiledMatrix::bytes(layout, team.rank()));
+  MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   double needed = 0;
   MPI_Allreduce(&mine, &needed, 1, MPI_DOUBLE, MPI_SUM, node);
   MPI_Comm_free(&node);
   const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   constexpr double gib = 1024.0 * 1024 * 1024;
-  fail_together(team.all(),
-                needed <= 0.9 * present
-                    ? ""
-                    : fmt::format("{} rows need {:.1f} GiB on one node, which has {:.1f} GiB; take "
-                                  "fewer rows, or more nodes", layout.n, needed / gib,
-                                  present / gib));
+  fail_together(all, needed <= 0.9 * present
+                         ? ""
+                         : fmt::format("{} {:.1f} GiB on one node, which has {:.1f} GiB; take {}, "
+                                       "or more nodes", what, needed / gib, present / gib, other));
 }
 
 std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout) {

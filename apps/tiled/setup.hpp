@@ -21,6 +21,9 @@ namespace tiled {
 // For tiles that are too large or too many, and so many matrices that do not fit into memory.
 void check_layout(const Team& team, const Layout& layout, int matrices);
 [[nodiscard]] std::unique_ptr<TiledMatrix> allocate(const Team& team, const Layout& layout);
+// For what the ranks of a node need together and the node has not: `mine` bytes on this rank. The
+// error is "<what> ... GiB on one node, which has ... GiB; take <other>, or more nodes".
+void check_memory(MPI_Comm all, double mine, const std::string& what, const std::string& other);
 // For a file that cannot be written; empty: none is asked for.
 void check_json(const Team& team, const std::string& path);
 

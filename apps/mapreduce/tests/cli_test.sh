@@ -6,27 +6,7 @@ set -u
 texts=$1
 shift
 command=("$@")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failures=0
-
-complain() {
-  failures=$((failures + 1))
-  echo "FAILED: $1"
-  sed 's/^/    /' "$scratch/out"
-}
-
-# refuse TEXT ARGUMENTS...: the run must end, fail, and say TEXT, once.
-refuse() {
-  local text=$1 code=0
-  shift
-  timeout 60 "${command[@]}" "$@" >"$scratch/out" 2>&1 || code=$?
-  if [ $code -eq 0 ] || [ $code -eq 124 ]; then
-    complain "$*: code $code"
-  elif [ "$(grep -cF -- "$text" "$scratch/out")" -ne 1 ]; then
-    complain "$*: does not say once: $text"
-  fi
-}
+. "$(dirname "${BASH_SOURCE[0]}")/../../tiled/cli_test.sh"
 
 # succeed TEXT ARGUMENTS...: the run must end well and say TEXT.
 succeed() {

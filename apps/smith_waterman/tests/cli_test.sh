@@ -6,28 +6,7 @@ set -u
 variant=$1
 shift
 command=("$@" --variant "$variant")
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failures=0
-
-complain() {
-  failures=$((failures + 1))
-  echo "FAILED: $1"
-  sed 's/^/    /' "$scratch/out"
-}
-
-# refuse TEXT ARGUMENTS...: the run must end, fail, and say TEXT, once.
-refuse() {
-  local text=$1
-  shift
-  if timeout 60 "${command[@]}" "$@" >"$scratch/out" 2>&1; then
-    complain "$*: succeeded"
-  elif [ $? -eq 124 ]; then
-    complain "$*: hangs"
-  elif [ "$(grep -cF -- "$text" "$scratch/out")" -ne 1 ]; then
-    complain "$*: does not say once: $text"
-  fi
-}
+. "$(dirname "${BASH_SOURCE[0]}")/../../tiled/cli_test.sh"
 
 # succeed TEXT ARGUMENTS...: the run must say TEXT, an extended regular expression.
 succeed() {

@@ -8,24 +8,11 @@
 
 #include "c/guard.hpp"
 #include "imbrex/mpi.hpp"
+#include "mpi/faces/guard_mpi.hpp"
 
 namespace imbrex::mpi {
 
 namespace {
-
-// An error of MPI has a code of its own.
-template <class F>
-int guard_mpi(F&& call) noexcept {
-  int code = IMBREX_ERR_USE;
-  return c::guard(code, [&] {
-    try {
-      std::forward<F>(call)();
-    } catch (const MpiError&) {
-      code = IMBREX_ERR_MPI;
-      throw;
-    }
-  });
-}
 
 using StatusState = detail::PromiseStateOf<MPI_Status>;
 

@@ -8,6 +8,7 @@
 #include "c/guard.hpp"
 #include "imbrex/mpi.h"
 #include "imbrex/mpi.hpp"
+#include "mpi/faces/guard_mpi.hpp"
 
 struct imbrex_collective_s {
   imbrex::Collective collective;
@@ -51,23 +52,10 @@ CollectiveOptions options_of(const imbrex_collective_options* const it) {
   return options;
 }
 
-template <class F>
-int guard_collective(F&& call) noexcept {
-  int code = IMBREX_ERR_USE;
-  return c::guard(code, [&] {
-    try {
-      std::forward<F>(call)();
-    } catch (const MpiError&) {
-      code = IMBREX_ERR_MPI;
-      throw;
-    }
-  });
-}
-
 // `begin()` makes the collective.
 template <class F>
 int make(imbrex_collective_t* const made, F begin) noexcept {
-  return guard_collective([&] {
+  return guard_mpi([&] {
     c::require(made, "the place for the collective");
     auto handle = std::make_unique<imbrex_collective_s>();
     handle->collective = begin();
@@ -87,7 +75,7 @@ const imbrex_receive_blocks& given(const imbrex_receive_blocks* const it) {
 // `ask(collective)` gives a future.
 template <class F>
 int give(imbrex_collective_t it, imbrex_future_t* const future, F ask) noexcept {
-  return guard_collective([&] {
+  return guard_mpi([&] {
     c::require(it, "the collective");
     c::require(future, "the place for the future");
     auto handle = std::make_unique<imbrex_future_s>(nullptr, nullptr, 0);
@@ -188,7 +176,7 @@ int imbrex_collective_all(imbrex_collective_t it, imbrex_future_t* const future)
 }
 
 int imbrex_collective_send(imbrex_collective_t it, const int rank, const int part) {
-  return imbrex::mpi::guard_collective([&] {
+  return imbrex::mpi::guard_mpi([&] {
     imbrex::c::require(it, "the collective given to imbrex_collective_send()");
     it->collective.send(rank, part);
   });

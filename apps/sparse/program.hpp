@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What programs that solve on a brick have in common: the variants that they compare, and what they
+// say of a run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../tiled/activity.hpp"
+#include "../tiled/timed.hpp"
+
+namespace sparse {
+
+enum class Variant : std::uint8_t {
+  blocking,   // MPI on main, between loops over sub-blocks that all workers share
+  tasks,      // a task for each sub-block and message; messages block in plain MPI calls
+  test_each,  // the same; they wait as under TAMPI
+};
+
+// What --variant takes, and the variants that it stands for, with their names.
+using NamedVariant = std::pair<std::string, Variant>;
+[[nodiscard]] const std::map<std::string, std::vector<NamedVariant>>& variants();
+
+// Of all ranks.
+struct Figures {
+  std::string variant;
+  double seconds;       // the slowest rank's
+  double kernel_share;  // of the workers' time,
+  double mpi_share;     // in tasks and no kernel; blocking: of main's time in MPI
+  double kernel_s;
+  tiled::Activity activity;
+  double polls, tests;  // by workers
+};
+
+// The beginning of a line, which the caller ends.
+void print_run(const Figures& run, int number);
+[[nodiscard]] nlohmann::json to_json(const Figures& run);
+// Adds who has polled beside the workers.
+void add_progress(nlohmann::json& document);
+void print_sleep(const std::vector<std::string>& kernel_names, const tiled::TimedOptions& options,
+                 const tiled::KernelTimes& times);
+
+// By how many per cent the median of `blocking` is longer than each other's; nothing without it.
+void for_each_gain(const std::map<std::string, std::vector<double>>& seconds,
+                   const std::function<void(const std::string& variant, double percent)>& say);
+
+}  // namespace sparse

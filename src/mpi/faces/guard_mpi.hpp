@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The edge between C++ and C for what calls MPI.
+#pragma once
+
+#include <utility>
+
+#include "c/guard.hpp"
+#include "imbrex/mpi.h"
+#include "imbrex/mpi.hpp"
+
+namespace imbrex::mpi {
+
+// As c::guard(); an error of MPI has a code of its own, and others are wrong use.
+template <class F>
+int guard_mpi(F&& call) noexcept {
+  int code = IMBREX_ERR_USE;
+  return c::guard(code, [&] {
+    try {
+      std::forward<F>(call)();
+    } catch (const MpiError&) {
+      code = IMBREX_ERR_MPI;
+      throw;
+    }
+  });
+}
+
+}  // namespace imbrex::mpi
