@@ -5,7 +5,8 @@ first, be it by a signal or by its exit code: of many messages, that is the one 
 A process that is killed cannot say anything itself, so the launcher is asked. Open MPI's names the
 rank in its own words. MPICH's Hydra lists how all have ended, those too that it has killed itself
 then, and names a process, which may be one of these. So ranks say which process they are, and those
-of this node are watched. What only this file has asked for is not handed on.
+of this node are watched; of ranks that were not, the first cannot be told, and all are named. What
+only this file has asked for is not handed on.
 """
 import os
 import re
@@ -31,6 +32,7 @@ MARKS = (b"imbrex: rank ", b"[mpiexec@")
 TOLD = re.compile(rb"^imbrex: rank (\d+) is process (\d+) on (\S+)\n", re.MULTILINE)
 LISTED = re.compile(rb"^\[mpiexec@\S+\] Exit codes: (\[.*\d)\n", re.MULTILINE)
 KEPT = 1 << 16  # bytes: its message is the last that a launcher prints
+NAMED_MAX = 8   # ranks
 HANDED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -71,8 +73,8 @@ class Asked:
         self.ranks = {}     # by process
         self.hosts = {}     # lists of ranks
         self.statuses = []  # of ranks, as waitpid() gives them: (rank, status)
-        self.ended = []     # ranks of this node, in that order
-        self.watched = select.epoll()
+        self.ended = []     # ranks of this node that were watched when they ended, in that order
+        self.watched = select.epoll()  # hands out what ends in the order in which it ends
         self.descriptors = {}
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -91,12 +93,13 @@ class Asked:
         if match[3].decode() == os.uname().nodename:
             try:
                 descriptor = os.pidfd_open(int(match[2]))
-                self.descriptors[descriptor] = int(match[1])
-                self.watched.register(descriptor, select.EPOLLIN)
-            except ProcessLookupError:
-                self.ended.append(int(match[1]))
+                now = select.poll()
+                now.register(descriptor, select.POLLIN)
+                if not now.poll(0):
+                    self.descriptors[descriptor] = int(match[1])
+                    self.watched.register(descriptor, select.EPOLLIN)
             except OSError:
-                pass  # an old kernel
+                pass  # it has ended, or an old kernel
         return b""
 
     def take_statuses(self, match):
@@ -117,10 +120,12 @@ class Asked:
             if status not in (0, signal.SIGKILL, signal.SIGTERM):
                 return {"rank": rank, "signal": status % 128, "code": status >> 8}
         killed = [rank for rank, status in self.statuses if status != 0]
-        first = [rank for rank in self.ended if rank in killed]
-        if not first and len(killed) == 1:
-            first = killed
-        return {"rank": first[0], "signal": signal.SIGKILL} if first else None
+        if not killed:
+            return None
+        seen = [rank for rank in self.ended if rank in killed]
+        if len(killed) == 1 or len(seen) == len(killed):
+            return {"rank": (seen or killed)[0], "signal": signal.SIGKILL}
+        return {"ranks": killed, "signal": signal.SIGKILL}
 
 
 def lists_all(launcher):
@@ -158,9 +163,16 @@ def describe(kind, said, asked):
     if parts is None:
         return None
     rank = parts.get("rank")
-    if rank is None:
+    if rank is None and "pid" in parts:
         rank = asked.ranks.get(int(parts["pid"]))
-    who = f"rank {rank}" if rank is not None else f"process {parts['pid']}, which is no rank yet,"
+    if "ranks" in parts:
+        named = ", ".join(map(str, sorted(parts["ranks"])[:NAMED_MAX]))
+        more = ", ..." if len(parts["ranks"]) > NAMED_MAX else ""
+        who = f"one of {len(parts['ranks'])} ranks ({named}{more})"
+    elif rank is not None:
+        who = f"rank {rank}"
+    else:
+        who = f"process {parts['pid']}, which is no rank yet,"
     if parts.get("signal"):
         return f"{who} was the first to end: by signal {name_of(int(parts['signal']))}"
     if parts.get("code"):

@@ -145,7 +145,8 @@ class RunTest(unittest.TestCase):
         killed = ("=   PID 78 RUNNING AT there\n=   EXIT CODE: 9\n"
                   "=   CLEANING UP REMAINING PROCESSES\n")
         said = says(told + killed + "[mpiexec@here] Exit codes: [here] 0,9 [there] 9", 9)
-        self.assertIn("imbrex run: rank 2 was the first to end: by signal 9 (SIGKILL)", said)
+        self.assertIn("imbrex run: one of 2 ranks (1, 2) was the first to end: by signal 9 (SIG",
+                      said)
         self.assertTrue(said.startswith("warning\n="), said)
         self.assertNotIn("mpiexec@", said)
         self.assertIn("rank 1 was the first to end: with exit code 3",
@@ -154,6 +155,8 @@ class RunTest(unittest.TestCase):
                       says("[mpiexec@here] Exit codes: [here] 0,768,0", 3))
         self.assertIn("rank 0 was the first to end: by signal 6 (SIGABRT)",
                       says("[mpiexec@here] Exit codes: [here] 6,9", 6))
+        self.assertIn("rank 1 was the first to end: by signal 9 (SIGKILL)",
+                      says(told + killed + "[mpiexec@here] Exit codes: [here] 0,9 [there] 0", 9))
         self.assertIn("process 78, which is no rank yet, was the first to end: by signal 9",
                       says(killed, 9))
 

@@ -4,7 +4,10 @@
 #   command...
 # Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), "killed"
 # (any signal), or "failure" (anything but 0), within -s seconds (default 20) and not before -l
-# seconds; each -e must be found in a line of what it prints, no -n may be, and -c in exactly COUNT.
+# seconds; each -e must be found in a line of what it prints, no -n may be, and -c exactly COUNT
+# times. (A launcher may print a line of one rank into that of another: what several ranks print has
+# no "^" or "$" in it then.)
+# The command finds what has been printed so far in the file that EXPECT_OUTPUT names.
 end=$1
 shift
 longest=20
@@ -27,6 +30,7 @@ while [ "$1" != "--" ]; do
 done
 shift
 
+export EXPECT_OUTPUT="$output"
 ulimit -c 0
 began=$(date +%s)
 timeout -k 1 "$longest" "$@" > "$output" 2>&1
@@ -50,8 +54,8 @@ while IFS= read -r regex; do
   ! grep -Eq -e "$regex" "$output" || fail "something printed matches: $regex"
 done < "$unwanted"
 if [ -n "$count" ]; then
-  found=$(grep -Ec -e "$counted" "$output")
-  [ "$found" -eq "$count" ] || fail "$found lines instead of $count match: $counted"
+  found=$(grep -Eo -e "$counted" "$output" | wc -l)
+  [ "$found" -eq "$count" ] || fail "found $found times instead of $count: $counted"
 fi
 if [ $failed -ne 0 ]; then
   echo "---- what was printed:"

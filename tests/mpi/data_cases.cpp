@@ -23,15 +23,22 @@ using imbrex::View;
 int rank = 0;
 int ranks = 1;
 
+// In one piece, so that no launcher prints a line of one rank into that of another, and at once.
+void print_line(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
 // Prints what `call` throws.
 template <class F>
 void say(F&& call) {
+  std::string seen = "nothing was thrown";
   try {
     call();
-    std::printf("rank %d: nothing was thrown\n", rank);
   } catch (const std::exception& error) {
-    std::printf("rank %d: %s\n", rank, error.what());
+    seen = error.what();
   }
+  print_line("rank " + std::to_string(rank) + ": " + seen);
 }
 
 // A message that nobody sends.
@@ -101,7 +108,7 @@ void unequal_finish() {
     for (int other = 0; other < ranks; ++other) read(space, a, other);
     for (int i = 0; i <= rank; ++i) space.finish();
   }
-  std::printf("went on\n");
+  print_line("went on");
 }
 
 // Rank 1 calls it, and the others never come to it.
@@ -123,7 +130,7 @@ void thrown_by_all() {
         [&seen](const View<const double> from) { seen = static_cast<int>(from[299'999]); });
     throw std::runtime_error("no more input");
   });
-  if (rank == 2) std::printf("seen %d\n", seen.value_or(0));
+  if (rank == 2) print_line("seen " + std::to_string(seen.value_or(0)));
 }
 
 // Rank 1 leaves before it has inserted what the others need.
@@ -172,7 +179,6 @@ void broadcast() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const imbrex::test::Cases cases{{"stuck_writer", stuck_writer},
                                   {"no_readers", no_readers},
                                   {"different_sequences", different_sequences},

@@ -36,8 +36,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds tick{100};               // while nothing is going on; five microseconds each
 constexpr milliseconds busy_tick{5};            // while letters are under way
-constexpr milliseconds answers_patience{1000};  // of rank 0, for the others' answers
-constexpr milliseconds rank_0_answers{3000};
+constexpr milliseconds answers_patience{3000};  // of rank 0, for the others' answers
+constexpr milliseconds rank_0_answers{6000};
 constexpr std::size_t awaited_max = 8;          // lines about futures that several ranks await
 
 // ---- the signal ------------------------------------------------------------------------------

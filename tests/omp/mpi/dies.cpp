@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
       MPI_COMM_WORLD, {.home = [](std::uint64_t) { return 1; }, .name = "of rank 1"});
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank != 1) return space[7].get();
+  sleep(1);  // until `imbrex run` has heard which processes there are, and watches them
   if (killed) std::raise(SIGKILL);
   _exit(3);
 }
