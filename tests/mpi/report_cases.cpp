@@ -28,10 +28,10 @@ using imbrex::task;
 
 void sleep_ms(int duration) { std::this_thread::sleep_for(std::chrono::milliseconds(duration)); }
 
-// Until the report that this text is part of has been printed: machines are busy at times, and no
 // Until the report that this text is part of has been printed: machines are busy at times, and
 // no duration would do on all. Where none can be seen, since it is off or this was started by hand,
 // for a while.
+void until_printed(const std::string& text) {
   const char* const output = std::getenv("EXPECT_OUTPUT");  // tests/life/expect.sh
   const char* const seconds = std::getenv("IMBREX_STALL_S");
   if (output == nullptr || (seconds != nullptr && seconds == std::string("0"))) {
