@@ -42,9 +42,9 @@ Grid parse_grid(const std::string& text, int ranks) {
 Team::Team(Grid grid) : grid_(grid) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_dup(MPI_COMM_WORLD, &all_);
-  promise_no_any_tag(all_);
   MPI_Comm_split(all_, row(), column(), &my_row_);
   MPI_Comm_split(all_, column(), row(), &my_column_);
+  for (const MPI_Comm each : {all_, my_row_, my_column_}) promise_no_any_tag(each);
 }
 
 Team::~Team() {

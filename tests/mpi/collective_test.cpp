@@ -214,6 +214,32 @@ TEST(Collective, APartIsReadyBeforeTheOthersHaveLeft) {
   x.all().get();
 }
 
+// A part that lay in a buffer of MPI's would be behind all that has been given to MPI before, so it
+// takes its turn, and has left when it has been received. This rank receives nothing before it is
+// told to.
+TEST(Collective, APartThatTakesItsTurnHasLeftWhenItIsReceived) {
+  const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "nothing is sent to another rank";
+  constexpr int count = 16'384;
+  const std::vector<char> out(static_cast<std::size_t>(ring.size) * count, 'x');
+  std::vector<char> in(out.size());
+  int told = 0;
+  // The first one makes a duplicate of the communicator, together with the others.
+  broadcast({&told, 1, MPI_INT}, 0, ring.comm).all().get();
+  if (ring.rank != 0) MPI_Recv(&told, 1, MPI_INT, 0, 1, ring.comm, MPI_STATUS_IGNORE);
+  Collective x = alltoall({out.data(), count, MPI_CHAR}, {in.data(), count, MPI_CHAR}, ring.comm);
+  if (ring.rank == 0) {
+    for (int i = 0; i < 1000; ++i) {
+      MPI_Iprobe(0, 2, ring.comm, &told, MPI_STATUS_IGNORE);  // MPI and imbrex move on
+      yield();
+    }
+    for (int rank = 1; rank < ring.size; ++rank) EXPECT_FALSE(x.to(rank).ready());
+    for (int rank = 1; rank < ring.size; ++rank) MPI_Send(&told, 1, MPI_INT, rank, 1, ring.comm);
+  }
+  x.all().get();
+  EXPECT_EQ(in, out);
+}
+
 // Rows here, columns there: the parts are of another type on each side, and nothing is packed.
 TEST(Collective, PartsMayHaveAnotherShapeOnEachSide) {
   const Ring ring;

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <fstream>
 
-#include "../../no_any_tag.hpp"
 #include "../field.hpp"
 #include "../spectrum.hpp"
 #include "../variants.hpp"
@@ -67,8 +66,6 @@ void on_every_grid(Visit&& visit) {
   for (int rows = 1; rows <= ranks; ++rows) {
     if (ranks % rows != 0) continue;
     const tiled::Team team({rows, ranks / rows});
-    promise_no_any_tag(team.my_row());
-    promise_no_any_tag(team.my_column());
     for (const int dims : {2, 3}) {
       if (dims == 2 && rows != 1) continue;
       for (const std::int64_t n : {ranks, 3 * ranks, 8 * ranks}) {

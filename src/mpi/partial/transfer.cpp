@@ -75,6 +75,16 @@ struct Queued : receive::Listener {
   std::unique_ptr<sends::Send> send;
 };
 
+// Bytes. What is longer is under way until it has been received: a part that only MPI may take at
+// once would seem to have left while it waits in a buffer of MPI's, in front of more urgent ones.
+constexpr std::int64_t sent_at_once = 8192;
+
+std::int64_t bytes_of(const Transfer& it) noexcept {
+  int bytes = 0;
+  PMPI_Type_size(it.type, &bytes);
+  return static_cast<std::int64_t>(bytes) * it.count;
+}
+
 }  // namespace
 
 void begin_receive(Place& place, Transfer& it, const char* const call) {
@@ -85,19 +95,20 @@ void begin_receive(Place& place, Transfer& it, const char* const call) {
 
 void begin_send(Place& place, Transfer& it, const char* const call) {
   const Call its_call = call_of(place, it, call, mpi::Kind::send);
-  const sends::Outgoing outgoing{it.address, it.count,   it.type,
-                                 it.peer,    it.tag,     place.comm,
-                                 sends::Mode::standard};
-  const bool passes = sends::passes(it.count, it.type);
+  const bool takes_turns = bytes_of(it) > sent_at_once;
+  const sends::Outgoing outgoing{
+      it.address, it.count, it.type, it.peer, it.tag, place.comm,
+      takes_turns ? sends::Mode::synchronous : sends::Mode::standard};
+  const bool passes = !takes_turns && sends::passes(it.count, it.type);
   const sends::Route route =
-      passes ? sends::Route() : sends::route_of(outgoing, sends::Asks::nothing);
+      passes ? sends::Route() : sends::route_of(outgoing, sends::Asks::nothing, takes_turns);
   if (!route) {
     begin(it, its_call, [&](MPI_Request* request) {
       return PMPI_Isend(it.address, it.count, it.type, it.peer, it.tag, place.comm, request);
     });
     return;
   }
-  auto queued = std::make_unique<Queued>(it, sends::make(its_call, outgoing, route));
+  auto queued = std::make_unique<Queued>(it, sends::make(its_call, outgoing, route, takes_turns));
   if (!sends::window().begin(*queued->send)) {
     const int code = queued->send->code;
     queued.reset();

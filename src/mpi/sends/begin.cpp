@@ -81,14 +81,15 @@ bool is_long(const MPI_Count count, const MPI_Datatype type) noexcept {
   return is_on() && bytes_of(count, type) > bounds.bytes.load(std::memory_order_relaxed);
 }
 
-std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& route) {
+std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& route,
+                           const bool takes_turns) {
   const std::int64_t bytes = bytes_of(it.count, it.type);
   auto send = std::make_unique<Send>(call.name, it, route, bytes, call.at_once);
-  send->turn.is_long = bytes > bounds.bytes.load(std::memory_order_relaxed);
+  send->turn.is_long = takes_turns || bytes > bounds.bytes.load(std::memory_order_relaxed);
   return send;
 }
 
-Route route_of(const Outgoing& it, const Asks asks) noexcept {
+Route route_of(const Outgoing& it, const Asks asks, const bool takes_turns) noexcept {
   if (!is_on() || !in_service() || it.peer == MPI_PROC_NULL) return {};
   receive::Communicator* const place = receive::communicator_of(it.comm);
   const receive::Arguments as_receive{nullptr, it.count, it.type, {it.peer, it.tag}, it.comm};
@@ -97,7 +98,8 @@ Route route_of(const Outgoing& it, const Asks asks) noexcept {
     let_go_before(it.comm, it.peer);
     return {};
   }
-  if (!is_long(it.count, it.type) && !window().holds_back(*place, it.peer, it.tag)) return {};
+  const bool waits = takes_turns || is_long(it.count, it.type);
+  if (!waits && !window().holds_back(*place, it.peer, it.tag)) return {};
   const int rank = in_world(*members_of(it.comm), it.peer);
   if (rank == private_world::rank()) return {};  // no network is in between
   return {place, rank == MPI_UNDEFINED ? -1 : rank};
