@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random programs of partial collectives, beside MPI's own collectives on copies of the data:
+// every kind, random sizes and parts of any shape, types with gaps, in place, several under way at
+// once on communicators that share ranks, which may be freed before they are over.
+//
+//   collective_fuzz [--seed N] [--count N] [--longest NUMBERS] [--most COLLECTIVES]
+//
+// Methodology: what all ranks must agree on comes from the seed; how a rank lays its data out, what
+// it holds, and in which order its tasks fill parts and wait for them, each rank chooses. A part
+// that is held is filled by the task that sends it, and is junk before; a part that may be
+// overwritten is overwritten. What comes is looked at when its future is ready, and all bytes, also
+// those that no type names, are compared with what MPI's collective gives. A seed that fails is run
+// again by the arguments that the program prints.
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "imbrex/collective.hpp"
+#include "imbrex/imbrex.hpp"
+
+namespace {
+
+using namespace imbrex;
+using Random = std::mt19937;
+using Bytes = std::vector<std::byte>;
+
+int below(Random& random, const int end) {
+  return static_cast<int>(random() % static_cast<unsigned>(end));
+}
+bool one_in(Random& random, const int n) { return below(random, n) == 0; }
+std::size_t at(const int index) { return static_cast<std::size_t>(index); }
+
+std::uint64_t mix(std::uint64_t seed, const int from, const int to, const int i) {
+  for (const int each : {from, to, i}) {
+    seed += 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(each);
+    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9U;
+    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebU;
+    seed ^= seed >> 31;
+  }
+  return seed;
+}
+
+std::atomic<int> failures{0};
+int longest = 20'000;
+
+void expect(const bool condition, const std::string& name, const char* const what, const int first,
+            const int second) {
+  if (condition || failures.fetch_add(1) >= 10) return;
+  std::fprintf(stderr, "collective_fuzz: %s: %s (%d, %d)\n", name.c_str(), what, first, second);
+}
+
+// ---- where the numbers lie ---------------------------------------------------------------------
+
+using Places = std::vector<std::ptrdiff_t>;  // in bytes
+
+MPI_Datatype scattered(const Places& places, MPI_Datatype number) {
+  const std::vector<MPI_Aint> bytes(places.begin(), places.end());
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_create_hindexed_block(static_cast<int>(bytes.size()), 1, bytes.data(), number, &type);
+  return type;
+}
+
+// An element of a block: some numbers, perhaps in another order and with gaps.
+struct Element {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  bool is_own = false;  // to be freed
+  Places places;
+  std::ptrdiff_t extent = 0;
+};
+
+Element random_element(Random& random, MPI_Datatype number, const int bytes, const int width) {
+  if (width == 1 && one_in(random, 2)) return {number, false, {0}, bytes};
+  const int slots = one_in(random, 3) ? width : width + below(random, 4);
+  std::vector<int> order(at(slots));
+  std::iota(order.begin(), order.end(), 0);
+  if (one_in(random, 2)) std::shuffle(order.begin(), order.end(), random);
+  Element it{.is_own = true,
+             .places = {},
+             .extent = (slots + below(random, 2)) * std::ptrdiff_t{bytes}};
+  for (int i = 0; i < width; ++i) it.places.push_back(order[at(i)] * std::ptrdiff_t{bytes});
+  MPI_Datatype packed = scattered(it.places, number);
+  MPI_Type_create_resized(packed, below(random, 2) * bytes, it.extent, &it.type);
+  MPI_Type_free(&packed);
+  MPI_Type_commit(&it.type);
+  return it;
+}
+
+enum class Form { plain, regular, counts, types };
+
+// What one rank sends or receives, as arguments of MPI's and as places of its numbers.
+class Side {
+ public:
+  Side(const Form form, MPI_Datatype number, const int bytes, const int width, Random& random)
+      : form_(form), number_(number), bytes_(bytes), width_(width), random_(random) {
+    if (form == Form::plain) {
+      elements_.push_back({number, false, {0}, bytes});
+    } else if (form != Form::types) {
+      elements_.push_back(random_element(random, number, bytes, width));
+    }
+  }
+  ~Side() {
+    for (Element& it : elements_) {
+      if (it.is_own) MPI_Type_free(&it.type);
+    }
+    free_pieces();
+  }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  // Called once, with the elements of each block.
+  void lay_out(const std::vector<int>& elements) {
+    const std::size_t blocks = elements.size();
+    counts = elements;
+    displacements.resize(blocks);
+    places.resize(blocks);
+    std::vector<std::size_t> order(blocks);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (form_ == Form::counts || form_ == Form::types) {
+      std::shuffle(order.begin(), order.end(), random_);
+    }
+    std::vector<std::size_t> element(blocks, 0);
+    for (std::size_t i = 0; form_ == Form::types && i < blocks; ++i) {
+      elements_.push_back(random_element(random_, number_, bytes_, width_));
+      element[i] = i;
+    }
+    std::ptrdiff_t end = 0;
+    for (const std::size_t i : order) {
+      const Element& it = elements_[element[i]];
+      if (form_ == Form::counts) {
+        end = (end + it.extent - 1) / it.extent + below(random_, 3);
+        displacements[i] = static_cast<int>(end);
+        end *= it.extent;
+      } else if (form_ == Form::types) {
+        end += below(random_, 3) * bytes_;
+        displacements[i] = static_cast<int>(end);
+      }
+      for (int k = 0; k < counts[i]; ++k) {
+        for (const std::ptrdiff_t place : it.places) {
+          places[i].push_back(end + k * it.extent + place);
+        }
+      }
+      end += counts[i] * it.extent;
+      if (form_ == Form::types) end = (end + 7) / 8 * 8;
+    }
+    for (const std::size_t i : element) types.push_back(elements_[i].type);
+    data.resize(2 * first + static_cast<std::size_t>(end));
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = junk(i);
+  }
+
+  [[nodiscard]] std::byte* address() { return data.data() + first; }
+  template <class Address>
+  [[nodiscard]] Blocks<Address> blocks(const Address address) const {
+    if (form_ == Form::types) {
+      return {.address = address, .counts = counts, .displacements = displacements, .types = types};
+    }
+    if (form_ == Form::counts) {
+      return {.address = address, .type = types[0], .counts = counts,
+              .displacements = displacements};
+    }
+    return {.address = address, .count = counts[0], .type = types[0]};
+  }
+
+  // The numbers of a part, which may lie anywhere.
+  [[nodiscard]] Piece piece(const Places& of_part) {
+    if (of_part.empty()) return {};
+    Places from_first(of_part);
+    for (std::ptrdiff_t& place : from_first) place -= of_part.front();
+    MPI_Datatype type = scattered(from_first, number_);
+    MPI_Type_commit(&type);
+    pieces_.push_back(type);
+    return {of_part.front(), 1, type};
+  }
+  void free_pieces() {
+    for (MPI_Datatype& type : pieces_) MPI_Type_free(&type);
+    pieces_.clear();
+  }
+
+  // From where on blocks lie. Before and behind nothing may change.
+  static constexpr std::size_t first = 64;
+  static std::byte junk(const std::size_t i) { return static_cast<std::byte>(0xa0 + i % 89); }
+
+  Bytes data;
+  std::vector<int> counts;
+  std::vector<int> displacements;
+  std::vector<MPI_Datatype> types;
+  std::vector<Places> places;  // by block
+
+ private:
+  Form form_;
+  MPI_Datatype number_;
+  int bytes_;
+  int width_;
+  Random& random_;
+  std::vector<Element> elements_;
+  std::vector<MPI_Datatype> pieces_;
+};
+
+// ---- a collective ------------------------------------------------------------------------------
+
+enum class Kind { alltoall, allgather, gather, scatter, broadcast, allreduce };
+constexpr std::array names{"alltoall", "allgather", "gather", "scatter", "broadcast", "allreduce"};
+
+class Case {
+ public:
+  Case(MPI_Comm comm, MPI_Comm reference, const std::uint64_t seed, const int number)
+      : comm_(comm), reference_(reference), seed_(mix(seed, number, 0, 0)) {
+    MPI_Comm_rank(comm, &me_);
+    MPI_Comm_size(comm, &size_);
+    Random agreed(static_cast<unsigned>(seed_));
+    own_.seed(static_cast<unsigned>(mix(seed_, me_, 1, 0)));
+    kind_ = static_cast<Kind>(below(agreed, 6));
+    root_ = below(agreed, 64) % size_;
+    parts_ = one_in(agreed, 12) ? 40 : 1 + below(agreed, 7);
+    irregular_ = one_in(agreed, 3);
+    in_place_ = one_in(agreed, 3);
+    equal_ = one_in(agreed, 3);
+    form_ = equal_ ? Form::regular : Form::counts;
+    if (kind_ == Kind::alltoall && one_in(agreed, 2)) form_ = Form::types;
+    const std::array numbers{MPI_INT, MPI_DOUBLE, MPI_SHORT, MPI_BYTE};
+    number_ = numbers[agreed() % numbers.size()];
+    width_ = 1 + below(agreed, 3);
+    const std::array operations{MPI_SUM, MPI_MAX, MPI_MIN, MPI_BXOR};
+    which_operation_ = below(agreed, 4);
+    operation_ = operations[at(which_operation_)];
+    if (kind_ == Kind::allreduce) {
+      number_ = MPI_UNSIGNED;
+      width_ = 1;
+    }
+    MPI_Type_size(number_, &bytes_);
+    hold_ = kind_ != Kind::allreduce && one_in(own_, 2);
+    overwrites_ = one_in(own_, 2);
+    name_ = std::string(names[static_cast<std::size_t>(kind_)]) + ", collective " +
+            std::to_string(number) + ", rank " + std::to_string(me_) + " of " +
+            std::to_string(size_);
+    lay_out();
+  }
+
+  void begin() {
+    CollectiveOptions options{.parts = parts_, .hold = hold_};
+    if (irregular_) {
+      options.outgoing = [this](const int to, const int part) {
+        Side& side = kind_ == Kind::broadcast || sends_in_place() ? *receives_ : *sends_;
+        return side.piece(part_of(side, block_to(to), from_me(to), part));
+      };
+      options.incoming = [this](const int from, const int part) {
+        return receives_->piece(part_of(*receives_, block_from(from), to_me(from), part));
+      };
+      if (kind_ == Kind::allreduce) options.incoming = range_of_reduction();
+    }
+    const SendBlocks send = sends_in_place()
+                                ? SendBlocks{.address = MPI_IN_PLACE}
+                                : sends_->blocks<const void*>(sends_->address());
+    ReceiveBlocks receive = receives_->blocks<void*>(receives_->address());
+    switch (kind_) {
+      case Kind::alltoall: object_ = alltoall(send, receive, comm_, options); break;
+      case Kind::allgather: object_ = allgather(send, receive, comm_, options); break;
+      case Kind::gather: object_ = gather(send, receive, root_, comm_, options); break;
+      case Kind::scatter:
+        if (in_place_ && me_ == root_) receive = {.address = MPI_IN_PLACE};
+        object_ = scatter(send, receive, root_, comm_, options);
+        break;
+      case Kind::broadcast: object_ = broadcast(receive, root_, comm_, options); break;
+      default: object_ = allreduce(send, receive, operation_, comm_, options);
+    }
+    all_ = object_.all();
+    sends_->free_pieces();
+    receives_->free_pieces();
+  }
+
+  // Begins tasks that fill and send what is held, and tasks that wait, in any order.
+  void run() {
+    std::vector<std::array<int, 3>> order;  // what, rank, part
+    for (int rank = 0; rank < size_; ++rank) {
+      for (int part = 0; part < parts_; ++part) {
+        order.push_back({0, rank, part});
+        if (hold_ && fills(rank)) order.push_back({1, rank, part});
+        if (overwrites_ && overwritten(rank)) order.push_back({2, rank, part});
+      }
+    }
+    std::shuffle(order.begin(), order.end(), own_);
+    for (const auto& [what, rank, part] : order) {
+      if (what == 0) look(rank, part);
+      if (what == 1) fill_and_send(rank, part);
+      if (what == 2) overwrite(rank, part);
+    }
+    if (one_in(own_, 2)) object_ = {};
+  }
+
+  // When the tasks have ended.
+  void compare() {
+    all_.get();
+    expect(seen_.load() == size_ * parts_, name_, "not each part was seen once", seen_.load(),
+           size_ * parts_);
+    compute();
+    require_equal(receives_->data, expected_, "what was received is not what MPI gives");
+    if (!overwrites_) require_equal(sends_->data, filled_, "what was sent has changed");
+  }
+
+ private:
+  struct Key {  // which block it is, equal on both sides
+    int from;
+    int to;
+  };
+  [[nodiscard]] Key key(const int from, const int to) const {
+    const bool has_one = kind_ != Kind::alltoall && kind_ != Kind::scatter;
+    return {kind_ == Kind::broadcast ? root_ : from, has_one ? 0 : to};
+  }
+  [[nodiscard]] Key from_me(const int to) const { return key(me_, to); }
+  [[nodiscard]] Key to_me(const int from) const { return key(from, me_); }
+  [[nodiscard]] int elements(const Key& it) const {
+    const std::array sizes{0, 1, 2, 7, 64, 1000, longest / width_};
+    const bool is_same = equal_ || kind_ == Kind::allreduce;  // for all
+    const std::uint64_t hash = is_same ? mix(seed_, 0, 0, -1) : mix(seed_, it.from, it.to, -1);
+    return sizes[hash % (irregular_ ? sizes.size() - 1 : sizes.size())];
+  }
+
+  // Whether what it sends lies in the buffer that receives.
+  [[nodiscard]] bool sends_in_place() const {
+    const bool may = kind_ == Kind::allgather || kind_ == Kind::allreduce ||
+                     (kind_ == Kind::gather && me_ == root_);
+    return in_place_ && may;
+  }
+  // The block that goes to a rank, or comes from it, by its place on its side.
+  [[nodiscard]] int block_to(const int to) const {
+    if (kind_ == Kind::alltoall || kind_ == Kind::scatter) return to;
+    return sends_in_place() && kind_ != Kind::allreduce ? me_ : 0;
+  }
+  [[nodiscard]] int block_from(const int from) const {
+    const bool has_all = kind_ == Kind::alltoall || kind_ == Kind::allgather ||
+                         (kind_ == Kind::gather && me_ == root_);
+    return has_all ? from : 0;
+  }
+  [[nodiscard]] bool sends_to(const int rank) const {
+    if (kind_ == Kind::alltoall) return true;
+    if (kind_ == Kind::allgather) return !in_place_ || rank != me_;
+    if (kind_ == Kind::gather) return rank == root_ && !sends_in_place();
+    return kind_ == Kind::scatter && me_ == root_ && (!in_place_ || rank != me_);
+  }
+  [[nodiscard]] bool comes_from(const int rank) const {
+    switch (kind_) {
+      case Kind::allgather: return !in_place_ || rank != me_;
+      case Kind::gather: return me_ == root_ && (!in_place_ || rank != me_);
+      case Kind::scatter: return rank == root_ && (!in_place_ || me_ != root_);
+      default: return true;
+    }
+  }
+
+  void lay_out() {
+    const Form one = kind_ == Kind::allreduce ? Form::plain
+                     : form_ == Form::types   ? Form::types
+                                              : Form::regular;
+    const bool sends_many = kind_ == Kind::alltoall || (kind_ == Kind::scatter && me_ == root_);
+    const bool receives_many = block_from(1) == 1;
+    sends_ = std::make_unique<Side>(sends_many ? form_ : one, number_, bytes_, width_, own_);
+    receives_ = std::make_unique<Side>(receives_many ? form_ : one, number_, bytes_, width_, own_);
+    std::vector<int> outgoing;
+    std::vector<int> incoming;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (sends_many || rank == 0) outgoing.push_back(elements(from_me(rank)));
+      const int from = kind_ == Kind::scatter ? root_ : rank;
+      if (receives_many || rank == 0) incoming.push_back(elements(to_me(from)));
+    }
+    sends_->lay_out(outgoing);
+    receives_->lay_out(incoming);
+    expected_ = receives_->data;
+    filled_ = sends_->data;
+    for (std::size_t i = 0; i < outgoing.size(); ++i) {
+      put(filled_, *sends_, static_cast<int>(i), from_me(static_cast<int>(i)));
+    }
+    const bool has_own = sends_in_place() || (kind_ == Kind::broadcast && me_ == root_);
+    if (has_own) put(expected_, *receives_, block_from(me_), to_me(me_));
+    if (!hold_) {
+      sends_->data = filled_;
+      receives_->data = expected_;
+    } else {
+      keep_what_is_not_sent();
+    }
+  }
+  // Of what is held, the block of this rank in place is no part.
+  void keep_what_is_not_sent() {
+    if (kind_ == Kind::gather && sends_in_place()) receives_->data = expected_;
+    if (kind_ == Kind::scatter && me_ == root_ && in_place_) {
+      put(sends_->data, *sends_, me_, from_me(me_));
+    }
+    const bool sends_none = (kind_ == Kind::scatter && me_ != root_) ||
+                            (kind_ == Kind::gather && sends_in_place()) ||
+                            (kind_ == Kind::allgather && in_place_) || kind_ == Kind::broadcast;
+    if (sends_none) sends_->data = filled_;
+  }
+
+  void write(std::byte* const to, const Key& block, const int i) const {
+    const std::uint64_t value = mix(seed_, block.from, block.to, i);
+    std::memcpy(to, &value, at(bytes_));
+  }
+  void put(Bytes& data, const Side& side, const int block, const Key& which) const {
+    int i = 0;
+    for (const std::ptrdiff_t place : side.places[at(block)]) {
+      write(&data[at_of(place)], which, i++);
+    }
+  }
+  static std::size_t at_of(const std::ptrdiff_t place) {
+    return Side::first + static_cast<std::size_t>(place);
+  }
+
+  // Of which part number `i` of this block is.
+  [[nodiscard]] int part_with(const Key& block, const int i) const {
+    if (kind_ != Kind::allreduce && irregular_) {
+      return static_cast<int>(mix(seed_, block.from, block.to, ~i) % at(parts_));
+    }
+    const long after = i / width_ + 1;  // part p ends before element all * (p + 1) / parts
+    const int part = static_cast<int>((after * parts_ - 1) / elements(block));
+    return irregular_ ? parts_ - 1 - part : part;
+  }
+  [[nodiscard]] Places part_of(const Side& side, const int block, const Key& which,
+                               const int part) const {
+    Places chosen;
+    int i = 0;
+    for (const std::ptrdiff_t place : side.places[at(block)]) {
+      if (part_with(which, i++) == part) chosen.push_back(place);
+    }
+    return chosen;
+  }
+  // Parts of a reduction are ranges: here the first is the last.
+  [[nodiscard]] std::function<Piece(int, int)> range_of_reduction() {
+    return [this](int, const int part) -> Piece {
+      const long all = elements({});
+      const int turned = parts_ - 1 - part;
+      const long first = all * turned / parts_;
+      return {first * bytes_, static_cast<int>(all * (turned + 1) / parts_ - first), number_};
+    };
+  }
+
+  // ---- tasks
+  template <class F>
+  void launch(const char* const its_name, const Future<void>& after, F body) {
+    const int level = below(own_, 4);
+    if (one_in(own_, 4)) {
+      task(its_name).priority(level).launch([after, body] {
+        after.get();
+        body();
+      });
+    } else {
+      task(its_name).priority(level).in(after).launch(body);
+    }
+  }
+
+  void look(const int rank, const int part) {
+    launch("look", object_.from(rank, part), [this, rank, part] {
+      seen_.fetch_add(1);
+      if (!comes_from(rank) || (kind_ == Kind::broadcast && me_ == root_)) return;
+      const Key block = to_me(rank);
+      int i = 0;
+      for (const std::ptrdiff_t place : receives_->places[at(block_from(rank))]) {
+        if (part_with(block, i) == part) {
+          std::array<std::byte, 8> value{};
+          write(value.data(), block, i);
+          if (kind_ == Kind::allreduce) value = reduced(i);
+          const bool is_here =
+              std::memcmp(value.data(), &receives_->data[at_of(place)], at(bytes_)) == 0;
+          expect(is_here, name_, "a part that is ready has not arrived", rank, part);
+          if (!is_here) return;
+        }
+        ++i;
+      }
+    });
+  }
+
+  [[nodiscard]] std::array<std::byte, 8> reduced(const int i) const {
+    auto result = static_cast<unsigned>(mix(seed_, 0, 0, i));
+    for (int rank = 1; rank < size_; ++rank) {
+      const auto value = static_cast<unsigned>(mix(seed_, rank, 0, i));
+      switch (which_operation_) {
+        case 0: result += value; break;
+        case 1: result = std::max(result, value); break;
+        case 2: result = std::min(result, value); break;
+        default: result ^= value;
+      }
+    }
+    std::array<std::byte, 8> bytes{};
+    std::memcpy(bytes.data(), &result, sizeof result);
+    return bytes;
+  }
+
+  // Whether a task for this rank fills the part: what goes to all is filled once.
+  [[nodiscard]] bool fills(const int rank) const {
+    if (kind_ == Kind::broadcast) return rank == 0 && me_ == root_;
+    if (kind_ == Kind::allgather) return rank == 0;
+    return sends_to(rank);
+  }
+  void fill_and_send(const int rank, const int part) {
+    std::vector<int> to{rank};
+    if (kind_ == Kind::allgather) {
+      to.resize(at(size_));
+      std::iota(to.begin(), to.end(), 0);
+      std::shuffle(to.begin(), to.end(), own_);
+    }
+    const bool lingers = one_in(own_, 4);
+    task("fill").priority(below(own_, 4)).launch([this, x = object_, to, part, lingers] {
+      if (lingers) yield();
+      const bool here = kind_ == Kind::broadcast || sends_in_place();
+      Side& side = here ? *receives_ : *sends_;
+      const int block = block_to(to.front());
+      const Key which = from_me(to.front());
+      int i = 0;
+      for (const std::ptrdiff_t place : side.places[at(block)]) {
+        if (part_with(which, i) == part) write(&side.data[at_of(place)], which, i);
+        ++i;
+      }
+      for (const int each : to) x.send(each, part);
+    });
+  }
+
+  [[nodiscard]] bool overwritten(const int rank) const {
+    return (kind_ == Kind::alltoall || kind_ == Kind::gather || kind_ == Kind::scatter) &&
+           sends_to(rank);
+  }
+  void overwrite(const int rank, const int part) {
+    launch("overwrite", object_.to(rank, part), [this, rank, part] {
+      for (const std::ptrdiff_t place : part_of(*sends_, block_to(rank), from_me(rank), part)) {
+        std::fill_n(&sends_->data[at_of(place)], bytes_, std::byte{0xee});
+      }
+    });
+  }
+
+  // ---- MPI's own
+  void compute() {
+    const bool in_place = sends_in_place();
+    const void* const from = in_place ? MPI_IN_PLACE : &filled_[Side::first];
+    void* const to = &expected_[Side::first];
+    const Side& out = *sends_;
+    const Side& in = *receives_;
+    switch (kind_) {
+      case Kind::alltoall: compute_alltoall(from, to); break;
+      case Kind::allgather:
+        PMPI_Allgatherv(from, out.counts[0], out.types[0], to, in.counts.data(),
+                        strides(in).data(), in.types[0], reference_);
+        break;
+      case Kind::gather:
+        PMPI_Gatherv(from, out.counts[0], out.types[0], to, in.counts.data(), strides(in).data(),
+                     in.types[0], root_, reference_);
+        break;
+      case Kind::scatter:
+        PMPI_Scatterv(from, out.counts.data(), strides(out).data(), out.types[0],
+                      in_place_ && me_ == root_ ? MPI_IN_PLACE : to, in.counts[0], in.types[0],
+                      root_, reference_);
+        break;
+      case Kind::broadcast: PMPI_Bcast(to, in.counts[0], in.types[0], root_, reference_); break;
+      default: PMPI_Allreduce(from, to, in.counts[0], number_, operation_, reference_);
+    }
+  }
+  void compute_alltoall(const void* const from, void* const to) const {
+    const Side& out = *sends_;
+    const Side& in = *receives_;
+    if (form_ == Form::types) {
+      PMPI_Alltoallw(from, out.counts.data(), out.displacements.data(), out.types.data(), to,
+                     in.counts.data(), in.displacements.data(), in.types.data(), reference_);
+    } else if (form_ == Form::counts) {
+      PMPI_Alltoallv(from, out.counts.data(), out.displacements.data(), out.types[0], to,
+                     in.counts.data(), in.displacements.data(), in.types[0], reference_);
+    } else {
+      PMPI_Alltoall(from, out.counts[0], out.types[0], to, in.counts[0], in.types[0], reference_);
+    }
+  }
+  // A regular one has no displacements.
+  [[nodiscard]] std::vector<int> strides(const Side& side) const {
+    if (form_ != Form::regular) return side.displacements;
+    std::vector<int> all(side.counts.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i) * side.counts[i];
+    return all;
+  }
+
+  void require_equal(const Bytes& got, const Bytes& wanted, const char* const what) const {
+    const auto [one, other] = std::mismatch(got.begin(), got.end(), wanted.begin());
+    if (one == got.end()) return;
+    expect(false, name_, what, static_cast<int>(one - got.begin()), static_cast<int>(got.size()));
+  }
+
+  const MPI_Comm comm_;
+  const MPI_Comm reference_;
+  const std::uint64_t seed_;
+  Random own_;  // this rank's; of the thread that begins tasks
+  int me_ = 0;
+  int size_ = 1;
+  Kind kind_ = Kind::alltoall;
+  int root_ = 0;
+  int parts_ = 1;
+  bool irregular_ = false;
+  bool in_place_ = false;
+  bool equal_ = false;
+  Form form_ = Form::regular;
+  MPI_Datatype number_ = MPI_INT;
+  int bytes_ = 4;
+  int width_ = 1;
+  int which_operation_ = 0;
+  MPI_Op operation_ = MPI_SUM;
+  bool hold_ = false;
+  bool overwrites_ = false;
+  std::string name_;
+  std::unique_ptr<Side> sends_;
+  std::unique_ptr<Side> receives_;
+  Bytes filled_;    // what is sent
+  Bytes expected_;  // what is received
+  Collective object_;
+  Future<void> all_;
+  std::atomic<int> seen_{0};
+};
+
+// ---- programs ----------------------------------------------------------------------------------
+
+// Of MPI_COMM_WORLD: all ranks, those in reverse, and the even and the odd ones.
+std::array<MPI_Comm, 3> references() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::array<MPI_Comm, 3> all{};
+  PMPI_Comm_dup(MPI_COMM_WORLD, &all[0]);
+  PMPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &all[1]);
+  PMPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &all[2]);
+  return all;
+}
+
+void run_program(const unsigned seed, const int most, const std::array<MPI_Comm, 3>& reference) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  Random agreed(seed);
+  Random own(static_cast<unsigned>(mix(seed, rank, 2, 0)));
+  std::array<MPI_Comm, 3> comms{};
+  for (std::size_t i = 0; i < comms.size(); ++i) MPI_Comm_dup(reference[i], &comms[i]);
+  const bool frees_early = one_in(agreed, 3);
+  const int count = 1 + below(agreed, most);
+  std::vector<std::unique_ptr<Case>> cases;
+  const auto free_all = [&] {
+    for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  };
+  finish([&] {
+    std::vector<Case*> later;
+    for (int i = 0; i < count; ++i) {
+      const std::size_t which = agreed() % comms.size();
+      cases.push_back(std::make_unique<Case>(comms[which], reference[which], seed, i));
+      cases.back()->begin();
+      if (one_in(own, 2)) {
+        cases.back()->run();
+      } else {
+        later.push_back(cases.back().get());
+      }
+    }
+    std::shuffle(later.begin(), later.end(), own);
+    for (Case* const one : later) one->run();
+    if (frees_early) free_all();
+  });
+  for (const auto& one : cases) one->compare();
+  cases.clear();
+  if (!frees_early) free_all();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, unsigned> options{
+      {"--seed", 1}, {"--count", 1}, {"--longest", 20'000}, {"--most", 8}};
+  for (int i = 1; i < argc; i += 2) {
+    if (i + 1 == argc || !options.contains(argv[i])) {
+      std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--longest NUMBERS] [--most N]\n",
+                   argv[0]);
+      return 2;
+    }
+    options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
+  }
+  longest = static_cast<int>(options["--longest"]);
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::array<MPI_Comm, 3> reference = references();
+  int wrong = 0;
+  for (unsigned i = 0; i < options["--count"] && wrong == 0; ++i) {
+    const unsigned seed = options["--seed"] + i;
+    run_program(seed, static_cast<int>(options["--most"]), reference);
+    const int mine = failures.load();
+    MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (wrong != 0 && rank == 0) {
+      std::fprintf(stderr, "fails: mpirun -n %d %s --seed %u --count 1 --longest %d --most %u\n",
+                   ranks, argv[0], seed, longest, options["--most"]);
+    }
+  }
+  if (rank == 0 && wrong == 0) std::printf("%u programs are right\n", options["--count"]);
+  for (MPI_Comm& comm : reference) PMPI_Comm_free(&comm);
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}
