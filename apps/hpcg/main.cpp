@@ -3,7 +3,6 @@
 // what came out. Exit codes: 0 well; 1 wrong input; 2 a validity test has failed. The same on every
 // rank.
 #include <fmt/format.h>
-#include <imbrex/detail/observation.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 #include <mpi.h>
@@ -16,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "../sparse/options.hpp"
 #include "../tiled/activity.hpp"
 #include "../tiled/setup.hpp"
-#include "../tiled/timed_options.hpp"
 #include "validity.hpp"
 
 namespace hpcg {
@@ -26,42 +25,23 @@ namespace {
 
 constexpr int measured_points = 40;  // in each dimension, at most
 
-struct CommandLine {
+struct CommandLine : sparse::Options {
   int n = 32;
-  int blocks = 4;
   int iterations = 50;
-  int repetitions = 1;
-  std::string variant = "all";
-  tiled::TimedOptions timed;
-  std::string json;
 };
 
 CommandLine parse_options(int argc, char** argv, std::string& help) {
   CommandLine line;
-  tiled::TimedText timed;
   CLI::App app("Conjugate gradients with multigrid on the operator of 27 points over MPI ranks,\n"
                "as the benchmark HPCG does.", "hpcg");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  add_options(app, kernel_names, line);
   app.add_option("--n", line.n, "Points of a rank in each dimension, a multiple of 8")
       ->check(CLI::Range(8, 1024))
-      ->capture_default_str();
-  app.add_option("--blocks", line.blocks, "Sub-blocks of a rank, for each of its workers")
-      ->check(CLI::Range(1, 16))
       ->capture_default_str();
   app.add_option("--iterations", line.iterations,
                  "Of the reference, whose residual the variants must reach")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--repetitions", line.repetitions, "Runs of each variant, in turn")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--variant", line.variant,
-                 "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
-                 "test-each: the same, and each request is tested in turn; or all in turn")
-      ->check(CLI::IsMember(sparse::variants()))
-      ->capture_default_str();
-  app.add_option("--json", line.json, "Write the figures there too");
-  add_timed(app, kernel_names, timed);
   if (!tiled::parse(app, argc, argv, help)) return line;
   if (line.n % divisor != 0) {
     throw tiled::InputError(fmt::format("--n {} is not a multiple of {}: the grid is halved three "
@@ -69,7 +49,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
                                         line.n / divisor * divisor,
                                         (line.n / divisor + 1) * divisor));
   }
-  line.timed = read_timed(kernel_names, timed);
+  line.timed = read_timed(kernel_names, line.timed_text);
   return line;
 }
 
@@ -106,31 +86,19 @@ Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<
              const Goal& goal, const sparse::NamedVariant& variant) {
   Solver solver(problem, variant.second);
   std::vector<double> solution;
-  const imbrex::detail::Totals before = imbrex::detail::totals();
+  const sparse::Meter meter;
   const Outcome mine = solver.solve(side, goal.limits, solution);
-  const double workers = std::max(1, imbrex::worker_count());
-  double sum[7] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
-                   imbrex::detail::totals().polls - before.polls, static_cast<double>(mine.tests),
-                   mine.in_task_s};
-  const tiled::Activity activity = activity_since(team, before);
-  double seconds = mine.seconds;
-  MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPI_DOUBLE, MPI_SUM, team.all());
-  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
-  const double in_mpi = variant.second == Variant::blocking
-                            ? sum[1] / sum[2]
-                            : std::max(0.0, sum[6] - sum[0]) / sum[3];
-  return {{variant.first, seconds, sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5]},
-          problem.sleep() ? 0 : goal.operations / seconds, mine.iterations, mine.residual};
+  const sparse::Figures figures =
+      meter.figures(team, variant, {mine.seconds, mine.kernel_s, mine.in_task_s, mine.mpi_s,
+                                    static_cast<double>(mine.tests)});
+  return {figures, problem.sleep() ? 0 : goal.operations / figures.seconds, mine.iterations,
+          mine.residual};
 }
 
 void print_run(const Run& run, int number, bool sleep) {
-  sparse::print_run(run, number);
-  if (!sleep) {
-    fmt::print("   {:.3f} GFLOP/s, {} iterations, residual {:.6e}", 1e-9 * run.rate,
-               run.iterations, run.residual);
-  }
-  fmt::print("\n");
-  std::fflush(stdout);
+  sparse::print_run(run, number,
+                    sleep ? "" : fmt::format("   {:.3f} GFLOP/s, {} iterations, residual {:.6e}",
+                                             1e-9 * run.rate, run.iterations, run.residual));
 }
 
 nlohmann::json to_json(const Run& run, bool sleep) {
@@ -276,8 +244,8 @@ nlohmann::json describe(const tiled::Team& team, const CommandLine& line,
           {"runs", nlohmann::json::array()}};
 }
 
-void write_json(const tiled::Team& team, const CommandLine& line, nlohmann::json& document) {
-  sparse::add_progress(document);
+void write_json(const tiled::Team& team, const CommandLine& line,
+                const nlohmann::json& document) {
   if (team.rank() == 0 && !line.json.empty()) {
     std::ofstream(line.json) << document.dump(2) << "\n";
   }

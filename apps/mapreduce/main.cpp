@@ -13,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "../tiled/activity.hpp"
 #include "../tiled/setup.hpp"
 #include "matvec/matvec.hpp"
 #include "options.hpp"
@@ -58,11 +59,6 @@ Run run_once(const tiled::Team& team, const Options& options, const Variant& var
   return {std::string(variant.name), most[0], most[1], problem.check()};
 }
 
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 void print_run(const Run& run, const int number) {
   fmt::print("run {:<3} {:<16} {:9.3f} s", number, run.variant, run.seconds);
   fmt::print("   {:>22}   {}\n",
@@ -76,7 +72,7 @@ void print_comparison(const Options& options, const std::map<std::string, std::v
   const std::string first(options.variants.front().name);
   for (const auto& [name, seconds] : s) {
     if (name == first) continue;
-    const double less = 1 - median_of(seconds) / median_of(s.at(first));
+    const double less = 1 - tiled::median_of(seconds) / tiled::median_of(s.at(first));
     fmt::print("{} takes {:.1f} % {} time than {} (medians)\n", name, 100 * std::abs(less),
                less >= 0 ? "less" : "more", first);
   }

@@ -2,7 +2,6 @@
 // minife: reads the command line, assembles and solves, checks and prints what came out.
 // Exit codes: 0 well; 1 wrong input; 2 a solution that is wrong. The same on every rank.
 #include <fmt/format.h>
-#include <imbrex/detail/observation.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 #include <mpi.h>
@@ -16,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "../sparse/options.hpp"
 #include "../tiled/activity.hpp"
 #include "../tiled/setup.hpp"
-#include "../tiled/timed_options.hpp"
 #include "series.hpp"
 #include "solve.hpp"
 
@@ -29,48 +28,29 @@ constexpr double error_limit = 0.06;  // of the reference benchmark
 constexpr int series_terms = 300;
 constexpr double bytes_per_row = 27 * 12 + 4 + 6 * 8;  // of the matrix, and six vectors
 
-struct CommandLine {
+struct CommandLine : sparse::Options {
   int n = 32;
-  int blocks = 4;
   int iterations = 200;
-  int repetitions = 1;
   double source = 1;
-  std::string variant = "all";
-  tiled::TimedOptions timed;
-  std::string json;
 };
 
 CommandLine parse_options(int argc, char** argv, std::string& help) {
   CommandLine line;
-  tiled::TimedText timed;
   CLI::App app("Steady conduction in a brick of hexahedra over MPI ranks: assembles the matrix of\n"
                "27 points and solves by conjugate gradients, as the benchmark miniFE does.",
                "minife");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  add_options(app, kernel_names, line);
   app.add_option("--n", line.n, "Elements of a rank in each dimension")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--blocks", line.blocks, "Sub-blocks of a rank, for each of its workers")
-      ->check(CLI::Range(1, 16))
-      ->capture_default_str();
   app.add_option("--iterations", line.iterations)
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--repetitions", line.repetitions, "Runs of each variant, in turn")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   app.add_option("--source", line.source, "Of heat, everywhere; the reference benchmark has 1")
       ->check(CLI::Range(-1e6, 1e6))
       ->capture_default_str();
-  app.add_option("--variant", line.variant,
-                 "blocking: MPI between loops; tasks: messages are tasks that block in MPI; "
-                 "test-each: the same, and each request is tested in turn; or all in turn")
-      ->check(CLI::IsMember(sparse::variants()))
-      ->capture_default_str();
-  app.add_option("--json", line.json, "Write the figures there too");
-  add_timed(app, kernel_names, timed);
   if (!tiled::parse(app, argc, argv, help)) return line;
-  line.timed = read_timed(kernel_names, timed);
+  line.timed = read_timed(kernel_names, line.timed_text);
   if (!std::isfinite(line.source)) throw tiled::InputError("--source: must be a finite number");
   return line;
 }
@@ -100,21 +80,14 @@ struct Run : sparse::Figures {
 Run run_once(const tiled::Team& team, const CommandLine& line, const Problem& problem,
              const Kernels& kernels, const sparse::NamedVariant& variant) {
   Vectors vectors;
-  const imbrex::detail::Totals before = imbrex::detail::totals();
+  const sparse::Meter meter;
   const Outcome mine = solve(kernels, team.all(), variant.second, line.iterations, vectors);
-  const double workers = std::max(1, imbrex::worker_count());
-  const auto bytes = sparse::Halo(kernels.brick(), team.all()).bytes_sent();
-  double sum[6] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
-                   imbrex::detail::totals().polls - before.polls, static_cast<double>(mine.tests)};
-  const tiled::Activity activity = activity_since(team, before);
-  double most[2] = {mine.seconds, static_cast<double>(bytes)};
-  MPI_Allreduce(MPI_IN_PLACE, sum, 6, MPI_DOUBLE, MPI_SUM, team.all());
-  MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, team.all());
-  const double in_mpi = variant.second == Variant::blocking
-                            ? sum[1] / sum[2]
-                            : std::max(0.0, activity.in_task_s - sum[0]) / sum[3];
-  return {{variant.first, most[0], sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5]},
-          most[1], mine.iterations, mine.residual,
+  const sparse::Figures figures =
+      meter.figures(team, variant, {mine.seconds, mine.kernel_s, mine.in_task_s, mine.mpi_s,
+                                    static_cast<double>(mine.tests)});
+  double bytes = static_cast<double>(sparse::Halo(kernels.brick(), team.all()).bytes_sent());
+  MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_MAX, team.all());
+  return {figures, bytes, mine.iterations, mine.residual,
           value_in_the_middle(problem, kernels.brick(), vectors.x)};
 }
 
@@ -124,13 +97,9 @@ double error_of(const Run& run) {
 }
 
 void print_run(const Run& run, int number, bool sleep) {
-  sparse::print_run(run, number);
-  if (!sleep) {
-    fmt::print("   {} iterations, residual {:.1e}, error {:.4f}", run.iterations, run.residual,
-               error_of(run));
-  }
-  fmt::print("\n");
-  std::fflush(stdout);
+  sparse::print_run(run, number,
+                    sleep ? "" : fmt::format("   {} iterations, residual {:.1e}, error {:.4f}",
+                                             run.iterations, run.residual, error_of(run)));
 }
 
 nlohmann::json to_json(const Run& run, bool sleep) {
@@ -238,7 +207,6 @@ int run_program(int argc, char** argv) {
   const Kernels kernels(brick, system, times_here(team, line.timed, times));
   nlohmann::json document = describe(team, line, problem, times, assembly_s);
   const int code = run_all(team, line, problem, kernels, document);
-  sparse::add_progress(document);
   if (team.rank() == 0 && !line.json.empty()) {
     std::ofstream(line.json) << document.dump(2) << "\n";
   }

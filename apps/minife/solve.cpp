@@ -305,6 +305,7 @@ Outcome solve(const Kernels& kernels, const MPI_Comm communicator, const Variant
   Outcome outcome;
   MPI_Barrier(communicator);
   const double start = MPI_Wtime();
+  const double in_task_before = imbrex::detail::totals().in_task_s;
   switch (variant) {
     case Variant::blocking:
       outcome.mpi_s = Blocking(iteration, halo, brick, communicator).run(iterations, vectors);
@@ -313,6 +314,7 @@ Outcome solve(const Kernels& kernels, const MPI_Comm communicator, const Variant
     case Variant::test_each: tests.poll_during([&] { graph.spawn(iterations); }); break;
   }
   outcome.seconds = MPI_Wtime() - start;
+  outcome.in_task_s = imbrex::detail::totals().in_task_s - in_task_before;
   outcome.kernel_s = iteration.kernel_s();
   outcome.iterations = iteration.iterations();
   outcome.residual = iteration.residual();

@@ -52,6 +52,7 @@ struct Vectors {
 struct Outcome {
   double seconds = 0;      // from a barrier to its end
   double kernel_s = 0;     // in kernels, over all workers
+  double in_task_s = 0;    // in tasks and main, over all workers
   double mpi_s = 0;        // blocking: of main in MPI
   int iterations = 0;      // until the residual was as small as it gets; the same on all ranks
   double residual = 0;     // the norm of r; the same on all ranks

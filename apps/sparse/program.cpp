@@ -2,9 +2,10 @@
 #include "program.hpp"
 
 #include <fmt/format.h>
-#include <imbrex/mpi.hpp>
+#include <imbrex/imbrex.hpp>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace sparse {
 
@@ -19,9 +20,56 @@ const std::map<std::string, std::vector<NamedVariant>>& variants() {
   return all;
 }
 
-void print_run(const Figures& run, const int number) {
-  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %", number, run.variant,
-             run.seconds, 100 * run.kernel_share, 100 * run.mpi_share);
+namespace {
+
+Progress between(const tiled::Team& team, const imbrex::ProgressReport& start,
+                 const imbrex::ProgressReport& now) {
+  const auto count = [](const std::uint64_t later, const std::uint64_t earlier) {
+    return static_cast<double>(later - earlier);
+  };
+  double sum[7] = {count(now.timed_polls, start.timed_polls),
+                   now.timed_polls_s - start.timed_polls_s,
+                   count(now.timed_callbacks, start.timed_callbacks),
+                   now.timed_callbacks_s - start.timed_callbacks_s,
+                   count(now.notices, start.notices),
+                   count(now.polls, start.polls),
+                   now.seconds - start.seconds};
+  MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPI_DOUBLE, MPI_SUM, team.all());
+  return {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6]};
+}
+
+}  // namespace
+
+Meter::Meter() : totals_(imbrex::detail::totals()) {
+  imbrex::time_progress();
+  progress_ = imbrex::progress_report();
+}
+
+Figures Meter::figures(const tiled::Team& team, const NamedVariant& variant,
+                       const Share& mine) const {
+  const imbrex::ProgressReport now = imbrex::progress_report();  // before there is more of it
+  const double workers = std::max(1, imbrex::worker_count());
+  double sum[7] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
+                   imbrex::detail::totals().polls - totals_.polls, mine.tests, mine.in_task_s};
+  const tiled::Activity activity = activity_since(team, totals_);
+  double seconds = mine.seconds;
+  MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPI_DOUBLE, MPI_SUM, team.all());
+  MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, team.all());
+  const double in_mpi = variant.second == Variant::blocking
+                            ? sum[1] / sum[2]
+                            : std::max(0.0, sum[6] - sum[0]) / sum[3];
+  return {variant.first, seconds, sum[0] / sum[3], in_mpi, sum[0], activity, sum[4], sum[5],
+          between(team, progress_, now)};
+}
+
+void print_run(const Figures& run, const int number, const std::string& more) {
+  fmt::print("run {:<3} {:<9} {:9.3f} s   kernels {:.1f} %, in MPI {:.1f} %{}\n", number,
+             run.variant, run.seconds, 100 * run.kernel_share, 100 * run.mpi_share, more);
+  const Progress& progress = run.progress;
+  fmt::print("        polls {:.0f} in {:.2f} ms (by a thread of progress {:.0f}), callbacks {:.0f} "
+             "in {:.2f} ms\n", progress.polls, 1e3 * progress.polls_s, progress.thread_polls,
+             progress.callbacks, 1e3 * progress.callbacks_s);
+  std::fflush(stdout);
 }
 
 nlohmann::json to_json(const Figures& run) {
@@ -36,14 +84,14 @@ nlohmann::json to_json(const Figures& run) {
           {"tasks", run.activity.tasks},
           {"suspensions", run.activity.suspensions},
           {"polls", run.polls},
-          {"tests", run.tests}};
-}
-
-void add_progress(nlohmann::json& document) {
-  const imbrex::ProgressReport progress = imbrex::progress_report();
-  document["progress_polls"] = progress.polls;
-  document["progress_s"] = progress.seconds;
-  document["progress_notices"] = progress.notices;
+          {"tests", run.tests},
+          {"timed_polls", run.progress.polls},
+          {"timed_polls_s", run.progress.polls_s},
+          {"timed_callbacks", run.progress.callbacks},
+          {"timed_callbacks_s", run.progress.callbacks_s},
+          {"progress_notices", run.progress.notices},
+          {"progress_polls", run.progress.thread_polls},
+          {"progress_s", run.progress.thread_s}};
 }
 
 void print_sleep(const std::vector<std::string>& kernel_names, const tiled::TimedOptions& options,
@@ -62,9 +110,7 @@ void print_sleep(const std::vector<std::string>& kernel_names, const tiled::Time
 void for_each_gain(const std::map<std::string, std::vector<double>>& seconds,
                    const std::function<void(const std::string& variant, double percent)>& say) {
   const auto median = [&seconds](const std::string& variant) {
-    std::vector<double> values = seconds.at(variant);
-    std::ranges::sort(values);
-    return values[values.size() / 2];
+    return tiled::median_of(seconds.at(variant));
   };
   if (!seconds.contains("blocking")) return;
   for (const auto& [variant, values] : seconds) {

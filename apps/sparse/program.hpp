@@ -3,6 +3,8 @@
 // say of a run.
 #pragma once
 
+#include <imbrex/mpi.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,6 +28,14 @@ enum class Variant : std::uint8_t {
 using NamedVariant = std::pair<std::string, Variant>;
 [[nodiscard]] const std::map<std::string, std::vector<NamedVariant>>& variants();
 
+// How MPI made progress, on all ranks.
+struct Progress {
+  double polls, polls_s;          // by anybody
+  double callbacks, callbacks_s;  // in which MPI was asked for completions, or told of one
+  double notices;                 // completions that callbacks found
+  double thread_polls, thread_s;  // by a thread of progress; s: of processor time
+};
+
 // Of all ranks.
 struct Figures {
   std::string variant;
@@ -35,13 +45,34 @@ struct Figures {
   double kernel_s;
   tiled::Activity activity;
   double polls, tests;  // by workers
+  Progress progress;
 };
 
-// The beginning of a line, which the caller ends.
-void print_run(const Figures& run, int number);
+// What a rank did in a run.
+struct Share {
+  double seconds;    // from a barrier to its end
+  double kernel_s;   // in kernels, over all workers
+  double in_task_s;  // in tasks and main, over all workers
+  double mpi_s;      // blocking: of main in MPI
+  double tests;      // of requests, by test_each
+};
+
+// Measures a run, from the making of this on.
+class Meter {
+ public:
+  Meter();
+  // Collective.
+  [[nodiscard]] Figures figures(const tiled::Team& team, const NamedVariant& variant,
+                                const Share& mine) const;
+
+ private:
+  const imbrex::detail::Totals totals_;
+  imbrex::ProgressReport progress_;
+};
+
+// A line, with what the caller adds to it, and one about progress.
+void print_run(const Figures& run, int number, const std::string& more);
 [[nodiscard]] nlohmann::json to_json(const Figures& run);
-// Adds who has polled beside the workers.
-void add_progress(nlohmann::json& document);
 void print_sleep(const std::vector<std::string>& kernel_names, const tiled::TimedOptions& options,
                  const tiled::KernelTimes& times);
 

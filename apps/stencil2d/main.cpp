@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../tiled/activity.hpp"
 #include "../tiled/setup.hpp"
 #include "../tiled/timed_options.hpp"
 #include "run.hpp"
@@ -113,11 +114,6 @@ void print_times(const CommandLine& line, const tiled::KernelTimes& times) {
   }
 }
 
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 // The exit code.
 int run_all(const tiled::Team& team, const CommandLine& line, const Kernels& kernels) {
   std::vector<double> expected;
@@ -143,7 +139,7 @@ int run_all(const tiled::Team& team, const CommandLine& line, const Kernels& ker
   if (team.rank() != 0) return right ? 0 : 2;
   if (line.variant == "both") {
     fmt::print("With moving blocks it takes {:.2f} times as long as with fixed ones (medians).\n",
-               median_of(seconds[1]) / median_of(seconds[0]));
+               tiled::median_of(seconds[1]) / tiled::median_of(seconds[0]));
   }
   if (!right) fmt::print(stderr, "stencil2d: a field is not as computed alone\n");
   if (!line.json.empty()) std::ofstream(line.json) << document.dump(2) << "\n";

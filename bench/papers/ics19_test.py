@@ -230,7 +230,8 @@ class BenchTest(unittest.TestCase):
     def test_solvers_on_the_page(self):
         key = {"part": "solvers", "program": "hpcg", "ranks": 2, "ratio": 1.0}
         shared = {"least_s": 1.0, "most_s": 3.0, "kernel_share": 0.5, "polls": 5.0,
-                  "progress": "auto", "progress_s": 0.002, "tests": 0.0}
+                  "progress": "auto", "tests": 0.0,
+                  "timed_polls": 600.0, "timed_polls_s": 0.003}
         lines = [{**key, **shared, "system": system, "seconds": seconds, "mpi_share": share,
                   "each_s": {"0": seconds}}
                  for system, seconds, share in (("blocking", 2.0, 0.4), ("auto", 1.5, 0.03),
@@ -244,8 +245,21 @@ class BenchTest(unittest.TestCase):
         self.assertIn("share outside of MPI after, per cent | 97.0 | >= 96.0 | yes |", goals)
         self.assertIn("| HPCG | 2 | +5.3 % | +33.3 % | `auto` | -1.5 % | +35.2 % |",
                       ics19_page.tampi(kept, published))
-        self.assertIn("| HPCG | 2 | `poll` | 5 | 0 | - | - | - | 2.00 |",
-                      ics19_page.polls(kept, published))
+        said = ics19_page.polls(kept, published)
+        self.assertIn("| HPCG | 2 | `poll` | 600 | 3.00 | - | - | - | 0 | - |", said)
+        self.assertNotIn("polls to callbacks, number", said)
+
+    def test_polls_beside_callbacks(self):
+        key = {"part": "solvers", "program": "minife", "ranks": 4, "ratio": 1.0}
+        shared = {"timed_polls": 600.0, "timed_polls_s": 0.003, "suspensions": 7.0}
+        lines = [{**key, **shared, "system": "poll", "timed_callbacks": 0.0,
+                  "timed_callbacks_s": 0.0},
+                 {**key, **shared, "system": "callback", "timed_callbacks": 50.0,
+                  "timed_callbacks_s": 0.0001, "progress_notices": 40.0}]
+        published = json.loads((HERE / "published_ics19.json").read_text())
+        said = ics19_page.polls({"results": lines}, published)
+        self.assertIn("| miniFE | 4 | `callback` | 600 | 3.00 | 50 | 0.10 | 40 | - | 7 |", said)
+        self.assertIn("| miniFE | 4 | 12.0 | 30.0 |", said)
 
 
 class PictureTest(unittest.TestCase):

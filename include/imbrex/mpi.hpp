@@ -113,8 +113,17 @@ struct ProgressReport {
   std::uint64_t polls = 0;    // by the thread of its own, if the mode has one
   double seconds = 0;         // of processor time of that thread
   std::uint64_t notices = 0;  // completions noticed inside MPI, in the callback modes
+  // Since time_progress(). Polls by workers and that thread; in the callback modes the calls in
+  // which MPI was asked for completions, or told of one. These may come within a poll, whose time
+  // they are then part of.
+  std::uint64_t timed_polls = 0;
+  double timed_polls_s = 0;
+  std::uint64_t timed_callbacks = 0;
+  double timed_callbacks_s = 0;
 };
 [[nodiscard]] ProgressReport progress_report();
+// From now on polls and callbacks are counted, each with two looks at the clock.
+void time_progress() noexcept;
 
 }  // namespace imbrex
 

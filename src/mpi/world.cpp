@@ -39,6 +39,7 @@
 #include "mpi/partial/place.hpp"
 #include "mpi/plugin/active.hpp"
 #include "mpi/progress/progress.hpp"
+#include "mpi/progress/timing.hpp"
 #include "mpi/report/look.hpp"
 #include "mpi/report/watch.hpp"
 #include "mpi/sends/begin.hpp"
@@ -81,6 +82,7 @@ void watch_finalize(int completed) noexcept {
 }
 
 int poll_engine(void*) noexcept {
+  const progress::Timed timed(progress::polls_spent);
   progress::begin_poll();
   int completed = engine().poll();
   paths::send();

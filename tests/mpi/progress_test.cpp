@@ -49,6 +49,41 @@ TEST(Mode, that_runs_is_the_one_asked_for_or_says_why_not) {
   }
 }
 
+// Yields until `enough()`, while a receive is open that this rank then sends to.
+template <class Enough>
+void receive_late(const Ring& ring, Enough&& enough) {
+  int value = -1;
+  auto receive = task("receive").spawn([&] {
+    MPI_Recv(&value, 1, MPI_INT, ring.rank, 4, ring.comm, MPI_STATUS_IGNORE);
+  });
+  while (!enough()) yield();
+  MPI_Send(&ring.rank, 1, MPI_INT, ring.rank, 4, ring.comm);
+  receive.get();
+  EXPECT_EQ(value, ring.rank);
+}
+
+TEST(Mode, counts_polls_and_their_time_once_somebody_wants_to_know) {
+  const Ring ring;
+  receive_late(ring, [yields = 0]() mutable { return ++yields > 100; });
+  EXPECT_EQ(progress_report().timed_polls, 0u);
+  EXPECT_EQ(progress_report().timed_polls_s, 0.0);
+  EXPECT_EQ(progress_report().timed_callbacks, 0u);
+  time_progress();
+  const Clock::time_point begin = Clock::now();
+  receive_late(ring, [&] {
+    return progress_report().timed_polls != 0 || seconds_since(begin) > 10;
+  });
+  const double threads = worker_count() + 1;  // with one of progress
+  const ProgressReport report = progress_report();
+  EXPECT_GT(report.timed_polls, 0u);
+  EXPECT_GT(report.timed_polls_s, 0.0);
+  EXPECT_LE(report.timed_polls_s, 1.01 * threads * seconds_since(begin));
+  if (!is_one_of(running_mode(), {"callback", "monitor-thread"})) {
+    EXPECT_EQ(report.timed_callbacks, 0u);
+    EXPECT_EQ(report.timed_callbacks_s, 0.0);
+  }
+}
+
 TEST(Mode, completes_messages_of_many_tasks) {
   const Ring ring;
   constexpr int tasks = 200;
@@ -158,14 +193,20 @@ TEST(Callbacks, notice_completions_inside_any_call_of_mpi) {
     const Bustle bustle;  // so that the receive suspends
     for (int i = 0; i < 100; ++i) yield();
   }
-  const std::uint64_t before = progress_report().notices;
+  time_progress();
+  const ProgressReport start = progress_report();
+  const std::uint64_t before = start.notices;
   MPI_Send(&ring.rank, 1, MPI_INT, ring.rank, 3, ring.comm);
   const Clock::time_point begin = Clock::now();
   while (progress_report().notices == before && seconds_since(begin) < 10) {
     int flag = 0;
     PMPI_Iprobe(ring.previous(), 99, ring.comm, &flag, MPI_STATUS_IGNORE);  // past the engine
   }
-  EXPECT_GT(progress_report().notices, before);
+  const ProgressReport end = progress_report();
+  EXPECT_GT(end.notices, before);
+  EXPECT_GE(end.timed_callbacks - start.timed_callbacks, end.notices - before);
+  EXPECT_GT(end.timed_callbacks_s, start.timed_callbacks_s);
+  EXPECT_LE(end.timed_callbacks_s - start.timed_callbacks_s, 2 * seconds_since(begin));
   receive.get();
   EXPECT_EQ(value, ring.rank);
 }

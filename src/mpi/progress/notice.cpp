@@ -9,6 +9,7 @@
 #include "mpi/below/abi/asked.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/progress/open_mpi_request.hpp"
+#include "mpi/progress/timing.hpp"
 
 namespace imbrex::mpi::progress {
 
@@ -24,6 +25,12 @@ void notice() noexcept {
   if (noticed.exchange(true, std::memory_order_relaxed)) return;
   count.fetch_add(1, std::memory_order_relaxed);
   detail::wake_worker();
+}
+
+// What a request calls when it is complete.
+void on_completion() noexcept {
+  const Timed timed(callbacks_spent);
+  notice();
 }
 
 // ---- the hook ----------------------------------------------------------------------------------
@@ -43,6 +50,7 @@ void notice() noexcept {
       !last_look.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
     return;
   }
+  const Timed timed(callbacks_spent);
   if (engine().glance(is_complete)) notice();
 }
 
@@ -121,7 +129,7 @@ std::string start_noticing(const bool in_requests) {
   noticing.store(true, std::memory_order_relaxed);
   std::string wrong;
   if (in_requests) {
-    wrong = check_request_callback(&notice);
+    wrong = check_request_callback(&on_completion);
     if (wrong.empty()) engine().watch(&call_back_when_complete);
   } else {
     wrong = hook_into_progress();

@@ -18,6 +18,7 @@
 #include "mpi/below/thread.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/progress/notice.hpp"
+#include "mpi/progress/timing.hpp"
 
 namespace imbrex::mpi::progress {
 
@@ -214,6 +215,8 @@ void report(const bool prints) {
 
 namespace imbrex {
 
+void time_progress() noexcept { mpi::progress::timing.store(true, std::memory_order_relaxed); }
+
 ProgressReport progress_report() {
   using namespace mpi::progress;
   const State& now = state();
@@ -222,7 +225,11 @@ ProgressReport progress_report() {
           .mode = describe(now.choice),
           .polls = the_thread().polls(),
           .seconds = the_thread().seconds(),
-          .notices = notices()};
+          .notices = notices(),
+          .timed_polls = polls_spent.count.load(std::memory_order_relaxed),
+          .timed_polls_s = polls_spent.seconds(),
+          .timed_callbacks = callbacks_spent.count.load(std::memory_order_relaxed),
+          .timed_callbacks_s = callbacks_spent.seconds()};
 }
 
 }  // namespace imbrex
