@@ -82,14 +82,15 @@ bool is_long(const MPI_Count count, const MPI_Datatype type) noexcept {
 }
 
 std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& route,
-                           const bool takes_turns) {
+                           const bool is_part) {
   const std::int64_t bytes = bytes_of(it.count, it.type);
   auto send = std::make_unique<Send>(call.name, it, route, bytes, call.at_once);
-  send->turn.is_long = takes_turns || bytes > bounds.bytes.load(std::memory_order_relaxed);
+  send->turn.is_part = is_part;
+  send->turn.is_long = is_part || bytes > bounds.bytes.load(std::memory_order_relaxed);
   return send;
 }
 
-Route route_of(const Outgoing& it, const Asks asks, const bool takes_turns) noexcept {
+Route route_of(const Outgoing& it, const Asks asks, const bool is_part) noexcept {
   if (!is_on() || !in_service() || it.peer == MPI_PROC_NULL) return {};
   receive::Communicator* const place = receive::communicator_of(it.comm);
   const receive::Arguments as_receive{nullptr, it.count, it.type, {it.peer, it.tag}, it.comm};
@@ -98,7 +99,7 @@ Route route_of(const Outgoing& it, const Asks asks, const bool takes_turns) noex
     let_go_before(it.comm, it.peer);
     return {};
   }
-  const bool waits = takes_turns || is_long(it.count, it.type);
+  const bool waits = is_part || is_long(it.count, it.type);
   if (!waits && !window().holds_back(*place, it.peer, it.tag)) return {};
   const int rank = in_world(*members_of(it.comm), it.peer);
   if (rank == private_world::rank()) return {};  // no network is in between

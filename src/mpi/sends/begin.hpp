@@ -43,16 +43,15 @@ enum class Asks : std::uint8_t { nothing, receive, posted, buffers };
 [[nodiscard]] inline bool passes(MPI_Count count, MPI_Datatype type) noexcept;
 
 // For one that does not pass: where it goes to, if it shall be begun here. If not it goes on to MPI
-// after all, and what it may not overtake has gone before. `takes_turns`: it counts as a long one.
-[[nodiscard]] Route route_of(const Outgoing& outgoing, Asks asks,
-                             bool takes_turns = false) noexcept;
+// after all, and what it may not overtake has gone before. `is_part`: a long part of a collective.
+[[nodiscard]] Route route_of(const Outgoing& outgoing, Asks asks, bool is_part = false) noexcept;
 // These carry out a call that has a route. send() suspends in a task.
 [[nodiscard]] int send(const Call& call, const Outgoing& outgoing, const Route& route);
 [[nodiscard]] int isend(const Call& call, const Outgoing& outgoing, const Route& route,
                         MPI_Request* request);
 // One for whoever gives it to the window himself, and attends to it. REQUIRES: it has a route.
 [[nodiscard]] std::unique_ptr<Send> make(const Call& call, const Outgoing& outgoing,
-                                         const Route& route, bool takes_turns = false);
+                                         const Route& route, bool is_part = false);
 // MPI_Start of one that sends.
 [[nodiscard]] int start(receive::Persistent& persistent, MPI_Request* request);
 

@@ -22,7 +22,8 @@ bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const T
   if (there == lanes_.end() && !turn.is_long) return true;
   turn.to = &processes_[process];
   if (there == lanes_.end()) {
-    if (turn.to->lanes.empty() && admit(turn, now)) return true;
+    const bool waits = !turn.to->lanes.empty() || (turn.is_part && waiting_.contains(turn.to));
+    if (!waits && admit(turn, now)) return true;
     Lane& lane = lanes_[turn.key];
     lane = {.key = turn.key, .to = turn.to, .first = &turn, .last = &turn, .urgency = turn.urgency};
     turn.lane = &lane;
@@ -47,12 +48,9 @@ Turn* Turns::next(const Time now) noexcept {
   look_at_patience(now);
   // Of the lanes that are first at their processes, the first for which there is room.
   Lane* best = nullptr;
-  for (Process* const process : waiting_) {
-    Lane* const lane = *process->lanes.begin();
-    if ((process->at_once > 0 || has_room(*process, *lane->first)) &&
-        (best == nullptr || GoesBefore()(lane, best))) {
-      best = lane;
-    }
+  for (const Process* const process : waiting_) {
+    Lane* const lane = first_with_room(*process);
+    if (lane != nullptr && (best == nullptr || GoesBefore()(lane, best))) best = lane;
   }
   if (best == nullptr) return nullptr;
   Turn& turn = pop(*best);
@@ -74,6 +72,7 @@ void Turns::ended(Turn& turn, const Time now) noexcept {
                       static_cast<double>(std::max(turn.bytes, bytes_of_pace));
   process.pace = std::max(pace, process.pace * 15 / 16);
   --process.count;
+  if (turn.is_part && --process.parts == 0) std::erase(with_parts_, &process);
   process.bytes -= turn.bytes;
   --count_;
   bytes_ -= turn.bytes;
@@ -116,7 +115,21 @@ bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
   const bool here = process.count < limits_.each || process.bytes + turn.bytes <= limits_.bytes;
   const bool in_all = limits_.all == 0 || count_ < limits_.all ||
                       bytes_ + turn.bytes <= limits_.bytes;
-  return here && in_all;
+  const bool among_few = !turn.is_part || process.parts > 0 ||
+                         std::ssize(with_parts_) < limits_.with_parts;
+  return here && in_all && among_few;
+}
+
+// A message beside collectives does not wait until there is room for a part.
+Lane* Turns::first_with_room(const Process& process) const noexcept {
+  Lane* found = nullptr;
+  for (const auto* const lanes : {&process.lanes, &process.lanes_of_parts}) {
+    if (lanes->empty()) continue;
+    Lane* const lane = *lanes->begin();
+    const bool goes = process.at_once > 0 || has_room(process, *lane->first);
+    if (goes && (found == nullptr || GoesBefore()(lane, found))) found = lane;
+  }
+  return found;
 }
 
 // True: a long message that waits in no lane goes now.
@@ -129,6 +142,7 @@ bool Turns::admit(Turn& turn, const Time now) noexcept {
   if (!has_room(process, turn)) return false;
   if (process.count == 0) process.moved = now;
   ++process.count;
+  if (turn.is_part && process.parts++ == 0) with_parts_.push_back(&process);
   process.bytes += turn.bytes;
   ++count_;
   bytes_ += turn.bytes;
@@ -152,6 +166,7 @@ void Turns::give_up_waiting(Process& process, const Time now) noexcept {
   bytes_ -= process.bytes;
   process.overdue += process.count;
   process.count = 0;
+  if (std::exchange(process.parts, 0) != 0) std::erase(with_parts_, &process);
   process.bytes = 0;
   if (++process.term == 0) process.term = 1;
 }
@@ -159,6 +174,7 @@ void Turns::give_up_waiting(Process& process, const Time now) noexcept {
 void Turns::look_at_patience(const Time now) noexcept {
   if (limits_.all == 0) {
     for (Process* const process : waiting_) give_up_waiting(*process, now);
+    for (std::size_t i = with_parts_.size(); i-- > 0;) give_up_waiting(*with_parts_[i], now);
   } else {  // one that nothing waits for may take the room of others
     for (auto& [key, process] : processes_) give_up_waiting(process, now);
   }
@@ -169,7 +185,7 @@ void Turns::queue(Lane& lane) noexcept {
     loose_.push_back(&lane);
     return;
   }
-  lane.to->lanes.insert(&lane);
+  (lane.first->is_part ? lane.to->lanes_of_parts : lane.to->lanes).insert(&lane);
   waiting_.insert(lane.to);
 }
 
@@ -179,8 +195,8 @@ void Turns::take_from_queue(Lane& lane) noexcept {
     std::erase(loose_, &lane);
     return;
   }
-  lane.to->lanes.erase(&lane);
-  if (lane.to->lanes.empty()) waiting_.erase(lane.to);
+  (lane.first->is_part ? lane.to->lanes_of_parts : lane.to->lanes).erase(&lane);
+  if (lane.to->lanes.empty() && lane.to->lanes_of_parts.empty()) waiting_.erase(lane.to);
 }
 
 // The first of the lane, taken out.

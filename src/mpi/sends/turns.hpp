@@ -34,6 +34,7 @@ struct Turn {
   LaneKey key;
   std::int64_t bytes = 0;
   bool is_long = false;    // else it waits only for those before it in its lane
+  bool is_part = false;    // of a collective; long ones count among the processes that get parts
   int urgency = 0;         // the larger goes first; then the earlier task, then who came first
   std::uint64_t task = 0;
 
@@ -51,13 +52,17 @@ struct Limits {
   int all = 0;                      // to all together; 0: any number
   std::int64_t bytes = 1024 * 1024;  // so many bytes may be under way, whatever their number
   Time patience = 5'000'000;         // at least, of a process
+  // To so many processes are long parts of collectives under way. If all ranks send to all at once,
+  // some messages are slow by chance, and in the end links are idle; and no block is here early.
+  int with_parts = 2;
 };
 
 // Thread safety: none.
 // Invariants: (1) the first of a lane is long, unless the lane is in `loose_`; a lane is never
-// empty; (2) at most `each` messages to a process count, or `bytes` bytes in any number; (3) a
-// process whose messages that count have not moved for its patience has none that counts. By (3)
-// whatever waits goes after a bounded time, as long as somebody calls next().
+// empty; (2) at most `each` messages to a process count, or `bytes` bytes in any number, and parts
+// that count go to `with_parts` processes; (3) a process whose messages that count have not moved
+// for its patience has none that counts. By (3) whatever waits goes after a bounded time, as long
+// as somebody calls next().
 class Turns {
  public:
   void limit(const Limits& limits) noexcept { limits_ = limits; }
@@ -87,6 +92,7 @@ class Turns {
  private:
   [[nodiscard]] bool has_room(const Process& process, const Turn& turn) const noexcept;
   [[nodiscard]] bool admit(Turn& turn, Time now) noexcept;
+  [[nodiscard]] Lane* first_with_room(const Process& process) const noexcept;
   [[nodiscard]] Time patience(const Process& process) const noexcept;
   void give_up_waiting(Process& process, Time now) noexcept;
   void look_at_patience(Time now) noexcept;
@@ -100,6 +106,7 @@ class Turns {
   std::map<std::pair<const void*, int>, Process> processes_;
   std::set<Process*> waiting_;  // those that a lane waits for
   std::vector<Lane*> loose_;    // whose first is short: it goes at once
+  std::vector<Process*> with_parts_;  // to which parts that count are under way
   int count_ = 0;               // of those that count, of all processes
   std::int64_t bytes_ = 0;
 };
@@ -126,8 +133,10 @@ struct GoesBefore {
 };
 
 struct Process {
-  std::set<Lane*, GoesBefore> lanes;  // that wait
+  std::set<Lane*, GoesBefore> lanes;           // that wait, and begin with no part
+  std::set<Lane*, GoesBefore> lanes_of_parts;  // that wait, and begin with one
   int count = 0;                      // of messages under way that count
+  int parts = 0;                      // of these
   std::int64_t bytes = 0;             // of these
   std::uint32_t term = 1;             // those that began in an earlier one count no more
   int overdue = 0;                    // how many of these are still under way

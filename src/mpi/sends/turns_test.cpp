@@ -80,6 +80,31 @@ TEST(Turns, a_limit_of_all_counts_all_processes) {
   EXPECT_EQ(it.next(), nullptr);
 }
 
+TEST(Turns, parts_go_to_few_processes_at_a_time) {
+  Fixture it;
+  const auto part = [&](const int peer, const int tag, const int urgency = 0) -> Turn& {
+    Turn& turn = it.make({&it, peer, tag}, mib, urgency);
+    turn.is_part = true;
+    return turn;
+  };
+  Turn& first = part(1, 0);
+  EXPECT_TRUE(it.enter(first));
+  EXPECT_TRUE(it.enter(part(2, 0)));
+  Turn& third = part(3, 0);
+  EXPECT_FALSE(it.enter(third));
+  Turn& more_to_the_first = part(1, 1);
+  EXPECT_TRUE(it.enter(more_to_the_first));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 3, 0}, mib))) << "no part, nor behind one";
+  it.end(first);
+  EXPECT_EQ(it.next(), nullptr);
+  it.end(more_to_the_first);
+  EXPECT_EQ(it.next(), &third);
+  Turn& fourth = part(4, 0);
+  EXPECT_FALSE(it.enter(fourth));
+  it.now += 3 * second;
+  EXPECT_EQ(it.next(), &fourth) << "others receive nothing, and nothing waits for them";
+}
+
 TEST(Turns, short_ones_stay_behind_a_long_one_of_their_lane_and_follow_it_at_once) {
   Fixture it;
   Turn& first = it.make({nullptr, 1, -1}, mib);
@@ -223,7 +248,7 @@ TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
       return static_cast<int>(random() % static_cast<unsigned>(end));
     };
     const Limits limits{.each = 1 + below(3), .all = below(2) * (2 + below(3)),
-                        .bytes = below(2) * mib};
+                        .bytes = below(2) * mib, .with_parts = 1 + below(2)};
     Fixture it(limits);
     std::map<LaneKey, std::deque<Turn*>> model;
     std::vector<Turn*> under_way;
@@ -247,6 +272,7 @@ TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
         Turn& turn = it.make({below(2) == 0 ? nullptr : &it, below(3), below(3)},
                              is_long ? 2000 + below(2 * mib) : below(1000), below(4),
                              static_cast<std::uint64_t>(below(5)));
+        turn.is_part = turn.key.communicator != nullptr && is_long;
         model[turn.key].push_back(&turn);
         if (it.enter(turn)) goes(turn);
       } else if (drawn < 9 && !under_way.empty()) {
