@@ -235,11 +235,10 @@ int PMPI_Comm_set_attr(MPI_Comm comm, int key, void* value) {
 }
 
 int PMPI_Comm_get_attr(MPI_Comm comm, int key, void* value, int* flag) {
-  static int largest_tag = 1 << 20;
   FAKE_MPI_COMM("Comm_get_attr");
   void* found = nullptr;
   if (key == MPI_TAG_UB) {
-    found = &largest_tag;
+    found = &lock->settings.tag_max;
   } else if (it->attributes.contains(key)) {
     found = it->attributes.at(key);
   }

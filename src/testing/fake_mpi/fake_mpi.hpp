@@ -26,6 +26,7 @@ struct Settings {
   int thread_level = MPI_THREAD_MULTIPLE;
   bool handles_again = false;  // a request gets the handle of the last that has ended
   int send_rounds = 4;     // questions, less than this, until a message to another rank has left
+  int tag_max = 1 << 20;   // MPI_TAG_UB
   bool sends_stay = false;  // it leaves when end_send() says so
 };
 
