@@ -161,6 +161,8 @@ class Benchmark {
       run_test(work);
     } else if (variant == "scatters") {
       run_scatters(work);
+    } else if (variant == "partial-receive") {
+      run_partial_receive(work);
     } else if (variant == "messages") {
       run_messages(work);
     } else if (variant == "partial") {
@@ -194,7 +196,7 @@ std::vector<Named> named(const Errors& errors) {
 }
 
 void print_run(const Run& run, int number) {
-  fmt::print("run {:<3} {:<9} {:10.6f} s", number, run.variant, run.seconds);
+  fmt::print("run {:<3} {:<15} {:10.6f} s", number, run.variant, run.seconds);
   if (run.transpose_s >= 0) fmt::print("   transposing {:.6f} s", run.transpose_s);
   for (const auto& [name, value] : named(run.errors)) {
     if (!value) continue;

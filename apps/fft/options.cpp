@@ -48,10 +48,12 @@ void add_variants(CLI::App& app, Options& options, Text& text) {
   app.add_option("--variant", options.variants,
                  "One or more, in turn, with commas: blocking (MPI_Alltoall), test "
                  "(MPI_Ialltoall for each part, MPI_Test after each line), scatters "
-                 "(MPI_Iscatter from each rank), messages (tasks, with a message for each "
-                 "chunk of each part), partial (the same by imbrex::alltoall), library "
+                 "(MPI_Iscatter from each rank), partial-receive (blocking, but each part is "
+                 "computed as it arrives, by imbrex::alltoall), messages (tasks, with a message "
+                 "for each chunk of each part), partial (the same by imbrex::alltoall), library "
                  "(FFTW's own for MPI)")
-      ->check(CLI::IsMember({"blocking", "test", "scatters", "messages", "partial", "library"}))
+      ->check(CLI::IsMember({"blocking", "test", "scatters", "partial-receive", "messages",
+                             "partial", "library"}))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();

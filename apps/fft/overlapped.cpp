@@ -82,6 +82,30 @@ void run_test(const Work& work) {
 
 namespace {
 
+// A partial collective of stage s, whose part p is what box_of(p) says, of each block. `options`
+// says how many there are, and whether they are held.
+template <class BoxOf>
+imbrex::Collective begin_alltoall(const Work& work, std::size_t s,
+                                  imbrex::CollectiveOptions options, BoxOf&& box_of) {
+  const Transposition& t = work.pipeline.stages()[s].transposition;
+  const Types whole = work.pipeline.types(t, t.whole());
+  const auto piece = [](std::int64_t first, MPI_Datatype type) {
+    return imbrex::Piece{first * static_cast<std::int64_t>(sizeof(Complex)), 1, type};
+  };
+  options.outgoing = [&](int rank, int part) {
+    const Box box = box_of(static_cast<std::size_t>(part));
+    if (box.points() == 0) return imbrex::Piece{};
+    return piece(t.source(rank, box), work.pipeline.types(t, box).send);
+  };
+  options.incoming = [&](int rank, int part) {
+    const Box box = box_of(static_cast<std::size_t>(part));
+    if (box.points() == 0) return imbrex::Piece{};
+    return piece(t.target(rank, box), work.pipeline.types(t, box).receive);
+  };
+  return imbrex::alltoall({work.steps[s], 1, whole.send}, {work.steps[s + 1], 1, whole.receive},
+                          t.comm, options);
+}
+
 enum class Transport { messages, objects };
 
 // The tasks of one run, and its messages, or objects of partial collectives, one for each
@@ -147,33 +171,14 @@ class Messages {
   // The part of a chunk has its number.
   void begin(std::size_t s, std::size_t l) {
     const Stage& stage = stages_[s];
-    const Transposition& t = stage.transposition;
-    const Types whole = work_.pipeline.types(t, t.whole());
-    const auto box_of = [&](int part) {
-      return intersection(stage.groups[l].box, stage.chunks[static_cast<std::size_t>(part)].box);
-    };
-    const auto piece = [](std::int64_t first, MPI_Datatype type) {
-      return imbrex::Piece{first * static_cast<std::int64_t>(sizeof(Complex)), 1, type};
-    };
-    imbrex::CollectiveOptions options;
-    options.parts = static_cast<int>(stage.chunks.size());
-    options.hold = true;
-    options.outgoing = [&](int rank, int part) {
-      const Box box = box_of(part);
-      if (box.points() == 0) return imbrex::Piece{};
-      return piece(t.source(rank, box), work_.pipeline.types(t, box).send);
-    };
-    options.incoming = [&](int rank, int part) {
-      const Box box = box_of(part);
-      if (box.points() == 0) return imbrex::Piece{};
-      return piece(t.target(rank, box), work_.pipeline.types(t, box).receive);
-    };
-    collectives_[s].push_back(imbrex::alltoall({work_.steps[s], 1, whole.send},
-                                               {work_.steps[s + 1], 1, whole.receive}, t.comm,
-                                               options));
+    collectives_[s].push_back(begin_alltoall(
+        work_, s, {.parts = static_cast<int>(stage.chunks.size()), .hold = true},
+        [&](std::size_t part) {
+          return intersection(stage.groups[l].box, stage.chunks[part].box);
+        }));
     for (std::size_t k = 0; k < stage.chunks.size(); ++k) {
       if (!meet(stage.groups[l].box, stage.chunks[k].box)) continue;
-      for (int from = 0; from < t.ranks; ++from) {
+      for (int from = 0; from < stage.transposition.ranks; ++from) {
         parts_[s][l].push_back(collectives_[s][l].from(from, static_cast<int>(k)));
       }
     }
@@ -233,6 +238,34 @@ class Messages {
 void run_messages(const Work& work) {
   Messages messages(work, Transport::messages);
   imbrex::finish([&] { messages.create(); });
+}
+
+void run_partial_receive(const Work& work) {
+  const auto transform = [&work](std::size_t step, std::int64_t line) {
+    work.lines.transform(work.steps[step] + line * work.pipeline.n());
+  };
+  for_each_line({0, work.pipeline.lines()}, [&](std::int64_t line) { transform(0, line); });
+  for (std::size_t s = 0; s < work.pipeline.stages().size(); ++s) {
+    const Stage& stage = work.pipeline.stages()[s];
+    const auto parts = static_cast<int>(stage.groups.size());
+    const imbrex::Collective moves = begin_alltoall(
+        work, s, {.parts = parts}, [&](std::size_t part) { return stage.groups[part].box; });
+    imbrex::finish([&] {
+      for (int part = 0; part < parts; ++part) {
+        std::vector<imbrex::Future<void>> here;
+        for (int from = 0; from < stage.transposition.ranks; ++from) {
+          here.push_back(moves.from(from, part));
+        }
+        imbrex::task("lines").await_all(here).launch([&, part] {
+          const Range& lines = stage.groups[static_cast<std::size_t>(part)].lines;
+          for (std::int64_t line = lines.first; line < lines.last; ++line) {
+            transform(s + 1, line);
+          }
+        });
+      }
+    });
+    moves.all().get();
+  }
 }
 
 void run_partial(const Work& work) {

@@ -38,6 +38,9 @@ void run_test(const Work& work);
 // An MPI_Iscatter from each rank instead of an MPI_Alltoall, put in place as each arrives, as in
 // HPX's transform (Strack et al., 2024).
 void run_scatters(const Work& work);
+// As blocking, but by an object of a partial collective, whose parts are groups of lines: each is
+// computed when it has arrived. What is sent is computed before, all of it.
+void run_partial_receive(const Work& work);
 // Tasks, with a plain message for each chunk of rows of each group of lines: it leaves when the
 // chunk is computed, and a group's lines are computed when its messages are here.
 void run_messages(const Work& work);

@@ -41,6 +41,7 @@ constexpr Variant variants[] = {
      }},
     {"test", &run_test},
     {"scatters", &run_scatters},
+    {"partial-receive", &run_partial_receive},
     {"messages", &run_messages},
     {"partial", &run_partial},
 };
