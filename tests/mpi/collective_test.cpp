@@ -303,22 +303,64 @@ TEST(Collective, AReductionComesInParts) {
                Error);
 }
 
+// Small messages, and long ones that wait for their turn; alone it is a copy.
 TEST(Collective, ATruncatedPartFailsAlone) {
   const Ring ring;
-  if (ring.size == 1) GTEST_SKIP() << "nothing is truncated in a copy";
-  const std::vector<int> out(static_cast<std::size_t>(ring.size) * 4, ring.rank);
-  std::vector<int> in(out.size(), -1);
-  std::vector<int> counts(static_cast<std::size_t>(ring.size), 4);
-  std::vector<int> places(counts.size());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i) * 4;
-  counts[static_cast<std::size_t>(ring.previous())] = 2;
-  const Collective x = alltoall(
-      {out.data(), 4, MPI_INT},
-      {.address = in.data(), .type = MPI_INT, .counts = counts, .displacements = places},
-      ring.comm);
-  EXPECT_THROW(x.from(ring.previous()).get(), MpiError);
-  EXPECT_NO_THROW(x.from(ring.rank).get());
-  EXPECT_THROW(x.all().get(), MpiError);
+  for (const int count : {4, 100'000}) {
+    const std::vector<int> out(static_cast<std::size_t>(ring.size * count), ring.rank);
+    std::vector<int> in(out.size(), -1);
+    std::vector<int> counts(static_cast<std::size_t>(ring.size), count);
+    std::vector<int> places(counts.size());
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i) * count;
+    counts[static_cast<std::size_t>(ring.previous())] = count / 2;
+    const Collective x = alltoall(
+        {out.data(), count, MPI_INT},
+        {.address = in.data(), .type = MPI_INT, .counts = counts, .displacements = places},
+        ring.comm);
+    EXPECT_THROW(x.all().get(), MpiError);
+    for (int rank = 0; rank < ring.size; ++rank) {
+      if (rank != ring.previous()) {
+        EXPECT_NO_THROW(x.from(rank).get());
+        EXPECT_EQ(in[static_cast<std::size_t>(rank * count)], rank);
+        continue;
+      }
+      try {
+        x.from(rank).get();
+        ADD_FAILURE() << "rank " << rank << ", count " << count;
+      } catch (const MpiError& error) {
+        const std::string part = "part 0 from rank " + std::to_string(rank);
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+        EXPECT_EQ(error.error_class(), MPI_ERR_TRUNCATE);
+      }
+    }
+    MPI_Barrier(ring.comm);  // what is sent must live until it has been taken
+  }
+}
+
+// Their numbers come round, but not while one is open, nor once one has failed.
+TEST(Collective, ThereAreManyMoreThanMpiHasTagsFor) {
+  MPI_Comm alone = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  const int out = 3;
+  int in = 0;
+  const auto make = [&](const bool hold) {
+    return alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, alone, {.hold = hold});
+  };
+  const int numbers = most_parts(alone);  // as many
+  for (int i = 0; i < numbers + 10; ++i) make(false).all().get();
+  {
+    const Collective open = make(true);
+    for (int i = 1; i < numbers; ++i) make(false).all().get();
+    EXPECT_THROW((void)make(false), Error);
+    open.send(0);
+    open.all().get();
+  }
+  EXPECT_NO_THROW(make(false).all().get());
+  const Future<void> never = make(true).all();  // nobody holds it
+  EXPECT_THROW(never.get(), Error);
+  for (int i = 1; i < numbers; ++i) make(false).all().get();
+  EXPECT_THROW((void)make(false), Error);
+  MPI_Comm_free(&alone);
 }
 
 TEST(Collective, WhatIsNeverSentIsNamed) {
@@ -367,6 +409,26 @@ TEST(Collective, WrongArgumentsAreRefused) {
   EXPECT_THROW((void)gather(send, receive, 1, MPI_COMM_SELF), Error);
   EXPECT_THROW((void)Collective().all(), Error);
   EXPECT_GE(most_parts(MPI_COMM_WORLD), 64);
+}
+
+// All but one find the duplicate under way. Alone the order of theirs is no matter.
+TEST(Collective, SeveralTasksMayMakeTheFirstOnes) {
+  for (int round = 0; round < 20; ++round) {
+    MPI_Comm alone = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &alone);
+    std::array<int, 8> out{};
+    std::array<int, 8> in{};
+    finish([&] {
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        task("make").launch([&, i] {
+          out[i] = static_cast<int>(i) + 1;
+          allreduce({&out[i], 1, MPI_INT}, {&in[i], 1, MPI_INT}, MPI_SUM, alone).all().get();
+        });
+      }
+    });
+    EXPECT_EQ(in, out);
+    MPI_Comm_free(&alone);
+  }
 }
 
 TEST(Collective, AThreadOfTheProgramMayMakeOne) {

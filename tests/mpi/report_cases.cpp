@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
@@ -300,6 +301,57 @@ void held_in_finalize() {
   x = held(out, in);
 }
 
+// A task of rank 0 throws before it sends the last part. In one case main has the object too, so
+// that another may still send; in the other the object goes with the task.
+void send_all_but_one(const imbrex::Collective& x) {
+  for (int to = 0; to < 2; ++to) {
+    for (int part = 0; part < 4; ++part) {
+      if (rank_in_world() == 1 || to == 0 || part != 2) x.send(to, part);
+    }
+  }
+}
+imbrex::Future<void> throw_before_send(const imbrex::Collective& x) {
+  return task("compute").spawn([x] {
+    if (rank_in_world() == 0) throw std::runtime_error("no such file");
+  });
+}
+
+void thrown_before_send_held() {
+  const std::vector<int> out(16);
+  std::vector<int> in(16);
+  const imbrex::Collective x = held(out, in);
+  send_all_but_one(x);
+  const imbrex::Future<void> computed = throw_before_send(x);
+  std::jthread later;
+  if (rank_in_world() == 0) {
+    later = std::jthread([&] {
+      until_printed("nobody has called send");
+      x.send(1, 2);
+    });
+  }
+  x.all().get();
+  try {
+    computed.get();
+  } catch (const std::runtime_error&) {
+  }
+  std::puts("went on");
+}
+
+void thrown_before_send_gone() {
+  static const std::vector<int> out(16);
+  static std::vector<int> in(16);
+  imbrex::Collective x = held(out, in);
+  send_all_but_one(x);
+  const imbrex::Future<void> all = x.all();
+  const imbrex::Future<void> computed = throw_before_send(std::exchange(x, {}));
+  try {
+    all.get();
+  } catch (const imbrex::Error& error) {
+    std::printf("all() throws: %s\n", error.what());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);  // rank 1 does not come
+}
+
 void messages_in_turn() {
   static double block[1 << 17] = {};
   if (rank_in_world() == 0) {
@@ -335,6 +387,8 @@ const imbrex::test::Cases cases{
     {"messages_in_turn", messages_in_turn},
     {"held_part", held_part},
     {"held_in_finalize", held_in_finalize},
+    {"thrown_before_send_held", thrown_before_send_held},
+    {"thrown_before_send_gone", thrown_before_send_gone},
 };
 
 }  // namespace
