@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "imbrex/imbrex.h"
 
@@ -44,6 +45,15 @@ int IMBREX_Send_to_all_c(const void* buffer, MPI_Count count, MPI_Datatype type,
 int IMBREX_Isend_to_all_c(const void* buffer, MPI_Count count, MPI_Datatype type,
                           const int ranks[], int n, int tag, MPI_Comm comm, MPI_Request* request);
 #endif
+
+/* Collectives of tasks that run at the same time: those that the calling task starts from the
+   beginning of a scope to its end start in an order that all ranks share, as by imbrex::ordered()
+   and imbrex::ordered_as_spawned() of <imbrex/mpi.hpp>, which says how. Scopes are brackets: ended
+   by the task that began them, the last one first. */
+int imbrex_begin_ordered(uint64_t key);
+int imbrex_begin_ordered_by_name(const char* name);
+int imbrex_begin_ordered_as_spawned(const void* object, int count);
+int imbrex_end_ordered(void);
 
 /* Partial collectives: <imbrex/collective.hpp> says what all of it means. Its functions, without
    their exceptions. `counts`, `displacements` and `types` are null, or have an element for each

@@ -5,9 +5,12 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "imbrex/detail/access.hpp"
@@ -104,6 +107,52 @@ void send_to_all(const void* buffer, int count, MPI_Datatype type, std::span<con
 [[nodiscard]] Future<MPI_Status> start_send_to_all(const void* buffer, int count,
                                                    MPI_Datatype type, std::span<const int> ranks,
                                                    int tag, MPI_Comm comm);
+
+namespace detail {
+struct OrderScope;
+}  // namespace detail
+
+// Collectives of tasks that run at the same time, on one communicator: every rank must start them
+// in the same order, and tasks run in any. While one of these lives, the collectives that the task
+// calls, blocking ones, those that give a request, and the objects of collective.hpp, are started
+// in an order that all ranks share. Ended by the task that made it; of several the innermost
+// counts, and tasks that are spawned within have none of it. docs/user/ordered.md has the rules.
+class Ordered {
+ public:
+  explicit Ordered(std::uint64_t key);
+  explicit Ordered(std::string_view key);
+  Ordered(const void* object, std::size_t bytes, int count);  // for ordered_as_spawned()
+  ~Ordered();
+  Ordered(const Ordered&) = delete;
+  Ordered& operator=(const Ordered&) = delete;
+
+ private:
+  std::unique_ptr<detail::OrderScope> scope_;
+};
+
+// By keys: on rank 0 of each communicator the collectives start in the order in which tasks come to
+// them, and on the others each waits until it is the next of those. The n-th collective of a key on
+// a communicator is the n-th of that key on all ranks. All ranks must use it for the same
+// collectives. The task suspends while it waits; only starts are ordered, so that any number of
+// collectives is under way.
+[[nodiscard]] inline Ordered ordered(const std::uint64_t key) { return Ordered(key); }
+[[nodiscard]] inline Ordered ordered(const std::string_view key) { return Ordered(key); }
+
+// By an access of the running task that excludes others, .inout(object) or .out(object), which is
+// released when `count` collectives have been started: the next task that declared one runs from
+// then on, while these are under way. So they start in the order in which the tasks were spawned,
+// which must be the same on all ranks. If the task declared no such access, the call of the
+// collective fails with MPI_ERR_OTHER.
+template <class T>
+[[nodiscard]] Ordered ordered_as_spawned(T&& object, const int count = 1) {
+  const void* address = nullptr;
+  std::size_t its_bytes = 0;
+  detail::end_named<T>(object, [&](const void* const begin, const std::size_t bytes) {
+    address = begin;
+    its_bytes = bytes;
+  });
+  return {address, its_bytes, count};
+}
 
 // Says who makes MPI progress in this process, from MPI_Init on (IMBREX_PROGRESS).
 struct ProgressReport {

@@ -7,6 +7,8 @@ module imbrex_mpi
   private
   public :: imbrex_await_request, imbrex_when_request, imbrex_release_after_request
   public :: imbrex_send_to_all, imbrex_isend_to_all
+  public :: imbrex_begin_ordered, imbrex_begin_ordered_by_name
+  public :: imbrex_begin_ordered_as_spawned, imbrex_end_ordered
 
   interface
     integer(c_int) function c_await_request(request, status) &
@@ -45,9 +47,35 @@ module imbrex_mpi
       integer, intent(in) :: ranks(*)
       integer, intent(out) :: request
     end function
+    ! Collectives between a beginning and an end start in an order that all ranks share.
+    integer(c_int) function imbrex_begin_ordered(key) bind(C, name="imbrex_begin_ordered")
+      import
+      integer(c_int64_t), value :: key
+    end function
+    integer(c_int) function c_begin_ordered_by_name(name) &
+        bind(C, name="imbrex_begin_ordered_by_name")
+      import
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    ! `object`: c_loc of what the running task has declared an inout or out access to; it is
+    ! released when `count` collectives have been started.
+    integer(c_int) function imbrex_begin_ordered_as_spawned(object, count) &
+        bind(C, name="imbrex_begin_ordered_as_spawned")
+      import
+      type(c_ptr), value :: object
+      integer(c_int), value :: count
+    end function
+    integer(c_int) function imbrex_end_ordered() bind(C, name="imbrex_end_ordered")
+      import
+    end function
   end interface
 
 contains
+
+  integer(c_int) function imbrex_begin_ordered_by_name(name)
+    character(len=*), intent(in) :: name
+    imbrex_begin_ordered_by_name = c_begin_ordered_by_name(name // c_null_char)
+  end function
 
   ! IMBREX_Send_to_all: the same to each of `ranks`, who receive it by any call that receives.
   ! `buffer`: c_loc of what is sent; handles are integers, as requests are. Returns MPI's codes.

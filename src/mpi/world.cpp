@@ -36,6 +36,7 @@
 #include "mpi/faces/tampi/tampi.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/order/order.hpp"
 #include "mpi/partial/place.hpp"
 #include "mpi/plugin/active.hpp"
 #include "mpi/progress/progress.hpp"
@@ -59,6 +60,7 @@ using Clock = std::chrono::steady_clock;
 std::string describe_open() {
   std::string text;
   for (const std::string& line : report::open_operations()) text += "\n  " + line;
+  for (const std::string& line : order::describe_waiting()) text += "\n  " + line;
   return text;
 }
 
@@ -448,6 +450,7 @@ void finish_runtime() {
     active::post().close();
     end_if_a_task_failed();  // one that a late message has led to
   }
+  order::end_all_orders();
   partial::end_all_places();
   trees::end_all_trees();
   finalize_waits_since.store(0, std::memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include "mpi/calls/standard.hpp"
 #include "mpi/calls/twins.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/order/order.hpp"
 #include "mpi/sends/begin.hpp"
 #include "mpi/watch/check/buffers.hpp"
 #include "mpi/watch/check/check.hpp"
@@ -42,11 +43,28 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
   check::Guard guard;
   // The task is asked for here: within `start` the thread stands in no task.
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
-  return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
+  const auto start_it = [&](MPI_Request* request) {
     const int code = start(request);
     if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, find_buffers());
     return code;
-  });
+  };
+  order::Turn turn(call);
+  if (!turn.is_taken()) [[likely]] {
+    return turn.code() == MPI_SUCCESS ? carry_out(call, MPI_STATUS_IGNORE, start_it) : turn.code();
+  }
+  int code = MPI_SUCCESS;
+  const int of_call = carry_out(call, MPI_STATUS_IGNORE, start_it, [&] { code = turn.end(); });
+  return of_call == MPI_SUCCESS ? code : of_call;
+}
+
+// `begin()` returns MPI's code when it has been started.
+template <class Begin>
+int begin_in_turn(const Call& call, Begin begin) {
+  order::Turn turn(call);
+  if (turn.code() != MPI_SUCCESS) return turn.code();
+  const int code = begin();
+  const int of_turn = turn.end();
+  return code == MPI_SUCCESS ? of_turn : code;
 }
 
 // The data that a collective's arguments name first: what this rank gives, or what it has in a
@@ -144,7 +162,9 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
     const Call call = collective_call("MPI_" #name, comm);                                 \
     const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
     if (in_service() && mixes_up_sides<&PMPI_##twin>(comm)) {                              \
-      return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });         \
+      return begin_in_turn(call, [&] {                                                     \
+        return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });       \
+      });                                                                                  \
     }                                                                                      \
     NoBytes<Count> kept;                                                                   \
     return collective(                                                                     \
@@ -160,6 +180,16 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,       \
                         [&] { return buffers; });                                          \
+  }
+
+// The same for a collective.
+#define IMBREX_MAKE_BEGIN_COLLECTIVE(function, parameters, arguments, buffers)             \
+  IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
+    const Call call = begun_collective("MPI_" #function, comm);                            \
+    return begin_in_turn(call, [&] {                                                       \
+      return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,     \
+                          [&] { return buffers; });                                        \
+    });                                                                                    \
   }
 
 #define IMBREX_MAKE_REMOTE(function, kind, parameters, arguments, buffers)                 \
@@ -210,10 +240,12 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #if IMBREX_MPI_4
 #define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)                         \
   IMBREX_FUNCTION(function) IMBREX_AND_INIT_PARAMETERS parameters {                        \
-    const int code = by_spare_thread(                                                      \
-        "MPI_" #function, [&] { return PMPI_##function IMBREX_AND_INIT arguments; });      \
-    return check::prepared(collective_call("MPI_" #function, comm), request, code,         \
-                           [&] { return buffers; });                                       \
+    const Call call = collective_call("MPI_" #function, comm);                             \
+    return begin_in_turn(call, [&] {                                                       \
+      const int code = by_spare_thread(                                                    \
+          "MPI_" #function, [&] { return PMPI_##function IMBREX_AND_INIT arguments; });    \
+      return check::prepared(call, request, code, [&] { return buffers; });                \
+    });                                                                                    \
   }
 #else
 #define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)
@@ -232,12 +264,12 @@ using Place = int;
   IMBREX_MAKE_FILE(read_or_write_all, __VA_ARGS__)                                         \
   IMBREX_MAKE_FILE_BEGIN(__VA_ARGS__)
 #define IMBREX_COLLECTIVE(name, twin, parameters, arguments)                               \
-  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, check::Buffers())
+  IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, check::Buffers())              \
+  IMBREX_MAKE_BEGIN_COLLECTIVE(twin, parameters, arguments, check::Buffers())
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
   IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments,                                \
                          check::buffers::name arguments)                                   \
-  IMBREX_MAKE_BEGIN(twin, begun_collective("MPI_" #twin, comm), parameters, arguments,     \
-                    check::buffers::name arguments)                                        \
+  IMBREX_MAKE_BEGIN_COLLECTIVE(twin, parameters, arguments, check::buffers::name arguments) \
   IMBREX_MAKE_INIT(name##_init, parameters, arguments, check::buffers::name arguments)
 #define IMBREX_REMOTE_C(name, kind, parameters, arguments)                                 \
   IMBREX_MAKE_REMOTE(name, kind, parameters, arguments, check::buffers::name arguments)
@@ -264,9 +296,8 @@ using Place = MPI_Aint;
 #define IMBREX_COLLECTIVE_C(name, twin, parameters, arguments)                             \
   IMBREX_MAKE_COLLECTIVE(name##_c, twin##_c, parameters, arguments,                        \
                          check::buffers::name arguments)                                   \
-  IMBREX_MAKE_BEGIN(twin##_c, begun_collective("MPI_" #twin "_c", comm), parameters,       \
-                    arguments,                                                             \
-                    check::buffers::name arguments)                                        \
+  IMBREX_MAKE_BEGIN_COLLECTIVE(twin##_c, parameters, arguments,                            \
+                               check::buffers::name arguments)                             \
   IMBREX_MAKE_INIT(name##_init_c, parameters, arguments, check::buffers::name arguments)
 #define IMBREX_REMOTE_C(name, kind, parameters, arguments)                                 \
   IMBREX_MAKE_REMOTE(name##_c, kind, parameters, arguments, check::buffers::name arguments)

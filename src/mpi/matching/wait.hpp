@@ -110,6 +110,25 @@ template <class Start>
   return wait_pending(call, request, status, nullptr);
 }
 
+// The same; `started()` is called when MPI has been asked to start it, in vain or not, by the task.
+template <class Start, class Started>
+[[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start, Started started) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback(call);
+    said = start(&request);
+  }
+  started();
+  if (said.code == MPI_SUCCESS) {
+    const Callback callback(call);
+    said = asked::Test(&request, &done, status);
+  }
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  return wait_pending(call, request, status, nullptr);
+}
+
 // Copies as MPI does for calls that return one status: the error field stays as it was.
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept;
 

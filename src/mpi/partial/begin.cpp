@@ -5,6 +5,8 @@
 #include <string>
 
 #include "mpi/engine/active.hpp"
+#include "mpi/engine/errors.hpp"
+#include "mpi/order/order.hpp"
 #include "mpi/partial/collective.hpp"
 
 namespace imbrex {
@@ -112,6 +114,13 @@ void pair_own(CollectiveState& state) {
 // All arguments are right, so all ranks come here.
 Collective start(std::unique_ptr<CollectiveState> state) {
   Place& place = *state->place;
+  const char* const call = state->call;
+  const auto require = [call](const int code) {
+    if (code != MPI_SUCCESS) throw mpi::make_error(call, code, detail::describe_current_task());
+  };
+  mpi::order::Turn turn(
+      {.name = call, .comm = place.program, .kind = mpi::Kind::collective, .throws = true});
+  require(turn.code());
   const int instance = place.begin(*state);
   try {
     place.make(state->call);
@@ -122,6 +131,7 @@ Collective start(std::unique_ptr<CollectiveState> state) {
   CollectiveState& it = *state.release();
   Collective handle(&it);
   it.start(instance);
+  require(turn.end());
   return handle;
 }
 

@@ -24,6 +24,7 @@
 #include "mpi/matching/receive.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/order/order.hpp"
 #include "mpi/partial/place.hpp"
 #include "mpi/watch/waits.hpp"
 
@@ -36,6 +37,7 @@ constexpr std::size_t messages_max = 8;
 constexpr std::size_t tasks_max = 12;
 constexpr std::size_t trees_max = 8;
 constexpr std::size_t collectives_max = 8;
+constexpr std::size_t turns_max = 8;
 constexpr std::size_t above_max = 12;
 
 // ---- messages that nobody receives -----------------------------------------------------------
@@ -265,7 +267,8 @@ Lines look(const Mark& last) {
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
         explain(messages, waits, rank, messages_max), unite(on_trees(), trees_max),
-        unite(partial::describe_open(), collectives_max), from_above(), of_messages,
+        unite(partial::describe_open(), collectives_max),
+        unite(order::describe_waiting(), turns_max), from_above(), of_messages,
         detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);
   }

@@ -3,6 +3,7 @@
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/matching/communicators.hpp"
+#include "mpi/order/order.hpp"
 #include "mpi/sends/begin.hpp"
 #include "mpi/watch/check/comm_free.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 int close_for(const char* call, MPI_Comm comm) {
   const int refused = check::refuse_to_free(call, comm);
   if (refused != MPI_SUCCESS || !in_service()) return refused;
+  if (const int code = order::refuse_to_free(call, comm); code != MPI_SUCCESS) return code;
   if (Communicator* const it = known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);
     if (Detour* const detour = it->detour()) {
