@@ -48,22 +48,23 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
     if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, find_buffers());
     return code;
   };
-  order::Turn turn(call);
-  if (!turn.is_taken()) [[likely]] {
-    return turn.code() == MPI_SUCCESS ? carry_out(call, MPI_STATUS_IGNORE, start_it) : turn.code();
+  order::Turn in_turn(call);
+  if (!in_turn.is_taken()) [[likely]] {
+    if (in_turn.code() != MPI_SUCCESS) return in_turn.code();
+    return carry_out(call, MPI_STATUS_IGNORE, start_it);
   }
   int code = MPI_SUCCESS;
-  const int of_call = carry_out(call, MPI_STATUS_IGNORE, start_it, [&] { code = turn.end(); });
+  const int of_call = carry_out(call, MPI_STATUS_IGNORE, start_it, [&] { code = in_turn.end(); });
   return of_call == MPI_SUCCESS ? code : of_call;
 }
 
 // `begin()` returns MPI's code when it has been started.
 template <class Begin>
 int begin_in_turn(const Call& call, Begin begin) {
-  order::Turn turn(call);
-  if (turn.code() != MPI_SUCCESS) return turn.code();
+  order::Turn in_turn(call);
+  if (in_turn.code() != MPI_SUCCESS) return in_turn.code();
   const int code = begin();
-  const int of_turn = turn.end();
+  const int of_turn = in_turn.end();
   return code == MPI_SUCCESS ? of_turn : code;
 }
 
