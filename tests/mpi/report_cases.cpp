@@ -169,6 +169,23 @@ void other_order() {
   imbrex::taskwait();
 }
 
+// Rank 0 comes to a key, and the other one to two that rank 0 never uses.
+void turns() {
+  const auto barrier = [](const char* const key) {
+    return [key] {
+      const imbrex::Ordered order = imbrex::ordered(key);
+      MPI_Barrier(MPI_COMM_WORLD);
+    };
+  };
+  if (rank_in_world() == 0) {
+    task("first").launch(barrier("first"));
+  } else {
+    task("second").launch(barrier("second"));
+    task("other").launch(barrier("other"));
+  }
+  imbrex::taskwait();
+}
+
 // The task that would send does not run, since one before it has failed; main waits for an answer.
 void failed_sender() {
   if (rank_in_world() == 0) {
@@ -376,6 +393,7 @@ const imbrex::test::Cases cases{
     {"wait_for_requests", wait_for_requests},
     {"wrong_communicator", wrong_communicator},
     {"other_order", other_order},
+    {"turns", turns},
     {"failed_sender", failed_sender},
     {"thrown_in_finish", thrown_in_finish},
     {"slow_messages", slow_messages},

@@ -43,12 +43,17 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
   check::Guard guard;
   // The task is asked for here: within `start` the thread stands in no task.
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
+  order::Turn in_turn(call);
   const auto start_it = [&](MPI_Request* request) {
     const int code = start(request);
-    if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, find_buffers());
+    if (check::on() && code == MPI_SUCCESS) [[unlikely]] {
+      Call seen = call;
+      // It may be under way beside others: the ranks share their order.
+      if (in_turn.is_taken()) seen.kind = Kind::other;
+      guard.begin(seen, task, find_buffers());
+    }
     return code;
   };
-  order::Turn in_turn(call);
   if (!in_turn.is_taken()) [[likely]] {
     if (in_turn.code() != MPI_SUCCESS) return in_turn.code();
     return carry_out(call, MPI_STATUS_IGNORE, start_it);

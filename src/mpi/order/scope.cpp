@@ -105,7 +105,9 @@ std::string text_of(const std::uint64_t key) {
   Table& all = table();
   const std::lock_guard guard(all.lock);
   const auto place = all.names.find(key);
-  return place == all.names.end() ? std::to_string(key) : '"' + place->second + '"';
+  if (place != all.names.end()) return '"' + place->second + '"';
+  return key < high_bit ? std::to_string(key)
+                        : std::to_string(key) + " (a name that nobody has used here)";
 }
 
 }  // namespace imbrex::mpi::order

@@ -44,7 +44,7 @@ void close(detail::OrderScope& scope);
 
 // The key for a name. Throws Error if another name that was used here has the same.
 [[nodiscard]] std::uint64_t key_of(std::string_view name);
-// `"name"`, or the number.
+// `"name"`, or the number; a name that another rank alone uses has none here.
 [[nodiscard]] std::string text_of(std::uint64_t key);
 
 }  // namespace imbrex::mpi::order
