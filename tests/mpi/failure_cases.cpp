@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cases.hpp"
+#include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 #include "imbrex/mpi_phaser.hpp"
@@ -133,10 +134,33 @@ void phaser() {
   }
 }
 
+// Of all three ranks, whose last never sends.
+std::optional<imbrex::Collective> exchanged;
+std::array<int, 3> exchanged_out{};
+std::array<int, 3> exchanged_in{-1, -1, -1};
+
+void partial() {
+  beside_exchanges([] {
+    for (int to = 0; to < 3; ++to) exchanged->send(to);
+    exchanged->from(1 - rank).get();
+    const auto fails = [](const imbrex::Future<void>& part) {
+      try {
+        part.get();
+        return false;
+      } catch (const imbrex::MpiError& error) {
+        return failed(error.code());
+      }
+    };
+    const bool reported = fails(exchanged->from(failing));
+    const bool arrived = exchanged_in[static_cast<std::size_t>(1 - rank)] == 7;
+    return fails(exchanged->all()) && reported && arrived;
+  });
+}
+
 const imbrex::test::Cases cases{
     {"one_receive", one_receive}, {"many_receives", many_receives},
     {"receive_from_any", receive_from_any}, {"waitall", waitall}, {"collective", collective},
-    {"phaser", phaser},
+    {"phaser", phaser}, {"partial", partial},
 };
 
 }  // namespace
@@ -147,6 +171,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   step.emplace(MPI_COMM_WORLD);
+  exchanged_out.fill(7);
+  exchanged.emplace(imbrex::alltoall({exchanged_out.data(), 1, MPI_INT},
+                                     {exchanged_in.data(), 1, MPI_INT}, MPI_COMM_WORLD,
+                                     {.hold = true}));
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == failing) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
