@@ -410,7 +410,7 @@ std::vector<std::string> describe_waiting() {
   for (const std::shared_ptr<Order>& order : living_orders()) {
     const std::string comm = report::name_of(order->program);
     order->sequence.for_each_waiting([&](const Sequence::View& it) {
-      const auto& start = static_cast<const WaitingStart&>(it.start);
+      const auto& start = static_cast<const WaitingStart&>(*it.start);
       std::string why;
       if (it.is_decided) {
         why = fmt::format(
@@ -440,7 +440,7 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
   if (order == nullptr) return MPI_SUCCESS;  // MPI says what is wrong with `comm`
   std::string obstacle;
   order->sequence.for_each_waiting([&](const Sequence::View& it) {
-    const auto& start = static_cast<const WaitingStart&>(it.start);
+    const auto& start = static_cast<const WaitingStart&>(*it.start);
     obstacle = fmt::format("{} with key {} in task {}", start.call, text_of(start.key), start.task);
   });
   if (!obstacle.empty()) {

@@ -82,21 +82,24 @@ std::vector<Start*> Sequence::give_up() {
 
 void Sequence::for_each_waiting(const std::function<void(const View&)>& visit) {
   const std::lock_guard guard(lock_);
-  const auto view = [&](const Start& start, const bool is_decided, const std::size_t ahead) {
-    const bool any = !slots_.empty();
-    visit({.start = start,
-           .is_decided = is_decided,
-           .decided = over_ + slots_.size(),
-           .last_key = last_key_,
-           .ahead = ahead,
-           .first_is_here = any && slots_.front().start != nullptr,
-           .first_key = any ? slots_.front().key : 0});
-  };
+  const Slot first = slots_.empty() ? Slot{0, nullptr} : slots_.front();
+  View view{.decided = over_ + slots_.size(),
+            .last_key = last_key_,
+            .first_is_here = first.start != nullptr,
+            .first_key = first.key};
+  view.is_decided = true;
   for (std::size_t i = is_starting_ ? 1 : 0; i < slots_.size(); ++i) {
-    if (slots_[i].start != nullptr) view(*slots_[i].start, true, i);
+    view.start = slots_[i].start;
+    view.ahead = i;
+    if (view.start != nullptr) visit(view);
   }
+  view.is_decided = false;
+  view.ahead = slots_.size();
   for (const auto& [key, starts] : undecided_) {
-    for (const Start* const start : starts) view(*start, false, slots_.size());
+    for (const Start* const start : starts) {
+      view.start = start;
+      visit(view);
+    }
   }
 }
 

@@ -52,13 +52,13 @@ class Sequence {
 
   // For reports.
   struct View {
-    const Start& start;
-    bool is_decided;
-    std::uint64_t decided;      // how many starts are, here or elsewhere
-    std::uint64_t last_key;     // of these, if there are any
-    std::uint64_t ahead;        // decided ones that must be started before this, if it is decided
-    bool first_is_here;         // the next of them has a start here, which goes on just now
-    std::uint64_t first_key;    // its key
+    const Start* start = nullptr;
+    bool is_decided = false;
+    std::uint64_t decided = 0;    // how many starts are, here or elsewhere
+    std::uint64_t last_key = 0;   // of these, if there are any
+    std::uint64_t ahead = 0;      // decided ones that are not over, and must be before this
+    bool first_is_here = false;   // the next of them has a start here, which goes on just now
+    std::uint64_t first_key = 0;  // its key
   };
   // Calls visit(view) for each start that waits, under the lock.
   void for_each_waiting(const std::function<void(const View&)>& visit);

@@ -46,7 +46,7 @@ TEST(Sequence, elsewhere_it_waits_for_the_decision_and_for_what_is_decided_befor
   std::size_t waiting = 0;
   sequence.for_each_waiting([&](const Sequence::View& it) {
     ++waiting;
-    EXPECT_EQ(&it.start, &b);
+    EXPECT_EQ(it.start, &b);
     EXPECT_TRUE(it.is_decided);
     EXPECT_EQ(it.ahead, 1U);
     EXPECT_EQ(it.first_key, 1U);
