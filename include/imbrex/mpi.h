@@ -109,6 +109,10 @@ int imbrex_collective_from(imbrex_collective_t it, int rank, int part, imbrex_fu
 int imbrex_collective_to(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);
 int imbrex_collective_all(imbrex_collective_t it, imbrex_future_t* future);
 int imbrex_collective_send(imbrex_collective_t it, int rank, int part);
+/* As imbrex::release_by_blocks() of collective.hpp. */
+int imbrex_release_by_blocks(void);
+/* How many calls of this process have gone block by block (IMBREX_PARTIAL). */
+unsigned long long imbrex_decomposed_calls(void);
 /* The program lets go of it, which goes on. Nobody uses it at that time, or afterwards. */
 void imbrex_collective_free(imbrex_collective_t* it);
 

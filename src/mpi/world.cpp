@@ -37,6 +37,7 @@
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/order/order.hpp"
+#include "mpi/partial/decompose.hpp"
 #include "mpi/partial/place.hpp"
 #include "mpi/plugin/active.hpp"
 #include "mpi/progress/progress.hpp"
@@ -198,6 +199,7 @@ std::string try_to_start(int level) {
       describe_bypass(std::array{"PMPI_Recv", "PMPI_Wait", "PMPI_Allreduce", "PMPI_Finalize"});
   if (!bypass.empty()) return "MPI_Init: " + bypass;
   try {
+    static_cast<void>(partial::partial_mode());
     start_runtime();
   } catch (const Error& error) {
     return "MPI_Init: " + unprefixed(error);
@@ -210,6 +212,8 @@ struct Agreement {
   int well;               // their start has not failed
   int learns_paths;       // by their policy
   int is_quiet;           // nobody wants active messages
+  int partial_least;      // of what IMBREX_PARTIAL says; and by the next, the largest negated
+  int partial_negated;
   int first_well;         // a rank
   int first_failed;       // a rank
   int why_least;          // of a number for what is wrong; INT_MAX where all is well
@@ -222,9 +226,12 @@ Agreement view_of(const std::string& wrong) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int paths = detail::learns_paths() ? 1 : 0;
   const int quiet = active::wanted.load(std::memory_order_relaxed) ? 0 : 1;
-  if (wrong.empty()) return {1, paths, quiet, rank, INT_MAX, INT_MAX, INT_MAX};
+  if (wrong.empty()) {
+    const int partial = partial::partial_mode();
+    return {1, paths, quiet, partial, -partial, rank, INT_MAX, INT_MAX, INT_MAX};
+  }
   const int why = static_cast<int>(std::hash<std::string>()(wrong) >> 34);  // not negative
-  return {0, paths, quiet, INT_MAX, rank, why, -why};
+  return {0, paths, quiet, INT_MAX, INT_MAX, INT_MAX, rank, why, -why};
 }
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
@@ -360,12 +367,21 @@ int initialise(int* argc, char*** argv, int* provided) {
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
     end_all(MPI_COMM_WORLD, 1);
   }
+  if (all.partial_least != -all.partial_negated) {
+    if (mine.first_well == all.first_well) {
+      say("MPI_Init: IMBREX_PARTIAL differs between ranks, and all must send a collective in the "
+          "same pieces: give all the same, with mpirun -x IMBREX_PARTIAL=... for one.");
+    }
+    PMPI_Barrier(MPI_COMM_WORLD);
+    end_all(MPI_COMM_WORLD, 1);
+  }
   begin_errors();
   learn_to_read_requests();
   check::start();
   senders::watched = detail::learns_sends();
   private_world::open();
   sends::start();
+  partial::start_decomposing();
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
   if (all.learns_paths != 0) open_paths();
   start_messages();
@@ -451,6 +467,7 @@ void finish_runtime() {
     end_if_a_task_failed();  // one that a late message has led to
   }
   order::end_all_orders();
+  partial::stop_decomposing();
   partial::end_all_places();
   trees::end_all_trees();
   finalize_waits_since.store(0, std::memory_order_relaxed);

@@ -340,6 +340,16 @@ bool hold_access(Task& task, const void* const address, const std::size_t bytes,
   return releases_for(task, outcome).hold(address, bytes);
 }
 
+void list_open(Task& task, std::vector<detail::OpenAccess>& open) {
+  for (const Access& access : task.accesses->accesses()) {
+    const bool ordinary = access.kind == AccessKind::in || access.kind == AccessKind::out ||
+                          access.kind == AccessKind::inout;
+    if (!ordinary || access.end.load(std::memory_order_relaxed) != End::with_task) continue;
+    const Interval covered = interval_of(access);
+    open.push_back({access.address, covered.end - covered.begin, is_range(access)});
+  }
+}
+
 namespace {
 
 // Whether the running `task` has declared what is named so, and ended it.

@@ -45,6 +45,7 @@
 #include "base/guarded.hpp"
 #include "base/slab.hpp"
 #include "base/spin_lock.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "task/failure.hpp"
 #include "task/access/interval_tree.hpp"
@@ -211,6 +212,10 @@ inline void end_accesses(Task& task, Waiter* const first, ReadyList& ready) noex
 // Whether `next` must still wait for an access of `task` that has not ended. REQUIRES: both
 // declared some.
 [[nodiscard]] bool blocks(Task& task, Task& next) noexcept;
+
+// Adds those of the running `task` that plug_ins.hpp's open_accesses() says. REQUIRES: it declared
+// some.
+void list_open(Task& task, std::vector<detail::OpenAccess>& open);
 
 // Whether an access of `task`, which is complete, is still open until its event fires. For reports:
 // what it reads may be a moment old.

@@ -74,7 +74,9 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::uint8_t slot_class;       // of the slab; 0: a large slot
   bool held;                     // hold_completion() was called; running task only
   Reach reach;                   // set before it is submitted
-  bool blocks;                   // waist.hpp: set_blocking(); running task only
+  // What it has asked for, of plug_ins.hpp; running task only: set_blocking(), release_by_blocks().
+  enum Wish : std::uint8_t { blocking = 1, by_blocks = 2 };
+  std::uint8_t wishes;
 
   [[nodiscard]] void* closure() noexcept {
     return reinterpret_cast<std::byte*>(this) + sizeof(Task);
@@ -132,7 +134,7 @@ inline void initialise(Task& task, const Birth& birth) noexcept {
   task.slot_class = birth.slot_class;
   task.group = birth.group;
   task.held = false;
-  task.blocks = false;
+  task.wishes = 0;
 }
 
 // The one function that changes a state, where it is not contended.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "imbrex/detail/waist.hpp"
 
@@ -104,6 +105,22 @@ void leave_as(Guest& guest) noexcept;
 // task ends; on a thread of the program's own, until the thread does.
 void set_blocking(bool blocks);
 [[nodiscard]] bool is_blocking() noexcept;
+
+// ---- accesses that end as data come -----------------------------------------------------------
+
+// From now on a plug-in may end accesses of the running task as the data that they name arrive, or
+// have left. REQUIRES: in_task().
+void release_by_blocks();
+[[nodiscard]] bool releases_by_blocks() noexcept;
+
+// An access of the running task to memory that has not ended, and does not end by an event.
+struct OpenAccess {
+  const void* address;
+  std::size_t bytes;  // 1 where only an address was named
+  bool range;         // it was named with its bounds: so has release_access_after() to name it
+};
+// Those by in, out and inout, in the order in which they were declared. None outside of tasks.
+[[nodiscard]] std::vector<OpenAccess> open_accesses();
 
 // ---- life cycle ------------------------------------------------------------------------------
 

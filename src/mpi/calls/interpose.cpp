@@ -2,6 +2,7 @@
 // The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
+#include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/split.hpp"
 #include "mpi/calls/standard.hpp"
@@ -167,6 +168,11 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(name) parameters {                                                       \
     const Call call = collective_call("MPI_" #name, comm);                                 \
     const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
+    if (const std::optional<int> code =                                                    \
+            decompose::attempt<decompose::shape_of(#name), decompose::varies(#name)>       \
+                IMBREX_CALL_AND arguments) {                                               \
+      return *code;                                                                        \
+    }                                                                                      \
     if (in_service() && mixes_up_sides<&PMPI_##twin>(comm)) {                              \
       return begin_in_turn(call, [&] {                                                     \
         return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });       \

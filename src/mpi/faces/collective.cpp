@@ -9,6 +9,7 @@
 #include "imbrex/mpi.h"
 #include "imbrex/mpi.hpp"
 #include "mpi/faces/guard_mpi.hpp"
+#include "mpi/partial/decompose.hpp"
 
 struct imbrex_collective_s {
   imbrex::Collective collective;
@@ -180,6 +181,14 @@ int imbrex_collective_send(imbrex_collective_t it, const int rank, const int par
     imbrex::c::require(it, "the collective given to imbrex_collective_send()");
     it->collective.send(rank, part);
   });
+}
+
+int imbrex_release_by_blocks(void) {
+  return imbrex::mpi::guard_mpi([] { imbrex::release_by_blocks(); });
+}
+
+unsigned long long imbrex_decomposed_calls(void) {
+  return imbrex::mpi::partial::decomposed_calls();
 }
 
 void imbrex_collective_free(imbrex_collective_t* const it) {

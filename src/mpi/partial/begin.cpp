@@ -85,7 +85,8 @@ std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, c
     throw Error(fmt::format("imbrex: {}: root {} of a communicator of {} ranks", call, root,
                             place->size));
   }
-  return std::make_unique<CollectiveState>(call, std::move(place), kind, root, options);
+  const char* const name = options.name != nullptr ? options.name : call;
+  return std::make_unique<CollectiveState>(name, std::move(place), kind, root, options);
 }
 
 // Plans all parts of one block.

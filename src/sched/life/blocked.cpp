@@ -123,7 +123,7 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
     seen.reported = false;
     return;
   }
-  if (seen.reported || now - seen.since < limit_ns || task->blocks) return;
+  if (seen.reported || now - seen.since < limit_ns || (task->wishes & Task::blocking) != 0) return;
   const bool at_rest = runtime.begun() == seen.all_begun;
   // The code of a thread may block it: for others to end, say. But not while it is needed.
   if (task->root && !(at_rest && keeps_others(runtime, worker))) return;

@@ -146,6 +146,14 @@ Completion* held_task() noexcept {
   return &task;
 }
 
+std::vector<OpenAccess> open_accesses() {
+  if (is_outside() || !in_task()) return {};
+  Task& task = *sched::current_worker()->task;
+  std::vector<OpenAccess> open;
+  if (task.accesses != nullptr) task::list_open(task, open);
+  return open;
+}
+
 void release_access(const void* const address, const std::size_t bytes) {
   if (is_outside()) return visit_to_wait("release", [&] { release_access(address, bytes); });
   Worker& worker = *sched::current_worker();

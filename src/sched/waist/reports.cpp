@@ -91,7 +91,7 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
     }
     if (&task == of_guest) return;
     const bool below = is_below(task, on_workers);
-    const bool blocks = state == State::running && !task.blocks &&
+    const bool blocks = state == State::running && (task.wishes & Task::blocking) == 0 &&
                         std::ranges::find(blocked, &task) != blocked.end();
     const bool runs = state != State::suspended && !below && !blocks;
     const WaitReason* const reason = state == State::suspended ? sched::reason_of(task) : nullptr;

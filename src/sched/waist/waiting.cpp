@@ -28,7 +28,8 @@ void set_blocking(const bool blocks) {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr) return visit_to_wait("set_blocking", [&] { set_blocking(blocks); });
   check_may_wait(*worker, "set_blocking");
-  worker->task->blocks = blocks;
+  std::uint8_t& wishes = worker->task->wishes;
+  wishes = static_cast<std::uint8_t>(blocks ? wishes | Task::blocking : wishes & ~Task::blocking);
 }
 
 bool is_blocking() noexcept {
@@ -36,7 +37,24 @@ bool is_blocking() noexcept {
   if (worker == nullptr && sched::known_worker() != nullptr) [[unlikely]] {
     return sched::visit(Purpose::passes, [] { return is_blocking(); }, [] { return false; });
   }
-  return worker != nullptr && worker->task != nullptr && worker->task->blocks;
+  return worker != nullptr && worker->task != nullptr &&
+         (worker->task->wishes & Task::blocking) != 0;
+}
+
+void release_by_blocks() {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) return visit_to_wait("release_by_blocks", &release_by_blocks);
+  check_may_wait(*worker, "release_by_blocks");
+  worker->task->wishes |= Task::by_blocks;
+}
+
+bool releases_by_blocks() noexcept {
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr && sched::known_worker() != nullptr) [[unlikely]] {
+    return sched::visit(Purpose::passes, [] { return releases_by_blocks(); }, [] { return false; });
+  }
+  return worker != nullptr && worker->task != nullptr &&
+         (worker->task->wishes & Task::by_blocks) != 0;
 }
 
 namespace {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/calls/decompose.hpp"
+
+#include "mpi/engine/active.hpp"
+
+namespace imbrex::mpi::decompose {
+
+namespace {
+
+// -1: MPI will refuse these arguments.
+std::int64_t bytes_of(const MPI_Count count, MPI_Datatype type) noexcept {
+  int bytes = 0;
+  if (count < 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS) {
+    return -1;
+  }
+  return bytes < 0 ? INT64_MAX : static_cast<std::int64_t>(count) * bytes;
+}
+
+}  // namespace
+
+bool accepts(const Asked& it) noexcept {
+  if (!in_service() || it.comm == MPI_COMM_NULL) return false;
+  int between_groups = 1;
+  if (PMPI_Comm_test_inter(it.comm, &between_groups) != MPI_SUCCESS || between_groups != 0) {
+    return false;
+  }
+  if (it.shape == Shape::alltoall && it.send.address == MPI_IN_PLACE) return false;
+  int size = 0;
+  int rank = 0;
+  PMPI_Comm_size(it.comm, &size);
+  PMPI_Comm_rank(it.comm, &rank);
+  const bool rooted = it.shape == Shape::gather || it.shape == Shape::scatter;
+  if (rooted && (it.root < 0 || it.root >= size)) return false;
+  if (it.varies) return true;
+  // Of the sides that count on this rank, one that says how long a block is.
+  const bool by_receive = it.send.address == MPI_IN_PLACE ||
+                          (it.shape == Shape::scatter && it.receive.address != MPI_IN_PLACE);
+  const Side& side = by_receive ? it.receive : it.send;
+  const std::int64_t bytes = bytes_of(side.count, side.type);
+  const std::int64_t least = bytes_least.load(std::memory_order_relaxed);
+  return bytes >= least && bytes > 0;
+}
+
+}  // namespace imbrex::mpi::decompose

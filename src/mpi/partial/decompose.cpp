@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of MPI that go block by block: each is an object of imbrex/collective.hpp, and what
+// the calling task has declared for a block ends when that is here, or has left.
+// docs/design/partial-collectives.md has the argument.
+#include "mpi/partial/decompose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "imbrex/collective.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/mpi.hpp"
+#include "mpi/calls/decompose.hpp"
+#include "mpi/engine/errors.hpp"
+
+namespace imbrex::mpi::partial {
+
+namespace {
+
+using decompose::Asked;
+using decompose::Shape;
+using decompose::Side;
+
+std::atomic<std::uint64_t> decomposed{0};
+std::atomic<bool> for_all_tasks{false};
+
+constexpr std::int64_t bytes_least = 1024;
+
+enum class Mode : std::uint8_t { off, on, release, all };
+Mode mode_of(const std::string& text) {
+  if (text == "off") return Mode::off;
+  if (text == "on") return Mode::on;
+  if (text == "release") return Mode::release;
+  if (text == "all") return Mode::all;
+  throw Error(fmt::format("imbrex: IMBREX_PARTIAL={}: valid: off, on, release, all", text));
+}
+
+struct TooLong {};
+
+// The block of a rank. No part for one of no bytes: the other side may count it differently.
+Piece piece_of(const Side& side, const int rank) {
+  const MPI_Count count = side.count_of(rank);
+  MPI_Datatype type = side.type_of(rank);
+  if (count == 0) return {};
+  int bytes = 0;
+  MPI_Aint least = 0;
+  MPI_Aint extent = 1;
+  if (PMPI_Type_size(type, &bytes) == MPI_SUCCESS && bytes == 0) return {};
+  if (count > INT_MAX) throw TooLong();
+  PMPI_Type_get_extent(type, &least, &extent);
+  std::ptrdiff_t place = static_cast<std::ptrdiff_t>(rank) * static_cast<std::ptrdiff_t>(count);
+  if (side.places != nullptr) place = side.places[rank];
+  if (side.large_places != nullptr) place = side.large_places[rank];
+  if (side.types == nullptr) place *= extent;
+  return {place, static_cast<int>(count), type};
+}
+
+// What a block lies in.
+struct Extent {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+};
+Extent extent_of(const void* const address, const Piece& piece) {
+  if (piece.count <= 0) return {};
+  MPI_Aint least = 0;
+  MPI_Aint true_extent = 0;
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_true_extent(piece.type, &least, &true_extent);
+  PMPI_Type_get_extent(piece.type, &lower, &extent);
+  const MPI_Aint rest = (piece.count - 1) * extent;  // negative strides go down
+  const auto base = reinterpret_cast<std::uintptr_t>(address);
+  const auto first = static_cast<std::uintptr_t>(piece.displacement + least +
+                                                 std::min<MPI_Aint>(rest, 0));
+  return {base + first, base + first + static_cast<std::uintptr_t>(true_extent + std::abs(rest))};
+}
+
+struct Block {
+  Extent extent;
+  bool incoming = false;
+  Future<void> over;
+};
+
+// What the blocks of one call are.
+class Blocks {
+ public:
+  explicit Blocks(const Asked& asked) : it_(asked) {
+    PMPI_Comm_size(it_.comm, &size_);
+    PMPI_Comm_rank(it_.comm, &me_);
+    in_place_ = it_.send.address == MPI_IN_PLACE || it_.receive.address == MPI_IN_PLACE;
+  }
+
+  [[nodiscard]] Piece outgoing(const int rank) const {
+    const Side& send = it_.send;
+    switch (it_.shape) {
+      case Shape::alltoall:
+      case Shape::scatter: return piece_of(send, rank);
+      case Shape::allgather: return in_place_ ? piece_of(it_.receive, me_) : piece_of(send, 0);
+      default: return piece_of(send, 0);
+    }
+  }
+  [[nodiscard]] Piece incoming(const int rank) const {
+    return piece_of(it_.receive, it_.shape == Shape::scatter ? 0 : rank);
+  }
+
+  // All ranks begin it, in the order of the calls.
+  [[nodiscard]] Collective begin(const char* const call) const {
+    CollectiveOptions options;
+    options.name = call;
+    options.outgoing = [this](const int rank, int) { return outgoing(rank); };
+    options.incoming = [this](const int rank, int) { return incoming(rank); };
+    const SendBlocks send{.address = it_.send.address};
+    const ReceiveBlocks receive{.address = const_cast<void*>(it_.receive.address)};
+    switch (it_.shape) {
+      case Shape::alltoall: return alltoall(send, receive, it_.comm, options);
+      case Shape::allgather: return allgather(send, receive, it_.comm, options);
+      case Shape::gather: return gather(send, receive, it_.root, it_.comm, options);
+      default: return scatter(send, receive, it_.root, it_.comm, options);
+    }
+  }
+
+  [[nodiscard]] std::vector<Block> list(const Collective& collective) const {
+    std::vector<Block> blocks;
+    const bool at_root = it_.root == me_;
+    const bool gathers = it_.shape == Shape::gather;
+    const bool scatters = it_.shape == Shape::scatter;
+    for (int rank = 0; rank < size_; ++rank) {
+      const bool own = rank == me_;
+      const bool comes = (!gathers || at_root) && (!scatters || rank == it_.root);
+      const bool goes = (!scatters || at_root) && (!gathers || rank == it_.root);
+      if (own && in_place_) continue;
+      if (comes && !(scatters && at_root && in_place_)) {
+        add(blocks, true, it_.receive.address, incoming(rank), collective.from(rank));
+      }
+      if (goes) {
+        const bool from_receive = in_place_ && it_.shape == Shape::allgather;
+        add(blocks, false, from_receive ? it_.receive.address : it_.send.address, outgoing(rank),
+            collective.to(rank));
+      }
+    }
+    return blocks;
+  }
+
+ private:
+  static void add(std::vector<Block>& blocks, const bool incoming, const void* const address,
+                  const Piece& piece, Future<void> over) {
+    const Extent extent = extent_of(address, piece);
+    if (extent.begin != extent.end) blocks.push_back({extent, incoming, std::move(over)});
+  }
+
+  const Asked& it_;
+  int size_ = 0;
+  int me_ = 0;
+  bool in_place_ = false;
+};
+
+// An access by an address alone stands for what of its buffer lies up to the next one that the task
+// has declared: so one that names the first element of a block stands for the block, and the only
+// one of a buffer for all of it. It ends with the last block that meets what it stands for.
+void end_accesses_by(const std::vector<Block>& blocks) {
+  std::vector<detail::OpenAccess> open = detail::open_accesses();
+  const auto begin_of = [](const detail::OpenAccess& access) {
+    return reinterpret_cast<std::uintptr_t>(access.address);
+  };
+  std::ranges::stable_sort(open, {}, begin_of);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const std::uintptr_t begin = begin_of(open[i]);
+    std::uintptr_t end = begin + open[i].bytes;
+    if (!open[i].range) {
+      std::size_t next = i + 1;
+      while (next < open.size() && begin_of(open[next]) == begin) ++next;
+      end = std::max(end, next < open.size() ? begin_of(open[next]) : UINTPTR_MAX);
+    }
+    std::vector<Future<void>> over;
+    const auto is_of_its_buffer = [&](const Block& block) {
+      return open[i].range || std::ranges::any_of(blocks, [&](const Block& other) {
+        return other.incoming == block.incoming && other.extent.begin <= begin &&
+               begin < other.extent.end;
+      });
+    };
+    std::uintptr_t first = UINTPTR_MAX;
+    std::uintptr_t last = 0;
+    for (const Block& block : blocks) {
+      if (begin >= block.extent.end || block.extent.begin >= end) continue;
+      if (!is_of_its_buffer(block)) continue;
+      over.push_back(block.over);
+      first = std::min(first, block.extent.begin);
+      last = std::max(last, block.extent.end);
+    }
+    // What is named, too, must be within: the task may go on using what lies beside it.
+    if (begin < first || begin + open[i].bytes > last) continue;
+    const Future<void> all = over.size() == 1 ? over.front() : when_all(over);
+    detail::release_access_after(*all.completion(), open[i].address,
+                                 open[i].range ? open[i].bytes : 0);
+  }
+}
+
+int carry_out(const Call& call, const Asked& asked) {
+  const Blocks blocks(asked);
+  try {
+    const Collective collective = blocks.begin(call.name);
+    decomposed.fetch_add(1, std::memory_order_relaxed);
+    if (for_all_tasks.load(std::memory_order_relaxed) || detail::releases_by_blocks()) {
+      end_accesses_by(blocks.list(collective));
+    }
+    collective.all().get();
+    return MPI_SUCCESS;
+  } catch (const MpiError& error) {
+    return raise_error(call, error.code());
+  } catch (const TooLong&) {
+    say(fmt::format("{} of more than {} elements in a block cannot go block by block "
+                    "(IMBREX_PARTIAL): give it a type of several elements",
+                    call.name, INT_MAX));
+    return raise_error(call, MPI_ERR_COUNT);
+  } catch (const Error& error) {
+    say(fmt::format("{}: {}", call.name, unprefixed(error)));
+    return raise_error(call, MPI_ERR_ARG);
+  }
+}
+
+}  // namespace
+
+std::uint64_t decomposed_calls() noexcept { return decomposed.load(std::memory_order_relaxed); }
+
+int partial_mode() { return static_cast<int>(mode_of(detail::text_option("PARTIAL"))); }
+
+void start_decomposing() {
+  const auto mode = static_cast<Mode>(partial_mode());
+  if (mode == Mode::off) return;
+  decompose::carry_out = &carry_out;
+  for_all_tasks.store(mode >= Mode::release, std::memory_order_relaxed);
+  decompose::bytes_least.store(mode == Mode::all ? 0 : bytes_least, std::memory_order_relaxed);
+}
+
+void stop_decomposing() noexcept {
+  decompose::bytes_least.store(-1, std::memory_order_relaxed);
+}
+
+}  // namespace imbrex::mpi::partial
+
+namespace imbrex {
+
+void release_by_blocks() { detail::release_by_blocks(); }
+
+}  // namespace imbrex
+
