@@ -2,9 +2,11 @@
 // The variants with collectives of blocks that were packed, or typed, as a whole.
 #include <mpi.h>
 
+#include <imbrex/collective.hpp>
 #include <imbrex/mpi.hpp>
 
 #include <algorithm>
+#include <span>
 
 #include "variants.hpp"
 
@@ -102,6 +104,51 @@ double run_blocking(const Work& work) {
     transform_all(work, static_cast<int>(s) + 1);
   }
   return seconds;
+}
+
+void run_partial_blocks(const Work& work, const Pieces& pieces) {
+  const Stage& stage = work.pipeline.stages().front();
+  const Transposition& t = stage.transposition;
+  const LineType line_type(t);
+  Complex* const arrives = work.packed.arrives;
+  // Of some lines what comes from a rank: one behind the other.
+  const auto piece_of = [&](std::int64_t rank, const Range& lines) {
+    return std::span(arrives + (rank * t.columns + lines.first) * pieces.length(),
+                     static_cast<std::size_t>(lines.size() * pieces.length()));
+  };
+  transform_all(work, 0);
+  pack(t, work.steps[0], work.packed.leaves);
+  imbrex::finish([&] {
+    auto exchange = imbrex::task("exchange");
+    for (int rank = 0; rank < t.ranks; ++rank) {
+      static_cast<void>(exchange.out(imbrex::range(piece_of(rank, {0, t.columns}))));
+    }
+    exchange.launch([&] {
+      imbrex::release_by_blocks();
+      MPI_Alltoall(work.packed.leaves, line_type.count(), line_type.get(), arrives,
+                   line_type.count(), line_type.get(), t.comm);
+    });
+    for (const Part& group : stage.groups) {
+      auto join = imbrex::task("join");
+      for (int rank = 0; rank < t.ranks; ++rank) {
+        const std::span<Complex> piece = piece_of(rank, group.lines);
+        imbrex::task("piece").inout(imbrex::range(piece)).launch([&pieces, piece] {
+          const auto length = static_cast<std::size_t>(pieces.length());
+          for (std::size_t i = 0; i < piece.size(); i += length) pieces.transform(&piece[i]);
+        });
+        static_cast<void>(join.in(imbrex::range(piece)));
+      }
+      join.priority(1).launch([&] {
+        for (std::int64_t line = group.lines.first; line < group.lines.last; ++line) {
+          Complex* const target = work.steps[1] + line * t.n;
+          for (int rank = 0; rank < t.ranks; ++rank) {
+            std::copy_n(piece_of(rank, {line, line + 1}).data(), t.rows, target + rank * t.rows);
+          }
+          pieces.join(target);
+        }
+      });
+    }
+  });
 }
 
 void run_scatters(const Work& work) {

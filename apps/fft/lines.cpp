@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <numbers>
 
 #include "../tiled/sleep.hpp"
 #include "../tiled/timed.hpp"
@@ -59,6 +61,75 @@ void Lines::transform(Complex* const first) const {
     tiled::sleep_precisely(sleep_s_);
   } else {
     fftw_execute_dft(plan_, raw(first), raw(first));
+  }
+  progress_.add(1);
+}
+
+namespace {
+
+// Of every line, whatever its alignment.
+unsigned any_flag_of(const Planning planning) { return flag_of(planning) | FFTW_UNALIGNED; }
+
+fftw_plan plan_piece(const std::int64_t length, const Planning planning) {
+  const Points scratch = allocate(length);
+  return fftw_plan_dft_1d(static_cast<int>(length), raw(scratch.get()), raw(scratch.get()),
+                          FFTW_FORWARD, any_flag_of(planning));
+}
+
+// Of the points with the same number in each piece.
+fftw_plan plan_join(const int count, const std::int64_t length, const Planning planning) {
+  const Points scratch = allocate(count * length);
+  const auto stride = static_cast<int>(length);
+  return fftw_plan_many_dft(1, &count, stride, raw(scratch.get()), nullptr, stride, 1,
+                            raw(scratch.get()), nullptr, stride, 1, FFTW_FORWARD,
+                            any_flag_of(planning));
+}
+
+double joined_share(const std::int64_t n, const int count) {
+  if (count == 1) return 0;
+  return std::min(1.0, (1 + std::log2(count)) / std::log2(static_cast<double>(n)));
+}
+
+}  // namespace
+
+Pieces::Pieces(const std::int64_t n, const int pieces, const Planning planning,
+               const double sleep_s, Progress& progress)
+    : count_(pieces),
+      length_(n / pieces),
+      sleep_s_(sleep_s),
+      joined_(joined_share(n, pieces)),
+      of_piece_(plan_piece(length_, planning)),
+      of_join_(plan_join(count_, length_, planning)),
+      progress_(progress) {
+  for (std::int64_t piece = 0; piece < count_; ++piece) {
+    for (std::int64_t k = 0; k < length_; ++k) {
+      const double turn = static_cast<double>(piece * k) / static_cast<double>(n);
+      turns_.push_back(std::polar(1.0, -2 * std::numbers::pi * turn));
+    }
+  }
+}
+
+Pieces::~Pieces() {
+  fftw_destroy_plan(of_piece_);
+  fftw_destroy_plan(of_join_);
+}
+
+void Pieces::transform(Complex* const piece) const {
+  if (sleep_s_ > 0) {
+    tiled::sleep_precisely(sleep_s_ * (1 - joined_) / count_);
+  } else {
+    fftw_execute_dft(of_piece_, raw(piece), raw(piece));
+  }
+}
+
+// Point k + length j of the spectrum is the sum over the pieces p of exp(-2 pi i p k / n) times
+// point k of piece p, times exp(-2 pi i p j / count).
+void Pieces::join(Complex* const line) const {
+  if (sleep_s_ > 0) {
+    tiled::sleep_precisely(sleep_s_ * joined_);
+  } else {
+    for (std::size_t i = 0; i < turns_.size(); ++i) line[i] *= turns_[i];
+    fftw_execute_dft(of_join_, raw(line), raw(line));
   }
   progress_.add(1);
 }

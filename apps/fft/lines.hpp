@@ -11,6 +11,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "stages.hpp"
 
@@ -60,6 +61,33 @@ class Lines {
  private:
   const double sleep_s_;
   fftw_plan plan_;
+  Progress& progress_;
+};
+
+// Transforms of lines that arrive in pieces (Cooley and Tukey): piece p of P has the points p,
+// p + P and so on of a line, is transformed by itself, and all are joined then. As Lines otherwise:
+// of the time of a line that sleeps, joining takes P's share of the logarithm of n, and a pass.
+class Pieces {
+ public:
+  Pieces(std::int64_t n, int pieces, Planning planning, double sleep_s, Progress& progress);
+  ~Pieces();
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+
+  [[nodiscard]] int count() const noexcept { return count_; }
+  [[nodiscard]] std::int64_t length() const noexcept { return length_; }  // of a piece
+  void transform(Complex* piece) const;  // in place
+  // `line` has the transformed pieces, one behind the other, and the spectrum afterwards.
+  void join(Complex* line) const;
+
+ private:
+  const int count_;
+  const std::int64_t length_;
+  const double sleep_s_;  // of a line
+  const double joined_;   // the share of it that joins
+  std::vector<Complex> turns_;
+  fftw_plan of_piece_;
+  fftw_plan of_join_;
   Progress& progress_;
 };
 

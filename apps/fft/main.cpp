@@ -79,7 +79,7 @@ Field make_field(Options& options, int ranks) {
 // Collective. Throws InputError.
 void check_memory(const Options& options, double points, int ranks) {
   double copies = options.dims;  // the steps
-  if (options.pack || options.has("scatters")) copies += 2;
+  if (options.packs()) copies += 2;
   if (options.has("library")) copies += 1;
   const double mine = copies * sizeof(Complex) * points / ranks;
   tiled::check_memory(MPI_COMM_WORLD, mine, fmt::format("--n {}: needs", options.n),
@@ -95,11 +95,13 @@ class Benchmark {
         back_(team, options.dims, options.n, options.cuts, true),
         progress_(pipeline_.lines() * pipeline_.steps(),
                   team.rank() == 0 ? options.progress_s : 0),
-        lines_(options.n, options.planning, sleep_s, progress_) {
+        lines_(options.n, options.planning, sleep_s, progress_),
+        pieces_(options.n, options.dims == 2 ? pipeline_.stages().front().transposition.ranks : 1,
+                options.planning, sleep_s, progress_) {
     for (int step = 0; step < pipeline_.steps(); ++step) {
       steps_.push_back(allocate(pipeline_.points()));
     }
-    if (options.pack || options.has("scatters")) {
+    if (options.packs()) {
       packed_[0] = allocate(pipeline_.points());
       packed_[1] = allocate(pipeline_.points());
     }
@@ -110,7 +112,9 @@ class Benchmark {
 
   Run run(const std::string& variant, int number, bool check) {
     const bool library = variant == "library";
-    fill(field_, library ? library_->input() : pipeline_.input(),
+    // Points that are only moved are where they would be without pieces.
+    const bool dealt = variant == "partial-blocks" && !options_.timed;
+    fill(field_, library ? library_->input() : dealt ? pipeline_.dealt_input() : pipeline_.input(),
          library ? library_->points() : steps_[0].get());
     progress_.begin(fmt::format("run {}, {}", number, variant));
     Run run;
@@ -161,6 +165,8 @@ class Benchmark {
       run_test(work);
     } else if (variant == "scatters") {
       run_scatters(work);
+    } else if (variant == "partial-blocks") {
+      run_partial_blocks(work, pieces_);
     } else if (variant == "partial-receive") {
       run_partial_receive(work);
     } else if (variant == "messages") {
@@ -178,6 +184,7 @@ class Benchmark {
   Pipeline pipeline_, back_;
   Progress progress_;
   const Lines lines_;
+  const Pieces pieces_;
   std::vector<Points> steps_;
   Points packed_[2];
   std::unique_ptr<Library> library_;

@@ -48,12 +48,13 @@ void add_variants(CLI::App& app, Options& options, Text& text) {
   app.add_option("--variant", options.variants,
                  "One or more, in turn, with commas: blocking (MPI_Alltoall), test "
                  "(MPI_Ialltoall for each part, MPI_Test after each line), scatters "
-                 "(MPI_Iscatter from each rank), partial-receive (blocking, but each part is "
-                 "computed as it arrives, by imbrex::alltoall), messages (tasks, with a message "
+                 "(MPI_Iscatter from each rank), partial-blocks (2-D: blocking, but what comes "
+                 "from a rank is computed as it arrives, with IMBREX_PARTIAL=on), partial-receive "
+                 "(the same of each part, by imbrex::alltoall), messages (tasks, with a message "
                  "for each chunk of each part), partial (the same by imbrex::alltoall), library "
                  "(FFTW's own for MPI)")
-      ->check(CLI::IsMember({"blocking", "test", "scatters", "partial-receive", "messages",
-                             "partial", "library"}))
+      ->check(CLI::IsMember({"blocking", "test", "scatters", "partial-blocks",
+                             "partial-receive", "messages", "partial", "library"}))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
@@ -114,6 +115,9 @@ void check(const Options& options, const Text& text, bool has_line_us) {
   }
   if (options.timed && !options.spectrum.empty()) {
     throw InputError("--spectrum: --kernels timed transforms nothing");
+  }
+  if (options.has("partial-blocks") && options.dims == 3) {
+    throw InputError("--variant partial-blocks: is for --dims 2");
   }
   if (options.has("library") && options.timed) {
     throw InputError("--variant library: cannot sleep; leave out --kernels timed");

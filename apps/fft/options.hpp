@@ -33,6 +33,9 @@ struct Options {
   double progress_s = 5;
 
   [[nodiscard]] bool has(const std::string& variant) const;
+  [[nodiscard]] bool packs() const {
+    return pack || has("scatters") || has("partial-blocks");
+  }
 };
 
 // `help` is set, and nothing else, if that was asked for. Throws InputError.

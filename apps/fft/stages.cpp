@@ -155,6 +155,14 @@ void Pipeline::make_3d(const tiled::Team& team, const Cuts& cuts, const bool bac
   output_ = {{by_first, by_second, Range{0, n_}}, {0, 1, 2}};
 }
 
+Layout Pipeline::dealt_input() const noexcept {
+  const Transposition& t = stages_.front().transposition;
+  Layout layout = input_;
+  layout.axes[1] = {t.rank, t.rank + t.rows};
+  layout.strides[1] = t.ranks;
+  return layout;
+}
+
 const std::vector<Part>& Pipeline::parts(const int step) const noexcept {
   return step == 0 ? stages_.front().chunks : stages_[static_cast<std::size_t>(step - 1)].groups;
 }

@@ -38,6 +38,7 @@ struct Range {
 struct Layout {
   std::array<Range, 3> axes;  // of x, y and z
   std::array<int, 3> order{}; // axes: the slowest first
+  std::array<std::int64_t, 3> strides{1, 1, 1};  // from one point of an axis to the next
 
   [[nodiscard]] std::int64_t points() const noexcept {
     return axes[0].size() * axes[1].size() * axes[2].size();
@@ -51,14 +52,15 @@ void for_each_point(const Layout& layout, Visit&& visit) {
   const auto [slow, middle, fast] = layout.order;
   std::int64_t index = 0;
   const auto axis = [&](int a) { return layout.axes[static_cast<std::size_t>(a)]; };
-  const auto place = [&](int a) -> std::int64_t& { return at[static_cast<std::size_t>(a)]; };
-  for (place(slow) = axis(slow).first; place(slow) < axis(slow).last; ++place(slow)) {
-    for (place(middle) = axis(middle).first; place(middle) < axis(middle).last; ++place(middle)) {
-      for (place(fast) = axis(fast).first; place(fast) < axis(fast).last; ++place(fast)) {
-        visit(index++, at[0], at[1], at[2]);
-      }
-    }
-  }
+  const auto along = [&](int a, auto&& body) {
+    const std::int64_t stride = layout.strides[static_cast<std::size_t>(a)];
+    std::int64_t& place = at[static_cast<std::size_t>(a)];
+    place = axis(a).first;
+    for (std::int64_t i = 0; i < axis(a).size(); ++i, place += stride) body();
+  };
+  along(slow, [&] {
+    along(middle, [&] { along(fast, [&] { visit(index++, at[0], at[1], at[2]); }); });
+  });
 }
 
 // What goes between two ranks, or a part of it: planes, of them rows as they lie in the source, and
@@ -137,6 +139,9 @@ class Pipeline {
   [[nodiscard]] std::int64_t lines() const noexcept { return points() / n_; }  // of each step
   [[nodiscard]] const Layout& input() const noexcept { return input_; }
   [[nodiscard]] const Layout& output() const noexcept { return output_; }
+  // In 2-D: the input, if rows are dealt out to the ranks in turn, so that a block of the
+  // transposition has every so many-th point of a line.
+  [[nodiscard]] Layout dealt_input() const noexcept;
   // The parts of the lines of a step.
   [[nodiscard]] const std::vector<Part>& parts(int step) const noexcept;
 

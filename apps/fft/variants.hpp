@@ -26,7 +26,7 @@ struct Work {
   struct Packed {
     Complex* leaves = nullptr;
     Complex* arrives = nullptr;
-  } packed;  // each of the pipeline's points: of blocking that packs, and of scatters
+  } packed;  // each of the pipeline's points: of what packs
 };
 
 // Nothing overlaps: the lines of a step in a parallel loop, then MPI_Alltoall. Returns the seconds
@@ -38,6 +38,10 @@ void run_test(const Work& work);
 // An MPI_Iscatter from each rank instead of an MPI_Alltoall, put in place as each arrives, as in
 // HPX's transform (Strack et al., 2024).
 void run_scatters(const Work& work);
+// In 2-D, of an input as Pipeline::dealt_input() says: as blocking that packs, but the task of the
+// exchange has declared the block of each rank, and calls release_by_blocks(): with
+// IMBREX_PARTIAL=on each block is transformed as it arrives, and joined when all have.
+void run_partial_blocks(const Work& work, const Pieces& pieces);
 // As blocking, but by an object of a partial collective, whose parts are groups of lines: each is
 // computed when it has arrived. What is sent is computed before, all of it.
 void run_partial_receive(const Work& work);

@@ -16,13 +16,14 @@ SOLVERS = ("hpcg", "minife")
 BASELINES = ("blocking", "blocking, packed", "library")
 # Which way of the model a variant goes; the others are done by hand, and not modelled.
 SCHEMES = {
-    "fft2d": {"partial-receive": "RL", "partial": "ST", "messages": "ST"},
+    "fft2d": {"partial-blocks": "RB", "partial-receive": "RL", "partial": "ST", "messages": "ST"},
     "fft3d": {"partial-receive": "RL", "partial": "ST", "messages": "ST"},
     "wordcount": {"partial-receive": "RB", "blocks": "RB", "partial": "ST", "messages": "ST"},
     "matvec": {"partial-receive": "RB", "blocks": "RB", "partial": "ST", "messages": "ST"}}
 # Per cent less time than the faster baseline, by program, ranks and scheme.
-GOALS = {("fft2d", 2, "RL"): 18, ("fft2d", 2, "ST"): 30, ("fft2d", 4, "RL"): 18,
-         ("fft2d", 4, "ST"): 28, ("fft3d", 4, "RL"): 22, ("fft3d", 4, "ST"): 30,
+GOALS = {("fft2d", 2, "RB"): 8, ("fft2d", 2, "RL"): 18, ("fft2d", 2, "ST"): 30,
+         ("fft2d", 4, "RB"): 10, ("fft2d", 4, "RL"): 18, ("fft2d", 4, "ST"): 28,
+         ("fft3d", 4, "RL"): 22, ("fft3d", 4, "ST"): 30,
          ("wordcount", 2, "ST"): 25, ("wordcount", 4, "RB"): 3, ("wordcount", 4, "ST"): 22,
          ("matvec", 2, "RB"): 9, ("matvec", 2, "ST"): 30, ("matvec", 4, "RB"): 14,
          ("matvec", 4, "ST"): 30}

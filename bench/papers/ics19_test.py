@@ -174,6 +174,22 @@ class BenchTest(unittest.TestCase):
         cases = self.bench.fft_cases(self.arguments)
         self.assertEqual({name for case in cases for name in case.names}, {"blocking", "messages"})
 
+    def test_what_an_option_makes_partial_runs_alone(self):
+        self.script("mapreduce", "blocking,blocks,partial-receive")
+        cases = self.bench.map_reduce_cases(self.arguments)
+        names = [list(case.names) for case in cases if case.program == "matvec" and case.ranks == 2]
+        self.assertEqual(names, [["blocking", "blocks"], ["partial-receive"]])
+        for case in cases:
+            said = self.bench.command_of(self.arguments, case, "run.json")
+            self.assertEqual("IMBREX_PARTIAL=on" in said, "partial-receive" in case.names)
+            self.assertEqual(said[said.index("--variant") + 1], ",".join(case.names))
+
+        self.script("fft", "blocking,partial-blocks,partial,library")
+        names = [(case.program, list(case.names)) for case in self.bench.fft_cases(self.arguments)
+                 if case.names != {"blocking": "blocking, packed"} and case.ranks == 4]
+        self.assertEqual(names, [("fft2d", ["blocking", "partial"]), ("fft2d", ["partial-blocks"]),
+                                 ("fft3d", ["blocking", "partial"])])
+
     def test_computing_takes_as_long_as_the_exchange(self):
         self.script("fft", "blocking")
         case = next(case for case in self.bench.fft_cases(self.arguments) if case.ranks == 4)

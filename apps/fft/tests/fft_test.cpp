@@ -146,6 +146,37 @@ TEST(variants, move_each_point_to_its_place_while_lines_sleep) {
   });
 }
 
+TEST(pieces, joined_are_the_spectrum_of_the_whole) {
+  on_every_grid([](const tiled::Team& team, const Field& field) {
+    if (field.dims != 2) return;
+    Progress silent(0, 0);
+    const Lines lines(field.n, Planning::estimate, 0, silent);
+    const Pieces pieces(field.n, rank_count(), Planning::estimate, 0, silent);
+    for (const int parts : {1, 3, 64}) {
+      Pipeline pipeline(team, 2, field.n, {.parts = parts, .chunks = 1}, false);
+      const Memory memory(pipeline);
+      const Work work = memory.work(pipeline, lines);
+      fill(field, pipeline.dealt_input(), work.steps.front());
+      run_partial_blocks(work, pieces);
+      EXPECT_LT(check(field, pipeline.output(), work.steps.back(), false).largest(), error_limit);
+    }
+  });
+}
+
+TEST(pieces, move_each_point_to_its_place_while_lines_sleep) {
+  const tiled::Team team({1, rank_count()});
+  const Field field{Field::Kind::numbers, 2, 8 * rank_count(), 1, {}};
+  Progress silent(0, 0);
+  const Lines lines(field.n, Planning::estimate, 1e-6, silent);
+  const Pieces pieces(field.n, rank_count(), Planning::estimate, 1e-6, silent);
+  Pipeline pipeline(team, 2, field.n, {.parts = 4, .chunks = 4}, false);
+  const Memory memory(pipeline);
+  const Work work = memory.work(pipeline, lines);
+  fill(field, pipeline.input(), work.steps.front());
+  run_partial_blocks(work, pieces);
+  EXPECT_EQ(check(field, pipeline.output(), work.steps.back(), true).moved, 0);
+}
+
 TEST(checks, see_a_wrong_point) {
   const tiled::Team team({1, rank_count()});
   for (const Field::Kind kind : {Field::Kind::random, Field::Kind::wave}) {

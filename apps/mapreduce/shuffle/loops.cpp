@@ -33,7 +33,7 @@ std::vector<std::span<const std::byte>> pieces_of(const Exchange& exchange) {
 
 }  // namespace
 
-void run_blocking(Program& program, const Shape& shape, Times& times) {
+std::vector<Output> map_all(Program& program, const Shape& shape) {
   std::vector<Output> outputs = outputs_for(shape.comm, shape.chunks);
   imbrex::finish([&] {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
@@ -42,6 +42,11 @@ void run_blocking(Program& program, const Shape& shape, Times& times) {
       });
     }
   });
+  return outputs;
+}
+
+void run_blocking(Program& program, const Shape& shape, Times& times) {
+  std::vector<Output> outputs = map_all(program, shape);
   Exchange exchange(shape.comm, outputs, {});
   const double begin = MPI_Wtime();
   imbrex::finish([&] { imbrex::task("exchange").launch([&] { exchange.run({}); }); });

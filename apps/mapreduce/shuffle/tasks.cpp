@@ -58,16 +58,33 @@ void begin(Program& program, Exchange& exchange) {
 }  // namespace
 
 void run_blocks(Program& program, const Shape& shape, Times&) {
-  std::vector<Output> outputs = outputs_for(shape.comm, shape.chunks);
+  std::vector<Output> outputs = map_all(program, shape);
+  Exchange exchange(shape.comm, outputs, {});
+  imbrex::finish([&] { begin(program, exchange); });
+}
+
+void run_partial_receive(Program& program, const Shape& shape, Times&) {
+  std::vector<Output> outputs = map_all(program, shape);
+  Exchange exchange(shape.comm, outputs, {});
+  Exchange::Side& to = exchange.received();
   imbrex::finish([&] {
-    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
-      imbrex::task("map").launch([&, chunk] {
-        program.map({chunk, chunk + 1}, outputs[static_cast<std::size_t>(chunk)]);
+    auto task = imbrex::task("exchange");
+    for (std::size_t source = 0; source < to.counts.size(); ++source) {
+      static_cast<void>(task.out(imbrex::range(to.bytes.get() + to.starts[source],
+                                               static_cast<std::size_t>(to.counts[source]))));
+    }
+    task.launch([&] {
+      imbrex::release_by_blocks();
+      exchange.run({});
+    });
+    for (int source = 0; source < exchange.ranks(); ++source) {
+      exchange.for_each_piece(source, [&](const std::span<const std::byte> piece) {
+        imbrex::task("reduce").in(imbrex::range(piece)).launch([&program, piece] {
+          program.reduce(piece);
+        });
       });
     }
   });
-  Exchange exchange(shape.comm, outputs, {});
-  imbrex::finish([&] { begin(program, exchange); });
 }
 
 namespace {

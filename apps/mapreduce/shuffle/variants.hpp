@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <string_view>
+#include <vector>
 
 #include "program.hpp"
 
@@ -16,6 +17,9 @@ struct Shape {
   int chunks = 16;  // of each rank
   int batches = 4;  // of run_test()
 };
+
+// All chunks, in parallel. Suspends.
+[[nodiscard]] std::vector<Output> map_all(Program& program, const Shape& shape);
 
 // What a variant can tell of itself; not all can.
 struct Times {
@@ -31,6 +35,10 @@ void run_test(Program& program, const Shape& shape, Times& times);
 // As run_blocking(), but by an object of imbrex/collective.hpp: a reduction begins when the block
 // of its rank has arrived.
 void run_blocks(Program& program, const Shape& shape, Times& times);
+// As run_blocking(), but the task of the exchange has declared the block of each rank, and calls
+// release_by_blocks(): with IMBREX_PARTIAL=on a reduction begins when the block of its rank has
+// arrived, and else as in run_blocking().
+void run_partial_receive(Program& program, const Shape& shape, Times& times);
 // What a map has made leaves at once, as a message to each rank, and is reduced when it arrives,
 // while other maps run.
 void run_messages(Program& program, const Shape& shape, Times& times);
@@ -46,6 +54,7 @@ struct Variant {
 inline constexpr Variant all_variants[] = {{"blocking", &run_blocking},
                                            {"test", &run_test},
                                            {"blocks", &run_blocks},
+                                           {"partial-receive", &run_partial_receive},
                                            {"messages", &run_messages},
                                            {"partial", &run_partial},
                                            {"library", &run_library}};

@@ -27,7 +27,7 @@ count() {
 
 files=("$texts/CHANGELOG.md" "$texts/docs/user/mpi.md" "$texts/LICENSE")
 count "${files[@]}" "${files[@]}" >"$scratch/expected"
-for variant in blocking test blocks messages partial library; do
+for variant in blocking test blocks partial-receive messages partial library; do
   succeed "as counted alone" wordcount "${files[@]}" --repeat 2 --variant $variant --chunks 5 \
     --top 3 --output "$scratch/words"
   cmp -s "$scratch/expected" "$scratch/words" || complain "$variant: other words than sort | uniq"

@@ -4,6 +4,7 @@
 // each variant must bring every piece to its rank once.
 #include <gtest/gtest.h>
 #include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.h>
 #include <mpi.h>
 
 #include <unistd.h>
@@ -11,11 +12,13 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <string>
 #include <tuple>
 
 #include "matvec/matvec.hpp"
@@ -314,6 +317,28 @@ TEST(variants, bring_each_piece_to_its_rank_once) {
       SCOPED_TRACE(testing::Message() << variant.name << ", " << chunks << " chunks");
       run(variant, labels, chunks, batches);
       labels.expect_all(chunks);
+    }
+  }
+}
+
+// So many of the exchanges of a run go block by block.
+unsigned long long decomposed(const Variant& variant) {
+  Labels labels;
+  const unsigned long long before = imbrex_decomposed_calls();
+  run(variant, labels, 12);
+  labels.expect_all(12);
+  return imbrex_decomposed_calls() - before;
+}
+
+TEST(partial_receive, goes_block_by_block_if_the_option_says_so) {
+  const char* const option = std::getenv("IMBREX_PARTIAL");
+  const bool on = option != nullptr && std::string(option) == "on";
+  for (const Variant& variant : all_variants) {
+    SCOPED_TRACE(variant.name);
+    if (variant.name == "partial-receive" || variant.name == "blocking") {
+      EXPECT_EQ(decomposed(variant), on ? 1u : 0u);  // and not that of the sizes, which is short
+    } else if (variant.name == "blocks" || variant.name == "library") {
+      EXPECT_EQ(decomposed(variant), 0u);
     }
   }
 }
