@@ -46,18 +46,19 @@ static int consume(void* argument, void* result) {
 }
 
 static void run(void) {
-  imbrex_access blocks[ranks_max];
+  imbrex_access blocks[2 * ranks_max];  // each is named twice, which is as once
   for (int r = 0; r < ranks; ++r) {
     right[r] = 0;
     blocks[r].kind = IMBREX_OUT;
     blocks[r].object = &in[r * length];
+    blocks[ranks + r] = blocks[r];
     for (int i = 0; i < length; ++i) {
       out[r * length + i] = value_of(rank, r, i);
       in[r * length + i] = -1;
     }
   }
   imbrex_task_spec spec = IMBREX_TASK("exchange", exchange);
-  spec.access_count = ranks;
+  spec.access_count = 2 * ranks;
   spec.accesses = blocks;
   require(imbrex_spawn(&spec, NULL) == 0, "imbrex_spawn");
   for (int r = 0; r < ranks; ++r) {

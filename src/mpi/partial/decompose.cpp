@@ -19,6 +19,7 @@
 #include "imbrex/mpi.hpp"
 #include "mpi/calls/decompose.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/matching/wait.hpp"
 
 namespace imbrex::mpi::partial {
 
@@ -172,6 +173,14 @@ void end_accesses_by(const std::vector<Block>& blocks) {
   std::ranges::stable_sort(open, {}, begin_of);
   for (std::size_t i = 0; i < open.size(); ++i) {
     const std::uintptr_t begin = begin_of(open[i]);
+    // What is named so a second time has been given to its blocks with the first.
+    const auto is_named_alike = [&](const detail::OpenAccess& other) {
+      return other.address == open[i].address && other.range == open[i].range &&
+             (!other.range || other.bytes == open[i].bytes);
+    };
+    if (std::any_of(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(i), is_named_alike)) {
+      continue;
+    }
     std::uintptr_t end = begin + open[i].bytes;
     if (!open[i].range) {
       std::size_t next = i + 1;
@@ -210,7 +219,14 @@ int carry_out(const Call& call, const Asked& asked) {
     if (for_all_tasks.load(std::memory_order_relaxed) || detail::releases_by_blocks()) {
       end_accesses_by(blocks.list(collective));
     }
-    collective.all().get();
+    const Future<void> all = collective.all();
+    auto is_over = [&all](int* const done) {
+      *done = all.ready() ? 1 : 0;
+      return MPI_SUCCESS;
+    };
+    // A task that has asked to block stays on its thread, which polls.
+    if (!suspends()) (void)wait_until(call, question(is_over));
+    all.get();
     return MPI_SUCCESS;
   } catch (const MpiError& error) {
     return raise_error(call, error.code());
