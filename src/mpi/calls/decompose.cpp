@@ -16,6 +16,15 @@ std::int64_t bytes_of(const MPI_Count count, MPI_Datatype type) noexcept {
   return bytes < 0 ? INT64_MAX : static_cast<std::int64_t>(count) * bytes;
 }
 
+// Whether MPI will refuse what this rank says of its blocks: then its own call says how.
+bool is_wrong(const Side& side, const int size) noexcept {
+  for (int rank = 0; rank < size; ++rank) {
+    const MPI_Count count = side.count_of(rank);
+    if (count < 0 || (count > 0 && side.type_of(rank) == MPI_DATATYPE_NULL)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool accepts(const Asked& it) noexcept {
@@ -31,7 +40,14 @@ bool accepts(const Asked& it) noexcept {
   PMPI_Comm_rank(it.comm, &rank);
   const bool rooted = it.shape == Shape::gather || it.shape == Shape::scatter;
   if (rooted && (it.root < 0 || it.root >= size)) return false;
-  if (it.varies) return true;
+  if (it.varies) {
+    const bool sends = it.shape != Shape::scatter || rank == it.root;
+    const bool receives = it.shape != Shape::gather || rank == it.root;
+    const bool own_sent = it.send.address == MPI_IN_PLACE;
+    const bool own_here = it.receive.address == MPI_IN_PLACE;
+    return !(sends && !own_sent && is_wrong(it.send, size)) &&
+           !(receives && !own_here && is_wrong(it.receive, size));
+  }
   // Of the sides that count on this rank, one that says how long a block is.
   const bool by_receive = it.send.address == MPI_IN_PLACE ||
                           (it.shape == Shape::scatter && it.receive.address != MPI_IN_PLACE);

@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -216,8 +217,13 @@ int carry_out(const Call& call, const Asked& asked) {
   try {
     const Collective collective = blocks.begin(call.name);
     decomposed.fetch_add(1, std::memory_order_relaxed);
-    if (for_all_tasks.load(std::memory_order_relaxed) || detail::releases_by_blocks()) {
-      end_accesses_by(blocks.list(collective));
+    std::exception_ptr failed;  // data are under way: the call returns when they have come
+    try {
+      if (for_all_tasks.load(std::memory_order_relaxed) || detail::releases_by_blocks()) {
+        end_accesses_by(blocks.list(collective));
+      }
+    } catch (...) {
+      failed = std::current_exception();
     }
     const Future<void> all = collective.all();
     auto is_over = [&all](int* const done) {
@@ -227,6 +233,7 @@ int carry_out(const Call& call, const Asked& asked) {
     // A task that has asked to block stays on its thread, which polls.
     if (!suspends()) (void)wait_until(call, question(is_over));
     all.get();
+    if (failed != nullptr) std::rethrow_exception(failed);
     return MPI_SUCCESS;
   } catch (const MpiError& error) {
     return raise_error(call, error.code());
