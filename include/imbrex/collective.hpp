@@ -153,6 +153,23 @@ void release_by_blocks();
 [[nodiscard]] Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
                                    MPI_Comm comm, const CollectiveOptions& options = {});
 
+// MPI_Neighbor_alltoall, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw, by their blocks, on a
+// communicator with a topology: Cartesian, a graph or a distributed graph. What is said of ranks
+// above holds for the indices of neighbours: there is one block for each, counted in MPI's order
+// (of a Cartesian one: below and above in the first dimension, then in the second), and from(i, p)
+// is of the i-th source, to(i, p) and send(i, p) of the i-th destination, as are `outgoing` and
+// `incoming`. A neighbour MPI_PROC_NULL sends and gets nothing: its parts are ready at once, its
+// block is not touched. Where one rank is a neighbour several times, the k-th block for it is the
+// k-th one that it receives from this rank, and in a Cartesian topology what goes to the neighbour
+// below arrives there as from the one above. n edges from one rank to another one: parts * n may be
+// most_parts() at most. Edges are sent in their order. MPI_IN_PLACE: Error.
+[[nodiscard]] Collective neighbor_alltoall(const SendBlocks& send, const ReceiveBlocks& receive,
+                                           MPI_Comm comm, const CollectiveOptions& options = {});
+// MPI_Neighbor_allgather and MPI_Neighbor_allgatherv: `send` has one block, which goes to all
+// destinations.
+[[nodiscard]] Collective neighbor_allgather(const SendBlocks& send, const ReceiveBlocks& receive,
+                                            MPI_Comm comm, const CollectiveOptions& options = {});
+
 }  // namespace imbrex
 
 #pragma GCC visibility pop

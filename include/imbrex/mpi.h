@@ -104,6 +104,14 @@ int imbrex_broadcast(const imbrex_receive_blocks* data, int root, MPI_Comm comm,
 int imbrex_allreduce(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
                      MPI_Op op, MPI_Comm comm, const imbrex_collective_options* options,
                      imbrex_collective_t* made);
+/* On a communicator with a topology. `counts`, `displacements` and `types` have an element for each
+   source or destination, and where the functions below take a rank they take its index. */
+int imbrex_neighbor_alltoall(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
+                             MPI_Comm comm, const imbrex_collective_options* options,
+                             imbrex_collective_t* made);
+int imbrex_neighbor_allgather(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
+                              MPI_Comm comm, const imbrex_collective_options* options,
+                              imbrex_collective_t* made);
 /* A future without a value each, to be freed; an access IMBREX_AFTER names one. */
 int imbrex_collective_from(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);
 int imbrex_collective_to(imbrex_collective_t it, int rank, int part, imbrex_future_t* future);

@@ -76,6 +76,42 @@ TEST(CFace, collectives_come_in_parts) {
   EXPECT_EQ(imbrex_alltoall(nullptr, &receive, ring.comm, &options, &x), IMBREX_ERR_USE);
 }
 
+// A ring in one direction: the counts have one element each, as there is one neighbour.
+TEST(CFace, collectives_of_neighbors_come_in_parts) {
+  const Ring ring;
+  const int source = ring.previous();
+  const int destination = ring.next();
+  MPI_Comm graph = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(ring.comm, 1, &source, MPI_UNWEIGHTED, 1, &destination,
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  int in = -1;
+  int gathered = -1;
+  const int one = 1;
+  const int zero = 0;
+  const imbrex_send_blocks send{&ring.rank, 0, MPI_INT, &one, &zero, nullptr};
+  const imbrex_receive_blocks receive{&in, 0, MPI_INT, &one, &zero, nullptr};
+  const imbrex_send_blocks own{&ring.rank, 1, MPI_INT, nullptr, nullptr, nullptr};
+  const imbrex_receive_blocks all{&gathered, 0, MPI_INT, &one, &zero, nullptr};
+  imbrex_collective_t x = nullptr;
+  imbrex_collective_t y = nullptr;
+  ASSERT_EQ(imbrex_neighbor_alltoall(&send, &receive, graph, nullptr, &x), IMBREX_SUCCESS)
+      << imbrex_message();
+  ASSERT_EQ(imbrex_neighbor_allgather(&own, &all, graph, nullptr, &y), IMBREX_SUCCESS)
+      << imbrex_message();
+  for (const imbrex_collective_t it : {x, y}) {
+    imbrex_future_t future = nullptr;
+    EXPECT_EQ(imbrex_collective_all(it, &future), IMBREX_SUCCESS);
+    EXPECT_EQ(imbrex_future_wait(future), IMBREX_SUCCESS);
+    imbrex_future_free(&future);
+  }
+  EXPECT_EQ(in, source);
+  EXPECT_EQ(gathered, source);
+  imbrex_collective_free(&x);
+  imbrex_collective_free(&y);
+  EXPECT_EQ(imbrex_neighbor_alltoall(&send, &receive, ring.comm, nullptr, &x), IMBREX_ERR_USE);
+  MPI_Comm_free(&graph);
+}
+
 struct Receive {
   const Ring* ring;
   int value = -1;

@@ -3,6 +3,7 @@
 #include "imbrex/collective.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -441,6 +442,151 @@ TEST(Collective, AThreadOfTheProgramMayMakeOne) {
     x.all().get();
   });
   for (int rank = 0; rank < ring.size; ++rank) EXPECT_EQ(all[static_cast<std::size_t>(rank)], rank);
+}
+
+// ---- neighbours ------------------------------------------------------------------------------
+
+// The parts of all edges leave in an order that is not that of the edges, from tasks.
+// expected[l]: the rank and the index of the block that source l gets, rank < 0: none comes.
+using Expected = std::vector<std::pair<int, int>>;
+void expect_neighbor_alltoall(MPI_Comm comm, const int destinations, const Expected& expected) {
+  constexpr int count = 9;
+  constexpr int parts = 4;
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  const auto value = [](const int of, const int block, const int i) {
+    return of * 10'000 + block * 100 + i;
+  };
+  const auto at = [](const std::size_t block, const int i) {
+    return block * count + static_cast<std::size_t>(i);
+  };
+  for (const bool hold : {false, true}) {
+    std::vector<int> out(static_cast<std::size_t>(destinations) * count);
+    for (int block = 0; block < destinations; ++block) {
+      for (int i = 0; i < count; ++i) {
+        out[at(static_cast<std::size_t>(block), i)] = value(rank, block, i);
+      }
+    }
+    std::vector<int> in(expected.size() * count, -1);
+    const Collective x =
+        neighbor_alltoall({out.data(), count, MPI_INT}, {in.data(), count, MPI_INT}, comm,
+                          {.parts = parts, .hold = hold});
+    finish([&] {
+      for (int block = destinations - 1; hold && block >= 0; --block) {
+        for (int part = parts - 1; part >= 0; --part) {
+          task("leave").launch([x, block, part] { x.send(block, part); });
+        }
+      }
+      for (std::size_t source = 0; source < expected.size(); ++source) {
+        const auto [from, block] = expected[source];
+        for (int part = 0; part < parts; ++part) {
+          const Future<void> here = x.from(static_cast<int>(source), part);
+          task("look").in(here).launch([&, from = from, block = block, source, part] {
+            for (int i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+              EXPECT_EQ(in[at(source, i)], from < 0 ? -1 : value(from, block, i))
+                  << "rank " << rank << ", source " << source;
+            }
+          });
+        }
+      }
+    });
+    x.all().get();
+    EXPECT_THROW((void)x.to(destinations), Error);
+    EXPECT_THROW((void)x.from(static_cast<int>(expected.size())), Error);
+  }
+}
+
+// A row of `width` ranks, and others without a part in it.
+void expect_row(MPI_Comm comm, const int width, const bool is_ring) {
+  MPI_Comm row = MPI_COMM_NULL;
+  const std::array sizes{width};
+  const std::array periods{is_ring ? 1 : 0};
+  MPI_Cart_create(comm, 1, sizes.data(), periods.data(), 0, &row);
+  if (row == MPI_COMM_NULL) return;
+  int rank = 0;
+  MPI_Comm_rank(row, &rank);
+  // What came from below was sent upwards: it is block 1 there.
+  const int below = is_ring ? (rank + width - 1) % width : rank - 1;
+  const int above = is_ring ? (rank + 1) % width : rank + 1 < width ? rank + 1 : -1;
+  expect_neighbor_alltoall(row, 2, {{below, 1}, {above, 0}});
+  MPI_Comm_free(&row);
+}
+
+TEST(Collective, NeighborsInARowMayBeOneRankOrThisOneOrNone) {
+  const Ring ring;
+  for (int width = 1; width <= ring.size; ++width) {
+    expect_row(ring.comm, width, true);
+    expect_row(ring.comm, width, false);
+  }
+}
+
+// Both dimensions are as wide as one rank: it is its own neighbour four times.
+TEST(Collective, ARankMayBeItsOwnNeighborInEachDimension) {
+  const std::array sizes{1, 1};
+  const std::array periods{1, 1};
+  MPI_Comm grid = MPI_COMM_NULL;
+  MPI_Cart_create(MPI_COMM_SELF, 2, sizes.data(), periods.data(), 0, &grid);
+  expect_neighbor_alltoall(grid, 4, {{0, 1}, {0, 0}, {0, 3}, {0, 2}});
+  MPI_Comm_free(&grid);
+}
+
+// Two edges to the next rank with one to itself between them, with weights.
+TEST(Collective, RepeatedEdgesOfADistributedGraphKeepTheirOrder) {
+  const Ring ring;
+  const std::array sources{ring.previous(), ring.rank, ring.previous()};
+  const std::array destinations{ring.next(), ring.next(), ring.rank};
+  const std::array weights{5, 1, 3};
+  MPI_Comm graph = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(ring.comm, 3, sources.data(), weights.data(), 3,
+                                 destinations.data(), weights.data(), MPI_INFO_NULL, 0, &graph);
+  if (ring.size == 1) {
+    expect_neighbor_alltoall(graph, 3, {{0, 0}, {0, 1}, {0, 2}});
+  } else {
+    const int previous = ring.previous();
+    expect_neighbor_alltoall(graph, 3, {{previous, 0}, {ring.rank, 2}, {previous, 1}});
+  }
+  // From here on the parts are too many: two edges share the numbers of one.
+  const std::array<int, 3> out{};
+  std::array<int, 3> in{};
+  EXPECT_THROW((void)neighbor_alltoall({out.data(), 1, MPI_INT}, {in.data(), 1, MPI_INT}, graph,
+                                       {.parts = most_parts(graph)}),
+               Error);
+  MPI_Comm_free(&graph);
+}
+
+TEST(Collective, NeighborsOfAGraphGetWhatMpiGivesThem) {
+  const Ring ring;
+  std::vector<int> index;
+  std::vector<int> edges;
+  for (int rank = 0; rank < ring.size; ++rank) {  // a chain
+    if (rank > 0) edges.push_back(rank - 1);
+    if (rank + 1 < ring.size) edges.push_back(rank + 1);
+    index.push_back(static_cast<int>(edges.size()));
+  }
+  edges.push_back(0);  // so that there is an address
+  MPI_Comm graph = MPI_COMM_NULL;
+  MPI_Graph_create(ring.comm, ring.size, index.data(), edges.data(), 0, &graph);
+  std::array<int, 4> in{-1, -1, -1, -1};
+  std::array<int, 4> right = in;
+  const std::array<int, 2> places{2, 0};
+  const std::array<int, 2> counts{1, 1};
+  const Collective x = neighbor_allgather(
+      {&ring.rank, 1, MPI_INT},
+      {.address = in.data(), .type = MPI_INT, .counts = counts, .displacements = places}, graph);
+  x.all().get();
+  MPI_Neighbor_allgatherv(&ring.rank, 1, MPI_INT, right.data(), counts.data(), places.data(),
+                          MPI_INT, graph);
+  EXPECT_EQ(in, right);
+  MPI_Comm_free(&graph);
+}
+
+TEST(Collective, WhatHasNoNeighborsIsRefused) {
+  const Ring ring;
+  const int out = 1;
+  int in = 0;
+  EXPECT_THROW((void)neighbor_alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, ring.comm), Error);
+  EXPECT_THROW((void)neighbor_allgather({.address = MPI_IN_PLACE}, {&in, 1, MPI_INT}, ring.comm),
+               Error);
 }
 
 }  // namespace

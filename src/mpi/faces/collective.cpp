@@ -8,8 +8,10 @@
 #include "c/guard.hpp"
 #include "imbrex/mpi.h"
 #include "imbrex/mpi.hpp"
+#include "mpi/engine/active.hpp"
 #include "mpi/faces/guard_mpi.hpp"
 #include "mpi/partial/decompose.hpp"
+#include "mpi/partial/neighbors.hpp"
 
 struct imbrex_collective_s {
   imbrex::Collective collective;
@@ -19,15 +21,11 @@ namespace imbrex::mpi {
 
 namespace {
 
-// What a C caller has given, as the functions of C++ take it.
+// What a C caller has given, as the functions of C++ take it, with `size` blocks.
 template <class Blocks, class Given>
-Blocks blocks_of(const Given& it, MPI_Comm comm) {
-  int size = 0;
-  if (it.counts != nullptr || it.displacements != nullptr || it.types != nullptr) {
-    if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);
-  }
+Blocks sized(const Given& it, const std::size_t size) {
   const auto span_of = [size](const auto* const array) {
-    return std::span(array, array == nullptr ? 0 : static_cast<std::size_t>(size));
+    return std::span(array, array == nullptr ? 0 : size);
   };
   return {.address = it.address,
           .count = it.count,
@@ -35,6 +33,23 @@ Blocks blocks_of(const Given& it, MPI_Comm comm) {
           .counts = span_of(it.counts),
           .displacements = span_of(it.displacements),
           .types = span_of(it.types)};
+}
+
+template <class Blocks, class Given>
+Blocks blocks_of(const Given& it, MPI_Comm comm) {
+  int size = 0;
+  if (it.counts != nullptr || it.displacements != nullptr || it.types != nullptr) {
+    if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);
+  }
+  return sized<Blocks>(it, static_cast<std::size_t>(size));
+}
+
+// Of a communicator that has none, the function of C++ says so.
+partial::Neighbors neighbors(const char* const call, MPI_Comm comm) {
+  int between_groups = 0;
+  if (!in_service() || comm == MPI_COMM_NULL) return {};
+  PMPI_Comm_test_inter(comm, &between_groups);
+  return between_groups != 0 ? partial::Neighbors() : partial::neighbors_of(call, comm);
 }
 
 CollectiveOptions options_of(const imbrex_collective_options* const it) {
@@ -159,6 +174,32 @@ int imbrex_allreduce(const imbrex_send_blocks* const send,
     return imbrex::allreduce(blocks_of<SendBlocks>(given(send), comm),
                              blocks_of<ReceiveBlocks>(given(receive), comm), op, comm,
                              options_of(options));
+  });
+}
+
+int imbrex_neighbor_alltoall(const imbrex_send_blocks* const send,
+                             const imbrex_receive_blocks* const receive, MPI_Comm comm,
+                             const imbrex_collective_options* const options,
+                             imbrex_collective_t* const made) {
+  return make(made, [&] {
+    const auto all = imbrex::mpi::neighbors("imbrex_neighbor_alltoall", comm);
+    return imbrex::neighbor_alltoall(
+        imbrex::mpi::sized<SendBlocks>(given(send), all.destinations.size()),
+        imbrex::mpi::sized<ReceiveBlocks>(given(receive), all.sources.size()), comm,
+        options_of(options));
+  });
+}
+
+int imbrex_neighbor_allgather(const imbrex_send_blocks* const send,
+                              const imbrex_receive_blocks* const receive, MPI_Comm comm,
+                              const imbrex_collective_options* const options,
+                              imbrex_collective_t* const made) {
+  return make(made, [&] {
+    const auto all = imbrex::mpi::neighbors("imbrex_neighbor_allgather", comm);
+    return imbrex::neighbor_allgather(
+        imbrex::mpi::sized<SendBlocks>(given(send), 1),
+        imbrex::mpi::sized<ReceiveBlocks>(given(receive), all.sources.size()), comm,
+        options_of(options));
   });
 }
 

@@ -2,6 +2,7 @@
 // The collectives of imbrex/collective.hpp: which parts each has.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "mpi/engine/active.hpp"
@@ -15,16 +16,18 @@ namespace {
 
 using detail::CollectiveState;
 using mpi::partial::Kind;
+using mpi::partial::Neighbors;
 using mpi::partial::Place;
 
-// The block of `rank`, its displacement in bytes. `strides`: there is one for each rank.
+// The block of `rank`, or of the neighbour of that index; its displacement in bytes. `strides`:
+// there is one for each.
 template <class Address>
 Piece block_of(const char* const call, const Blocks<Address>& blocks, const int rank,
                const bool strides) {
   const auto at = static_cast<std::size_t>(rank);
   const auto require = [&](const auto& array, const char* const what) {
     if (array.size() > at) return;
-    throw Error(fmt::format("imbrex: {}: {} {} are given, and there is a rank {}", call,
+    throw Error(fmt::format("imbrex: {}: {} {} are given, and there is a block {}", call,
                             array.size(), what, rank));
   };
   MPI_Datatype type = blocks.type;
@@ -42,7 +45,7 @@ Piece block_of(const char* const call, const Blocks<Address>& blocks, const int 
   }
   if (count == 0) return {};
   if (type == MPI_DATATYPE_NULL) {
-    throw Error(fmt::format("imbrex: {}: the block of rank {} has no type", call, rank));
+    throw Error(fmt::format("imbrex: {}: block {} has no type", call, rank));
   }
   if (!blocks.types.empty()) return {displacement, count, type};
   MPI_Aint least = 0;
@@ -66,7 +69,8 @@ Piece cut(const Piece& block, const int number, const int parts) {
 }
 
 std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, const int root,
-                                      MPI_Comm comm, const CollectiveOptions& options) {
+                                      MPI_Comm comm, const CollectiveOptions& options,
+                                      const bool of_neighbors) {
   if (!mpi::in_service()) {
     throw Error(fmt::format("imbrex: {} called outside MPI_Init and MPI_Finalize", call));
   }
@@ -77,16 +81,23 @@ std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, c
                             between_groups != 0 ? "an intercommunicator" : "MPI_COMM_NULL"));
   }
   std::shared_ptr<Place> place = mpi::partial::place_of(call, comm);
-  if (options.parts < 1 || options.parts > place->tags.parts_max()) {
+  std::unique_ptr<const Neighbors> neighbors;
+  if (of_neighbors) {
+    neighbors = std::make_unique<const Neighbors>(mpi::partial::neighbors_of(call, comm));
+  }
+  // Tags tell parts of several edges between the same two ranks apart.
+  const int most = place->tags.parts_max() / (of_neighbors ? neighbors->most_edges() : 1);
+  if (options.parts < 1 || options.parts > most) {
     throw Error(fmt::format("imbrex: {}: {} parts of each block: 1 to {} are possible here", call,
-                            options.parts, place->tags.parts_max()));
+                            options.parts, most));
   }
   if (root < 0 || root >= place->size) {
     throw Error(fmt::format("imbrex: {}: root {} of a communicator of {} ranks", call, root,
                             place->size));
   }
   const char* const name = options.name != nullptr ? options.name : call;
-  return std::make_unique<CollectiveState>(name, std::move(place), kind, root, options);
+  return std::make_unique<CollectiveState>(name, std::move(place), kind, root, options,
+                                           std::move(neighbors));
 }
 
 // Plans all parts of one block.
@@ -98,17 +109,36 @@ void plan(CollectiveState& state, const bool comes, const int rank, const void* 
   }
 }
 
-void pair_own(CollectiveState& state) {
-  const int me = state.place->rank;
+// What goes from this rank to itself: block `goes` to send is block `comes` to receive.
+void pair_own(CollectiveState& state, const int goes, const int comes) {
   for (int part = 0; part < state.parts; ++part) {
-    CollectiveState::Part* const from = state.outgoing[state.index(me, part)].get();
-    CollectiveState::Part* const to = state.incoming[state.index(me, part)].get();
+    CollectiveState::Part* const from = state.outgoing[state.index(false, goes, part)].get();
+    CollectiveState::Part* const to = state.incoming[state.index(true, comes, part)].get();
     if ((from == nullptr) != (to == nullptr)) {
       throw Error(fmt::format("imbrex: {}: part {} from this rank to itself has elements on one "
                               "side only",
                               state.call, part));
     }
     if (from != nullptr) from->partner = to;
+  }
+}
+void pair_own(CollectiveState& state) { pair_own(state, state.place->rank, state.place->rank); }
+
+// Both blocks of each edge from this rank to itself.
+void pair_own_edges(CollectiveState& state) {
+  const Neighbors& all = *state.neighbors;
+  const auto own = [&](const mpi::partial::Neighbor& it) { return it.rank == state.place->rank; };
+  if (std::ranges::count_if(all.sources, own) != std::ranges::count_if(all.destinations, own)) {
+    throw Error(fmt::format("imbrex: {}: this rank is its own neighbour more often one way than "
+                            "the other: the graph is wrong",
+                            state.call));
+  }
+  for (std::size_t goes = 0; goes < all.destinations.size(); ++goes) {
+    const auto& it = all.destinations[goes];
+    if (!own(it)) continue;
+    const auto comes = std::ranges::find_if(
+        all.sources, [&](const auto& other) { return own(other) && other.edge == it.edge; });
+    pair_own(state, static_cast<int>(goes), static_cast<int>(comes - all.sources.begin()));
   }
 }
 
@@ -136,6 +166,31 @@ Collective start(std::unique_ptr<CollectiveState> state) {
   return handle;
 }
 
+// Plans the blocks of all neighbours, and begins. `one_block`: all are sent the same.
+Collective start_with_neighbors(const char* const call, const Kind kind, const SendBlocks& send,
+                                const ReceiveBlocks& receive, MPI_Comm comm,
+                                const CollectiveOptions& options, const bool one_block) {
+  if (send.address == MPI_IN_PLACE || receive.address == MPI_IN_PLACE) {
+    throw Error(fmt::format("imbrex: {} is given MPI_IN_PLACE, which MPI has for no collective of "
+                            "neighbours: use two buffers",
+                            call));
+  }
+  auto state = make(call, kind, 0, comm, options, true);
+  for (int block = 0; block < state->blocks(true); ++block) {
+    if (state->peer_of(true, block) == MPI_PROC_NULL) continue;
+    plan(*state, true, block, receive.address,
+         options.incoming ? Piece() : block_of(call, receive, block, true), options.incoming);
+  }
+  for (int block = 0; block < state->blocks(false); ++block) {
+    if (state->peer_of(false, block) == MPI_PROC_NULL) continue;
+    plan(*state, false, block, send.address,
+         options.outgoing ? Piece() : block_of(call, send, one_block ? 0 : block, !one_block),
+         options.outgoing);
+  }
+  pair_own_edges(*state);
+  return start(std::move(state));
+}
+
 template <class Address>
 bool is_in_place(const Blocks<Address>& blocks) {
   return blocks.address == MPI_IN_PLACE;
@@ -152,7 +207,7 @@ Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Co
     throw Error("imbrex: alltoall() is given MPI_IN_PLACE, but parts that arrive would overwrite "
                 "parts that have not left: use two buffers, or MPI_Alltoall");
   }
-  auto state = make(call, Kind::alltoall, 0, comm, options);
+  auto state = make(call, Kind::alltoall, 0, comm, options, false);
   for (int rank = 0; rank < state->place->size; ++rank) {
     plan(*state, true, rank, receive.address,
          options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
@@ -166,7 +221,7 @@ Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Co
 Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                      const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::allgather";
-  auto state = make(call, Kind::allgather, 0, comm, options);
+  auto state = make(call, Kind::allgather, 0, comm, options, false);
   const int me = state->place->rank;
   const bool in_place = is_in_place(send);
   for (int rank = 0; rank < state->place->size; ++rank) {
@@ -186,7 +241,7 @@ Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_C
 Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
                   MPI_Comm comm, const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::gather";
-  auto state = make(call, Kind::gather, root, comm, options);
+  auto state = make(call, Kind::gather, root, comm, options, false);
   const int me = state->place->rank;
   const bool in_place = me == root && is_in_place(send);
   if (me == root) {
@@ -207,7 +262,7 @@ Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const in
 Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
                    MPI_Comm comm, const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::scatter";
-  auto state = make(call, Kind::scatter, root, comm, options);
+  auto state = make(call, Kind::scatter, root, comm, options, false);
   const int me = state->place->rank;
   const bool in_place = me == root && is_in_place(receive);
   if (me == root) {
@@ -228,7 +283,7 @@ Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const i
 Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
                      const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::broadcast";
-  auto state = make(call, Kind::broadcast, root, comm, options);
+  auto state = make(call, Kind::broadcast, root, comm, options, false);
   const int me = state->place->rank;
   const int size = state->place->size;
   const int next = (me + 1) % size;
@@ -237,9 +292,9 @@ Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
   if (me != root) plan(*state, true, (me + size - 1) % size, data.address, block, pieces);
   if (next != root) plan(*state, false, next, data.address, block, pieces);
   for (int part = 0; me != root && next != root && part < state->parts; ++part) {
-    auto& comes = state->incoming[state->index((me + size - 1) % size, part)];
+    auto& comes = state->incoming[state->index(true, (me + size - 1) % size, part)];
     if (comes != nullptr) {
-      comes->partner = state->outgoing[state->index(next, part)].get();
+      comes->partner = state->outgoing[state->index(false, next, part)].get();
     }
   }
   return start(std::move(state));
@@ -248,7 +303,7 @@ Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
 Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
                      MPI_Comm comm, const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::allreduce";
-  auto state = make(call, Kind::allreduce, 0, comm, options);
+  auto state = make(call, Kind::allreduce, 0, comm, options, false);
   if (options.hold) {
     throw Error("imbrex: allreduce() cannot hold its parts: all ranks must begin them in one "
                 "order");
@@ -263,6 +318,18 @@ Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_O
   state->reduced = send.address;
   state->op = op;
   return start(std::move(state));
+}
+
+Collective neighbor_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                             const CollectiveOptions& options) {
+  return start_with_neighbors("imbrex::neighbor_alltoall", Kind::neighbor_alltoall, send, receive,
+                              comm, options, false);
+}
+
+Collective neighbor_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                              const CollectiveOptions& options) {
+  return start_with_neighbors("imbrex::neighbor_allgather", Kind::neighbor_allgather, send, receive,
+                              comm, options, true);
 }
 
 }  // namespace imbrex

@@ -16,7 +16,8 @@ namespace mpi::partial {
 namespace {
 
 std::string describe(const Part& part) {
-  return fmt::format("part {} {} rank {}", part.number, part.incoming ? "from" : "for", part.peer);
+  return fmt::format("part {} {} rank {}{}", part.number, part.incoming ? "from" : "for", part.peer,
+                     part.neighbor < 0 ? "" : fmt::format(" (neighbour {})", part.neighbor));
 }
 
 }  // namespace
@@ -28,15 +29,17 @@ namespace partial = mpi::partial;
 
 CollectiveState::CollectiveState(const char* const its_call, std::shared_ptr<Place> its_place,
                                  const partial::Kind its_kind, const int its_root,
-                                 const CollectiveOptions& options)
+                                 const CollectiveOptions& options,
+                                 std::unique_ptr<const partial::Neighbors> its_neighbors)
     : call(its_call),
       place(std::move(its_place)),
       kind(its_kind),
       root(its_root),
       parts(options.parts),
       hold(options.hold),
-      incoming(static_cast<std::size_t>(place->size) * static_cast<std::size_t>(parts)),
-      outgoing(incoming.size()) {
+      neighbors(std::move(its_neighbors)),
+      incoming(static_cast<std::size_t>(blocks(true)) * static_cast<std::size_t>(parts)),
+      outgoing(static_cast<std::size_t>(blocks(false)) * static_cast<std::size_t>(parts)) {
   ready.set();
 }
 
@@ -51,13 +54,13 @@ MPI_Datatype CollectiveState::keep(MPI_Datatype type) {
   return place_of_it->second;
 }
 
-void CollectiveState::plan(const bool comes, const int rank, const int number,
+void CollectiveState::plan(const bool comes, const int block, const int number,
                            const void* const address, const Piece& piece) {
   if (piece.count == 0) return;
   if (piece.count < 0 || piece.type == MPI_DATATYPE_NULL) {
     throw Error(fmt::format("imbrex: {}: part {} of the block {} rank {} has {}: give 0 or more "
                             "elements of a type",
-                            call, number, comes ? "from" : "for", rank,
+                            call, number, comes ? "from" : "for", peer_of(comes, block),
                             piece.count < 0 ? fmt::format("{} elements", piece.count)
                                             : std::string("no type")));
   }
@@ -67,12 +70,17 @@ void CollectiveState::plan(const bool comes, const int rank, const int number,
   part->address = const_cast<char*>(first);  // NOLINT: a send only reads there
   part->count = piece.count;
   part->type = keep(piece.type);
-  part->peer = rank;
+  part->peer = peer_of(comes, block);
+  if (neighbors != nullptr) {
+    const auto& ends = comes ? neighbors->sources : neighbors->destinations;
+    part->neighbor = block;
+    part->edge = ends[static_cast<std::size_t>(block)].edge;
+  }
   part->state = this;
   part->incoming = comes;
   part->number = number;
   part->displacement = piece.displacement;
-  (comes ? incoming : outgoing)[index(rank, number)] = std::move(part);
+  (comes ? incoming : outgoing)[index(comes, block, number)] = std::move(part);
   open.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -81,7 +89,8 @@ void CollectiveState::start(const int its_instance) {
   instance = its_instance;
   for (Parts* const some : {&incoming, &outgoing}) {
     for (const std::unique_ptr<Part>& part : *some) {
-      if (part != nullptr) part->tag = place->tags.tag(instance, kind, part->number);
+      if (part == nullptr) continue;
+      part->tag = place->tags.tag(instance, kind, part->edge * parts + part->number);
     }
   }
   if (kind == partial::Kind::allreduce) {
@@ -89,12 +98,15 @@ void CollectiveState::start(const int its_instance) {
     count_down();
     return;
   }
-  const int size = place->size;
   const auto each = [&](const Parts& some, const int step, auto visit) {
+    const bool comes = step < 0;
+    const int size = blocks(comes);
     for (int number = 0; number < parts; ++number) {
       for (int distance = 1; distance <= size; ++distance) {
-        const int rank = (place->rank + size + step * distance) % size;
-        Part* const part = some[index(rank, number)].get();
+        const int block = neighbors != nullptr
+                              ? distance - 1
+                              : (place->rank + size + step * distance) % size;
+        Part* const part = some[index(comes, block, number)].get();
         if (part != nullptr) visit(*part);
       }
     }
@@ -113,7 +125,7 @@ void CollectiveState::start(const int its_instance) {
 
 void CollectiveState::start_reductions() {
   for (int number = 0; number < parts; ++number) {
-    Part* const part = incoming[index(place->rank, number)].get();
+    Part* const part = incoming[index(true, place->rank, number)].get();
     if (part == nullptr) continue;
     const bool in_place = reduced == MPI_IN_PLACE;
     begin_reduction(*place, *part,
@@ -246,24 +258,36 @@ void CollectiveState::describe(std::vector<std::string>& lines) const {
       [](const Part& part) { return !part.left.load(std::memory_order_relaxed); });
 }
 
-std::size_t CollectiveState::index(const int rank, const int part) const {
-  if (rank < 0 || rank >= place->size || part < 0 || part >= parts) {
-    throw Error(fmt::format("imbrex: {} has no part {} of rank {}: it has {} parts of {} ranks",
-                            call, part, rank, parts, place->size));
+int CollectiveState::blocks(const bool comes) const noexcept {
+  if (neighbors == nullptr) return place->size;
+  return static_cast<int>((comes ? neighbors->sources : neighbors->destinations).size());
+}
+
+int CollectiveState::peer_of(const bool comes, const int block) const noexcept {
+  if (neighbors == nullptr) return block;
+  const auto& ends = comes ? neighbors->sources : neighbors->destinations;
+  return ends[static_cast<std::size_t>(block)].rank;
+}
+
+std::size_t CollectiveState::index(const bool comes, const int block, const int part) const {
+  if (block < 0 || block >= blocks(comes) || part < 0 || part >= parts) {
+    const char* const whose = neighbors == nullptr ? "rank" : "neighbour";
+    throw Error(fmt::format("imbrex: {} has no part {} of {} {}: it has {} parts of {} {}s", call,
+                            part, whose, block, parts, blocks(comes), whose));
   }
-  return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts) +
+  return static_cast<std::size_t>(block) * static_cast<std::size_t>(parts) +
          static_cast<std::size_t>(part);
 }
 
 int CollectiveState::neighbour_for(const int rank, const int step) const {
-  (void)index(rank, 0);
+  (void)index(step < 0, rank, 0);
   if (kind == partial::Kind::allreduce) return place->rank;
   if (kind != partial::Kind::broadcast) return rank;
   return (place->rank + step + place->size) % place->size;
 }
 
-Future<void> CollectiveState::future_of(const Parts& some, const int rank, const int part) const {
-  const std::unique_ptr<Part>& it = some[index(rank, part)];
+Future<void> CollectiveState::future_of(const bool comes, const int block, const int part) const {
+  const std::unique_ptr<Part>& it = (comes ? incoming : outgoing)[index(comes, block, part)];
   return it == nullptr ? ready.future() : it->promise.future();
 }
 
@@ -298,24 +322,24 @@ Collective::~Collective() {
 
 Future<void> Collective::from(const int rank, const int part) const {
   detail::CollectiveState& it = require_state(state_);
-  return it.future_of(it.incoming, it.neighbour_for(rank, -1), part);
+  return it.future_of(true, it.neighbour_for(rank, -1), part);
 }
 
 Future<void> Collective::to(const int rank, const int part) const {
   detail::CollectiveState& it = require_state(state_);
   const bool reduces = it.kind == mpi::partial::Kind::allreduce;
-  return it.future_of(reduces ? it.incoming : it.outgoing, it.neighbour_for(rank, 1), part);
+  return it.future_of(reduces, it.neighbour_for(rank, 1), part);
 }
 
 void Collective::send(const int rank, const int part) const {
   detail::CollectiveState& it = require_state(state_);
-  (void)it.index(rank, part);
+  (void)it.index(false, rank, part);
   if (!it.hold) {
     throw Error(fmt::format("imbrex: send() of {}, which holds nothing: begin it with .hold = true",
                             it.call));
   }
   if (it.kind == mpi::partial::Kind::broadcast && it.place->rank != it.root) return;
-  if (auto& goes = it.outgoing[it.index(it.neighbour_for(rank, 1), part)]) it.let_go(*goes);
+  if (auto& goes = it.outgoing[it.index(false, it.neighbour_for(rank, 1), part)]) it.let_go(*goes);
 }
 
 Future<void> Collective::all() const { return require_state(state_).all.future(); }

@@ -16,6 +16,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/collective.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "mpi/partial/neighbors.hpp"
 #include "mpi/partial/place.hpp"
 #include "mpi/partial/transfer.hpp"
 
@@ -27,6 +28,8 @@ struct Part : Transfer {
   Promise<void> promise{"part of a collective"};
   bool incoming = false;
   int number = 0;
+  int neighbor = -1;  // its index, in a collective of neighbours
+  int edge = 0;       // Neighbor::edge
   std::ptrdiff_t displacement = 0;
   std::atomic<bool> left{false};  // outgoing: it has been let go
   Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
@@ -45,13 +48,14 @@ struct CollectiveState {
   using Parts = std::vector<std::unique_ptr<Part>>;
 
   CollectiveState(const char* its_call, std::shared_ptr<Place> its_place,
-                  mpi::partial::Kind its_kind, int its_root, const CollectiveOptions& options);
+                  mpi::partial::Kind its_kind, int its_root, const CollectiveOptions& options,
+                  std::unique_ptr<const mpi::partial::Neighbors> its_neighbors);
   ~CollectiveState();
   CollectiveState(const CollectiveState&) = delete;
   CollectiveState& operator=(const CollectiveState&) = delete;
 
-  // Adds a part, unless it has no elements. Throws Error for wrong arguments.
-  void plan(bool incoming, int rank, int part, const void* address, const Piece& piece);
+  // Adds a part of a block, unless it has no elements. Throws Error for wrong arguments.
+  void plan(bool incoming, int block, int part, const void* address, const Piece& piece);
   // Lets it begin. Its number on the communicator is `instance`.
   void start(int its_instance);
   void start_reductions();
@@ -65,13 +69,16 @@ struct CollectiveState {
   // caller has a reference.
   bool give_up(const char* why) noexcept;
 
-  [[nodiscard]] std::size_t index(int rank, int part) const;  // throws Error
+  // Blocks are counted by rank or, in a collective of neighbours, by neighbour.
+  [[nodiscard]] int blocks(bool incoming) const noexcept;
+  [[nodiscard]] int peer_of(bool incoming, int block) const noexcept;
+  [[nodiscard]] std::size_t index(bool incoming, int block, int part) const;  // throws Error
   // Its parts that have not ended. REQUIRES: it has started, and is open.
   void describe(std::vector<std::string>& lines) const;
   // `rank`, but in a broadcast the rank before or after this one, and in a reduction this one: it
   // has parts with no other.
   [[nodiscard]] int neighbour_for(int rank, int step) const;
-  [[nodiscard]] Future<void> future_of(const Parts& parts, int rank, int part) const;
+  [[nodiscard]] Future<void> future_of(bool incoming, int block, int part) const;
   [[nodiscard]] MPI_Datatype keep(MPI_Datatype type);
 
   static void ended(mpi::partial::Transfer& transfer, int code) noexcept;
@@ -82,11 +89,13 @@ struct CollectiveState {
   const int root;
   const int parts;
   const bool hold;
+  // Null: the blocks are those of the ranks.
+  const std::unique_ptr<const mpi::partial::Neighbors> neighbors;
   const TaskLabel task = current_task();
   const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
   MPI_Op op = MPI_OP_NULL;
   int instance = -1;
-  Parts incoming;  // by rank and part; null: nothing is sent
+  Parts incoming;  // by block and part; null: nothing is sent
   Parts outgoing;
   std::map<MPI_Datatype, MPI_Datatype> types;  // copies of those that the program may free
   Promise<void> ready{"part of a collective"};
