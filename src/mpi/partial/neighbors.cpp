@@ -15,7 +15,7 @@ namespace imbrex::mpi::partial {
 
 namespace {
 
-void require(const char* call, const int code) {
+void succeed(const char* call, const int code) {
   if (code != MPI_SUCCESS) throw make_error(call, code, detail::describe_current_task());
 }
 
@@ -44,11 +44,11 @@ std::vector<int> room(const int count) {
 Neighbors in_grid(const char* const call, MPI_Comm comm) {
   Neighbors neighbors;
   int dimensions = 0;
-  require(call, PMPI_Cartdim_get(comm, &dimensions));
+  succeed(call, PMPI_Cartdim_get(comm, &dimensions));
   for (int dimension = 0; dimension < dimensions; ++dimension) {
     int below = MPI_PROC_NULL;
     int above = MPI_PROC_NULL;
-    require(call, PMPI_Cart_shift(comm, dimension, 1, &below, &above));
+    succeed(call, PMPI_Cart_shift(comm, dimension, 1, &below, &above));
     neighbors.destinations.push_back({.rank = below});
     neighbors.destinations.push_back({.rank = above});
   }
@@ -61,10 +61,10 @@ Neighbors in_grid(const char* const call, MPI_Comm comm) {
 Neighbors in_graph(const char* const call, MPI_Comm comm) {
   int rank = 0;
   int count = 0;
-  require(call, PMPI_Comm_rank(comm, &rank));
-  require(call, PMPI_Graph_neighbors_count(comm, rank, &count));
+  succeed(call, PMPI_Comm_rank(comm, &rank));
+  succeed(call, PMPI_Graph_neighbors_count(comm, rank, &count));
   std::vector<int> ranks = room(count);
-  require(call, PMPI_Graph_neighbors(comm, rank, count, ranks.data()));
+  succeed(call, PMPI_Graph_neighbors(comm, rank, count, ranks.data()));
   Neighbors neighbors{.sources = listed(ranks, count), .destinations = {}};
   number(neighbors.sources, false);
   neighbors.destinations = neighbors.sources;
@@ -75,12 +75,12 @@ Neighbors in_distributed_graph(const char* const call, MPI_Comm comm) {
   int in = 0;
   int out = 0;
   int weighted = 0;
-  require(call, PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted));
+  succeed(call, PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted));
   std::vector<int> sources = room(in);
   std::vector<int> destinations = room(out);
   std::vector<int> weights_in = sources;
   std::vector<int> weights_out = destinations;
-  require(call, PMPI_Dist_graph_neighbors(
+  succeed(call, PMPI_Dist_graph_neighbors(
                     comm, in, sources.data(), weighted != 0 ? weights_in.data() : MPI_UNWEIGHTED,
                     out, destinations.data(), weighted != 0 ? weights_out.data() : MPI_UNWEIGHTED));
   Neighbors neighbors{.sources = listed(sources, in), .destinations = listed(destinations, out)};
@@ -100,7 +100,7 @@ int Neighbors::most_edges() const noexcept {
 
 Neighbors neighbors_of(const char* const call, MPI_Comm comm) {
   int topology = MPI_UNDEFINED;
-  require(call, PMPI_Topo_test(comm, &topology));
+  succeed(call, PMPI_Topo_test(comm, &topology));
   if (topology == MPI_CART) return in_grid(call, comm);
   if (topology == MPI_GRAPH) return in_graph(call, comm);
   if (topology == MPI_DIST_GRAPH) return in_distributed_graph(call, comm);
