@@ -199,8 +199,8 @@ std::string try_to_start(int level) {
       describe_bypass(std::array{"PMPI_Recv", "PMPI_Wait", "PMPI_Allreduce", "PMPI_Finalize"});
   if (!bypass.empty()) return "MPI_Init: " + bypass;
   try {
+    start_runtime();  // first, since all ranks take part in it
     static_cast<void>(partial::partial_mode());
-    start_runtime();
   } catch (const Error& error) {
     return "MPI_Init: " + unprefixed(error);
   }
