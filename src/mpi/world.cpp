@@ -362,17 +362,15 @@ int initialise(int* argc, char*** argv, int* provided) {
   if (wrong.empty()) tell_process();
   const Agreement mine = view_of(wrong);
   const Agreement all = agree(mine);
-  if (all.well == 0) {
-    say_what_failed(wrong, mine, all);
-    PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
-    end_all(MPI_COMM_WORLD, 1);
-  }
-  if (all.partial_least != -all.partial_negated) {
-    if (mine.first_well == all.first_well) {
+  const bool differ = all.partial_least != -all.partial_negated;
+  if (all.well == 0 || differ) {
+    if (all.well == 0) {
+      say_what_failed(wrong, mine, all);
+    } else if (mine.first_well == all.first_well) {
       say("MPI_Init: IMBREX_PARTIAL differs between ranks, and all must send a collective in the "
           "same pieces: give all the same, with mpirun -x IMBREX_PARTIAL=... for one.");
     }
-    PMPI_Barrier(MPI_COMM_WORLD);
+    PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
     end_all(MPI_COMM_WORLD, 1);
   }
   begin_errors();

@@ -69,4 +69,16 @@ inline bool read_campaign(const int argc, char** const argv, const int count,
   return false;
 }
 
+// What main of such a fuzzer does, and its exit code: seeds by the command line, each in a process
+// of its own.
+template <class Prepare, class Run>
+int run_campaign(const int argc, char** const argv, const int count, const Prepare prepare,
+                 const Run run) {
+  Campaign campaign{};
+  if (!read_campaign(argc, argv, count, campaign)) return 2;
+  return campaign.each([&](const std::uint64_t seed, const int workers, const std::string& by) {
+    return run_in_process(seed, workers, by, prepare, run);
+  });
+}
+
 }  // namespace imbrex::test

@@ -432,16 +432,10 @@ void prepare(const std::uint64_t seed, const int workers, const std::string& pol
                    .late = seed % 2 == 0, .watch_held = true});
 }
 
-bool run_seed(const std::uint64_t seed, const int workers, const std::string& policy) {
-  return run_in_process(seed, workers, policy, &prepare, &run_all);
-}
-
 }  // namespace
 }  // namespace imbrex::test
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  Campaign campaign{};
-  if (!read_campaign(argc, argv, 4, campaign)) return 2;
-  return campaign.each(&run_seed);
+  return run_campaign(argc, argv, 4, &prepare, &run_all);
 }

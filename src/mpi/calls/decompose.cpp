@@ -2,19 +2,11 @@
 #include "mpi/calls/decompose.hpp"
 
 #include "mpi/engine/active.hpp"
+#include "mpi/sends/begin.hpp"
 
 namespace imbrex::mpi::decompose {
 
 namespace {
-
-// -1: MPI will refuse these arguments.
-std::int64_t bytes_of(const MPI_Count count, MPI_Datatype type) noexcept {
-  int bytes = 0;
-  if (count < 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS) {
-    return -1;
-  }
-  return bytes < 0 ? INT64_MAX : static_cast<std::int64_t>(count) * bytes;
-}
 
 // Whether MPI will refuse what this rank says of its blocks: then its own call says how.
 bool is_wrong(const Side& side, const int size) noexcept {
@@ -52,7 +44,7 @@ bool accepts(const Asked& it) noexcept {
   const bool by_receive = it.send.address == MPI_IN_PLACE ||
                           (it.shape == Shape::scatter && it.receive.address != MPI_IN_PLACE);
   const Side& side = by_receive ? it.receive : it.send;
-  const std::int64_t bytes = bytes_of(side.count, side.type);
+  const std::int64_t bytes = sends::bytes_of(side.count, side.type);
   const std::int64_t least = bytes_least.load(std::memory_order_relaxed);
   return bytes >= least && bytes > 0;
 }

@@ -33,6 +33,8 @@ struct Side {
   const MPI_Aint* large_places = nullptr;
   const MPI_Datatype* types = nullptr;
 
+  void set(MPI_Datatype of_all) noexcept { type = of_all; }
+  void set(const MPI_Datatype* of_each) noexcept { types = of_each; }
   [[nodiscard]] MPI_Count count_of(int rank) const noexcept {
     return counts != nullptr ? counts[rank] : large_counts != nullptr ? large_counts[rank] : count;
   }
@@ -43,7 +45,9 @@ struct Side {
 
 struct Asked {
   Shape shape = Shape::other;
-  bool varies = false;  // its name ends in v or w: blocks need not have one size
+  // Its name ends in v or w: blocks need not have one size. (Not seen by the counts: a rank that is
+  // no root may give null for what does not concern it.)
+  bool varies = false;
   Side send;
   Side receive;
   int root = 0;
@@ -59,8 +63,12 @@ inline int (*carry_out)(const Call& call, const Asked& asked) = nullptr;
 // Whether all ranks decide for it. REQUIRES: bytes_least is not negative.
 [[nodiscard]] bool accepts(const Asked& asked) noexcept;
 
-[[nodiscard]] consteval Shape shape_of(std::string_view name) {
+[[nodiscard]] consteval std::string_view without_c(std::string_view name) {
   if (name.ends_with("_c")) name.remove_suffix(2);
+  return name;
+}
+[[nodiscard]] consteval Shape shape_of(std::string_view name) {
+  name = without_c(name);
   if (name == "Alltoall" || name == "Alltoallv" || name == "Alltoallw") return Shape::alltoall;
   if (name == "Allgather" || name == "Allgatherv") return Shape::allgather;
   if (name == "Gather" || name == "Gatherv") return Shape::gather;
@@ -69,68 +77,50 @@ inline int (*carry_out)(const Call& call, const Asked& asked) = nullptr;
 }
 
 [[nodiscard]] consteval bool varies(std::string_view name) {
-  if (name.ends_with("_c")) name.remove_suffix(2);
+  name = without_c(name);
   return name.ends_with('v') || name.ends_with('w');
 }
 
 // ---- from arguments ----------------------------------------------------------------------------
 
-inline Side side(const void* address, MPI_Count count, MPI_Datatype type) {
-  return {.address = address, .count = count, .type = type};
-}
-inline Side side(const void* address, const int* counts, const int* places, MPI_Datatype type) {
-  return {.address = address, .type = type, .counts = counts, .places = places};
-}
-inline Side side(const void* address, const int* counts, const int* places,
-                 const MPI_Datatype* types) {
-  return {.address = address, .counts = counts, .places = places, .types = types};
-}
-inline Side side(const void* address, const MPI_Count* counts, const MPI_Aint* places,
-                 MPI_Datatype type) {
-  return {.address = address, .type = type, .large_counts = counts, .large_places = places};
-}
-inline Side side(const void* address, const MPI_Count* counts, const MPI_Aint* places,
-                 const MPI_Datatype* types) {
-  return {.address = address, .large_counts = counts, .large_places = places, .types = types};
+// Each takes what it stands for from the front of a call's arguments, and hands on the rest: the
+// sides, a root where there is one, and the communicator.
+inline void read_end(Asked& it, MPI_Comm comm) { it.comm = comm; }
+inline void read_end(Asked& it, int root, MPI_Comm comm) {
+  it.root = root;
+  it.comm = comm;
 }
 
-// The arguments of each shape: the communicator is the last; a root stands before it.
-template <Shape shape>
-struct From {
-  template <class A, class B, class C, class D, class E, class F>
-  static Asked arguments(A a, B b, C c, D d, E e, F f, MPI_Comm comm) {
-    return make(side(a, b, c), side(d, e, f), 0, comm);
-  }
-  template <class A, class B, class C, class D, class E, class F>
-    requires(shape == Shape::gather || shape == Shape::scatter)
-  static Asked arguments(A a, B b, C c, D d, E e, F f, int root, MPI_Comm comm) {
-    return make(side(a, b, c), side(d, e, f), root, comm);
-  }
-  template <class A, class B, class C, class D, class E, class F, class G>
-    requires(shape == Shape::allgather)
-  static Asked arguments(A a, B b, C c, D d, E e, F f, G g, MPI_Comm comm) {
-    return make(side(a, b, c), side(d, e, f, g), 0, comm);
-  }
-  template <class A, class B, class C, class D, class E, class F, class G>
-    requires(shape == Shape::gather)
-  static Asked arguments(A a, B b, C c, D d, E e, F f, G g, int root, MPI_Comm comm) {
-    return make(side(a, b, c), side(d, e, f, g), root, comm);
-  }
-  template <class A, class B, class C, class D, class E, class F, class G>
-    requires(shape == Shape::scatter)
-  static Asked arguments(A a, B b, C c, D d, E e, F f, G g, int root, MPI_Comm comm) {
-    return make(side(a, b, c, d), side(e, f, g), root, comm);
-  }
-  template <class A, class B, class C, class D, class E, class F, class G, class H>
-  static Asked arguments(A a, B b, C c, D d, E e, F f, G g, H h, MPI_Comm comm) {
-    return make(side(a, b, c, d), side(e, f, g, h), 0, comm);
-  }
+template <class Next, class... Rest>
+void read_side(Side& side, Next next, const void* address, MPI_Count count, MPI_Datatype type,
+               Rest... rest) {
+  side = {.address = address, .count = count, .type = type};
+  next(rest...);
+}
+template <class Next, class Types, class... Rest>
+void read_side(Side& side, Next next, const void* address, const int* counts, const int* places,
+               Types types, Rest... rest) {
+  side = {.address = address, .counts = counts, .places = places};
+  side.set(types);
+  next(rest...);
+}
+template <class Next, class Types, class... Rest>
+void read_side(Side& side, Next next, const void* address, const MPI_Count* counts,
+               const MPI_Aint* places, Types types, Rest... rest) {
+  side = {.address = address, .large_counts = counts, .large_places = places};
+  side.set(types);
+  next(rest...);
+}
 
- private:
-  static Asked make(const Side& send, const Side& receive, int root, MPI_Comm comm) {
-    return {.shape = shape, .send = send, .receive = receive, .root = root, .comm = comm};
-  }
-};
+template <class... Arguments>
+[[nodiscard]] Asked read(Arguments... arguments) {
+  Asked it;
+  const auto read_receive = [&it](auto... rest) {
+    read_side(it.receive, [&it](auto... end) { read_end(it, end...); }, rest...);
+  };
+  read_side(it.send, read_receive, arguments...);
+  return it;
+}
 
 // What the call returns, if it has gone block by block.
 template <Shape shape, bool varies, class... Arguments>
@@ -138,7 +128,8 @@ template <Shape shape, bool varies, class... Arguments>
                                          [[maybe_unused]] Arguments... arguments) {
   if constexpr (shape != Shape::other) {
     if (bytes_least.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
-      Asked asked = From<shape>::arguments(arguments...);
+      Asked asked = read(arguments...);
+      asked.shape = shape;
       asked.varies = varies;
       if (accepts(asked)) return carry_out(call, asked);
     }

@@ -19,6 +19,7 @@
 #include "mpi/below/abi/asked.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/engine/of_communicators.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/order/sequence.hpp"
 #include "mpi/watch/waits.hpp"
@@ -273,62 +274,21 @@ void Order::receive() {
 
 namespace {
 
-// All whose communicator has not been freed. The keyval's attribute of a communicator is a shared
-// pointer to its order.
-struct Orders {
-  std::mutex lock;
-  int keyval IMBREX_GUARDED_BY(lock) = MPI_KEYVAL_INVALID;
-  std::vector<std::weak_ptr<Order>> all IMBREX_GUARDED_BY(lock);
-};
-Orders& orders() {
-  static Orders& the_orders = *new Orders;
+// Of all communicators that have not been freed. What is under way keeps its order.
+OfCommunicators<Order>& orders() {
+  static auto& the_orders = *new OfCommunicators<Order>;
   return the_orders;
 }
 
-std::vector<std::shared_ptr<Order>> living_orders() {
-  Orders& all = orders();
-  std::vector<std::shared_ptr<Order>> living;
-  const std::lock_guard guard(all.lock);
-  for (const std::weak_ptr<Order>& one : all.all) {
-    if (std::shared_ptr<Order> order = one.lock()) living.push_back(std::move(order));
-  }
-  return living;
-}
-
-// Called by MPI when the program's communicator goes. What is under way keeps the order.
-int forget(MPI_Comm, int, void* value, void*) {
-  const std::unique_ptr<std::shared_ptr<Order>> gone(static_cast<std::shared_ptr<Order>*>(value));
-  return MPI_SUCCESS;
-}
-
-// That of `comm`; null: `code` is why. `may_make`: else it is null too if there is none.
-std::shared_ptr<Order> order_of(MPI_Comm comm, const bool may_make, int& code) {
-  Orders& all = orders();
-  const std::lock_guard guard(all.lock);
-  code = MPI_SUCCESS;
-  if (all.keyval == MPI_KEYVAL_INVALID) {
-    if (!may_make) return nullptr;
-    code = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &forget, &all.keyval, nullptr);
-    if (code != MPI_SUCCESS) return nullptr;
-  }
-  void* found = nullptr;
-  int is_there = 0;
-  code = PMPI_Comm_get_attr(comm, all.keyval, static_cast<void*>(&found), &is_there);
-  if (code != MPI_SUCCESS) return nullptr;
-  if (is_there != 0) return *static_cast<std::shared_ptr<Order>*>(found);
-  if (!may_make) return nullptr;
-  int rank = 0;
-  int size = 1;
-  PMPI_Comm_rank(comm, &rank);
-  PMPI_Comm_size(comm, &size);
-  auto order = std::make_shared<Order>(comm, rank, size);
-  auto kept = std::make_unique<std::shared_ptr<Order>>(order);
-  code = PMPI_Comm_set_attr(comm, all.keyval, kept.get());
-  if (code != MPI_SUCCESS) return nullptr;
-  static_cast<void>(kept.release());  // MPI has it: forget()
-  std::erase_if(all.all, [](const std::weak_ptr<Order>& one) { return one.expired(); });
-  all.all.push_back(order);
-  return order;
+// That of `comm`; null: `code` is why.
+std::shared_ptr<Order> order_of(MPI_Comm comm, int& code) {
+  return orders().find_or(comm, code, [comm] {
+    int rank = 0;
+    int size = 1;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    return std::make_shared<Order>(comm, rank, size);
+  });
 }
 
 }  // namespace
@@ -357,7 +317,7 @@ void Turn::take_by_key(const Call& call, const std::uint64_t key) {
     code_ = raise_error(call, MPI_ERR_COMM);
     return;
   }
-  std::shared_ptr<Order> order = order_of(call.comm, true, code_);
+  std::shared_ptr<Order> order = order_of(call.comm, code_);
   if (order == nullptr) {
     code_ = raise_error(call, code_);
     return;
@@ -407,7 +367,7 @@ void Turn::give_back() noexcept {
 
 std::vector<std::string> describe_waiting() {
   std::vector<std::string> lines;
-  for (const std::shared_ptr<Order>& order : living_orders()) {
+  for (const std::shared_ptr<Order>& order : orders().living()) {
     const std::string comm = report::name_of(order->program);
     order->sequence.for_each_waiting([&](const Sequence::View& it) {
       const auto& start = static_cast<const WaitingStart&>(*it.start);
@@ -436,7 +396,7 @@ std::vector<std::string> describe_waiting() {
 int refuse_to_free(const char* const call, MPI_Comm comm) {
   if (!in_service() || comm == MPI_COMM_NULL || engine().polling_here()) return MPI_SUCCESS;
   int code = MPI_SUCCESS;
-  const std::shared_ptr<Order> order = order_of(comm, false, code);
+  const std::shared_ptr<Order> order = orders().find(comm, code);
   if (order == nullptr) return MPI_SUCCESS;  // MPI says what is wrong with `comm`
   std::string obstacle;
   order->sequence.for_each_waiting([&](const Sequence::View& it) {
@@ -453,12 +413,8 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
 }
 
 void end_all_orders() noexcept {
-  const std::vector<std::shared_ptr<Order>> left = living_orders();
-  Orders& all = orders();
-  if (const std::lock_guard guard(all.lock); true) {
-    all.all.clear();
-    if (all.keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&all.keyval);
-  }
+  const std::vector<std::shared_ptr<Order>> left = orders().living();
+  orders().end();
   for (const std::shared_ptr<Order>& order : left) {
     while (!order->is_idle()) {
       engine().poll();

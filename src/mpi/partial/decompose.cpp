@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "imbrex/collective.hpp"
@@ -86,9 +88,47 @@ Extent extent_of(const void* const address, const Piece& piece) {
 
 struct Block {
   Extent extent;
-  bool incoming = false;
   Future<void> over;
 };
+
+// The blocks of one side of a call, by where they begin. Derived types may interleave them.
+class Buffer {
+ public:
+  explicit Buffer(std::vector<Block> blocks) : blocks_(std::move(blocks)) {
+    std::ranges::sort(blocks_, {}, [](const Block& it) { return it.extent.begin; });
+    for (const Block& it : blocks_) {
+      reach_.push_back(std::max(reach_.empty() ? 0 : reach_.back(), it.extent.end));
+    }
+  }
+
+  // Calls visit(block) for each that meets `extent`.
+  template <class Visit>
+  void for_each_in(const Extent& extent, Visit visit) const {
+    const auto first = std::ranges::upper_bound(reach_, extent.begin) - reach_.begin();
+    for (auto i = static_cast<std::size_t>(first); i < blocks_.size(); ++i) {
+      if (blocks_[i].extent.begin >= extent.end) break;
+      if (blocks_[i].extent.end > extent.begin) visit(blocks_[i]);
+    }
+  }
+  // Whether the byte at an address is in a block.
+  [[nodiscard]] bool has(const std::uintptr_t address) const {
+    bool found = false;
+    for_each_in({address, address + 1}, [&found](const Block&) { found = true; });
+    return found;
+  }
+
+ private:
+  std::vector<Block> blocks_;
+  std::vector<std::uintptr_t> reach_;  // of each, the last end up to it
+};
+struct Buffers {
+  Buffer incoming;
+  Buffer outgoing;
+};
+
+std::uintptr_t address_of(const detail::OpenAccess& it) {
+  return reinterpret_cast<std::uintptr_t>(it.address);
+}
 
 // What the blocks of one call are.
 class Blocks {
@@ -128,8 +168,9 @@ class Blocks {
     }
   }
 
-  [[nodiscard]] std::vector<Block> list(const Collective& collective) const {
-    std::vector<Block> blocks;
+  [[nodiscard]] Buffers list(const Collective& collective) const {
+    std::vector<Block> coming;
+    std::vector<Block> going;
     const bool at_root = it_.root == me_;
     const bool gathers = it_.shape == Shape::gather;
     const bool scatters = it_.shape == Shape::scatter;
@@ -139,22 +180,22 @@ class Blocks {
       const bool goes = (!scatters || at_root) && (!gathers || rank == it_.root);
       if (own && in_place_) continue;
       if (comes && !(scatters && at_root && in_place_)) {
-        add(blocks, true, it_.receive.address, incoming(rank), collective.from(rank));
+        add(coming, it_.receive.address, incoming(rank), collective.from(rank));
       }
       if (goes) {
         const bool from_receive = in_place_ && it_.shape == Shape::allgather;
-        add(blocks, false, from_receive ? it_.receive.address : it_.send.address, outgoing(rank),
+        add(going, from_receive ? it_.receive.address : it_.send.address, outgoing(rank),
             collective.to(rank));
       }
     }
-    return blocks;
+    return {Buffer(std::move(coming)), Buffer(std::move(going))};
   }
 
  private:
-  static void add(std::vector<Block>& blocks, const bool incoming, const void* const address,
-                  const Piece& piece, Future<void> over) {
+  static void add(std::vector<Block>& blocks, const void* const address, const Piece& piece,
+                  Future<void> over) {
     const Extent extent = extent_of(address, piece);
-    if (extent.begin != extent.end) blocks.push_back({extent, incoming, std::move(over)});
+    if (extent.begin != extent.end) blocks.push_back({extent, std::move(over)});
   }
 
   const Asked& it_;
@@ -163,51 +204,44 @@ class Blocks {
   bool in_place_ = false;
 };
 
+// Each open access of the running task once, in the order of memory.
+std::vector<detail::OpenAccess> open_in_order() {
+  std::vector<detail::OpenAccess> open = detail::open_accesses();
+  const auto name_of = [](const detail::OpenAccess& it) {
+    return std::tuple(address_of(it), it.range, it.range ? it.bytes : 0);
+  };
+  std::ranges::stable_sort(open, {}, name_of);
+  const auto twice = std::ranges::unique(open, {}, name_of);
+  open.erase(twice.begin(), twice.end());
+  return open;
+}
+
 // An access by an address alone stands for what of its buffer lies up to the next one that the task
 // has declared: so one that names the first element of a block stands for the block, and the only
 // one of a buffer for all of it. It ends with the last block that meets what it stands for.
-void end_accesses_by(const std::vector<Block>& blocks) {
-  std::vector<detail::OpenAccess> open = detail::open_accesses();
-  const auto begin_of = [](const detail::OpenAccess& access) {
-    return reinterpret_cast<std::uintptr_t>(access.address);
-  };
-  std::ranges::stable_sort(open, {}, begin_of);
+void end_accesses_by(const Buffers& buffers) {
+  const std::vector<detail::OpenAccess> open = open_in_order();
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const std::uintptr_t begin = begin_of(open[i]);
-    // What is named so a second time has been given to its blocks with the first.
-    const auto is_named_alike = [&](const detail::OpenAccess& other) {
-      return other.address == open[i].address && other.range == open[i].range &&
-             (!other.range || other.bytes == open[i].bytes);
-    };
-    if (std::any_of(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(i), is_named_alike)) {
-      continue;
-    }
-    std::uintptr_t end = begin + open[i].bytes;
+    const Extent named{address_of(open[i]), address_of(open[i]) + open[i].bytes};
+    Extent meant = named;
     if (!open[i].range) {
       std::size_t next = i + 1;
-      while (next < open.size() && begin_of(open[next]) == begin) ++next;
-      end = std::max(end, next < open.size() ? begin_of(open[next]) : UINTPTR_MAX);
+      while (next < open.size() && address_of(open[next]) == named.begin) ++next;
+      meant.end = std::max(named.end, next < open.size() ? address_of(open[next]) : UINTPTR_MAX);
     }
     std::vector<Future<void>> over;
-    const auto is_of_its_buffer = [&](const Block& block) {
-      return open[i].range || std::ranges::any_of(blocks, [&](const Block& other) {
-        return other.incoming == block.incoming && other.extent.begin <= begin &&
-               begin < other.extent.end;
+    Extent all{UINTPTR_MAX, 0};
+    for (const Buffer* const buffer : {&buffers.incoming, &buffers.outgoing}) {
+      if (!open[i].range && !buffer->has(named.begin)) continue;
+      buffer->for_each_in(meant, [&](const Block& block) {
+        over.push_back(block.over);
+        all = {std::min(all.begin, block.extent.begin), std::max(all.end, block.extent.end)};
       });
-    };
-    std::uintptr_t first = UINTPTR_MAX;
-    std::uintptr_t last = 0;
-    for (const Block& block : blocks) {
-      if (begin >= block.extent.end || block.extent.begin >= end) continue;
-      if (!is_of_its_buffer(block)) continue;
-      over.push_back(block.over);
-      first = std::min(first, block.extent.begin);
-      last = std::max(last, block.extent.end);
     }
     // What is named, too, must be within: the task may go on using what lies beside it.
-    if (begin < first || begin + open[i].bytes > last) continue;
-    const Future<void> all = over.size() == 1 ? over.front() : when_all(over);
-    detail::release_access_after(*all.completion(), open[i].address,
+    if (named.begin < all.begin || named.end > all.end) continue;
+    const Future<void> last = over.size() == 1 ? over.front() : when_all(over);
+    detail::release_access_after(*last.completion(), open[i].address,
                                  open[i].range ? open[i].bytes : 0);
   }
 }

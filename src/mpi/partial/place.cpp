@@ -13,6 +13,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/engine/of_communicators.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/partial/collective.hpp"
@@ -21,22 +22,10 @@ namespace imbrex::mpi::partial {
 
 namespace {
 
-// All places whose communicator has not been freed. The keyval's attribute of a communicator is a
-// shared pointer to its place.
-struct Places {
-  std::mutex lock;
-  int keyval IMBREX_GUARDED_BY(lock) = MPI_KEYVAL_INVALID;
-  std::vector<std::weak_ptr<Place>> all IMBREX_GUARDED_BY(lock);
-};
-Places& places() {
-  static Places& the_places = *new Places;
+// Of all communicators that have not been freed. What is under way keeps its place.
+OfCommunicators<Place>& places() {
+  static auto& the_places = *new OfCommunicators<Place>;
   return the_places;
-}
-
-// Called by MPI when the program's communicator goes. What is under way keeps the place.
-int forget(MPI_Comm, int, void* value, void*) {
-  const std::unique_ptr<std::shared_ptr<Place>> gone(static_cast<std::shared_ptr<Place>*>(value));
-  return MPI_SUCCESS;
 }
 
 void require(const char* call, const int code) {
@@ -154,48 +143,27 @@ void Place::duplicate(const char* const call) {
 }
 
 std::shared_ptr<Place> place_of(const char* const call, MPI_Comm comm) {
-  Places& all = places();
-  const std::lock_guard guard(all.lock);
-  if (all.keyval == MPI_KEYVAL_INVALID) {
-    require(call, PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &forget, &all.keyval, nullptr));
-  }
-  void* found = nullptr;
-  int is_there = 0;
-  require(call, PMPI_Comm_get_attr(comm, all.keyval, static_cast<void*>(&found), &is_there));
-  if (is_there != 0) return *static_cast<std::shared_ptr<Place>*>(found);
-  auto place = std::make_shared<Place>(comm);
-  PMPI_Comm_rank(comm, &place->rank);
-  PMPI_Comm_size(comm, &place->size);
-  place->tags = layout_of(comm);
-  auto kept = std::make_unique<std::shared_ptr<Place>>(place);
-  require(call, PMPI_Comm_set_attr(comm, all.keyval, kept.get()));
-  static_cast<void>(kept.release());  // MPI has it: forget()
-  std::erase_if(all.all, [](const std::weak_ptr<Place>& one) { return one.expired(); });
-  all.all.push_back(place);
+  int code = MPI_SUCCESS;
+  std::shared_ptr<Place> place = places().find_or(comm, code, [comm] {
+    auto made = std::make_shared<Place>(comm);
+    PMPI_Comm_rank(comm, &made->rank);
+    PMPI_Comm_size(comm, &made->size);
+    made->tags = layout_of(comm);
+    return made;
+  });
+  require(call, code);
   return place;
 }
 
 std::vector<std::string> describe_open() {
   std::vector<std::string> lines;
-  Places& all = places();
-  const std::lock_guard guard(all.lock);
-  for (const std::weak_ptr<Place>& one : all.all) {
-    if (const std::shared_ptr<Place> place = one.lock()) place->describe(lines);
-  }
+  for (const std::shared_ptr<Place>& place : places().living()) place->describe(lines);
   return lines;
 }
 
 void end_all_places() noexcept {
-  Places& all = places();
-  std::vector<std::shared_ptr<Place>> left;
-  {
-    const std::lock_guard guard(all.lock);
-    for (const std::weak_ptr<Place>& one : all.all) {
-      if (std::shared_ptr<Place> place = one.lock()) left.push_back(std::move(place));
-    }
-    all.all.clear();
-    if (all.keyval != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&all.keyval);
-  }
+  const std::vector<std::shared_ptr<Place>> left = places().living();
+  places().end();
   for (const std::shared_ptr<Place>& place : left) {
     if (place->give_up_held() && place->size > 1) {
       say("MPI_Finalize: parts of a collective were not sent, and may be waited for: all ranks are "

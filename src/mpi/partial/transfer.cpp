@@ -79,12 +79,6 @@ struct Queued : receive::Listener {
 // once would seem to have left while it waits in a buffer of MPI's, in front of more urgent ones.
 constexpr std::int64_t sent_at_once = 8192;
 
-std::int64_t bytes_of(const Transfer& it) noexcept {
-  int bytes = 0;
-  PMPI_Type_size(it.type, &bytes);
-  return static_cast<std::int64_t>(bytes) * it.count;
-}
-
 }  // namespace
 
 void begin_receive(Place& place, Transfer& it, const char* const call) {
@@ -95,7 +89,7 @@ void begin_receive(Place& place, Transfer& it, const char* const call) {
 
 void begin_send(Place& place, Transfer& it, const char* const call) {
   const Call its_call = call_of(place, it, call, mpi::Kind::send);
-  const bool takes_turns = bytes_of(it) > sent_at_once;
+  const bool takes_turns = sends::bytes_of(it.count, it.type) > sent_at_once;
   const sends::Outgoing outgoing{
       it.address, it.count, it.type, it.peer, it.tag, place.comm,
       takes_turns ? sends::Mode::synchronous : sends::Mode::standard};
@@ -136,21 +130,15 @@ void begin_reduction(Place& place, Transfer& it, const void* const from, MPI_Op 
 }
 
 int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
-  int bytes = 0;
+  const std::int64_t bytes = sends::bytes_of(from.count, from.type);
+  // An MPI need not say so of a message to oneself: Open MPI 4 does not.
+  if (bytes > sends::bytes_of(to.count, to.type)) return MPI_ERR_TRUNCATE;
   MPI_Aint least = 0;
   MPI_Aint extent = 0;
-  PMPI_Type_size(from.type, &bytes);
   PMPI_Type_get_extent(from.type, &least, &extent);
-  // An MPI need not say so of a message to oneself: Open MPI 4 does not.
-  int room = 0;
-  PMPI_Type_size(to.type, &room);
-  if (static_cast<MPI_Count>(bytes) * from.count > static_cast<MPI_Count>(room) * to.count) {
-    return MPI_ERR_TRUNCATE;
-  }
-  const bool is_dense = extent == bytes && !receive::is_derived(from.type);
+  const bool is_dense = extent * from.count == bytes && !receive::is_derived(from.type);
   if (is_dense && from.type == to.type && from.count == to.count) {
-    std::memmove(to.address, from.address,
-                 static_cast<std::size_t>(bytes) * static_cast<std::size_t>(from.count));
+    std::memmove(to.address, from.address, static_cast<std::size_t>(bytes));
     return MPI_SUCCESS;
   }
   const std::lock_guard guard(place.self_lock);

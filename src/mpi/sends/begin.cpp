@@ -23,7 +23,10 @@ namespace {
 // No named type of an MPI has more bytes (pairs of a long double and an int; complex numbers).
 constexpr std::int64_t element_bytes_max = 32;
 
-// The bytes of a message; -1 if MPI will refuse these arguments.
+bool is_on() noexcept { return bounds.bytes.load(std::memory_order_relaxed) >= 0; }
+
+}  // namespace
+
 std::int64_t bytes_of(const MPI_Count count, const MPI_Datatype type) noexcept {
   int bytes = 0;
   if (count < 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS) {
@@ -32,10 +35,6 @@ std::int64_t bytes_of(const MPI_Count count, const MPI_Datatype type) noexcept {
   if (bytes < 0) return std::numeric_limits<std::int64_t>::max();  // MPI_UNDEFINED: 2 GiB and more
   return static_cast<std::int64_t>(count) * bytes;
 }
-
-bool is_on() noexcept { return bounds.bytes.load(std::memory_order_relaxed) >= 0; }
-
-}  // namespace
 
 void start() {
   if (detail::number_option("SENDS") == 0) return;
