@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/partial/transfer.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -8,6 +10,7 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/below/abi/asked.hpp"
+#include "mpi/below/crossing.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/sends/begin.hpp"
@@ -75,9 +78,20 @@ struct Queued : receive::Listener {
   std::unique_ptr<sends::Send> send;
 };
 
-// Bytes. What is longer is under way until it has been received: a part that only MPI may take at
+// Bytes. What is longer takes turns.
+constexpr std::int64_t short_most = 8192;
+
+// What is longer than this is under way until it has been received: a part that MPI may take at
 // once would seem to have left while it waits in a buffer of MPI's, in front of more urgent ones.
-constexpr std::int64_t sent_at_once = 8192;
+std::int64_t standard_most() {
+  static const std::int64_t most = [] {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    PMPI_Get_library_version(text, &length);
+    return std::max(short_most, crossing::at_once_most(crossing::look(text)));
+  }();
+  return most;
+}
 
 }  // namespace
 
@@ -89,10 +103,11 @@ void begin_receive(Place& place, Transfer& it, const char* const call) {
 
 void begin_send(Place& place, Transfer& it, const char* const call) {
   const Call its_call = call_of(place, it, call, mpi::Kind::send);
-  const bool takes_turns = sends::bytes_of(it.count, it.type) > sent_at_once;
+  const std::int64_t bytes = sends::bytes_of(it.count, it.type);
+  const bool takes_turns = bytes > short_most;
   const sends::Outgoing outgoing{
       it.address, it.count, it.type, it.peer, it.tag, place.comm,
-      takes_turns ? sends::Mode::synchronous : sends::Mode::standard};
+      bytes > standard_most() ? sends::Mode::synchronous : sends::Mode::standard};
   const bool passes = !takes_turns && sends::passes(it.count, it.type);
   const sends::Route route =
       passes ? sends::Route() : sends::route_of(outgoing, sends::Asks::nothing, takes_turns);
