@@ -31,6 +31,8 @@ OF_MODEL = 75          # per cent of what the model gives
 OF_HIDDEN = 0.75       # of s / (1 - s), where the share s in MPI is at least
 LEAST_SHARE = 0.25
 MOST_SHARE_AFTER = 0.04
+ALONE = 1.10           # times what MPI_Alltoall takes, block by block
+LEAST_BYTES = 1024     # of a block, below which nothing goes block by block
 
 
 def one(results, part, **wanted):
@@ -162,10 +164,22 @@ def solver_goals(results):
             100 * (1 - auto["mpi_share"]), 100 * (1 - MOST_SHARE_AFTER)
 
 
+def alone_goals(results):
+    """(what, measured, at most)."""
+    for line in of(results, "alltoall"):
+        what = f"MPI_Alltoall alone, {line['ranks']} ranks, blocks of {line['bytes']:,} bytes: "
+        if line["bytes"] < LEAST_BYTES:
+            yield what + "calls that went block by block", line["decomposed"], 0
+        else:
+            yield what + "time to the library's", line["ratio"], ALONE
+
+
 def describe_goals(results):
     rows = [(what, number(value, 1), f">= {least:.1f}", "yes" if value >= least else "NO")
             for what, value, least in (*collective_goals(results), *solver_goals(results))
             if value is not None]
+    rows += [(what, number(value), f"<= {most:g}", "yes" if value <= most else "NO")
+             for what, value, most in alone_goals(results)]
     return table(("what", "measured", "goal", "reached"), rows)
 
 
@@ -240,6 +254,19 @@ def fft(results, published):
 
 def mapreduce(results, published):
     return collective(results, published, "mapreduce")
+
+
+def alltoall(results, _):
+    rows = [(line["ranks"], f"{line['bytes']:,}", number(line["library_ms"], 3),
+             number(line["imbrex_ms"], 3), number(line["ratio"]), number(line["decomposed"], 0))
+            for line in sorted(of(results, "alltoall"),
+                               key=lambda line: (line["ranks"], line["bytes"]))]
+    first = of(results, "alltoall")[0]
+    return (f"Nothing but the call, one worker a rank, links of {first['rate_mbit']} Mbit/s, "
+            f"{first['rounds']} turns in one run: medians, and the median of the ratios of "
+            "neighbours.\n\n" +
+            table(("ranks", "bytes of a block", "library, ms", "`IMBREX_PARTIAL=on`, ms", "ratio",
+                   "block by block"), rows))
 
 
 def real(results, _):
@@ -365,6 +392,7 @@ def traces(results, _):
 
 PARTS = {"fft": ("The Fourier transform (Figure 10)", fft),
          "mapreduce": ("MapReduce (Figure 12)", mapreduce),
+         "alltoall": ("MPI_Alltoall alone", alltoall),
          "real": ("Kernels that compute", real),
          "solvers": ("HPCG and miniFE (Figure 9)", solvers),
          "traces": ("Traces (Figure 11)", traces),
