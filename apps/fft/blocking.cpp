@@ -120,8 +120,10 @@ void run_partial_blocks(const Work& work, const Pieces& pieces) {
   pack(t, work.steps[0], work.packed.leaves);
   imbrex::finish([&] {
     auto exchange = imbrex::task("exchange");
-    for (int rank = 0; rank < t.ranks; ++rank) {
-      static_cast<void>(exchange.out(imbrex::range(piece_of(rank, {0, t.columns}))));
+    for (const Part& group : stage.groups) {
+      for (int rank = 0; rank < t.ranks; ++rank) {
+        static_cast<void>(exchange.out(imbrex::range(piece_of(rank, group.lines))));
+      }
     }
     exchange.launch([&] {
       imbrex::release_by_blocks();

@@ -39,8 +39,9 @@ void run_test(const Work& work);
 // HPX's transform (Strack et al., 2024).
 void run_scatters(const Work& work);
 // In 2-D, of an input as Pipeline::dealt_input() says: as blocking that packs, but the task of the
-// exchange has declared the block of each rank, and calls release_by_blocks(): with
-// IMBREX_PARTIAL=on each block is transformed as it arrives, and joined when all have.
+// exchange has declared what comes from each rank for each group of lines, and calls
+// release_by_blocks(): with IMBREX_PARTIAL=on each block is transformed as it arrives, and joined
+// when all have; with as many IMBREX_PARTIAL_PARTS as there are groups, each group of lines is.
 void run_partial_blocks(const Work& work, const Pieces& pieces);
 // As blocking, but by an object of a partial collective, whose parts are groups of lines: each is
 // computed when it has arrived. What is sent is computed before, all of it.

@@ -188,7 +188,16 @@ class BenchTest(unittest.TestCase):
         names = [(case.program, list(case.names)) for case in self.bench.fft_cases(self.arguments)
                  if case.names != {"blocking": "blocking, packed"} and case.ranks == 4]
         self.assertEqual(names, [("fft2d", ["blocking", "partial"]), ("fft2d", ["partial-blocks"]),
-                                 ("fft3d", ["blocking", "partial"])])
+                                 ("fft2d", ["partial-blocks"]), ("fft3d", ["blocking", "partial"])])
+
+    def test_by_lines_blocks_have_as_many_parts_as_there_are_groups(self):
+        self.script("fft", "blocking,partial-blocks")
+        for case in self.bench.fft_cases(self.arguments):
+            said = self.bench.command_of(self.arguments, case, "run.json")
+            parts = f"IMBREX_PARTIAL_PARTS={said[said.index('--parts') + 1]}"
+            by_lines = self.bench.BY_LINES in case.names.values()
+            self.assertEqual(parts in said, by_lines)
+            self.assertTrue(not by_lines or "IMBREX_PARTIAL=on" in said)
 
     def test_computing_takes_as_long_as_the_exchange(self):
         self.script("fft", "blocking")

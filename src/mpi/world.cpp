@@ -25,6 +25,7 @@
 #include "mpi/below/abi/linked.hpp"
 #include "mpi/below/abi/request_state.hpp"
 #include "mpi/below/next.hpp"
+#include "mpi/calls/decompose.hpp"
 #include "mpi/calls/p2p/notices.hpp"
 #include "mpi/calls/p2p/senders.hpp"
 #include "mpi/calls/spare.hpp"
@@ -200,7 +201,7 @@ std::string try_to_start(int level) {
   if (!bypass.empty()) return "MPI_Init: " + bypass;
   try {
     start_runtime();  // first, since all ranks take part in it
-    static_cast<void>(partial::partial_mode());
+    static_cast<void>(decompose::setting_by_options());
   } catch (const Error& error) {
     return "MPI_Init: " + unprefixed(error);
   }
@@ -214,6 +215,8 @@ struct Agreement {
   int is_quiet;           // nobody wants active messages
   int partial_least;      // of what IMBREX_PARTIAL says; and by the next, the largest negated
   int partial_negated;
+  int parts_least;  // the same of IMBREX_PARTIAL_PARTS
+  int parts_negated;
   int first_well;         // a rank
   int first_failed;       // a rank
   int why_least;          // of a number for what is wrong; INT_MAX where all is well
@@ -227,11 +230,13 @@ Agreement view_of(const std::string& wrong) {
   const int paths = detail::learns_paths() ? 1 : 0;
   const int quiet = active::wanted.load(std::memory_order_relaxed) ? 0 : 1;
   if (wrong.empty()) {
-    const int partial = partial::partial_mode();
-    return {1, paths, quiet, partial, -partial, rank, INT_MAX, INT_MAX, INT_MAX};
+    const decompose::Setting setting = decompose::setting_by_options();
+    const int partial = static_cast<int>(setting.mode);
+    return {1,    paths,   quiet,   partial, -partial, setting.parts, -setting.parts,
+            rank, INT_MAX, INT_MAX, INT_MAX};
   }
   const int why = static_cast<int>(std::hash<std::string>()(wrong) >> 34);  // not negative
-  return {0, paths, quiet, INT_MAX, INT_MAX, INT_MAX, rank, why, -why};
+  return {0, paths, quiet, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, rank, why, -why};
 }
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
@@ -362,13 +367,15 @@ int initialise(int* argc, char*** argv, int* provided) {
   if (wrong.empty()) tell_process();
   const Agreement mine = view_of(wrong);
   const Agreement all = agree(mine);
-  const bool differ = all.partial_least != -all.partial_negated;
+  const bool modes_differ = all.partial_least != -all.partial_negated;
+  const bool differ = modes_differ || all.parts_least != -all.parts_negated;
   if (all.well == 0 || differ) {
     if (all.well == 0) {
       say_what_failed(wrong, mine, all);
     } else if (mine.first_well == all.first_well) {
-      say("MPI_Init: IMBREX_PARTIAL differs between ranks, and all must send a collective in the "
-          "same pieces: give all the same, with mpirun -x IMBREX_PARTIAL=... for one.");
+      const std::string option = modes_differ ? "IMBREX_PARTIAL" : "IMBREX_PARTIAL_PARTS";
+      say("MPI_Init: " + option + " differs between ranks, and all must send a collective in the "
+          "same pieces: give all the same, with mpirun -x " + option + "=... for one.");
     }
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
     end_all(MPI_COMM_WORLD, 1);
@@ -379,7 +386,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   senders::watched = detail::learns_sends();
   private_world::open();
   sends::start();
-  partial::start_decomposing();
+  partial::start_decomposing(decompose::setting_by_options());
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
   if (all.learns_paths != 0) open_paths();
   start_messages();
@@ -465,7 +472,7 @@ void finish_runtime() {
     end_if_a_task_failed();  // one that a late message has led to
   }
   order::end_all_orders();
-  partial::stop_decomposing();
+  decompose::end();
   partial::end_all_places();
   trees::end_all_trees();
   finalize_waits_since.store(0, std::memory_order_relaxed);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocking collectives that go block by block (IMBREX_PARTIAL). The calls find here whether that is
-// for them; partial/decompose.cpp, which lies above, carries them out.
+// Collectives that go block by block (IMBREX_PARTIAL). The calls find here whether that is for
+// them; partial/decompose.cpp, which lies above, carries them out.
 //
 // All ranks must decide alike. So what decides is the same on all by MPI's own rules: the kind of
-// the call, its communicator, the bytes of a block where all have the same, MPI_IN_PLACE of an
-// all-to-all; and the option, which MPI_Init compares.
+// the call, its communicator and what its info says, the bytes of a block where all have the same,
+// MPI_IN_PLACE of an all-to-all; and the options, which MPI_Init compares.
 #pragma once
 
 #include <mpi.h>
@@ -17,6 +17,33 @@
 #include "mpi/engine/engine.hpp"
 
 namespace imbrex::mpi::decompose {
+
+enum class Mode : std::uint8_t {
+  off,      // MPI's own calls
+  on,       // long blocks go one by one; accesses end early in tasks that ask for it
+  release,  // and in all others
+  all       // blocks of any length
+};
+struct Setting {
+  Mode mode = Mode::off;
+  int parts = 1;  // of each block
+  [[nodiscard]] bool operator==(const Setting&) const = default;
+};
+// What IMBREX_PARTIAL and IMBREX_PARTIAL_PARTS say. Throws Error.
+[[nodiscard]] Setting setting_by_options();
+
+// Whether some communicator's calls may go block by block. Relaxed: written in MPI_Init, and where
+// a communicator is given an info, behind which MPI orders its users' calls.
+inline std::atomic<bool> wanted{false};
+// In MPI_Init: what holds where no info says anything else. In MPI_Finalize.
+void begin(const Setting& setting) noexcept;
+void end() noexcept;
+
+// The info keys imbrex_partial and imbrex_partial_parts of a call that gives a communicator an
+// info. The first says, before MPI is told, whether they are valid: the error handler of the call's
+// communicator has been called if not. The second keeps them.
+[[nodiscard]] int look_at_info(const Call& call, MPI_Info info);
+[[nodiscard]] int keep_info(const Call& call, MPI_Comm comm, MPI_Info info);
 
 enum class Shape : std::uint8_t { alltoall, allgather, gather, scatter, other };
 
@@ -52,16 +79,14 @@ struct Asked {
   Side receive;
   int root = 0;
   MPI_Comm comm = MPI_COMM_NULL;
+  Setting setting;  // of the communicator, once the call has been accepted
 };
 
-// How large a block must be at least, in bytes; -1: nothing goes block by block. Written in
-// MPI_Init; relaxed, as MPI orders its users' calls behind that.
-inline std::atomic<std::int64_t> bytes_least{-1};
-// Carries out what has been accepted. Null until bytes_least is not negative.
+// Carries out what has been accepted. Set in MPI_Init.
 inline int (*carry_out)(const Call& call, const Asked& asked) = nullptr;
 
-// Whether all ranks decide for it. REQUIRES: bytes_least is not negative.
-[[nodiscard]] bool accepts(const Asked& asked) noexcept;
+// Whether all ranks decide for it.
+[[nodiscard]] bool accepts(Asked& asked);
 
 [[nodiscard]] consteval std::string_view without_c(std::string_view name) {
   if (name.ends_with("_c")) name.remove_suffix(2);
@@ -127,7 +152,7 @@ template <Shape shape, bool varies, class... Arguments>
 [[nodiscard]] std::optional<int> attempt([[maybe_unused]] const Call& call,
                                          [[maybe_unused]] Arguments... arguments) {
   if constexpr (shape != Shape::other) {
-    if (bytes_least.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
+    if (wanted.load(std::memory_order_relaxed)) [[unlikely]] {
       Asked asked = read(arguments...);
       asked.shape = shape;
       asked.varies = varies;

@@ -23,47 +23,29 @@
 #include "mpi/calls/decompose.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/partial/cut.hpp"
 
 namespace imbrex::mpi::partial {
 
 namespace {
 
 using decompose::Asked;
+using decompose::Mode;
 using decompose::Shape;
 using decompose::Side;
 
 std::atomic<std::uint64_t> decomposed{0};
-std::atomic<bool> for_all_tasks{false};
-
-constexpr std::int64_t bytes_least = 1024;
-
-enum class Mode : std::uint8_t { off, on, release, all };
-Mode mode_of(const std::string& text) {
-  if (text == "off") return Mode::off;
-  if (text == "on") return Mode::on;
-  if (text == "release") return Mode::release;
-  if (text == "all") return Mode::all;
-  throw Error(fmt::format("imbrex: IMBREX_PARTIAL={}: valid: off, on, release, all", text));
-}
-
-struct TooLong {};
-
-// The block of a rank. No part for one of no bytes: the other side may count it differently.
-Piece piece_of(const Side& side, const int rank) {
-  const MPI_Count count = side.count_of(rank);
-  MPI_Datatype type = side.type_of(rank);
-  if (count == 0) return {};
-  int bytes = 0;
+// Where the block of a rank begins.
+std::ptrdiff_t place_of(const Side& side, const int rank, MPI_Datatype type) {
   MPI_Aint least = 0;
   MPI_Aint extent = 1;
-  if (PMPI_Type_size(type, &bytes) == MPI_SUCCESS && bytes == 0) return {};
-  if (count > INT_MAX) throw TooLong();
-  PMPI_Type_get_extent(type, &least, &extent);
-  std::ptrdiff_t place = static_cast<std::ptrdiff_t>(rank) * static_cast<std::ptrdiff_t>(count);
+  std::ptrdiff_t place =
+      static_cast<std::ptrdiff_t>(rank) * static_cast<std::ptrdiff_t>(side.count_of(rank));
   if (side.places != nullptr) place = side.places[rank];
   if (side.large_places != nullptr) place = side.large_places[rank];
-  if (side.types == nullptr) place *= extent;
-  return {place, static_cast<int>(count), type};
+  if (side.types != nullptr) return place;
+  PMPI_Type_get_extent(type, &least, &extent);
+  return place * extent;
 }
 
 // What a block lies in.
@@ -130,34 +112,33 @@ std::uintptr_t address_of(const detail::OpenAccess& it) {
   return reinterpret_cast<std::uintptr_t>(it.address);
 }
 
-// What the blocks of one call are.
+// What the parts of the blocks of one call are.
 class Blocks {
  public:
-  explicit Blocks(const Asked& asked) : it_(asked) {
+  explicit Blocks(const Asked& asked)
+      : it_(asked), parts_(std::min(asked.setting.parts, most_parts(asked.comm))) {
     PMPI_Comm_size(it_.comm, &size_);
     PMPI_Comm_rank(it_.comm, &me_);
     in_place_ = it_.send.address == MPI_IN_PLACE || it_.receive.address == MPI_IN_PLACE;
-  }
-
-  [[nodiscard]] Piece outgoing(const int rank) const {
-    const Side& send = it_.send;
-    switch (it_.shape) {
-      case Shape::alltoall:
-      case Shape::scatter: return piece_of(send, rank);
-      case Shape::allgather: return in_place_ ? piece_of(it_.receive, me_) : piece_of(send, 0);
-      default: return piece_of(send, 0);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (comes_from(rank)) add(incoming_, it_.receive, one_comes() ? 0 : rank, rank);
+      if (!goes_to(rank)) continue;
+      if (!one_goes()) {
+        add(outgoing_, it_.send, rank, rank);
+      } else if (outgoing_.empty()) {
+        const bool from_receive = sends_from_receive();
+        add(outgoing_, from_receive ? it_.receive : it_.send, from_receive ? me_ : 0, 0);
+      }
     }
-  }
-  [[nodiscard]] Piece incoming(const int rank) const {
-    return piece_of(it_.receive, it_.shape == Shape::scatter ? 0 : rank);
   }
 
   // All ranks begin it, in the order of the calls.
   [[nodiscard]] Collective begin(const char* const call) const {
     CollectiveOptions options;
+    options.parts = parts_;
     options.name = call;
-    options.outgoing = [this](const int rank, int) { return outgoing(rank); };
-    options.incoming = [this](const int rank, int) { return incoming(rank); };
+    options.outgoing = [this](const int rank, const int part) { return outgoing(rank, part); };
+    options.incoming = [this](const int rank, const int part) { return incoming(rank, part); };
     const SendBlocks send{.address = it_.send.address};
     const ReceiveBlocks receive{.address = const_cast<void*>(it_.receive.address)};
     switch (it_.shape) {
@@ -171,37 +152,78 @@ class Blocks {
   [[nodiscard]] Buffers list(const Collective& collective) const {
     std::vector<Block> coming;
     std::vector<Block> going;
-    const bool at_root = it_.root == me_;
-    const bool gathers = it_.shape == Shape::gather;
-    const bool scatters = it_.shape == Shape::scatter;
+    const void* const sent = sends_from_receive() ? it_.receive.address : it_.send.address;
     for (int rank = 0; rank < size_; ++rank) {
-      const bool own = rank == me_;
-      const bool comes = (!gathers || at_root) && (!scatters || rank == it_.root);
-      const bool goes = (!scatters || at_root) && (!gathers || rank == it_.root);
-      if (own && in_place_) continue;
-      if (comes && !(scatters && at_root && in_place_)) {
-        add(coming, it_.receive.address, incoming(rank), collective.from(rank));
-      }
-      if (goes) {
-        const bool from_receive = in_place_ && it_.shape == Shape::allgather;
-        add(going, from_receive ? it_.receive.address : it_.send.address, outgoing(rank),
-            collective.to(rank));
+      for (int part = 0; part < parts_; ++part) {
+        if (comes_from(rank)) {
+          list(coming, it_.receive.address, incoming(rank, part), collective.from(rank, part));
+        }
+        if (goes_to(rank)) {
+          list(going, sent, outgoing(rank, part), collective.to(rank, part));
+        }
       }
     }
     return {Buffer(std::move(coming)), Buffer(std::move(going))};
   }
 
  private:
-  static void add(std::vector<Block>& blocks, const void* const address, const Piece& piece,
-                  Future<void> over) {
+  using Pieces = std::vector<Piece>;  // by block and part
+
+  [[nodiscard]] bool one_goes() const {
+    return it_.shape == Shape::allgather || it_.shape == Shape::gather;
+  }
+  [[nodiscard]] bool one_comes() const { return it_.shape == Shape::scatter; }
+  [[nodiscard]] bool sends_from_receive() const {
+    return in_place_ && it_.shape == Shape::allgather;
+  }
+  [[nodiscard]] bool comes_from(const int rank) const {
+    if (rank == me_ && in_place_) return false;
+    if (it_.shape == Shape::gather) return it_.root == me_;
+    return it_.shape != Shape::scatter || rank == it_.root;
+  }
+  [[nodiscard]] bool goes_to(const int rank) const {
+    if (rank == me_ && in_place_) return false;
+    if (it_.shape == Shape::scatter) return it_.root == me_;
+    return it_.shape != Shape::gather || rank == it_.root;
+  }
+
+  // Cuts the block that `side` has for `rank`. No parts for one of no bytes: the other side may
+  // count it differently.
+  void add(Pieces& pieces, const Side& side, const int rank, const int block) {
+    pieces.resize(index(block + 1, 0));
+    const MPI_Count count = side.count_of(rank);
+    if (count == 0) return;
+    MPI_Datatype type = side.type_of(rank);
+    const std::ptrdiff_t place = place_of(side, rank, type);
+    for (int part = 0; part < parts_; ++part) {
+      pieces[index(block, part)] = cuts_.part(place, count, type, part, parts_);
+    }
+  }
+  [[nodiscard]] std::size_t index(const int block, const int part) const {
+    return static_cast<std::size_t>(block) * static_cast<std::size_t>(parts_) +
+           static_cast<std::size_t>(part);
+  }
+  [[nodiscard]] Piece outgoing(const int rank, const int part) const {
+    return outgoing_[index(one_goes() ? 0 : rank, part)];
+  }
+  [[nodiscard]] Piece incoming(const int rank, const int part) const {
+    return incoming_[index(rank, part)];
+  }
+
+  static void list(std::vector<Block>& blocks, const void* const address, const Piece& piece,
+                   Future<void> over) {
     const Extent extent = extent_of(address, piece);
     if (extent.begin != extent.end) blocks.push_back({extent, std::move(over)});
   }
 
   const Asked& it_;
+  const int parts_;
   int size_ = 0;
   int me_ = 0;
   bool in_place_ = false;
+  Cuts cuts_;  // whose types live until the collective has begun, which copies them
+  Pieces incoming_;
+  Pieces outgoing_;
 };
 
 // Each open access of the running task once, in the order of memory.
@@ -247,13 +269,13 @@ void end_accesses_by(const Buffers& buffers) {
 }
 
 int carry_out(const Call& call, const Asked& asked) {
-  const Blocks blocks(asked);
   try {
+    const Blocks blocks(asked);
     const Collective collective = blocks.begin(call.name);
     decomposed.fetch_add(1, std::memory_order_relaxed);
     std::exception_ptr failed;  // data are under way: the call returns when they have come
     try {
-      if (for_all_tasks.load(std::memory_order_relaxed) || detail::releases_by_blocks()) {
+      if (asked.setting.mode >= Mode::release || detail::releases_by_blocks()) {
         end_accesses_by(blocks.list(collective));
       }
     } catch (...) {
@@ -272,8 +294,9 @@ int carry_out(const Call& call, const Asked& asked) {
   } catch (const MpiError& error) {
     return raise_error(call, error.code());
   } catch (const TooLong&) {
-    say(fmt::format("{} of more than {} elements in a block cannot go block by block "
-                    "(IMBREX_PARTIAL): give it a type of several elements",
+    say(fmt::format("{} of more than {} elements in a part of a block cannot go block by block "
+                    "(IMBREX_PARTIAL): give it a type of several elements, or more parts "
+                    "(IMBREX_PARTIAL_PARTS)",
                     call.name, INT_MAX));
     return raise_error(call, MPI_ERR_COUNT);
   } catch (const Error& error) {
@@ -286,18 +309,9 @@ int carry_out(const Call& call, const Asked& asked) {
 
 std::uint64_t decomposed_calls() noexcept { return decomposed.load(std::memory_order_relaxed); }
 
-int partial_mode() { return static_cast<int>(mode_of(detail::text_option("PARTIAL"))); }
-
-void start_decomposing() {
-  const auto mode = static_cast<Mode>(partial_mode());
-  if (mode == Mode::off) return;
+void start_decomposing(const decompose::Setting& setting) {
   decompose::carry_out = &carry_out;
-  for_all_tasks.store(mode >= Mode::release, std::memory_order_relaxed);
-  decompose::bytes_least.store(mode == Mode::all ? 0 : bytes_least, std::memory_order_relaxed);
-}
-
-void stop_decomposing() noexcept {
-  decompose::bytes_least.store(-1, std::memory_order_relaxed);
+  decompose::begin(setting);
 }
 
 }  // namespace imbrex::mpi::partial

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/standard.hpp"
 #include "mpi/engine/errors.hpp"
@@ -135,13 +136,19 @@ int dup_with_info(const char* const call, MPI_Comm comm, MPI_Info info, MPI_Comm
 IMBREX_FUNCTION(Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* duplicate) {
   using namespace imbrex::mpi::trees;
   constexpr const char* name = "MPI_Comm_dup_with_info";
-  const int code = dup_with_info(name, comm, info, duplicate);
+  namespace decompose = imbrex::mpi::decompose;
+  const imbrex::mpi::Call call{.name = name, .comm = comm};
+  int code = decompose::look_at_info(call, info);
+  if (code == MPI_SUCCESS) code = dup_with_info(name, comm, info, duplicate);
+  if (code == MPI_SUCCESS) code = decompose::keep_info(call, *duplicate, info);
   return code == MPI_SUCCESS ? begin_if_asked(name, *duplicate, info) : code;
 }
 
 IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
   constexpr const char* name = "MPI_Comm_set_info";
+  const Call call{.name = name, .comm = comm};
+  if (const int code = decompose::look_at_info(call, info); code != MPI_SUCCESS) return code;
   // This comes before MPI is told, since another thread may poll just now.
   if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
     receive::Communicator* const it = receive::communicator_of(comm);
@@ -153,7 +160,8 @@ IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
     }
     if (it != nullptr) it->stop_matching();
   }
-  const int code = PMPI_Comm_set_info(comm, info);
+  int code = PMPI_Comm_set_info(comm, info);
+  if (code == MPI_SUCCESS) code = decompose::keep_info(call, comm, info);
   if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
     it->forget_assertions();
