@@ -71,12 +71,13 @@ struct CollectiveState;
 //
 // Copies stand for the same collective. The last may go before it is over: then it goes on by
 // itself, and the data must still live; but a part that was to be sent and was not never will be:
-// this is said on standard error, its futures and all() throw Error, and the rank that it was for
-// waits for it.
+// this is said on standard error, its futures and all() throw Error, and the part fails on the rank
+// that it was for.
 //
-// A part fails by itself: its future throws MpiError (a truncated message, a failed process), and
-// so does all(), once, when all parts have ended. It is the error of all() that counts as one that
-// nobody has taken, if nobody has: so take it, also where that of the part is taken.
+// A part fails by itself: its future throws MpiError (a truncated message, a failed process; with
+// MPI_ERR_OTHER if it is never sent, or if in a broadcast a rank before this one has not got it),
+// and so does all(), once, when all parts have ended. It is the error of all() that counts as one
+// that nobody has taken, if nobody has: so take it, also where that of the part is taken.
 //
 // Thread safety: every const member, any task and any thread.
 class Collective {

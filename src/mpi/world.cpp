@@ -63,6 +63,7 @@ std::string describe_open() {
   std::string text;
   for (const std::string& line : report::open_operations()) text += "\n  " + line;
   for (const std::string& line : order::describe_waiting()) text += "\n  " + line;
+  for (const std::string& line : partial::describe_open()) text += "\n  " + line;
   return text;
 }
 
@@ -94,7 +95,10 @@ int poll_engine(void*) noexcept {
   watch_finalize(completed);
   return completed;
 }
-detail::Poller poller{&poll_engine, nullptr, &engine().outstanding()};
+detail::Poller poller{.poll = &poll_engine,
+                      .context = nullptr,
+                      .outstanding = &engine().outstanding(),
+                      .watched = &engine().held()};
 
 // ---- are we reached at all? --------------------------------------------------------------------
 
@@ -328,7 +332,7 @@ void leave_tasks_at_exit(const int status) {
       since = Clock::now();
     } else if (Clock::now() - since > patience) {
       if (!detail::situation().at_rest) continue;  // a long task
-      if (now.outstanding == 0) return;            // others could end it
+      if (now.open == 0) return;                   // others could end it
       say("the program ends without MPI_Finalize, which would have waited for tasks that wait in "
           "MPI:" + describe_open());
       detail::leave_tasks();

@@ -6,13 +6,16 @@
 // more of them than there are numbers for, since MPI allows the smallest tags. A thread plays ranks
 // 1 to 3: each makes the same collectives when it likes, and sends its parts in any order; what is
 // under way arrives in any order that MPI allows. In some programs a message comes with an error,
-// or is too long; in some a rank dies. Required is
+// is too long, or says that there are no data (it has no bytes), and rank 0 lets parts go that it
+// has never sent; in some a rank dies. Required is
 //   1. that a part is ready when all of it is here, and never fails for another's sake,
 //   2. that the bytes beside it stay as they are,
 //   3. that what rank 0 sends is what its program has let go, once and whole, with a tag that no
-//      other collective has at that time,
+//      other collective has at that time; and a message of no bytes for what it cannot send,
 //   4. that all() fails if and only if a part has, and everything ends,
-//   5. that fake_mpi has seen no breach of MPI's rules, and nothing is left at MPI_Finalize.
+//   5. that each part of which events are wanted has one, before all() is ready, and with an error
+//      if its future has,
+//   6. that fake_mpi has seen no breach of MPI's rules, and nothing is left at MPI_Finalize.
 // Each program runs in a process of its own.
 #include <algorithm>
 #include <array>
@@ -36,6 +39,7 @@
 #include "fuzz/expect.hpp"
 #include "fuzz/on_fake_mpi.hpp"
 #include "imbrex/collective.hpp"
+#include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 #include "mpi/partial/place.hpp"
@@ -65,9 +69,11 @@ std::size_t at(const int index) { return static_cast<std::size_t>(index); }
 // ---- what all ranks know -----------------------------------------------------------------------
 
 enum class Trouble { none, messages, death };
+enum class Bad { error, too_long, withdrawn };  // a message
 
 struct Plan {
   int number = 0;  // of all
+  std::string name;
   int comm = 0;
   int index = 0;  // on its communicator
   Kind kind = Kind::alltoall;
@@ -78,7 +84,8 @@ struct Plan {
   std::array<std::array<int, ranks>, ranks> elements{};  // of the block [from][to]
   int bad_source = -1;  // whose part `bad_part` for rank 0 fails
   int bad_part = -1;
-  bool too_long = false;
+  Bad how = Bad::error;
+  int kept_part = -1;  // that rank 0 holds, and never sends
 
   // Set by rank 0 before what is held goes, and by the other ranks before what it passes on comes.
   std::array<std::array<std::atomic<bool>, parts_most>, ranks> may_leave{};
@@ -133,6 +140,10 @@ struct Plan {
   }
   // Rank 0 passes on what comes.
   [[nodiscard]] bool passes_on() const { return kind == Kind::broadcast && root != 0; }
+  // Rank 0 has to say that it does not send this.
+  [[nodiscard]] bool withdraws(const int part) const {
+    return part == kept_part || (passes_on() && is_bad(ranks - 1, part));
+  }
 };
 using Plans = std::vector<std::unique_ptr<Plan>>;
 
@@ -142,6 +153,7 @@ Plans make_plans(Random& random, const int count, const Trouble trouble) {
   for (int number = 0; number < count; ++number) {
     auto plan = std::make_unique<Plan>();
     plan->number = number;
+    plan->name = "collective " + std::to_string(number);
     plan->comm = below(random, 4) == 0 ? 1 : 0;
     plan->index = on[at(plan->comm)]++;
     plan->kind = static_cast<Kind>(below(random, 6));
@@ -157,7 +169,10 @@ Plans make_plans(Random& random, const int count, const Trouble trouble) {
     if (trouble == Trouble::messages && below(random, 4) == 0 && !sources.empty()) {
       plan->bad_source = sources[random() % sources.size()];
       plan->bad_part = below(random, plan->parts);
-      plan->too_long = below(random, 2) == 0;
+      plan->how = static_cast<Bad>(below(random, 3));
+    }
+    if (trouble == Trouble::messages && plan->hold && !plan->passes_on() && below(random, 3) == 0) {
+      plan->kept_part = below(random, plan->parts);
     }
     for (auto& row : plan->may_leave) {
       for (auto& each : row) each.store(!plan->hold && !plan->passes_on());
@@ -248,8 +263,7 @@ class Others {
         pool_.push_back({&plan, rank, part});
         ++left;
       }
-      const bool comes_on = !plan.passes_on() || !plan.is_bad(ranks - 1, part);
-      if (has(plan.destinations(), rank) && comes_on && !plan.bytes(0, rank, part).empty()) {
+      if (has(plan.destinations(), rank) && !plan.bytes(0, rank, part).empty()) {
         if (!received_.contains({rank, plan.number, part})) {
           expected_.insert({rank, plan.number, part});
         }
@@ -275,10 +289,10 @@ class Others {
                               .bytes = it.plan->bytes(it.source, 0, it.part),
                               .rounds = below(random_, 3)};
     if (it.plan->is_bad(it.source, it.part)) {
-      if (it.plan->too_long) {
-        sending.bytes.resize(sending.bytes.size() + 4);
-      } else {
-        sending.error = MPI_ERR_OTHER;
+      switch (it.plan->how) {
+        case Bad::error: sending.error = MPI_ERR_OTHER; break;
+        case Bad::too_long: sending.bytes.resize(sending.bytes.size() + 4); break;
+        case Bad::withdrawn: sending.bytes.clear();
       }
     } else if (it.plan->passes_on()) {
       it.plan->may_leave[1][at(it.part)].store(true);
@@ -310,6 +324,11 @@ class Others {
     received_.insert(which);
     expected_.erase(which);
     --left_[{sent.destination, found->number}];  // perhaps before it has made it
+    if (found->withdraws(part) || (found->passes_on() && lost_.load() >= 0)) {
+      const bool is_empty = sent.bytes.empty();
+      check(is_empty || !found->withdraws(part), "what rank 0 cannot send is withdrawn");
+      if (is_empty) return true;
+    }
     check(found->may_leave[at(sent.destination)][at(part)].load(), "nothing leaves before send()");
     check(sent.bytes == found->bytes(0, sent.destination, part), "a part leaves whole");
     return true;
@@ -330,12 +349,55 @@ class Others {
   std::thread thread_;
 };
 
+// ---- events ------------------------------------------------------------------------------------
+
+enum class Listening { no, by_handler, by_polls };
+
+// What has been told, until it is taken. Thread safety: any.
+class Events {
+ public:
+  explicit Events(const Listening listening) : listening_(listening) {
+    if (listening_ == Listening::by_handler) imbrex_event_set_handler(&Events::note, this);
+  }
+  ~Events() { imbrex_event_set_handler(nullptr, nullptr); }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
+
+  void begin_on(MPI_Comm comm) {
+    if (wanted()) check(imbrex_events_begin(comm) == MPI_SUCCESS, "events begin");
+  }
+  void end_on(MPI_Comm comm) {
+    if (wanted()) check(imbrex_events_end(comm) == MPI_SUCCESS, "events end");
+  }
+  [[nodiscard]] bool wanted() const { return listening_ != Listening::no; }
+  // Those of a collective that has ended.
+  [[nodiscard]] std::vector<imbrex_event> take(const std::string& name) {
+    imbrex_event event = {};
+    while (listening_ == Listening::by_polls && imbrex_event_poll(&event) != 0) {
+      note(&event, this);
+    }
+    const std::lock_guard guard(lock_);
+    return std::move(told_[name]);
+  }
+
+ private:
+  static void note(const imbrex_event* const event, void* const self) {
+    auto& it = *static_cast<Events*>(self);
+    const std::lock_guard guard(it.lock_);
+    it.told_[event->call].push_back(*event);
+  }
+
+  const Listening listening_;
+  std::mutex lock_;
+  std::map<std::string, std::vector<imbrex_event>> told_;
+};
+
 // ---- this rank ---------------------------------------------------------------------------------
 
 class Case {
  public:
-  Case(Plan& plan, const Others& others, Random random)
-      : plan_(plan), others_(others), random_(random) {
+  Case(Plan& plan, const Others& others, Events& events, Random random)
+      : plan_(plan), others_(others), events_(events), random_(random) {
     MPI_Type_contiguous(plan.width, MPI_INT, &type_);
     MPI_Type_commit(&type_);
     const bool sends_many = plan.kind == Kind::alltoall ||
@@ -355,7 +417,9 @@ class Case {
   }
 
   void begin(MPI_Comm comm) {
-    const CollectiveOptions options{.parts = plan_.parts, .hold = plan_.hold};
+    comm_ = comm;
+    const CollectiveOptions options{
+        .parts = plan_.parts, .hold = plan_.hold, .name = plan_.name.c_str()};
     const SendBlocks send = out_.blocks<const void*>(out_.data.data(), type_);
     const ReceiveBlocks receive = in_.blocks<void*>(in_.data.data(), type_);
     switch (plan_.kind) {
@@ -376,7 +440,8 @@ class Case {
       for (int part = 0; part < plan_.parts; ++part) {
         order.push_back({0, rank, part});
         order.push_back({1, rank, part});
-        if (plan_.hold && fills(rank)) order.push_back({2, rank, part});
+        const bool is_kept = part == plan_.kept_part;
+        if (plan_.hold && fills(rank) && !is_kept) order.push_back({2, rank, part});
       }
     }
     std::shuffle(order.begin(), order.end(), random_);
@@ -385,17 +450,19 @@ class Case {
                        : what == 1 ? overwrite(rank, part)
                                    : send(rank, part));
     }
-    if (below(random_, 2) == 0) object_ = {};
+    if (plan_.kept_part >= 0 || below(random_, 2) == 0) object_ = {};
   }
 
   void end() {
     bool failed = false;
     try {
       all_.get();
-    } catch (const MpiError&) {
+    } catch (const Error&) {
       failed = true;
     }
+    const std::vector<imbrex_event> told = events_.take(plan_.name);
     for (const Future<void>& each : tasks_) each.get();
+    if (events_.wanted()) check_events(told);
     check(failed == any_failed_.load(), "all() fails if and only if a part has");
     check(seen_.load() == ranks * plan_.parts, "each part is seen once");
     for (std::size_t i = 0; i < in_.data.size(); ++i) {
@@ -456,6 +523,15 @@ class Case {
     }
   }
 
+  // Whether to(rank, part) stands for what rank 0 sends of its own.
+  [[nodiscard]] bool goes(const int rank) const {
+    switch (plan_.kind) {
+      case Kind::alltoall: case Kind::allgather: return true;
+      case Kind::gather: return rank == plan_.root;
+      default: return plan_.root == 0;
+    }
+  }
+
   Future<void> send(const int rank, const int part) {
     std::vector<int> to{rank};
     if (plan_.kind == Kind::allgather) {
@@ -472,10 +548,11 @@ class Case {
   }
 
   // Waits, and says whether it has failed, as it may only where it must or a rank is lost.
-  bool fails(const Future<void>& part, const bool must) {
+  bool fails(const Future<void>& part, std::atomic<bool>& failed, const bool must) {
     try {
       part.get();
-    } catch (const MpiError&) {
+    } catch (const Error&) {
+      failed.store(true);
       any_failed_.store(true);
       check(must || others_.lost() >= 0, "no part fails for another's sake");
       return true;
@@ -494,8 +571,10 @@ class Case {
           const std::vector<int> sources = plan_.sources();
           const bool comes = std::ranges::find(sources, source) != sources.end();
           const bool is_there = range.first != range.second;
-          if (fails(future, comes && is_there && plan_.is_bad(source, part))) return;
           const bool from_itself = rank == 0 && fills(0) && plan_.kind != Kind::broadcast;
+          const bool must = (comes && plan_.is_bad(source, part)) ||
+                            (from_itself && part == plan_.kept_part);
+          if (fails(future, failed_[0][at(rank)][at(part)], must && is_there)) return;
           if (!comes && !from_itself && !reduces) return;
           const int* const numbers = in_.block(rank);
           for (int i = range.first; i < range.second; ++i) {
@@ -514,7 +593,10 @@ class Case {
                                 plan_.range(plan_.root, 0, part).second;
           const bool must = plan_.passes_on() && !to.empty() && is_there &&
                             plan_.is_bad(ranks - 1, part);
-          if (fails(future, must)) return;
+          const bool is_kept = part == plan_.kept_part && goes(rank) &&
+                               plan_.range(0, rank, part).first !=
+                                   plan_.range(0, rank, part).second;
+          if (fails(future, failed_[1][at(rank)][at(part)], must || is_kept)) return;
           const bool own = plan_.kind == Kind::alltoall ||
                            (plan_.kind == Kind::scatter && plan_.root == 0) ||
                            (plan_.kind == Kind::gather && rank == plan_.root);
@@ -524,9 +606,44 @@ class Case {
         });
   }
 
+  // Whether there is such a part; blocks are those of the ranks with which parts are exchanged.
+  [[nodiscard]] bool exists(const bool comes, const int rank, const int part) const {
+    const auto [first, end] = comes ? plan_.range(rank, 0, part) : plan_.range(0, rank, part);
+    if (first == end) return false;
+    if (plan_.kind == Kind::allreduce) return comes && rank == 0;
+    const std::vector<int> others = comes ? plan_.sources() : plan_.destinations();
+    if (std::ranges::find(others, rank) != others.end()) return true;
+    return rank == 0 && fills(0) && plan_.kind != Kind::broadcast;
+  }
+  void check_events(const std::vector<imbrex_event>& told) {
+    std::size_t all = 0;
+    for (const bool comes : {true, false}) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        for (int part = 0; part < plan_.parts; ++part) {
+          if (!exists(comes, rank, part)) continue;
+          ++all;
+          const auto [first, end] = comes ? plan_.range(rank, 0, part) : plan_.range(0, rank, part);
+          const bool here = comes || plan_.kind == Kind::broadcast;
+          const int* const address = (here ? in_ : out_).block(rank) + first;
+          const bool failed = failed_[comes ? 0 : 1][at(rank)][at(part)].load();
+          const auto is_it = [&](const imbrex_event& it) {
+            return it.kind == (comes ? IMBREX_COLLECTIVE_PARTIAL_INCOMING
+                                     : IMBREX_COLLECTIVE_PARTIAL_OUTGOING) &&
+                   it.comm == comm_ && it.peer == rank && it.block == rank && it.part == part &&
+                   it.address == address && (it.code != MPI_SUCCESS) == failed;
+          };
+          check(std::ranges::count_if(told, is_it) == 1, "a part has one event");
+        }
+      }
+    }
+    check(told.size() == all, "what is no part has no event");
+  }
+
   Plan& plan_;
   const Others& others_;
+  Events& events_;
   Random random_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
   Side out_;
   Side in_;
@@ -535,11 +652,16 @@ class Case {
   std::vector<Future<void>> tasks_;
   std::atomic<int> seen_{0};
   std::atomic<bool> any_failed_{false};
+  // Of from() and of to().
+  std::array<std::array<std::array<std::atomic<bool>, parts_most>, ranks>, 2> failed_{};
 };
 
-void run_cases(const Plans& plans, Others& others, Random& random) {
+void run_cases(const Plans& plans, Others& others, Events& events, Random& random) {
   std::array<MPI_Comm, comms> comm{};
-  for (MPI_Comm& each : comm) MPI_Comm_dup(MPI_COMM_WORLD, &each);
+  for (MPI_Comm& each : comm) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &each);
+    events.begin_on(each);
+  }
   std::array<bool, comms> told{};
   const auto window = at(1 + below(random, 12));
   std::deque<std::unique_ptr<Case>> open;
@@ -548,7 +670,7 @@ void run_cases(const Plans& plans, Others& others, Random& random) {
     open.pop_front();
   };
   for (const auto& plan : plans) {
-    open.push_back(std::make_unique<Case>(*plan, others, Random(random())));
+    open.push_back(std::make_unique<Case>(*plan, others, events, Random(random())));
     open.back()->begin(comm[at(plan->comm)]);
     if (!std::exchange(told[at(plan->comm)], true)) {
       others.begin_on(plan->comm,
@@ -558,7 +680,10 @@ void run_cases(const Plans& plans, Others& others, Random& random) {
     if (open.size() > window) end_first();
   }
   while (!open.empty()) end_first();
-  for (MPI_Comm& each : comm) MPI_Comm_free(&each);
+  for (MPI_Comm& each : comm) {
+    events.end_on(each);
+    MPI_Comm_free(&each);
+  }
 }
 
 bool run_all(const std::uint64_t seed) {
@@ -570,7 +695,10 @@ bool run_all(const std::uint64_t seed) {
                                             : Trouble::none;
     const Plans plans = make_plans(random, trouble == Trouble::none ? 120 : 50, trouble);
     Others others(plans, seed, trouble);
-    run_cases(plans, others, random);
+    {
+      Events events(static_cast<Listening>(seed % 3));
+      run_cases(plans, others, events, random);
+    }
     while (trouble != Trouble::death && !others.is_done()) yield();
     MPI_Finalize();
   }

@@ -383,6 +383,110 @@ TEST(Collective, WhatIsNeverSentIsNamed) {
   MPI_Comm_free(&alone);
 }
 
+// What a part's future throws.
+std::string text_of(const Future<void>& part, const int error_class) {
+  try {
+    part.get();
+  } catch (const MpiError& error) {
+    EXPECT_EQ(error.error_class(), error_class) << error.what();
+    return error.what();
+  } catch (const Error& error) {
+    EXPECT_EQ(error_class, MPI_SUCCESS) << error.what();
+    return error.what();
+  }
+  return "nothing";
+}
+bool has(const std::string& text, const std::string& what) {
+  return text.find(what) != std::string::npos;
+}
+
+// Small messages, and long ones that wait for their turn; with the others the part is right.
+TEST(Collective, ARelayThatDoesNotGetItsPartTellsThoseBehindIt) {
+  const Ring ring;
+  for (const int count : {8, 200'000}) {
+    std::vector<int> data(static_cast<std::size_t>(count), ring.rank == 0 ? 7 : -1);
+    const Collective x = broadcast(
+        {data.data(), count, MPI_INT}, 0, ring.comm,
+        {.parts = 2, .incoming = [&](int, const int part) -> Piece {
+           const int n = ring.rank == 1 && part == 1 ? count / 4 : count / 2;
+           return {static_cast<std::ptrdiff_t>(sizeof(int)) * part * (count / 2), n, MPI_INT};
+         }});
+    EXPECT_NO_THROW(x.from(0, 0).get());
+    EXPECT_EQ(data[static_cast<std::size_t>(count / 2 - 1)], 7);
+    if (ring.rank == 1) {
+      EXPECT_TRUE(has(text_of(x.from(0, 1), MPI_ERR_TRUNCATE), "part 1 from rank 0"));
+      if (ring.size > 2) {
+        EXPECT_TRUE(has(text_of(x.to(0, 1), MPI_ERR_TRUNCATE), "part 1 from rank 0"));
+      }
+    } else if (ring.rank > 1) {
+      const std::string text = text_of(x.from(0, 1), MPI_ERR_OTHER);
+      const std::string before = std::to_string(ring.previous());
+      EXPECT_TRUE(has(text, "part 1 from rank " + before)) << text;
+      EXPECT_TRUE(has(text, "rank " + before + " could not pass it on")) << text;
+    }
+    if (ring.rank != 0) {
+      EXPECT_THROW(x.all().get(), MpiError);
+    } else {
+      EXPECT_NO_THROW(x.all().get());
+    }
+  }
+}
+
+// One part of each block is sent, the other is held until nobody can send it any more.
+TEST(Collective, WhatIsNeverSentFailsOnTheRankThatItIsForToo) {
+  const Ring ring;
+  if (ring.size == 1) GTEST_SKIP() << "nothing is sent to another rank";
+  constexpr int count = 6;
+  const std::vector<int> out(static_cast<std::size_t>(ring.size) * count, ring.rank);
+  std::vector<int> in(out.size(), -1);
+  std::array<int, count> one{};
+  std::array<int, count> same{};
+  const SendBlocks send{out.data(), count, MPI_INT};
+  const CollectiveOptions options{.parts = 2, .hold = true};
+  Collective x = alltoall(send, {in.data(), count, MPI_INT}, ring.comm, options);
+  Collective y = scatter(send, {one.data(), count, MPI_INT}, 0, ring.comm, options);
+  Collective z = broadcast({same.data(), count, MPI_INT}, 0, ring.comm, options);
+  const int previous = ring.previous();
+  const std::vector from_there{x.from(previous, 1), y.from(0, 1), z.from(0, 1)};
+  const std::vector all{x.all(), y.all(), z.all()};
+  const Future<void> first = x.from(previous, 0);
+  const Future<void> to_next = x.to(ring.next(), 1);
+  for (int rank = 0; rank < ring.size; ++rank) {
+    x.send(rank, 0);
+    if (ring.rank == 0) y.send(rank, 0);
+  }
+  z.send(0, 0);
+  x = y = z = {};
+  EXPECT_NO_THROW(first.get());
+  const std::string held = " held it, and nobody is left there who could call send() for it";
+  const std::string of_x = text_of(from_there[0], MPI_ERR_OTHER);
+  EXPECT_TRUE(has(of_x, "part 1 from rank " + std::to_string(previous) + " failed")) << of_x;
+  EXPECT_TRUE(has(of_x, "rank " + std::to_string(previous) + held)) << of_x;
+  EXPECT_TRUE(has(text_of(to_next, MPI_SUCCESS), "not sent: part 1 for rank"));
+  if (ring.rank != 0) {
+    EXPECT_TRUE(has(text_of(from_there[1], MPI_ERR_OTHER), "rank 0" + held));
+    const std::string relayed = "rank " + std::to_string(previous) + " could not pass it on";
+    const std::string of_z = text_of(from_there[2], MPI_ERR_OTHER);
+    EXPECT_TRUE(has(of_z, ring.rank == 1 ? "rank 0" + held : relayed)) << of_z;
+  }
+  for (const Future<void>& each : all) EXPECT_THROW(each.get(), Error);
+}
+
+// Such a part has no message, since one of no bytes would withdraw it.
+TEST(Collective, APartOfNoBytesIsReady) {
+  const Ring ring;
+  MPI_Datatype empty = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(0, MPI_INT, &empty);
+  MPI_Type_commit(&empty);
+  const int out = 1;
+  int in = -1;
+  const Collective x = alltoall({&out, 3, empty}, {&in, 3, empty}, ring.comm, {.parts = 3});
+  EXPECT_TRUE(x.from(ring.previous(), 2).ready());
+  x.all().get();
+  EXPECT_EQ(in, -1);
+  MPI_Type_free(&empty);
+}
+
 TEST(Collective, GoesOnWhenNobodyHoldsItAndItsCommunicatorIsFreed) {
   Future<void> all;
   std::vector<int> out(100'000);

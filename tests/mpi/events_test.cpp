@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex/events.h: messages that arrive and sends that end, polled or told to a handler.
+// imbrex/events.h: messages that arrive, sends that end, parts of collectives, polled or told to a
+// handler.
 #include "imbrex/events.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "imbrex/collective.hpp"
 #include "imbrex/continue.h"
+#include "imbrex/mpi.h"
 #include "mpi_test.hpp"
 
 namespace imbrex::test {
@@ -46,6 +52,11 @@ TEST(Events, a_message_that_nobody_waits_for_is_told_with_source_and_tag) {
   EXPECT_EQ(event.peer, ring.previous());
   EXPECT_EQ(event.tag, 11);
   EXPECT_EQ(event.request, MPI_REQUEST_NULL);
+  EXPECT_EQ(event.code, MPI_SUCCESS);
+  EXPECT_EQ(event.block, -1);
+  EXPECT_EQ(event.part, -1);
+  EXPECT_EQ(event.address, nullptr);
+  EXPECT_EQ(event.call, nullptr);
   int flag = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ring.comm, &flag, MPI_STATUS_IGNORE);
   EXPECT_EQ(flag, 1);
@@ -390,6 +401,217 @@ TEST(Events, a_handler_that_communicates_in_any_way_gets_an_error) {
   }
   int value = -1;
   MPI_Recv(&value, 1, MPI_INT, ring.previous(), 5, ring.comm, MPI_STATUS_IGNORE);
+}
+
+// ---- parts of collectives --------------------------------------------------------------------
+
+constexpr int partial_in = IMBREX_COLLECTIVE_PARTIAL_INCOMING;
+constexpr int partial_out = IMBREX_COLLECTIVE_PARTIAL_OUTGOING;
+
+std::vector<imbrex_event> all_events() {
+  std::vector<imbrex_event> all;
+  imbrex_event event = {};
+  while (imbrex_event_poll(&event) != 0) all.push_back(event);
+  return all;
+}
+
+// The event of one part; none if there is not exactly one.
+std::optional<imbrex_event> event_of(const std::vector<imbrex_event>& all, const int kind,
+                                     const int block, const int part) {
+  const auto is_it = [&](const imbrex_event& it) {
+    return it.kind == kind && it.block == block && it.part == part;
+  };
+  if (std::ranges::count_if(all, is_it) != 1) return {};
+  return *std::ranges::find_if(all, is_it);
+}
+
+// What both sides of an exchange with all ranks are, `count` numbers a block.
+struct Buffers {
+  Buffers(const Ring& ring, const int its_count)
+      : count(its_count), out(static_cast<std::size_t>(ring.size * count), ring.rank),
+        in(out.size(), -1) {}
+  [[nodiscard]] SendBlocks send() const { return {out.data(), count, MPI_INT}; }
+  [[nodiscard]] ReceiveBlocks receive() { return {in.data(), count, MPI_INT}; }
+
+  int count;
+  std::vector<int> out;
+  std::vector<int> in;
+};
+
+TEST(Events, each_part_of_a_collective_is_told_once_and_is_ready_by_then) {
+  const WatchedRing ring;
+  Buffers buffers(ring, 8);
+  static const char* const name = "exchange";
+  const Collective x = alltoall(buffers.send(), buffers.receive(), ring.comm,
+                                {.parts = 2, .name = name});
+  std::vector<imbrex_event> all;
+  while (all.size() < static_cast<std::size_t>(4 * ring.size)) {
+    const imbrex_event event = next_event();
+    const bool comes = event.kind == partial_in;
+    EXPECT_TRUE((comes ? x.from(event.block, event.part) : x.to(event.block, event.part)).ready());
+    all.push_back(event);
+  }
+  x.all().get();
+  EXPECT_TRUE(no_event());
+  for (const int kind : {partial_in, partial_out}) {
+    for (int rank = 0; rank < ring.size; ++rank) {
+      for (int part = 0; part < 2; ++part) {
+        const std::optional<imbrex_event> event = event_of(all, kind, rank, part);
+        ASSERT_TRUE(event.has_value()) << kind << ", rank " << rank << ", part " << part;
+        const auto& buffer = kind == partial_in ? buffers.in : buffers.out;
+        EXPECT_EQ(event->address, &buffer[static_cast<std::size_t>(rank * 8 + part * 4)]);
+        EXPECT_EQ(event->comm, ring.comm);
+        EXPECT_EQ(event->peer, rank);
+        EXPECT_EQ(event->tag, MPI_ANY_TAG);
+        EXPECT_EQ(event->request, MPI_REQUEST_NULL);
+        EXPECT_EQ(event->code, MPI_SUCCESS);
+        EXPECT_EQ(event->call, name);
+      }
+    }
+  }
+}
+
+TEST(Events, when_a_collective_is_over_all_its_handlers_have_returned) {
+  const WatchedRing ring;
+  Buffers buffers(ring, 50'000);
+  for (int round = 0; round < 20; ++round) {
+    Seen seen;
+    imbrex_event_set_handler(&Seen::note, &seen);
+    testing::internal::CaptureStderr();
+    alltoall(buffers.send(), buffers.receive(), ring.comm, {.parts = 3}).all().get();
+    EXPECT_EQ(seen.count.load(), 6 * ring.size);
+    imbrex_event_set_handler(nullptr, nullptr);
+    (void)testing::internal::GetCapturedStderr();
+  }
+}
+
+TEST(Events, a_broadcast_names_the_ranks_of_its_chain_and_a_reduction_this_one) {
+  const WatchedRing ring;
+  std::array<int, 6> data{};
+  broadcast({data.data(), 6, MPI_INT}, 0, ring.comm, {.parts = 3}).all().get();
+  std::vector<imbrex_event> all = all_events();
+  const bool comes = ring.rank != 0;
+  const bool goes = ring.next() != 0;
+  EXPECT_EQ(std::ssize(all), 3 * ((comes ? 1 : 0) + (goes ? 1 : 0)));
+  for (int part = 0; part < 3; ++part) {
+    const auto before = event_of(all, partial_in, ring.previous(), part);
+    const auto after = event_of(all, partial_out, ring.next(), part);
+    EXPECT_EQ(before.has_value(), comes);
+    EXPECT_EQ(after.has_value(), goes);
+    if (before) {
+      EXPECT_EQ(before->address, &data[static_cast<std::size_t>(2 * part)]);
+    }
+  }
+  allreduce({.address = MPI_IN_PLACE}, {data.data(), 6, MPI_INT}, MPI_SUM, ring.comm, {.parts = 2})
+      .all().get();
+  all = all_events();
+  EXPECT_EQ(all.size(), 2U);
+  for (int part = 0; part < 2; ++part) {
+    const auto result = event_of(all, partial_in, ring.rank, part);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->peer, ring.rank);
+    EXPECT_EQ(result->address, &data[static_cast<std::size_t>(3 * part)]);
+  }
+}
+
+// A ring, whose ends may be one rank: two blocks with it.
+TEST(Events, a_block_of_a_neighbour_is_told_by_its_index) {
+  const Ring ring;
+  MPI_Comm row = MPI_COMM_NULL;
+  const int periodic = 1;
+  MPI_Cart_create(ring.comm, 1, &ring.size, &periodic, 0, &row);
+  imbrex_events_begin(row);
+  const std::array<int, 2> out{};
+  std::array<int, 2> in{};
+  neighbor_alltoall({out.data(), 1, MPI_INT}, {in.data(), 1, MPI_INT}, row).all().get();
+  const std::vector<imbrex_event> all = all_events();
+  EXPECT_EQ(all.size(), 4U);
+  for (const int kind : {partial_in, partial_out}) {
+    for (int block = 0; block < 2; ++block) {
+      const auto event = event_of(all, kind, block, 0);
+      ASSERT_TRUE(event.has_value());
+      EXPECT_EQ(event->peer, block == 0 ? ring.previous() : ring.next());
+      EXPECT_EQ(event->comm, row);
+    }
+  }
+  MPI_Barrier(row);
+  imbrex_events_end(row);
+  MPI_Comm_free(&row);
+}
+
+TEST(Events, a_part_that_fails_is_told_with_its_code) {
+  const WatchedRing ring;
+  const std::array<int, 4> out{};
+  std::array<int, 4> in{};
+  Collective x = broadcast({in.data(), ring.rank == 0 ? 4 : 2, MPI_INT}, 0, ring.comm);
+  EXPECT_EQ(ring.rank != 0, [&] {
+    try {
+      x.all().get();
+    } catch (const MpiError&) {
+      return true;
+    }
+    return false;
+  }());
+  for (const imbrex_event& event : all_events()) {
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(event.code, &error_class);
+    const int of_incoming = ring.rank == 1 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER;
+    EXPECT_EQ(error_class, ring.rank == 0             ? MPI_SUCCESS
+                           : event.kind == partial_in ? of_incoming
+                                                      : MPI_ERR_OTHER);
+  }
+  // Nobody ever sends: this rank's own parts fail, and those on the ranks that they are for.
+  x = gather({out.data(), 1, MPI_INT}, {in.data(), 1, MPI_INT}, 0, ring.comm, {.hold = true});
+  const Future<void> all = std::exchange(x, {}).all();
+  EXPECT_THROW(all.get(), Error);
+  const std::vector<imbrex_event> told = all_events();
+  EXPECT_EQ(std::ssize(told), ring.rank == 0 ? ring.size + 1 : 1);
+  for (const imbrex_event& event : told) EXPECT_EQ(event.code, MPI_ERR_OTHER);
+}
+
+// The object by which imbrex knows the first communicator serves the second one.
+TEST(Events, parts_of_a_communicator_that_was_freed_are_not_told_of_another) {
+  const int out = 1;
+  int in = 0;
+  MPI_Comm first = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &first);
+  const Collective x = alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, first, {.hold = true});
+  MPI_Comm_free(&first);
+  MPI_Comm second = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &second);
+  imbrex_events_begin(second);
+  x.send(0);
+  x.all().get();
+  EXPECT_TRUE(no_event());
+  const Collective y = alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, second);
+  EXPECT_EQ(all_events().size(), 2U);
+  imbrex_events_end(second);
+  alltoall({&out, 1, MPI_INT}, {&in, 1, MPI_INT}, second).all().get();
+  EXPECT_TRUE(no_event());
+  MPI_Comm_free(&second);
+}
+
+// With IMBREX_PARTIAL=all. In place there is no block from this rank.
+TEST(Events, a_call_of_mpi_that_goes_block_by_block_tells_of_each_before_it_returns) {
+  if (std::getenv("IMBREX_PARTIAL") == nullptr) GTEST_SKIP() << "calls are MPI's own";
+  const WatchedRing ring;
+  Buffers buffers(ring, 2);
+  const unsigned long long before = imbrex_decomposed_calls();
+  MPI_Alltoall(buffers.out.data(), 2, MPI_INT, buffers.in.data(), 2, MPI_INT, ring.comm);
+  const std::vector<imbrex_event> exchanged = all_events();
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffers.in.data(), 2, MPI_INT, ring.comm);
+  const std::vector<imbrex_event> gathered = all_events();
+  EXPECT_EQ(imbrex_decomposed_calls(), before + 2);
+  EXPECT_EQ(std::ssize(exchanged), 2 * ring.size);
+  EXPECT_EQ(std::ssize(gathered), 2 * ring.size - 2);
+  for (int rank = 0; rank < ring.size; ++rank) {
+    const auto event = event_of(exchanged, partial_in, rank, 0);
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->address, &buffers.in[static_cast<std::size_t>(2 * rank)]);
+    EXPECT_STREQ(event->call, "MPI_Alltoall");
+    EXPECT_EQ(event->comm, ring.comm);
+    EXPECT_EQ(event_of(gathered, partial_out, rank, 0).has_value(), rank != ring.rank);
+  }
 }
 
 TEST(Events, a_handler_that_waits_is_named_and_harms_nobody) {

@@ -310,6 +310,25 @@ void held_part() {
   std::puts("went on");
 }
 
+// Rank 0 holds all that it has begun, so no operation of MPI is under way there. Rank 1 computes.
+void held_by_root() {
+  const std::vector<int> out(16);
+  std::vector<int> in(8);
+  const imbrex::Collective x = imbrex::scatter({out.data(), 8, MPI_INT}, {in.data(), 8, MPI_INT},
+                                               0, MPI_COMM_WORLD, {.hold = true});
+  std::jthread later;
+  if (rank_in_world() == 0) {
+    later = std::jthread([&] {
+      until_printed("nobody has called send");
+      for (int to = 0; to < 2; ++to) x.send(to);
+    });
+  } else {
+    task("compute").spawn([] { until_printed("nobody has called send"); }).get();
+  }
+  x.all().get();
+  std::puts("went on");
+}
+
 // Nobody ever sends.
 void held_in_finalize() {
   static const std::vector<int> out(16);
@@ -366,7 +385,7 @@ void thrown_before_send_gone() {
   } catch (const imbrex::Error& error) {
     std::printf("all() throws: %s\n", error.what());
   }
-  MPI_Barrier(MPI_COMM_WORLD);  // rank 1 does not come
+  MPI_Barrier(MPI_COMM_WORLD);  // rank 1 comes, since it is told
 }
 
 void messages_in_turn() {
@@ -404,6 +423,7 @@ const imbrex::test::Cases cases{
     {"asked_in_finalize", asked_in_finalize},
     {"messages_in_turn", messages_in_turn},
     {"held_part", held_part},
+    {"held_by_root", held_by_root},
     {"held_in_finalize", held_in_finalize},
     {"thrown_before_send_held", thrown_before_send_held},
     {"thrown_before_send_gone", thrown_before_send_gone},

@@ -41,6 +41,9 @@ struct Poller {
   // workers at once, under the rules of poll(). True if it has made something ready. A worker that
   // has gone to sleep is not asked again until it wakes: what comes later comes by poll().
   bool (*seek)(void* context) noexcept = nullptr;
+  // Null, or counts what is open and no poll brings forward. While it is above zero the runtime
+  // reports no stall: the plug-in does, since only it can name what is waited for.
+  const std::atomic<int>* watched = nullptr;
   Poller* next = nullptr;  // the runtime's
 };
 void add_poller(Poller& poller);

@@ -175,6 +175,11 @@ class Engine {
   // outstanding until it is called off. Never suspends.
   void want_polls() noexcept;
   void call_off_polls(int count) noexcept;
+  // Something (or, with -1, one thing less) is open that waits for the program, and that no poll
+  // brings forward: it counts for reports of stalls only.
+  void hold(const int change) noexcept { held_.fetch_add(change, std::memory_order_relaxed); }
+  [[nodiscard]] const std::atomic<int>& held() const noexcept { return held_; }
+
   // True if a report waits for pollers to be gone.
   [[nodiscard]] bool is_held_still() const noexcept {
     return wanted_.load(std::memory_order_relaxed) != 0;
@@ -218,6 +223,7 @@ class Engine {
 
   std::atomic<int> outstanding_{0};            // any thread; see (3)
   std::atomic<int> polls_wanted_{0};           // any thread; contained in outstanding_
+  std::atomic<int> held_{0};                   // any thread; a hint for who looks later, so relaxed
   // Two counts of outstanding operations, in one word since both grow together: those that feeds
   // have begun (the low half), and those that nobody waits for yet (the high half). Hints, so
   // relaxed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events of messages and sends (imbrex/events.h). What arrives is told by the communicators that
-// match their receives here; for a send the program gets a generalised request, and the engine asks
-// for MPI's own.
+// Events of messages, sends and parts of collectives (imbrex/events.h). What arrives is told by the
+// communicators that match their receives here; for a send the program gets a generalised request,
+// and the engine asks for MPI's own; parts are told of by partial/ as they end.
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -29,6 +29,20 @@ imbrex_event_handler* event_handler IMBREX_GUARDED_BY(events_lock) = nullptr;
 void* handler_argument IMBREX_GUARDED_BY(events_lock) = nullptr;
 // No bound: as many as the program has messages and lets lie.
 std::deque<imbrex_event> events IMBREX_GUARDED_BY(events_lock);
+
+imbrex_event event_of(const int kind, MPI_Comm comm, const int peer, const int tag,
+                      MPI_Request request) {
+  return {.kind = kind,
+          .comm = comm,
+          .peer = peer,
+          .tag = tag,
+          .request = request,
+          .code = MPI_SUCCESS,
+          .block = -1,
+          .part = -1,
+          .address = nullptr,
+          .call = nullptr};
+}
 
 struct Delivery {
   imbrex_event event;
@@ -69,7 +83,7 @@ void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Re
   auto arrival = std::make_unique<ArrivalEvent>();
   arrival->call = {.name = "an event"};
   arrival->complete = &ArrivalEvent::tell;
-  arrival->event = {IMBREX_INCOMING_PTP, comm, status.MPI_SOURCE, status.MPI_TAG, request};
+  arrival->event = event_of(IMBREX_INCOMING_PTP, comm, status.MPI_SOURCE, status.MPI_TAG, request);
   engine().expect();  // counted as an operation until it is told
   engine().leave_feed();
   engine().attend();
@@ -88,7 +102,8 @@ struct WatchedSend : Operation {
   }
   static void over(Operation& base) noexcept {
     WatchedSend& self = static_cast<WatchedSend&>(base);
-    const imbrex_event event = self.event;
+    imbrex_event event = self.event;
+    event.code = self.code;
     PMPI_Grequest_complete(event.request);  // MPI orders the code before the query
     self.let_go();
     deliver(event);
@@ -120,13 +135,29 @@ void watch_send(const Call& call, MPI_Request* request) {
   const int code = PMPI_Grequest_start(&WatchedSend::query, &WatchedSend::release,
                                        &WatchedSend::cancel, send.get(), &handle);
   if (code != MPI_SUCCESS) return;  // MPI gives no more: the send has no event
-  send->event = {IMBREX_OUTGOING_PTP, call.comm, call.peer, call.tag, handle};
+  send->event = event_of(IMBREX_OUTGOING_PTP, call.comm, call.peer, call.tag, handle);
   *request = handle;
   engine().add(*send.release());
   detail::wake_poller();
 }
 
-constexpr receive::Watcher watcher{&note_incoming, &watch_send};
+// ---- parts of collectives --------------------------------------------------------------------
+
+void note_part(const receive::EndedPart& it) {
+  deliver({.kind = it.incoming ? IMBREX_COLLECTIVE_PARTIAL_INCOMING
+                               : IMBREX_COLLECTIVE_PARTIAL_OUTGOING,
+           .comm = it.comm,
+           .peer = it.peer,
+           .tag = MPI_ANY_TAG,
+           .request = MPI_REQUEST_NULL,
+           .code = it.code,
+           .block = it.block,
+           .part = it.part,
+           .address = it.address,
+           .call = it.call});
+}
+
+constexpr receive::Watcher watcher{&note_incoming, &watch_send, &note_part};
 
 // The object of `comm`. Null, after having said so, if the call may not be made.
 receive::Communicator* communicator_for(const char* call, MPI_Comm comm) {

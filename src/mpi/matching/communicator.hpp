@@ -29,13 +29,27 @@ enum class Begun : std::uint8_t {
   again    // it must wait in the queue, and the caller brought nothing to be put there
 };
 
-// Whoever watches what goes on in a communicator. Both functions are called by any thread.
+// A part of a partial collective that has ended, as far as events tell of it.
+struct EndedPart {
+  MPI_Comm comm;
+  bool incoming;
+  int peer;
+  int block;
+  int part;
+  const void* address;
+  const char* call;
+  int code;
+};
+
+// Whoever watches what goes on in a communicator. The functions are called by any thread.
 struct Watcher {
   // A message has arrived on `comm`; `request` is its receive's handle, or null. The caller holds
   // locks: what is to be done goes to `round`, as an operation that is complete.
   void (*incoming)(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Request request);
   // The send `call` has begun; another handle may take the place of `*request`.
   void (*outgoing)(const Call& call, MPI_Request* request);
+  // The caller holds no lock.
+  void (*ended)(const EndedPart& part);
 };
 
 // Thread safety: every member, any thread.

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "mpi/below/abi/types.hpp"
+#include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/matching/communicator.hpp"
 #include "mpi/matching/receive.hpp"
+#include "mpi/sends/begin.hpp"
 
 namespace imbrex {
 
@@ -18,6 +21,22 @@ namespace {
 std::string describe(const Part& part) {
   return fmt::format("part {} {} rank {}{}", part.number, part.incoming ? "from" : "for", part.peer,
                      part.neighbor < 0 ? "" : fmt::format(" (neighbour {})", part.neighbor));
+}
+
+// Why it has failed with this code.
+MpiError error_of(const detail::CollectiveState& state, const Part& part, const int code) {
+  if (!part.withdrawn) {
+    const std::string place =
+        fmt::format("{} ({})", detail::describe(state.task), describe(part));
+    return make_error(state.call, code, place);
+  }
+  const bool relayed = state.kind == Kind::broadcast && part.peer != state.root;
+  return {fmt::format("imbrex: {}, begun by {}: {} failed: MPI_ERR_OTHER: rank {} {}", state.call,
+                      detail::describe(state.task), describe(part), part.peer,
+                      relayed ? "could not pass it on, since it has not got it itself: the rank "
+                                "where that began says why"
+                              : "held it, and nobody is left there who could call send() for it"),
+          state.call, code, code};
 }
 
 }  // namespace
@@ -64,6 +83,7 @@ void CollectiveState::plan(const bool comes, const int block, const int number,
                             piece.count < 0 ? fmt::format("{} elements", piece.count)
                                             : std::string("no type")));
   }
+  if (mpi::sends::bytes_of(piece.count, piece.type) == 0) return;
   auto part = std::make_unique<Part>();
   part->ended = &CollectiveState::ended;
   const char* const first = static_cast<const char*>(address) + piece.displacement;
@@ -87,6 +107,7 @@ void CollectiveState::plan(const bool comes, const int block, const int number,
 // Receives of all parts come first: what a later task of this rank sends may depend on them.
 void CollectiveState::start(const int its_instance) {
   instance = its_instance;
+  if (hold) mpi::engine().hold(1);
   for (Parts* const some : {&incoming, &outgoing}) {
     for (const std::unique_ptr<Part>& part : *some) {
       if (part == nullptr) continue;
@@ -152,25 +173,29 @@ void CollectiveState::let_go(Part& part) {
 void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcept {
   Part& part = static_cast<Part&>(transfer);
   CollectiveState& state = *part.state;
-  std::exception_ptr error;
-  if (code != MPI_SUCCESS) {
-    error = std::make_exception_ptr(mpi::make_error(
-        state.call, code,
-        fmt::format("{} ({})", detail::describe(state.task), partial::describe(part))));
+  std::exception_ptr error = part.withdrawn_for;
+  if (error == nullptr && code != MPI_SUCCESS) {
+    error = std::make_exception_ptr(partial::error_of(state, part, code));
   }
-  // What goes on is open, and so keeps the state.
-  Part* const next = part.incoming ? part.partner : nullptr;
-  state.end(part, error);
-  if (next == nullptr) return;
-  if (error == nullptr) {
-    next->left.store(true, std::memory_order_relaxed);
-    begin_send(*state.place, *next, state.call);
-  } else {
-    state.end(*next, error);
+  // First what others wait for. Both parts are open, and so keep the state.
+  if (Part* const next = part.incoming ? part.partner : nullptr) {
+    if (error == nullptr) {
+      next->left.store(true, std::memory_order_relaxed);
+      begin_send(*state.place, *next, state.call);
+    } else {
+      state.withdraw(*next, error);
+    }
   }
+  state.end(part, error != nullptr && code == MPI_SUCCESS ? MPI_ERR_OTHER : code, error);
 }
 
-void CollectiveState::end(Part& part, const std::exception_ptr& error) noexcept {
+void CollectiveState::withdraw(Part& part, const std::exception_ptr& why) noexcept {
+  part.left.store(true, std::memory_order_relaxed);
+  part.withdrawn_for = why;
+  begin_withdrawal(*place, part, call);
+}
+
+void CollectiveState::end(Part& part, const int code, const std::exception_ptr& error) noexcept {
   if (error == nullptr) {
     part.promise.set();
   } else {
@@ -185,7 +210,21 @@ void CollectiveState::end(Part& part, const std::exception_ptr& error) noexcept 
     } catch (...) {
     }
   }
+  tell(part, code);  // before all() is ready: whoever has waited for that has been told of each
   count_down();
+}
+
+void CollectiveState::tell(const Part& part, const int code) const noexcept {
+  const mpi::receive::Watcher* const watcher = place->watcher();
+  if (watcher == nullptr) return;
+  watcher->ended({.comm = place->program,
+                  .incoming = part.incoming,
+                  .peer = part.peer,
+                  .block = part.neighbor < 0 ? part.peer : part.neighbor,
+                  .part = part.number,
+                  .address = part.address,
+                  .call = call,
+                  .code = code});
 }
 
 void CollectiveState::count_down() noexcept {
@@ -202,6 +241,7 @@ void CollectiveState::count_down() noexcept {
   } else {
     all.set_exception(error);
   }
+  if (hold) mpi::engine().hold(-1);  // whoever waited is ready by now
   drop_reference();
 }
 
@@ -225,15 +265,18 @@ bool CollectiveState::give_up(const char* const why) noexcept {
   if (held.empty()) return false;
   const std::string more = held.size() == 1 ? "" : fmt::format(" and {} more", held.size() - 1);
   const std::string text = fmt::format(
-      "{}, begun by {}: not sent: {}{}, for which other ranks wait; {}. Call send() for each part, "
-      "or do not hold",
+      "{}, begun by {}: not sent: {}{}; {}, so they fail, also on the ranks that they are for. "
+      "Call send() for each part, or do not hold",
       call, detail::describe(task), partial::describe(*held.front()), more, why);
   mpi::say(text);
   const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
   for (Part* const part : held) {
-    Part* const to = part->peer == place->rank ? part->partner : nullptr;
-    if (to != nullptr) end(*to, error);
-    end(*part, error);
+    if (part->peer != place->rank) {
+      withdraw(*part, error);
+    } else {
+      end(*part->partner, MPI_ERR_OTHER, error);
+      end(*part, MPI_ERR_OTHER, error);
+    }
   }
   return true;
 }

@@ -31,7 +31,8 @@ struct Part : Transfer {
   int neighbor = -1;  // its index, in a collective of neighbours
   int edge = 0;       // Neighbor::edge
   std::ptrdiff_t displacement = 0;
-  std::atomic<bool> left{false};  // outgoing: it has been let go
+  std::atomic<bool> left{false};  // outgoing: it has been let go, or withdrawn
+  std::exception_ptr withdrawn_for;  // outgoing: why; written before it begins
   Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
 };
 
@@ -54,13 +55,18 @@ struct CollectiveState {
   CollectiveState(const CollectiveState&) = delete;
   CollectiveState& operator=(const CollectiveState&) = delete;
 
-  // Adds a part of a block, unless it has no elements. Throws Error for wrong arguments.
+  // Adds a part of a block, unless it has no bytes: a message of none withdraws a part. Throws
+  // Error for wrong arguments.
   void plan(bool incoming, int block, int part, const void* address, const Piece& piece);
   // Lets it begin. Its number on the communicator is `instance`.
   void start(int its_instance);
   void start_reductions();
   void let_go(Part& part);
-  void end(Part& part, const std::exception_ptr& error) noexcept;
+  // The part of the other rank shall fail, too.
+  void withdraw(Part& part, const std::exception_ptr& why) noexcept;
+  // `error` is null if and only if `code` is MPI_SUCCESS.
+  void end(Part& part, int code, const std::exception_ptr& error) noexcept;
+  void tell(const Part& part, int code) const noexcept;  // those who want events
   void count_down() noexcept;
   void drop_reference() noexcept;
   // Nobody holds it any more.

@@ -47,7 +47,20 @@ TagLayout layout_of(MPI_Comm comm) {
   return TagLayout::of(found != 0 ? *static_cast<const int*>(largest) : 32767);
 }
 
+Place::Place(MPI_Comm its_program)
+    : program(its_program),
+      of_program_(receive::communicator_of(its_program)),
+      life_(of_program_ != nullptr ? of_program_->life() : 0) {}
+
 Place::~Place() { free_duplicates(); }
+
+// The life is read after the watcher: if another communicator has the object by now, that one was
+// given its watcher, which the load of it has acquired, after the change of life.
+const receive::Watcher* Place::watcher() const noexcept {
+  if (!receive::Communicator::any_watched() || of_program_ == nullptr) return nullptr;
+  const receive::Watcher* const it = of_program_->watcher();
+  return it != nullptr && of_program_->life() == life_ ? it : nullptr;
+}
 
 void Place::free_duplicates() noexcept {
   if (comm != MPI_COMM_NULL) PMPI_Comm_free(&comm);

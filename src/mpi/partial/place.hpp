@@ -22,6 +22,11 @@ namespace imbrex::detail {
 struct CollectiveState;
 }
 
+namespace imbrex::mpi::receive {
+class Communicator;
+struct Watcher;
+}  // namespace imbrex::mpi::receive
+
 namespace imbrex::mpi::partial {
 
 // What the ranks must agree on lest parts of different collectives meet: it is in the tags.
@@ -52,12 +57,14 @@ struct TagLayout {
 
 class Place {
  public:
-  explicit Place(MPI_Comm its_program) : program(its_program) {}
+  explicit Place(MPI_Comm its_program);
   ~Place();
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
   const MPI_Comm program;  // the program's communicator, perhaps freed
+  // Who wants events of it; null if it has been freed. Costs one load while nobody wants any.
+  [[nodiscard]] const receive::Watcher* watcher() const noexcept;
   // Set by the first user before others may use the place.
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm self = MPI_COMM_NULL;  // a duplicate of MPI_COMM_SELF
@@ -84,6 +91,9 @@ class Place {
  private:
   void duplicate(const char* call);
 
+  // That of `program` as long as it has this life. Null: MPI gives none.
+  const receive::Communicator* const of_program_;
+  const std::uint32_t life_;
   std::mutex lock_;
   std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;
   // By number; null: one that has failed. Others live as long as they are here.

@@ -24,7 +24,13 @@ struct Posted : Operation {
   explicit Posted(Transfer& its_transfer) : transfer(its_transfer) { complete = &Posted::end; }
   static void end(Operation& self) noexcept {
     const std::unique_ptr<Posted> owned(static_cast<Posted*>(&self));
-    owned->transfer.ended(owned->transfer, owned->code);
+    Transfer& transfer = owned->transfer;
+    if (owned->code == MPI_SUCCESS && owned->call.kind == mpi::Kind::receive) {
+      int bytes = 0;
+      PMPI_Get_count(&owned->status, MPI_BYTE, &bytes);  // not a number if there are very many
+      transfer.withdrawn = bytes == 0;
+    }
+    transfer.ended(transfer, transfer.withdrawn ? MPI_ERR_OTHER : owned->code);
   }
   Transfer& transfer;
 };
@@ -130,6 +136,12 @@ void begin_send(Place& place, Transfer& it, const char* const call) {
   } else {
     Queued::end(waiting);
   }
+}
+
+void begin_withdrawal(Place& place, Transfer& it, const char* const call) {
+  it.count = 0;
+  it.type = MPI_BYTE;
+  begin_send(place, it, call);
 }
 
 void begin_reduction(Place& place, Transfer& it, const void* const from, MPI_Op op,

@@ -236,11 +236,12 @@ class Open {
 }  // namespace
 
 Mark mark() noexcept {
-  const int outstanding = engine().outstanding().load(std::memory_order_relaxed);
+  const int open = engine().outstanding().load(std::memory_order_relaxed) +
+                   engine().held().load(std::memory_order_relaxed);
   const detail::Situation now = detail::situation();
   const std::uint64_t messages = traffic().sent.load(std::memory_order_relaxed) +
                                  traffic().handled.load(std::memory_order_relaxed);
-  return {now.begun, messages, outstanding, now.at_rest && outstanding != 0};
+  return {now.begun, messages, open, now.at_rest && open != 0};
 }
 
 Lines look(const Mark& last) {

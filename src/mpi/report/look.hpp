@@ -16,8 +16,8 @@ namespace imbrex::mpi::report {
 struct Mark {
   std::uint64_t begun = 0;
   std::uint64_t messages = 0;  // active ones, sent and handled
-  int outstanding = 0;
-  bool all_wait = false;  // every task waits, and some of them in MPI
+  int open = 0;           // operations, and collectives with parts that the program holds
+  bool all_wait = false;  // every task waits, and something is open
   bool operator==(const Mark&) const = default;
 };
 [[nodiscard]] Mark mark() noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The watch looks only when every worker sleeps and finds nothing, twice in a row without a task
 // begun in between. Then nobody but a foreign thread changes the graph; what it reads may be a
-// moment old. While a plug-in has operations outstanding there is no such stall: the plug-in
-// watches them itself, by means of situation() and view_tasks().
+// moment old. While a plug-in has something open there is no such stall: the plug-in watches that
+// itself, by means of situation() and view_tasks().
 #include "sched/life/stall.hpp"
 
 #include <fmt/format.h>
@@ -36,9 +36,9 @@ void print(const Waits& waits, const char* const headline) {
   base::report(text);
 }
 
-// All workers sleep and there is nothing to run or to poll for.
+// All workers sleep, there is nothing to run, and no plug-in watches.
 bool at_rest(RuntimeState& runtime) noexcept {
-  if (runtime.outstanding(*current_worker()) || runtime.groups.ready() != 0 ||
+  if (runtime.watched_elsewhere(*current_worker()) || runtime.groups.ready() != 0 ||
       runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
   }

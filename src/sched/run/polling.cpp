@@ -86,12 +86,15 @@ bool seek(Worker& worker) noexcept {
   return false;
 }
 
-bool RuntimeState::outstanding(Worker& reader) const noexcept {
+bool RuntimeState::watched_elsewhere(Worker& reader) const noexcept {
   if (pollers.load(std::memory_order_relaxed) == nullptr) return false;
   const InPoller guard(reader);
   for (const detail::Poller* poller = pollers.load(std::memory_order_acquire); poller != nullptr;
        poller = poller->next) {
-    if (poller->outstanding->load(std::memory_order_relaxed) != 0) return true;
+    if (poller->outstanding->load(std::memory_order_relaxed) != 0 ||
+        (poller->watched != nullptr && poller->watched->load(std::memory_order_relaxed) != 0)) {
+      return true;
+    }
   }
   return false;
 }

@@ -168,7 +168,8 @@ struct RuntimeState {
     return oversubscribed.load(std::memory_order_relaxed) &&
            parking.asleep() + 1 < static_cast<int>(workers.size());
   }
-  [[nodiscard]] bool outstanding(Worker& reader) const noexcept;
+  // True while a plug-in has something open, and so looks for stalls itself.
+  [[nodiscard]] bool watched_elsewhere(Worker& reader) const noexcept;
   [[nodiscard]] Polling polling(Worker& reader) const noexcept;
   // So many ticks have passed between two polls while tasks ran.
   void note_polls_apart(const std::uint64_t ticks) noexcept {
