@@ -91,6 +91,7 @@ int poll_engine(void*) noexcept {
   progress::begin_poll();
   int completed = engine().poll();
   paths::send();
+  check::poll_ranks();
   if (active::post().is_open()) completed += active::post().poll();
   watch_finalize(completed);
   return completed;
@@ -217,6 +218,7 @@ struct Agreement {
   int well;               // their start has not failed
   int learns_paths;       // by their policy
   int is_quiet;           // nobody wants active messages
+  int checks;             // IMBREX_CHECK is on
   int partial_least;      // of what IMBREX_PARTIAL says; and by the next, the largest negated
   int partial_negated;
   int parts_least;  // the same of IMBREX_PARTIAL_PARTS
@@ -233,14 +235,15 @@ Agreement view_of(const std::string& wrong) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int paths = detail::learns_paths() ? 1 : 0;
   const int quiet = active::wanted.load(std::memory_order_relaxed) ? 0 : 1;
+  const int checks = wrong.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
   if (wrong.empty()) {
     const decompose::Setting setting = decompose::setting_by_options();
     const int partial = static_cast<int>(setting.mode);
-    return {1,    paths,   quiet,   partial, -partial, setting.parts, -setting.parts,
+    return {1,    paths,   quiet,   checks, partial, -partial, setting.parts, -setting.parts,
             rank, INT_MAX, INT_MAX, INT_MAX};
   }
   const int why = static_cast<int>(std::hash<std::string>()(wrong) >> 34);  // not negative
-  return {0, paths, quiet, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, rank, why, -why};
+  return {0, paths, quiet, checks, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, rank, why, -why};
 }
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
@@ -389,6 +392,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   check::start();
   senders::watched = detail::learns_sends();
   private_world::open();
+  if (all.checks != 0) check::start_comparing();
   sends::start();
   partial::start_decomposing(decompose::setting_by_options());
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
@@ -475,6 +479,7 @@ void finish_runtime() {
     active::post().close();
     end_if_a_task_failed();  // one that a late message has led to
   }
+  if (check::compares) check::end_comparing();
   order::end_all_orders();
   decompose::end();
   partial::end_all_places();
@@ -526,6 +531,7 @@ IMBREX_FUNCTION(Finalize)() {
     if (detail::started()) mpi::finish_runtime();
     if (mpi::paths::are_open()) mpi::paths::close();
     if (mpi::active::post().is_open()) mpi::active::post().close();
+    if (mpi::check::compares) mpi::check::end_comparing();
     mpi::report::stop_watch();
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mistakes with MPI in tasks, and what looks like one and is none; CMakeLists.txt says what each
+// Mistakes with MPI in tasks, and what looks like one and is none; checks.cmake says what each
 // must print.
 #include <mpi.h>
 

@@ -2,6 +2,7 @@
 // The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
+#include "mpi/calls/alike.hpp"
 #include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/split.hpp"
@@ -37,11 +38,14 @@ Call collective_call(const char* name, MPI_Comm comm) noexcept {
   return {.name = name, .comm = comm, .kind = Kind::collective, .at_once = true};
 }
 
-// `find_buffers()` gives the memory that it uses, once MPI has accepted the arguments.
-template <class Blocking, class Start, class Find>
-int collective(const Call& call, Blocking blocking, Start start, Find find_buffers) {
+// `find_buffers()` gives the memory that it uses, once MPI has accepted the arguments,
+// `find_alike()` what is compared between ranks.
+template <class Blocking, class Start, class Find, class FindAlike>
+int collective(const Call& call, Blocking blocking, Start start, Find find_buffers,
+               FindAlike find_alike) {
   if (!in_service()) return blocking();
   check::Guard guard;
+  check::Compared compared(call.comm);
   // The task is asked for here: within `start` the thread stands in no task.
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
   order::Turn in_turn(call);
@@ -51,6 +55,7 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
       Call seen = call;
       // It may be under way beside others: the ranks share their order.
       if (in_turn.is_taken()) seen.kind = Kind::other;
+      if (compared.is_wanted()) compared.begin(call, task, find_alike(), in_turn.ordering());
       guard.begin(seen, task, find_buffers());
     }
     return code;
@@ -64,12 +69,17 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
   return of_call == MPI_SUCCESS ? code : of_call;
 }
 
-// `begin()` returns MPI's code when it has been started.
-template <class Begin>
-int begin_in_turn(const Call& call, Begin begin) {
+// `begin()` returns MPI's code when it has been started: `request`, unless null, stands for it.
+template <class Begin, class FindAlike>
+int begin_in_turn(const Call& call, MPI_Request* const request, Begin begin, FindAlike find_alike) {
+  check::Compared compared(in_service() ? call.comm : MPI_COMM_NULL);
   order::Turn in_turn(call);
   if (in_turn.code() != MPI_SUCCESS) return in_turn.code();
   const int code = begin();
+  if (compared.is_wanted() && code == MPI_SUCCESS) [[unlikely]] {
+    compared.begin(call, detail::current_task(), find_alike(), in_turn.ordering());
+    if (request != nullptr) check::keep_open(*request, std::move(compared));
+  }
   const int of_turn = in_turn.end();
   return code == MPI_SUCCESS ? of_turn : code;
 }
@@ -163,6 +173,10 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
         [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
   }
 
+// What gives what all ranks must give alike.
+#define IMBREX_ALIKE(name, arguments)                                                      \
+  [&] { return alike::arguments_of<alike::what_of(#name)> arguments; }
+
 // `buffers`: what gives the memory that it uses.
 #define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, buffers)                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
@@ -174,9 +188,10 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
       return *code;                                                                        \
     }                                                                                      \
     if (in_service() && mixes_up_sides<&PMPI_##twin>(comm)) {                              \
-      return begin_in_turn(call, [&] {                                                     \
-        return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });       \
-      });                                                                                  \
+      const auto by_spare = [&] { return PMPI_##name arguments; };                         \
+      return begin_in_turn(                                                                \
+          call, nullptr, [&] { return by_spare_thread("MPI_" #name, by_spare); },          \
+          IMBREX_ALIKE(name, arguments));                                                  \
     }                                                                                      \
     NoBytes<Count> kept;                                                                   \
     return collective(                                                                     \
@@ -184,7 +199,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
         [&](MPI_Request* request) {                                                        \
           return start_twin<&PMPI_##twin> IMBREX_KEPT_AND_REQUEST arguments;               \
         },                                                                                 \
-        [&] { return buffers; });                                                          \
+        [&] { return buffers; }, IMBREX_ALIKE(name, arguments));                           \
   }
 
 // Makes a function that returns a request.
@@ -198,10 +213,11 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_BEGIN_COLLECTIVE(function, parameters, arguments, buffers)             \
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     const Call call = begun_collective("MPI_" #function, comm);                            \
-    return begin_in_turn(call, [&] {                                                       \
+    const auto begin = [&] {                                                               \
       return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,     \
                           [&] { return buffers; });                                        \
-    });                                                                                    \
+    };                                                                                     \
+    return begin_in_turn(call, request, begin, IMBREX_ALIKE(function, arguments));         \
   }
 
 #define IMBREX_MAKE_REMOTE(function, kind, parameters, arguments, buffers)                 \
@@ -253,11 +269,12 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)                         \
   IMBREX_FUNCTION(function) IMBREX_AND_INIT_PARAMETERS parameters {                        \
     const Call call = collective_call("MPI_" #function, comm);                             \
-    return begin_in_turn(call, [&] {                                                       \
+    const auto begin = [&] {                                                               \
       const int code = by_spare_thread(                                                    \
           "MPI_" #function, [&] { return PMPI_##function IMBREX_AND_INIT arguments; });    \
       return check::prepared(call, request, code, [&] { return buffers; });                \
-    });                                                                                    \
+    };                                                                                     \
+    return begin_in_turn(call, nullptr, begin, IMBREX_ALIKE(function, arguments));         \
   }
 #else
 #define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)

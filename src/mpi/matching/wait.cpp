@@ -61,6 +61,7 @@ bool spin_in_place(Ask ask) {
     }
     if (engine().must_feed()) engine().poll();  // receives that nobody waits for
     if (round % 16 == 15) paths::poll();        // as rarely as costs nothing
+    check::poll_ranks();
   }
   return false;
 }
@@ -70,6 +71,7 @@ template <class Ask>
 void spin_outside(Ask ask) {
   for (int round = 0; !ask(); ++round) {
     if (in_service()) engine().poll();
+    check::poll_ranks();
     if (round > rounds_of_spinning) sched_yield();
   }
 }

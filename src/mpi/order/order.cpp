@@ -344,6 +344,11 @@ void Turn::take_by_key(const Call& call, const std::uint64_t key) {
   start_ = start.release();
 }
 
+check::Ordering Turn::ordering() const {
+  if (start_ != nullptr) return {check::By::key, start_->key, text_of(start_->key)};
+  return {scope_ != nullptr ? check::By::spawns : check::By::nothing, 0, ""};
+}
+
 void Turn::end_taken() {
   if (detail::OrderScope* const scope = std::exchange(scope_, nullptr)) {
     if (--scope->left != 0) return;

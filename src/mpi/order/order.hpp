@@ -10,6 +10,7 @@
 
 #include "mpi/engine/engine.hpp"
 #include "mpi/order/scope.hpp"
+#include "mpi/watch/check/ranks/begun.hpp"
 
 namespace imbrex::mpi::order {
 
@@ -35,6 +36,8 @@ class Turn {
 
   // True if the collective stands in a scope.
   [[nodiscard]] bool is_taken() const noexcept { return start_ != nullptr || scope_ != nullptr; }
+  // By what it has its turn.
+  [[nodiscard]] check::Ordering ordering() const;
   // Not MPI_SUCCESS: the call must not start it, and must return this code. The error handler has
   // been called.
   [[nodiscard]] int code() const noexcept { return code_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
@@ -142,6 +143,17 @@ void pair_own_edges(CollectiveState& state) {
   }
 }
 
+// What all ranks must give alike, for IMBREX_CHECK.
+mpi::check::Alike alike_of(const CollectiveState& state) {
+  const Kind kind = state.kind;
+  mpi::check::Alike alike;
+  if (kind == Kind::gather || kind == Kind::scatter || kind == Kind::broadcast) {
+    alike.root = state.root;
+  }
+  if (kind == Kind::allreduce) alike.op = mpi::check::name_of(state.op);
+  return alike;
+}
+
 // All arguments are right, so all ranks come here.
 Collective start(std::unique_ptr<CollectiveState> state) {
   Place& place = *state->place;
@@ -149,9 +161,15 @@ Collective start(std::unique_ptr<CollectiveState> state) {
   const auto require = [call](const int code) {
     if (code != MPI_SUCCESS) throw mpi::make_error(call, code, detail::describe_current_task());
   };
-  mpi::order::Turn turn(
-      {.name = call, .comm = place.program, .kind = mpi::Kind::collective, .throws = true});
+  const mpi::Call of_all{
+      .name = call, .comm = place.program, .kind = mpi::Kind::collective, .throws = true};
+  mpi::check::Compared compared(place.program);
+  mpi::order::Turn turn(of_all);
   require(turn.code());
+  if (compared.is_wanted()) {
+    compared.begin(of_all, state->task, alike_of(*state), turn.ordering());
+    state->compared = std::move(compared);
+  }
   const int instance = place.begin(*state);
   try {
     place.make(state->call);

@@ -235,6 +235,7 @@ void CollectiveState::count_down() noexcept {
     const std::lock_guard guard(lock);
     error = first_error;
   }
+  compared = {};
   place->end(instance, error == nullptr);
   if (error == nullptr) {
     all.set();

@@ -19,6 +19,7 @@
 #include "mpi/partial/neighbors.hpp"
 #include "mpi/partial/place.hpp"
 #include "mpi/partial/transfer.hpp"
+#include "mpi/watch/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::partial {
 
@@ -101,6 +102,7 @@ struct CollectiveState {
   const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
   MPI_Op op = MPI_OP_NULL;
   int instance = -1;
+  mpi::check::Compared compared;  // until all its parts have ended
   Parts incoming;  // by block and part; null: nothing is sent
   Parts outgoing;
   std::map<MPI_Datatype, MPI_Datatype> types;  // copies of those that the program may free

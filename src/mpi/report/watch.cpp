@@ -187,7 +187,7 @@ class Watch {
   void print_gathered();
   [[nodiscard]] std::string own_answer();
 
-  Channel channel_;
+  Channel channel_{"imbrex reports"};
   const std::int64_t seconds_ = detail::number_option("STALL_S");
   const bool aborts_ = detail::text_option("STALL") == "abort";
 
@@ -283,6 +283,9 @@ void Watch::take(const Mail& mail) {
       if (gathering_) gathering_->answers[mail.from] = mail.text;
       break;
     case Letter::printed: asked_.reset(); break;
+    case Letter::begun:
+    case Letter::unordered:
+    case Letter::ended: break;  // of another channel
   }
 }
 

@@ -7,12 +7,13 @@
 
 namespace imbrex::mpi::report {
 
-Channel::Channel() {
+Channel::Channel(const char* const name) {
   PMPI_Comm_dup(MPI_COMM_WORLD, &comm_);
-  PMPI_Comm_set_name(comm_, "imbrex reports");
+  PMPI_Comm_set_name(comm_, name);
   PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   PMPI_Comm_rank(comm_, &rank_);
   PMPI_Comm_size(comm_, &ranks_);
+  sent_.resize(static_cast<std::size_t>(ranks_));
 }
 
 Channel::~Channel() {
@@ -29,6 +30,7 @@ Channel::~Channel() {
 void Channel::send(const int to, const Letter letter, std::string text) {
   sending_.push_back({MPI_REQUEST_NULL, {letter, to, std::move(text)}});
   Transfer& transfer = sending_.back();
+  ++sent_[static_cast<std::size_t>(to)];
   PMPI_Isend(transfer.mail.text.data(), static_cast<int>(transfer.mail.text.size()), MPI_CHAR, to,
              static_cast<int>(letter), comm_, &transfer.request);
 }
@@ -40,6 +42,7 @@ std::optional<Mail> Channel::receive() {
     if (!asked::has_ended(transfer->request)) continue;
     Mail mail = std::move(transfer->mail);
     receiving_.erase(transfer);
+    ++received_;
     return mail;
   }
   return std::nullopt;
@@ -72,5 +75,19 @@ void Channel::take_arrived() {
 void Channel::begin_end() { PMPI_Ibarrier(comm_, &end_); }
 
 bool Channel::all_end() { return asked::has_ended(end_); }
+
+void Channel::begin_count() {
+  counts_.resize(sent_.size() * sent_.size());
+  PMPI_Iallgather(sent_.data(), ranks_, MPI_INT, counts_.data(), ranks_, MPI_INT, comm_, &count_);
+}
+
+bool Channel::has_all() {
+  if (!asked::has_ended(count_)) return false;
+  std::int64_t sent_here = 0;
+  for (auto i = static_cast<std::size_t>(rank_); i < counts_.size(); i += sent_.size()) {
+    sent_here += counts_[i];
+  }
+  return received_ >= sent_here;
+}
 
 }  // namespace imbrex::mpi::report

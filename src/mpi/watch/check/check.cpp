@@ -59,6 +59,7 @@ struct Use {
   bool active = false;
   bool persistent = false;
   std::deque<Part> parts;  // stay where they are
+  Compared collective;
 };
 
 namespace {
@@ -73,6 +74,7 @@ class Table {
   void start(MPI_Request request);
   void remove(MPI_Request request) noexcept;  // it has completed
   void forget(MPI_Request request) noexcept;  // it means nothing any more
+  void keep_open(MPI_Request request, Compared& collective);
 
  private:
   using Parts = std::multimap<std::uintptr_t, const Part*>;  // by first byte
@@ -81,7 +83,6 @@ class Table {
   void leave(const Use& use) noexcept IMBREX_REQUIRES(lock_);
   void compare_memory(const Use& fresh) IMBREX_REQUIRES(lock_);
   void compare_order(const Use& fresh) IMBREX_REQUIRES(lock_);
-  void say(const std::string& finding) IMBREX_REQUIRES(lock_);
 
   std::mutex lock_;
   Parts parts_ IMBREX_GUARDED_BY(lock_);  // no bound: of each operation that is under way
@@ -89,7 +90,6 @@ class Table {
   std::uintptr_t longest_ IMBREX_GUARDED_BY(lock_) = 0;
   std::vector<const Use*> in_order_ IMBREX_GUARDED_BY(lock_);  // collectives that block
   std::map<MPI_Request, std::unique_ptr<Use>> by_request_ IMBREX_GUARDED_BY(lock_);
-  std::set<std::string> said_ IMBREX_GUARDED_BY(lock_);
 };
 
 Table& table() {
@@ -152,6 +152,12 @@ void Table::forget(MPI_Request request) noexcept {
   by_request_.erase(place);
 }
 
+void Table::keep_open(MPI_Request request, Compared& collective) {
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place != by_request_.end()) place->second->collective = std::move(collective);
+}
+
 void Table::enter(const Use& use) {
   compare_memory(use);
   for (const Part& part : use.parts) {
@@ -183,7 +189,7 @@ void Table::compare_memory(const Use& fresh) {
       const std::uintptr_t where = Memory::meet(part.memory, other.memory);
       if (where == 0) continue;
       told.insert(&other.use);
-      say(fmt::format("two operations that are under way use the byte at {:#x}:\n"
+      say_finding(fmt::format("two operations that are under way use the byte at {:#x}:\n"
                       "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
                       "imbrex:   Let the first complete before the second begins (by a dependency "
                       "on the buffer), or give each a buffer of its own",
@@ -197,7 +203,7 @@ void Table::compare_memory(const Use& fresh) {
 void Table::compare_order(const Use& fresh) {
   for (const Use* const other : in_order_) {
     if (other->comm != fresh.comm) continue;
-    say(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
+    say_finding(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
                     "imbrex:   {}\nimbrex:   {}\n"
                     "imbrex:   Every rank must begin them in the same order, but tasks run in any: "
                     "order the tasks by a dependency, or give each a communicator of its own "
@@ -206,14 +212,17 @@ void Table::compare_order(const Use& fresh) {
   }
 }
 
-void Table::say(const std::string& finding) {
-  constexpr std::size_t findings_max = 20;
-  if (said_.size() >= findings_max || !said_.insert(finding).second) return;
-  std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
-               said_.size() == findings_max ? " (No more findings are printed.)" : "");
-}
-
 }  // namespace
+
+void say_finding(const std::string& finding) {
+  constexpr std::size_t findings_max = 20;
+  static std::mutex lock;
+  static auto& said = *new std::set<std::string>;  // tasks may end while static objects are gone
+  const std::lock_guard guard(lock);
+  if (finding.empty() || said.size() >= findings_max || !said.insert(finding).second) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
+               said.size() == findings_max ? " (No more findings are printed.)" : "");
+}
 
 void Guard::begin(const Call& call, const detail::TaskLabel& task, const Buffers& buffers) {
   auto use = std::make_unique<Use>(call, task, buffers);
@@ -252,6 +261,7 @@ void start_request(MPI_Request request) {
 void end_request(MPI_Request request) noexcept {
   if (on()) table().remove(request);
 }
+void keep_open(MPI_Request request, Compared collective) { table().keep_open(request, collective); }
 void forget_request(MPI_Request request) noexcept {
   if (on()) table().forget(request);
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What IMBREX_CHECK=1 looks for: buffers that overlap while both operations are under way,
-// collectives on one communicator in no order, and, in waiting.hpp, requests that two tasks wait
-// for. A finding is printed, and the program goes on as it would. Which memory an operation uses is
-// said by the call itself, or by buffers.hpp.
+// collectives on one communicator in no order; in waiting.hpp, requests that two tasks wait for; in
+// ranks/, collectives that ranks begin in different orders. A finding is printed, and the program
+// goes on. Which memory an operation uses is said by the call itself, or by buffers.hpp.
 #pragma once
 
 #include <mpi.h>
 
+#include <string>
 #include <vector>
 
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
+#include "mpi/watch/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::check {
 
@@ -18,6 +20,8 @@ namespace imbrex::mpi::check {
 extern bool enabled;
 [[nodiscard]] inline bool on() noexcept { return enabled; }
 void start();
+// Prints it, unless it was said before or is empty.
+void say_finding(const std::string& finding);
 
 struct Use;
 
@@ -57,6 +61,8 @@ class Guard {
 // The same from the call that returns `request` until it is known to have completed.
 void begin_request(MPI_Request request, const Call& call, const Buffers& buffers);
 void end_request(MPI_Request request) noexcept;
+// The collective that `request` stands for is open as long.
+void keep_open(MPI_Request request, Compared collective);
 
 // For a persistent request: the same from start_request() on. forget_request(): the request is
 // freed, or its handle is another's.

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which arguments of a collective all its ranks must give alike: root, operation, and bytes where
+// all have a block of one size. Used by interpose.cpp, for IMBREX_CHECK.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "mpi/watch/check/ranks/ranks.hpp"
+
+namespace imbrex::mpi::alike {
+
+struct What {
+  bool root = false;
+  bool operation = false;
+  bool bytes = false;
+};
+
+// Of the call of this name, without MPI_.
+constexpr What what_of(std::string_view name) {
+  for (const std::string_view suffix : {"_c", "_init"}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
+  if (name.size() > 1 && name[0] == 'I' && name[1] >= 'a') name.remove_prefix(1);
+  const std::string_view rest = name.substr(1);  // its first letter is large or small
+  const bool has_block = rest == "educe" || rest == "llreduce" || rest == "can" ||
+                         rest == "xscan" || rest == "educe_scatter_block";
+  return {.root = rest == "cast" || rest == "educe" || rest == "ather" || rest == "atherv" ||
+                  rest == "catter" || rest == "catterv",
+          .operation = has_block || rest == "educe_scatter",
+          .bytes = has_block || rest == "cast"};
+}
+
+inline std::int64_t bytes_of(const MPI_Count count, MPI_Datatype type) noexcept {
+  int bytes = 0;
+  if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) {
+    return check::Alike::none;
+  }
+  return static_cast<std::int64_t>(count) * bytes;
+}
+
+// Of a call with these arguments. They end with count, type, operation, root, and communicator, as
+// far as it has them.
+template <What what, class... Arguments>
+check::Alike arguments_of(const Arguments&... arguments) {
+  constexpr std::size_t comm = sizeof...(Arguments) - 1;
+  constexpr std::size_t root = what.root ? comm - 1 : comm;
+  constexpr std::size_t operation = what.operation ? root - 1 : root;
+  const auto all = std::tie(arguments...);
+  check::Alike alike;
+  if constexpr (what.root) alike.root = std::get<root>(all);
+  if constexpr (what.operation) alike.op = check::name_of(std::get<operation>(all));
+  if constexpr (what.bytes) {
+    alike.bytes = bytes_of(std::get<operation - 2>(all), std::get<operation - 1>(all));
+  }
+  return alike;
+}
+
+}  // namespace imbrex::mpi::alike
