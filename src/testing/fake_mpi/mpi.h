@@ -55,6 +55,11 @@ typedef struct {
 #define MPI_LOR ((MPI_Op)0x185)
 #define MPI_BAND ((MPI_Op)0x186)
 #define MPI_BOR ((MPI_Op)0x187)
+#define MPI_PROD ((MPI_Op)0x189)
+#define MPI_LXOR ((MPI_Op)0x18a)
+#define MPI_BXOR ((MPI_Op)0x18b)
+#define MPI_MAXLOC ((MPI_Op)0x18c)
+#define MPI_MINLOC ((MPI_Op)0x18d)
 #define MPI_NO_OP ((MPI_Op)0x188)
 
 // A predefined type says its size: 0x10000 + 256 x number + bytes.

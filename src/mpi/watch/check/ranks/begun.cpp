@@ -16,7 +16,7 @@ std::string_view name_in(const std::string_view task) {
   return end == std::string_view::npos ? task : task.substr(0, end + 1);
 }
 
-constexpr char between = '\0';  // the fields of a letter
+constexpr char field_end = '\0';  // in a letter
 
 template <class Number>
 bool read_number(const std::string_view text, Number& number) {
@@ -27,7 +27,7 @@ bool read_number(const std::string_view text, Number& number) {
 std::vector<std::string_view> fields_of(std::string_view text) {
   std::vector<std::string_view> fields;
   for (;;) {
-    const std::size_t end = text.find(between);
+    const std::size_t end = text.find(field_end);
     fields.push_back(text.substr(0, end));
     if (end == std::string_view::npos) return fields;
     text.remove_prefix(end + 1);
@@ -106,7 +106,7 @@ std::string write(const Begun& it) {
   return fmt::format("{}{c}{}{c}{}{c}{}{c}{}{c}{}{c}{}{c}{}{c}{}{c}{}{c}{}", it.number, it.call,
                      it.comm, it.task, it.alike.root, it.alike.op, it.alike.bytes, by,
                      it.ordering.key, it.ordering.key_text, it.unordered ? 1 : 0,
-                     fmt::arg("c", between));
+                     fmt::arg("c", field_end));
 }
 
 std::optional<Begun> read(const std::string_view text) {

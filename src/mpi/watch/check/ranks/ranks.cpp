@@ -30,12 +30,7 @@ namespace imbrex::mpi::check {
 
 bool compares = false;
 
-namespace {
-
-using report::Channel;
 using report::Letter;
-using report::Mail;
-using Clock = std::chrono::steady_clock;
 
 // A letter that has not been sent. `text` is what follows the communicator's number.
 struct Outgoing {
@@ -51,11 +46,13 @@ struct Name {
   int size = 1;
 };
 
-constexpr char between = ' ';  // the numbers in front of a letter
+namespace {
+
+using report::Channel;
+using report::Mail;
 
 std::string in_front(const Name& name, const std::string_view text) {
-  return fmt::format("{}{c}{}{c}{}{c}{}", name.id, name.size, name.rank, text,
-                     fmt::arg("c", between));
+  return fmt::format("{} {} {} {}", name.id, name.size, name.rank, text);
 }
 
 }  // namespace
@@ -272,6 +269,7 @@ void Letters::close(const std::vector<std::shared_ptr<Known>>& living) {
   for (const std::shared_ptr<Known>& it : living) it->end(false);
   alone([this] { return channel_->begin_end(), true; });
   wait_until([this] { return channel_->all_end(); });
+  using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   wait_until([this, begin] {
     return learning().empty() || Clock::now() - begin > std::chrono::seconds(2);
