@@ -107,15 +107,15 @@ class Collective {
   detail::CollectiveState* state_ = nullptr;
 };
 
-// From now on, until the running task ends: a blocking MPI_Alltoall, MPI_Allgather, MPI_Gather or
-// MPI_Scatter, or one of their forms v and w, that goes block by block (IMBREX_PARTIAL,
-// docs/user/partial-collectives.md) ends each access that the task has declared, by in(), out() or
-// inout(), to memory of a block: when the block is here, or has left, and while the call goes on.
-// So the task touches what it has given to such a call no more. An access by an address alone
-// stands for the memory up to the next that the task has declared; one that meets several blocks
-// ends with the last of them; one that is not within the buffers ends with the task, as ever. If a
-// block fails, so do those that begin from the access, beside the call's code. Throws Error outside
-// of tasks. (Castillo et al., ICS 2019, section 3.4.)
+// From now on, until the running task ends: an MPI_Alltoall, MPI_Allgather, MPI_Gather or
+// MPI_Scatter, also of neighbours, or one of their forms I, v and w, that goes block by block
+// (IMBREX_PARTIAL, docs/user/partial-collectives.md) ends each access that the task has declared,
+// by in(), out() or inout(), to memory of a block: when the block is here, or has left, while the
+// call goes on, or after it and the task. So the task touches what it has given to such a call no
+// more. An access by an address alone stands for the memory up to the next that the task has
+// declared; one that meets several blocks ends with the last of them; one that is not within the
+// buffers ends with the task, as ever. If a block fails, so do those that begin from the access,
+// beside the call's code. Throws Error outside of tasks. (Castillo et al., ICS 2019, section 3.4.)
 void release_by_blocks();
 
 // How many parts a block may have on this communicator: 64 at least; by MPI_TAG_UB.

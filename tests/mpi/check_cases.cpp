@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "imbrex/collective.hpp"
 #include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
@@ -392,6 +393,82 @@ void collectives_in_no_order() {
   imbrex::taskwait();
 }
 
+// ---- collectives that go block by block --------------------------------------------------------
+
+// A communicator whose collectives go block by block, after its first one, and blocks of 2 ranks.
+struct ByBlocks {
+  static constexpr int count = 4;
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::array<int, 2 * count> out{};
+  std::array<int, 2 * count> in{};
+
+  ByBlocks() {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "imbrex_partial", "all");
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    exchange();
+  }
+  void exchange() {
+    MPI_Alltoall(out.data(), count, MPI_INT, in.data(), count, MPI_INT, comm);
+  }
+  [[nodiscard]] int* block_from(const int source) { return &in[count * source]; }
+  [[nodiscard]] int* block_for(const int destination) { return &out[count * destination]; }
+};
+
+void receive_into_a_block() {
+  static ByBlocks it;
+  std::array<MPI_Request, 2> requests{};
+  MPI_Ialltoall(it.out.data(), it.count, MPI_INT, it.in.data(), it.count, MPI_INT, it.comm,
+                &requests[0]);
+  MPI_Irecv(it.block_from(other) + 1, 1, MPI_INT, other, 1, MPI_COMM_WORLD, &requests[1]);
+  const int word = 0;
+  MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+  MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+}
+
+// Each block is sent on when it is here, and received into when it has left, while the call may go
+// on.
+void blocks_that_are_over() {
+  static ByBlocks it;
+  imbrex::finish([] {
+    task("exchange")
+        .in(imbrex::range(it.block_for(0), it.count))
+        .in(imbrex::range(it.block_for(1), it.count))
+        .out(imbrex::range(it.block_from(0), it.count))
+        .out(imbrex::range(it.block_from(1), it.count))
+        .launch([] {
+          imbrex::release_by_blocks();
+          it.exchange();
+        });
+    for (const int block : {0, 1}) {
+      task("send on").inout(imbrex::range(it.block_from(block), it.count)).launch([block] {
+        MPI_Send(it.block_from(block), it.count, MPI_INT, other, block, MPI_COMM_WORLD);
+      });
+      task("receive into").inout(imbrex::range(it.block_for(block), it.count)).launch([block] {
+        MPI_Recv(it.block_for(block), it.count, MPI_INT, other, block, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+      });
+    }
+  });
+}
+
+void blocks_in_no_order() {
+  static ByBlocks it;
+  static ByBlocks more;
+  more.comm = it.comm;
+  int word = 0;
+  if (rank == 1) MPI_Recv(&word, 1, MPI_INT, other, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  task("one").launch([] { it.exchange(); });
+  task("two").launch([] { more.exchange(); });
+  if (rank == 0) {
+    settle();
+    MPI_Send(&word, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
+  }
+  imbrex::taskwait();
+}
+
 // `end` is the call that takes the handle away.
 void ended_while_waited_on(int (*end)(MPI_Comm*)) {
   MPI_Comm comm;
@@ -450,6 +527,9 @@ const imbrex::test::Cases cases{
     {"waited_for_twice", waited_for_twice},
     {"handle_given_again", handle_given_again},
     {"collectives_in_no_order", collectives_in_no_order},
+    {"receive_into_a_block", receive_into_a_block},
+    {"blocks_that_are_over", blocks_that_are_over},
+    {"blocks_in_no_order", blocks_in_no_order},
     {"freed_while_waited_on", freed_while_waited_on},
     {"disconnected_while_waited_on", disconnected_while_waited_on},
     {"freed_with_requests", freed_with_requests},

@@ -59,6 +59,12 @@ imbrex_mpi_check(handle_given_again -n "imbrex"
   -e "^codes 0 0, received 7 and 16 times 8, one by the same handle")
 imbrex_mpi_check(collectives_in_no_order -e "two tasks are in collectives on one communicator"
   -e "MPI_Barrier, on MPI_COMM_WORLD: in .one. " -e "MPI_Barrier, on MPI_COMM_WORLD: in .two. ")
+imbrex_mpi_check(receive_into_a_block -c 2 "IMBREX_CHECK"
+  -e "MPI_Ialltoall from 1, 16 bytes: in .main.* .writes 0x.* to 0x"
+  -e "MPI_Irecv from 1, tag 1, 4 bytes, .* .writes 0x.* to 0x")
+imbrex_mpi_check(blocks_that_are_over -n "imbrex")
+imbrex_mpi_check(blocks_in_no_order -e "two tasks are in collectives on one communicator"
+  -e "MPI_Alltoall, on .*: in .one. " -e "MPI_Alltoall, on .*: in .two. ")
 imbrex_mpi_check(freed_while_waited_on -e "^refused, received 42 with code 0"
   -e "MPI_Comm_free in task .main.: another task still waits on this communicator: MPI_Recv from 1"
   -e "in .waits. .*${place}")

@@ -90,11 +90,49 @@ std::optional<int> parts_in(const std::string& text) noexcept {
 
 // Whether MPI will refuse what this rank says of its blocks: then its own call says how.
 bool is_wrong(const Side& side, const int size) noexcept {
-  for (int rank = 0; rank < size; ++rank) {
-    const MPI_Count count = side.count_of(rank);
-    if (count < 0 || (count > 0 && side.type_of(rank) == MPI_DATATYPE_NULL)) return true;
+  for (int block = 0; block < size; ++block) {
+    const MPI_Count count = side.count_of(block);
+    if (count < 0 || (count > 0 && side.type_of(block) == MPI_DATATYPE_NULL)) return true;
   }
   return false;
+}
+
+struct Degrees {
+  int in = 0;
+  int out = 0;
+};
+// How many neighbours there are. None: `comm` has no topology.
+std::optional<Degrees> degrees_of(MPI_Comm comm) noexcept {
+  int topology = MPI_UNDEFINED;
+  PMPI_Topo_test(comm, &topology);
+  Degrees degrees;
+  if (topology == MPI_CART) {
+    int dimensions = 0;
+    PMPI_Cartdim_get(comm, &dimensions);
+    degrees = {2 * dimensions, 2 * dimensions};
+  } else if (topology == MPI_GRAPH) {
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Graph_neighbors_count(comm, rank, &degrees.in);
+    degrees.out = degrees.in;
+  } else if (topology == MPI_DIST_GRAPH) {
+    int weighted = 0;
+    PMPI_Dist_graph_neighbors_count(comm, &degrees.in, &degrees.out, &weighted);
+  } else {
+    return std::nullopt;
+  }
+  return degrees;
+}
+
+// Neighbours that are not connected with others may have blocks of another length, and who sends
+// blocks of one length may get those of another. So no length decides.
+bool accepts_neighbors(const Asked& it) noexcept {
+  const std::optional<Degrees> degrees = degrees_of(it.comm);
+  if (!degrees || it.send.address == MPI_IN_PLACE || it.receive.address == MPI_IN_PLACE) {
+    return false;
+  }
+  const int sent = it.shape == Shape::neighbor_allgather ? 1 : degrees->out;
+  return !is_wrong(it.send, degrees->out == 0 ? 0 : sent) && !is_wrong(it.receive, degrees->in);
 }
 
 }  // namespace
@@ -159,6 +197,9 @@ bool accepts(Asked& it) {
     return false;
   }
   if (it.shape == Shape::alltoall && it.send.address == MPI_IN_PLACE) return false;
+  if (it.shape == Shape::neighbor_alltoall || it.shape == Shape::neighbor_allgather) {
+    return accepts_neighbors(it);
+  }
   int size = 0;
   int rank = 0;
   PMPI_Comm_size(it.comm, &size);

@@ -45,15 +45,24 @@ void end() noexcept;
 [[nodiscard]] int look_at_info(const Call& call, MPI_Info info);
 [[nodiscard]] int keep_info(const Call& call, MPI_Comm comm, MPI_Info info);
 
-enum class Shape : std::uint8_t { alltoall, allgather, gather, scatter, other };
+enum class Shape : std::uint8_t {
+  alltoall,
+  allgather,
+  gather,
+  scatter,
+  neighbor_alltoall,
+  neighbor_allgather,
+  other
+};
 
 // One side of a collective, as its call names it. Pointers are valid during the call.
 struct Side {
   const void* address = nullptr;
   MPI_Count count = 0;  // of each block, where `counts` is null
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  // Of each rank: how many elements, in int or in MPI_Count; where, in int or in MPI_Aint; of which
-  // type, and then the place is in bytes. Null: all blocks are alike, one behind the other.
+  // Of each rank, or neighbour: how many elements, in int or in MPI_Count; where, in int or in
+  // MPI_Aint; of which type, and then the place is in bytes. Null: all blocks are alike, one behind
+  // the other.
   const int* counts = nullptr;
   const MPI_Count* large_counts = nullptr;
   const int* places = nullptr;
@@ -82,28 +91,34 @@ struct Asked {
   Setting setting;  // of the communicator, once the call has been accepted
 };
 
-// Carries out what has been accepted. Set in MPI_Init.
+// These carry out, or begin, what has been accepted. Set in MPI_Init.
 inline int (*carry_out)(const Call& call, const Asked& asked) = nullptr;
+inline int (*begin_request)(const Call& call, const Asked& asked, MPI_Request* request) = nullptr;
 
 // Whether all ranks decide for it.
 [[nodiscard]] bool accepts(Asked& asked);
 
-[[nodiscard]] consteval std::string_view without_c(std::string_view name) {
+// Of the name of a call, blocking or not, with int or with large counts.
+[[nodiscard]] consteval std::string_view plain(std::string_view name) {
   if (name.ends_with("_c")) name.remove_suffix(2);
+  if (name.starts_with('I')) name.remove_prefix(1);
   return name;
 }
-[[nodiscard]] consteval Shape shape_of(std::string_view name) {
-  name = without_c(name);
-  if (name == "Alltoall" || name == "Alltoallv" || name == "Alltoallw") return Shape::alltoall;
-  if (name == "Allgather" || name == "Allgatherv") return Shape::allgather;
-  if (name == "Gather" || name == "Gatherv") return Shape::gather;
-  if (name == "Scatter" || name == "Scatterv") return Shape::scatter;
-  return Shape::other;
-}
-
 [[nodiscard]] consteval bool varies(std::string_view name) {
-  name = without_c(name);
-  return name.ends_with('v') || name.ends_with('w');
+  return plain(name).ends_with('v') || plain(name).ends_with('w');
+}
+[[nodiscard]] consteval Shape shape_of(std::string_view name) {
+  name = plain(name);
+  if (varies(name)) name.remove_suffix(1);
+  if (name.empty()) return Shape::other;
+  name.remove_prefix(1);  // which is a capital, or not
+  if (name == "lltoall") return Shape::alltoall;
+  if (name == "llgather") return Shape::allgather;
+  if (name == "ather") return Shape::gather;
+  if (name == "catter") return Shape::scatter;
+  if (name == "eighbor_alltoall") return Shape::neighbor_alltoall;
+  if (name == "eighbor_allgather") return Shape::neighbor_allgather;
+  return Shape::other;
 }
 
 // ---- from arguments ----------------------------------------------------------------------------
@@ -130,6 +145,13 @@ void read_side(Side& side, Next next, const void* address, const int* counts, co
   next(rest...);
 }
 template <class Next, class Types, class... Rest>
+void read_side(Side& side, Next next, const void* address, const int* counts,
+               const MPI_Aint* places, Types types, Rest... rest) {
+  side = {.address = address, .counts = counts, .large_places = places};
+  side.set(types);
+  next(rest...);
+}
+template <class Next, class Types, class... Rest>
 void read_side(Side& side, Next next, const void* address, const MPI_Count* counts,
                const MPI_Aint* places, Types types, Rest... rest) {
   side = {.address = address, .large_counts = counts, .large_places = places};
@@ -147,16 +169,18 @@ template <class... Arguments>
   return it;
 }
 
-// What the call returns, if it has gone block by block.
+// What the call returns, if it has gone block by block; if `request` is not null, if it has begun.
 template <Shape shape, bool varies, class... Arguments>
 [[nodiscard]] std::optional<int> attempt([[maybe_unused]] const Call& call,
+                                         [[maybe_unused]] MPI_Request* const request,
                                          [[maybe_unused]] Arguments... arguments) {
   if constexpr (shape != Shape::other) {
     if (wanted.load(std::memory_order_relaxed)) [[unlikely]] {
       Asked asked = read(arguments...);
       asked.shape = shape;
       asked.varies = varies;
-      if (accepts(asked)) return carry_out(call, asked);
+      if (!accepts(asked)) return std::nullopt;
+      return request != nullptr ? begin_request(call, asked, request) : carry_out(call, asked);
     }
   }
   return std::nullopt;

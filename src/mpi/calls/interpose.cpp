@@ -130,6 +130,8 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_AND_REQUEST(...) (__VA_ARGS__ __VA_OPT__(, ) request)
 #define IMBREX_KEPT_AND_REQUEST(...) (kept, __VA_ARGS__ __VA_OPT__(, ) request)
 #define IMBREX_CALL_AND(...) (call, __VA_ARGS__)
+#define IMBREX_CALL_NULL_AND(...) (call, nullptr, __VA_ARGS__)
+#define IMBREX_CALL_REQUEST_AND(...) (call, request, __VA_ARGS__)
 #define IMBREX_AND_REQUEST_PARAMETER(...) (__VA_ARGS__, MPI_Request* request)
 #define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
 #define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
@@ -184,7 +186,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
     const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
     if (const std::optional<int> code =                                                    \
             decompose::attempt<decompose::shape_of(#name), decompose::varies(#name)>       \
-                IMBREX_CALL_AND arguments) {                                               \
+                IMBREX_CALL_NULL_AND arguments) {                                          \
       return *code;                                                                        \
     }                                                                                      \
     if (in_service() && mixes_up_sides<&PMPI_##twin>(comm)) {                              \
@@ -213,6 +215,12 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_BEGIN_COLLECTIVE(function, parameters, arguments, buffers)             \
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     const Call call = begun_collective("MPI_" #function, comm);                            \
+    if (const std::optional<int> code =                                                    \
+            decompose::attempt<decompose::shape_of(#function),                             \
+                               decompose::varies(#function)>                               \
+                IMBREX_CALL_REQUEST_AND arguments) {                                       \
+      return *code;                                                                        \
+    }                                                                                      \
     const auto begin = [&] {                                                               \
       return check::begun(call, request, PMPI_##function IMBREX_AND_REQUEST arguments,     \
                           [&] { return buffers; });                                        \

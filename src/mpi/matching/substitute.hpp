@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An operation behind a handle that MPI does not know: a receive that imbrex matches (receive.hpp),
-// a send that waits for its turn (sends/send.hpp). Here is what all calls that take requests do
-// with it, from the call that begins it to the one that takes its result.
+// a send that waits for its turn (sends/send.hpp), a collective that goes block by block
+// (partial/begun.hpp). Here is what all calls that take requests do with it, from the call that
+// begins it to the one that takes its result.
 #pragma once
 
 #include <mpi.h>
@@ -35,7 +36,8 @@ class Substitute : public Operation {
     data,     // of a receive: the message goes to the buffer
     message,  // the matched message is the result (MPI_Mprobe)
     probe,    // the message stays (MPI_Probe)
-    send
+    send,
+    collective  // by blocks
   };
 
   virtual ~Substitute();

@@ -9,6 +9,7 @@
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/order/order.hpp"
+#include "mpi/partial/begin.hpp"
 #include "mpi/partial/collective.hpp"
 
 namespace imbrex {
@@ -19,6 +20,7 @@ using detail::CollectiveState;
 using mpi::partial::Kind;
 using mpi::partial::Neighbors;
 using mpi::partial::Place;
+using mpi::partial::Start;
 
 // The block of `rank`, or of the neighbour of that index; its displacement in bytes. `strides`:
 // there is one for each.
@@ -155,7 +157,7 @@ mpi::check::Alike alike_of(const CollectiveState& state) {
 }
 
 // All arguments are right, so all ranks come here.
-Collective start(std::unique_ptr<CollectiveState> state) {
+Collective start(std::unique_ptr<CollectiveState> state, const Start how) {
   Place& place = *state->place;
   const char* const call = state->call;
   const auto require = [call](const int code) {
@@ -170,24 +172,30 @@ Collective start(std::unique_ptr<CollectiveState> state) {
     compared.begin(of_all, state->task, alike_of(*state), turn.ordering());
     state->compared = std::move(compared);
   }
-  const int instance = place.begin(*state);
+  state->instance = place.begin(*state);
+  bool is_ready = true;
   try {
-    place.make(state->call);
+    if (how == Start::at_once) {
+      is_ready = place.make_at_once(call, *state);
+    } else {
+      place.make(call);
+    }
   } catch (...) {
-    place.end(instance, false);
+    place.end(state->instance, false);
     throw;
   }
   CollectiveState& it = *state.release();
   Collective handle(&it);
-  it.start(instance);
+  if (is_ready) it.start();
   require(turn.end());
   return handle;
 }
 
-// Plans the blocks of all neighbours, and begins. `one_block`: all are sent the same.
+// Plans the blocks of all neighbours, and begins.
 Collective start_with_neighbors(const char* const call, const Kind kind, const SendBlocks& send,
                                 const ReceiveBlocks& receive, MPI_Comm comm,
-                                const CollectiveOptions& options, const bool one_block) {
+                                const CollectiveOptions& options, const Start how) {
+  const bool one_block = kind == Kind::neighbor_allgather;  // all are sent the same
   if (send.address == MPI_IN_PLACE || receive.address == MPI_IN_PLACE) {
     throw Error(fmt::format("imbrex: {} is given MPI_IN_PLACE, which MPI has for no collective of "
                             "neighbours: use two buffers",
@@ -206,7 +214,7 @@ Collective start_with_neighbors(const char* const call, const Kind kind, const S
          options.outgoing);
   }
   pair_own_edges(*state);
-  return start(std::move(state));
+  return start(std::move(state), how);
 }
 
 template <class Address>
@@ -214,12 +222,8 @@ bool is_in_place(const Blocks<Address>& blocks) {
   return blocks.address == MPI_IN_PLACE;
 }
 
-}  // namespace
-
-int most_parts(MPI_Comm comm) { return mpi::partial::layout_of(comm).parts_max(); }
-
-Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
-                    const CollectiveOptions& options) {
+Collective start_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                          const CollectiveOptions& options, const Start how) {
   constexpr const char* call = "imbrex::alltoall";
   if (is_in_place(send) || is_in_place(receive)) {
     throw Error("imbrex: alltoall() is given MPI_IN_PLACE, but parts that arrive would overwrite "
@@ -233,11 +237,11 @@ Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Co
          options.outgoing ? Piece() : block_of(call, send, rank, true), options.outgoing);
   }
   pair_own(*state);
-  return start(std::move(state));
+  return start(std::move(state), how);
 }
 
-Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
-                     const CollectiveOptions& options) {
+Collective start_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                           const CollectiveOptions& options, const Start how) {
   constexpr const char* call = "imbrex::allgather";
   auto state = make(call, Kind::allgather, 0, comm, options, false);
   const int me = state->place->rank;
@@ -253,11 +257,11 @@ Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_C
     }
   }
   pair_own(*state);
-  return start(std::move(state));
+  return start(std::move(state), how);
 }
 
-Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
-                  MPI_Comm comm, const CollectiveOptions& options) {
+Collective start_gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
+                        MPI_Comm comm, const CollectiveOptions& options, const Start how) {
   constexpr const char* call = "imbrex::gather";
   auto state = make(call, Kind::gather, root, comm, options, false);
   const int me = state->place->rank;
@@ -274,11 +278,11 @@ Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const in
          options.outgoing ? Piece() : block_of(call, send, 0, false), options.outgoing);
   }
   if (me == root) pair_own(*state);
-  return start(std::move(state));
+  return start(std::move(state), how);
 }
 
-Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
-                   MPI_Comm comm, const CollectiveOptions& options) {
+Collective start_scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
+                         MPI_Comm comm, const CollectiveOptions& options, const Start how) {
   constexpr const char* call = "imbrex::scatter";
   auto state = make(call, Kind::scatter, root, comm, options, false);
   const int me = state->place->rank;
@@ -295,7 +299,51 @@ Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const i
          options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
   }
   if (me == root) pair_own(*state);
-  return start(std::move(state));
+  return start(std::move(state), how);
+}
+
+}  // namespace
+
+Collective mpi::partial::begin(const Kind kind, const SendBlocks& send,
+                               const ReceiveBlocks& receive, const int root, MPI_Comm comm,
+                               const CollectiveOptions& options, const Start how) {
+  switch (kind) {
+    case Kind::alltoall: return start_alltoall(send, receive, comm, options, how);
+    case Kind::allgather: return start_allgather(send, receive, comm, options, how);
+    case Kind::gather: return start_gather(send, receive, root, comm, options, how);
+    case Kind::scatter: return start_scatter(send, receive, root, comm, options, how);
+    case Kind::neighbor_alltoall:
+      return start_with_neighbors("imbrex::neighbor_alltoall", kind, send, receive, comm, options,
+                                  how);
+    case Kind::neighbor_allgather:
+      return start_with_neighbors("imbrex::neighbor_allgather", kind, send, receive, comm, options,
+                                  how);
+    case Kind::broadcast:
+    case Kind::allreduce: break;
+  }
+  throw Error("imbrex: a kind of collective that does not begin like this");
+}
+
+int most_parts(MPI_Comm comm) { return mpi::partial::layout_of(comm).parts_max(); }
+
+Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                    const CollectiveOptions& options) {
+  return mpi::partial::begin(Kind::alltoall, send, receive, 0, comm, options, Start::waits);
+}
+
+Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
+                     const CollectiveOptions& options) {
+  return mpi::partial::begin(Kind::allgather, send, receive, 0, comm, options, Start::waits);
+}
+
+Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
+                  MPI_Comm comm, const CollectiveOptions& options) {
+  return mpi::partial::begin(Kind::gather, send, receive, root, comm, options, Start::waits);
+}
+
+Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
+                   MPI_Comm comm, const CollectiveOptions& options) {
+  return mpi::partial::begin(Kind::scatter, send, receive, root, comm, options, Start::waits);
 }
 
 Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
@@ -315,7 +363,7 @@ Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
       comes->partner = state->outgoing[state->index(false, next, part)].get();
     }
   }
-  return start(std::move(state));
+  return start(std::move(state), Start::waits);
 }
 
 Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
@@ -335,19 +383,19 @@ Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_O
        options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
   state->reduced = send.address;
   state->op = op;
-  return start(std::move(state));
+  return start(std::move(state), Start::waits);
 }
 
 Collective neighbor_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                              const CollectiveOptions& options) {
-  return start_with_neighbors("imbrex::neighbor_alltoall", Kind::neighbor_alltoall, send, receive,
-                              comm, options, false);
+  return mpi::partial::begin(Kind::neighbor_alltoall, send, receive, 0, comm, options,
+                             Start::waits);
 }
 
 Collective neighbor_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                               const CollectiveOptions& options) {
-  return start_with_neighbors("imbrex::neighbor_allgather", Kind::neighbor_allgather, send, receive,
-                              comm, options, true);
+  return mpi::partial::begin(Kind::neighbor_allgather, send, receive, 0, comm, options,
+                             Start::waits);
 }
 
 }  // namespace imbrex

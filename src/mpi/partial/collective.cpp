@@ -105,8 +105,7 @@ void CollectiveState::plan(const bool comes, const int block, const int number,
 }
 
 // Receives of all parts come first: what a later task of this rank sends may depend on them.
-void CollectiveState::start(const int its_instance) {
-  instance = its_instance;
+void CollectiveState::start() {
   if (hold) mpi::engine().hold(1);
   for (Parts* const some : {&incoming, &outgoing}) {
     for (const std::unique_ptr<Part>& part : *some) {
@@ -133,6 +132,7 @@ void CollectiveState::start(const int its_instance) {
     }
   };
   each(incoming, -1, [&](Part& part) {
+    watch(part, nullptr);
     if (part.peer != place->rank) begin_receive(*place, part, call);
   });
   if (!hold) {
@@ -144,14 +144,37 @@ void CollectiveState::start(const int its_instance) {
   count_down();
 }
 
+void CollectiveState::fail(const std::exception_ptr& error) noexcept {
+  for (Parts* const some : {&incoming, &outgoing}) {
+    for (const std::unique_ptr<Part>& part : *some) {
+      if (part != nullptr) end(*part, MPI_ERR_OTHER, error);
+    }
+  }
+  count_down();
+}
+
+void CollectiveState::watch(Part& part, const void* const sent) {
+  if (!mpi::check::on()) [[likely]] return;
+  const mpi::Call seen{.name = call,
+                       .peer = part.peer,
+                       .count = part.count,
+                       .type = part.type,
+                       .kind = part.incoming ? mpi::Kind::receive : mpi::Kind::send};
+  mpi::check::Buffers buffers{{part.address, part.count, part.type, part.incoming}};
+  if (sent != nullptr) buffers.push_back({sent, part.count, part.type, false});
+  part.guard = std::make_unique<mpi::check::Guard>();
+  part.guard->begin(seen, task, buffers);
+}
+
 void CollectiveState::start_reductions() {
   for (int number = 0; number < parts; ++number) {
     Part* const part = incoming[index(true, place->rank, number)].get();
     if (part == nullptr) continue;
     const bool in_place = reduced == MPI_IN_PLACE;
-    begin_reduction(*place, *part,
-                    in_place ? reduced : static_cast<const char*>(reduced) + part->displacement, op,
-                    call);
+    const void* const from =
+        in_place ? reduced : static_cast<const char*>(reduced) + part->displacement;
+    watch(*part, in_place ? nullptr : from);
+    begin_reduction(*place, *part, from, op, call);
   }
 }
 
@@ -160,6 +183,7 @@ void CollectiveState::let_go(Part& part) {
     throw Error(fmt::format("imbrex: {} has been sent already, by send() of {}",
                             partial::describe(part), call));
   }
+  watch(part, nullptr);
   if (part.peer != place->rank) {
     begin_send(*place, part, call);
     return;
@@ -177,10 +201,12 @@ void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcep
   if (error == nullptr && code != MPI_SUCCESS) {
     error = std::make_exception_ptr(partial::error_of(state, part, code));
   }
+  part.guard.reset();  // before the memory is sent on
   // First what others wait for. Both parts are open, and so keep the state.
   if (Part* const next = part.incoming ? part.partner : nullptr) {
     if (error == nullptr) {
       next->left.store(true, std::memory_order_relaxed);
+      state.watch(*next, nullptr);
       begin_send(*state.place, *next, state.call);
     } else {
       state.withdraw(*next, error);
@@ -196,6 +222,7 @@ void CollectiveState::withdraw(Part& part, const std::exception_ptr& why) noexce
 }
 
 void CollectiveState::end(Part& part, const int code, const std::exception_ptr& error) noexcept {
+  part.guard.reset();  // before those run who wait for it, and may use its memory
   if (error == nullptr) {
     part.promise.set();
   } else {

@@ -19,6 +19,7 @@
 #include "mpi/partial/neighbors.hpp"
 #include "mpi/partial/place.hpp"
 #include "mpi/partial/transfer.hpp"
+#include "mpi/watch/check/check.hpp"
 #include "mpi/watch/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::partial {
@@ -35,6 +36,7 @@ struct Part : Transfer {
   std::atomic<bool> left{false};  // outgoing: it has been let go, or withdrawn
   std::exception_ptr withdrawn_for;  // outgoing: why; written before it begins
   Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
+  std::unique_ptr<check::Guard> guard;  // under IMBREX_CHECK, while it uses its memory
 };
 
 }  // namespace imbrex::mpi::partial
@@ -59,9 +61,13 @@ struct CollectiveState {
   // Adds a part of a block, unless it has no bytes: a message of none withdraws a part. Throws
   // Error for wrong arguments.
   void plan(bool incoming, int block, int part, const void* address, const Piece& piece);
-  // Lets it begin. Its number on the communicator is `instance`.
-  void start(int its_instance);
+  // Lets it begin. REQUIRES: it has its number, and the place its duplicates.
+  void start();
+  // Ends all of it instead.
+  void fail(const std::exception_ptr& error) noexcept;
   void start_reductions();
+  // `part` uses its memory from now on. `sent`: what a reduction reads besides.
+  void watch(Part& part, const void* sent);
   void let_go(Part& part);
   // The part of the other rank shall fail, too.
   void withdraw(Part& part, const std::exception_ptr& why) noexcept;
@@ -101,7 +107,7 @@ struct CollectiveState {
   const TaskLabel task = current_task();
   const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
   MPI_Op op = MPI_OP_NULL;
-  int instance = -1;
+  int instance = -1;  // its number on the communicator
   mpi::check::Compared compared;  // until all its parts have ended
   Parts incoming;  // by block and part; null: nothing is sent
   Parts outgoing;

@@ -23,7 +23,12 @@
 #include "mpi/calls/decompose.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/wait.hpp"
+#include "mpi/order/scope.hpp"
+#include "mpi/partial/begin.hpp"
+#include "mpi/partial/begun.hpp"
 #include "mpi/partial/cut.hpp"
+#include "mpi/partial/neighbors.hpp"
+#include "mpi/watch/check/check.hpp"
 
 namespace imbrex::mpi::partial {
 
@@ -112,55 +117,65 @@ std::uintptr_t address_of(const detail::OpenAccess& it) {
   return reinterpret_cast<std::uintptr_t>(it.address);
 }
 
-// What the parts of the blocks of one call are.
+Kind kind_of(const Shape shape) noexcept {
+  switch (shape) {
+    case Shape::alltoall: return Kind::alltoall;
+    case Shape::allgather: return Kind::allgather;
+    case Shape::gather: return Kind::gather;
+    case Shape::scatter: return Kind::scatter;
+    case Shape::neighbor_alltoall: return Kind::neighbor_alltoall;
+    case Shape::neighbor_allgather:
+    case Shape::other: break;
+  }
+  return Kind::neighbor_allgather;
+}
+
+// What the parts of the blocks of one call are. There is a block for each rank or, among
+// neighbours, for each of them.
 class Blocks {
  public:
-  explicit Blocks(const Asked& asked)
-      : it_(asked), parts_(std::min(asked.setting.parts, most_parts(asked.comm))) {
-    PMPI_Comm_size(it_.comm, &size_);
+  Blocks(const Call& call, const Asked& asked)
+      : it_(asked), kind_(kind_of(asked.shape)), parts_(std::min(asked.setting.parts,
+                                                                 most_parts(asked.comm))) {
     PMPI_Comm_rank(it_.comm, &me_);
-    in_place_ = it_.send.address == MPI_IN_PLACE || it_.receive.address == MPI_IN_PLACE;
-    for (int rank = 0; rank < size_; ++rank) {
-      if (comes_from(rank)) add(incoming_, it_.receive, one_comes() ? 0 : rank, rank);
-      if (!goes_to(rank)) continue;
-      if (!one_goes()) {
-        add(outgoing_, it_.send, rank, rank);
-      } else if (outgoing_.empty()) {
-        const bool from_receive = sends_from_receive();
-        add(outgoing_, from_receive ? it_.receive : it_.send, from_receive ? me_ : 0, 0);
-      }
+    if (kind_ == Kind::neighbor_alltoall || kind_ == Kind::neighbor_allgather) {
+      const Neighbors neighbors = neighbors_of(call.name, it_.comm);
+      for (const Neighbor& it : neighbors.sources) sources_.push_back(it.rank);
+      for (const Neighbor& it : neighbors.destinations) destinations_.push_back(it.rank);
+    } else {
+      int size = 0;
+      PMPI_Comm_size(it_.comm, &size);
+      for (int rank = 0; rank < size; ++rank) sources_.push_back(rank);
+      destinations_ = sources_;
+      in_place_ = it_.send.address == MPI_IN_PLACE || it_.receive.address == MPI_IN_PLACE;
     }
+    cut_all();
   }
 
   // All ranks begin it, in the order of the calls.
-  [[nodiscard]] Collective begin(const char* const call) const {
+  [[nodiscard]] Collective begin(const char* const call, const Start how) const {
     CollectiveOptions options;
     options.parts = parts_;
     options.name = call;
-    options.outgoing = [this](const int rank, const int part) { return outgoing(rank, part); };
-    options.incoming = [this](const int rank, const int part) { return incoming(rank, part); };
-    const SendBlocks send{.address = it_.send.address};
-    const ReceiveBlocks receive{.address = const_cast<void*>(it_.receive.address)};
-    switch (it_.shape) {
-      case Shape::alltoall: return alltoall(send, receive, it_.comm, options);
-      case Shape::allgather: return allgather(send, receive, it_.comm, options);
-      case Shape::gather: return gather(send, receive, it_.root, it_.comm, options);
-      default: return scatter(send, receive, it_.root, it_.comm, options);
-    }
+    options.outgoing = [this](const int block, const int part) { return outgoing(block, part); };
+    options.incoming = [this](const int block, const int part) { return incoming(block, part); };
+    return partial::begin(kind_, {.address = it_.send.address},
+                          {.address = const_cast<void*>(it_.receive.address)}, it_.root, it_.comm,
+                          options, how);
   }
 
   [[nodiscard]] Buffers list(const Collective& collective) const {
     std::vector<Block> coming;
     std::vector<Block> going;
+    for (int block = 0; block < std::ssize(sources_); ++block) {
+      for (int part = 0; comes_from(block) && part < parts_; ++part) {
+        list(coming, it_.receive.address, incoming(block, part), collective.from(block, part));
+      }
+    }
     const void* const sent = sends_from_receive() ? it_.receive.address : it_.send.address;
-    for (int rank = 0; rank < size_; ++rank) {
-      for (int part = 0; part < parts_; ++part) {
-        if (comes_from(rank)) {
-          list(coming, it_.receive.address, incoming(rank, part), collective.from(rank, part));
-        }
-        if (goes_to(rank)) {
-          list(going, sent, outgoing(rank, part), collective.to(rank, part));
-        }
+    for (int block = 0; block < std::ssize(destinations_); ++block) {
+      for (int part = 0; goes_to(block) && part < parts_; ++part) {
+        list(going, sent, outgoing(block, part), collective.to(block, part));
       }
     }
     return {Buffer(std::move(coming)), Buffer(std::move(going))};
@@ -169,45 +184,62 @@ class Blocks {
  private:
   using Pieces = std::vector<Piece>;  // by block and part
 
+  // The same block goes to all.
   [[nodiscard]] bool one_goes() const {
-    return it_.shape == Shape::allgather || it_.shape == Shape::gather;
+    return kind_ == Kind::allgather || kind_ == Kind::gather || kind_ == Kind::neighbor_allgather;
   }
-  [[nodiscard]] bool one_comes() const { return it_.shape == Shape::scatter; }
+  [[nodiscard]] bool one_comes() const { return kind_ == Kind::scatter; }
   [[nodiscard]] bool sends_from_receive() const {
-    return in_place_ && it_.shape == Shape::allgather;
+    return in_place_ && kind_ == Kind::allgather;
   }
-  [[nodiscard]] bool comes_from(const int rank) const {
-    if (rank == me_ && in_place_) return false;
-    if (it_.shape == Shape::gather) return it_.root == me_;
-    return it_.shape != Shape::scatter || rank == it_.root;
+  [[nodiscard]] bool comes_from(const int block) const {
+    const int rank = sources_[static_cast<std::size_t>(block)];
+    if (rank == MPI_PROC_NULL || (rank == me_ && in_place_)) return false;
+    if (kind_ == Kind::gather) return it_.root == me_;
+    return kind_ != Kind::scatter || rank == it_.root;
   }
-  [[nodiscard]] bool goes_to(const int rank) const {
-    if (rank == me_ && in_place_) return false;
-    if (it_.shape == Shape::scatter) return it_.root == me_;
-    return it_.shape != Shape::gather || rank == it_.root;
+  [[nodiscard]] bool goes_to(const int block) const {
+    const int rank = destinations_[static_cast<std::size_t>(block)];
+    if (rank == MPI_PROC_NULL || (rank == me_ && in_place_)) return false;
+    if (kind_ == Kind::scatter) return it_.root == me_;
+    return kind_ != Kind::gather || rank == it_.root;
   }
 
-  // Cuts the block that `side` has for `rank`. No parts for one of no bytes: the other side may
-  // count it differently.
-  void add(Pieces& pieces, const Side& side, const int rank, const int block) {
-    pieces.resize(index(block + 1, 0));
-    const MPI_Count count = side.count_of(rank);
-    if (count == 0) return;
-    MPI_Datatype type = side.type_of(rank);
-    const std::ptrdiff_t place = place_of(side, rank, type);
-    for (int part = 0; part < parts_; ++part) {
-      pieces[index(block, part)] = cuts_.part(place, count, type, part, parts_);
+  void cut_all() {
+    for (int block = 0; block < std::ssize(sources_); ++block) {
+      if (comes_from(block)) cut(incoming_, it_.receive, one_comes() ? 0 : block, block);
+    }
+    for (int block = 0; block < std::ssize(destinations_); ++block) {
+      if (!goes_to(block)) continue;
+      if (!one_goes()) {
+        cut(outgoing_, it_.send, block, block);
+      } else if (outgoing_.empty()) {
+        const bool from_receive = sends_from_receive();
+        cut(outgoing_, from_receive ? it_.receive : it_.send, from_receive ? me_ : 0, 0);
+      }
     }
   }
-  [[nodiscard]] std::size_t index(const int block, const int part) const {
+  // Cuts the block that is number `index` of `side`. No parts for one of no bytes: the other side
+  // may count it differently.
+  void cut(Pieces& pieces, const Side& side, const int index, const int block) {
+    pieces.resize(place_in(block + 1, 0));
+    const MPI_Count count = side.count_of(index);
+    if (count == 0) return;
+    MPI_Datatype type = side.type_of(index);
+    const std::ptrdiff_t place = place_of(side, index, type);
+    for (int part = 0; part < parts_; ++part) {
+      pieces[place_in(block, part)] = cuts_.part(place, count, type, part, parts_);
+    }
+  }
+  [[nodiscard]] std::size_t place_in(const int block, const int part) const {
     return static_cast<std::size_t>(block) * static_cast<std::size_t>(parts_) +
            static_cast<std::size_t>(part);
   }
-  [[nodiscard]] Piece outgoing(const int rank, const int part) const {
-    return outgoing_[index(one_goes() ? 0 : rank, part)];
+  [[nodiscard]] Piece outgoing(const int block, const int part) const {
+    return outgoing_[place_in(one_goes() ? 0 : block, part)];
   }
-  [[nodiscard]] Piece incoming(const int rank, const int part) const {
-    return incoming_[index(rank, part)];
+  [[nodiscard]] Piece incoming(const int block, const int part) const {
+    return incoming_[place_in(block, part)];
   }
 
   static void list(std::vector<Block>& blocks, const void* const address, const Piece& piece,
@@ -217,10 +249,12 @@ class Blocks {
   }
 
   const Asked& it_;
+  const Kind kind_;
   const int parts_;
-  int size_ = 0;
   int me_ = 0;
   bool in_place_ = false;
+  std::vector<int> sources_;  // ranks, by block
+  std::vector<int> destinations_;
   Cuts cuts_;  // whose types live until the collective has begun, which copies them
   Pieces incoming_;
   Pieces outgoing_;
@@ -268,28 +302,38 @@ void end_accesses_by(const Buffers& buffers) {
   }
 }
 
-int carry_out(const Call& call, const Asked& asked) {
+// Begins the collective, and says which accesses of the running task end with its blocks. What
+// fails once data are under way is kept in `failed`.
+Collective begin(const Call& call, const Asked& asked, const Start how,
+                 std::exception_ptr& failed) {
+  const Blocks blocks(call, asked);
+  Collective collective = blocks.begin(call.name, how);
+  decomposed.fetch_add(1, std::memory_order_relaxed);
   try {
-    const Blocks blocks(asked);
-    const Collective collective = blocks.begin(call.name);
-    decomposed.fetch_add(1, std::memory_order_relaxed);
-    std::exception_ptr failed;  // data are under way: the call returns when they have come
-    try {
-      if (asked.setting.mode >= Mode::release || detail::releases_by_blocks()) {
-        end_accesses_by(blocks.list(collective));
-      }
-    } catch (...) {
-      failed = std::current_exception();
+    if (asked.setting.mode >= Mode::release || detail::releases_by_blocks()) {
+      end_accesses_by(blocks.list(collective));
     }
-    const Future<void> all = collective.all();
-    auto is_over = [&all](int* const done) {
-      *done = all.ready() ? 1 : 0;
-      return MPI_SUCCESS;
-    };
-    // A task that has asked to block stays on its thread, which polls.
-    if (!suspends()) (void)wait_until(call, question(is_over));
-    all.get();
-    if (failed != nullptr) std::rethrow_exception(failed);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  return collective;
+}
+
+void wait_for(const Call& call, const Future<void>& all) {
+  auto is_over = [&all](int* const done) {
+    *done = all.ready() ? 1 : 0;
+    return MPI_SUCCESS;
+  };
+  // A task that has asked to block stays on its thread, which polls.
+  if (!suspends()) (void)wait_until(call, question(is_over));
+  all.get();
+}
+
+// The code that a call returns whose body is `f()`.
+template <class F>
+int code_of(const Call& call, F f) {
+  try {
+    f();
     return MPI_SUCCESS;
   } catch (const MpiError& error) {
     return raise_error(call, error.code());
@@ -305,12 +349,43 @@ int carry_out(const Call& call, const Asked& asked) {
   }
 }
 
+int carry_out(const Call& call, const Asked& asked) {
+  return code_of(call, [&] {
+    // The collective is in order by the turn that it takes; who watches is told of the call.
+    check::Guard guard;
+    if (check::on()) [[unlikely]] {
+      Call seen = call;
+      if (order::innermost() != nullptr) seen.kind = mpi::Kind::other;
+      guard.begin(seen, detail::current_task(), {});
+    }
+    std::exception_ptr failed;
+    const Collective collective = begin(call, asked, Start::waits, failed);
+    wait_for(call, collective.all());
+    if (failed != nullptr) std::rethrow_exception(failed);
+  });
+}
+
+int begin_request(const Call& call, const Asked& asked, MPI_Request* const request) {
+  *request = MPI_REQUEST_NULL;
+  return code_of(call, [&] {
+    Begun begun(call);
+    std::exception_ptr failed;
+    const Collective collective = begin(call, asked, Start::at_once, failed);
+    if (failed != nullptr) {  // accesses would end with the task, while data are under way
+      wait_for(call, collective.all());
+      std::rethrow_exception(failed);
+    }
+    *request = begun.give(collective.all());
+  });
+}
+
 }  // namespace
 
 std::uint64_t decomposed_calls() noexcept { return decomposed.load(std::memory_order_relaxed); }
 
 void start_decomposing(const decompose::Setting& setting) {
   decompose::carry_out = &carry_out;
+  decompose::begin_request = &begin_request;
   decompose::begin(setting);
 }
 

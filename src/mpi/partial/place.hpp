@@ -55,7 +55,7 @@ struct TagLayout {
   }
 };
 
-class Place {
+class Place : public std::enable_shared_from_this<Place> {
  public:
   explicit Place(MPI_Comm its_program);
   ~Place();
@@ -86,10 +86,18 @@ class Place {
   void describe(std::vector<std::string>& lines);
   // Makes the duplicates, or waits until another task has. Collective; suspends.
   void make(const char* call);
+  // The same without waiting for other ranks. True: they are there. False: `state`, which has its
+  // number, is started once they are, by whoever polls, or fails.
+  [[nodiscard]] bool make_at_once(const char* call, detail::CollectiveState& state);
   void free_duplicates() noexcept;
 
  private:
+  struct Duplicating;
+
   void duplicate(const char* call);
+  void duplicate_at_once(const char* call);
+  // MPI has made `made`, or not.
+  void settle(const char* call, MPI_Comm made, int code) noexcept;
 
   // That of `program` as long as it has this life. Null: MPI gives none.
   const receive::Communicator* const of_program_;
@@ -99,6 +107,9 @@ class Place {
   // By number; null: one that has failed. Others live as long as they are here.
   std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
+  bool is_settled_ IMBREX_GUARDED_BY(lock_) = false;  // they are there, or cannot be
+  // Those that are started then. No bound: each is one of `open_`.
+  std::vector<detail::CollectiveState*> waiting_ IMBREX_GUARDED_BY(lock_);
   Promise<void> made_{"duplicate of a communicator"};
 };
 

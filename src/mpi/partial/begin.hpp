@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The beginning of the collectives of imbrex/collective.hpp that move blocks, for calls of MPI that
+// go block by block. Used by decompose.cpp.
+#pragma once
+
+#include <mpi.h>
+
+#include "imbrex/collective.hpp"
+#include "mpi/partial/place.hpp"
+
+namespace imbrex::mpi::partial {
+
+enum class Start : bool {
+  waits,   // the first one on a communicator until all ranks have come
+  at_once  // never: then it is started later, by whoever polls. REQUIRES: it does not hold
+};
+
+// As the function that `kind` names, of those above. `root`: of gather and scatter.
+[[nodiscard]] Collective begin(Kind kind, const SendBlocks& send, const ReceiveBlocks& receive,
+                               int root, MPI_Comm comm, const CollectiveOptions& options,
+                               Start how);
+
+}  // namespace imbrex::mpi::partial
