@@ -2,7 +2,9 @@
 // Collectives that go block by block, from C: imbrex_release_by_blocks(). The last rank comes to
 // the second all-to-all only when on all others a task has read what came from rank 0: so where
 // accesses end with their task, all wait for ever. (In the first one imbrex makes a communicator,
-// for which all must have come.) The argument: so many calls must have gone block by block.
+// for which all must have come.) The argument: so many calls must have gone block by block. With
+// another one the calls are those that give a request, which main waits for when its task has
+// ended, on a communicator whose info asks for blocks in parts.
 #include <imbrex/imbrex.h>
 #include <imbrex/mpi.h>
 #include <mpi.h>
@@ -15,6 +17,9 @@ static int rank, ranks;
 static int out[ranks_max * length], in[ranks_max * length];
 static int right[ranks_max];
 static int round_now;
+static MPI_Comm comm = MPI_COMM_WORLD;
+static int by_request;
+static MPI_Request request = MPI_REQUEST_NULL;
 
 static int value_of(const int from, const int to, const int at) {
   return (from * ranks_max + to) * 1000 + at;
@@ -34,7 +39,10 @@ static int exchange(void* argument, void* result) {
     MPI_Recv(NULL, 0, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   require(imbrex_release_by_blocks() == 0, "imbrex_release_by_blocks");
-  return MPI_Alltoall(out, length, MPI_INT, in, length, MPI_INT, MPI_COMM_WORLD);
+  if (by_request) {
+    return MPI_Ialltoall(out, length, MPI_INT, in, length, MPI_INT, comm, &request);
+  }
+  return MPI_Alltoall(out, length, MPI_INT, in, length, MPI_INT, comm);
 }
 
 static int consume(void* argument, void* result) {
@@ -71,6 +79,7 @@ static void run(void) {
     require(imbrex_spawn(&reader, NULL) == 0, "imbrex_spawn");
   }
   require(imbrex_taskwait() == 0, "imbrex_taskwait");
+  require(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS, "MPI_Wait");
   for (int r = 0; r < ranks; ++r) require(right[r] == length, "a block is wrong");
 }
 
@@ -79,10 +88,20 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  require(argc == 2, "how many calls shall go block by block?");
+  require(argc >= 2, "how many calls shall go block by block?");
+  by_request = argc > 2;
+  if (by_request) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "imbrex_partial", "on");
+    MPI_Info_set(info, "imbrex_partial_parts", "3");
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+  }
   require(ranks <= ranks_max, "there are too many ranks");
   for (round_now = 0; round_now < 2; ++round_now) run();
   require(imbrex_decomposed_calls() == strtoull(argv[1], NULL, 10), "calls block by block");
+  if (by_request) MPI_Comm_free(&comm);
   MPI_Finalize();
   return 0;
 }
