@@ -43,7 +43,7 @@ typedef struct {
   /* The rest is of parts; of messages and sends it is -1 and null. */
   int block;           /* peer; but in a collective of neighbours the index of the neighbour */
   int part;            /* of the block, from 0 */
-  const void* address; /* where it begins, in the buffer that the program has given */
+  const void* address; /* its first byte, in the buffer that the program has given */
   const char* call;    /* "MPI_Alltoall"; "imbrex::alltoall", or the name given in its options */
 } imbrex_event;
 
@@ -51,11 +51,13 @@ typedef struct {
    come before the communicator is freed and before MPI_Finalize. Receives that MPI has already are
    none of them. So are the parts that end from now on, whenever their collective was begun: each
    that has bytes once, also of a block from this rank to itself. Its future is ready by then. When
-   all() is ready, or the call of MPI has returned, all its events are in the queue, or their
-   handlers have returned; but of a part that ends within a handler or a continuation, the handler
-   runs after that one. imbrex matches the receives of this communicator itself: returns
-   MPI_ERR_UNSUPPORTED_OPERATION, and says why on standard error, where that cannot be (the
-   communicator asserts that it uses no wildcards; IMBREX_MATCH_ABOVE forbids it). */
+   all() is ready, or the call of MPI has returned (of an I form: its request is complete), all its
+   events are in the queue, or their handlers have returned; but of a part that ends within a
+   handler or a continuation, the handler runs after that one.
+
+   imbrex matches the receives of this communicator itself: returns MPI_ERR_UNSUPPORTED_OPERATION,
+   and says why on standard error, where that cannot be (the communicator asserts that it uses no
+   wildcards; IMBREX_MATCH_ABOVE forbids it). */
 int imbrex_events_begin(MPI_Comm comm);
 int imbrex_events_end(MPI_Comm comm);
 

@@ -514,6 +514,31 @@ TEST(Events, a_broadcast_names_the_ranks_of_its_chain_and_a_reduction_this_one) 
   }
 }
 
+// As where blocks are cut within elements: the address of the type is that of the whole block.
+TEST(Events, a_part_begins_where_the_first_byte_of_its_type_is) {
+  MPI_Comm alone = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  imbrex_events_begin(alone);
+  const int out = 3;
+  std::array<int, 4> in{};
+  const int count = 1;
+  const MPI_Aint place = 2 * sizeof(int);
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_create_hindexed(1, &count, &place, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  alltoall({&out, 1, MPI_INT}, {.address = in.data()}, alone,
+           {.incoming = [type](int, int) -> Piece { return {0, 1, type}; }})
+      .all().get();
+  const std::vector<imbrex_event> all = all_events();
+  const auto event = event_of(all, partial_in, 0, 0);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->address, &in[2]);
+  EXPECT_EQ(in[2], 3);
+  MPI_Type_free(&type);
+  imbrex_events_end(alone);
+  MPI_Comm_free(&alone);
+}
+
 // A ring, whose ends may be one rank: two blocks with it.
 TEST(Events, a_block_of_a_neighbour_is_told_by_its_index) {
   const Ring ring;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,18 @@ namespace {
 std::string describe(const Part& part) {
   return fmt::format("part {} {} rank {}{}", part.number, part.incoming ? "from" : "for", part.peer,
                      part.neighbor < 0 ? "" : fmt::format(" (neighbour {})", part.neighbor));
+}
+
+// The lowest address of what it occupies. A type may have its data anywhere.
+const void* first_byte_of(const Part& part) {
+  MPI_Aint least = 0;
+  MPI_Aint true_extent = 0;
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_true_extent(part.type, &least, &true_extent);
+  PMPI_Type_get_extent(part.type, &lower, &extent);
+  const MPI_Aint last = (part.count - 1) * extent;  // negative strides go down
+  return static_cast<const char*>(part.address) + least + std::min<MPI_Aint>(last, 0);
 }
 
 // Why it has failed with this code.
@@ -249,7 +262,7 @@ void CollectiveState::tell(const Part& part, const int code) const noexcept {
                   .peer = part.peer,
                   .block = part.neighbor < 0 ? part.peer : part.neighbor,
                   .part = part.number,
-                  .address = part.address,
+                  .address = partial::first_byte_of(part),
                   .call = call,
                   .code = code});
 }

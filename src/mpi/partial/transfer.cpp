@@ -99,27 +99,20 @@ std::int64_t standard_most() {
   return most;
 }
 
-}  // namespace
-
-void begin_receive(Place& place, Transfer& it, const char* const call) {
-  begin(it, call_of(place, it, call, mpi::Kind::receive), [&](MPI_Request* request) {
-    return PMPI_Irecv(it.address, it.count, it.type, it.peer, it.tag, place.comm, request);
-  });
-}
-
-void begin_send(Place& place, Transfer& it, const char* const call) {
+// Sends `count` elements from its address.
+void send(Place& place, Transfer& it, const int count, MPI_Datatype type, const char* const call) {
   const Call its_call = call_of(place, it, call, mpi::Kind::send);
-  const std::int64_t bytes = sends::bytes_of(it.count, it.type);
+  const std::int64_t bytes = sends::bytes_of(count, type);
   const bool takes_turns = bytes > short_most;
   const sends::Outgoing outgoing{
-      it.address, it.count, it.type, it.peer, it.tag, place.comm,
+      it.address, count, type, it.peer, it.tag, place.comm,
       bytes > standard_most() ? sends::Mode::synchronous : sends::Mode::standard};
-  const bool passes = !takes_turns && sends::passes(it.count, it.type);
+  const bool passes = !takes_turns && sends::passes(count, type);
   const sends::Route route =
       passes ? sends::Route() : sends::route_of(outgoing, sends::Asks::nothing, takes_turns);
   if (!route) {
     begin(it, its_call, [&](MPI_Request* request) {
-      return PMPI_Isend(it.address, it.count, it.type, it.peer, it.tag, place.comm, request);
+      return PMPI_Isend(it.address, count, type, it.peer, it.tag, place.comm, request);
     });
     return;
   }
@@ -138,10 +131,20 @@ void begin_send(Place& place, Transfer& it, const char* const call) {
   }
 }
 
+}  // namespace
+
+void begin_receive(Place& place, Transfer& it, const char* const call) {
+  begin(it, call_of(place, it, call, mpi::Kind::receive), [&](MPI_Request* request) {
+    return PMPI_Irecv(it.address, it.count, it.type, it.peer, it.tag, place.comm, request);
+  });
+}
+
+void begin_send(Place& place, Transfer& it, const char* const call) {
+  send(place, it, it.count, it.type, call);
+}
+
 void begin_withdrawal(Place& place, Transfer& it, const char* const call) {
-  it.count = 0;
-  it.type = MPI_BYTE;
-  begin_send(place, it, call);
+  send(place, it, 0, MPI_BYTE, call);
 }
 
 void begin_reduction(Place& place, Transfer& it, const void* const from, MPI_Op op,
