@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // imbrex/mpi.h: requests, from C.
+#include <array>
 #include <string>
 
 #include "imbrex/mpi.h"
@@ -109,6 +110,58 @@ TEST(CFace, collectives_of_neighbors_come_in_parts) {
   imbrex_collective_free(&x);
   imbrex_collective_free(&y);
   EXPECT_EQ(imbrex_neighbor_alltoall(&send, &receive, ring.comm, nullptr, &x), IMBREX_ERR_USE);
+  MPI_Comm_free(&graph);
+}
+
+// Two edges to the next rank, of other lengths, and of types with and without gaps.
+TEST(CFace, blocks_of_neighbors_have_lengths_and_types_of_their_own) {
+  const Ring ring;
+  const std::array sources{ring.previous(), ring.previous()};
+  const std::array destinations{ring.next(), ring.next()};
+  MPI_Comm graph = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(ring.comm, 2, sources.data(), MPI_UNWEIGHTED, 2,
+                                 destinations.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  MPI_Datatype spread = MPI_DATATYPE_NULL;  // two numbers with one between them
+  MPI_Type_vector(2, 1, 2, MPI_INT, &spread);
+  MPI_Type_commit(&spread);
+  constexpr int bytes = sizeof(int);
+  const int r = 10 * ring.rank;
+  const int p = 10 * ring.previous();
+  const std::array out{r + 3, r + 4, -7, r + 0, -7, r + 1};
+  std::array in{-1, -1, -1, -1, -1, -1};
+  const std::array out_counts{1, 2};
+  const std::array out_places{3 * bytes, 0};
+  const std::array out_types{spread, MPI_INT};
+  const std::array in_counts{2, 1};
+  const std::array in_places{bytes, 3 * bytes};
+  const std::array in_types{MPI_INT, spread};
+  const imbrex_send_blocks send{out.data(),        0, MPI_DATATYPE_NULL, out_counts.data(),
+                                out_places.data(), out_types.data()};
+  const imbrex_receive_blocks receive{in.data(),        0, MPI_DATATYPE_NULL, in_counts.data(),
+                                      in_places.data(), in_types.data()};
+  imbrex_collective_t x = nullptr;
+  ASSERT_EQ(imbrex_neighbor_alltoall(&send, &receive, graph, nullptr, &x), IMBREX_SUCCESS)
+      << imbrex_message();
+  imbrex_future_t all = nullptr;
+  EXPECT_EQ(imbrex_collective_all(x, &all), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_future_wait(all), IMBREX_SUCCESS);
+  EXPECT_EQ(in, (std::array{-1, p + 0, p + 1, p + 3, -1, p + 4}));
+  // The form v: what was sent as elements of a type with gaps.
+  in.fill(-1);
+  const std::array places{5, 0};
+  const imbrex_send_blocks same{out.data(), 0, MPI_INT, out_counts.data(), places.data(), nullptr};
+  const imbrex_receive_blocks other{in.data(),     0, MPI_INT, out_counts.data(),
+                                    places.data(), nullptr};
+  imbrex_future_free(&all);
+  imbrex_collective_free(&x);
+  ASSERT_EQ(imbrex_neighbor_alltoall(&same, &other, graph, nullptr, &x), IMBREX_SUCCESS)
+      << imbrex_message();
+  EXPECT_EQ(imbrex_collective_all(x, &all), IMBREX_SUCCESS);
+  EXPECT_EQ(imbrex_future_wait(all), IMBREX_SUCCESS);
+  EXPECT_EQ(in, (std::array{p + 3, p + 4, -1, -1, -1, p + 1}));
+  imbrex_future_free(&all);
+  imbrex_collective_free(&x);
+  MPI_Type_free(&spread);
   MPI_Comm_free(&graph);
 }
 

@@ -9,6 +9,19 @@
 
 namespace imbrex::fake_mpi {
 
+Comm& make_like(Lock& lock, const Comm& comm, int size) {
+  auto made = std::make_unique<Comm>();
+  made->handle = reinterpret_cast<MPI_Comm>(lock->next_handle++);
+  made->size = size;
+  made->rank = std::min(comm.rank, size - 1);
+  made->between_groups = comm.between_groups;
+  made->peers = comm.between_groups ? comm.peers : size;
+  made->handler = comm.handler;
+  Comm& added = *made;
+  lock->comms[number_of(added.handle)] = std::move(made);
+  return added;
+}
+
 namespace {
 
 int no_comm(Lock& lock) { return raise(lock, nullptr, MPI_ERR_COMM); }
@@ -29,20 +42,6 @@ std::vector<int> first_ranks(const int count) {
   std::vector<int> ranks(static_cast<std::size_t>(count));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
-}
-
-// A communicator of the same members, without attributes.
-Comm& make_like(Lock& lock, const Comm& comm, int size) {
-  auto made = std::make_unique<Comm>();
-  made->handle = reinterpret_cast<MPI_Comm>(lock->next_handle++);
-  made->size = size;
-  made->rank = std::min(comm.rank, size - 1);
-  made->between_groups = comm.between_groups;
-  made->peers = comm.between_groups ? comm.peers : size;
-  made->handler = comm.handler;
-  Comm& added = *made;
-  lock->comms[number_of(added.handle)] = std::move(made);
-  return added;
 }
 
 void copy_attributes(Lock& lock, const Comm& from, Comm& to) {
@@ -66,7 +65,9 @@ int duplicate(const char* function, MPI_Comm handle, MPI_Comm* made, const MPI_I
   if (comm == nullptr) return no_comm(lock);
   if (const int code = lock.fault(); code != MPI_SUCCESS) return raise(lock, comm, code);
   Comm& copy = make_like(lock, *comm, comm->size);
+  copy.origin = handle;
   copy.info = comm->info;
+  copy.topology = comm->topology;
   if (info != nullptr && *info != MPI_INFO_NULL) copy.info = lock->infos.at(number_of(*info));
   copy_attributes(lock, *comm, copy);
   *made = copy.handle;
@@ -163,9 +164,14 @@ int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
   return code != MPI_SUCCESS ? code : PMPI_Ibarrier(comm, request);
 }
 
-int PMPI_Comm_split(MPI_Comm comm, int color, int, MPI_Comm* made) {
+// All ranks are of one color; a positive key is the rank that this one gets.
+int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
   FAKE_MPI_COMM("Comm_split");
-  *made = color == MPI_UNDEFINED ? MPI_COMM_NULL : make_like(lock, *it, it->size).handle;
+  *made = MPI_COMM_NULL;
+  if (color == MPI_UNDEFINED) return MPI_SUCCESS;
+  Comm& part = make_like(lock, *it, it->size);
+  if (key > 0) part.rank = std::min(key, part.size - 1);
+  *made = part.handle;
   return MPI_SUCCESS;
 }
 

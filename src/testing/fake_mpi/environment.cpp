@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "simulation.hpp"
 
@@ -43,11 +44,17 @@ void report_left(Lock& lock) {
   if (!lock->groups.empty()) lock->breach("a group is left at MPI_Finalize");
 }
 
-int start_collective(const char* function, MPI_Comm handle, MPI_Request* request) {
+// `buffer`: where data are received; null: none are.
+int start_collective(const char* function, MPI_Comm handle, const void* buffer,
+                     MPI_Request* request) {
   Lock lock(function);
   Comm* const comm = find_comm(lock, handle);
   if (comm == nullptr) return raise(lock, nullptr, MPI_ERR_COMM);
   if (const int code = lock.fault(); code != MPI_SUCCESS) return raise(lock, comm, code);
+  const bool beside = std::exchange(comm->starts_collective, true);
+  lock->begun.push_back({handle, buffer, beside});
+  if (lock->chance(lock->settings.yields)) lock.give_way();
+  comm->starts_collective = false;
   Request& made = lock->add_request(Request::Kind::collective, comm);
   made.rounds = static_cast<int>(lock->random() % 4);
   lock->moving.push_back(&made);
@@ -311,11 +318,11 @@ int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
 // ---- collectives -----------------------------------------------------------------------------
 
 int PMPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  return start_collective("Ibarrier", comm, request);
+  return start_collective("Ibarrier", comm, nullptr, request);
 }
 
-int PMPI_Ibcast(void*, int, MPI_Datatype, int, MPI_Comm comm, MPI_Request* request) {
-  return start_collective("Ibcast", comm, request);
+int PMPI_Ibcast(void* buffer, int, MPI_Datatype, int, MPI_Comm comm, MPI_Request* request) {
+  return start_collective("Ibcast", comm, buffer, request);
 }
 
 int PMPI_Igather(const void* from, int count, MPI_Datatype type, void* to, int, MPI_Datatype,
@@ -323,13 +330,13 @@ int PMPI_Igather(const void* from, int count, MPI_Datatype type, void* to, int, 
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
   if (rank == root) fill(from, count, type, to, comm);
-  return start_collective("Igather", comm, request);
+  return start_collective("Igather", comm, to, request);
 }
 
 int PMPI_Iallgather(const void* from, int count, MPI_Datatype type, void* to, int, MPI_Datatype,
                     MPI_Comm comm, MPI_Request* request) {
   fill(from, count, type, to, comm);
-  return start_collective("Iallgather", comm, request);
+  return start_collective("Iallgather", comm, to, request);
 }
 
 int PMPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op,
@@ -340,13 +347,13 @@ int PMPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MP
     std::memcpy(sums.data(), from, sizeof sums);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += others[i];
     std::memcpy(to, sums.data(), sizeof sums);
-    return start_collective("Iallreduce", comm, request);
+    return start_collective("Iallreduce", comm, to, request);
   }
   if (op == MPI_SUM) {
     Lock("Iallreduce")->breach("fake_mpi cannot add: its ranks contribute the same");
   }
   if (from != MPI_IN_PLACE) std::memcpy(to, from, bytes_of(count, type));
-  return start_collective("Iallreduce", comm, request);
+  return start_collective("Iallreduce", comm, to, request);
 }
 
 int PMPI_Barrier(MPI_Comm comm) {

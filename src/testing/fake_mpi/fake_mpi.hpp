@@ -69,6 +69,8 @@ void set_others(std::array<std::int64_t, 2> (*others)());
 
 // The communicator that has this name; MPI_COMM_NULL if none has.
 [[nodiscard]] MPI_Comm named(const std::string& name);
+// The same of the duplicates of `comm`.
+[[nodiscard]] MPI_Comm duplicate_named(MPI_Comm comm, const std::string& name);
 
 // What stands at `buffer`, where a receive may be under way.
 [[nodiscard]] std::uint64_t peek(const std::uint64_t& buffer);
@@ -81,6 +83,14 @@ struct Sent {
   std::vector<std::byte> bytes;
 };
 [[nodiscard]] std::vector<Sent> sent(std::size_t after = 0);
+
+// The collectives that this rank has begun, in order; a duplicate counts as one.
+struct Begun {
+  MPI_Comm comm;
+  const void* buffer;  // where data are received; null: none are
+  bool beside;         // another thread was beginning one on this communicator, which MPI forbids
+};
+[[nodiscard]] std::vector<Begun> begun();
 
 // With `sends_stay`: the message at this place of sent() has left. False if it had already.
 bool end_send(std::size_t place);

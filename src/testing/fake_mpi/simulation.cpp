@@ -55,6 +55,7 @@ void reset(const Settings& settings) {
   it.messages.clear();
   it.moving.clear();
   it.sent.clear();
+  it.begun.clear();
   it.staying.clear();
   it.faults.clear();
   it.calls.clear();
@@ -110,6 +111,14 @@ MPI_Comm named(const std::string& name) {
   return MPI_COMM_NULL;
 }
 
+MPI_Comm duplicate_named(MPI_Comm comm, const std::string& name) {
+  const Lock lock("fake duplicate_named");
+  for (const auto& [number, one] : lock->comms) {
+    if (one->origin == comm && one->name == name && !one->freed) return one->handle;
+  }
+  return MPI_COMM_NULL;
+}
+
 std::uint64_t peek(const std::uint64_t& buffer) {
   const Lock lock("fake peek");
   return buffer;
@@ -128,6 +137,11 @@ std::vector<Sent> sent(const std::size_t after) {
   const Lock lock("fake sent");
   return std::vector<Sent>(lock->sent.begin() + static_cast<std::ptrdiff_t>(after),
                            lock->sent.end());
+}
+
+std::vector<Begun> begun() {
+  const Lock lock("fake begun");
+  return lock->begun;
 }
 
 bool end_send(const std::size_t place) {

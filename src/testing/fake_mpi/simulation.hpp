@@ -40,8 +40,17 @@ struct Message {
   MPI_Message handle = MPI_MESSAGE_NULL;
 };
 
+struct Topology {
+  int kind = MPI_UNDEFINED;
+  std::vector<int> sizes;  // of a Cartesian one, by dimension
+  std::vector<int> periods;
+  std::vector<int> sources;  // of a distributed graph
+  std::vector<int> destinations;
+};
+
 struct Comm {
   MPI_Comm handle = MPI_COMM_NULL;
+  MPI_Comm origin = MPI_COMM_NULL;  // what it is a duplicate of
   int rank = 0;
   int size = 1;
   int peers = 1;  // ranks that messages come from: the size, or that of the remote group
@@ -51,6 +60,8 @@ struct Comm {
   std::string name;
   std::map<std::string, std::string> info;
   std::map<int, void*> attributes;
+  Topology topology;
+  bool starts_collective = false;  // a thread is in such a call
   std::map<int, std::deque<Message*>> under_way;  // by source
   std::deque<Message*> unexpected;                // in the order of arrival
   std::deque<Request*> posted;                    // in the order of posting
@@ -123,6 +134,7 @@ struct World {
   std::vector<std::unique_ptr<Message>> messages;  // by number - 1
   std::vector<Request*> moving;                    // transfers that end after some rounds
   std::vector<Sent> sent;
+  std::vector<Begun> begun;
   std::map<std::size_t, Request*> staying;  // by the place in `sent`: until end_send()
   std::vector<Fault> faults;
   std::map<std::string, std::uint64_t> calls;
@@ -196,6 +208,9 @@ class Lock {
 
 // Calls the error handler of `comm` and returns `code`.
 int raise(Lock& lock, Comm* comm, int code);
+
+// A communicator of the same members, without attributes and topology.
+Comm& make_like(Lock& lock, const Comm& comm, int size);
 
 void empty_status(MPI_Status& status);
 
