@@ -2,12 +2,13 @@
 // partial_fuzz [--seed N] [--count N] [--workers N] [--policy P]: random partial collectives
 // against scripted ranks in fake_mpi.
 //
-// Methodology: rank 0 makes collectives of every kind on two communicators, several at a time and
-// more of them than there are numbers for, since MPI allows the smallest tags. A thread plays ranks
-// 1 to 3: each makes the same collectives when it likes, and sends its parts in any order; what is
-// under way arrives in any order that MPI allows. In some programs a message comes with an error,
-// is too long, or says that there are no data (it has no bytes), and rank 0 lets parts go that it
-// has never sent; in some a rank dies. Required is
+// Methodology: rank 0 makes collectives of every kind on two communicators, those of neighbours on
+// the second, which is a grid or a graph with several edges between two ranks and to one itself. It
+// makes several at a time and more of them than there are numbers for, since MPI allows the
+// smallest tags. A thread plays ranks 1 to 3: each makes the same collectives when it likes, and
+// sends its parts in any order; what is under way arrives in any order that MPI allows. In some
+// programs a message comes with an error, is too long, or says that there are no data (it has no
+// bytes), and rank 0 lets parts go that it has never sent; in some a rank dies. Required is
 //   1. that a part is ready when all of it is here, and never fails for another's sake,
 //   2. that the bytes beside it stay as they are,
 //   3. that what rank 0 sends is what its program has let go, once and whole, with a tag that no
@@ -38,6 +39,7 @@
 #include "fake_mpi.hpp"
 #include "fuzz/expect.hpp"
 #include "fuzz/on_fake_mpi.hpp"
+#include "fuzz/partial_plan.hpp"
 #include "imbrex/collective.hpp"
 #include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
@@ -47,139 +49,12 @@
 namespace imbrex::test {
 namespace {
 
-using mpi::partial::Kind;
 using mpi::partial::TagLayout;
-using Random = std::mt19937_64;
-
-constexpr int ranks = 4;
-constexpr int comms = 2;
-constexpr int parts_most = 5;
-constexpr int tag_max = 32767;
 
 void check(const bool condition, const char* const text) {
   static std::mutex lock;
   const std::lock_guard guard(lock);
   expect(condition, text);
-}
-int below(Random& random, const int end) {
-  return static_cast<int>(random() % static_cast<unsigned>(end));
-}
-std::size_t at(const int index) { return static_cast<std::size_t>(index); }
-
-// ---- what all ranks know -----------------------------------------------------------------------
-
-enum class Trouble { none, messages, death };
-enum class Bad { error, too_long, withdrawn };  // a message
-
-struct Plan {
-  int number = 0;  // of all
-  std::string name;
-  int comm = 0;
-  int index = 0;  // on its communicator
-  Kind kind = Kind::alltoall;
-  int root = 0;
-  int parts = 1;
-  int width = 1;  // numbers of an element
-  bool hold = false;
-  std::array<std::array<int, ranks>, ranks> elements{};  // of the block [from][to]
-  int bad_source = -1;  // whose part `bad_part` for rank 0 fails
-  int bad_part = -1;
-  Bad how = Bad::error;
-  int kept_part = -1;  // that rank 0 holds, and never sends
-
-  // Set by rank 0 before what is held goes, and by the other ranks before what it passes on comes.
-  std::array<std::array<std::atomic<bool>, parts_most>, ranks> may_leave{};
-
-  [[nodiscard]] int from(const int rank) const { return kind == Kind::broadcast ? root : rank; }
-  [[nodiscard]] int to(const int rank) const {
-    return kind == Kind::alltoall || kind == Kind::scatter ? rank : 0;
-  }
-  [[nodiscard]] int count(const int source, const int destination) const {
-    return elements[at(from(source))][at(to(destination))];
-  }
-  // In numbers.
-  [[nodiscard]] std::pair<int, int> range(const int source, const int destination,
-                                          const int part) const {
-    const int all = count(source, destination);
-    return {all * part / parts * width, all * (part + 1) / parts * width};
-  }
-  [[nodiscard]] int value(const int source, const int destination, const int i) const {
-    return number * 1'000'003 + from(source) * 70'001 + to(destination) * 9'001 + i;
-  }
-  [[nodiscard]] std::vector<std::byte> bytes(const int source, const int destination,
-                                             const int part) const {
-    const auto [first, end] = range(source, destination, part);
-    std::vector<int> values;
-    for (int i = first; i < end; ++i) values.push_back(value(source, destination, i));
-    std::vector<std::byte> all(values.size() * sizeof(int));
-    if (!all.empty()) std::memcpy(all.data(), values.data(), all.size());
-    return all;
-  }
-
-  // Who sends parts to rank 0, and to whom it does, but for itself.
-  [[nodiscard]] std::vector<int> sources() const {
-    switch (kind) {
-      case Kind::alltoall: case Kind::allgather: return {1, 2, 3};
-      case Kind::gather: return root == 0 ? std::vector{1, 2, 3} : std::vector<int>{};
-      case Kind::scatter: return root == 0 ? std::vector<int>{} : std::vector{root};
-      case Kind::broadcast: return root == 0 ? std::vector<int>{} : std::vector{ranks - 1};
-      default: return {};
-    }
-  }
-  [[nodiscard]] std::vector<int> destinations() const {
-    switch (kind) {
-      case Kind::alltoall: case Kind::allgather: return {1, 2, 3};
-      case Kind::gather: return root == 0 ? std::vector<int>{} : std::vector{root};
-      case Kind::scatter: return root == 0 ? std::vector{1, 2, 3} : std::vector<int>{};
-      case Kind::broadcast: return root == 1 ? std::vector<int>{} : std::vector{1};
-      default: return {};
-    }
-  }
-  [[nodiscard]] bool is_bad(const int source, const int part) const {
-    return source == bad_source && part == bad_part;
-  }
-  // Rank 0 passes on what comes.
-  [[nodiscard]] bool passes_on() const { return kind == Kind::broadcast && root != 0; }
-  // Rank 0 has to say that it does not send this.
-  [[nodiscard]] bool withdraws(const int part) const {
-    return part == kept_part || (passes_on() && is_bad(ranks - 1, part));
-  }
-};
-using Plans = std::vector<std::unique_ptr<Plan>>;
-
-Plans make_plans(Random& random, const int count, const Trouble trouble) {
-  Plans plans;
-  std::array<int, comms> on{};
-  for (int number = 0; number < count; ++number) {
-    auto plan = std::make_unique<Plan>();
-    plan->number = number;
-    plan->name = "collective " + std::to_string(number);
-    plan->comm = below(random, 4) == 0 ? 1 : 0;
-    plan->index = on[at(plan->comm)]++;
-    plan->kind = static_cast<Kind>(below(random, 6));
-    plan->root = below(random, ranks);
-    plan->parts = 1 + below(random, parts_most);
-    plan->width = 1 + below(random, 2);
-    plan->hold = plan->kind != Kind::allreduce && below(random, 2) == 0;
-    constexpr std::array sizes{0, 1, 3, 8, 60};
-    for (auto& row : plan->elements) {
-      for (int& each : row) each = sizes[random() % sizes.size()];
-    }
-    const std::vector<int> sources = plan->sources();
-    if (trouble == Trouble::messages && below(random, 4) == 0 && !sources.empty()) {
-      plan->bad_source = sources[random() % sources.size()];
-      plan->bad_part = below(random, plan->parts);
-      plan->how = static_cast<Bad>(below(random, 3));
-    }
-    if (trouble == Trouble::messages && plan->hold && !plan->passes_on() && below(random, 3) == 0) {
-      plan->kept_part = below(random, plan->parts);
-    }
-    for (auto& row : plan->may_leave) {
-      for (auto& each : row) each.store(!plan->hold && !plan->passes_on());
-    }
-    plans.push_back(std::move(plan));
-  }
-  return plans;
 }
 
 // ---- the other ranks ---------------------------------------------------------------------------
@@ -258,11 +133,13 @@ class Others {
     if (next >= numbers && left_[{rank, all[next - numbers]->number}] != 0) return;
     Plan& plan = *all[next++];
     int& left = left_[{rank, plan.number}];
-    for (int part = 0; part < plan.parts; ++part) {
+    for (int part = 0; part < plan.all_parts(rank, 0); ++part) {
       if (has(plan.sources(), rank) && !plan.bytes(rank, 0, part).empty()) {
         pool_.push_back({&plan, rank, part});
         ++left;
       }
+    }
+    for (int part = 0; part < plan.all_parts(0, rank); ++part) {
       if (has(plan.destinations(), rank) && !plan.bytes(0, rank, part).empty()) {
         if (!received_.contains({rank, plan.number, part})) {
           expected_.insert({rank, plan.number, part});
@@ -312,9 +189,10 @@ class Others {
     for (Plan* const plan : on_[at(comm)]) {
       if (plan->index % tags.instances() != instance) continue;
       if (!has(plan->destinations(), sent.destination)) continue;
-      if (plan->bytes(0, sent.destination, part % plan->parts).empty()) continue;
+      if (static_cast<int>(plan->kind) != kind) continue;
+      if (part >= plan->all_parts(0, sent.destination)) continue;
+      if (plan->bytes(0, sent.destination, part).empty()) continue;
       if (received_.contains({sent.destination, plan->number, part})) continue;
-      if (static_cast<int>(plan->kind) != kind || part >= plan->parts) continue;
       found = plan;
       break;
     }
@@ -400,19 +278,21 @@ class Case {
       : plan_(plan), others_(others), events_(events), random_(random) {
     MPI_Type_contiguous(plan.width, MPI_INT, &type_);
     MPI_Type_commit(&type_);
-    const bool sends_many = plan.kind == Kind::alltoall ||
-                            (plan.kind == Kind::scatter && plan.root == 0);
-    const bool receives_many = plan.kind == Kind::alltoall || plan.kind == Kind::allgather ||
-                               (plan.kind == Kind::gather && plan.root == 0);
-    for (int rank = 0; rank < (sends_many ? ranks : 1); ++rank) out_.add(plan.count(0, rank));
-    for (int rank = 0; rank < (receives_many ? ranks : 1); ++rank) {
-      in_.add(plan.count(plan.kind == Kind::scatter ? plan.root : rank, 0));
+    for (int block = 0; sends_many() && block < blocks(false); ++block) {
+      const Other to = destination_of(block);
+      out_.add(to.rank < 0 ? 2 : plan.count(0, to.rank, to.first));
+    }
+    if (!sends_many()) out_.add(plan.count(0, 0, 0));
+    for (int block = 0; block < (receives_many() ? blocks(true) : 1); ++block) {
+      const Other from = source_of(block);
+      const int rank = plan.kind == Kind::scatter ? plan.root : from.rank;
+      in_.add(rank < 0 ? 2 : plan.count(rank, 0, from.first), rank >= 0);
     }
     out_.make(plan.width);
     in_.make(plan.width);
     if (plan.hold) return;
-    for (int rank = 0; rank < (sends_many ? ranks : 1); ++rank) {
-      for (int part = 0; part < plan.parts; ++part) fill(rank, part);
+    for (int block = 0; block < (sends_many() ? blocks(false) : 1); ++block) {
+      for (int part = 0; part < plan.parts; ++part) fill(block, part);
     }
   }
 
@@ -428,27 +308,31 @@ class Case {
       case Kind::gather: object_ = gather(send, receive, plan_.root, comm, options); break;
       case Kind::scatter: object_ = scatter(send, receive, plan_.root, comm, options); break;
       case Kind::broadcast: object_ = broadcast(receive, plan_.root, comm, options); break;
-      default: object_ = allreduce(send, receive, MPI_MAX, comm, options);
+      case Kind::allreduce: object_ = allreduce(send, receive, MPI_MAX, comm, options); break;
+      case Kind::neighbor_alltoall:
+        object_ = neighbor_alltoall(send, receive, comm, options);
+        break;
+      case Kind::neighbor_allgather: object_ = neighbor_allgather(send, receive, comm, options);
     }
     all_ = object_.all();
     MPI_Type_free(&type_);  // it is kept
   }
 
   void run() {
-    std::vector<std::array<int, 3>> order;  // what, rank, part
-    for (int rank = 0; rank < ranks; ++rank) {
-      for (int part = 0; part < plan_.parts; ++part) {
-        order.push_back({0, rank, part});
-        order.push_back({1, rank, part});
+    std::vector<std::array<int, 3>> order;  // what, block, part
+    for (int part = 0; part < plan_.parts; ++part) {
+      for (int block = 0; block < blocks(true); ++block) order.push_back({0, block, part});
+      for (int block = 0; block < blocks(false); ++block) {
+        order.push_back({1, block, part});
         const bool is_kept = part == plan_.kept_part;
-        if (plan_.hold && fills(rank) && !is_kept) order.push_back({2, rank, part});
+        if (plan_.hold && fills(block) && !is_kept) order.push_back({2, block, part});
       }
     }
     std::shuffle(order.begin(), order.end(), random_);
-    for (const auto& [what, rank, part] : order) {
-      tasks_.push_back(what == 0   ? look(rank, part)
-                       : what == 1 ? overwrite(rank, part)
-                                   : send(rank, part));
+    for (const auto& [what, block, part] : order) {
+      tasks_.push_back(what == 0   ? look(block, part)
+                       : what == 1 ? overwrite(block, part)
+                                   : send(block, part));
     }
     if (plan_.kept_part >= 0 || below(random_, 2) == 0) object_ = {};
   }
@@ -464,7 +348,7 @@ class Case {
     for (const Future<void>& each : tasks_) each.get();
     if (events_.wanted()) check_events(told);
     check(failed == any_failed_.load(), "all() fails if and only if a part has");
-    check(seen_.load() == ranks * plan_.parts, "each part is seen once");
+    check(seen_.load() == blocks(true) * plan_.parts, "each part is seen once");
     for (std::size_t i = 0; i < in_.data.size(); ++i) {
       if (in_.owner[i] < 0) check(in_.data[i] == -1, "nothing beside the blocks changes");
     }
@@ -477,10 +361,13 @@ class Case {
     std::vector<int> counts;
     std::vector<int> displacements;
     std::vector<int> first;  // number of each block
+    std::vector<bool> used;
     int end = 1;
 
-    void add(const int count) {
+    // `is_there`: something may come.
+    void add(const int count, const bool is_there = true) {
       counts.push_back(count);
+      used.push_back(is_there);
       displacements.push_back(counts.size() == 1 ? 0 : end);
       end = displacements.back() + count + 1;
     }
@@ -489,7 +376,7 @@ class Case {
       owner.assign(data.size(), -1);
       for (std::size_t block = 0; block < counts.size(); ++block) {
         first.push_back(displacements[block] * width);
-        for (int i = 0; i < counts[block] * width; ++i) {
+        for (int i = 0; used[block] && i < counts[block] * width; ++i) {
           owner[at(first[block] + i)] = static_cast<int>(block);
         }
       }
@@ -505,43 +392,81 @@ class Case {
     }
   };
 
-  void fill(const int rank, const int part) {
+  // The rank at the other end of a block, < 0: none; and the number of the block's first part.
+  struct Other {
+    int rank = -1;
+    int first = 0;
+  };
+  [[nodiscard]] Other source_of(const int block) const {
+    if (!plan_.of_neighbors()) return {plan_.kind == Kind::broadcast ? ranks - 1 : block, 0};
+    for (const Edge& it : plan_.topology->edges) {
+      if (it.to == 0 && it.in == block) return {it.from, it.number * plan_.parts};
+    }
+    return {};
+  }
+  [[nodiscard]] Other destination_of(const int block) const {
+    if (!plan_.of_neighbors()) return {block, 0};
+    for (const Edge& it : plan_.topology->edges) {
+      if (it.from == 0 && it.out == block) return {it.to, it.number * plan_.parts};
+    }
+    return {};
+  }
+  [[nodiscard]] int blocks(const bool comes) const {
+    if (!plan_.of_neighbors()) return ranks;
+    return comes ? plan_.topology->in : plan_.topology->out;
+  }
+  [[nodiscard]] bool sends_many() const {
+    return plan_.kind == Kind::alltoall || plan_.kind == Kind::neighbor_alltoall ||
+           (plan_.kind == Kind::scatter && plan_.root == 0);
+  }
+  [[nodiscard]] bool receives_many() const {
+    return plan_.kind == Kind::alltoall || plan_.kind == Kind::allgather || plan_.of_neighbors() ||
+           (plan_.kind == Kind::gather && plan_.root == 0);
+  }
+
+  void fill(const int block, const int part) {
     const bool here = plan_.kind == Kind::broadcast;
     if (here && plan_.root != 0) return;
-    int* const numbers = here ? in_.block(0) : out_.block(rank);
-    const auto [first, end] = plan_.range(0, rank, part);
-    for (int i = first; i < end; ++i) numbers[i] = plan_.value(0, rank, i);
+    const Other to = plan_.kind == Kind::neighbor_allgather ? Other{0, 0} : destination_of(block);
+    if (to.rank < 0) return;
+    int* const numbers = here ? in_.block(0) : out_.block(block);
+    const int of_all = to.first + part;
+    const auto [first, end] = plan_.range(0, to.rank, of_all);
+    for (int i = first; i < end; ++i) numbers[i] = plan_.value(0, to.rank, of_all, i);
   }
-  // Whether a task for this rank fills the part: what goes to all is filled once.
-  [[nodiscard]] bool fills(const int rank) const {
+  // Whether a task for this block fills the part: what goes to all is filled once.
+  [[nodiscard]] bool fills(const int block) const {
     switch (plan_.kind) {
-      case Kind::alltoall: return true;
-      case Kind::gather: return rank == plan_.root;
+      case Kind::alltoall: case Kind::neighbor_alltoall: return true;
+      case Kind::gather: return block == plan_.root;
       case Kind::scatter: return plan_.root == 0;
-      case Kind::broadcast: return rank == 1 && plan_.root == 0;
-      default: return rank == 0;
+      case Kind::broadcast: return block == 1 && plan_.root == 0;
+      default: return block == 0;
     }
   }
 
-  // Whether to(rank, part) stands for what rank 0 sends of its own.
-  [[nodiscard]] bool goes(const int rank) const {
+  // Whether to(block, part) stands for what rank 0 sends of its own.
+  [[nodiscard]] bool goes(const int block) const {
     switch (plan_.kind) {
       case Kind::alltoall: case Kind::allgather: return true;
-      case Kind::gather: return rank == plan_.root;
+      case Kind::neighbor_alltoall: case Kind::neighbor_allgather: return true;
+      case Kind::gather: return block == plan_.root;
       default: return plan_.root == 0;
     }
   }
 
-  Future<void> send(const int rank, const int part) {
-    std::vector<int> to{rank};
-    if (plan_.kind == Kind::allgather) {
-      to = {0, 1, 2, 3};
+  Future<void> send(const int block, const int part) {
+    std::vector<int> to{block};
+    if (plan_.kind == Kind::allgather || plan_.kind == Kind::neighbor_allgather) {
+      to.resize(at(blocks(false)));
+      std::iota(to.begin(), to.end(), 0);
       std::shuffle(to.begin(), to.end(), random_);
     }
     return task("send").priority(below(random_, 3)).spawn([this, x = object_, to, part] {
       fill(to.front(), part);
       for (const int each : to) {
-        plan_.may_leave[at(each)][at(part)].store(true);
+        const Other other = destination_of(each);
+        if (other.rank >= 0) plan_.may_leave[at(other.rank)][at(other.first + part)].store(true);
         x.send(each, part);
       }
     });
@@ -561,76 +486,87 @@ class Case {
     return false;
   }
 
-  Future<void> look(const int rank, const int part) {
+  Future<void> look(const int block, const int part) {
     return task("look").priority(below(random_, 3))
-        .spawn([this, rank, part, future = object_.from(rank, part)] {
+        .spawn([this, block, part, future = object_.from(block, part)] {
           seen_.fetch_add(1);
+          const Other from = source_of(block);
+          if (from.rank < 0) return check(future.ready(), "where nothing comes a part is ready");
           const bool reduces = plan_.kind == Kind::allreduce;
-          const int source = plan_.kind == Kind::broadcast ? ranks - 1 : rank;
-          const auto range = reduces ? plan_.range(0, 0, part) : plan_.range(source, 0, part);
+          const int source = reduces ? 0 : from.rank;
+          const int of_all = from.first + part;
+          const auto range = plan_.range(source, 0, of_all);
           const std::vector<int> sources = plan_.sources();
-          const bool comes = std::ranges::find(sources, source) != sources.end();
+          const bool comes = std::ranges::find(sources, from.rank) != sources.end();
           const bool is_there = range.first != range.second;
-          const bool from_itself = rank == 0 && fills(0) && plan_.kind != Kind::broadcast;
-          const bool must = (comes && plan_.is_bad(source, part)) ||
+          const bool from_itself =
+              from.rank == 0 &&
+              (plan_.of_neighbors() || (fills(0) && plan_.kind != Kind::broadcast));
+          const bool must = (comes && plan_.is_bad(from.rank, of_all)) ||
                             (from_itself && part == plan_.kept_part);
-          if (fails(future, failed_[0][at(rank)][at(part)], must && is_there)) return;
+          if (fails(future, failed_[0][at(block)][at(part)], must && is_there)) return;
           if (!comes && !from_itself && !reduces) return;
-          const int* const numbers = in_.block(rank);
+          const int* const numbers = in_.block(block);
           for (int i = range.first; i < range.second; ++i) {
-            const int wanted = plan_.value(reduces ? 0 : source, 0, i);
+            const int wanted = plan_.value(source, 0, of_all, i);
             check(numbers[i] == wanted, "a part that is ready is here");
             if (numbers[i] != wanted) return;
           }
         });
   }
 
-  Future<void> overwrite(const int rank, const int part) {
+  Future<void> overwrite(const int block, const int part) {
     return task("overwrite").priority(below(random_, 3))
-        .spawn([this, rank, part, future = object_.to(rank, part)] {
-          const std::vector<int> to = plan_.destinations();
+        .spawn([this, block, part, future = object_.to(block, part)] {
+          const Other to = destination_of(block);
+          if (to.rank < 0) return check(future.ready(), "where nothing goes a part is ready");
+          const std::vector<int> destinations = plan_.destinations();
           const bool is_there = plan_.range(plan_.root, 0, part).first !=
                                 plan_.range(plan_.root, 0, part).second;
-          const bool must = plan_.passes_on() && !to.empty() && is_there &&
+          const bool must = plan_.passes_on() && !destinations.empty() && is_there &&
                             plan_.is_bad(ranks - 1, part);
-          const bool is_kept = part == plan_.kept_part && goes(rank) &&
-                               plan_.range(0, rank, part).first !=
-                                   plan_.range(0, rank, part).second;
-          if (fails(future, failed_[1][at(rank)][at(part)], must || is_kept)) return;
+          const auto [first, end] = plan_.range(0, to.rank, to.first + part);
+          const bool is_kept = part == plan_.kept_part && goes(block) && first != end;
+          if (fails(future, failed_[1][at(block)][at(part)], must || is_kept)) return;
           const bool own = plan_.kind == Kind::alltoall ||
+                           plan_.kind == Kind::neighbor_alltoall ||
                            (plan_.kind == Kind::scatter && plan_.root == 0) ||
-                           (plan_.kind == Kind::gather && rank == plan_.root);
+                           (plan_.kind == Kind::gather && block == plan_.root);
           if (!own) return;
-          const auto [first, end] = plan_.range(0, rank, part);
-          std::fill(out_.block(rank) + first, out_.block(rank) + end, -7);
+          std::fill(out_.block(block) + first, out_.block(block) + end, -7);
         });
   }
 
-  // Whether there is such a part; blocks are those of the ranks with which parts are exchanged.
-  [[nodiscard]] bool exists(const bool comes, const int rank, const int part) const {
-    const auto [first, end] = comes ? plan_.range(rank, 0, part) : plan_.range(0, rank, part);
-    if (first == end) return false;
-    if (plan_.kind == Kind::allreduce) return comes && rank == 0;
+  // Where a block comes from, or goes to; a rank < 0: there is none.
+  [[nodiscard]] Other other_of(const bool comes, const int block) const {
+    if (plan_.of_neighbors()) return comes ? source_of(block) : destination_of(block);
     const std::vector<int> others = comes ? plan_.sources() : plan_.destinations();
-    if (std::ranges::find(others, rank) != others.end()) return true;
-    return rank == 0 && fills(0) && plan_.kind != Kind::broadcast;
+    const bool from_itself = block == 0 && fills(0) && plan_.kind != Kind::broadcast;
+    const bool reduces = plan_.kind == Kind::allreduce;
+    const bool is_there = reduces ? comes && block == 0
+                                  : from_itself || std::ranges::find(others, block) != others.end();
+    return {is_there ? block : -1, 0};
   }
   void check_events(const std::vector<imbrex_event>& told) {
     std::size_t all = 0;
     for (const bool comes : {true, false}) {
-      for (int rank = 0; rank < ranks; ++rank) {
-        for (int part = 0; part < plan_.parts; ++part) {
-          if (!exists(comes, rank, part)) continue;
+      for (int block = 0; block < blocks(comes); ++block) {
+        const Other other = other_of(comes, block);
+        for (int part = 0; other.rank >= 0 && part < plan_.parts; ++part) {
+          const int of_all = other.first + part;
+          const auto [first, end] =
+              comes ? plan_.range(other.rank, 0, of_all) : plan_.range(0, other.rank, of_all);
+          if (first == end) continue;
           ++all;
-          const auto [first, end] = comes ? plan_.range(rank, 0, part) : plan_.range(0, rank, part);
           const bool here = comes || plan_.kind == Kind::broadcast;
-          const int* const address = (here ? in_ : out_).block(rank) + first;
-          const bool failed = failed_[comes ? 0 : 1][at(rank)][at(part)].load();
+          const int* const address = (here ? in_ : out_).block(block) + first;
+          const bool failed = failed_[comes ? 0 : 1][at(block)][at(part)].load();
           const auto is_it = [&](const imbrex_event& it) {
             return it.kind == (comes ? IMBREX_COLLECTIVE_PARTIAL_INCOMING
                                      : IMBREX_COLLECTIVE_PARTIAL_OUTGOING) &&
-                   it.comm == comm_ && it.peer == rank && it.block == rank && it.part == part &&
-                   it.address == address && (it.code != MPI_SUCCESS) == failed;
+                   it.comm == comm_ && it.peer == other.rank && it.block == block &&
+                   it.part == part && it.address == address &&
+                   (it.code != MPI_SUCCESS) == failed;
           };
           check(std::ranges::count_if(told, is_it) == 1, "a part has one event");
         }
@@ -653,15 +589,27 @@ class Case {
   std::atomic<int> seen_{0};
   std::atomic<bool> any_failed_{false};
   // Of from() and of to().
-  std::array<std::array<std::array<std::atomic<bool>, parts_most>, ranks>, 2> failed_{};
+  std::array<std::array<std::array<std::atomic<bool>, parts_most>, blocks_most>, 2> failed_{};
 };
 
-void run_cases(const Plans& plans, Others& others, Events& events, Random& random) {
-  std::array<MPI_Comm, comms> comm{};
-  for (MPI_Comm& each : comm) {
-    MPI_Comm_dup(MPI_COMM_WORLD, &each);
-    events.begin_on(each);
+MPI_Comm make_comm(const Topology& it) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (!it.sizes.empty()) {
+    MPI_Cart_create(MPI_COMM_WORLD, static_cast<int>(it.sizes.size()), it.sizes.data(),
+                    it.periods.data(), 0, &comm);
+  } else {
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, it.in, it.sources[0].data(), MPI_UNWEIGHTED,
+                                   it.out, it.destinations[0].data(), MPI_UNWEIGHTED, MPI_INFO_NULL,
+                                   0, &comm);
   }
+  return comm;
+}
+
+void run_cases(const Plans& plans, const Topology& topology, Others& others, Events& events,
+               Random& random) {
+  std::array<MPI_Comm, comms> comm{MPI_COMM_NULL, make_comm(topology)};
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm[0]);
+  for (MPI_Comm each : comm) events.begin_on(each);
   std::array<bool, comms> told{};
   const auto window = at(1 + below(random, 12));
   std::deque<std::unique_ptr<Case>> open;
@@ -693,11 +641,12 @@ bool run_all(const std::uint64_t seed) {
     const Trouble trouble = seed % 4 == 1   ? Trouble::messages
                             : seed % 4 == 3 ? Trouble::death
                                             : Trouble::none;
-    const Plans plans = make_plans(random, trouble == Trouble::none ? 120 : 50, trouble);
+    const Topology topology = below(random, 2) == 0 ? make_grid(random) : make_graph(random);
+    const Plans plans = make_plans(random, topology, trouble == Trouble::none ? 120 : 50, trouble);
     Others others(plans, seed, trouble);
     {
       Events events(static_cast<Listening>(seed % 3));
-      run_cases(plans, others, events, random);
+      run_cases(plans, topology, others, events, random);
     }
     while (trouble != Trouble::death && !others.is_done()) yield();
     MPI_Finalize();
