@@ -122,8 +122,10 @@ imbrex_mpi_agree(fewer_when_freed 2 0
   -e "a rank of a communicator has begun fewer collectives than another, on halves:"
   -e "rank 0: MPI_Bcast, root 0, 4 bytes: in .main., its collective 2"
   -e "rank 1: 1 in all, and it has freed the communicator")
-imbrex_mpi_agree(none_begun 2 0 -e "a rank of a communicator has begun no collective there"
-  -e "rank 1: MPI_Bcast, root 1, 4 bytes: in .main., the first of 1")
+if(IMBREX_MPI_ABI STREQUAL openmpi)  # in the others the root waits
+  imbrex_mpi_agree(none_begun 2 0 -e "a rank of a communicator has begun no collective there"
+    -e "rank 1: MPI_Bcast, root 1, 4 bytes: in .main., the first of 1")
+endif()
 foreach(name branches keys accesses alike communicators ahead)
   imbrex_mpi_agree(right_${name} 4 0 -n "imbrex|wrong")
 endforeach()

@@ -6,6 +6,7 @@
 #include "mpi/order/order.hpp"
 #include "mpi/sends/begin.hpp"
 #include "mpi/watch/check/comm_free.hpp"
+#include "mpi/watch/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::receive {
 
@@ -27,6 +28,7 @@ int close_for(const char* call, MPI_Comm comm) {
     }
     it->close(true);
   }
+  check::end_communicator(comm);
   return MPI_SUCCESS;
 }
 

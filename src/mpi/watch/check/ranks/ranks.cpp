@@ -459,6 +459,12 @@ void start_comparing() {
   compares = true;
 }
 
+void end_communicator(MPI_Comm comm) {
+  int code = MPI_SUCCESS;
+  if (!compares || comm == MPI_COMM_NULL) return;
+  if (const std::shared_ptr<Known> it = known().find(comm, code)) it->end(true);
+}
+
 void poll_letters() noexcept { letters().poll(); }
 
 void end_comparing() {

@@ -29,6 +29,9 @@ inline void poll_ranks() noexcept {
   if (compares) [[unlikely]] poll_letters();
 }
 
+// The program frees `comm`. MPICH lets go of what belongs to it only later.
+void end_communicator(MPI_Comm comm);
+
 class Known;
 
 // A collective of a call, as it is compared. Made before the call does anything on the
