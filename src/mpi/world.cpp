@@ -411,7 +411,8 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   is_active.store(true, std::memory_order_relaxed);
   detail::before_end(&leave_at_exit);
-  return MPI_SUCCESS;
+  if (decompose::setting_by_options().mode == decompose::Mode::off) return MPI_SUCCESS;
+  return decompose::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
 }
 
 // ---- end -------------------------------------------------------------------------------------

@@ -220,8 +220,8 @@ TEST(ByRequests, WhatArrivesInBlocksOfDifferentLengthsToo) {
       });
 }
 
-// The first call on a communicator makes a duplicate, which needs all ranks; the call itself waits
-// for none. Others, blocking ones, too, may follow before that is there.
+// The first call on a communicator waits for no other rank. Others, blocking ones and MPI's own,
+// too, may follow at once.
 TEST(ByRequests, TheCallWaitsForNoOtherRank) {
   const Ring ring;
   const ByBlocksComm by_blocks(ring.comm);
@@ -238,6 +238,9 @@ TEST(ByRequests, TheCallWaitsForNoOtherRank) {
   for (int rank = 1; ring.rank == 0 && rank < ring.size; ++rank) {
     MPI_Send(nullptr, 0, MPI_INT, rank, 1, ring.comm);
   }
+  int word = ring.rank;
+  EXPECT_EQ(MPI_Bcast(&word, 1, MPI_INT, ring.size - 1, by_blocks.get()), MPI_SUCCESS);
+  EXPECT_EQ(word, ring.size - 1);
   EXPECT_EQ(MPI_Alltoall(out.data(), large, MPI_INT, third.data(), large, MPI_INT,
                          by_blocks.get()),
             MPI_SUCCESS);
@@ -248,6 +251,30 @@ TEST(ByRequests, TheCallWaitsForNoOtherRank) {
   }
   EXPECT_EQ(in, again);
   EXPECT_EQ(in, third);
+}
+
+// No communicator that nothing has prepared may be duplicated by a form I: MPI's own call runs, and
+// what follows at once is right, again and again.
+TEST(ByRequests, OnACommunicatorThatWasNotPreparedTheCallIsMpisOwn) {
+  const Ring ring;
+  for (int round = 0; round < 20; ++round) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_split(ring.comm, 0, ring.rank, &comm);
+    const std::vector<int> out(static_cast<std::size_t>(ring.size) * large, ring.rank);
+    std::vector<int> in(out.size(), -1);
+    const unsigned long long before = imbrex_decomposed_calls();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ialltoall(out.data(), large, MPI_INT, in.data(), large, MPI_INT, comm, &request);
+    int word = ring.rank == 0 ? round : -1;
+    MPI_Bcast(&word, 1, MPI_INT, 0, comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(imbrex_decomposed_calls(), before);
+    EXPECT_EQ(word, round);
+    for (int rank = 0; rank < ring.size; ++rank) {
+      EXPECT_EQ(in[static_cast<std::size_t>(rank) * large], rank);
+    }
+    MPI_Comm_free(&comm);
+  }
 }
 
 // The last rank comes only when all others have used what came from the rest. Their task has ended

@@ -185,7 +185,10 @@ int keep_info(const Call& call, MPI_Comm comm, MPI_Info info) {
   if (parts) own->parts.store(*parts_in(*parts), std::memory_order_relaxed);
   some_have_their_own.store(true, std::memory_order_relaxed);
   wanted.store(true, std::memory_order_relaxed);
-  return MPI_SUCCESS;
+  int between_groups = 1;
+  PMPI_Comm_test_inter(comm, &between_groups);
+  if (between_groups != 0 || setting_of(comm).mode == Mode::off) return MPI_SUCCESS;
+  return prepare(call, comm);
 }
 
 bool accepts(Asked& it) {

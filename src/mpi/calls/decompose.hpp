@@ -91,9 +91,13 @@ struct Asked {
   Setting setting;  // of the communicator, once the call has been accepted
 };
 
-// These carry out, or begin, what has been accepted. Set in MPI_Init.
+// These carry out, or begin, what has been accepted. Nothing is begun on a communicator that was
+// not prepared. Set in MPI_Init.
 inline int (*carry_out)(const Call& call, const Asked& asked) = nullptr;
-inline int (*begin_request)(const Call& call, const Asked& asked, MPI_Request* request) = nullptr;
+inline std::optional<int> (*begin_request)(const Call& call, const Asked& asked,
+                                           MPI_Request* request) = nullptr;
+// Makes what forms I need, which may not wait for other ranks. Collective; suspends.
+inline int (*prepare)(const Call& call, MPI_Comm comm) = nullptr;
 
 // Whether all ranks decide for it.
 [[nodiscard]] bool accepts(Asked& asked);

@@ -20,7 +20,6 @@ using detail::CollectiveState;
 using mpi::partial::Kind;
 using mpi::partial::Neighbors;
 using mpi::partial::Place;
-using mpi::partial::Start;
 
 // The block of `rank`, or of the neighbour of that index; its displacement in bytes. `strides`:
 // there is one for each.
@@ -157,7 +156,7 @@ mpi::check::Alike alike_of(const CollectiveState& state) {
 }
 
 // All arguments are right, so all ranks come here.
-Collective start(std::unique_ptr<CollectiveState> state, const Start how) {
+Collective start(std::unique_ptr<CollectiveState> state) {
   Place& place = *state->place;
   const char* const call = state->call;
   const auto require = [call](const int code) {
@@ -173,20 +172,15 @@ Collective start(std::unique_ptr<CollectiveState> state, const Start how) {
     state->compared = std::move(compared);
   }
   state->instance = place.begin(*state);
-  bool is_ready = true;
   try {
-    if (how == Start::at_once) {
-      is_ready = place.make_at_once(call, *state);
-    } else {
-      place.make(call);
-    }
+    place.make(call);
   } catch (...) {
     place.end(state->instance, false);
     throw;
   }
   CollectiveState& it = *state.release();
   Collective handle(&it);
-  if (is_ready) it.start();
+  it.start();
   require(turn.end());
   return handle;
 }
@@ -194,7 +188,7 @@ Collective start(std::unique_ptr<CollectiveState> state, const Start how) {
 // Plans the blocks of all neighbours, and begins.
 Collective start_with_neighbors(const char* const call, const Kind kind, const SendBlocks& send,
                                 const ReceiveBlocks& receive, MPI_Comm comm,
-                                const CollectiveOptions& options, const Start how) {
+                                const CollectiveOptions& options) {
   const bool one_block = kind == Kind::neighbor_allgather;  // all are sent the same
   if (send.address == MPI_IN_PLACE || receive.address == MPI_IN_PLACE) {
     throw Error(fmt::format("imbrex: {} is given MPI_IN_PLACE, which MPI has for no collective of "
@@ -214,7 +208,7 @@ Collective start_with_neighbors(const char* const call, const Kind kind, const S
          options.outgoing);
   }
   pair_own_edges(*state);
-  return start(std::move(state), how);
+  return start(std::move(state));
 }
 
 template <class Address>
@@ -223,7 +217,7 @@ bool is_in_place(const Blocks<Address>& blocks) {
 }
 
 Collective start_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
-                          const CollectiveOptions& options, const Start how) {
+                          const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::alltoall";
   if (is_in_place(send) || is_in_place(receive)) {
     throw Error("imbrex: alltoall() is given MPI_IN_PLACE, but parts that arrive would overwrite "
@@ -237,11 +231,11 @@ Collective start_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, 
          options.outgoing ? Piece() : block_of(call, send, rank, true), options.outgoing);
   }
   pair_own(*state);
-  return start(std::move(state), how);
+  return start(std::move(state));
 }
 
 Collective start_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
-                           const CollectiveOptions& options, const Start how) {
+                           const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::allgather";
   auto state = make(call, Kind::allgather, 0, comm, options, false);
   const int me = state->place->rank;
@@ -257,11 +251,11 @@ Collective start_allgather(const SendBlocks& send, const ReceiveBlocks& receive,
     }
   }
   pair_own(*state);
-  return start(std::move(state), how);
+  return start(std::move(state));
 }
 
 Collective start_gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
-                        MPI_Comm comm, const CollectiveOptions& options, const Start how) {
+                        MPI_Comm comm, const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::gather";
   auto state = make(call, Kind::gather, root, comm, options, false);
   const int me = state->place->rank;
@@ -278,11 +272,11 @@ Collective start_gather(const SendBlocks& send, const ReceiveBlocks& receive, co
          options.outgoing ? Piece() : block_of(call, send, 0, false), options.outgoing);
   }
   if (me == root) pair_own(*state);
-  return start(std::move(state), how);
+  return start(std::move(state));
 }
 
 Collective start_scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
-                         MPI_Comm comm, const CollectiveOptions& options, const Start how) {
+                         MPI_Comm comm, const CollectiveOptions& options) {
   constexpr const char* call = "imbrex::scatter";
   auto state = make(call, Kind::scatter, root, comm, options, false);
   const int me = state->place->rank;
@@ -299,25 +293,23 @@ Collective start_scatter(const SendBlocks& send, const ReceiveBlocks& receive, c
          options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
   }
   if (me == root) pair_own(*state);
-  return start(std::move(state), how);
+  return start(std::move(state));
 }
 
 }  // namespace
 
 Collective mpi::partial::begin(const Kind kind, const SendBlocks& send,
                                const ReceiveBlocks& receive, const int root, MPI_Comm comm,
-                               const CollectiveOptions& options, const Start how) {
+                               const CollectiveOptions& options) {
   switch (kind) {
-    case Kind::alltoall: return start_alltoall(send, receive, comm, options, how);
-    case Kind::allgather: return start_allgather(send, receive, comm, options, how);
-    case Kind::gather: return start_gather(send, receive, root, comm, options, how);
-    case Kind::scatter: return start_scatter(send, receive, root, comm, options, how);
+    case Kind::alltoall: return start_alltoall(send, receive, comm, options);
+    case Kind::allgather: return start_allgather(send, receive, comm, options);
+    case Kind::gather: return start_gather(send, receive, root, comm, options);
+    case Kind::scatter: return start_scatter(send, receive, root, comm, options);
     case Kind::neighbor_alltoall:
-      return start_with_neighbors("imbrex::neighbor_alltoall", kind, send, receive, comm, options,
-                                  how);
+      return start_with_neighbors("imbrex::neighbor_alltoall", kind, send, receive, comm, options);
     case Kind::neighbor_allgather:
-      return start_with_neighbors("imbrex::neighbor_allgather", kind, send, receive, comm, options,
-                                  how);
+      return start_with_neighbors("imbrex::neighbor_allgather", kind, send, receive, comm, options);
     case Kind::broadcast:
     case Kind::allreduce: break;
   }
@@ -328,22 +320,22 @@ int most_parts(MPI_Comm comm) { return mpi::partial::layout_of(comm).parts_max()
 
 Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                     const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::alltoall, send, receive, 0, comm, options, Start::waits);
+  return mpi::partial::begin(Kind::alltoall, send, receive, 0, comm, options);
 }
 
 Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                      const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::allgather, send, receive, 0, comm, options, Start::waits);
+  return mpi::partial::begin(Kind::allgather, send, receive, 0, comm, options);
 }
 
 Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
                   MPI_Comm comm, const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::gather, send, receive, root, comm, options, Start::waits);
+  return mpi::partial::begin(Kind::gather, send, receive, root, comm, options);
 }
 
 Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
                    MPI_Comm comm, const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::scatter, send, receive, root, comm, options, Start::waits);
+  return mpi::partial::begin(Kind::scatter, send, receive, root, comm, options);
 }
 
 Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
@@ -363,7 +355,7 @@ Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
       comes->partner = state->outgoing[state->index(false, next, part)].get();
     }
   }
-  return start(std::move(state), Start::waits);
+  return start(std::move(state));
 }
 
 Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
@@ -383,19 +375,17 @@ Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_O
        options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
   state->reduced = send.address;
   state->op = op;
-  return start(std::move(state), Start::waits);
+  return start(std::move(state));
 }
 
 Collective neighbor_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                              const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::neighbor_alltoall, send, receive, 0, comm, options,
-                             Start::waits);
+  return mpi::partial::begin(Kind::neighbor_alltoall, send, receive, 0, comm, options);
 }
 
 Collective neighbor_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                               const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::neighbor_allgather, send, receive, 0, comm, options,
-                             Start::waits);
+  return mpi::partial::begin(Kind::neighbor_allgather, send, receive, 0, comm, options);
 }
 
 }  // namespace imbrex

@@ -10,14 +10,8 @@
 
 namespace imbrex::mpi::partial {
 
-enum class Start : bool {
-  waits,   // the first one on a communicator until all ranks have come
-  at_once  // never: then it is started later, by whoever polls. REQUIRES: it does not hold
-};
-
 // As the function that `kind` names, of those above. `root`: of gather and scatter.
 [[nodiscard]] Collective begin(Kind kind, const SendBlocks& send, const ReceiveBlocks& receive,
-                               int root, MPI_Comm comm, const CollectiveOptions& options,
-                               Start how);
+                               int root, MPI_Comm comm, const CollectiveOptions& options);
 
 }  // namespace imbrex::mpi::partial

@@ -157,15 +157,6 @@ void CollectiveState::start() {
   count_down();
 }
 
-void CollectiveState::fail(const std::exception_ptr& error) noexcept {
-  for (Parts* const some : {&incoming, &outgoing}) {
-    for (const std::unique_ptr<Part>& part : *some) {
-      if (part != nullptr) end(*part, MPI_ERR_OTHER, error);
-    }
-  }
-  count_down();
-}
-
 void CollectiveState::watch(Part& part, const void* const sent) {
   if (!mpi::check::on()) [[likely]] return;
   const mpi::Call seen{.name = call,

@@ -63,8 +63,6 @@ struct CollectiveState {
   void plan(bool incoming, int block, int part, const void* address, const Piece& piece);
   // Lets it begin. REQUIRES: it has its number, and the place its duplicates.
   void start();
-  // Ends all of it instead. REQUIRES: it holds nothing.
-  void fail(const std::exception_ptr& error) noexcept;
   void start_reductions();
   // `part` uses its memory from now on. `sent`: what a reduction reads besides.
   void watch(Part& part, const void* sent);

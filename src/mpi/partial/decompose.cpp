@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,7 +43,7 @@ using decompose::Side;
 
 std::atomic<std::uint64_t> decomposed{0};
 // Where the block of a rank begins.
-std::ptrdiff_t place_of(const Side& side, const int rank, MPI_Datatype type) {
+std::ptrdiff_t displacement_of(const Side& side, const int rank, MPI_Datatype type) {
   MPI_Aint least = 0;
   MPI_Aint extent = 1;
   std::ptrdiff_t place =
@@ -153,7 +155,7 @@ class Blocks {
   }
 
   // All ranks begin it, in the order of the calls.
-  [[nodiscard]] Collective begin(const char* const call, const Start how) const {
+  [[nodiscard]] Collective begin(const char* const call) const {
     CollectiveOptions options;
     options.parts = parts_;
     options.name = call;
@@ -161,7 +163,7 @@ class Blocks {
     options.incoming = [this](const int block, const int part) { return incoming(block, part); };
     return partial::begin(kind_, {.address = it_.send.address},
                           {.address = const_cast<void*>(it_.receive.address)}, it_.root, it_.comm,
-                          options, how);
+                          options);
   }
 
   [[nodiscard]] Buffers list(const Collective& collective) const {
@@ -226,7 +228,7 @@ class Blocks {
     const MPI_Count count = side.count_of(index);
     if (count == 0) return;
     MPI_Datatype type = side.type_of(index);
-    const std::ptrdiff_t place = place_of(side, index, type);
+    const std::ptrdiff_t place = displacement_of(side, index, type);
     for (int part = 0; part < parts_; ++part) {
       pieces[place_in(block, part)] = cuts_.part(place, count, type, part, parts_);
     }
@@ -304,10 +306,9 @@ void end_accesses_by(const Buffers& buffers) {
 
 // Begins the collective, and says which accesses of the running task end with its blocks. What
 // fails once data are under way is kept in `failed`.
-Collective begin(const Call& call, const Asked& asked, const Start how,
-                 std::exception_ptr& failed) {
+Collective begin(const Call& call, const Asked& asked, std::exception_ptr& failed) {
   const Blocks blocks(call, asked);
-  Collective collective = blocks.begin(call.name, how);
+  Collective collective = blocks.begin(call.name);
   decomposed.fetch_add(1, std::memory_order_relaxed);
   try {
     if (asked.setting.mode >= Mode::release || detail::releases_by_blocks()) {
@@ -359,23 +360,38 @@ int carry_out(const Call& call, const Asked& asked) {
       guard.begin(seen, detail::current_task(), {});
     }
     std::exception_ptr failed;
-    const Collective collective = begin(call, asked, Start::waits, failed);
+    const Collective collective = begin(call, asked, failed);
     wait_for(call, collective.all());
     if (failed != nullptr) std::rethrow_exception(failed);
   });
 }
 
-int begin_request(const Call& call, const Asked& asked, MPI_Request* const request) {
+std::optional<int> begin_request(const Call& call, const Asked& asked,
+                                 MPI_Request* const request) {
+  bool is_prepared = false;
+  const int code = code_of(call, [&] {
+    is_prepared = place_of(call.name, asked.comm)->is_prepared.load(std::memory_order_relaxed);
+  });
+  if (code != MPI_SUCCESS) return code;
+  if (!is_prepared) return std::nullopt;
   *request = MPI_REQUEST_NULL;
   return code_of(call, [&] {
     Begun begun(call);
     std::exception_ptr failed;
-    const Collective collective = begin(call, asked, Start::at_once, failed);
+    const Collective collective = begin(call, asked, failed);
     if (failed != nullptr) {  // accesses would end with the task, while data are under way
       wait_for(call, collective.all());
       std::rethrow_exception(failed);
     }
     *request = begun.give(collective.all());
+  });
+}
+
+int prepare(const Call& call, MPI_Comm comm) {
+  return code_of(call, [&] {
+    const std::shared_ptr<Place> place = place_of(call.name, comm);
+    place->make(call.name);
+    place->is_prepared.store(true, std::memory_order_relaxed);
   });
 }
 
@@ -386,6 +402,7 @@ std::uint64_t decomposed_calls() noexcept { return decomposed.load(std::memory_o
 void start_decomposing(const decompose::Setting& setting) {
   decompose::carry_out = &carry_out;
   decompose::begin_request = &begin_request;
+  decompose::prepare = &prepare;
   decompose::begin(setting);
 }
 

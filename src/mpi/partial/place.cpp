@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "imbrex/detail/observation.hpp"
-#include "imbrex/detail/plug_ins.hpp"
-#include "mpi/below/abi/asked.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/engine/of_communicators.hpp"
@@ -137,98 +135,26 @@ void Place::duplicate(const char* const call) {
   const Call its_call{
       .name = call, .comm = program, .kind = mpi::Kind::collective, .throws = true};
   MPI_Comm made = MPI_COMM_NULL;
-  const int code = carry_out(its_call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
+  int code = carry_out(its_call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
     return PMPI_Comm_idup(program, &made, request);
   });
-  settle(call, made, code);
-}
-
-// A duplicate that MPI is making, which nobody waits for.
-struct Place::Duplicating : Operation {
-  std::shared_ptr<Place> place;
-  MPI_Comm made = MPI_COMM_NULL;
-
-  static void end(Operation& self) noexcept {
-    const std::unique_ptr<Duplicating> owned(static_cast<Duplicating*>(&self));
-    owned->place->settle(owned->call.name, owned->made, owned->code);
-  }
-};
-
-void Place::duplicate_at_once(const char* const call) {
-  auto making = std::make_unique<Duplicating>();
-  making->call = {.name = call,
-                  .comm = program,
-                  .kind = mpi::Kind::collective,
-                  .at_once = true,
-                  .throws = true};
-  making->complete = &Duplicating::end;
-  making->place = shared_from_this();
-  Said said = MPI_SUCCESS;
-  {
-    const Callback callback(making->call);
-    const Asking quiet(true);
-    said = quiet.said(PMPI_Comm_idup(program, &making->made, &making->request));
-  }
-  if (said.code != MPI_SUCCESS) {
-    settle(call, MPI_COMM_NULL, said.code);
-    return;
-  }
-  engine().add(*making.release());
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
-}
-
-void Place::settle(const char* const call, MPI_Comm made, int code) noexcept {
   if (code == MPI_SUCCESS) {
     comm = made;
     code = PMPI_Comm_dup(MPI_COMM_SELF, &self);
   }
-  std::exception_ptr error;
   if (code != MPI_SUCCESS) {
-    error = std::make_exception_ptr(make_error(call, code, detail::describe_current_task()));
+    made_.set_exception(
+        std::make_exception_ptr(make_error(call, code, detail::describe_current_task())));
   } else {
     PMPI_Comm_set_name(comm, "imbrex's of partial collectives");
     // A part of a more urgent task may overtake another one: only equal tags keep their order.
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->assert_no_any_tag();
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
-  }
-  std::vector<detail::CollectiveState*> waiting;
-  {
-    const std::lock_guard guard(lock_);
-    is_settled_ = true;
-    waiting = std::move(waiting_);
-  }
-  if (error != nullptr) {
-    made_.set_exception(error);
-  } else {
     made_.set();
-  }
-  for (detail::CollectiveState* const state : waiting) {
-    if (error != nullptr) {
-      state->fail(error);
-    } else {
-      state->start();
-    }
   }
 }
 
-bool Place::make_at_once(const char* const call, detail::CollectiveState& state) {
-  bool is_first = false;
-  {
-    const std::lock_guard guard(lock_);
-    if (!is_settled_) {
-      waiting_.push_back(&state);
-      is_first = !std::exchange(begun_, true);
-      if (!is_first) return false;
-    }
-  }
-  if (is_first) {
-    duplicate_at_once(call);
-    return false;
-  }
-  made_.future().get();  // throws why they cannot be made
-  return true;
-}
 
 std::shared_ptr<Place> place_of(const char* const call, MPI_Comm comm) {
   int code = MPI_SUCCESS;

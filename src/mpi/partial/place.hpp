@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -55,7 +56,7 @@ struct TagLayout {
   }
 };
 
-class Place : public std::enable_shared_from_this<Place> {
+class Place {
  public:
   explicit Place(MPI_Comm its_program);
   ~Place();
@@ -72,6 +73,9 @@ class Place : public std::enable_shared_from_this<Place> {
   int rank = 0;
   int size = 1;
   TagLayout tags;
+  // The duplicates were made, on all ranks, when the program could not use the communicator yet, or
+  // used it for nothing else: so the forms I of calls go block by block. Relaxed: MPI orders it.
+  std::atomic<bool> is_prepared{false};
 
   // The number of a collective, which is taken until end(). Throws Error if the one that had it
   // has not ended.
@@ -86,18 +90,10 @@ class Place : public std::enable_shared_from_this<Place> {
   void describe(std::vector<std::string>& lines);
   // Makes the duplicates, or waits until another task has. Collective; suspends.
   void make(const char* call);
-  // The same without waiting for other ranks. True: they are there. False: `state`, which has its
-  // number, is started once they are, by whoever polls, or fails.
-  [[nodiscard]] bool make_at_once(const char* call, detail::CollectiveState& state);
   void free_duplicates() noexcept;
 
  private:
-  struct Duplicating;
-
   void duplicate(const char* call);
-  void duplicate_at_once(const char* call);
-  // MPI has made `made`, or not.
-  void settle(const char* call, MPI_Comm made, int code) noexcept;
 
   // That of `program` as long as it has this life. Null: MPI gives none.
   const receive::Communicator* const of_program_;
@@ -107,9 +103,6 @@ class Place : public std::enable_shared_from_this<Place> {
   // By number; null: one that has failed. Others live as long as they are here.
   std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
-  bool is_settled_ IMBREX_GUARDED_BY(lock_) = false;  // they are there, or cannot be
-  // Those that are started then. No bound: each is one of `open_`.
-  std::vector<detail::CollectiveState*> waiting_ IMBREX_GUARDED_BY(lock_);
   Promise<void> made_{"duplicate of a communicator"};
 };
 
