@@ -34,7 +34,7 @@ struct Turn {
   LaneKey key;
   std::int64_t bytes = 0;
   bool is_long = false;    // else it waits only for those before it in its lane
-  bool is_part = false;    // of a collective; long ones count among the processes that get parts
+  bool is_part = false;    // a large one of a collective: counts among the processes that get some
   int urgency = 0;         // the larger goes first; then the earlier task, then who came first
   std::uint64_t task = 0;
 
@@ -52,8 +52,9 @@ struct Limits {
   int all = 0;                      // to all together; 0: any number
   std::int64_t bytes = 1024 * 1024;  // so many bytes may be under way, whatever their number
   Time patience = 5'000'000;         // at least, of a process
-  // To so many processes are long parts of collectives under way. If all ranks send to all at once,
-  // some messages are slow by chance, and in the end links are idle; and no block is here early.
+  // To so many processes large parts of collectives are under way. If all ranks send to all at
+  // once, some messages are slow by chance, and in the end links are idle; and no block is here
+  // early.
   int with_parts = 2;
 };
 
