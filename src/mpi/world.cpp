@@ -394,7 +394,8 @@ int initialise(int* argc, char*** argv, int* provided) {
   private_world::open();
   if (all.checks != 0) check::start_comparing();
   sends::start();
-  partial::start_decomposing(decompose::setting_by_options());
+  const decompose::Setting setting = decompose::setting_by_options();
+  partial::start_decomposing(setting);
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
   if (all.learns_paths != 0) open_paths();
   start_messages();
@@ -411,7 +412,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   is_active.store(true, std::memory_order_relaxed);
   detail::before_end(&leave_at_exit);
-  if (decompose::setting_by_options().mode == decompose::Mode::off) return MPI_SUCCESS;
+  if (setting.mode == decompose::Mode::off) return MPI_SUCCESS;
   return decompose::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
 }
 

@@ -12,7 +12,7 @@ namespace imbrex::mpi::crossing {
 
 // What one finds out of outside of MPI. Null: not set.
 struct Signs {
-  std::string_view library;          // by MPI_Get_library_version
+  std::string_view library;           // by MPI_Get_library_version
   int networks = 0;                   // interfaces that are up, without loopbacks
   const char* links = nullptr;        // OMPI_MCA_btl_tcp_links
   const char* eager_limit = nullptr;  // OMPI_MCA_btl_tcp_eager_limit

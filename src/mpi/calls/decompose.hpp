@@ -114,14 +114,15 @@ inline int (*prepare)(const Call& call, MPI_Comm comm) = nullptr;
 [[nodiscard]] consteval Shape shape_of(std::string_view name) {
   name = plain(name);
   if (varies(name)) name.remove_suffix(1);
-  if (name.empty()) return Shape::other;
-  name.remove_prefix(1);  // which is a capital, or not
-  if (name == "lltoall") return Shape::alltoall;
-  if (name == "llgather") return Shape::allgather;
-  if (name == "ather") return Shape::gather;
-  if (name == "catter") return Shape::scatter;
-  if (name == "eighbor_alltoall") return Shape::neighbor_alltoall;
-  if (name == "eighbor_allgather") return Shape::neighbor_allgather;
+  // Behind an I the name begins with a small letter.
+  if (name == "Alltoall" || name == "alltoall") return Shape::alltoall;
+  if (name == "Allgather" || name == "allgather") return Shape::allgather;
+  if (name == "Gather" || name == "gather") return Shape::gather;
+  if (name == "Scatter" || name == "scatter") return Shape::scatter;
+  if (name == "Neighbor_alltoall" || name == "neighbor_alltoall") return Shape::neighbor_alltoall;
+  if (name == "Neighbor_allgather" || name == "neighbor_allgather") {
+    return Shape::neighbor_allgather;
+  }
   return Shape::other;
 }
 
