@@ -7,6 +7,18 @@ include(CMakePackageConfigHelpers)
 set(imbrex_package ${CMAKE_INSTALL_LIBDIR}/cmake/imbrex)
 set(imbrex_share ${CMAKE_INSTALL_DATADIR}/imbrex)
 
+include(ImbrexBuildFirst)
+set(imbrex_libraries imbrex_mpi imbrex_mpi_tsan imbrex_hcmpi)
+if(NOT IMBREX_CORE)
+  list(APPEND imbrex_libraries imbrex imbrex_tsan imbrex_omp)
+endif()
+foreach(library ${imbrex_libraries})
+  if(NOT TARGET ${library})
+    list(REMOVE_ITEM imbrex_libraries ${library})
+  endif()
+endforeach()
+imbrex_build_before_install(${imbrex_libraries})
+
 if(TARGET imbrex_mpi)
   # One library for each binary interface; those of several build trees go to one prefix.
   set(imbrex_mpi_export imbrex-mpi-${IMBREX_MPI_ABI})
@@ -63,18 +75,25 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/imbrex DESTINATION ${CMAKE_INSTA
   FILES_MATCHING PATTERN *.hpp PATTERN *.h ${without_mpi})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/imbrexConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake INSTALL_DESTINATION ${imbrex_package})
+  ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake INSTALL_DESTINATION ${imbrex_package}
+  PATH_VARS imbrex_share)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/imbrexConfig.cmake
   ${PROJECT_BINARY_DIR}/package/imbrexConfigVersion.cmake
-  ${CMAKE_CURRENT_LIST_DIR}/ImbrexMpiAbi.cmake DESTINATION ${imbrex_package})
+  ${CMAKE_CURRENT_LIST_DIR}/ImbrexFortran.cmake ${CMAKE_CURRENT_LIST_DIR}/ImbrexMpiAbi.cmake
+  DESTINATION ${imbrex_package})
+# As source, whether or not there is a compiler here: imbrex-fort and find_package(imbrex) compile
+# it for the one that uses it.
+install(FILES ${PROJECT_SOURCE_DIR}/src/fortran/imbrex.f90
+  ${PROJECT_SOURCE_DIR}/src/fortran/imbrex_mpi.f90 DESTINATION ${imbrex_share}/fortran)
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})
-install(FILES ${PROJECT_SOURCE_DIR}/tools/imbrex_config.py
-  ${PROJECT_SOURCE_DIR}/tools/imbrex_deaths.py ${PROJECT_SOURCE_DIR}/tools/imbrex_run.py
-  ${PROJECT_SOURCE_DIR}/src/base/options.def DESTINATION ${imbrex_share})
+set(imbrex_tools compile config deaths errors fortran run)
+list(TRANSFORM imbrex_tools REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tools/imbrex_\\1.py")
+install(FILES ${imbrex_tools} ${PROJECT_SOURCE_DIR}/src/base/options.def
+  DESTINATION ${imbrex_share})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/imbrex_trace DESTINATION ${imbrex_share}
   FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
   PATTERN browser.py EXCLUDE PATTERN __pycache__ EXCLUDE)

@@ -74,9 +74,23 @@ set(imbrex_built_for "")
 if(TARGET imbrex_mpi)
   set(imbrex_built_for ${IMBREX_MPI_ABI})
 endif()
+include(ImbrexFortran)
+imbrex_find_fortran()
+set(imbrex_fortran_compiler "")
+if(CMAKE_Fortran_COMPILER)
+  set(imbrex_fortran_compiler ${CMAKE_Fortran_COMPILER})
+endif()
+set(imbrex_fortran_options "")
+while(imbrex_fortran_versions)
+  list(POP_FRONT imbrex_fortran_versions imbrex_id imbrex_text)
+  imbrex_json_list(imbrex_options ${imbrex_fortran_${imbrex_id}})
+  list(APPEND imbrex_fortran_options "\"${imbrex_text}\": ${imbrex_options}")
+endwhile()
+list(JOIN imbrex_fortran_options ", " imbrex_fortran_options)
 string(CONCAT imbrex_common "\"version\": \"${PROJECT_VERSION}\", "
   "\"mpi\": \"${imbrex_built_for}\", "
-  "\"compilers\": {\"cc\": \"${CMAKE_C_COMPILER}\", \"c++\": \"${CMAKE_CXX_COMPILER}\"}")
+  "\"compilers\": {\"cc\": \"${CMAKE_C_COMPILER}\", \"c++\": \"${CMAKE_CXX_COMPILER}\", "
+  "\"fort\": \"${imbrex_fortran_compiler}\"}, \"fortran_options\": {${imbrex_fortran_options}}")
 imbrex_write_config(core.json
   "{\"prefix\": \"../..\", \"libdir\": \"lib\", \
 \"includedir\": \"${PROJECT_SOURCE_DIR}/include\", ${imbrex_common}}"

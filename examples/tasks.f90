@@ -6,7 +6,7 @@ module tasks_bodies
   use, intrinsic :: iso_c_binding
   implicit none
 contains
-  integer(c_int) function add(argument, result) bind(C)
+  integer(c_int) function add(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer(c_int), pointer :: number
     call c_f_pointer(argument, number)
@@ -14,7 +14,7 @@ contains
     add = merge(0, 1, .not. c_associated(result))
   end function
 
-  integer(c_int) function double_it(argument, result) bind(C)
+  integer(c_int) function double_it(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer(c_int), pointer :: number
     call c_f_pointer(argument, number)
@@ -23,7 +23,7 @@ contains
   end function
 
   ! Called by idle workers until it returns 0.
-  integer(c_int) function look(argument) bind(C)
+  integer(c_int) function look(argument) bind(C, name="")
     type(c_ptr), value :: argument
     integer(c_int), pointer :: count
     call c_f_pointer(argument, count)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`imbrex config`, which prints what compilers and linkers are to be told, and imbrex-cc,
-imbrex-c++ and imbrex-fort, which tell it to the compiler wrappers of the MPI.
+"""`imbrex config`, which prints what compilers and linkers are to be told; imbrex_compile.py tells
+it to them.
 
 libimbrex_mpi must come before the MPI's library, and stay where the linker drops what nothing has
 named so far: who writes the line by hand forgets one or the other, and the program works until its
@@ -14,13 +14,10 @@ import shlex
 import shutil
 import sys
 
-WRAPPERS = {"imbrex-cc": "cc", "imbrex-c++": "c++", "imbrex-fort": "fort"}
+from imbrex_errors import CommandError
+
 SYSTEM_FOLDERS = ("/usr/lib", "/lib", "/usr/local/lib")
-WITHOUT_LINKING = {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"}
-
-
-class CommandError(Exception):
-    """What the user must change, of what `imbrex` and its compiler wrappers were given or found."""
+FORTRAN_COMPILERS = ("gfortran", "flang-new", "flang", "ifx", "nvfortran")
 
 
 def add_to(commands):
@@ -141,9 +138,13 @@ class Build:
         """The MPI's wrapper, which knows the MPI's own flags, or a compiler."""
         wrapper = self.mpi["wrappers"].get(language) if self.mpi else None
         found = wrapper or self.core["compilers"].get(language)
+        if not found and language == "fort" and not self.mpi:
+            # imbrex may have been built where there was no compiler for Fortran.
+            found = next(filter(None, map(shutil.which, FORTRAN_COMPILERS)), None)
         if not found:
-            raise CommandError(f"there is no compiler wrapper for {language} beside "
-                              f"{self.mpi['wrappers']['cc'] if self.mpi else 'the compiler'}")
+            raise CommandError(f"there is no compiler wrapper for Fortran beside "
+                               f"{self.mpi['wrappers']['cc']}" if self.mpi else
+                               f"there is no compiler for Fortran: {', '.join(FORTRAN_COMPILERS)}")
         return found
 
 
@@ -152,39 +153,3 @@ def rpath(folders):
     wanted = dict.fromkeys(folder for folder in folders
                            if folder and not folder.startswith(SYSTEM_FOLDERS))
     return [f"-Wl,-rpath,{folder}" for folder in wanted]
-
-
-# ---- compilers ---------------------------------------------------------------------------------
-
-def compile_by(name, arguments):
-    """Runs the wrapper `name`, one of WRAPPERS. Does not return but for --show."""
-    language = WRAPPERS[name]
-    mpi, tsan, show, given = "", False, False, []
-    for word in arguments:
-        if word in ("--show", "-show"):
-            show = True
-        elif word == "--no-mpi":
-            mpi = None
-        elif word.startswith("--mpi="):
-            mpi = word[len("--mpi="):]
-        elif word == "--tsan":
-            tsan = True
-        else:
-            given.append(word)
-    build = Build(mpi, tsan)
-    compiler = build.compiler(language)
-    knows_mpi = build.mpi is None or compiler in build.mpi["wrappers"].values()
-    command = [compiler, *(build.own_cflags() if knows_mpi else build.cflags())]
-    if language == "c++" and not any(word.startswith("-std=") for word in given):
-        command.append("-std=c++20")
-    # Before the user's own, among which the MPI's library may be; shared libraries may come first.
-    if not WITHOUT_LINKING.intersection(given):
-        command += build.own_libs() if knows_mpi else build.libs()
-    command += given
-    if show:
-        print(shlex.join(command))
-        return
-    try:
-        os.execvp(command[0], command)
-    except OSError as error:
-        raise CommandError(f"{command[0]}: {error.strerror}") from None

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import imbrex_deaths
-from imbrex_config import CommandError
+from imbrex_errors import CommandError
 
 LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|srun)([.-].*)?$")
 # Of libraries of MPI: their name, and the binary interface that they stand for.

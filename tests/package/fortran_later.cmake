@@ -15,6 +15,7 @@ function(imbrex_look found path)
   set(${found} ${CMAKE_MATCH_1} PARENT_SCOPE)
 endfunction()
 
+unset(ENV{CMAKE_C_COMPILER_LAUNCHER})  # it is not among the tools below
 find_program(compiler NAMES gfortran)
 if(NOT compiler)
   message(STATUS "left out: no gfortran")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cmake -D build= -D core= -D mpicc= -D source= -D work= -D with_mpi= -D compiler= -D generator=
-#   -D python= -D d3= -D mpi= -D version= -P this
+#   -D python= -D d3= -D mpi= -D version= -D pages= -P this
 cmake_minimum_required(VERSION 3.25)
 
 function(run what)
@@ -36,6 +36,12 @@ run("every command, installed" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/commands_t
   ${work}/prefix/bin/imbrex ${work}/trace "${d3}")
 run("programs without CMake" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/link_lines_test.py
   ${work}/prefix ${source} ${with_mpi} ${mpi} ${mpicc})
+# Pages are for the MPI that is found first, and one has programs in Fortran.
+find_program(mpifort mpifort)
+if(with_mpi AND NOT core AND mpifort)
+  run("commands of the pages" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/pages_test.py ${work}/prefix
+    ${mpicc} ${pages}/docs/user/c-and-fortran.md)
+endif()
 
 # prints(<text> <command>...)
 function(prints text)

@@ -31,7 +31,8 @@ class Installed(unittest.TestCase):
 
     def output(self, *command):
         said = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                              check=False, env=self.environment, timeout=100)
+                              check=False, env=self.environment, timeout=100,
+                              cwd=self.program.parent)
         self.assertEqual(said.returncode, 0, f"{command}: {said.stdout}{said.stderr}")
         return said.stdout + said.stderr
 
@@ -62,6 +63,33 @@ class WithoutMpi(Installed):
         self.builds("main.cpp", self.imbrex("imbrex-c++"), "--no-mpi")
         flags = self.words(self.imbrex(), "config", "--no-mpi", "--cflags", "--libs")
         self.builds("main.cpp", "c++", "-std=c++20", *flags)
+
+    @unittest.skipUnless(shutil.which("gfortran"), "no gfortran")
+    def test_fortran_without_mpi(self):
+        self.environment["XDG_CACHE_HOME"] = str(self.program.parent)
+        wrapper = [self.imbrex("imbrex-fort"), "--no-mpi"]
+        self.builds("../../mpi/fortran/own_arrays.f90", *wrapper)
+        made = set(self.program.parent.glob("imbrex/fortran-*/*"))
+        self.assertIn("imbrex.mod", {path.name for path in made})
+        times = {path: path.stat().st_mtime_ns for path in made}
+        self.builds("../../mpi/fortran/own_arrays.f90", *wrapper)
+        self.assertEqual(times, {path: path.stat().st_mtime_ns for path in made})
+
+    @unittest.skipUnless(shutil.which("gfortran"), "no gfortran")
+    def test_modules_of_another_compiler_are_made_anew(self):
+        modules = self.program.parent / "modules"
+        wrapper = [self.imbrex("imbrex-fort"), "--no-mpi", f"--modules={modules}"]
+        self.output(*wrapper)
+        (modules / "imbrex.mod").write_text("another compiler's")
+        (modules / "imbrex-modules.txt").write_text("another compiler's")
+        self.builds("../../mpi/fortran/own_arrays.f90", *wrapper)
+
+    def test_help_shows_the_options_of_imbrex(self):
+        for name in ("imbrex-cc", "imbrex-c++"):
+            said = self.output(self.imbrex(name), "--no-mpi", "--help")
+            self.assertIn(f"options of {name}:", said)
+            self.assertIn("--show", said)
+            self.assertNotIn("--modules", said)
 
     @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
     def test_pkg_config_knows_the_core(self):
@@ -158,7 +186,7 @@ class WithMpi(Installed):
 
 
 if __name__ == "__main__":
-    Installed.prefix, Installed.sources = map(pathlib.Path, sys.argv[1:3])
+    Installed.prefix, Installed.sources = (pathlib.Path(word).absolute() for word in sys.argv[1:3])
     Installed.interface, Installed.mpicc = (sys.argv[4:] + ["", ""])[:2]
     if sys.argv[3] != "1":
         del WithMpi

@@ -5,12 +5,12 @@ module after_failure_bodies
   use, intrinsic :: iso_c_binding
   implicit none
 contains
-  integer(c_int) function fail(argument, result) bind(C)
+  integer(c_int) function fail(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     fail = merge(7, 8, c_associated(argument) .and. .not. c_associated(result))
   end function
 
-  integer(c_int) function count_it(argument, result) bind(C)
+  integer(c_int) function count_it(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer(c_int), pointer :: number
     call c_f_pointer(argument, number)

@@ -49,7 +49,7 @@ contains
     call MPI_Abort(MPI_COMM_WORLD, 1, code)
   end subroutine
 
-  integer(c_int) function receive_one(argument, result) bind(C)
+  integer(c_int) function receive_one(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer(c_int), pointer :: number
     integer :: value(3), error
@@ -66,7 +66,7 @@ contains
     receive_one = merge(0, 1, .not. c_associated(result))
   end function
 
-  integer(c_int) function send_one(argument, result) bind(C)
+  integer(c_int) function send_one(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer(c_int), pointer :: number
     integer :: value(3), error
@@ -77,7 +77,7 @@ contains
   end function
 
   ! Waits for several, with and without statuses, and for some that MPI chooses.
-  integer(c_int) function wait_for_several(argument, result) bind(C)
+  integer(c_int) function wait_for_several(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer, asynchronous :: in(4), out(4)
     integer :: i, error, index
@@ -108,7 +108,7 @@ contains
   end function
 
   ! Ends at once; what depends on it runs when the message is there.
-  integer(c_int) function receive_later(argument, result) bind(C)
+  integer(c_int) function receive_later(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer :: error
     REQUEST_OF :: request
@@ -117,14 +117,14 @@ contains
     call expect(.not. c_associated(argument) .and. .not. c_associated(result), "no argument")
   end function
 
-  integer(c_int) function look_at_it(argument, result) bind(C)
+  integer(c_int) function look_at_it(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     call expect(arriving == 300 + previous, "a message that is bound to a task")
     look_at_it = merge(0, 1, .not. c_associated(argument) .and. .not. c_associated(result))
   end function
 
   ! With a status, and by a future.
-  integer(c_int) function send_and_wait(argument, result) bind(C)
+  integer(c_int) function send_and_wait(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer, asynchronous :: value, other
     integer :: error, status(MPI_STATUS_SIZE)

@@ -27,7 +27,7 @@ contains
   end subroutine
 
   ! The first half by TAMPI_Iwaitall, with a null request among them, the others one by one.
-  integer(c_int) function receive_all(argument, result) bind(C)
+  integer(c_int) function receive_all(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer :: requests(count), i, code
     do i = 2, count / 2
@@ -54,7 +54,7 @@ contains
     receive_all = 0
   end function
 
-  integer(c_int) function use_it(argument, result) bind(C)
+  integer(c_int) function use_it(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer :: i
     do i = 1, count
@@ -68,7 +68,7 @@ contains
     use_it = 0
   end function
 
-  integer(c_int) function send_all(argument, result) bind(C)
+  integer(c_int) function send_all(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer :: request, i, code
     do i = 1, count
@@ -88,7 +88,7 @@ contains
     send_all = 0
   end function
 
-  integer(c_int) function add_up(argument, result) bind(C)
+  integer(c_int) function add_up(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer :: request, code
     sums = [rank, 1]
@@ -107,7 +107,7 @@ contains
 
   ! ---- collectives: one body for each, by number, and what `to` is then ----
 
-  integer(c_int) function collective(argument, result) bind(C)
+  integer(c_int) function collective(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer, pointer :: which
     integer :: request, code
@@ -166,7 +166,7 @@ contains
     collective = 0
   end function
 
-  integer(c_int) function check_collective(argument, result) bind(C)
+  integer(c_int) function check_collective(argument, result) bind(C, name="")
     type(c_ptr), value :: argument, result
     integer, pointer :: which
     integer :: expected(2)
