@@ -2,6 +2,7 @@
 #include "trace/trace.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,21 @@ std::string quoted(const std::string& text) {
     }
   }
   return out + '"';
+}
+
+// The program's command line as a list in JSON; what exceeds 4,000 bytes is left out.
+std::string command_line() {
+  std::string text(4000, '\0');
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "rb");
+  text.resize(file == nullptr ? 0 : std::fread(text.data(), 1, text.size(), file));
+  if (file != nullptr) std::fclose(file);
+  std::string out = "[";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string argument = text.c_str() + at;
+    out += (at == 0 ? "" : ", ") + quoted(argument);
+    at += argument.size() + 1;
+  }
+  return out + ']';
 }
 
 // A file that disappears unless it was written to its end.
@@ -204,9 +220,10 @@ void write_files(const std::string& directory, const Header& header, const TimeB
   std::string text = fmt::format(
       "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
       "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"events\": {}, \"cut\": {},\n "
-      "\"names\": [",
+      "\"command\": {}, \"processors\": [{}],\n \"names\": [",
       format_version, header.rank, header.ranks, header.workers, quoted(header.policy),
-      quoted(host), time.start_ns(), time.end_ns(), count, quoted(header.cut));
+      quoted(host), time.start_ns(), time.end_ns(), count, quoted(header.cut), command_line(),
+      fmt::join(header.processors, ", "));
   Names& table = names();
   const std::lock_guard guard(table.lock);
   for (std::size_t index = 0; index < table.texts.size(); ++index) {

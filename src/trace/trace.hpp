@@ -159,6 +159,7 @@ struct Header {
   int ranks;
   int workers;
   std::string policy;
+  std::vector<int> processors = {};      // that the workers may use, as the system numbers them
   std::string cut = {};                  // why the program ended before its end; empty: it did not
   std::uint64_t until = UINT64_MAX;      // ticks; what came later is left out
 };

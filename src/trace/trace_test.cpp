@@ -50,13 +50,17 @@ TEST(Files, hold_every_record_and_the_names) {
   recorder.record(Kind::task_begin, 17, intern("a \"name\"", nullptr), 0, 0);
   recorder.record(Kind::task_end, 17, 0, 0, 0);
   time.stop();
-  const Header header{.rank = 2, .ranks = 4, .workers = 1, .policy = "fifo"};
+  const Header header{
+      .rank = 2, .ranks = 4, .workers = 1, .policy = "fifo", .processors = {3, 5}};
   write_files(directory, header, time, {&recorder});
   EXPECT_EQ(std::filesystem::file_size(directory + "/rank-2.events"), 2 * sizeof(Record));
   std::ifstream file(directory + "/rank-2.json");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   EXPECT_NE(text.find(R"("events": 2)"), std::string::npos);
   EXPECT_NE(text.find(R"(a \"name\")"), std::string::npos);
+  EXPECT_NE(text.find(R"("processors": [3, 5])"), std::string::npos);
+  const std::string own = testing::internal::GetArgvs().at(0);
+  EXPECT_NE(text.find("\"command\": [\"" + own + '"'), std::string::npos);
   std::filesystem::remove_all(directory);
 }
 

@@ -66,6 +66,8 @@ class Rank:
     names: list  # of Name
     records: list  # of tuples (time, task, worker, kind, a, b, c), by time
     cut: str = ""  # why the rank ended before its end; empty if it did not
+    command: tuple = ()  # the program and its arguments; empty in older traces
+    processors: tuple = ()  # that its workers could use; empty in older traces
 
 
 def read_run(directory):
@@ -133,12 +135,15 @@ def read_rank(path, number):
     records = read_records(events, head)
     return Rank(rank=number, ranks=head["ranks"], workers=head["workers"], policy=head["policy"],
                 host=head["host"], start=head["start_ns"], end=head["end_ns"], names=names,
-                records=records, cut=head.get("cut", ""))
+                records=records, cut=head.get("cut", ""),
+                command=tuple(head.get("command", ())),
+                processors=tuple(head.get("processors", ())))
 
 
 def read_head(path):
     try:
-        head = json.loads(path.read_text(encoding="utf-8"))
+        # Names and arguments are the program's own, and may hold any byte.
+        head = json.loads(path.read_text(encoding="utf-8", errors="replace"))
         json.dumps(head, ensure_ascii=False).encode("utf-8")  # no half of a surrogate pair
     except (json.JSONDecodeError, UnicodeError, RecursionError) as error:
         raise TraceError(f"{path}: truncated or no JSON ({error})") from None
@@ -155,6 +160,10 @@ def read_head(path):
             raise TraceError(f"{path}: key \"{key}\" is missing or is no {kind.__name__}")
     if not isinstance(head.get("cut", ""), str):
         raise TraceError(f"{path}: key \"cut\" is no str")
+    for key, kind in (("command", str), ("processors", int)):
+        value = head.get(key, [])
+        if type(value) is not list or any(type(one) is not kind for one in value):
+            raise TraceError(f"{path}: key \"{key}\" is no list of {kind.__name__}")
     for key, most in COUNTS_MAX.items():
         if not 1 <= head[key] <= most:
             raise TraceError(f"{path}: {head[key]} {key}: a run has 1 to {most}")

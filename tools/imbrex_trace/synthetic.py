@@ -19,7 +19,9 @@ class RankWriter:
         self.directory = pathlib.Path(directory)
         self.head = {"version": 2, "rank": rank, "ranks": ranks, "workers": workers,
                      "policy": "stealing", "host": "node1", "start_ns": START,
-                     "end_ns": START + end * MILLI, "names": [], "events": 0}
+                     "end_ns": START + end * MILLI, "names": [], "events": 0,
+                     "command": ["bin/solve", "--size", "9"],
+                     "processors": list(range(workers))}
         self.data = bytearray()
         if not main_runs:
             self.suspend(0, 0, ROOT, self.name("waits", ""))

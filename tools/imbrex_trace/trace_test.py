@@ -119,6 +119,17 @@ class Replay(TraceTest):
         rank.write()
         self.assertEqual(self.pieces(0), [(0, 2, "overhead"), (2, 10, "in task")])
 
+    def test_a_head_may_lack_the_command_and_hold_bytes_that_are_no_text(self):
+        rank = self.writer()
+        rank.name("caf?")
+        del rank.head["command"], rank.head["processors"]
+        rank.write()
+        path = self.directory / "rank-0.json"
+        path.write_bytes(path.read_bytes().replace(b"caf?", b"caf\xe9"))
+        read = reader.read_run(self.directory)[0]
+        self.assertEqual((read.command, read.processors, read.names[-1].name),
+                         ((), (), "caf\ufffd"))
+
     def test_a_task_open_at_the_end_lasts_until_the_end(self):
         rank = self.writer()
         rank.begin(4, 0, 1, rank.name("exits"))
@@ -390,6 +401,13 @@ class Refusals(TraceTest):
         del rank.head["workers"]
         rank.write()
         self.check('key "workers" is missing')
+
+    def test_a_command_or_processors_of_another_kind(self):
+        for key, value in (("command", "solve"), ("processors", [0, "1"])):
+            rank = self.written()
+            rank.head[key] = value
+            rank.write()
+            self.check(f'key "{key}" is no list of')
 
     def test_an_unknown_kind(self):
         rank = self.written()

@@ -32,6 +32,7 @@ void write_trace(RuntimeState& runtime, const trace::TimeBase& time, const std::
                       .ranks = life().ranks,
                       .workers = static_cast<int>(runtime.workers.size()),
                       .policy = runtime.options.POLICY,
+                      .processors = runtime.processors,
                       .cut = cut,
                       .until = cut.empty() ? UINT64_MAX : time.end_ticks()},
                      time, recorders);
