@@ -405,7 +405,9 @@ class AccumulatorOf final : public AccumulatorState<T> {
 
 // A handle: copies mean the same accumulator, which lives as long as its phaser, and keeps that.
 // Tasks take a copy, since the body of finish() ends before they do.
-// T may be copied. Operations must not wait; what one throws, put() or get() throws.
+// T may be copied. Operations must not wait, nor may T's copy or destructor; what an operation
+// throws, put() or get() throws. All values that it holds are destroyed before the phaser's
+// finish() ends; or, where a handle of it or of the phaser is kept, with the last of these.
 // Thread safety: every member, any task, or thread of the program's own; each acts for itself.
 template <class T>
   requires std::copy_constructible<T>

@@ -189,7 +189,7 @@ bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait)
       phases.failed.load(std::memory_order_relaxed)) {
     return true;
   }
-  wait.until = phase + 1;
+  wait.until = phase == nobody ? nobody : phase + 1;  // the largest number is over when all is
   wait.next = phases.waits;
   phases.waits = &wait;
   return false;

@@ -428,6 +428,29 @@ TEST_P(PhaserTest, passed_is_a_future_like_any_other) {
   });
 }
 
+TEST_P(PhaserTest, a_phase_that_never_ends_is_passed_when_no_signaller_is_left) {
+  Future<void> last, last_but_one;
+  finish([&] {
+    Phaser step;
+    last = step.passed(UINT64_MAX);
+    last_but_one = step.passed(UINT64_MAX - 1);
+    task("part").phased(step).launch([] {
+      for (int phase = 0; phase < 3; ++phase) next();
+    });
+    for (int phase = 0; phase < 3; ++phase) {
+      EXPECT_FALSE(last.ready());
+      EXPECT_FALSE(step.passed(UINT64_MAX).ready());
+      EXPECT_FALSE(last_but_one.ready());
+      step.next();
+    }
+    EXPECT_FALSE(last.ready());
+    step.drop();
+    last.get();
+    EXPECT_TRUE(step.passed(UINT64_MAX).ready());
+  });
+  EXPECT_TRUE(last_but_one.ready());
+}
+
 TEST_P(PhaserTest, a_thread_of_the_program_may_be_registered) {
   std::atomic<int> signals{0};
   Promise<void> over;
@@ -559,6 +582,66 @@ TEST_P(PhaserTest, the_last_result_is_there_after_the_finish) {
     }
   });
   EXPECT_EQ(kept[0].get(), 120);
+}
+
+// Counts those that live.
+struct Counted {
+  static inline std::atomic<int> live{0};
+  Counted(const int its_value) noexcept : value(its_value) { ++live; }  // NOLINT: converts
+  Counted(const Counted& other) noexcept : value(other.value) { ++live; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --live; }
+  int value;
+};
+constexpr auto plus = [](const Counted& a, const Counted& b) { return Counted(a.value + b.value); };
+
+// Three tasks put and get in `how`; `leave` is called by each of them at its end.
+template <class Leave>
+void count_in_phases(const Accumulation how, const Leave& leave) {
+  Phaser step;
+  const Accumulator<Counted> total(step, plus, Counted(0), how);
+  for (int i = 0; i < 3; ++i) {
+    task("part").phased(step).launch([=] {
+      for (int phase = 0; phase < 5; ++phase) {
+        total.put(1);
+        next();
+        EXPECT_EQ(total.get().value, 3);
+      }
+      leave(step);
+    });
+  }
+}
+
+TEST_P(PhaserTest, the_values_of_an_accumulator_end_before_the_finish_does) {
+  using enum Accumulation;
+  for (const Accumulation how : {lazy, eager, reproducible}) {
+    finish([&] { count_in_phases(how, [](const Phaser&) {}); });
+    EXPECT_EQ(Counted::live, 0);
+    finish([&] { count_in_phases(how, [](const Phaser& step) { step.drop(); }); });
+    EXPECT_EQ(Counted::live, 0);
+    finish([&] {  // by a task that belongs to the finish()
+      task("maker").launch([how] { count_in_phases(how, [](const Phaser&) {}); });
+    });
+    EXPECT_EQ(Counted::live, 0);
+    EXPECT_THROW(finish([&] {
+                   count_in_phases(how, [](const Phaser&) { throw std::domain_error("end"); });
+                 }),
+                 std::domain_error);
+    EXPECT_EQ(Counted::live, 0);
+  }
+}
+
+TEST_P(PhaserTest, a_kept_accumulator_keeps_its_values) {
+  std::vector<Accumulator<Counted>> kept;
+  finish([&] {
+    Phaser step;
+    kept.emplace_back(step, plus, Counted(0));
+    kept[0].put(7);
+    step.next();
+  });
+  EXPECT_EQ(kept[0].get().value, 7);
+  kept.clear();
+  EXPECT_EQ(Counted::live, 0);
 }
 
 TEST_P(PhaserTest, a_result_survives_a_last_phase_in_which_nothing_is_put) {

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "sched/run/phasers/turn.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
@@ -17,7 +18,7 @@ using task::State;
 
 namespace {
 
-// No code of the program's runs when it dies.
+// No code of the program's that may wait runs when it dies.
 [[nodiscard]] bool is_plain(const detail::Completion& completion) noexcept {
   using enum detail::CompletionKind;
   if (completion.kind == named || completion.kind == phase) return true;
@@ -140,6 +141,10 @@ void discard(Worker& worker, detail::Completion& completion) noexcept {
     leave_to_task(worker, list);
   } else if (is_plain(completion)) {
     Outcome nothing;
+    if (completion.kind == detail::CompletionKind::phaser) {
+      const InAccumulator guard(worker);
+      return task::destroy_other(completion, nothing);
+    }
     task::destroy_other(completion, nothing);
   } else {
     worker.runtime->dead.queue(worker, {}, &completion);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sched/run/phasers/turn.hpp"
 
-#include <utility>
-
 #include "sched/run/dead.hpp"
 #include "sched/run/ready.hpp"
 #include "trace/races.hpp"
@@ -24,25 +22,6 @@ void settle_promises(Worker& worker, PhaseEnd& end) noexcept {
 }
 
 namespace {
-
-// While it lives, functions of the program's run that may not wait.
-class InAccumulator {
- public:
-  explicit InAccumulator(Worker& worker) noexcept
-      : worker_(worker), outer_(std::exchange(worker.callback_call, accumulator_call)) {
-    ++worker_.callbacks;
-  }
-  ~InAccumulator() {
-    --worker_.callbacks;
-    worker_.callback_call = outer_;
-  }
-  InAccumulator(const InAccumulator&) = delete;
-  InAccumulator& operator=(const InAccumulator&) = delete;
-
- private:
-  Worker& worker_;
-  const char* const outer_;
-};
 
 bool spans(const Phases& phases) noexcept {
   return phases.span != nullptr && !phases.failed.load(std::memory_order_relaxed);

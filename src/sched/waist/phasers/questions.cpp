@@ -67,7 +67,7 @@ sched::PassedPromise& make_passed(Phases& phases) {
 Completion* passed(PhaserState& phaser, const std::uint64_t phase) {
   Phases& phases = static_cast<Phases&>(phaser);
   sched::PassedPromise& promise = make_passed(phases);
-  if (phase == UINT64_MAX || task::phaser::is_over_or_wait(phases, phase, promise.wait)) {
+  if (task::phaser::is_over_or_wait(phases, phase, promise.wait)) {
     if (phases.failed.load(std::memory_order_acquire) &&  // pairs with task::phaser::fail()
         phases.phase.load(std::memory_order_relaxed) <= phase) {
       task::set_failure(promise, task::failure_of_nobody(phases.failure_of_span));
@@ -105,7 +105,6 @@ void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator) {
       const std::lock_guard guard(phases.lock);
       if (is_new(phases, *mine)) {
         if (accumulator.ordered) phases.keeps_order = true;
-        phases.plain = false;
         accumulator.following = phases.accumulators;
         phases.accumulators = owned.release();
         return;
