@@ -16,10 +16,12 @@ COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800
 PUBLIC_NAMES_MAX = 24
 # The worker of a thread; how deep a thread is in calls of MPI, and its handler, in which nothing
 # suspends; objects that it keeps, in functions that are not inlined into what suspends.
-THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/below/next.hpp",
-                      "src/mpi/below/next.cpp", "src/mpi/engine/handlers.hpp",
+# No header: what is inlined into a caller may keep the address over a suspension.
+THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/below/next.cpp",
                       "src/mpi/engine/handlers.cpp", "src/mpi/matching/receive.cpp",
                       "src/mpi/matching/token.cpp")
+THREAD_ID_FILE = "src/base/arch.hpp"
+THREAD_ID = re.compile(r"\b(pthread_self|this_thread::get_id|gettid|SYS_gettid|thrd_current)\b")
 FOR_PLUG_INS = {f"imbrex/detail/{name}.hpp" for name in ("plug_ins", "groups", "observation")}
 CPP = {".hpp", ".cpp", ".h", ".c"}
 FORTRAN = {".f90", ".F90", ".F"}
@@ -82,8 +84,8 @@ def main():
     tree = Tree(parser.parse_args().root.resolve())
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
                   check_folders, check_layers, check_narrow_waist, check_thread_locals,
-                  check_leftovers, check_dead_files, check_machine_paths, check_links,
-                  check_code_in_docs):
+                  check_thread_ids, check_leftovers, check_dead_files, check_machine_paths,
+                  check_links, check_code_in_docs):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -187,6 +189,15 @@ def check_thread_locals(tree):
             if name not in THREAD_LOCAL_FILES:
                 tree.report(name, line_of(code, match.start()), f"{match.group()}: allowed only in "
                             f"{THREAD_LOCAL_FILES[0]}, for a fiber may go on in another thread")
+
+
+# The C library declares pthread_self() const, so its value would outlive a suspension.
+def check_thread_ids(tree):
+    for name, text in tree.of(CPP, "src/", "include/"):
+        code = without_comments(text)
+        for match in THREAD_ID.finditer(code) if name != THREAD_ID_FILE else ():
+            tree.report(name, line_of(code, match.start()), f"{match.group()}: ask "
+                        f"{THREAD_ID_FILE}, for a task may go on in another thread")
 
 
 def check_leftovers(tree):

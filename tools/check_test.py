@@ -183,6 +183,14 @@ class Check(unittest.TestCase):
         text = HASH_SPDX + "def f():\n" + "    pass\n" * 70
         self.finds("tools/x.py:2", "a function of 71 lines", {"tools/x.py": text})
 
+    def test_an_identity_of_a_thread(self):
+        self.finds("src/task/t.cpp:2", "pthread_self: ask src/base/arch.hpp",
+                   {"src/task/t.cpp": SPDX + "auto me() { return pthread_self(); }\n"})
+        self.finds("include/imbrex/t.hpp:2", "this_thread::get_id: ask",
+                   {"include/imbrex/t.hpp": SPDX + "auto me = std::this_thread::get_id();\n"})
+        self.finds_nothing({
+            "src/base/arch.hpp": SPDX + "inline auto me() { return gettid(); }\n"})
+
     def test_a_stray_thread_local(self):
         self.finds("src/task/t.cpp:2", "thread_local: allowed only in src/sched/run/current.cpp",
                    {"src/task/t.cpp": SPDX + "thread_local int x;\n"})

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,23 @@ inline void pause() noexcept {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// Who the calling thread is. Nothing else in src/ and include/ asks the system (tools/check.py): a
+// task may go on in another thread after each call that suspends, and the C library declares
+// pthread_self() const, so that a compiler would keep its value over such a call. These two are
+// never inlined, and the assembly keeps a compiler from concluding that their answer is constant.
+[[gnu::noinline]] inline pthread_t this_thread() noexcept {
+  asm volatile("" ::: "memory");
+  return pthread_self();
+}
+[[nodiscard]] inline bool is_this_thread(const pthread_t thread) noexcept {
+  return pthread_equal(thread, this_thread()) != 0;
+}
+// The kernel's number of the thread; getpid() for the main thread.
+[[gnu::noinline]] inline pid_t kernel_thread_id() noexcept {
+  asm volatile("" ::: "memory");
+  return gettid();
 }
 
 // Ticks of a clock that all processors of the machine share; cheap, not ordered with memory.

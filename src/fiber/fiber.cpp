@@ -84,7 +84,7 @@ void adopt_native(Fiber& fiber) noexcept {
   pthread_attr_t attributes;
   void* bottom = nullptr;
   std::size_t bytes = 0;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+  if (pthread_getattr_np(base::this_thread(), &attributes) == 0) {
     pthread_attr_getstack(&attributes, &bottom, &bytes);
     pthread_attr_destroy(&attributes);
   }

@@ -28,6 +28,7 @@ extern "C" void run_active();
 extern "C" int run_active_outside();
 extern "C" void finish_active();
 extern "C" void hang_active();
+extern "C" void flood_active();
 
 namespace {
 
@@ -400,6 +401,27 @@ void hang_active() {
     imbrex::detail::EventWord never;
     imbrex::detail::await(never, {.kind = imbrex::detail::WaitKind::mpi, .what = "a value"});
   }).get();
+}
+
+// Many tasks suspend for room, and go on in other threads, while these hold the flag.
+void flood_active() {
+  constexpr int tasks = 16;
+  constexpr int messages = 150;
+  static Count& count = *new Count;
+  active::set_handler(id(0), &Count::take, &count);
+  const std::vector<std::byte> body(1900);
+  const active::Expecting expecting;
+  imbrex::finish([&] {
+    for (int i = 0; i < tasks; ++i) {
+      imbrex::task("sends").spawn([&body] {
+        for (int sent = 0; sent < messages; ++sent) {
+          for (int to = 0; to < active::ranks(); ++to) active::send(to, id(0), body);
+        }
+      });
+    }
+  });
+  const auto all = static_cast<std::uint64_t>(tasks * messages * active::ranks());
+  while (count.messages.load(std::memory_order_acquire) < all) imbrex::yield();
 }
 
 void finish_active() {

@@ -12,6 +12,7 @@ extern "C" void run_active();
 extern "C" int run_active_outside();
 extern "C" void finish_active();
 extern "C" void hang_active();
+extern "C" void flood_active();
 
 int main(int argc, char** argv) {
   if (run_active_outside() != 0) return 1;
@@ -19,8 +20,9 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    if (argc > 1 && std::strcmp(argv[1], "hang") == 0) hang_active();
-    run_active();
+    const char* const what = argc > 1 ? argv[1] : "";
+    if (std::strcmp(what, "hang") == 0) hang_active();
+    std::strcmp(what, "flood") == 0 ? flood_active() : run_active();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/active/post.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "base/arch.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -14,6 +16,7 @@
 #include "mpi/below/abi/asked.hpp"
 #include "mpi/below/ship.hpp"
 #include "mpi/engine/errors.hpp"
+#include "mpi/report/look.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::mpi::active {
@@ -110,7 +113,7 @@ Post::Appended Post::append(Peer& peer, const std::uint32_t id,
 }
 
 void Post::list(Peer& peer) noexcept {
-  begin_work();
+  begin_work(Work::listed);
   if (peer.rank == rank_) {
     own_.store(true, std::memory_order_release);  // pairs with take_own()
   } else {
@@ -186,7 +189,7 @@ void Post::serve(Peer& peer) noexcept {
     start(peer, *packet);
     while (woken != nullptr) detail::fire(std::exchange(woken, woken->next)->event);
   }
-  end_work();
+  end_work(Work::listed);
 }
 
 void Post::start(Peer& peer, Packet& packet) noexcept {
@@ -196,7 +199,7 @@ void Post::start(Peer& peer, Packet& packet) noexcept {
                               tag_of_packets, comm_, &request);
   if (code != MPI_SUCCESS) fail("MPI_Isend to rank " + std::to_string(peer.rank), code);
   ++packets_sent_;
-  begin_work();
+  begin_work(Work::packet);
   sending_.push_back({request, &packet, peer.rank});
 }
 
@@ -210,7 +213,7 @@ void Post::forget_sent() noexcept {
     if (done == 0) return;
     give(*oldest.packet);
     sending_.pop_front();
-    end_work();
+    end_work(Work::packet);
   }
 }
 
@@ -236,12 +239,12 @@ void Post::give(Packet& packet) noexcept {
 
 bool Post::is_holder() const noexcept {
   // Only this thread stores its own name, so a stale value cannot equal it.
-  return pthread_equal(holder_.load(std::memory_order_relaxed), pthread_self()) != 0;
+  return base::is_this_thread(holder_.load(std::memory_order_relaxed));
 }
 
 bool Post::try_hold() noexcept {
   if (engine().is_held_still() || !traffic().handling.try_lock()) return false;
-  holder_.store(pthread_self(), std::memory_order_relaxed);
+  holder_.store(base::this_thread(), std::memory_order_relaxed);
   return true;
 }
 
@@ -364,7 +367,7 @@ int Post::take_own() noexcept {
     packet = next;
   }
   while (woken != nullptr) detail::fire(std::exchange(woken, woken->next)->event);
-  if (count != 0) end_work();
+  if (count != 0) end_work(Work::listed);
   return count;
 }
 
@@ -385,8 +388,8 @@ bool Post::set_handler(const std::uint32_t id, const Handler handler, void* cons
   if (mine.handler.load(std::memory_order_relaxed) != nullptr) return false;
   mine.context = context;
   mine.handler.store(handler, std::memory_order_release);
-  begin_work();
-  if (look_at_kept_.exchange(true, std::memory_order_acq_rel)) end_work();
+  begin_work(Work::kept);
+  if (look_at_kept_.exchange(true, std::memory_order_acq_rel)) end_work(Work::kept);
   return true;
 }
 
@@ -400,20 +403,40 @@ int Post::take_kept() noexcept {
       ++count;
     }
   }
-  end_work();
+  end_work(Work::kept);
   return count;
 }
 
 // ---- what is under way -------------------------------------------------------------------------
 
-void Post::begin_work() noexcept {
-  open_work_.fetch_add(1, std::memory_order_relaxed);
+void Post::begin_work(const Work kind) noexcept {
+  open_work_.fetch_add(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
   engine().want_polls();
 }
 
-void Post::end_work() noexcept {
-  open_work_.fetch_sub(1, std::memory_order_release);  // pairs with settle()
+void Post::end_work(const Work kind) noexcept {
+  // release: pairs with settle()
+  open_work_.fetch_sub(static_cast<std::uint64_t>(kind), std::memory_order_release);
   engine().call_off_polls(1);
+}
+
+// A line of a report, where something is begun here and has not ended: MPI_Finalize waits for it.
+void Post::describe_work(std::string& text) const {
+  const std::uint64_t open = open_work_.load(std::memory_order_relaxed);
+  if (open == 0) return;
+  constexpr std::uint64_t mask = (std::uint64_t{1} << bits_of_a_kind) - 1;
+  const auto number = [open](const Work kind) {
+    return open / static_cast<std::uint64_t>(kind) & mask;
+  };
+  std::string parts;
+  const auto add = [&parts](const std::uint64_t count, const char* const what) {
+    if (count != 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count, what);
+  };
+  add(number(Work::listed), "ranks for which messages wait here");
+  add(number(Work::packet), "packets in flight from here");
+  add(number(Work::transfer), "transfers that have not ended");
+  add(open % static_cast<std::uint64_t>(Work::listed), "handlers for messages that came before");
+  text += "active messages: not ended here: " + parts + "\n";
 }
 
 void Post::expect() noexcept {
@@ -478,13 +501,13 @@ void Post::deliver(const int to, const int tag, const std::span<const std::byte>
   // It counts before it can arrive: see close().
   traffic().sent.fetch_add(1, std::memory_order_relaxed);
   delivered_.fetch_add(1, std::memory_order_relaxed);
-  open_work_.fetch_add(1, std::memory_order_relaxed);
+  open_work_.fetch_add(static_cast<std::uint64_t>(Work::transfer), std::memory_order_relaxed);
   const int code = PMPI_Isend(data.data(), static_cast<int>(data.size()), MPI_BYTE, to, tag, comm_,
                               &transfer->request);
   if (code != MPI_SUCCESS) {
     traffic().sent.fetch_sub(1, std::memory_order_relaxed);
     delivered_.fetch_sub(1, std::memory_order_relaxed);
-    open_work_.fetch_sub(1, std::memory_order_relaxed);
+    open_work_.fetch_sub(static_cast<std::uint64_t>(Work::transfer), std::memory_order_relaxed);
     throw make_error("active::deliver", code, detail::describe_current_task());
   }
   engine().add(*transfer.release());
@@ -496,7 +519,7 @@ void Post::end(Transfer& transfer) noexcept {
   if (transfer.lands()) {
     const std::lock_guard guard(tags_lock_);
     tags_.erase(transfer.call.tag);
-    open_work_.fetch_add(1, std::memory_order_relaxed);
+    open_work_.fetch_add(static_cast<std::uint64_t>(Work::transfer), std::memory_order_relaxed);
   }
   engine().want_polls();
   const std::lock_guard guard(ended_lock_);
@@ -528,7 +551,7 @@ int Post::take_ended() noexcept {
       std::atomic<std::uint64_t>& handled = traffic().handled;
       handled.store(handled.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
-    end_work();
+    end_work(Work::transfer);
   }
   return count;
 }
@@ -561,6 +584,11 @@ void Post::open() {
                            comm_, &slot.request));
     require("MPI_Start", PMPI_Start(&slot.request));
   }
+  report::add_description(
+      [](void* const self, std::size_t, std::string& text) noexcept {
+        static_cast<const Post*>(self)->describe_work(text);
+      },
+      this);
   traffic().open.store(true, std::memory_order_relaxed);
   open_.store(true, std::memory_order_release);
 }

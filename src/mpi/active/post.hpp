@@ -111,6 +111,16 @@ class Post {
   };
   struct Transfer;
 
+  // What is begun here and must end before MPI_Finalize does. Each kind is counted in its own bits
+  // of `open_work_`, so that one look at one word tells whether all kinds are at zero.
+  enum class Work : std::uint64_t {
+    kept = 1,                          // handlers that were set, whose kept messages wait
+    listed = std::uint64_t{1} << 4,    // peers for which messages wait here; see (2)
+    packet = std::uint64_t{1} << 24,   // packets in flight from here
+    transfer = std::uint64_t{1} << 44  // transfers whose function is still to be called
+  };
+  static constexpr std::uint64_t bits_of_a_kind = 20;
+
   [[nodiscard]] bool is_holder() const noexcept;
   // The flag guards who calls handlers, and no variable.
   [[nodiscard]] bool try_hold() noexcept IMBREX_LOCKS_NOT_SEEN;
@@ -140,8 +150,9 @@ class Post {
   void start(Peer& peer, Packet& packet) noexcept;
   void return_credit() noexcept;
   void forget_sent() noexcept;
-  void begin_work() noexcept;
-  void end_work() noexcept;
+  void begin_work(Work kind) noexcept;
+  void end_work(Work kind) noexcept;
+  void describe_work(std::string& text) const;
   void end(Transfer& transfer) noexcept;
 
   struct Sums {
@@ -166,7 +177,7 @@ class Post {
   std::atomic<Peer*> lists_{nullptr};       // pushed by any thread, emptied by the holder
   std::atomic<bool> own_{false};            // messages to this rank itself wait
   std::atomic<bool> look_at_kept_{false};
-  std::atomic<int> open_work_{0};           // what is begun here and not ended; any thread
+  std::atomic<std::uint64_t> open_work_{0};  // what is begun here and not ended; any thread
   std::atomic<int> expecting_{0};           // any thread; far below 0 once closed
   std::atomic<pthread_t> holder_{};         // the holder; others compare it with themselves
   std::array<Registered, ids> handlers_;

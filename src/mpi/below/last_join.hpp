@@ -10,6 +10,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/arch.hpp"
 namespace imbrex::mpi::progress {
 
 // Thread safety: left() by the thread, as the last that it does; the rest by one thread at a time.
@@ -30,7 +31,7 @@ class LastJoin {
     constexpr std::chrono::milliseconds patience{100};
     if (!thread.joinable() || !is_here()) return false;
     const auto end = std::chrono::steady_clock::now() + patience;
-    const bool itself = thread.get_id() == std::this_thread::get_id();
+    const bool itself = base::is_this_thread(thread.native_handle());
     while (!itself && !left_.load(std::memory_order_acquire) &&  // pairs with left()
            std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));

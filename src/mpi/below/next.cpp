@@ -12,7 +12,14 @@ namespace imbrex::mpi {
 
 bool passes_through = !linked_with_imbrex();
 
-constinit thread_local int depth_below = 0;
+namespace {
+constinit thread_local int depth = 0;
+}  // namespace
+
+[[gnu::noinline]] int& depth_below() noexcept {
+  asm volatile("" ::: "memory");  // two calls may answer differently
+  return depth;
+}
 
 void* find_next(const char* const name, const char* const or_else) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name)) return found;

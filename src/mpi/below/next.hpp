@@ -47,18 +47,20 @@ struct First<Function> {
 // The definition of `name` behind this library, or of `or_else`; ends the program if there is none.
 [[nodiscard]] void* find_next(const char* name, const char* or_else) noexcept;
 
-// How many calls of this library this thread stands in. It belongs to the thread and not to a task,
-// since nothing suspends inside.
-extern constinit thread_local int depth_below;
+// The number of calls of this library that this thread stands in. It belongs to the thread and not
+// to a task, since nothing suspends inside such a call. The function is never inlined, so that no
+// caller keeps the address over a call that does suspend.
+[[nodiscard]] int& depth_below() noexcept;
 
 class Below {
  public:
-  Below() noexcept { ++depth_below; }
-  ~Below() { --depth_below; }
+  Below() noexcept : depth_(depth_below()) { ++depth_; }
+  ~Below() { --depth_; }
   Below(const Below&) = delete;
   Below& operator=(const Below&) = delete;
 
  private:
+  int& depth_;
   [[no_unique_address]] trace::races::Silent silent_;
 };
 

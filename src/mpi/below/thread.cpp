@@ -43,7 +43,7 @@ void wake_from(std::atomic<std::uint32_t>& word) noexcept {
 // ---- what the thread does ----------------------------------------------------------------------
 
 void ProgressThread::run() {
-  self_.store(pthread_self(), std::memory_order_relaxed);
+  self_.store(base::this_thread(), std::memory_order_relaxed);
   prepare();
   while (stopping_.load(std::memory_order_relaxed) == 0) {
     run_errands();
@@ -205,7 +205,7 @@ void ProgressThread::nap(const std::uint64_t ns) noexcept {
 }
 
 void ProgressThread::prepare() noexcept {
-  pthread_setname_np(pthread_self(), "imbrex-progress");
+  pthread_setname_np(base::this_thread(), "imbrex-progress");
   prctl(PR_SET_TIMERSLACK, 1 * us);  // the default adds 50 microseconds to each nap
   if (setup_.processor < 0) return;
   cpu_set_t mask;
@@ -245,7 +245,7 @@ void ProgressThread::run(Errand& errand) noexcept {
 
 bool ProgressThread::is_caller() const noexcept {
   // Only the thread itself stores its own name, so a stale value cannot equal another's.
-  return pthread_equal(self_.load(std::memory_order_relaxed), pthread_self()) != 0;
+  return base::is_this_thread(self_.load(std::memory_order_relaxed));
 }
 
 void ProgressThread::start(const Setup& setup) {
@@ -283,7 +283,7 @@ void ProgressThread::tell_to_stop() noexcept {
 void ProgressThread::stop() {
   if (!thread_.joinable() || !last_join_.is_here()) return;
   tell_to_stop();
-  if (thread_.get_id() == std::this_thread::get_id()) return;  // exit() in a callback that it made
+  if (base::is_this_thread(thread_.native_handle())) return;  // exit() in a callback that it made
   thread_.join();
 }
 

@@ -117,9 +117,9 @@ def exported_calls(found):
     for name, (result, parameters) in sorted(found.items()):
         every = named(parameters)
         taken, given = ", ".join(every), ", ".join(map(name_of, every))
-        passes, real = "passes_through", "passes_through || depth_below != 0"
+        passes, real = "passes_through", "passes_through || depth_below() != 0"
         if name in LIFE:
-            passes, real = "false", "depth_below != 0"
+            passes, real = "false", "depth_below() != 0"
         ours = f"  return imbrex_MPI_{name}({given});\n}}"
         if body_that_tells(name, parameters) is not None:
             ours = ("  if (notices::wanted.load(std::memory_order_relaxed)) [[unlikely]] {\n"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/arch.hpp"
 #include "mpi/engine/traffic.hpp"
 #include "trace/races.hpp"
 
@@ -86,7 +87,7 @@ int Engine::poll() noexcept {
   Done done(*this);
   {
     const Callback callback;
-    poller_.store(pthread_self(), std::memory_order_relaxed);
+    poller_.store(base::this_thread(), std::memory_order_relaxed);
     take_intake();
     if (!feeds_.empty() || feed_intake_.load(std::memory_order_relaxed) != nullptr) draw(done);
     if (!requests_.empty()) ask_singles(done);
@@ -107,7 +108,7 @@ int Engine::poll() noexcept {
 
 bool Engine::polling_here() const noexcept {
   // Only this thread stores its own name, so a stale value cannot equal it.
-  return pthread_equal(poller_.load(std::memory_order_relaxed), pthread_self()) != 0;
+  return base::is_this_thread(poller_.load(std::memory_order_relaxed));
 }
 
 void Engine::take_intake() {

@@ -16,9 +16,9 @@ struct Running {
   std::vector<Handler> waiting = {};  // in order
 };
 
-constinit thread_local Running* running_here = nullptr;
-
 namespace {
+
+constinit thread_local Running* running_here = nullptr;
 
 char asked_for;  // a key: who asks for a handler comes before each that is called later
 
@@ -35,7 +35,12 @@ void call(Running& running, const Handler& handler) noexcept {
 
 }  // namespace
 
-void run_handler(const Handler& handler) noexcept {
+[[gnu::noinline]] bool in_handler() noexcept {
+  asm volatile("" ::: "memory");  // two calls may answer differently
+  return running_here != nullptr;
+}
+
+[[gnu::noinline]] void run_handler(const Handler& handler) noexcept {
   if (running_here != nullptr) {
     running_here->waiting.push_back(handler);
     return;
@@ -52,7 +57,7 @@ void run_handler(const Handler& handler) noexcept {
 
 void note_asked_for() noexcept { trace::races::before(&asked_for); }
 
-bool say_refused(const char* call) noexcept {
+[[gnu::noinline]] bool say_refused(const char* call) noexcept {
   if (running_here->may_call_mpi) return false;
   std::fprintf(stderr,
                "imbrex: %s is called within an event handler and does nothing there: a handler "

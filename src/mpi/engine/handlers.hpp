@@ -19,11 +19,10 @@ void run_handler(const Handler& handler) noexcept;
 // Tells tools that look for races that the caller asks for a handler.
 void note_asked_for() noexcept;
 
-// The handler that this thread is in; null if it is in none. It belongs to the thread and not to a
-// task, since nothing suspends in a handler.
-struct Running;
-extern constinit thread_local Running* running_here;
-[[nodiscard]] inline bool in_handler() noexcept { return running_here != nullptr; }
+// True while this thread is in a handler. That belongs to the thread and not to a task, since
+// nothing suspends in a handler. The function is never inlined, so that no caller keeps an address
+// of the thread's over a call that does suspend.
+[[nodiscard]] bool in_handler() noexcept;
 
 // True if this thread is in a handler that may not call MPI; then `call` is named on standard
 // error, and shall return MPI_ERR_OTHER.

@@ -2,12 +2,12 @@
 #include "mpi/order/scope.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <mutex>
 #include <unordered_map>
 
 #include "base/guarded.hpp"
+#include "base/arch.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"
@@ -37,7 +37,7 @@ constexpr std::uint64_t high_bit = std::uint64_t{1} << 63;
 // threads never leave. Numbers of tasks are small, those of threads have the highest bit.
 std::uint64_t caller() noexcept {
   if (detail::in_spawned_task()) return detail::current_task().id;
-  return static_cast<std::uint64_t>(pthread_self()) | high_bit;
+  return static_cast<std::uint64_t>(base::this_thread()) | high_bit;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <map>
 #include <vector>
 
+#include "base/arch.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"
 #include "mpi/below/ship.hpp"
@@ -102,7 +103,7 @@ int initialise_mpi(int* argc, char*** argv, int* provided) {
   if (!thread_initialises()) return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
   State& now = state();
   now.serves = true;
-  now.main = pthread_self();
+  now.main = base::this_thread();
   the_thread().serve();
   int code = MPI_SUCCESS;
   ship([&] { code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided); });
@@ -126,7 +127,7 @@ int finalise_mpi() {
 
 int is_thread_main(int* flag) {
   if (!state().serves) return PMPI_Is_thread_main(flag);
-  *flag = pthread_equal(state().main, pthread_self()) != 0 ? 1 : 0;
+  *flag = base::is_this_thread(state().main) ? 1 : 0;
   return MPI_SUCCESS;
 }
 

@@ -6,10 +6,10 @@
 // waits; others may be faster.
 // Why no wake-up is lost: who sleeps has made the word 2 and found it taken. Only who frees it
 // changes a 2, and wakes one then; who takes it after sleeping leaves a 2, for others may sleep.
-#include <unistd.h>
 
 #include <atomic>
 
+#include "base/arch.hpp"
 #include "omp/region/context.hpp"
 #include "omp/region/gate.hpp"
 
@@ -78,13 +78,14 @@ struct OldNestLock {
 };
 
 int take_old(OldNestLock& nest, const bool wait) {
-  const int me = gettid();
-  const auto free = [&nest, me] {
+  // Asked at each attempt: a task that waits may go on in another thread, which is the owner then.
+  const auto free = [&nest] {
     int expected = 0;
     return std::atomic_ref(nest.owner).compare_exchange_strong(
-        expected, me, std::memory_order_acquire, std::memory_order_relaxed);
+        expected, base::kernel_thread_id(), std::memory_order_acquire, std::memory_order_relaxed);
   };
-  if (std::atomic_ref(nest.owner).load(std::memory_order_relaxed) != me && !free()) {
+  const int owner = std::atomic_ref(nest.owner).load(std::memory_order_relaxed);
+  if (owner != base::kernel_thread_id() && !free()) {
     if (!wait) return 0;
     wait_until(&nest.owner, "nested lock", free);
   }

@@ -2,7 +2,6 @@
 // The functions that ask for places, and the format in which threads say where they are.
 #include "omp/region/affinity.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/arch.hpp"
 #include "omp/region/context.hpp"
 #include "omp/environment/fatal.hpp"
 #include "omp/environment/machine.hpp"
@@ -60,7 +60,7 @@ std::string field_text(const std::string_view type) {
   if (is("P", "process_id")) return std::to_string(getpid());
   if (is("i", "native_thread_id")) {
     char text[20];
-    std::snprintf(text, sizeof text, "0x%lx", static_cast<unsigned long>(pthread_self()));
+    std::snprintf(text, sizeof text, "0x%lx", static_cast<unsigned long>(base::this_thread()));
     return text;
   }
   if (is("A", "thread_affinity")) {

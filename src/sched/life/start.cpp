@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/job.hpp"
+#include "base/arch.hpp"
 #include "base/topology.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -192,7 +193,7 @@ void start(const Config& config) IMBREX_REQUIRES(life().lock) {
 
 }  // namespace
 
-bool is_main_thread() noexcept { return gettid() == getpid(); }
+bool is_main_thread() noexcept { return base::kernel_thread_id() == getpid(); }
 
 void start_if_none() {
   if (life().ended) {

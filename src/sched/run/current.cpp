@@ -2,10 +2,9 @@
 // The thread-local of the whole program: which worker this thread is; and what it runs.
 #include "sched/run/current.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
+#include "base/arch.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "sched/run/worker.hpp"
 
@@ -39,7 +38,7 @@ thread_local ThreadExit thread_exit;
 [[gnu::noinline]] void set_current_worker(Worker* const worker) noexcept {
   current = worker;
   if (worker == nullptr || worker->foreign()) return;  // those are not watched
-  worker->thread_id.store(gettid(), std::memory_order_relaxed);
+  worker->thread_id.store(base::kernel_thread_id(), std::memory_order_relaxed);
 }
 
 [[gnu::noinline]] Worker* exchange_current_worker(Worker* const worker) noexcept {

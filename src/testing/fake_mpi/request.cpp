@@ -2,6 +2,7 @@
 // fake_mpi: requests; waits are tests again and again.
 #include <algorithm>
 
+#include "base/arch.hpp"
 #include "simulation.hpp"
 
 namespace imbrex::fake_mpi {
@@ -13,12 +14,12 @@ class InUse {
  public:
   // `lock` is held whenever a member runs.
   InUse(Lock& lock, int count, const MPI_Request* handles) : lock_(lock) {
-    const std::thread::id here = std::this_thread::get_id();
+    const pthread_t here = base::this_thread();
     for (int i = 0; i < count; ++i) {
       Request* const request = find(handles[i]);
       requests_.push_back(request);
       if (request == nullptr) continue;
-      if (request->user != std::thread::id{}) lock_->breach("two threads use one request");
+      if (request->user != pthread_t{}) lock_->breach("two threads use one request");
       request->user = here;
     }
     if (lock_->chance(lock_->settings.yields)) lock_.give_way();

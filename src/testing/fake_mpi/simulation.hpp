@@ -3,6 +3,8 @@
 // other. Used by the files that define PMPI_*; one lock around all of it.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -78,7 +80,7 @@ struct Request {
   bool active = true;
   bool complete = false;
   bool freed = false;      // by the user; goes when it is complete
-  std::thread::id user{};  // a thread that is in a call with it
+  pthread_t user{};  // a thread that is in a call with it
 
   void* buffer = nullptr;
   std::size_t bytes = 0;

@@ -7,12 +7,12 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "TAMPI.h"
 #include "base/guarded.hpp"
+#include "base/arch.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
@@ -30,7 +30,7 @@ class OutsideOfTasks {
  public:
   void add(Future<MPI_Status> future) {
     const std::lock_guard guard(lock_);
-    std::vector<Future<MPI_Status>>& mine = bound_[std::this_thread::get_id()];
+    std::vector<Future<MPI_Status>>& mine = bound_[base::this_thread()];
     if (mine.size() == mine.capacity()) {  // now and then: forgets what is over
       std::erase_if(mine, [](const Future<MPI_Status>& one) {
         return one.ready() && one.completion()->failure == nullptr;
@@ -41,7 +41,7 @@ class OutsideOfTasks {
 
   [[nodiscard]] std::vector<Future<MPI_Status>> take() {
     const std::lock_guard guard(lock_);
-    const auto found = bound_.find(std::this_thread::get_id());
+    const auto found = bound_.find(base::this_thread());
     if (found == bound_.end()) return {};
     std::vector<Future<MPI_Status>> mine = std::move(found->second);
     bound_.erase(found);
@@ -50,7 +50,7 @@ class OutsideOfTasks {
 
  private:
   std::mutex lock_;  // held for a few moves of a list
-  std::map<std::thread::id, std::vector<Future<MPI_Status>>> bound_ IMBREX_GUARDED_BY(lock_);
+  std::map<pthread_t, std::vector<Future<MPI_Status>>> bound_ IMBREX_GUARDED_BY(lock_);
 };
 
 // Never destroyed: threads may end after main.
