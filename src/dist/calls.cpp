@@ -114,8 +114,8 @@ void Calls::take(const int from, const Head& head, const Bytes arguments) {
           calls.start(std::move(arrived));
         },
         taken.get());
-  } catch (const std::exception& error) {
-    return fail(*taken, error.what());
+  } catch (...) {
+    return fail(*taken, said_by(std::current_exception()));
   }
   (void)taken.release();
   send(from, land, {});
@@ -139,10 +139,8 @@ void Calls::run(const Taken& taken) {
     run(function, taken.arguments, result);
     check_length("a result", result.size());
     answer(taken, std::move(result));
-  } catch (const std::exception& error) {
-    fail(taken, error.what());
   } catch (...) {
-    fail(taken, "it has thrown what is no std::exception");
+    fail(taken, said_by(std::current_exception()));
   }
   transfers_.flush();
 }

@@ -15,7 +15,8 @@ namespace imbrex::dist {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& thrown) {
-    return thrown.what();
+    const char* const text = thrown.what();
+    return text != nullptr ? text : "a std::exception without a text";
   } catch (...) {
     return "an exception that is no std::exception";
   }

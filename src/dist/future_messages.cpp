@@ -128,8 +128,8 @@ void SpaceOn::on_ask(const int from, const Head& head, Bytes) {
     }
     state = entry.state;
     detail::retain(*state);
-  } catch (const std::exception& refused) {
-    return send_error(waiter, head.guid, refused.what(), false);
+  } catch (...) {
+    return send_error(waiter, head.guid, said_by(std::current_exception()), false);
   }
   serve(*state, waiter);
   detail::release(*state);
@@ -151,7 +151,8 @@ void SpaceOn::serve(SpaceFuture& state, const Waiter& waiter) {
   }
   if (waiter.landing.tag >= 0) return deliver(state, waiter);
   std::vector<std::byte> scratch;
-  const Bytes data = spec_.ops->view(state, scratch);
+  Bytes data;
+  if (!view(state, waiter, scratch, data)) return;
   Head message = head(FutureMessage::data, state.guid);
   message.token = waiter.token;
   message.bytes = data.size();
@@ -161,6 +162,24 @@ void SpaceOn::serve(SpaceFuture& state, const Waiter& waiter) {
   }
   message.message = FutureMessage::size;
   send(waiter.rank, message);
+}
+
+// The bytes of the value, as its save() writes them. False if that has thrown: then the reader has
+// the error.
+bool SpaceOn::view(SpaceFuture& state, const Waiter& waiter, std::vector<std::byte>& scratch,
+                   Bytes& data) {
+  try {
+    data = spec_.ops->view(state, scratch);
+    return true;
+  } catch (...) {
+    send_error(waiter, state.guid,
+               fmt::format("imbrex: save() of {} has thrown at its home, rank {}: {}",
+                           name_of(state.guid), futures_.transfers_.rank(),
+                           said_by(std::current_exception())),
+               false);
+  }
+  has_read(state.guid, 1);
+  return false;
 }
 
 std::string SpaceOn::other_size(const std::uint64_t guid, const std::size_t bytes, const int home,
@@ -176,12 +195,14 @@ void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
     std::vector<std::byte> scratch;
   };
   auto sending = std::make_unique<Sending>(Sending{state, {}});
-  const Bytes data = spec_.ops->view(state, sending->scratch);
+  Bytes data;
+  if (!view(state, waiter, sending->scratch, data)) return;
   if (data.size() != waiter.landing.bytes) {
-    return send_error(waiter, state.guid,
-                      other_size(state.guid, data.size(), futures_.transfers_.rank(), waiter.rank,
-                                 waiter.landing.bytes),
-                      false);
+    send_error(waiter, state.guid,
+               other_size(state.guid, data.size(), futures_.transfers_.rank(), waiter.rank,
+                          waiter.landing.bytes),
+               false);
+    return has_read(state.guid, 1);
   }
   detail::retain(state);
   try {
@@ -302,8 +323,8 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
     check_size(head.guid, head.bytes);
     const std::string place = text_in(body.first(head.text_bytes));
     state = &claim(head.guid, {from, {}, detail::keep_text(place)});
-  } catch (const std::exception& refused) {
-    return answer_put(from, head.guid, head.token, refused.what());
+  } catch (...) {
+    return answer_put(from, head.guid, head.token, said_by(std::current_exception()));
   }
   std::exception_ptr error;
   try {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "dist/errors.hpp"
 #include "dist/future_messages.hpp"
 #include "imbrex/detail/dist/future_names.hpp"
 #include "imbrex/error.hpp"
@@ -431,9 +432,16 @@ void SpaceOn::settle(SpaceFuture& state, std::exception_ptr error) {
   if (asked_here) ended();
 }
 
+// What readers() throws has nobody here to take it: the value stays, and the program fails at its
+// end.
 void SpaceOn::has_read(const std::uint64_t guid, const std::uint32_t more) {
   if (!spec_.readers) return;
-  const std::size_t readers = spec_.readers(guid);
+  std::size_t readers = 0;
+  try {
+    readers = spec_.readers(guid);
+  } catch (...) {
+    return leave_untold(std::current_exception());
+  }
   SpaceFuture* state = nullptr;
   Shard& part = shard(guid);
   if (const std::lock_guard guard(part.mutex); true) {

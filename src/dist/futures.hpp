@@ -125,6 +125,8 @@ class SpaceOn final : public detail::Space {
   void settle(detail::SpaceFuture& state, std::exception_ptr error);
   void fill(detail::SpaceFuture& state, Bytes bytes) const;
   void serve(detail::SpaceFuture& state, const Waiter& waiter);
+  [[nodiscard]] bool view(detail::SpaceFuture& state, const Waiter& waiter,
+                          std::vector<std::byte>& scratch, Bytes& data);
   void deliver(detail::SpaceFuture& state, const Waiter& waiter);
   void send_error(const Waiter& waiter, std::uint64_t guid, const std::string& text, bool dead);
   void has_read(std::uint64_t guid, std::uint32_t more);

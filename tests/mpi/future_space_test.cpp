@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -180,6 +181,54 @@ TEST(FutureSpaces, ranks_that_disagree_about_the_type_are_told) {
   disagree_about_the_type(1.5F);
   disagree_about_the_type(std::string("text"));
   disagree_about_the_type(Block{});  // which would land where it stays
+}
+
+// Its save() throws from the call with this number on; 0: at each.
+struct Refuses {
+  std::vector<int> values;
+  int calls_well = 0;
+  mutable int calls = 0;
+};
+void save(Saver& saver, const Refuses& one) {
+  if (one.calls++ < one.calls_well) return saver(one.values);
+  if (one.values.empty()) throw 42;
+  throw std::runtime_error("this one stays here");
+}
+void load(Loader& loader, Refuses& one) { loader(one.values); }
+
+// The error comes to those who have asked before the put and to those who ask after it, and the
+// space can be closed.
+void read_what_refuses(const Refuses& value, const std::string& text) {
+  const Ring ring;
+  auto options = cyclic(ring, "refused");
+  options.home = [](std::uint64_t) { return 0; };
+  options.readers = [&ring](std::uint64_t) { return static_cast<std::size_t>(ring.size); };
+  FutureSpace<Refuses> space(ring.comm, options);
+  const auto expect_error = [&] {
+    try {
+      (void)space[1].get();
+      ADD_FAILURE() << "nothing thrown";
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("save() of future 1 of space \"refused\""), std::string::npos) << what;
+      EXPECT_NE(what.find("its home, rank 0: " + text), std::string::npos) << what;
+    }
+  };
+  if (ring.rank == 1) expect_error();
+  if (ring.rank == 0) {
+    space.put(1, value);
+    EXPECT_EQ(space[1].get().values, value.values);
+  }
+  if (ring.rank > 1) expect_error();
+  space.close();
+}
+TEST(FutureSpaces, what_save_throws_comes_to_the_readers) {
+  const std::string text = "this one stays here";
+  read_what_refuses({.values = {1}}, text);
+  read_what_refuses({.values = {}}, "an exception that is no std::exception");
+  // The value is long: the first call tells its length, the second one is to send it.
+  const Ring ring;
+  if (ring.size == 2) read_what_refuses({.values = std::vector<int>(5000), .calls_well = 1}, text);
 }
 
 TEST(FutureSpaces, home_gives_back_what_all_its_readers_have) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/arch.hpp"
+#include "dist/errors.hpp"
 #include "dist/pool/lane.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/scope.hpp"
@@ -199,13 +200,7 @@ void Pool::fail(const std::exception_ptr& error) {
     note_shared();
   }
   if (!tells) return;
-  std::string text = "what is no std::exception";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    text = std::string(thrown.what()).substr(0, 1000);
-  } catch (...) {
-  }
+  const std::string text = said_by(error).substr(0, 1000);
   for (const int rank : options_.ranks) {
     if (rank == carrier_.rank()) continue;
     send(rank, {options_.id, round, PoolMessage::failed}, std::as_bytes(std::span(text)));

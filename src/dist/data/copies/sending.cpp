@@ -406,13 +406,13 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
   try {
     try {
       transfers_.send(message.to, message.head, message.data);
-    } catch (const std::exception& error) {
+    } catch (...) {
       if (message.child == nullptr) throw;
       // That rank cannot be reached; those behind it perhaps can.
       Work work;
       if (const std::lock_guard guard(mutex_); true) {
         Child& child = *message.child;
-        note_error(child, error.what());
+        note_error(child, said_by(std::current_exception()));
         add_children(child.passing, child.list, work);
         if (child.state == State::asked) set_state(child, State::done, work);
       }
