@@ -8,7 +8,10 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "base/arch.hpp"
 
 namespace imbrex::fiber {
 namespace {
@@ -134,6 +137,29 @@ TEST_F(FiberTest, keeps_its_rounding_mode) {
         world->go(*world->second, *world->first);
       });
   EXPECT_EQ(world_.trace, "up");
+}
+
+// The fiber asks before and after in one function, as where a function that suspends is inlined. A
+// function that the compiler takes for constant would answer with the first thread.
+TEST_F(FiberTest, asks_for_its_thread_anew_after_it_has_moved) {
+  world_.first = &make_fiber(world_.stacks.take(), world_.floating_point, [] {
+    const pthread_t thread = base::this_thread();
+    const pid_t number = base::kernel_thread_id();
+    world->go(*world->first, world->native);
+    if (base::is_this_thread(thread)) world->trace += "old thread ";
+    if (base::kernel_thread_id() == number) world->trace += "old number ";
+    world->trace += "moved";
+    switch_to(*world->first, *world->second, thread_exception_globals(), nullptr, nullptr);
+  });
+  world_.go(world_.native, *world_.first);
+  std::thread([this] {
+    Fiber native;
+    adopt_native(native);
+    world_.second = &native;
+    switch_to(native, *world_.first, thread_exception_globals(), nullptr, nullptr);
+  }).join();
+  world_.stacks.give(destroy_fiber(*world_.first));
+  EXPECT_EQ(world_.trace, "moved");
 }
 
 TEST_F(FiberTest, runs_the_arrival_on_the_new_stack_with_the_fiber_that_was_left) {
