@@ -15,6 +15,9 @@ from imbrex_trace import graph
 from imbrex_trace.history import State
 
 
+OVERHEAD = ""  # instead of a task's name: the worker ran none
+
+
 class Why(enum.Enum):
     TASK = "in tasks"
     MESSAGE = "messages on their way"
@@ -32,6 +35,11 @@ class Step:
     task: int
     peer: int = -1  # of a message: who sent it
     worker: int = -1  # where the task ran, or ran in the end
+    bytes: int = 0  # of a message
+    call: str = ""  # of a collective
+    waits_for: str = ""  # of a wait: the name of what it waits for
+    idle: int = 0  # of a wait on the critical path: how long a worker that could run it was idle
+    ran: object = None  # of a wait on it: Counter, name -> ns that the workers ran it meanwhile
 
 
 class Run:
@@ -100,10 +108,13 @@ class Run:
         """From the arrival to who sent it, or came last."""
         if isinstance(cause, graph.Flight):
             peer, task, sent = cause.source, cause.send_task, cause.sent
+            step = Step(Why.MESSAGE, sent, moment, rank, one.task, peer, one.worker, cause.bytes)
         else:
             peer, last = self.last[rank, id(cause)]
             task, sent = last.task, min(last.start, moment)
-        yield Step(Why.MESSAGE, sent, moment, rank, one.task, peer, one.worker)
+            step = Step(Why.MESSAGE, sent, moment, rank, one.task, peer, one.worker,
+                        call=self.histories[rank].rank.names[cause.name].name)
+        yield step
         return peer, self.slice_at(self.ranks[peer], task, sent), sent
 
     @staticmethod
@@ -119,7 +130,8 @@ class Run:
             before = index.parts[one.task][one.part - 2]
             cause = self.waker(index, one, before, begin)
             if cause is None:
-                yield Step(Why.WAIT, before.end, begin, rank, one.task, worker=one.worker)
+                yield Step(Why.WAIT, before.end, begin, rank, one.task, worker=one.worker,
+                           waits_for=name_of(index, before.waits_for))
                 return before, before.end
             task, time = cause
         else:
@@ -133,7 +145,7 @@ class Run:
         """(task, time) of what ended the suspension, if that was a task of this rank."""
         if before.waits_task in index.parts:
             return before.waits_task, index.parts[before.waits_task][-1].end
-        name = index.history.rank.names[before.waits_for].name if before.waits_for >= 0 else ""
+        name = name_of(index, before.waits_for)
         if name not in ("taskwait", "finish", "end of the program"):
             return None
         position = bisect.bisect_right(index.ended, (begin, 1 << 64)) - 1
@@ -170,7 +182,29 @@ class Run:
         path = [step for step in self.walk(rank, one, time, self.start) if step.end > step.start]
         for step in path:
             step.start = max(step.start, self.start)
+            if step.why is not Why.TASK:
+                self.look_around(step)
         return path[::-1]
+
+    def look_around(self, step):
+        """Finds what the workers did that could have run the step's task: those of its rank; for
+        main, which is tied to its thread, that one."""
+        history = self.histories[step.rank]
+        tied = step.task in history.tasks and history.tasks[step.task].root
+        idle, ran = [], collections.Counter()
+        for worker in [step.worker] if tied else history.pieces:
+            for piece in within(history.pieces.get(worker, ()), step.start, step.end):
+                start, end = max(piece.start, step.start), min(piece.end, step.end)
+                if piece.state is State.IDLE:
+                    idle.append((start, end))
+                else:
+                    ran[history.rank.names[piece.name].name if piece.state is State.TASK
+                        else OVERHEAD] += end - start
+        step.idle = sum(end - start for start, end in graph.united(idle))
+        every = sum(ran.values())
+        busy = step.end - step.start - step.idle  # no worker was idle: shared out among what ran
+        step.ran = collections.Counter({name: time * busy / every for name, time in ran.items()}
+                                       if busy else {})
 
     def idle_times(self):
         """(rank, piece, path to its end) for each time that a worker was idle."""
@@ -201,10 +235,7 @@ class Run:
         if step.why is not Why.READY:
             return
         pieces = self.histories[step.rank].pieces.get(step.worker, ())
-        first = bisect.bisect_right(pieces, step.start, key=lambda piece: piece.end)
-        for piece in itertools.islice(pieces, first, None):
-            if piece.start >= step.end:
-                return
+        for piece in within(pieces, step.start, step.end):
             if piece.state is State.TASK:
                 yield piece.task, min(piece.end, step.end) - max(piece.start, step.start)
 
@@ -227,6 +258,23 @@ class Run:
             # Its first arrival, if it was suspended for one, is what it went on for.
             return one, min(one.end, first_arrival(index, one) + 1)
         return None, piece.end
+
+
+def within(pieces, start, end):
+    """Those of a worker that share time with [start, end)."""
+    first = bisect.bisect_right(pieces, start, key=lambda piece: piece.end)
+    return itertools.takewhile(lambda piece: piece.start < end,
+                               itertools.islice(pieces, first, None))
+
+
+def name_of(index, position):
+    return index.history.rank.names[position].name if position >= 0 else ""
+
+
+def name_of_task(run, rank, number):
+    history = run.histories[rank]
+    task = history.tasks.get(number)
+    return history.rank.names[task.name].name if task else "(no task)"
 
 
 def moment_of(arrival):
@@ -262,6 +310,7 @@ class Losses:
     local: collections.Counter  # rank -> for tasks of the rank itself
     unknown: collections.Counter  # rank -> at the end of the run, and what the trace does not say
     by_task: collections.Counter  # (rank, task) -> time that workers anywhere were idle for it
+    by_name: collections.Counter  # (rank, name) -> time that workers of other ranks were so
 
     def worst(self, count):
         return heapq.nlargest(count, self.by_task.items(), key=lambda entry: entry[1])
@@ -269,12 +318,14 @@ class Losses:
 
 def losses(run):
     result = Losses(collections.Counter(), collections.Counter(), collections.Counter(),
-                    collections.Counter())
+                    collections.Counter(), collections.Counter())
     for rank, piece, steps in run.idle_times():
         left, gone = piece.end, False
         for step in steps:  # the last first
             for task, time in run.in_the_way(step):
                 result.by_task[step.rank, task] += time
+                if step.rank != rank:
+                    result.by_name[step.rank, name_of_task(run, step.rank, task)] += time
             if gone:
                 continue
             if step.why is Why.MESSAGE and step.peer != rank:

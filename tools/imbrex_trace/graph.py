@@ -151,3 +151,14 @@ def index(history, arrived):
         times.sort(key=lambda pair: pair[0])
     ended = sorted((slices[-1].end, task) for task, slices in parts.items())
     return RankIndex(history, predecessors(history), parts, ended, starts, arrivals, waits)
+
+
+def united(spans):
+    """The same moments as spans that do not overlap, in order."""
+    result = []
+    for start, end in sorted(spans):
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
+        else:
+            result.append((start, end))
+    return result

@@ -101,6 +101,15 @@ class History:
     waits: list  # ns that long messages have waited for their turn
     copies: list  # of Copy, in order of time
     data: dict  # number of a datum -> its name
+    whole: object = None  # a Whole, if `start`, `end` and `pieces` are of a part of the run
+
+
+@dataclasses.dataclass
+class Whole:
+    """What a history held before it was limited to a part of the run."""
+    start: int
+    end: int
+    pieces: dict
 
 
 def replay(rank):
@@ -124,13 +133,44 @@ def crop(histories, names, directory):
     if not spans:
         raise TraceError(f"{directory}: no task is named {' or '.join(sorted(wanted))}; "
                          f"{describe_names(histories)}")
-    start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+    limit(histories, min(span[0] for span in spans), max(span[1] for span in spans))
+
+
+def limit(histories, start, end):
+    """Of each history only what lies between `start` and `end` is left, but for `whole`."""
     for history in histories:
+        history.whole = Whole(history.start, history.end, history.pieces)
         history.start, history.end = start, end
-        for worker, pieces in history.pieces.items():
-            history.pieces[worker] = [
-                dataclasses.replace(piece, start=max(piece.start, start), end=min(piece.end, end))
-                for piece in pieces if piece.start < end and piece.end > start]
+        history.pieces = {worker: [
+            piece if start <= piece.start and piece.end <= end else
+            dataclasses.replace(piece, start=max(piece.start, start), end=min(piece.end, end))
+            for piece in pieces if piece.start < end and piece.end > start]
+            for worker, pieces in history.pieces.items()}
+
+
+def crop_to_tasks(histories, apart=0.05, few=0.05, least=0.1):
+    """Limits all ranks to the time from the first task to the last, main not counted. A group of
+    tasks at either end is left out, too, if it takes less than the share `few` of the time in
+    tasks and lies further from the others than the share `apart` of the run: it belongs to set-up
+    or checks. All is left where the rest is shorter than the share `least` of the run."""
+    first, last = min(one.start for one in histories), max(one.end for one in histories)
+    spans = sorted((piece.start, piece.end) for history in histories
+                   for pieces in history.pieces.values() for piece in pieces
+                   if piece.state is State.TASK and not history.tasks[piece.task].root)
+    groups = []  # [start, end, time in tasks]
+    for start, end in spans:
+        if groups and start - groups[-1][1] <= apart * (last - first):
+            groups[-1][1] = max(groups[-1][1], end)
+            groups[-1][2] += end - start
+        else:
+            groups.append([start, end, end - start])
+    least_time = few * sum(group[2] for group in groups)
+    while groups and groups[0][2] < least_time:
+        groups.pop(0)
+    while groups and groups[-1][2] < least_time:
+        groups.pop()
+    if groups and groups[-1][1] - groups[0][0] >= least * (last - first):
+        limit(histories, groups[0][0], groups[-1][1])
 
 
 def describe_names(histories):
@@ -181,6 +221,8 @@ class Player:
         self.copies = []
         self.data = {}
         self.inside = {}  # task -> its Collective
+        self.threads = set()  # tasks that nobody made or began, such as an OpenMP thread's wait for
+        # its next region: no time is counted for them
         self.away = {}  # innermost task of a suspended stack -> its tasks, outermost first
         if not begins_in_trace(rank):
             root = root_of(rank)
@@ -213,6 +255,8 @@ class Player:
         elif kind == Kind.TASK_SUSPEND:
             if task in (piece.task for piece in worker.stack):  # else an inner one took it along
                 self.suspend(worker, time, a, b if c == AWAITS_TASK else 0)
+            elif task not in self.tasks:
+                self.threads.add(task)
         elif kind == Kind.TASK_RESUME:
             self.resume(worker, time, task)
         else:
@@ -274,7 +318,7 @@ class Player:
         self.away[tasks[-1]] = tasks
 
     def resume(self, worker, time, task):
-        if task in (piece.task for piece in worker.stack):
+        if task in self.threads or task in (piece.task for piece in worker.stack):
             return  # an inner task, resumed first, has brought it back
         if task not in self.away:
             # Clocks of two processors may differ a little: its suspension elsewhere comes later.

@@ -118,7 +118,7 @@ def show(folder):
         for write in (chrome.lines, summary.lines,
                       lambda histories: timeline.lines([timeline.Panel("x", histories)], "title"),
                       lambda histories: report.lines([report.make("x", histories)]),
-                      lambda histories: page.lines(report.make("x", histories))):
+                      lambda histories: page.lines(cropped(histories))):
             ranks = reader.read_run(folder)
             reader.describe_gaps(ranks)
             for line in write([history.replay(rank) for rank in ranks]):
@@ -127,6 +127,11 @@ def show(folder):
     except reader.TraceError as refused:
         str(refused).encode("utf-8", "backslashreplace")
         return False
+
+
+def cropped(histories):
+    history.crop_to_tasks(histories)
+    return report.make("x", histories, cropped_to_tasks=True)
 
 
 def too_long(*_):

@@ -231,7 +231,7 @@ def pack(report):
     data, places = packer.columns.packed()
     ranks = sorted(report.run.histories)
     end = max(history.end for history in report.histories)
-    sums = {what: figures.matrix(report.run, value) for what, value in
+    sums = {what: figures.matrix(report, value) for what, value in
             (("messages", lambda flight: 1), ("bytes", lambda flight: flight.bytes))}
     return data, {
         "label": report.label, "policy": report.policy, "ranks": ranks, "rows": packer.rows,

@@ -2,11 +2,19 @@
 """The figures of `imbrex report`, and the tables that print them. The page shows the same ones."""
 import collections
 import dataclasses
+import functools
+import pathlib
+import textwrap
 
-from imbrex_trace import blame, copies
+from imbrex_trace import blame, copies, summary, verdict, words
+from imbrex_trace.graph import united
 from imbrex_trace.history import State
 from imbrex_trace.reader import describe_gaps
-from imbrex_trace.summary import aligned, time_by_state
+from imbrex_trace.words import duration, number_of, percent
+
+WIDTH = 100  # of lines of text
+HOSTS_MAX = 4  # that are named
+ROWS_MAX = 15  # of names of tasks, and of what the critical path consists of
 
 
 @dataclasses.dataclass
@@ -25,6 +33,7 @@ class Report:
     run: blame.Run
     path: list  # of blame.Step
     losses: blame.Losses
+    cropped_to_tasks: bool  # else as the user has said, or not at all
 
     @property
     def gaps(self):
@@ -35,48 +44,139 @@ class Report:
     def histories(self):
         return list(self.run.histories.values())
 
+    @property
+    def end(self):
+        return max(history.end for history in self.histories)
 
-def make(label, histories):
+    @property
+    def span(self):
+        return self.end - self.run.start
+
+    @property
+    def first(self):
+        """The start of the whole run."""
+        return min((one.whole or one).start for one in self.histories)
+
+    @property
+    def last(self):
+        return max((one.whole or one).end for one in self.histories)
+
+    @property
+    def before(self):
+        """How much of the run is left out before its part that is reported."""
+        return max(0, self.run.start - self.first)
+
+    @property
+    def after(self):
+        return max(0, self.last - self.end)
+
+    @functools.cached_property
+    def names(self):
+        return summary.by_name(self.histories)
+
+    @functools.cached_property
+    def flights(self):
+        """Messages that arrived in the time that is reported."""
+        return [flight for flight in self.run.flights
+                if self.run.start <= flight.received <= self.end]
+
+    @functools.cached_property
+    def verdict(self):
+        return verdict.sentences(self)
+
+
+def make(label, histories, cropped_to_tasks=False):
     run = blame.Run(histories)
     policies = sorted({history.rank.policy for history in histories})
-    return Report(label, ", ".join(policies), run, run.critical_path(), blame.losses(run))
+    return Report(label, ", ".join(policies), run, run.critical_path(), blame.losses(run),
+                  cropped_to_tasks and histories[0].whole is not None)
 
+
+# ---- what run it is ------------------------------------------------------------------------------
+
+def program(report):
+    """The name of the program; empty if the trace does not say."""
+    command = report.histories[0].rank.command
+    return pathlib.PurePath(command[0]).name if command else ""
+
+
+def command(report):
+    return " ".join(report.histories[0].rank.command)
+
+
+def title(report):
+    """Program, ranks, hosts and date."""
+    ranks = [history.rank for history in report.histories]
+    hosts = list(dict.fromkeys(rank.host for rank in ranks))
+    more = f" and {len(hosts) - HOSTS_MAX} more" if len(hosts) > HOSTS_MAX else ""
+    many = number_of(ranks[0].ranks, "rank")
+    return (f"{program(report) or report.label}, {many} on {', '.join(hosts[:HOSTS_MAX])}{more}, "
+            f"{words.date(report.first)}")
+
+
+def about(report):
+    """Sizes of the run, in a line."""
+    workers = [len(history.pieces) for history in report.histories]
+    tasks = sum(row.count for row in report.names.values() if not row.root)
+    each = (f"{number_of(workers[0], 'worker')} each" if len(set(workers)) == 1
+            else f"{min(workers)} to {max(workers)} workers each") if len(workers) > 1 \
+        else number_of(workers[0], "worker")
+    return (f"{each}, policy {report.policy}, {number_of(tasks, 'task')}, "
+            f"{number_of(len(report.flights), 'message')}, {duration(report.span)}")
+
+
+def left_out(report):
+    """What of the run the report is not about; empty if it is about all."""
+    if not report.before and not report.after:
+        return ""
+    part = "between the first task and the last" if report.cropped_to_tasks else "as --crop says"
+    return (f"{duration(report.span)} of {duration(report.last - report.first)}, {part}: without "
+            f"{duration(report.before)} before and {duration(report.after)} after")
+
+
+# ---- the text ------------------------------------------------------------------------------------
 
 def lines(reports):
     """The text, line by line, without line ends."""
     for report in reports:
-        first = report.histories[0]
-        span = max(one.end for one in report.histories) - report.run.start
-        yield (f"{report.label}: {len(report.histories)} ranks, policy {report.policy}, "
-               f"{span / 1e9:.6f} s, {sum(len(one.tasks) for one in report.histories)} tasks, "
-               f"{len(report.run.flights)} messages" +
-               ("" if len(report.histories) > 1 else f", on {first.rank.host}"))
+        yield f"{report.label}: {title(report)}"
+        yield about(report)
+        if left_out(report):
+            yield left_out(report) + (" (--whole: all)" if report.cropped_to_tasks else "")
         if report.gaps:
             yield report.gaps
         waits = sorted(wait for one in report.histories for wait in one.waits)
         if waits:
-            yield (f"{len(waits)} long messages waited in imbrex for their turn, "
-                   f"{waits[len(waits) // 2] / 1e6:.1f} ms in the median, "
-                   f"{waits[-1] / 1e6:.1f} at most")
+            yield (f"long messages that waited in imbrex for their turn: {len(waits)}, for "
+                   f"{duration(waits[len(waits) // 2])} in the median, {duration(waits[-1])} at "
+                   "most")
+        yield ""
+        yield from textwrap.wrap(" ".join(verdict.text(one) for one in report.verdict), WIDTH,
+                                 break_long_words=False, break_on_hyphens=False)
         for table in tables(report):
             yield ""
             yield table.title
-            yield from aligned([table.head, *table.rows], left=table.left)
+            yield from summary.aligned([table.head, *table.rows], left=table.left)
             if table.note:
-                yield f"({table.note})"
+                yield from textwrap.wrap(f"({table.note})", WIDTH)
         yield ""
 
 
 def tables(report):
-    yield time_table(report)
+    yield name_table(report)
     yield path_table(report)
+    if any(step.ran for step in report.path):
+        yield busy_table(report)
+    yield time_table(report)
     if len(report.histories) > 1:
         yield peer_table(report)
-    yield worst_table(report)
-    if report.run.flights:
-        yield matrix_table(report, "Messages", lambda flight: 1)
-        yield matrix_table(report, "Bytes", lambda flight: flight.bytes)
-    every = copies.hops(report.histories)
+    if report.losses.by_task:
+        yield worst_table(report)
+    if report.flights:
+        yield matrix_table(report, "Messages", lambda flight: 1, str)
+        yield matrix_table(report, "Bytes", lambda flight: flight.bytes, words.size)
+    every = [hop for hop in copies.hops(report.histories)
+             if report.run.start <= hop.sent <= report.end]
     if every:
         yield data_table(every)
 
@@ -88,16 +188,15 @@ def time_table(report):
     for history in report.histories:
         time = collections.Counter()
         for pieces in history.pieces.values():
-            time += time_by_state(pieces)
+            time += summary.time_by_state(pieces)
         everything += time
         mine = hidden_of(report.run, history)
         hidden += mine
-        rows.append((str(history.rank.rank), history.rank.policy, *shares(time), mine.text()))
+        rows.append((str(history.rank.rank), *shares(time), mine.text()))
     if len(rows) > 1:
-        rows.append(("all", report.policy, *shares(everything), hidden.text()))
+        rows.append(("all", *shares(everything), hidden.text()))
     return Table("Time of the workers",
-                 ("rank", "policy", "in-task s", "%", "idle s", "%", "overhead s", "%",
-                  "hidden %"), rows, left=(0, 1),
+                 ("rank", "in tasks", "%", "idle", "%", "overhead", "%", "hidden %"), rows,
                  note="idle: nothing is ready; overhead: the rest; hidden: of the time with "
                       "messages or collectives on their way to the rank, what its workers were "
                       "not idle")
@@ -106,7 +205,7 @@ def time_table(report):
 def shares(time):
     total = sum(time.values())
     for state in (State.TASK, State.IDLE, State.OVERHEAD):
-        yield seconds(time[state])
+        yield duration(time[state])
         yield percent(time[state], total)
 
 
@@ -136,17 +235,6 @@ def hidden_of(run, history):
     return result
 
 
-def united(spans):
-    """The same moments as spans that do not overlap, in order."""
-    result = []
-    for start, end in sorted(spans):
-        if result and start <= result[-1][1]:
-            result[-1] = (result[-1][0], max(result[-1][1], end))
-        else:
-            result.append((start, end))
-    return result
-
-
 def common(first, second):
     """How much of both; each is in order and does not overlap itself."""
     total = one = other = 0
@@ -160,22 +248,77 @@ def common(first, second):
     return total
 
 
+def name_table(report):
+    total = sum(row.total for row in report.names.values())
+    rows = [(name, str(row.count), duration(row.total / row.count) if row.count else "-",
+             duration(row.total), percent(row.total, total), row.where)
+            for name, row in list(report.names.items())[:ROWS_MAX]]
+    rest = list(report.names.values())[ROWS_MAX:]
+    if rest:
+        time = sum(row.total for row in rest)
+        rows.append((f"({number_of(len(rest), 'more name')})", str(sum(row.count for row in rest)),
+                     "-", duration(time), percent(time, total), ""))
+    return Table("Time by task name", ("task", "count", "mean", "total", "%", "from"), rows,
+                 left=(0, 5), note="%: of the time of all workers in tasks; count: begun in the "
+                                   "time that is shown; from: where tasks are made")
+
+
 def path_table(report):
     """What the critical path consists of, tasks by name."""
     time, count = collections.Counter(), collections.Counter()
     for step in report.path:
-        what = (task_name(report, step.rank, step.task) if step.why is blame.Why.TASK
-                else f"({step.why.value})")
-        time[what] += step.end - step.start
-        count[what] += 1
+        for what, part in parts_of(report, step):
+            time[what] += part
+            count[what] += 1
     total = sum(time.values())
-    rows = [(what, str(count[what]), seconds(time[what]), percent(time[what], total))
-            for what in sorted(time, key=lambda key: (-time[key], key))]
+    order = sorted(time, key=lambda key: (-time[key], key))
+    rows = [(what, str(count[what]), duration(time[what]), percent(time[what], total))
+            for what in order[:ROWS_MAX]]
+    if order[ROWS_MAX:]:
+        rest = sum(time[what] for what in order[ROWS_MAX:])
+        rows.append((f"({len(order) - ROWS_MAX} more)",
+                     str(sum(count[what] for what in order[ROWS_MAX:])), duration(rest),
+                     percent(rest, total)))
     ranks = len({step.rank for step in report.path})
-    return Table(f"Critical path: {seconds(total)} s, through {ranks} of "
-                 f"{len(report.histories)} ranks", ("what", "steps", "s", "%"), rows,
+    return Table(f"Critical path: {duration(total)}, through {ranks} of "
+                 f"{number_of(len(report.histories), 'rank')}", ("what", "steps", "time", "%"),
+                 rows,
                  note="from the end of the run back: each step is what the next one waited for "
                       "last")
+
+
+def parts_of(report, step):
+    """(text, ns) for what a step on the path consists of."""
+    if step.why is blame.Why.TASK:
+        yield blame.name_of_task(report.run, step.rank, step.task), step.end - step.start
+        return
+    idle, busy = WAITS[step.why]
+    for what, part in ((idle, step.idle), (busy, step.end - step.start - step.idle)):
+        if part:
+            yield what, part
+
+
+WAITS = {  # what it is called while a worker is idle, and while none is
+    blame.Why.MESSAGE: ("(messages on their way)", "(messages on their way, no worker idle)"),
+    blame.Why.READY: ("(ready, and a worker was idle)", "(ready, but no worker was free)"),
+    blame.Why.WAIT: ("(waits for what the trace does not name)",
+                     "(waits for what the trace does not name, no worker idle)")}
+
+
+def busy_table(report):
+    """What the workers did while the path waited and none of them was idle."""
+    ready, other = collections.Counter(), collections.Counter()
+    for step in report.path:
+        if step.ran:
+            (ready if step.why is blame.Why.READY else other).update(step.ran)
+    every = ready + other
+    total = sum(every.values())
+    rows = [(what if what != blame.OVERHEAD else "(no task: overhead)", duration(ready[what]),
+             duration(other[what]), percent(time, total)) for what, time in every.most_common(10)]
+    return Table("What the workers ran while the critical path waited",
+                 ("task", "no worker free", "message or event", "%"), rows,
+                 note="no worker free: the next task on the path was ready; message or event: it "
+                      "was not, but no worker was idle either")
 
 
 def peer_table(report):
@@ -183,9 +326,9 @@ def peer_table(report):
     ranks = sorted(report.run.histories)
     losses = report.losses
     peers = [peer for peer in ranks if any(losses.by_peer[rank, peer] for rank in ranks)]
-    rows = [(str(rank), *(seconds(losses.by_peer[rank, peer]) for peer in peers),
-             seconds(losses.local[rank]), seconds(losses.unknown[rank])) for rank in ranks]
-    return Table("Idle for, s",
+    rows = [(str(rank), *(duration(losses.by_peer[rank, peer]) for peer in peers),
+             duration(losses.local[rank]), duration(losses.unknown[rank])) for rank in ranks]
+    return Table("Idle for",
                  ("rank", *(f"rank {peer}" for peer in peers), "itself", "unknown"), rows,
                  note="idle time of a rank's workers by the rank whose message ended it; itself: "
                       "it ended by a task of the same rank")
@@ -195,11 +338,11 @@ def worst_table(report):
     rows = []
     for (rank, number), time in report.losses.worst(10):
         task = report.run.histories[rank].tasks.get(number)
-        rows.append((task_name(report, rank, number), str(rank), str(number),
-                     seconds(own_time(report, rank, number)), seconds(time),
+        rows.append((blame.name_of_task(report.run, rank, number), str(rank), str(number),
+                     duration(own_time(report, rank, number)), duration(time),
                      where_of(report, rank, task)))
     return Table("The tasks that delayed others most",
-                 ("task", "rank", "id", "ran s", "others idle s", "from"), rows, left=(0, 5),
+                 ("task", "rank", "id", "ran", "others idle", "from"), rows, left=(0, 5),
                  note="others idle: workers of any rank had nothing to run until it had run, or "
                       "until what it kept waiting had")
 
@@ -209,39 +352,33 @@ def data_table(every, most=10):
     rows = []
     for name, one in list(copies.by_datum(every).items())[:most]:
         times = sorted(one.times)
-        rows.append((name, str(one.copies), str(one.relayed), str(one.bytes),
-                     seconds(times[len(times) // 2]) if times else "-",
-                     seconds(times[-1]) if times else "-"))
+        rows.append((name, str(one.copies), str(one.relayed), words.size(one.bytes),
+                     duration(times[len(times) // 2]) if times else "-",
+                     duration(times[-1]) if times else "-"))
     return Table(f"Data that travelled: {len(every)} copies, "
                  f"{sum(hop.is_relayed for hop in every)} of them passed on by relays",
-                 ("datum", "copies", "by relays", "bytes", "median s", "longest s"), rows,
+                 ("datum", "copies", "by relays", "bytes", "median", "longest"), rows,
                  note="those of most bytes; the time is from the announcement of a copy by its "
                       "source or relay until it is there and its reader is inserted")
 
 
-def matrix_table(report, title, value):
+def matrix_table(report, what, value, shown):
     ranks = sorted(report.run.histories)
-    sums = matrix(report.run, value)
-    rows = [(str(source), *(str(sums[source, target]) for target in ranks),
-             str(sum(sums[source, target] for target in ranks))) for source in ranks]
-    return Table(f"{title} from (row) to (column)",
+    sums = matrix(report, value)
+    rows = [(str(source), *(shown(sums[source, target]) for target in ranks),
+             shown(sum(sums[source, target] for target in ranks))) for source in ranks]
+    return Table(f"{what} from (row) to (column)",
                  ("rank", *(str(target) for target in ranks), "all"), rows)
 
 
-def matrix(run, value):
+def matrix(report, value):
     sums = collections.Counter()
-    for flight in run.flights:
+    for flight in report.flights:
         sums[flight.source, flight.target] += value(flight)
     return sums
 
 
-# ---- words -------------------------------------------------------------------------------------
-
-def task_name(report, rank, number):
-    history = report.run.histories[rank]
-    task = history.tasks.get(number)
-    return history.rank.names[task.name].name if task else "(no task)"
-
+# ---- single tasks --------------------------------------------------------------------------------
 
 def where_of(report, rank, task):
     return report.run.histories[rank].rank.names[task.name].where if task else ""
@@ -249,11 +386,3 @@ def where_of(report, rank, task):
 
 def own_time(report, rank, number):
     return sum(one.end - one.start for one in report.run.ranks[rank].parts.get(number, ()))
-
-
-def seconds(nanoseconds):
-    return f"{nanoseconds / 1e9:.6f}"
-
-
-def percent(part, whole):
-    return f"{100 * part / whole:.1f}" if whole else "-"

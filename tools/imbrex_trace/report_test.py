@@ -70,7 +70,8 @@ class ReportTest(unittest.TestCase):
         one.end(9, 0, 2)
         zero.write(), one.write()
 
-    def report(self, *arguments, **environment):
+    def report(self, *arguments, whole=True, **environment):
+        arguments += ("--whole",) if whole and "--crop" not in arguments else ()
         result = run("report", self.directory, *arguments, **environment)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
@@ -81,7 +82,7 @@ class ReportTest(unittest.TestCase):
         start = next(i for i, line in enumerate(lines) if line.startswith(title))
         rows = []
         for line in lines[start + 1:]:
-            if not line or line.startswith("(") and line.endswith(")"):  # the note
+            if not line or line.startswith("(") and rows and "  " not in line:  # the note
                 break
             rows.append(re.split(r"  +", line.strip()))
         return rows
@@ -128,33 +129,31 @@ class Tables(ReportTest):
     def test_time_is_divided_and_what_was_hidden_is_told(self):
         self.two_ranks()
         rows = self.table("Time of the workers")
-        self.assertEqual(rows[1], ["0", "stealing", "0.005000", "50.0", "0.005000", "50.0",
-                                   "0.000000", "0.0", "-"])
+        self.assertEqual(rows[1], ["0", "5 ms", "50", "5 ms", "50", "0", "0", "-"])
         # Under way from 4.5 to 6, and the worker idle all that time.
-        self.assertEqual(rows[2], ["1", "stealing", "0.004000", "40.0", "0.005000", "50.0",
-                                   "0.001000", "10.0", "0.0"])
+        self.assertEqual(rows[2], ["1", "4 ms", "40", "5 ms", "50", "1 ms", "10", "0"])
 
     def test_the_critical_path_crosses_ranks_by_the_message(self):
         self.two_ranks()
         text = self.report("--write", "none")
-        self.assertIn("Critical path: 0.009000 s, through 2 of 2 ranks", text)
+        self.assertIn("Critical path: 9 ms, through 2 of 2 ranks", text)
         rows = {row[0]: row[1:] for row in self.table("Critical path", text)}
-        self.assertEqual(rows["long"], ["1", "0.004000", "44.4"])
-        self.assertEqual(rows["send"], ["1", "0.000500", "5.6"])
-        self.assertEqual(rows["(messages on their way)"], ["1", "0.001500", "16.7"])
-        self.assertEqual(rows["receive"], ["1", "0.001000", "11.1"])
-        self.assertEqual(rows["after"], ["1", "0.002000", "22.2"])
+        self.assertEqual(rows["long"], ["1", "4 ms", "44"])
+        self.assertEqual(rows["send"], ["1", "500 us", "5.6"])
+        self.assertEqual(rows["(messages on their way)"], ["1", "1.5 ms", "17"])
+        self.assertEqual(rows["receive"], ["1", "1 ms", "11"])
+        self.assertEqual(rows["after"], ["1", "2 ms", "22"])
 
     def test_idle_time_is_blamed_on_the_peer_and_on_the_task_that_ran_there(self):
         self.two_ranks()
         text = self.report("--write", "none")
         self.assertEqual(self.table("Idle for", text)[1:],
-                         [["0", "0.000000", "0.000000", "0.005000"],
-                          ["1", "0.005000", "0.000000", "0.000000"]])
+                         [["0", "0", "0", "5 ms"],
+                          ["1", "5 ms", "0", "0"]])
         worst = self.table("The tasks that delayed", text)
         # Of 5 ms: "long" ran in 3, "send" in 0.5, the rest was the message.
-        self.assertEqual(worst[1], ["long", "0", "1", "0.004000", "0.003000", "l.cpp:1"])
-        self.assertEqual(worst[2], ["send", "0", "2", "0.001000", "0.000500", "s.cpp:2"])
+        self.assertEqual(worst[1], ["long", "0", "1", "4 ms", "3 ms", "l.cpp:1"])
+        self.assertEqual(worst[2], ["send", "0", "2", "1 ms", "500 us", "s.cpp:2"])
         self.assertEqual(len(worst), 3)
 
     def test_what_ran_instead_is_blamed_while_a_ready_task_waits(self):
@@ -177,9 +176,9 @@ class Tables(ReportTest):
         text = self.report("--write", "none")
         worst = self.table("The tasks that delayed", text)
         self.assertEqual([(row[0], row[4]) for row in worst[1:3]],
-                         [("other", "0.005000"), ("send", "0.001000")])
+                         [("other", "5 ms"), ("send", "1 ms")])
         rows = {row[0]: row[1:] for row in self.table("Critical path", text)}
-        self.assertEqual(rows["(ready, but no worker was free)"][1], "0.006000")
+        self.assertEqual(rows["(ready, but no worker was free)"][1], "6 ms")
 
     def test_a_collective_waits_for_the_rank_that_comes_last(self):
         for number, begin in ((0, 6), (1, 1)):
@@ -192,19 +191,286 @@ class Tables(ReportTest):
             rank.write()
         text = self.report("--write", "none")
         self.assertEqual(self.table("The tasks that delayed", text)[1][:2], ["work 0", "0"])
-        self.assertEqual(self.table("Idle for", text)[2][1], "0.006000")
+        self.assertEqual(self.table("Idle for", text)[2][1], "6 ms")
 
     def test_the_matrix_counts_messages_and_bytes(self):
         self.two_ranks()
         text = self.report("--write", "none")
         self.assertEqual(self.table("Messages from", text)[1:],
                          [["0", "0", "1", "1"], ["1", "0", "0", "0"]])
-        self.assertEqual(self.table("Bytes from", text)[1], ["0", "0", "100", "100"])
+        self.assertEqual(self.table("Bytes from", text)[1], ["0", "0 B", "100 B", "100 B"])
 
     def test_several_runs_one_after_the_other(self):
         self.two_ranks()
         result = run("report", "--write", "none", self.directory, self.directory)
         self.assertEqual(result.stdout.count("Critical path"), 2)
+
+
+class Verdict(ReportTest):
+    """Of each run the reason for its length is known, since it was made for that."""
+
+    def verdict(self):
+        """The sentences, and all of the text."""
+        text = self.report("--write", "none")
+        parts = text.split("\n\n")
+        return " ".join(parts[1].split()), text
+
+    def chain(self, rank, worker, begin, end, name, count=1, first=1, accesses=()):
+        """Tasks one after the other on a worker, all made at the start."""
+        step = (end - begin) / count
+        for number in range(count):
+            rank.create(0, worker, first + number, name, accesses=accesses)
+        for number in range(count):
+            rank.begin(begin + number * step, worker, first + number, name)
+            rank.end(begin + (number + 1) * step, worker, first + number)
+
+    def test_waiting_for_a_worker_that_runs_others(self):
+        rank = self.writer(end=20)
+        update, panel = rank.name("update"), rank.name("panel")
+        rank.create(0, 0, 100, panel)
+        self.chain(rank, 0, 0, 16, update, 4)
+        rank.begin(16, 0, 100, panel)
+        rank.end(20, 0, 100)
+        rank.write()
+        said, text = self.verdict()
+        self.assertEqual(said, "80 % of the critical path waited for a free worker, which ran "
+                               "`update`: more processors or less work in `update` would shorten "
+                               "the run.")
+        self.assertEqual(self.table("What the workers ran", text)[1:],
+                         [["update", "16 ms", "0", "100"]])
+
+    def test_waiting_for_a_worker_that_runs_many_short_tasks(self):
+        rank = self.writer(end=20)
+        update, panel = rank.name("update"), rank.name("panel")
+        rank.create(0, 0, 10000, panel)
+        self.chain(rank, 0, 0, 16, update, 2000)
+        rank.begin(16, 0, 10000, panel)
+        rank.end(20, 0, 10000)
+        rank.head["processors"] = [0, 1, 2]
+        rank.write()
+        self.assertTrue(self.verdict()[0].endswith(
+            "ran `update`: fewer, larger tasks or more workers."))
+
+    def test_a_task_that_waits_behind_others_while_workers_are_idle_later(self):
+        rank = self.writer(end=20, workers=2)
+        update, panel, after = rank.name("update"), rank.name("panel"), rank.name("after")
+        rank.create(0, 0, 100, panel, accesses=((8, OUT),))
+        rank.create(0, 0, 101, after, accesses=((8, IN),))
+        self.chain(rank, 0, 0, 10, update, 10)
+        self.chain(rank, 1, 0, 10, update, 10, first=50)
+        rank.begin(10, 0, 100, panel)
+        rank.end(15, 0, 100)
+        rank.begin(15, 0, 101, after)
+        rank.end(20, 0, 101)
+        rank.idle(10, 20, 1)
+        rank.write()
+        said = self.verdict()[0]
+        self.assertIn("50 % of the critical path waited for a free worker, which ran `update`: as "
+                      "workers were idle at other times, give `panel`, which waited, a higher "
+                      "priority, or divide `update`.", said)
+
+    def test_communication(self):
+        zero, one = self.writer(rank=0, ranks=2), self.writer(rank=1, ranks=2)
+        send = zero.name("send")
+        zero.create(0, 0, 1, send)
+        zero.begin(0, 0, 1, send)
+        zero.message(1, 0, SENT, peer=1, tag=7, size=4_000_000, task=1)
+        zero.end(2, 0, 1)
+        zero.idle(2, 10, 0)
+        receive, wait = one.name("receive"), one.name("MPI_Recv", "")
+        one.create(0, 0, 1, receive)
+        one.begin(0, 0, 1, receive)
+        one.suspend(0.1, 0, 1, wait)
+        one.idle(0.1, 9, 0)
+        one.resume(9, 0, 1)
+        one.message(9, 0, RECEIVED, peer=0, tag=7, size=4_000_000, task=1)
+        one.end(10, 0, 1)
+        zero.write(), one.write()
+        self.assertEqual(self.verdict()[0],
+                         "80 % of the critical path waited for 1 message of 4 MB from rank 0 to "
+                         "rank 1, with nothing else to run: send earlier, send less, or have other "
+                         "tasks meanwhile.")
+
+    def test_communication_behind_computing_is_not_lost(self):
+        zero, one = self.writer(rank=0, ranks=2), self.writer(rank=1, ranks=2)
+        send, other = zero.name("send"), one.name("other")
+        zero.create(0, 0, 1, send)
+        zero.begin(0, 0, 1, send)
+        zero.message(1, 0, SENT, peer=1, tag=7, task=1)
+        zero.end(2, 0, 1)
+        receive, wait = one.name("receive"), one.name("MPI_Recv", "")
+        one.create(0, 0, 1, receive)
+        one.begin(0, 0, 1, receive)
+        one.suspend(0.1, 0, 1, wait)
+        self.chain(one, 0, 0.1, 9, other, first=2)
+        one.resume(9, 0, 1)
+        one.message(9, 0, RECEIVED, peer=0, tag=7, task=1)
+        one.end(10, 0, 1)
+        zero.write(), one.write()
+        said, text = self.verdict()
+        self.assertNotIn("nothing else to run", said)
+        self.assertIn("(messages on their way, no worker idle)", text)
+
+    def test_a_collective(self):
+        for number in (0, 1):
+            rank = self.writer(rank=number, ranks=2)
+            work, reduce = rank.name("work"), rank.name("MPI_Allreduce", "")
+            rank.create(0, 0, 1, work)
+            rank.begin(0, 0, 1, work)
+            rank.collective(2, 8, 0, 1, reduce)
+            rank.idle(2, 8, 0)
+            rank.end(10, 0, 1)
+            rank.write()
+        self.assertIn("60 % of the critical path waited for `MPI_Allreduce`, with nothing else",
+                      self.verdict()[0])
+
+    def test_one_long_task(self):
+        rank = self.writer(end=20, workers=2)
+        work, long = rank.name("work"), rank.name("long", "l.cpp:9")
+        rank.create(0, 0, 100, long)
+        rank.begin(0, 0, 100, long)
+        rank.end(20, 0, 100)
+        self.chain(rank, 1, 0, 4, work, 4)
+        rank.idle(4, 20, 1)
+        rank.write()
+        self.assertEqual(self.verdict()[0],
+                         "A single task, `long` (l.cpp:9), is 100 % of the critical path, and "
+                         "workers were idle for 40 % of their time: divide it, or start it "
+                         "earlier.")
+
+    def test_imbalance(self):
+        for number, load in ((0, 4), (1, 16)):
+            rank = self.writer(rank=number, ranks=2, end=20)
+            work, wait = rank.name("work"), rank.name("MPI_Barrier", "")
+            self.chain(rank, 0, 0, load, work, 16, accesses=((8, INOUT),))
+            meet = rank.name("meet")
+            rank.create(0, 0, 50, meet, accesses=((8, IN),))
+            rank.begin(load, 0, 50, meet)
+            rank.collective(load, 16.2, 0, 50, wait)
+            if load < 16:
+                rank.idle(load, 16.2, 0)
+            rank.end(17, 0, 50)
+            rank.write()
+        said = self.verdict()[0]
+        self.assertRegex(said, r"Workers of other ranks were idle for \d+(\.\d)? ms, 3\d % of all "
+                               r"workers' time, until rank 1 had run `work`: it is in tasks for "
+                               r"1\d ms, the other ranks for 4\.\d ms on average\.")
+
+    def test_too_few_tasks_at_a_time(self):
+        rank = self.writer(end=20, workers=4)
+        step = rank.name("step")
+        for number in range(10):
+            rank.create(0, 0, number + 1, step, accesses=((8, INOUT),))
+            rank.begin(number * 2, 0, number + 1, step)
+            rank.end(number * 2 + 2, 0, number + 1)
+        for worker in (1, 2, 3):
+            rank.idle(0, 20, worker)
+        rank.write()
+        self.assertEqual(self.verdict()[0],
+                         "100 % of the critical path is computing, most of it in `step`, but "
+                         "workers were idle for 75 % of their time: too few tasks could run at a "
+                         "time.")
+
+    def test_main_computes_alone(self):
+        rank = self.writer(end=20, workers=2, main_runs=True)
+        work = rank.name("work")
+        self.chain(rank, 1, 0, 2, work)
+        rank.idle(2, 20, 1)
+        rank.write()
+        self.assertEqual(self.verdict()[0],
+                         "100 % of the critical path is the code of `main`, and the other workers "
+                         "were idle for 90 % of that: make tasks of it.")
+
+    def test_short_tasks_and_much_overhead(self):
+        rank = self.writer(end=20)
+        work = rank.name("work")
+        for number in range(1000):
+            rank.create(0, 0, number + 1, work)
+            rank.begin(number * 0.02 + 0.012, 0, number + 1, work)
+            rank.end(number * 0.02 + 0.02, 0, number + 1)
+        rank.write()
+        self.assertIn("60 % of the workers' time was spent between tasks, 12 us for each, where a "
+                      "task takes 8 us on average: fewer, larger tasks.", self.verdict()[0])
+
+    def test_more_workers_than_processors(self):
+        rank = self.writer(end=20, workers=4)
+        work = rank.name("work")
+        for worker in range(4):
+            self.chain(rank, worker, 0, 10, work, first=worker + 1)
+        rank.head["processors"] = [0, 3]
+        rank.write()
+        self.assertIn("4 workers shared 2 processors and were neither in tasks nor idle for 50 % "
+                      "of their time", self.verdict()[0])
+
+    def test_nothing_stands_out(self):
+        rank = self.writer(end=20)
+        rank.create(0, 0, 1, rank.name("gemm"))
+        rank.begin(0, 0, 1, 1)
+        rank.end(20, 0, 1)
+        rank.write()
+        self.assertEqual(self.verdict()[0],
+                         "Nothing stands out: 100 % of the critical path is computing in `gemm`.")
+
+    def test_an_empty_run(self):
+        self.writer(end=20).write()
+        self.assertEqual(self.verdict()[0], "Nothing ran in the recorded time.")
+
+    def test_a_run_that_is_too_short(self):
+        rank = self.writer(end=2)
+        self.chain(rank, 0, 0, 1, rank.name("work"))
+        rank.write()
+        self.assertEqual(self.verdict()[0], "The run is too short to judge: 2 ms.")
+
+    def test_a_long_name_is_cut_in_a_sentence(self):
+        rank = self.writer(end=20)
+        rank.create(0, 0, 1, rank.name("g" * 300))
+        rank.begin(0, 0, 1, 1)
+        rank.end(20, 0, 1)
+        rank.write()
+        self.assertIn("`" + "g" * 57 + "...`", self.verdict()[0])
+
+
+class Parts(ReportTest):
+    """What of a run the report is about."""
+
+    def phases(self, *phases, end=100):
+        """Tasks (begin, end) of one worker; main waits outside."""
+        rank = self.writer(end=end)
+        for number, (begin, end_) in enumerate(phases, 1):
+            rank.begin(begin, 0, number, rank.name(f"t{number}"))
+            rank.end(end_, 0, number)
+        rank.write()
+        return self.report("--write", "none", whole=False)
+
+    def test_what_lies_before_the_first_task_and_after_the_last_is_left_out(self):
+        self.assertIn("\n60 ms of 100 ms, between the first task and the last: without 20 ms "
+                      "before and 20 ms after (--whole: all)\n", self.phases((20, 40), (40, 80)))
+        self.assertNotIn("of 100 ms", self.report("--write", "none"))
+
+    def test_a_few_tasks_of_set_up_are_left_out_with_it(self):
+        self.assertIn("\n40 ms of 100 ms, ", self.phases((1, 2), (20, 60), (90, 91)))
+        self.assertIn("\n90 ms of 100 ms, ", self.phases((1, 11), (20, 60), (81, 91)))
+
+    def test_where_tasks_are_little_of_the_run_all_is_shown(self):
+        self.assertNotIn("of 100 ms", self.phases((50, 55)))
+
+    def test_most_of_a_run_that_is_left_out_is_told(self):
+        text = self.phases((50, 80))
+        self.assertIn("70 % of the run lay before the first task and after the last one; what "
+                      "follows is about the 30 ms between.", " ".join(text.split()))
+
+    def test_the_title_says_what_run_it_is(self):
+        self.two_ranks()
+        text = self.report("--write", "none", TZ="UTC")
+        self.assertIn("trace: solve, 2 ranks on node1, 2023-11-14 22:13 UTC\n", text)
+        self.assertIn("\n1 worker each, policy stealing, 4 tasks, 1 message, 10 ms\n", text)
+
+    def test_an_older_trace_has_no_program(self):
+        rank = self.writer()
+        del rank.head["command"]
+        rank.write()
+        self.assertIn(f"{self.directory}: {self.directory}, 1 rank on node1",
+                      self.report("--write", "none"))
 
 
 class DataWithOwners(ReportTest):
@@ -234,9 +500,9 @@ class DataWithOwners(ReportTest):
     def test_the_report_says_what_travelled_and_how_often_a_relay_sent_it(self):
         self.three_ranks()
         self.assertEqual(self.table("Data that travelled: 3 copies, 1 of them passed on by relays"),
-                         [["datum", "copies", "by relays", "bytes", "median s", "longest s"],
-                          ["tile", "2", "1", "2000", "0.004000", "0.004000"],
-                          ["row", "1", "0", "10", "-", "-"]])
+                         [["datum", "copies", "by relays", "bytes", "median", "longest"],
+                          ["tile", "2", "1", "2 kB", "4 ms", "4 ms"],
+                          ["row", "1", "0", "10 B", "-", "-"]])
 
     def test_a_run_without_such_data_says_nothing_of_them(self):
         self.two_ranks()

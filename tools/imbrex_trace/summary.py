@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of a traced run: one row per worker, one row per name of tasks."""
 import collections
+import dataclasses
 
 from imbrex_trace.history import State
 
@@ -58,25 +59,41 @@ def is_begun_here(history, task_slice):
     return task_slice.part == 1 and history.start <= task_slice.start <= history.end
 
 
-def name_table(histories):
-    count, time, where = collections.Counter(), collections.Counter(), {}
+@dataclasses.dataclass
+class NameRow:
+    """All tasks of one name."""
+    where: str
+    root: bool  # main's code, which nobody made
+    count: int = 0  # begun in the time shown
+    total: int = 0  # ns in their bodies
+
+
+def by_name(histories):
+    """name -> NameRow, most time first."""
+    rows = {}
     for history in histories:
         names = history.rank.names
+
+        def row_of(task, position, names=names, history=history):
+            name = names[position]
+            if name.name not in rows:
+                rows[name.name] = NameRow(name.where, history.tasks[task].root)
+            return rows[name.name]
         for pieces in history.pieces.values():
             for piece in pieces:
                 if piece.state is State.TASK:
-                    name = names[piece.name]
-                    time[name.name] += piece.end - piece.start
-                    where.setdefault(name.name, name.where)
+                    row_of(piece.task, piece.name).total += piece.end - piece.start
         for task_slice in history.slices:
             if is_begun_here(history, task_slice):
-                name = names[history.tasks[task_slice.task].name]
-                count[name.name] += 1
-                where.setdefault(name.name, name.where)
+                row_of(task_slice.task, history.tasks[task_slice.task].name).count += 1
+    return dict(sorted(rows.items(), key=lambda entry: (-entry[1].total, entry[0])))
+
+
+def name_table(histories):
     rows = [("task", "count", "mean us", "total s", "from")]
-    for name in sorted(where, key=lambda key: (-time[key], key)):
-        mean = f"{time[name] / count[name] / 1e3:.3f}" if count[name] else "-"  # begun earlier
-        rows.append((name, str(count[name]), mean, f"{time[name] / 1e9:.6f}", where[name]))
+    for name, row in by_name(histories).items():
+        mean = f"{row.total / row.count / 1e3:.3f}" if row.count else "-"  # begun earlier
+        rows.append((name, str(row.count), mean, f"{row.total / 1e9:.6f}", row.where))
     return aligned(rows, left=(0, 4))
 
 

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from imbrex_trace import copies
 from imbrex_trace.history import State
+from imbrex_trace.words import duration
 
 WIDTH = 1400  # of the drawing, without the labels at the left
 LEFT, RIGHT, TOP = 130, 30, 20
@@ -233,10 +234,3 @@ def draw_legend(colours, y, has_copies):
 def text(x, y, content, size, weight="normal", anchor="start"):
     return (f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size}" font-weight="{weight}" '
             f'text-anchor="{anchor}">{escape(content)}</text>')
-
-
-def duration(nanoseconds):
-    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        if nanoseconds >= unit:
-            return f"{nanoseconds / unit:.4g} {name}"
-    return f"{nanoseconds:.0f} ns" if nanoseconds else "0"

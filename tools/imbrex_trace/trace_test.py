@@ -119,6 +119,21 @@ class Replay(TraceTest):
         rank.write()
         self.assertEqual(self.pieces(0), [(0, 2, "overhead"), (2, 10, "in task")])
 
+    def test_a_thread_that_waits_between_its_regions_is_no_task(self):
+        rank = self.writer(workers=2)
+        name, region = rank.name("parallel"), rank.name("the next parallel region", "")
+        rank.suspend(1, 1, 99, region)  # nobody has made 99
+        rank.resume(3, 1, 99)
+        rank.begin(4, 1, 1, name, parent=99)
+        rank.suspend(5, 1, 1, rank.name("barrier", ""))
+        rank.resume(6, 1, 1)
+        rank.end(7, 1, 1)
+        rank.suspend(8, 1, 99, region)
+        rank.write()
+        self.assertEqual(self.pieces(1), [(0, 4, "overhead"), (4, 5, "in task"),
+                                          (5, 6, "overhead"), (6, 7, "in task"),
+                                          (7, 10, "overhead")])
+
     def test_a_head_may_lack_the_command_and_hold_bytes_that_are_no_text(self):
         rank = self.writer()
         rank.name("caf?")
