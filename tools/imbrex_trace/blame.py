@@ -9,7 +9,6 @@ import collections
 import dataclasses
 import enum
 import heapq
-import itertools
 
 from imbrex_trace import graph
 from imbrex_trace.history import State
@@ -262,9 +261,10 @@ class Run:
 
 def within(pieces, start, end):
     """Those of a worker that share time with [start, end)."""
-    first = bisect.bisect_right(pieces, start, key=lambda piece: piece.end)
-    return itertools.takewhile(lambda piece: piece.start < end,
-                               itertools.islice(pieces, first, None))
+    position = bisect.bisect_right(pieces, start, key=lambda piece: piece.end)
+    while position < len(pieces) and pieces[position].start < end:
+        yield pieces[position]
+        position += 1
 
 
 def name_of(index, position):

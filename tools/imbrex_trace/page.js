@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Draws the timeline and the matrix of a page that page.py has written. Uses d3, 5 to 7.
 //
+// Colours are those of Okabe and Ito, which the colour-blind can tell apart. From the eighth name on
+// a texture is added to them, and what is wide enough bears its name.
+//
 // A frame costs about the same however many events there are: a row with more pieces in view than
 // its width in pixels is drawn pixel by pixel, by sums over all earlier pieces that are made once;
 // of arrows only so many are drawn as can be told apart.
 "use strict";
 
-const LABELS = 128, ARROWS = 1500, TEXT_WIDTH = 38;
-const IDLE = [247, 233, 200], OVERHEAD = [205, 205, 205], FADED = [232, 232, 236];
-const WHY = ["in tasks", "message", "ready, but no worker was free", "waits"];
+const ARROWS = 1500, ARROWS_AT_FIRST = 150, TEXT_WIDTH = 38, LANE = 26, PATH_LINES = 20000;
+const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
+const IDLE = [248, 244, 232], OVERHEAD = [190, 190, 190], FADED = [228, 228, 233];
+const BLUE = [0, 114, 178];
+// Kinds of steps of the critical path, as path_why numbers them. TASK has the task's own colour.
+const TASK = 0;
+const WAITS = [null, {text: "message or collective on its way", texture: "level"},
+               {text: "ready, but waits for a worker", texture: "steep"},
+               {text: "waits for an event", texture: "dots"}];
 const head = imbrexHead;
 const column = {};  // name -> typed array
 let ready = false;
@@ -54,6 +63,7 @@ function above(values, value, from, to) {
 // ---- colours -----------------------------------------------------------------------------------
 
 let palette = [];  // by name: [red, green, blue]
+let textures = [];  // by name: "" for none, or a key of TILES
 let levels = new Map();  // priority -> [red, green, blue]
 let chosen = null;  // a name's number: all others fade
 let found = null;  // a set of tasks: the same
@@ -62,14 +72,40 @@ let selected = 0;  // a task
 const rgb = text => { const c = d3.rgb(text); return [c.r, c.g, c.b].map(Math.round); };
 const css = c => `rgb(${c[0]},${c[1]},${c[2]})`;
 
+// Draws one tile of a texture, 8 pixels wide and high, in the colour of the context.
+const TILES = {
+  steep: tile => { for (const x of [-8, 0, 8]) { tile.moveTo(x, 8); tile.lineTo(x + 8, 0); } },
+  dots: tile => { for (const x of [2, 6]) { tile.rect(x, x, 1, 1); } },
+  level: tile => { for (const y of [2, 6]) { tile.moveTo(0, y); tile.lineTo(8, y); } },
+};
+const made = new Map();
+
+// A canvas with the texture in one colour, over another or over nothing.
+function tileOf(texture, ink, ground) {
+  const key = texture + ink + ground;
+  if (!made.has(key)) {
+    const box = document.createElement("canvas"), tile = box.getContext("2d");
+    box.width = box.height = 8;
+    if (ground) { tile.fillStyle = ground; tile.fillRect(0, 0, 8, 8); }
+    tile.strokeStyle = ink;
+    tile.lineWidth = 1.6;
+    tile.beginPath();
+    TILES[texture](tile);
+    tile.stroke();
+    made.set(key, {box, pattern: context.createPattern(box, "repeat"), url: box.toDataURL()});
+  }
+  return made.get(key);
+}
+
+const ofName = texture => tileOf(texture, "rgba(255,255,255,.75)", "");
+const ofWait = why => tileOf(WAITS[why].texture, "#222", "#fff");
+
 function choosePalette() {
   const order = head.names.map((_, i) => i).sort((a, b) => head.names[b][2] - head.names[a][2]);
-  const base = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#b07aa1", "#edc948",
-                "#9c755f", "#ff9da7", "#2f4b7c", "#8cd17d", "#d37295"];
+  const turns = ["", "steep", "dots", "level"];
   order.forEach((name, place) => {
-    const colour = d3.hcl(base[place % base.length]);
-    colour.l -= 9 * Math.floor(place / base.length) % 30;
-    palette[name] = rgb(colour);
+    palette[name] = rgb(COLOURS[place % COLOURS.length]);
+    textures[name] = turns[Math.floor(place / COLOURS.length) % turns.length];
   });
   const values = Array.from(new Set(column.task_priority)).sort((a, b) => a - b);
   const scale = d3.scaleSequential(d3.interpolateViridis)
@@ -83,23 +119,29 @@ function colourOf(task) {
   if (chosen !== null && chosen !== name || found !== null && !found.has(task)) return FADED;
   switch (byId("colour").value) {
     case "priority": return levels.get(column.task_priority[task]);
-    case "state": return [78, 121, 167];
+    case "state": return BLUE;
     default: return palette[name];
   }
 }
 
 // ---- drawing -----------------------------------------------------------------------------------
 
-let width = 1000, rowHeight = 22, scale, zoom, asked = false;
+let LABELS = 128, width = 1000, rowHeight = 22, scale, zoom, asked = false;
+let span = [0, head.end];  // what is shown before anybody zooms
+let alone = new Set();  // ranks of one worker
 const bar = () => rowHeight - 4;
-const rowTop = row => row * rowHeight + 2;
-const middle = row => row * rowHeight + rowHeight / 2;
+const rowTop = row => LANE + row * rowHeight + 2;
+const middle = row => LANE + row * rowHeight + rowHeight / 2;
+const bottom = () => LANE + head.rows.length * rowHeight;
+const inner = () => byId("view").clientWidth;
+const isNarrow = () => inner() < 640;
 
 function layOut() {
-  width = Math.max(300, document.body.clientWidth - LABELS);
+  LABELS = isNarrow() ? 50 : 128;
+  width = Math.max(200, inner() - LABELS);
   const rows = head.rows.length;
   rowHeight = Math.max(9, Math.min(34, Math.floor(560 / rows)));
-  const ratio = window.devicePixelRatio || 1, height = rows * rowHeight;
+  const ratio = window.devicePixelRatio || 1, height = bottom();
   canvas.width = (width + LABELS) * ratio;
   canvas.height = height * ratio;
   canvas.style.width = width + LABELS + "px";
@@ -107,7 +149,7 @@ function layOut() {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   strip.width = width;
   strip.height = rows;
-  scale = d3.scaleLinear().domain([0, head.end]).range([0, width]);
+  scale = d3.scaleLinear().domain(span).range([0, width]);
   d3.select("#axis").attr("width", width + LABELS).attr("height", 24);
 }
 
@@ -122,16 +164,18 @@ function ask() {
 function draw() {
   const now = shown(), [from, to] = now.domain();
   const notes = [];
-  context.clearRect(0, 0, width + LABELS, head.rows.length * rowHeight);
+  context.clearRect(0, 0, width + LABELS, bottom());
   context.save();
   context.beginPath();
-  context.rect(LABELS, 0, width, head.rows.length * rowHeight);
+  context.rect(LABELS, 0, width, bottom());
   context.clip();
   drawRows(now, from, to);
   context.translate(LABELS, 0);
   if (byId("pauses").checked) drawPauses(now, from, to, notes);
   if (byId("messages").checked) drawMessages(now, from, to, notes);
+  drawLane(now, from, to);
   if (byId("path").checked) drawPath(now, from, to);
+  drawLimits(now);
   if (selected) drawSelected(now);
   context.restore();
   drawLabels();
@@ -165,7 +209,7 @@ function fill(image, row, from, to) {
   const step = (to - from) / width;
   for (let x = 0; x < width; ++x) {
     const time = from + x * step;
-    put(image, row, x, time < 0 || time > head.end ? [255, 255, 255] : OVERHEAD);
+    put(image, row, x, time < head.whole[0] || time > head.whole[1] ? [255, 255, 255] : OVERHEAD);
   }
 }
 
@@ -219,18 +263,103 @@ function drawPieces(now, row, begin, end) {
     context.fillStyle = css(colour);
     context.fillRect(LABELS + left, y, Math.max(0.4, right - left - (right - left > 3 ? 0.7 : 0)),
                      height);
-    if (right - left > TEXT_WIDTH && height > 9) write(i, colour, left, right, y + height / 2);
+    const texture = column.piece_idle[i] ? "" : textureOf(task);
+    if (texture && right - left > 3) {
+      context.fillStyle = ofName(texture).pattern;
+      context.fillRect(LABELS + left, y, right - left, height);
+    }
+    if (right - left > TEXT_WIDTH && height > 9) {
+      write(column.piece_idle[i] ? "idle" : head.names[column.task_name[task]][0], colour, texture,
+            LABELS + Math.max(left, 0), LABELS + Math.min(right, width), y + height / 2);
+    }
   }
 }
 
-function write(i, colour, left, right, y) {
-  const text = column.piece_idle[i] ? "idle" : head.names[column.task_name[column.piece_task[i]]][0];
+function textureOf(task) {
+  return byId("colour").value === "name" && colourOf(task) !== FADED
+      ? textures[column.task_name[task]] : "";
+}
+
+// On a texture letters stand on a ground of their own.
+function write(text, colour, texture, left, right, y) {
   const letters = Math.floor((right - left - 8) / 6.2);
   if (letters < Math.min(3, text.length)) return;
+  const short = text.length > letters ? text.slice(0, letters - 1) + "…" : text;
   const dark = 0.3 * colour[0] + 0.6 * colour[1] + 0.1 * colour[2] < 140;
-  context.fillStyle = dark ? "#fff" : "#333";
-  context.fillText(text.length > letters ? text.slice(0, letters - 1) + "…" : text,
-                   LABELS + Math.max(left, 0) + 4, y + 0.5);
+  if (texture) {
+    context.fillStyle = css(colour);
+    context.fillRect(left + 2, y - 7, context.measureText(short).width + 4, 14);
+  }
+  context.fillStyle = dark ? "#fff" : "#222";
+  context.fillText(short, left + 4, y + 0.5);
+}
+
+// ---- the critical path -------------------------------------------------------------------------
+
+// The row above all workers: what each moment was waited for. Steps narrower than a pixel share it
+// with their neighbours; what takes most of it is drawn.
+function drawLane(now, from, to) {
+  const top = 2, height = LANE - 8;
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  let pixel = -1, parts = new Map();  // key of a step -> [width, step]
+  const flush = () => {
+    let best = null;
+    for (const part of parts.values()) if (!best || part[0] > best[0]) best = part;
+    if (best) laneBox(best[1], pixel, pixel + 1, top, height);
+    parts = new Map();
+  };
+  const first = above(column.path_end, from, 0, column.path_end.length);
+  for (let i = first; i < column.path_start.length && column.path_start[i] <= to; ++i) {
+    const left = Math.max(-2, now(column.path_start[i]));
+    const right = Math.min(width + 2, now(column.path_end[i]));
+    if (Math.floor(left) !== pixel || right - left >= 1) flush();
+    pixel = Math.floor(left);
+    if (right - left >= 1) {
+      laneBox(i, left, right, top, height);
+      continue;
+    }
+    const key = column.path_why[i] ? -column.path_why[i] : column.task_name[column.path_task[i]];
+    const part = parts.get(key) || [0, i];
+    part[0] += right - left;
+    parts.set(key, part);
+  }
+  flush();
+  context.strokeStyle = "#555";
+  context.lineWidth = 1;
+  context.strokeRect(now(0), top, now(head.end) - now(0), height);
+}
+
+function laneBox(i, left, right, top, height) {
+  const why = column.path_why[i], task = column.path_task[i];
+  const colour = why === TASK && task ? colourOf(task) : [255, 255, 255];
+  context.fillStyle = why === TASK ? css(colour) : ofWait(why).pattern;
+  context.fillRect(left, top, right - left, height);
+  const texture = why === TASK && task ? textureOf(task) : "";
+  if (texture && right - left > 3) {
+    context.fillStyle = ofName(texture).pattern;
+    context.fillRect(left, top, right - left, height);
+  }
+  if (right - left <= TEXT_WIDTH) return;
+  write(why === TASK ? head.names[column.task_name[task]][0] : head.texts[column.path_text[i]],
+        colour, why !== TASK || texture, Math.max(left, 0), Math.min(right, width),
+        top + height / 2);
+}
+
+// Where the part begins and ends that the tables and the verdict are about.
+function drawLimits(now) {
+  if (span[0] === 0 && span[1] === head.end) return;
+  context.fillStyle = "rgba(255,255,255,.55)";
+  const left = now(0), right = now(head.end);
+  if (left > 0) context.fillRect(0, LANE, Math.min(left, width), bottom());
+  if (right < width) context.fillRect(Math.max(right, 0), LANE, width, bottom());
+  context.strokeStyle = "#222";
+  context.lineWidth = 1.5;
+  context.setLineDash([6, 4]);
+  context.beginPath();
+  for (const x of [left, right]) { context.moveTo(x, 0); context.lineTo(x, bottom()); }
+  context.stroke();
+  context.setLineDash([]);
 }
 
 // The numbers of those with starts in order that meet [from, to], thinned to at most ARROWS.
@@ -290,47 +419,63 @@ function drawPauses(now, from, to, notes) {
   context.setLineDash([]);
 }
 
+// Solid where a task runs, dotted where the path waits, slanted from the sender of a message.
 function drawPath(now, from, to) {
-  context.strokeStyle = "#d00000";
-  context.lineWidth = 2.5;
-  context.beginPath();
   const first = above(column.path_end, from, 0, column.path_end.length);
-  for (let i = first; i < column.path_start.length && column.path_start[i] <= to; ++i) {
-    const x0 = Math.max(-9, now(column.path_start[i])), x1 = now(column.path_end[i]);
-    const y0 = middle(column.path_from[i]), y1 = middle(column.path_row[i]);
-    if (column.path_why[i] >= 2) {  // nothing ran
-      context.moveTo(x0, y1 + 3);
-      context.lineTo(x0, y1);
-      context.moveTo(x1, y1);
-      context.lineTo(x1, y1 + 3);
-    } else {
-      context.moveTo(x0, y0);
-      context.lineTo(x1, y1);
+  const last = above(column.path_start, to, first, column.path_start.length);
+  if (last - first > PATH_LINES) return;  // the row above shows them, pixel by pixel
+  for (const [colour, thick] of [["#fff", 5], ["#000", 2]]) {
+    for (const dots of [[], [2, 3]]) {
+      context.strokeStyle = colour;
+      context.lineWidth = thick;
+      context.setLineDash(dots);
+      context.beginPath();
+      for (let i = first; i < last; ++i) {
+        if ((column.path_why[i] === TASK) === dots.length > 0) continue;
+        context.moveTo(Math.max(-9, now(column.path_start[i])), middle(column.path_from[i]));
+        context.lineTo(now(column.path_end[i]), middle(column.path_row[i]));
+      }
+      context.stroke();
     }
   }
-  context.stroke();
+  context.setLineDash([]);
 }
 
 function drawLabels() {
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
-  context.fillStyle = "#333";
-  head.rows.forEach(([rank, worker, first], row) => {
-    const alone = head.rows.filter(other => other[0] === rank).length === 1;
-    if (rowHeight < 11 && worker !== 0) return;
-    context.fillText(alone ? `rank ${rank}` : `rank ${rank}, worker ${worker}`, 4, middle(row));
+  context.fillStyle = "#222";
+  const narrow = isNarrow();
+  context.fillText(narrow ? "path" : "critical path", 4, LANE / 2 - 2);
+  let drawn = -20;
+  head.rows.forEach(([rank, worker], row) => {
+    if (middle(row) - drawn < 11) return;
+    drawn = middle(row);
+    const text = alone.has(rank) ? `rank ${rank}` : narrow ? `r${rank} w${worker}`
+        : head.ranks.length > 1 ? `rank ${rank}, worker ${worker}` : `worker ${worker}`;
+    context.fillText(text, 4, middle(row));
   });
 }
 
 function inWords(micro) {
   const size = Math.abs(micro);
-  if (size >= 1e6) return +(micro / 1e6).toPrecision(7) + " s";
-  if (size >= 1e3) return +(micro / 1e3).toPrecision(7) + " ms";
-  return +micro.toPrecision(5) + " µs";
+  const digits = Math.max(3, 1 + Math.ceil(Math.log10(size / Math.max(1e-3, resolution))));
+  const unit = size >= 1e6 ? [1e6, "s"] : size >= 1e3 ? [1e3, "ms"] : [1, "us"];
+  return `${+(micro / unit[0]).toPrecision(Math.min(digits, 12))} ${unit[1]}`;
+}
+
+// Of times that are points and not lengths: as many digits as the view can tell apart.
+let resolution = 1e12;
+function atTime(micro) {
+  const [from, to] = shown().domain();
+  resolution = (to - from) / 300;
+  const text = micro ? inWords(micro) : "0";
+  resolution = 1e12;
+  return text;
 }
 
 function drawAxis(now) {
-  const axis = d3.axisTop(now).ticks(Math.max(2, width / 130)).tickFormat(inWords);
+  const axis = d3.axisTop(now).ticks(Math.max(2, width / 130)).tickFormat(atTime);
   d3.select("#axis").selectAll("g").data([0]).join("g")
       .attr("transform", `translate(${LABELS},22)`).call(axis);
 }
@@ -404,9 +549,9 @@ function describe(task) {
   const first = selectedParts[0], last = selectedParts[selectedParts.length - 1];
   box.append(`${titleOf(task)}, rank ${column.task_rank[task]}` + (where ? `, made at ${where}` : "") +
              `, priority ${column.task_priority[task]}\n` +
-             (created >= 0 ? `made at ${inWords(created)}, ` : "") +
-             (first ? `began at ${inWords(column.piece_start[first[1]])}, ended at ` +
-                      `${inWords(column.piece_end[last[1]])}, ` : "never began, ") +
+             (created !== -1 ? `made at ${atTime(created)}, ` : "") +
+             (first ? `began at ${atTime(column.piece_start[first[1]])}, ended at ` +
+                      `${atTime(column.piece_end[last[1]])}, ` : "never began, ") +
              `ran ${inWords(column.task_ran[task])}\n`);
   describePauses(box, task);
   describeMessages(box, task);
@@ -423,7 +568,7 @@ function describePauses(box, task) {
   for (let i = 0, said = 0; i < column.pause_task.length && said < 10; ++i) {
     if (column.pause_task[i] !== task) continue;
     ++said;
-    box.append(`suspended at ${inWords(column.pause_start[i])} for ` +
+    box.append(`suspended at ${atTime(column.pause_start[i])} for ` +
                `${inWords(column.pause_end[i] - column.pause_start[i])}: ` +
                `${head.names[column.pause_name[i]][0]}\n`);
   }
@@ -452,10 +597,14 @@ function reveal() {
 
 function pieceAt(event) {
   const box = canvas.getBoundingClientRect();
-  const x = event.clientX - box.left - LABELS;
-  const row = Math.floor((event.clientY - box.top) / rowHeight);
-  if (x < 0 || row < 0 || row >= head.rows.length) return [-1, 0, 0];
-  const time = shown().invert(x), [, , first, count] = head.rows[row];
+  const x = event.clientX - box.left - LABELS, y = event.clientY - box.top - LANE;
+  const row = Math.floor(y / rowHeight), time = shown().invert(x);
+  if (x < 0 || row >= head.rows.length) return [-1, time, -2];
+  if (y < 0) {
+    const i = above(column.path_end, time, 0, column.path_end.length);
+    return [i < column.path_end.length && column.path_start[i] <= time ? i : -1, time, -1];
+  }
+  const [, , first, count] = head.rows[row];
   const i = above(column.piece_end, time, first, first + count);
   const hit = i < first + count && column.piece_start[i] <= time;
   return [hit ? i : -1, time, row];
@@ -463,45 +612,62 @@ function pieceAt(event) {
 
 function hover(event) {
   const tip = byId("tip"), [i, time, row] = pieceAt(event);
-  const outside = time <= 0 || time >= head.end;
+  const outside = row === -2 || time <= head.whole[0] || time >= head.whole[1] ||
+      row === -1 && i < 0;
   tip.style.display = outside ? "none" : "block";
   if (outside) return;
-  const [rank, worker] = head.rows[row];
-  let text = `rank ${rank}, worker ${worker}, ${inWords(time)}\n`;
-  if (i < 0) {
-    text += "overhead";
-  } else {
-    const task = column.piece_task[i];
-    text += (column.piece_idle[i] ? task ? "idle in " : "idle" : "") +
-            (task ? titleOf(task) + `\npriority ${column.task_priority[task]}` : "") +
-            `\n${inWords(column.piece_end[i] - column.piece_start[i])}`;
-  }
-  tip.textContent = text;
-  tip.style.left = Math.min(event.clientX + 14, window.innerWidth - 240) + "px";
+  tip.textContent = row === -1 ? aboutStep(i) : aboutPiece(i, time, row);
+  tip.style.left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - 310)) + "px";
   tip.style.top = event.clientY + 16 + "px";
 }
 
+function aboutStep(i) {
+  const long = inWords(column.path_end[i] - column.path_start[i]), task = column.path_task[i];
+  const name = task ? titleOf(task) : "(no task)";
+  const rank = task ? `, rank ${column.task_rank[task]}` : "";
+  if (column.path_why[i] === TASK) return `critical path: ${name}${rank} runs\n${long}`;
+  return `critical path: ${head.texts[column.path_text[i]]}\n${long}, before ${name}${rank}\n` +
+      `a worker was idle for ${inWords(column.path_idle[i])} of it`;
+}
+
+function aboutPiece(i, time, row) {
+  const [rank, worker] = head.rows[row];
+  const place = `rank ${rank}, worker ${worker}, ${atTime(time)}\n`;
+  if (i < 0) return place + "overhead";
+  const task = column.piece_task[i];
+  return place + (column.piece_idle[i] ? task ? "idle in " : "idle" : "") +
+      (task ? titleOf(task) + `\npriority ${column.task_priority[task]}` : "") +
+      `\n${inWords(column.piece_end[i] - column.piece_start[i])}`;
+}
+
 function zoomTo(from, to) {
-  const k = head.end / (to - from);
+  const k = (span[1] - span[0]) / (to - from);
   d3.select(canvas).call(zoom.transform, d3.zoomIdentity.scale(k).translate(-scale(from), 0));
 }
 
 function listen() {
-  zoom = d3.zoom().scaleExtent([1, Math.max(2, head.end * 4)])
+  zoom = d3.zoom().scaleExtent([1, Math.max(2, (head.whole[1] - head.whole[0]) * 4)])
       .extent([[0, 0], [width, 1]]).translateExtent([[0, 0], [width, 1]]).on("zoom", ask);
   // Its points are those of the canvas: the labels stand left of the time.
+  // A wheel that can zoom out no further scrolls the page.
   d3.select(canvas).call(zoom).on("dblclick.zoom", null);
-  canvas.addEventListener("wheel", event => event.preventDefault(), {passive: false});
   canvas.addEventListener("mousemove", hover);
   canvas.addEventListener("mouseleave", () => { byId("tip").style.display = "none"; });
   canvas.addEventListener("click", event => {
-    const [i] = pieceAt(event);
-    select(i < 0 ? 0 : column.piece_task[i]);
+    const [i, , row] = pieceAt(event);
+    select(i < 0 || row === -2 ? 0 : row === -1 ? column.path_task[i] : column.piece_task[i]);
   });
   for (const id of ["colour", "messages", "pauses", "path"]) {
     byId(id).addEventListener("change", () => { legend(); ask(); });
   }
-  byId("whole").onclick = () => zoomTo(0, head.end);
+  byId("fit").onclick = () => zoomTo(...span);
+  byId("in").onclick = () => d3.select(canvas).call(zoom.scaleBy, 2);
+  byId("out").onclick = () => d3.select(canvas).call(zoom.scaleBy, 0.5);
+  byId("whole").onchange = () => {
+    span = byId("whole").checked ? head.whole : [0, head.end];
+    layOut();
+    zoomTo(...span);
+  };
   byId("search").addEventListener("input", search);
   window.addEventListener("resize", () => { layOut(); limit(); ask(); });
 }
@@ -526,45 +692,57 @@ function search() {
   ask();
 }
 
+// With its place, if others have the same name.
+function nameOf(name) {
+  const [text, where] = head.names[name];
+  const others = order.filter(other => head.names[other][0] === text).length > 1;
+  return others && where ? `${text} (${where.slice(where.lastIndexOf("/") + 1)})` : text;
+}
+
 // ---- legend and matrix -------------------------------------------------------------------------
 
 let order = [];
 
 function legend() {
   const box = byId("legend"), how = byId("colour").value;
-  const entry = (colour, text, click, off) => {
+  const entry = (colour, tile, text, click, off) => {
     const span = document.createElement("span"), square = document.createElement("i");
-    square.style.background = css(colour);
+    square.style.background = (tile ? `url(${tile.url}) ` : "") + css(colour);
     span.append(square, text);
+    span.title = text;
     if (click) span.onclick = click;
-    if (off) span.className = "off";
+    span.className = (click ? "name" : "") + (off ? " off" : "");
     box.append(span);
   };
   box.textContent = "";
   if (how === "name") {
     for (const name of order.slice(0, 24)) {
-      entry(palette[name], head.names[name][0], () => {
+      entry(palette[name], textures[name] && ofName(textures[name]), nameOf(name), () => {
         chosen = chosen === name ? null : name;
         legend();
         ask();
       }, chosen !== null && chosen !== name);
     }
+    if (order.length > 24) entry([255, 255, 255], null, `and ${order.length - 24} more names`);
   } else if (how === "priority") {
     const values = Array.from(levels.keys());
     const every = Math.ceil(values.length / 10);
     values.filter((_, i) => i % every === 0 || i === values.length - 1)
-        .forEach(value => entry(levels.get(value), String(value)));
+        .forEach(value => entry(levels.get(value), null, String(value)));
   } else {
-    entry([78, 121, 167], "in task");
+    entry(BLUE, null, "in task");
   }
-  entry(IDLE, "idle");
-  entry(OVERHEAD, "overhead");
+  entry(IDLE, null, "idle");
+  entry(OVERHEAD, null, "overhead");
+  for (const why of new Set(column.path_why)) {
+    if (why !== TASK) entry([255, 255, 255], ofWait(why), `critical path: ${WAITS[why].text}`);
+  }
 }
 
 function drawMatrix() {
   const what = document.querySelector("input[name=matrix]:checked").value;
   const values = head.matrix[what], ranks = head.ranks, many = ranks.length;
-  const size = Math.max(5, Math.min(64, Math.floor(640 / many)));
+  const size = Math.max(5, Math.min(64, Math.floor(Math.min(640, inner() - 60) / many)));
   const largest = d3.max(values.flat()) || 1;
   const shade = d3.scaleSequential(d3.interpolateBlues).domain([-0.12 * largest, largest]);
   const svg = d3.select("#matrix").attr("width", many * size + 60).attr("height", many * size + 40);
@@ -596,6 +774,13 @@ async function start() {
   await unpack();
   sum();
   order = choosePalette();
+  const workers = new Map();  // rank -> how many
+  for (const [rank] of head.rows) workers.set(rank, (workers.get(rank) || 0) + 1);
+  alone = new Set(head.ranks.filter(rank => workers.get(rank) === 1));
+  byId("messages").checked = column.message_sent.length <= ARROWS_AT_FIRST;
+  byId("arrows").hidden = column.message_sent.length === 0;
+  byId("curves").hidden = column.pause_start.length === 0;
+  byId("crop").hidden = head.whole[0] === 0 && head.whole[1] === head.end;
   layOut();
   listen();
   legend();
@@ -605,12 +790,8 @@ async function start() {
   } else {
     byId("communication").remove();
   }
-  byId("about").textContent = `policy ${head.policy}, ${head.ranks.length} ` +
-      `${head.ranks.length === 1 ? "rank" : "ranks"}, ${head.rows.length} workers, ` +
-      `${inWords(head.end)}, ${column.task_id.length - 1} tasks, ` +
-      `${column.message_sent.length} messages`;
   ready = true;
   draw();
 }
 const started = start();
-started.catch(error => { byId("about").textContent = `cannot be shown: ${error}`; });
+started.catch(error => { byId("status").textContent = `cannot be shown: ${error}`; });

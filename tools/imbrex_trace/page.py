@@ -13,7 +13,7 @@ import json
 import os
 import pathlib
 
-from imbrex_trace import blame
+from imbrex_trace import blame, verdict
 from imbrex_trace import report as figures
 from imbrex_trace.history import State
 from imbrex_trace.reader import NO_WORKER, TraceError
@@ -39,10 +39,11 @@ def lines(report):
     """The file, in parts."""
     library = d3_text()
     columns, head = pack(report)
-    # A closing tag within the data would end the script.
-    text = json.dumps(head, separators=(",", ":")).replace("</", "<\\/")
-    fill = {"TITLE": html.escape(f"imbrex: {report.label}"), "CSS": read("page.css"),
-            "TABLES": tables(report), "D3": library, "HEAD": text, "SCRIPT": read("page.js"),
+    # Neither "</script" nor "<!--" may stand in a script.
+    text = json.dumps(head, separators=(",", ":")).replace("<", "\\u003c")
+    fill = {"TITLE": html.escape(figures.title(report)), "CSS": read("page.css"),
+            "ABOUT": about(report), "VERDICT": verdict_of(report), "TABLES": tables(report),
+            "D3": library, "HEAD": text, "SCRIPT": read("page.js"),
             "DATA": base64.b64encode(gzip.compress(columns, 6, mtime=0)).decode("ascii")}
     for part in read("page.html").split("@@"):
         yield fill.get(part, part)
@@ -52,23 +53,47 @@ def read(name):
     return (HERE / name).read_text(encoding="utf-8")
 
 
-# ---- tables --------------------------------------------------------------------------------------
+# ---- texts and tables ----------------------------------------------------------------------------
+
+def about(report):
+    lines_ = [f"<p id=about>{html.escape(figures.about(report))}</p>"]
+    if figures.left_out(report):
+        lines_.append(f"<p>{html.escape(figures.left_out(report))}</p>")
+    if figures.command(report):
+        lines_.append(f"<p>command: <code>{html.escape(figures.command(report))}</code></p>")
+    lines_.append(f"<p>trace: <code>{html.escape(report.label)}</code></p>")
+    if report.gaps:
+        lines_.append(f"<p class=gaps>{html.escape(report.gaps)}</p>")
+    return "\n".join(lines_)
+
+
+def verdict_of(report):
+    return " ".join("".join(f"<code>{html.escape(part)}</code>" if isinstance(part, verdict.Name)
+                            else html.escape(part) for part in sentence)
+                    for sentence in report.verdict)
+
 
 def tables(report):
-    gaps = f"<p class=note>{html.escape(report.gaps)}</p>\n" if report.gaps else ""
-    return gaps + "\n".join(table_of(table) for table in figures.tables(report)
-                            if not table.title.endswith("(column)"))  # the matrix is drawn
+    return "<div id=tables>" + "\n".join(table_of(table) for table in figures.tables(report)
+                     if not table.title.endswith("(column)")) + "</div>"  # the matrix is drawn
 
 
 def table_of(table):
     cells = "".join(f"<th{side(table, at)}>{html.escape(text)}</th>"
                     for at, text in enumerate(table.head))
-    rows = "".join("<tr>" + "".join(f"<td{side(table, at)}>{html.escape(text)}</td>"
-                                    for at, text in enumerate(row)) + "</tr>\n"
-                   for row in table.rows)
+    rows = "".join("<tr>" + "".join(cell(table, at, text) for at, text in enumerate(row)) +
+                   "</tr>\n" for row in table.rows)
     note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
-    return (f"<section><h2>{html.escape(table.title)}</h2><table><thead><tr>{cells}</tr></thead>"
-            f"<tbody>\n{rows}</tbody></table>{note}</section>")
+    return (f"<section><h2>{html.escape(table.title)}</h2><div class=wide><table><thead><tr>{cells}"
+            f"</tr></thead><tbody>\n{rows}</tbody></table></div>{note}</section>")
+
+
+def cell(table, column, text):
+    """Of a place in the source only the file and line; the rest is its title."""
+    start = f"<td{side(table, column)}"
+    if table.head[column] == "from" and "/" in text:
+        return (f'{start} title="{html.escape(text)}">{html.escape(text.rpartition("/")[2])}</td>')
+    return f"{start}>{html.escape(text)}</td>"
 
 
 def side(table, column):
@@ -98,7 +123,8 @@ class Columns:
 
 
 class Packer:
-    """Times are in microseconds from the start of the run, tasks are numbers from 1 on."""
+    """Times are in microseconds from the start of the part that is reported, so that what lies
+    before has times below zero; tasks are numbers from 1 on."""
 
     def __init__(self, report):
         self.report = report
@@ -106,6 +132,7 @@ class Packer:
         self.rows = []  # [rank, worker, first piece, pieces]
         self.names = {}  # (name, where) -> number
         self.numbers = {}  # (rank, task) -> number
+        self.texts = {}  # what the path waited for -> number
         places = [(history.rank.rank, worker) for history in report.histories
                   for worker in sorted(history.pieces)]
         self.row_of = {place: row for row, place in enumerate(places)}
@@ -127,7 +154,7 @@ class Packer:
                                      (("start", "d"), ("end", "d"), ("task", "I"), ("idle", "B")))
         for history in self.report.histories:
             rank = history.rank.rank
-            for worker, pieces in sorted(history.pieces.items()):
+            for worker, pieces in sorted((history.whole or history).pieces.items()):
                 first = len(self.columns.arrays["piece_start"])
                 for piece in pieces:
                     if piece.state is State.OVERHEAD:
@@ -199,9 +226,10 @@ class Packer:
             receiver(self.numbers.get((flight.target, flight.receive_task), 0))
 
     def path(self):
-        names = ("start", "d"), ("end", "d"), ("row", "H"), ("from", "H"), ("why", "B")
-        start, end, row, source, why = (self.columns.add("path_" + column, code)
-                                        for column, code in names)
+        names = ("start", "d"), ("end", "d"), ("row", "H"), ("from", "H"), ("why", "B"), \
+            ("task", "I"), ("text", "I"), ("idle", "d")
+        start, end, row, source, why, task, text, idle = (
+            self.columns.add("path_" + column, code) for column, code in names)
         before = 0
         for step in self.report.path:
             here = self.row_of.get((step.rank, step.worker), 0)
@@ -210,6 +238,9 @@ class Packer:
             row(here)
             source(before if step.why is blame.Why.MESSAGE else here)
             why(list(blame.Why).index(step.why))
+            task(self.numbers.get((step.rank, step.task), 0))
+            text(self.texts.setdefault(describe(step), len(self.texts)))
+            idle(step.idle / 1000)
             before = here
 
     def name_times(self):
@@ -223,6 +254,18 @@ class Packer:
         return [time[number] / 1000 for number in range(len(self.names))]
 
 
+def describe(step):
+    """What the path waited for, and what the workers ran most meanwhile; empty for a task."""
+    if step.why is blame.Why.TASK:
+        return ""
+    what = {blame.Why.READY: "no worker free" if step.idle * 2 < step.end - step.start else
+            "ready, a worker idle",
+            blame.Why.MESSAGE: step.call or f"message from rank {step.peer}",
+            blame.Why.WAIT: f"waits for {step.waits_for or 'an event'}"}[step.why]
+    ran = [name for name, _ in step.ran.most_common(1) if name != blame.OVERHEAD]
+    return f"{what}: {ran[0]}" if ran and not step.call else what
+
+
 def pack(report):
     packer = Packer(report)
     for part in (packer.pieces, packer.tasks, packer.suspensions, packer.messages, packer.path):
@@ -230,12 +273,12 @@ def pack(report):
     times = packer.name_times()
     data, places = packer.columns.packed()
     ranks = sorted(report.run.histories)
-    end = max(history.end for history in report.histories)
     sums = {what: figures.matrix(report, value) for what, value in
             (("messages", lambda flight: 1), ("bytes", lambda flight: flight.bytes))}
     return data, {
-        "label": report.label, "policy": report.policy, "ranks": ranks, "rows": packer.rows,
-        "end": packer.micro(end), "columns": places,
+        "ranks": ranks, "rows": packer.rows, "end": packer.micro(report.end),
+        "whole": [packer.micro(report.first), packer.micro(report.last)], "columns": places,
+        "texts": list(packer.texts),
         "names": [[name, where, time]
                   for (name, where), time in zip(packer.names, times)],
         "matrix": {what: [[of[source, target] for target in ranks] for source in ranks]

@@ -31,6 +31,8 @@ FRAMES = """(() => {
 LOAD = """started.then(() => performance.now())"""
 # The colour in the middle of the piece of a task, and the one that it should have.
 COLOUR = """(() => {
+  byId("whole").checked = true;
+  byId("whole").onchange();
   const [[row, i]] = partsOf(%d), start = column.piece_start[i], end = column.piece_end[i];
   for (const id of ["messages", "pauses", "path"]) byId(id).checked = false;
   zoomTo(start - 3 * (end - start), end + 3 * (end - start));
@@ -62,7 +64,9 @@ class Page(unittest.TestCase):
                   if not url.startswith(("file:", "data:", "blob:"))]
         self.assertEqual(others, [])
         self.assertEqual(self.browser.run("column.task_id.length - 1"), self.tasks)
-        self.assertIn(f"{self.tasks} tasks", self.browser.run("byId('about').textContent"))
+        mains = self.browser.run("head.ranks.length")
+        self.assertIn(f"{self.tasks - mains} tasks",
+                      self.browser.run("byId('about').textContent"))
 
     def test_a_frame_is_drawn_in_time(self):
         times = self.browser.run(FRAMES)
@@ -102,6 +106,89 @@ class Page(unittest.TestCase):
             seen.add(self.browser.run("canvas.toDataURL()"))
         self.browser.run("byId('colour').value = 'name'; byId('path').checked = false")
         self.assertEqual(len(seen), 5)
+
+
+# What the page would need to be wider than the screen; of texts those that run out of their boxes.
+WIDER = """Array.from(document.querySelectorAll('body *')).filter(
+    one => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1
+        && !one.closest('.wide') && !one.closest('#view') && one.id !== 'tip')
+    .map(one => one.tagName + ' ' + one.id + ' ' + one.className)"""
+STRANGE = "</script><b id=broken>&<!--<script>"
+
+
+class SmallPage(unittest.TestCase):
+    """A run in which each thing is known, at the width of a telephone and at that of a screen."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        rank = synthetic.RankWriter(folder.name, end=100)
+        rank.head["command"] = ["bin/solve", STRANGE, "x" * 300]
+        names = [rank.name(STRANGE, "s.cpp:1")] + [rank.name(f"name {n}") for n in range(1, 30)]
+        rank.create(0, 0, 1000, names[29])
+        for number, name in enumerate(names[:29]):
+            rank.create(0, 0, number + 1, name)
+        for number, name in enumerate(names[:29]):
+            rank.begin(20 + number * 2, 0, number + 1, name)
+            rank.end(22 + number * 2, 0, number + 1)
+        rank.begin(78, 0, 1000, names[29])
+        rank.end(90, 0, 1000)
+        rank.write()
+        subprocess.run([sys.executable, "-B", str(TOOLS / "imbrex"), "report", "--write", "page",
+                        folder.name], check=True, stdout=subprocess.DEVNULL)
+        cls.file = pathlib.Path(folder.name) / "report.html"
+
+    def opened(self, width):
+        browser = Browser(self.file, width, 900)
+        browser.__enter__()
+        self.addCleanup(browser.__exit__)
+        browser.run("started")
+        return browser
+
+    def test_nothing_is_wider_than_the_screen(self):
+        for width in (400, 1280):
+            browser = self.opened(width)
+            self.assertEqual(browser.run(WIDER), [], width)
+            self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), width)
+            self.assertEqual([url for url in browser.requests if not url.startswith(
+                ("file:", "data:", "blob:"))], [])
+
+    def test_strange_names_are_texts(self):
+        browser = self.opened(800)
+        self.assertIsNone(browser.run("byId('broken')"))
+        self.assertIn(STRANGE, browser.run("document.body.innerText"))
+        self.assertIn(STRANGE, browser.run("head.names.map(one => one[0])"))
+
+    def test_the_verdict_stands_above_the_picture(self):
+        browser = self.opened(400)
+        self.assertIn("waited for a free worker", browser.run(
+            "document.querySelector('#verdict p').textContent"))
+        self.assertLess(browser.run("byId('verdict').getBoundingClientRect().bottom"),
+                        browser.run("byId('canvas').getBoundingClientRect().top"))
+
+    def test_set_up_is_shown_when_asked_for(self):
+        browser = self.opened(800)
+        self.assertEqual(browser.run("shown().domain().map(Math.round)"), [0, 70000])
+        browser.run("byId('whole').click()")
+        self.assertEqual(browser.run("shown().domain().map(Math.round)"), [-20000, 80000])
+
+    def test_names_differ_by_more_than_their_colour(self):
+        browser = self.opened(800)
+        looks = browser.run("order.map(name => palette[name] + textures[name])")
+        self.assertEqual(len(set(looks[:28])), 28)
+        self.assertEqual(browser.run("order.slice(0, 7).map(name => textures[name]).join('')"), "")
+
+    def test_the_wait_on_the_critical_path_is_drawn_and_told(self):
+        browser = self.opened(1280)
+        self.assertEqual(browser.run("Array.from(column.path_why).map(why => WAITS[why])"
+                                     ".filter(one => one).map(one => one.text)"),
+                         ["ready, but waits for a worker"])
+        before = browser.run("canvas.toDataURL()")
+        browser.run("byId('path').click(); draw()")
+        self.assertNotEqual(browser.run("canvas.toDataURL()"), before)
+        self.assertIn("no worker free", browser.run(
+            "aboutStep(Array.from(column.path_why).findIndex(why => why))"))
 
 
 if __name__ == "__main__":

@@ -328,7 +328,7 @@ def peer_table(report):
     peers = [peer for peer in ranks if any(losses.by_peer[rank, peer] for rank in ranks)]
     rows = [(str(rank), *(duration(losses.by_peer[rank, peer]) for peer in peers),
              duration(losses.local[rank]), duration(losses.unknown[rank])) for rank in ranks]
-    return Table("Idle for",
+    return Table("Idle time by the rank that was waited for",
                  ("rank", *(f"rank {peer}" for peer in peers), "itself", "unknown"), rows,
                  note="idle time of a rank's workers by the rank whose message ended it; itself: "
                       "it ended by a task of the same rank")

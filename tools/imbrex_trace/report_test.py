@@ -147,7 +147,7 @@ class Tables(ReportTest):
     def test_idle_time_is_blamed_on_the_peer_and_on_the_task_that_ran_there(self):
         self.two_ranks()
         text = self.report("--write", "none")
-        self.assertEqual(self.table("Idle for", text)[1:],
+        self.assertEqual(self.table("Idle time by the rank", text)[1:],
                          [["0", "0", "0", "5 ms"],
                           ["1", "5 ms", "0", "0"]])
         worst = self.table("The tasks that delayed", text)
@@ -191,7 +191,7 @@ class Tables(ReportTest):
             rank.write()
         text = self.report("--write", "none")
         self.assertEqual(self.table("The tasks that delayed", text)[1][:2], ["work 0", "0"])
-        self.assertEqual(self.table("Idle for", text)[2][1], "6 ms")
+        self.assertEqual(self.table("Idle time by the rank", text)[2][1], "6 ms")
 
     def test_the_matrix_counts_messages_and_bytes(self):
         self.two_ranks()
@@ -380,6 +380,19 @@ class Verdict(ReportTest):
         self.assertEqual(self.verdict()[0],
                          "100 % of the critical path is the code of `main`, and the other workers "
                          "were idle for 90 % of that: make tasks of it.")
+
+    def test_tasks_too_short_to_be_handed_on(self):
+        rank = self.writer(end=20, workers=2)
+        step = rank.name("step")
+        for number in range(1000):
+            rank.create(0, 0, number + 1, step, accesses=((8, INOUT),))
+            rank.begin(number * 0.02 + 0.01, number % 2, number + 1, step)
+            rank.end(number * 0.02 + 0.02, number % 2, number + 1)
+            rank.idle(number * 0.02 + 0.02, number * 0.02 + 0.05, number % 2)
+        rank.write()
+        self.assertIn("% of the critical path the next task was ready and a worker idle (999 "
+                      "times, 10 us on average): fewer, larger tasks would be handed on less "
+                      "often.", self.verdict()[0])
 
     def test_short_tasks_and_much_overhead(self):
         rank = self.writer(end=20)
@@ -638,6 +651,16 @@ class Outputs(ReportTest):
         self.report("--write", "perfetto", "-o", folder)
         events = json.loads((folder / "report.perfetto.json").read_text())["traceEvents"]
         self.assertTrue(any(event["name"] == "message" for event in events))
+
+
+class Speed(unittest.TestCase):
+    def test_what_a_worker_did_at_a_time_is_found_without_a_look_at_all_before(self):
+        class Unscanned(list):
+            def __iter__(self):
+                raise AssertionError("looked at from the first on")
+        pieces = Unscanned(history.Piece(time, time + 1, history.State.TASK, 1, 0)
+                           for time in range(100))
+        self.assertEqual([piece.start for piece in blame.within(pieces, 40, 42)], [40, 41])
 
 
 class Refusals(ReportTest):

@@ -215,7 +215,7 @@ def woken(facts):
     if not time or facts.crowd:
         return
     mean = time / len(steps)
-    advice = ("the tasks are short for what it takes to hand them on: fewer, larger tasks."
+    advice = ("fewer, larger tasks would be handed on less often."
               if mean < HANDED_ON_NS else
               "the task could not run on that worker, or the system gave it no processor.")
     yield Finding(facts.of_path(time),

@@ -10,7 +10,7 @@ def duration(nanoseconds):
     for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if nanoseconds >= 0.9995 * unit:
             return f"{three_digits(nanoseconds / unit)} {name}"
-    return f"{nanoseconds:.0f} ns" if nanoseconds else "0"
+    return f"{nanoseconds:.0f} ns" if nanoseconds >= 0.5 else "0"
 
 
 def three_digits(value):
