@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/moved.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicator.hpp"
@@ -45,7 +46,8 @@ void start() {
   window().limit({.each = static_cast<int>(detail::number_option("SENDS_UNDER_WAY")),
                   .all = static_cast<int>(detail::number_option("SENDS_IN_ALL")),
                   .bytes = detail::number_option("SENDS_BYTES"),
-                  .patience = 1'000'000 * detail::number_option("SENDS_PATIENCE_MS")});
+                  .patience = 1'000'000 * detail::number_option("SENDS_PATIENCE_MS"),
+                  .network = &moved_over_tcp});
   const std::int64_t bytes = detail::number_option("SENDS_ABOVE");
   bounds.few.store(bytes / element_bytes_max, std::memory_order_relaxed);
   bounds.bytes.store(bytes, std::memory_order_relaxed);

@@ -11,8 +11,18 @@ constexpr Time expected_most = 2'000'000'000;
 // What is under way may share its link with messages to other processes.
 constexpr double slower = 4;
 constexpr std::int64_t bytes_of_pace = 65536;  // of what is shorter the time is mostly latency
-constexpr int at_once_least = 16;
-constexpr int at_once_most = 4096;
+// Of the time that all messages to a process should take, the part that waiting in vain may add.
+constexpr double share_of_wait = 1.0 / 16;
+constexpr Time patience_least = 300'000;
+constexpr Time patience_beside = 5'000'000;  // beside what others move, with the time it takes
+// Of a network that moves less than 0.5 MB/s nobody knows that it does. What is queued may be one
+// packet for so long.
+constexpr std::uint64_t bytes_least = 4096;
+constexpr Time time_of_byte = 2000;
+constexpr Time time_of_packet = 20'000'000;
+constexpr int looks_enough = 8;
+// Who polls seldom shall not keep a fast network waiting.
+constexpr Time time_between_polls = 5'000'000;
 
 }  // namespace
 
@@ -22,8 +32,13 @@ bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const T
   if (there == lanes_.end() && !turn.is_long) return true;
   turn.to = &processes_[process];
   if (there == lanes_.end()) {
-    const bool waits = !turn.to->lanes.empty() || (turn.is_part && waiting_.contains(turn.to));
-    if (!waits && admit(turn, now)) return true;
+    const bool waits = !turn.to->lanes.empty() || (turn.is_part && turn.to->waits());
+    if (!waits && has_room(*turn.to, turn)) {
+      admit(turn, now);
+      return true;
+    }
+    if (!turn.to->waits()) turn.to->moved = now;  // until now nobody was made to wait
+    turn.to->bytes_waiting += turn.bytes;
     Lane& lane = lanes_[turn.key];
     lane = {.key = turn.key, .to = turn.to, .first = &turn, .last = &turn, .urgency = turn.urgency};
     turn.lane = &lane;
@@ -32,6 +47,7 @@ bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const T
   }
   Lane& lane = there->second;
   turn.lane = &lane;
+  turn.to->bytes_waiting += turn.bytes;
   lane.last->next = &turn;
   lane.last = &turn;
   if (turn.urgency > lane.urgency) {
@@ -54,7 +70,7 @@ Turn* Turns::next(const Time now) noexcept {
   }
   if (best == nullptr) return nullptr;
   Turn& turn = pop(*best);
-  (void)admit(turn, now);  // there is room, or it goes at once
+  admit(turn, now);
   return &turn;
 }
 
@@ -63,25 +79,23 @@ void Turns::ended(Turn& turn, const Time now) noexcept {
   Process& process = *turn.to;
   const bool counted = turn.term == process.term;
   turn.term = 0;
-  process.moved = now;
-  if (!counted) {  // how long it took says more of us than of the link
+  const int place = process.take(turn);
+  process.learn_pace(turn, now);
+  learn_network(process, turn);
+  process.moved = process.ended = now;
+  if (counted) {
+    const double pace = static_cast<double>(now - turn.began) /
+                        static_cast<double>(std::max(turn.bytes, bytes_of_pace));
+    process.pace = std::max(pace, process.pace * 15 / 16);
+    --process.count;
+    if (turn.is_part && --process.parts == 0) std::erase(with_parts_, &process);
+    process.bytes -= turn.bytes;
+    --count_;
+    bytes_ -= turn.bytes;
+  } else {  // how long it took says more of us than of the link
     --process.overdue;
-    return;
   }
-  const double pace = static_cast<double>(now - turn.began) /
-                      static_cast<double>(std::max(turn.bytes, bytes_of_pace));
-  process.pace = std::max(pace, process.pace * 15 / 16);
-  --process.count;
-  if (turn.is_part && --process.parts == 0) std::erase(with_parts_, &process);
-  process.bytes -= turn.bytes;
-  --count_;
-  bytes_ -= turn.bytes;
-  if (process.overdue > 0) {  // a later one was received first: waiting would have been in vain
-    process.at_once = process.at_once_next;
-    process.at_once_next = std::min(2 * process.at_once_next, at_once_most);
-  } else if (process.at_once_next > at_once_least) {
-    --process.at_once_next;
-  }
+  process.learn_order(place);
 }
 
 void Turns::remove(Turn& turn) noexcept {
@@ -94,6 +108,7 @@ void Turns::remove(Turn& turn) noexcept {
   while (before->next != &turn) before = before->next;
   before->next = turn.next;
   if (lane.last == &turn) lane.last = before;
+  lane.to->bytes_waiting -= turn.bytes;
   turn.next = nullptr;
   turn.lane = nullptr;
 }
@@ -112,7 +127,9 @@ Turn* Turns::force(const void* const communicator, const int peer) noexcept {
 // ---- the parts -------------------------------------------------------------------------------
 
 bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
-  const bool here = process.count < limits_.each || process.bytes + turn.bytes <= limits_.bytes;
+  if (process.under_way < process.burst || process.under_way < process.window) return true;
+  const bool here = process.count < limits_.each ||
+                    process.bytes + turn.bytes <= bytes_at_once(process);
   const bool in_all = limits_.all == 0 || count_ < limits_.all ||
                       bytes_ + turn.bytes <= limits_.bytes;
   const bool among_few = !turn.is_part || process.parts > 0 ||
@@ -126,21 +143,21 @@ Lane* Turns::first_with_room(const Process& process) const noexcept {
   for (const auto* const lanes : {&process.lanes, &process.lanes_of_parts}) {
     if (lanes->empty()) continue;
     Lane* const lane = *lanes->begin();
-    const bool goes = process.at_once > 0 || has_room(process, *lane->first);
+    const bool goes = has_room(process, *lane->first);
     if (goes && (found == nullptr || GoesBefore()(lane, found))) found = lane;
   }
   return found;
 }
 
-// True: a long message that waits in no lane goes now.
-bool Turns::admit(Turn& turn, const Time now) noexcept {
+// REQUIRES: has_room().
+void Turns::admit(Turn& turn, const Time now) noexcept {
   Process& process = *turn.to;
-  if (process.at_once > 0) {
-    --process.at_once;
-    return true;
+  if (process.count == 0) process.moved = process.ended = now;
+  if (process.under_way == 0 && process.network == Process::Network::unknown) {
+    process.sent_before = limits_.network(true).sent;
+    process.bytes_since = 0;
   }
-  if (!has_room(process, turn)) return false;
-  if (process.count == 0) process.moved = now;
+  process.add(turn);
   ++process.count;
   if (turn.is_part && process.parts++ == 0) with_parts_.push_back(&process);
   process.bytes += turn.bytes;
@@ -148,20 +165,74 @@ bool Turns::admit(Turn& turn, const Time now) noexcept {
   bytes_ += turn.bytes;
   turn.term = process.term;
   turn.began = now;
-  return true;
 }
 
 // How long nothing may move before what is under way is taken for messages that wait for their
-// receiver.
+// receiver. Then twice as many go, and so on until one ends, each time after a part of it.
 Time Turns::patience(const Process& process) const noexcept {
+  const double whole = process.time_of_late / process.bytes_of_late *
+                       static_cast<double>(process.bytes_under_way + process.bytes_waiting);
+  const Time expected = static_cast<Time>(std::min(whole * share_of_wait,
+                                                   static_cast<double>(expected_most)));
+  const Time once = std::max(expected, patience_least);
+  return limits_.patience + (process.times_given_up == 0 ? once : once / 8);
+}
+
+// The same while the network moves messages, which may be those to other processes.
+Time Turns::longest_patience(const Process& process) const noexcept {
   const double expected = slower * process.pace * static_cast<double>(process.bytes);
-  return limits_.patience +
+  return limits_.patience + patience_beside +
          static_cast<Time>(std::min(expected, static_cast<double>(expected_most)));
+}
+
+// `since`: what was sent before is not what is asked for.
+void Turns::look_at_network(const Time since, const Time now) noexcept {
+  const Moved last = std::exchange(network_, limits_.network(false));
+  looked_before_ = std::exchange(looked_, now);
+  const Time apart = now - looked_before_;
+  const std::uint64_t least = bytes_least + static_cast<std::uint64_t>(apart / time_of_byte);
+  const bool moved = network_.sent > last.sent + least && now - apart >= since;
+  const bool begins = network_.queued && (!last.queued || now - apart < since);
+  if (moved || begins) network_moved_ = now;
+}
+
+// A message has ended. Over TCP it has been acknowledged, or it is queued.
+void Turns::learn_network(Process& process, const Turn& turn) noexcept {
+  if (process.network != Process::Network::unknown) return;
+  process.bytes_since += turn.bytes;
+  const Moved moved = limits_.network(true);
+  const std::uint64_t half = static_cast<std::uint64_t>(process.bytes_since) / 2;
+  if (!moved.queued && moved.sent < process.sent_before + half) {
+    process.network = Process::Network::other;
+  } else if (++process.looks == looks_enough) {  // as long as it may be other messages' share
+    process.network = Process::Network::tcp;
+  }
+}
+
+std::int64_t Turns::bytes_at_once(const Process& process) const noexcept {
+  if (process.network != Process::Network::other || limits_.bytes == 0) return limits_.bytes;
+  const double fast = time_between_polls * process.bytes_of_late / process.time_of_late;
+  return std::max(limits_.bytes, static_cast<std::int64_t>(std::min(fast, 1e12)));
+}
+
+// Whether nothing has moved for the patience of the process. The network is looked at twice at
+// least in this time.
+bool Turns::is_at_rest(const Process& process, const Time now) noexcept {
+  const Time limit = patience(process);
+  const Time quiet = now - process.moved;
+  if (quiet <= limit / 2) return false;
+  if (quiet > longest_patience(process)) return true;
+  const Time half = process.moved + limit / 2;
+  if (looked_ < half || (quiet > limit && now - looked_ > patience_least / 2)) {
+    look_at_network(process.moved, now);
+  }
+  if (quiet <= limit || looked_before_ < half) return false;
+  return now - network_moved_ > limit + (network_.queued ? time_of_packet : 0);
 }
 
 // See (3).
 void Turns::give_up_waiting(Process& process, const Time now) noexcept {
-  if (process.count == 0 || now - process.moved <= patience(process)) return;
+  if (process.count == 0 || !is_at_rest(process, now)) return;
   count_ -= process.count;
   bytes_ -= process.bytes;
   process.overdue += process.count;
@@ -169,6 +240,9 @@ void Turns::give_up_waiting(Process& process, const Time now) noexcept {
   if (std::exchange(process.parts, 0) != 0) std::erase(with_parts_, &process);
   process.bytes = 0;
   if (++process.term == 0) process.term = 1;
+  process.moved = now;
+  ++process.times_given_up;
+  process.burst = 2 * process.under_way;
 }
 
 void Turns::look_at_patience(const Time now) noexcept {
@@ -203,6 +277,7 @@ void Turns::take_from_queue(Lane& lane) noexcept {
 Turn& Turns::pop(Lane& lane) noexcept {
   take_from_queue(lane);
   Turn& turn = *lane.first;
+  lane.to->bytes_waiting -= turn.bytes;
   lane.first = std::exchange(turn.next, nullptr);
   turn.lane = nullptr;
   if (lane.first != nullptr) {
@@ -211,6 +286,52 @@ Turn& Turns::pop(Lane& lane) noexcept {
     lanes_.erase(LaneKey(lane.key));
   }
   return turn;
+}
+
+// ---- a process -------------------------------------------------------------------------------
+
+void Process::add(Turn& turn) noexcept {
+  turn.earlier = std::exchange(last, &turn);
+  (turn.earlier != nullptr ? turn.earlier->later : first) = &turn;
+  ++under_way;
+  bytes_under_way += turn.bytes;
+}
+
+// Looks from both ends, since most messages end in the order in which they went, or in reverse.
+int Process::take(Turn& turn) noexcept {
+  int steps = 0;
+  const Turn* from_first = first;
+  const Turn* from_last = last;
+  for (; from_first != &turn && from_last != &turn; ++steps) {
+    from_first = from_first->later;
+    from_last = from_last->earlier;
+  }
+  const int place = from_first == &turn ? steps + 1 : under_way - steps;
+  (turn.earlier != nullptr ? turn.earlier->later : first) = turn.later;
+  (turn.later != nullptr ? turn.later->earlier : last) = turn.earlier;
+  turn.earlier = turn.later = nullptr;
+  --under_way;
+  bytes_under_way -= turn.bytes;
+  return place;
+}
+
+// One has ended that was at `place`. After some were given up that shows how many the receiver
+// wants to choose from. Else it says little: of two that share a link any may end first.
+void Process::learn_order(const int place) noexcept {
+  burst = 0;
+  if (std::exchange(times_given_up, 0) != 0) {
+    window = std::max(window, static_cast<double>(place));
+  } else if (place <= overdue + 1 && under_way > overdue) {
+    window -= window / 16;
+  }
+}
+
+// One message alone, which may have waited for its receiver, changes the mean by half at most.
+void Process::learn_pace(const Turn& turn, const Time now) noexcept {
+  const double ended_bytes = static_cast<double>(turn.bytes);
+  const double expected = time_of_late / bytes_of_late * ended_bytes;
+  bytes_of_late += ended_bytes - bytes_of_late / 8;
+  time_of_late += std::min(static_cast<double>(now - ended), 4 * expected) - time_of_late / 8;
 }
 
 }  // namespace imbrex::mpi::sends

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/below/moved.hpp"
+
 namespace imbrex::mpi::sends {
 
 using Time = std::int64_t;  // in nanoseconds, from any moment on
@@ -43,15 +45,22 @@ struct Turn {
   Process* to = nullptr;
   Lane* lane = nullptr;    // where it waits
   Turn* next = nullptr;    // there
+  Turn* earlier = nullptr;  // under way to its process, in the order in which they went
+  Turn* later = nullptr;
   Time began = 0;
-  std::uint32_t term = 0;  // of its process when it began; 0: it does not count
+  std::uint32_t term = 0;  // of its process when it went; 0: it is not under way
 };
+
+[[nodiscard]] inline Moved nothing_moved(bool) noexcept { return {}; }
 
 struct Limits {
   int each = 2;                     // under way to one process
   int all = 0;                      // to all together; 0: any number
-  std::int64_t bytes = 1024 * 1024;  // so many bytes may be under way, whatever their number
-  Time patience = 5'000'000;         // at least, of a process
+  // So many bytes may be under way, whatever their number; more where the network is not watched.
+  // 0: only the number counts.
+  std::int64_t bytes = 1024 * 1024;
+  Time patience = 0;                 // at least
+  Moved (*network)(bool look_for_new) noexcept = &nothing_moved;  // what the network has done
   // To so many processes large parts of collectives are under way. If all ranks send to all at
   // once, some messages are slow by chance, and in the end links are idle; and no block is here
   // early.
@@ -61,9 +70,10 @@ struct Limits {
 // Thread safety: none.
 // Invariants: (1) the first of a lane is long, unless the lane is in `loose_`; a lane is never
 // empty; (2) at most `each` messages to a process count, or `bytes` bytes in any number, and parts
-// that count go to `with_parts` processes; (3) a process whose messages that count have not moved
-// for its patience has none that counts. By (3) whatever waits goes after a bounded time, as long
-// as somebody calls next().
+// that count go to `with_parts` processes, beside what Process has learnt; (3) a process whose
+// messages that count have not moved for its patience has none that counts, and its burst is twice
+// what is under way. By (3) whatever waits goes after a bounded time, as long as somebody calls
+// next().
 class Turns {
  public:
   void limit(const Limits& limits) noexcept { limits_ = limits; }
@@ -92,9 +102,14 @@ class Turns {
 
  private:
   [[nodiscard]] bool has_room(const Process& process, const Turn& turn) const noexcept;
-  [[nodiscard]] bool admit(Turn& turn, Time now) noexcept;
+  void admit(Turn& turn, Time now) noexcept;
   [[nodiscard]] Lane* first_with_room(const Process& process) const noexcept;
   [[nodiscard]] Time patience(const Process& process) const noexcept;
+  [[nodiscard]] Time longest_patience(const Process& process) const noexcept;
+  void look_at_network(Time since, Time now) noexcept;
+  void learn_network(Process& process, const Turn& turn) noexcept;
+  [[nodiscard]] std::int64_t bytes_at_once(const Process& process) const noexcept;
+  [[nodiscard]] bool is_at_rest(const Process& process, Time now) noexcept;
   void give_up_waiting(Process& process, Time now) noexcept;
   void look_at_patience(Time now) noexcept;
   void queue(Lane& lane) noexcept;
@@ -110,6 +125,10 @@ class Turns {
   std::vector<Process*> with_parts_;  // to which parts that count are under way
   int count_ = 0;               // of those that count, of all processes
   std::int64_t bytes_ = 0;
+  Moved network_;               // when it was looked at last
+  Time looked_ = 0;             // then
+  Time looked_before_ = 0;      // the time before
+  Time network_moved_ = 0;      // when it had sent more, at the last of these looks that saw that
 };
 
 // ---- what it is made of ----------------------------------------------------------------------
@@ -134,21 +153,47 @@ struct GoesBefore {
 };
 
 struct Process {
+  void add(Turn& turn) noexcept;
+  // Takes out one that is under way. Its place among these, from 1 on, by when they went.
+  [[nodiscard]] int take(Turn& turn) noexcept;
+  void learn_order(int place) noexcept;
+  void learn_pace(const Turn& turn, Time now) noexcept;
+  [[nodiscard]] bool waits() const noexcept { return !lanes.empty() || !lanes_of_parts.empty(); }
+
   std::set<Lane*, GoesBefore> lanes;           // that wait, and begin with no part
   std::set<Lane*, GoesBefore> lanes_of_parts;  // that wait, and begin with one
+  std::int64_t bytes_waiting = 0;
+  Turn* first = nullptr;              // of those under way
+  Turn* last = nullptr;
+  int under_way = 0;
+  std::int64_t bytes_under_way = 0;
   int count = 0;                      // of messages under way that count
   int parts = 0;                      // of these
   std::int64_t bytes = 0;             // of these
-  std::uint32_t term = 1;             // those that began in an earlier one count no more
+  std::uint32_t term = 1;             // those that went in an earlier one count no more
   int overdue = 0;                    // how many of these are still under way
-  Time moved = 0;                     // when the first that counts began, or any ended last
+  Time ended = 0;                     // when the first that counts went, or any ended last
+  // The same, or when it was given up to wait for these, or when the first began to wait.
+  Time moved = 0;
+  int times_given_up = 0;             // since any ended
+  // So many may be under way, at least: since the last were given up, and until one ends.
+  int burst = 0;
+  // The same for a receiver that takes messages in another order than they were sent: the place
+  // of one that ended then. It falls by a 16th with each message that ends in order.
+  double window = 0;
+  // What carries messages there. Other networks are fast, and have no share of a link to give.
+  enum class Network : std::uint8_t { unknown, tcp, other };
+  Network network = Network::unknown;
+  std::uint64_t sent_before = 0;      // over TCP, when the first under way went, if it is unknown
+  std::int64_t bytes_since = 0;       // of those that have ended since
+  int looks = 0;                      // that saw TCP carry something
   // Nanoseconds a byte, the most of late: it falls by a 16th with each message that is faster. The
   // first ones seem to leave at once, into the system's buffers.
   double pace = 40;
-  // A process that takes messages in another order than they were sent: so many go at once, and
-  // so many the next time that it does.
-  int at_once = 0;
-  int at_once_next = 16;
+  // Of late so many bytes have ended in so long. At first what a fast network does, so that the
+  // first messages do not wait long.
+  double bytes_of_late = 4 * 1024 * 1024;
+  double time_of_late = 0.2 * 4 * 1024 * 1024;
 };
 
 template <class Visit>

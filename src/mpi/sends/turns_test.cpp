@@ -15,8 +15,26 @@ namespace {
 constexpr Time second = 1'000'000'000;
 constexpr std::int64_t mib = 1024 * 1024;
 
+constexpr Time millisecond = 1'000'000;
+
+// What the tests say of the network. One that looks for new connections sees what has ended.
+Moved network;
+bool over_tcp = true;
+
+Moved look(const bool look_for_new) noexcept {
+  static std::uint64_t ended = 0;
+  Moved moved = network;
+  if (look_for_new && over_tcp) moved.sent += ended += 1'000'000'000;
+  return moved;
+}
+
 struct Fixture {
-  explicit Fixture(const Limits& limits = {}) { turns.limit(limits); }
+  explicit Fixture(Limits limits = {}) {
+    network = {};
+    over_tcp = true;
+    limits.network = &look;
+    turns.limit(limits);
+  }
 
   Turn& make(const LaneKey key, const std::int64_t bytes, const int urgency = 0,
              const std::uint64_t task = 0) {
@@ -101,7 +119,9 @@ TEST(Turns, parts_go_to_few_processes_at_a_time) {
   EXPECT_EQ(it.next(), &third);
   Turn& fourth = part(4, 0);
   EXPECT_FALSE(it.enter(fourth));
-  it.now += 3 * second;
+  it.now += millisecond;
+  EXPECT_EQ(it.next(), nullptr) << "the network has been looked at once";
+  it.now += millisecond;
   EXPECT_EQ(it.next(), &fourth) << "others receive nothing, and nothing waits for them";
 }
 
@@ -194,6 +214,21 @@ TEST(Turns, force_takes_what_waits_of_one_communicator_and_peer_or_all) {
   EXPECT_TRUE(it.turns.empty());
 }
 
+// Sends as many as go until all do; the messages that have gone.
+std::deque<Turn*> send_all(Fixture& it, const int messages, const std::int64_t bytes) {
+  std::deque<Turn*> gone;
+  int entered = 0;
+  for (; entered < messages; ++entered) {
+    Turn& turn = it.make({nullptr, 1, entered}, bytes);
+    if (it.enter(turn)) gone.push_back(&turn);
+  }
+  while (!it.turns.empty()) {
+    it.now += millisecond / 100;
+    while (Turn* const turn = it.next()) gone.push_back(turn);
+  }
+  return gone;
+}
+
 TEST(Turns, what_does_not_move_counts_no_more_after_some_time) {
   Fixture it;
   Turn& a = it.make({nullptr, 1, 0}, mib);
@@ -202,40 +237,148 @@ TEST(Turns, what_does_not_move_counts_no_more_after_some_time) {
   EXPECT_TRUE(it.enter(a));
   EXPECT_TRUE(it.enter(b));
   EXPECT_FALSE(it.enter(c));
-  it.now += 3 * second;
+  it.now += millisecond;
+  EXPECT_EQ(it.next(), nullptr) << "the network has been looked at once";
+  it.now += millisecond;
   EXPECT_EQ(it.next(), &c);
   // The receiver takes the last first, so it is not waited for any more, for a while.
   it.end(c);
   Turn& d = it.make({nullptr, 1, 3}, mib);
   Turn& e = it.make({nullptr, 1, 4}, mib);
-  Turn& f = it.make({nullptr, 1, 5}, mib);
   EXPECT_TRUE(it.enter(d));
   EXPECT_TRUE(it.enter(e));
-  EXPECT_TRUE(it.enter(f));
-  for (Turn* const turn : {&a, &b, &d, &e, &f}) it.end(*turn);
+  for (Turn* const turn : {&a, &b, &d, &e}) it.end(*turn);
 }
 
-TEST(Turns, what_moves_slowly_goes_on_to_count) {
+TEST(Turns, as_many_go_as_were_given_up_and_twice_as_many_each_time) {
+  Fixture it;
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(it.enter(it.make({nullptr, 1, i}, 1200000)), i < 2);
+  }
+  std::vector<int> steps;
+  while (!it.turns.empty()) {
+    it.now += millisecond;
+    int gone = 0;
+    while (it.next() != nullptr) ++gone;
+    if (gone != 0) steps.push_back(gone);
+  }
+  EXPECT_EQ(steps, (std::vector<int>{2, 4, 8, 16, 32, 64, 128, 256, 488}));
+}
+
+// Methodology: what ends takes as long as its bytes do at some pace, once it is there that the
+// receiver wants. So a batch takes this time, and what was waited in vain.
+TEST(Turns, a_receiver_of_another_order_waits_for_a_small_part_of_the_time_at_first_and_then_not) {
+  for (const double pace : {0.2, 1.0, 10.0}) {
+    Fixture it;
+    for (int round = 0; round < 8; ++round) {
+      const Time begin = it.now;
+      std::deque<Turn*> gone = send_all(it, 40, 1200000);
+      const auto waited = static_cast<double>(it.now - begin);
+      const double whole = pace * 40 * 1200000;
+      EXPECT_LE(waited, round == 0 ? whole * 0.15 : 0) << "round " << round << ", pace " << pace;
+      while (!gone.empty()) {  // the last first
+        it.now += static_cast<Time>(pace * 1200000);
+        it.end(*gone.back());
+        gone.pop_back();
+      }
+    }
+  }
+}
+
+TEST(Turns, a_receiver_that_comes_late_and_takes_them_in_order_gets_them_in_turn_the_next_time) {
+  Fixture it;
+  for (Turn* const turn : send_all(it, 20, mib)) it.end(*turn);  // all had gone meanwhile
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 1}, mib)));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 2}, mib)));
+  EXPECT_FALSE(it.enter(it.make({nullptr, 1, 3}, mib)));
+}
+
+TEST(Turns, one_that_nobody_receives_takes_no_room_in_the_end) {
+  Fixture it;
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 0}, 8 * mib)));
+  std::deque<Turn*> under_way;
+  for (int i = 1; i < 100; ++i) {
+    Turn& turn = it.make({nullptr, 1, i}, 8 * mib);
+    if (it.enter(turn)) under_way.push_back(&turn);
+  }
+  int steps = 0;
+  for (; !it.turns.empty() && steps < 1000; ++steps) {
+    it.now += millisecond;
+    while (Turn* const turn = it.next()) under_way.push_back(turn);
+    if (under_way.empty()) continue;
+    it.end(*under_way.front());
+    under_way.pop_front();
+  }
+  EXPECT_LE(steps, 110);
+}
+
+TEST(Turns, one_that_nobody_receives_does_not_make_others_impatient) {
+  Fixture it;
+  for (int i = 0; i < 3; ++i) (void)it.enter(it.make({nullptr, 1, i}, mib));
+  while (it.next() == nullptr) it.now += millisecond;
+  it.now += 10 * second;
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 3}, mib)));  // as many go as were given up
+  for (int i = 4; i < 9; ++i) (void)it.enter(it.make({nullptr, 1, i}, mib));
+  EXPECT_FALSE(it.turns.empty());
+  EXPECT_EQ(it.next(), nullptr);
+}
+
+TEST(Turns, what_moves_slowly_goes_on_to_count_while_the_network_is_seen_to_move) {
   Fixture it;
   std::deque<Turn*> under_way;
   for (int i = 0; i < 2; ++i) {
-    Turn& turn = it.make({nullptr, 1, i}, 8 * mib);
+    Turn& turn = it.make({nullptr, 1, i}, 2 * mib);
     EXPECT_TRUE(it.enter(turn));
     under_way.push_back(&turn);
   }
-  for (int i = 2; i < 40; ++i) EXPECT_FALSE(it.enter(it.make({nullptr, 1, i}, 8 * mib)));
-  it.now += second / 20;  // known from now on: 8 MiB take 50 ms
+  for (int i = 2; i < 40; ++i) EXPECT_FALSE(it.enter(it.make({nullptr, 1, i}, 2 * mib)));
+  network.queued = true;
   for (int i = 2; i < 40; ++i) {
+    for (int step = 0; step < 1700; ++step) {  // 100 Mbit/s, in packets of 64 KiB
+      it.now += millisecond / 10;
+      if (step % 53 == 52) network.sent += 65536;
+      ASSERT_EQ(it.next(), nullptr) << "message " << i << ", step " << step;
+    }
     it.end(*under_way.front());
     under_way.pop_front();
     Turn* const turn = it.next();
     ASSERT_NE(turn, nullptr);
     under_way.push_back(turn);
-    for (int step = 0; step < 10; ++step) {
-      it.now += second / 100;
-      ASSERT_EQ(it.next(), nullptr) << "twice the time of the first is no reason to give up";
-    }
   }
+}
+
+TEST(Turns, a_network_that_moves_other_messages_does_not_keep_one_waiting_for_ever) {
+  Fixture it;
+  for (int i = 0; i < 3; ++i) (void)it.enter(it.make({nullptr, 1, i}, mib));
+  const Time begin = it.now;
+  while (it.next() == nullptr) {
+    it.now += millisecond / 10;
+    network.sent += 100'000;
+    ASSERT_LT(it.now - begin, 3 * second);
+  }
+}
+
+TEST(Turns, where_tcp_carries_nothing_as_many_go_as_pass_between_two_polls) {
+  Fixture it;
+  over_tcp = false;
+  Turn& first = it.make({nullptr, 1, 0}, mib);
+  EXPECT_TRUE(it.enter(first));
+  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 1}, mib)));
+  for (int i = 2; i < 100; ++i) EXPECT_FALSE(it.enter(it.make({nullptr, 1, i}, mib)));
+  it.now += millisecond / 2;
+  it.end(first);
+  int gone = 0;
+  while (it.next() != nullptr) ++gone;
+  EXPECT_GE(gone, 8);
+  EXPECT_LE(gone, 30);
+}
+
+TEST(Turns, a_patience_that_is_given_is_the_least) {
+  Fixture it({.patience = second});
+  for (int i = 0; i < 3; ++i) (void)it.enter(it.make({nullptr, 1, i}, mib));
+  const Time begin = it.now;
+  while (it.next() == nullptr) it.now += millisecond / 10;
+  EXPECT_GE(it.now - begin, second);
 }
 
 // Methodology: random messages to three processes enter, end and are taken out while time goes on;
