@@ -26,6 +26,7 @@
 #include "mpi/matching/wait.hpp"
 #include "mpi/order/order.hpp"
 #include "mpi/partial/place.hpp"
+#include "mpi/sends/window.hpp"
 #include "mpi/watch/waits.hpp"
 
 namespace imbrex::mpi::report {
@@ -241,7 +242,24 @@ Mark mark() noexcept {
   const detail::Situation now = detail::situation();
   const std::uint64_t messages = traffic().sent.load(std::memory_order_relaxed) +
                                  traffic().handled.load(std::memory_order_relaxed);
-  return {now.begun, messages, open, now.at_rest && open != 0};
+  const bool holds_sends = sends::waiting.load(std::memory_order_relaxed) != 0;  // they will go
+  return {now.begun, messages, open, now.at_rest && open != 0 && !holds_sends};
+}
+
+std::int64_t largest_open() noexcept {
+  std::int64_t largest = 0;
+  engine().hold_still(
+      [&largest](const Operation& operation) {
+        const Call& call = operation.call;
+        int bytes = 0;
+        if (call.type == MPI_DATATYPE_NULL || call.waits_here ||
+            PMPI_Type_size(call.type, &bytes) != MPI_SUCCESS || bytes < 0) {
+          return;
+        }
+        largest = std::max(largest, static_cast<std::int64_t>(call.count) * bytes);
+      },
+      [](bool) {});
+  return largest;
 }
 
 Lines look(const Mark& last) {

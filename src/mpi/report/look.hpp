@@ -17,7 +17,7 @@ struct Mark {
   std::uint64_t begun = 0;
   std::uint64_t messages = 0;  // active ones, sent and handled
   int open = 0;           // operations, and collectives with parts that the program holds
-  bool all_wait = false;  // every task waits, and something is open
+  bool all_wait = false;  // every task waits, something is open, and no message waits for its turn
   bool operator==(const Mark&) const = default;
 };
 [[nodiscard]] Mark mark() noexcept;
@@ -25,6 +25,9 @@ struct Mark {
 // A heading and what stands below it, 40 lines at most. `last` is a mark of a moment ago: if
 // nothing has happened since, what tasks wait for outside of MPI is told too.
 [[nodiscard]] Lines look(const Mark& last);
+
+// The bytes of the largest message that MPI has, or of the largest that a receive takes.
+[[nodiscard]] std::int64_t largest_open() noexcept;
 
 // For what stands above MPI: from now on each look has the lines that `describe` appends, each
 // ended, at most `lines_max`. It is called by any thread at any time, and must not wait.

@@ -20,10 +20,12 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/below/last_join.hpp"
+#include "mpi/below/moved.hpp"
 #include "mpi/report/look.hpp"
 #include "mpi/watch/channel.hpp"
 
@@ -180,6 +182,7 @@ class Watch {
 
   void run();
   void notice();
+  [[nodiscard]] bool has_moved_data();
   void look_for_stall();
   void want(const Wish& wish);
   void take(const Mail& mail);
@@ -193,7 +196,8 @@ class Watch {
 
   // Used by the thread only.
   Mark mark_;                                  // at the last tick
-  Clock::time_point since_ = Clock::now();     // when it last changed
+  Clock::time_point since_ = Clock::now();     // when it last changed, or data moved
+  std::uint64_t moved_ = 0;                    // bytes, when it was last asked
   std::int64_t times_ = 1;                     // of STALL_S that the next report takes
   bool told_ = false;                          // this stall is reported already
   std::optional<Wish> asked_;                  // rank 0 has not said yet that it has printed this
@@ -234,6 +238,8 @@ void Watch::notice() {
     mark_ = now;
     since_ = Clock::now();
     told_ = false;
+  } else if (seconds_ != 0 && mark_.all_wait && has_moved_data()) {
+    since_ = Clock::now();
   }
   while (const std::optional<Mail> mail = channel_.receive()) take(*mail);
   if (signalled.exchange(false, std::memory_order_relaxed)) {
@@ -252,10 +258,22 @@ void Watch::notice() {
   }
 }
 
+// A long message is one operation as long as it takes.
+bool Watch::has_moved_data() {
+  constexpr std::uint64_t least = 65536;  // in a tick; letters and the launcher's messages are less
+  const Moved now = moved_over_tcp(false);
+  const std::uint64_t last = std::exchange(moved_, now.sent + now.received);
+  return moved_ > last + least;
+}
+
 void Watch::look_for_stall() {
   if (seconds_ == 0 || told_ || !mark_.all_wait) return;
   const auto waited = Clock::now() - since_;
   if (waited < std::chrono::seconds(seconds_ * times_)) return;
+  // Nobody sees what moves through memory, or by a device: there it has the time that it may need.
+  constexpr std::int64_t bytes_each_ms = 100'000;
+  const milliseconds needed(largest_open() / bytes_each_ms);
+  if (waited < std::chrono::seconds(seconds_ * times_) + needed) return;
   told_ = true;
   times_ *= 2;  // one that is merely slow shall not be drowned in reports
   want({aborts_,
