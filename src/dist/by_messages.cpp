@@ -91,8 +91,9 @@ std::uint64_t draw_space_id() { return futures_of_spaces().draw_id(); }
 
 DataSpace* make_data_space(SpaceRanks ranks, SpaceOptions options) {
   check_open("a Space of data");
-  return new DataSpace({dist::broadcasts(), dist::waves(), mpi::active::rank()}, std::move(ranks),
-                       std::move(options));
+  return new DataSpace({dist::broadcasts(), dist::waves(), mpi::active::rank(),
+                        mpi::active::all_check()},
+                       std::move(ranks), std::move(options));
 }
 std::uint64_t draw_data_space_id() {
   check_open("a Space of data");

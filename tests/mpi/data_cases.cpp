@@ -99,6 +99,21 @@ void shorter_sequence() {
   say([&] { space.finish(); });
 }
 
+// Rank 0 waits for what rank 1 does not know that it has to send.
+void different_reads() {
+  Space space(MPI_COMM_WORLD, {.name = "s"});
+  const auto a = space.data<double>(0, 10, nullptr, "a");
+  const auto b = space.data<double>(1, 10, nullptr, "b");
+  write(space, a);
+  write(space, b);
+  if (rank == 0) {
+    space.task("copies").read(b).update(a).insert([](View<const double>, View<double>) {});
+    space.task("after it").update(a).insert([](View<double>) {});
+  }
+  say([&] { space.finish(); });
+  say([&] { space.finish(); });  // nothing is left to wait for
+}
+
 // Those that call it more often meet the others in the end of their space.
 void unequal_finish() {
   {
@@ -182,6 +197,7 @@ int main(int argc, char** argv) {
   const imbrex::test::Cases cases{{"stuck_writer", stuck_writer},
                                   {"no_readers", no_readers},
                                   {"different_sequences", different_sequences},
+                                  {"different_reads", different_reads},
                                   {"shorter_sequence", shorter_sequence},
                                   {"unequal_finish", unequal_finish},
                                   {"finish_of_one", finish_of_one},

@@ -22,6 +22,10 @@ std::exception_ptr Broadcasts::close_space(const std::uint64_t space) noexcept {
   return protocol_->close_space(space);
 }
 
+void Broadcasts::give_up_space(const std::uint64_t space, const std::string_view why) {
+  protocol_->give_up_space(space, why);
+}
+
 void Broadcasts::set_nodes(const std::uint64_t space, const std::vector<int> node_of_rank) {
   protocol_->set_nodes(space, node_of_rank);
 }

@@ -64,6 +64,9 @@ class Broadcasts {
   // readers are not told any more, and those who send to them get an error.
   // REQUIRES: no send() or expect() of this space goes on, or begins later.
   [[nodiscard]] std::exception_ptr close_space(std::uint64_t space) noexcept;
+  // What has not come here for a reader in that space will not, nor for readers that are inserted
+  // later: they get an Error that says why.
+  void give_up_space(std::uint64_t space, std::string_view why);
   // On which node each rank of MPI_COMM_WORLD is, by any numbers; the same on all ranks. Before the
   // first send(). Without it, every rank counts as a node of its own.
   void set_nodes(std::uint64_t space, std::vector<int> node_of_rank);

@@ -8,6 +8,7 @@
 #include "mpi/active/post.hpp"
 #include "mpi/engine/traffic.hpp"
 #include "mpi/report/look.hpp"
+#include "mpi/watch/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::active {
 
@@ -60,6 +61,8 @@ void at_open(void (*const begin)()) {
   openers().push_back(begin);
 }
 bool is_open() noexcept { return post().is_open(); }
+
+bool all_check() noexcept { return check::compares; }
 
 int rank() {
   require_open("rank");

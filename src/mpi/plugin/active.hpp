@@ -48,6 +48,8 @@ void at_open(void (*begin)());
 
 [[nodiscard]] int rank();
 [[nodiscard]] int ranks();
+// True if IMBREX_CHECK is on for all ranks.
+[[nodiscard]] bool all_check() noexcept;
 
 // From now on `handler` gets the messages of `id`; those that have come before are kept for it, so
 // ranks need no agreement on when. Throws Error if `id` has one already.

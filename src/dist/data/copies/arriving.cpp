@@ -21,6 +21,7 @@ using Stage = Arrival::Stage;
 void Broadcasts::Protocol::expect(const CopyName& name, const std::size_t bytes,
                                   const Incoming& incoming) {
   bool waits_at_parent = false;
+  bool is_given_up = false;
   Arrival* found = nullptr;
   if (const std::lock_guard guard(mutex_); true) {
     const Space& space = spaces_[name.datum.space];
@@ -38,12 +39,17 @@ void Broadcasts::Protocol::expect(const CopyName& name, const std::size_t bytes,
     arrival.incoming = incoming;
     set_early(arrival, false);
     waits_at_parent = arrival.stage == Stage::postponed;
+    is_given_up = arrival.stage == Stage::awaited && !space.given_up.empty();
     ++arrival.held;
     found = &arrival;
   }
   if (waits_at_parent) {  // a handler asks for it: see (1)
     Message take = message(DataMessage::take, transfers_.rank(), name);
     send(take);
+    transfers_.flush();
+  } else if (is_given_up) {
+    Message given_up = message(DataMessage::given_up, transfers_.rank(), name);
+    send(given_up);
     transfers_.flush();
   }
   tell(*found);
@@ -165,7 +171,8 @@ void Broadcasts::Protocol::on_copy(const int from, const DataHead& head,
     }
     const auto found = arrivals_.find(name);
     const bool is_there = found != arrivals_.end() && found->second->stage != Stage::awaited;
-    if (is_there && !is_closed) {
+    const std::string& given_up = spaces_[head.datum.space].given_up;
+    if (is_there && !is_closed && given_up.empty()) {
       late = fmt::format("transfer {} of {} from rank {} has come to rank {} twice", head.ticket,
                          text_of(head.datum), head.root, transfers_.rank());
     }
@@ -211,6 +218,8 @@ void Broadcasts::Protocol::take(Arrival& arrival, const DataHead& head,
     return add_children(passing, list, work);
   }
   if (!arrival.has_reader) {
+    const std::string& given_up = spaces_[head.datum.space].given_up;
+    if (!given_up.empty()) return fail(arrival, given_up, work);
     if (!has_room(arrival.parent, passing.bytes)) {
       arrival.stage = Stage::postponed;
       ++counters_.handed_back;

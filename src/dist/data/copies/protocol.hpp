@@ -31,7 +31,8 @@ enum class DataMessage : std::uint8_t {
   failed,  // to a child: what it waits for does not come; the text says why
   take,    // to itself: a reader has come for what waits at the parent
   opened,  // to itself: a space is open for which messages were kept
-  closed   // to itself: a space was closed with copies under way
+  closed,  // to itself: a space was closed with copies under way
+  given_up  // to itself: what has not come in a space will not
 };
 
 // A copy on its way to one rank: the same name at both ends.
@@ -174,6 +175,7 @@ class Broadcasts::Protocol {
 
   void open_space(std::uint64_t space, std::string_view name);
   [[nodiscard]] std::exception_ptr close_space(std::uint64_t space) noexcept;
+  void give_up_space(std::uint64_t space, std::string_view why);
   void set_nodes(std::uint64_t space, const std::vector<int>& node_of_rank);
   void send(const DatumName& datum, const std::vector<Recipient>& to, Bytes data, Ended ended,
             void* context);
@@ -196,6 +198,7 @@ class Broadcasts::Protocol {
     };
     State state = State::unknown;
     std::string name;
+    std::string given_up;  // not empty: why what is not here will not come
     Nodes nodes;
     std::vector<std::pair<int, std::vector<std::byte>>> kept;
   };
@@ -264,6 +267,7 @@ class Broadcasts::Protocol {
   void on_take(const CopyName& name);
   void on_opened(std::uint64_t space);
   void on_closed(std::uint64_t space);
+  void on_given_up(std::uint64_t space);
   void offer(Arrival& arrival);
   void landed(const Landed& landed, const std::exception_ptr& error) noexcept;
   void tell(Arrival& arrival) noexcept;

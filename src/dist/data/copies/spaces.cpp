@@ -69,7 +69,7 @@ std::exception_ptr Broadcasts::Protocol::close_space(const std::uint64_t space) 
     if (closed.state != Space::State::open && closed.state != Space::State::opening) return nullptr;
     std::string text;
     describe_locked(space, 16, text);
-    if (!text.empty()) {
+    if (!text.empty() && closed.given_up.empty()) {
       text.pop_back();
       error = std::make_exception_ptr(
           Error(fmt::format("imbrex: space \"{}\" of data ends on rank {} with copies under way:\n"
@@ -103,6 +103,28 @@ void Broadcasts::Protocol::on_closed(const std::uint64_t space) {
         fail(*arrival, fmt::format("the space of {} was closed on rank {}", text_of(name.datum),
                                    transfers_.rank()), work);
       }
+    }
+  }
+  run(work);
+}
+
+void Broadcasts::Protocol::give_up_space(const std::uint64_t space, const std::string_view why) {
+  if (const std::lock_guard guard(mutex_); true) spaces_[space].given_up = why;
+  Message given_up = message(DataMessage::given_up, transfers_.rank(), {{space, 0}, -1, 0});
+  send(given_up);
+  transfers_.flush();
+}
+
+// Also called for readers that are inserted later.
+void Broadcasts::Protocol::on_given_up(const std::uint64_t space) {
+  Work work;
+  if (const std::lock_guard guard(mutex_); true) {
+    for (const auto& [name, arrival] : arrivals_) {
+      if (name.datum.space != space) continue;
+      const bool is_awaited = arrival->stage == Arrival::Stage::awaited && arrival->has_reader;
+      if (!is_awaited && arrival->stage != Arrival::Stage::postponed) continue;
+      hold(*arrival, work);
+      fail(*arrival, spaces_[space].given_up, work);
     }
   }
   run(work);
@@ -173,6 +195,7 @@ void Broadcasts::Protocol::handle(const int from, const DataHead& head, const By
     case DataMessage::take: return on_take({head.datum, head.root, head.ticket});
     case DataMessage::opened: return on_opened(head.datum.space);
     case DataMessage::closed: return on_closed(head.datum.space);
+    case DataMessage::given_up: return on_given_up(head.datum.space);
   }
 }
 

@@ -77,19 +77,24 @@ WaveSums DataSpace::wave(const WaveSums& mine) {
   return future.get();
 }
 
+// Sequences that differ are found before anything is waited for, since tasks may wait for what is
+// never sent.
 bool DataSpace::settle(const bool closes, std::exception_ptr& error) {
+  const std::exception_ptr different = checks_ ? compare_sequences() : nullptr;
+  if (different != nullptr) {
+    differs_ = true;
+    broadcasts().give_up_space(id(), "ranks have inserted different sequences");
+  }
   pending.wait_for_all("finish() of a space of data");
   Failed mine;
   if (const std::lock_guard guard(mutex_); true) mine = std::exchange(failure_, {});
   const bool failed = mine.trouble != nullptr;
-  const WaveSums sums = wave({failed ? 1 : 0, closes ? 1 : 0, checks_ && !trimmed_ ? 1 : 0, 0});
-  if (sums[0] > 0) {
+  const WaveSums sums = wave({failed ? 1 : 0, closes ? 1 : 0, 0, 0});
+  if (differs_) {
+    error = different;
+  } else if (sums[0] > 0) {
     const std::string text = share_failure(failed ? mine.trouble->text : "", failed);
     error = mine.error != nullptr ? mine.error : std::make_exception_ptr(Error(text));
-  }
-  if (sums[2] == ranks()) {
-    const std::exception_ptr different = compare_sequences();
-    if (error == nullptr) error = different;
   }
   return sums[1] == ranks();
 }
@@ -191,6 +196,7 @@ void DataSpace::note(const char* const what, const Datum& datum, const int rank)
 }
 
 std::exception_ptr DataSpace::compare_sequences() {
+  if (wave({trimmed_ ? 1 : 0, 0, 0, 0})[0] > 0) return nullptr;
   const std::vector<Noted> mine = std::exchange(noted_, {});
   const std::uint64_t count = mine.size();
   // The hash of the first so many; behind the end, of all and of how many they are: sequences that

@@ -21,7 +21,7 @@ using dist::Copy;
 
 DataSpace::DataSpace(const dist::DataNetwork& network, SpaceRanks ranks, SpaceOptions options)
     : network_(network), ranks_(std::move(ranks)), options_(std::move(options)),
-      checks_(number_option("CHECK") != 0), tickets_to_(ranks_.world.size()),
+      checks_(network.checks), tickets_to_(ranks_.world.size()),
       tickets_from_(ranks_.world.size()) {
   const auto found = std::ranges::find(ranks_.world, network.rank);
   if (found == ranks_.world.end() || ranks_.nodes.size() != ranks_.world.size()) {

@@ -33,7 +33,8 @@ namespace imbrex::dist {
 struct DataNetwork {
   Broadcasts& broadcasts;
   Waves& waves;
-  int rank;  // of MPI_COMM_WORLD
+  int rank;             // of MPI_COMM_WORLD
+  bool checks = false;  // all ranks compare what they insert
 };
 
 // One access of a task that runs here, with references to the copies.
@@ -176,6 +177,7 @@ class DataSpace {
   std::uint64_t window_ = 0;  // 0: none
   bool checks_ = false;
   bool trimmed_ = false;      // concerns() has left something out
+  bool differs_ = false;      // ranks have inserted different sequences: transfers do not match
   std::deque<Datum> data_;
   std::uint64_t inserted_ = 0;  // names an insertion, for Datum::seen
   std::uint64_t counted_ = 0;
