@@ -148,10 +148,25 @@ void fewer_when_freed() {
   MPI_Comm_free(&comm);
 }
 
-// Its first rank has nothing to do there, so no number of it is known.
+MPI_Comm idup_of(MPI_Comm comm) {
+  MPI_Comm made;
+  MPI_Request request;
+  MPI_Comm_idup(comm, &made, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return made;
+}
+
+// Its first rank has nothing to do there.
 void none_begun() {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  int value = 0;
+  if (rank == 1) MPI_Bcast(&value, 1, MPI_INT, 1, comm);
+}
+
+// And gives it no number.
+void none_begun_nor_known() {
+  MPI_Comm comm = idup_of(MPI_COMM_WORLD);
   int value = 0;
   if (rank == 1) MPI_Bcast(&value, 1, MPI_INT, 1, comm);
 }
@@ -252,6 +267,28 @@ void right_communicators() {
   sum_of(1, half);  // and stays
 }
 
+// A rank whose part is over at once frees the communicator while others are still in it, or have
+// not begun: nothing of the check may be under way there.
+void right_freed() {
+  MPI_Group group;
+  MPI_Comm_group(MPI_COMM_WORLD, &group);
+  std::vector<int> all(static_cast<std::size_t>(size));
+  for (int round = 0; round < 100; ++round) {
+    std::array<MPI_Comm, 4> comms;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+    MPI_Comm_split(comms[0], 0, size - rank, &comms[1]);
+    comms[2] = idup_of(comms[1]);
+    MPI_Comm_create_group(MPI_COMM_WORLD, group, 4, &comms[3]);
+    for (MPI_Comm& comm : comms) {
+      task("gather").spawn([&] {
+        MPI_Gather(&round, 1, MPI_INT, all.data(), 1, MPI_INT, size - 1, comm);
+      }).get();
+      MPI_Comm_free(&comm);
+    }
+  }
+  MPI_Group_free(&group);
+}
+
 void right_objects() {
   std::vector<int> in(static_cast<std::size_t>(size), 1);
   std::vector<int> out(in.size());
@@ -285,11 +322,13 @@ const imbrex::test::Cases cases{
     {"fewer_in_world", fewer_in_world},
     {"fewer_when_freed", fewer_when_freed},
     {"none_begun", none_begun},
+    {"none_begun_nor_known", none_begun_nor_known},
     {"right_branches", right_branches},
     {"right_keys", right_keys},
     {"right_accesses", right_accesses},
     {"right_alike", right_alike},
     {"right_communicators", right_communicators},
+    {"right_freed", right_freed},
     {"right_objects", right_objects},
     {"right_ahead", right_ahead},
 };

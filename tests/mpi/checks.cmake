@@ -123,7 +123,12 @@ imbrex_mpi_agree(fewer_when_freed 2 0
   -e "rank 0: MPI_Bcast, root 0, 4 bytes: in .main., its collective 2"
   -e "rank 1: 1 in all, and it has freed the communicator")
 if(IMBREX_MPI_ABI STREQUAL openmpi)  # in the others the root waits
-  imbrex_mpi_agree(none_begun 2 0 -e "a rank of a communicator has begun no collective there"
+  imbrex_mpi_agree(none_begun 2 0
+    -e "a rank of a communicator has begun fewer collectives than another, on communicator #"
+    -e "rank 1: MPI_Bcast, root 1, 4 bytes: in .main., its collective 1"
+    -e "rank 0: 0 in all, and it is in MPI_Finalize")
+  imbrex_mpi_agree(none_begun_nor_known 2 0
+    -e "a rank of a communicator has begun no collective there"
     -e "rank 1: MPI_Bcast, root 1, 4 bytes: in .main., the first of 1")
 endif()
 foreach(name branches keys accesses alike communicators ahead)
@@ -131,6 +136,9 @@ foreach(name branches keys accesses alike communicators ahead)
 endforeach()
 imbrex_mpi_agree(right_objects 4 0 -n "imbrex" AS "_by_blocks" ENV IMBREX_PARTIAL=all)
 imbrex_mpi_agree(right_communicators 8 0 -n "imbrex|wrong")
+foreach(ranks 2 5)
+  imbrex_mpi_agree(right_freed ${ranks} 0 -n "imbrex|rror")
+endforeach()
 imbrex_mpi_entry(ordered_checked
   sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 100 -n "IMBREX_CHECK: (ranks|a rank)" --
   ${imbrex_mpirun} 4 $<TARGET_FILE:imbrex_mpi_ordered_test> --gtest_brief=1

@@ -2,6 +2,9 @@
 // The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
+#include <string_view>
+#include <tuple>
+
 #include "mpi/calls/alike.hpp"
 #include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
@@ -103,6 +106,25 @@ Call with_data_of(Call call, Arguments... arguments) {
   return call;
 }
 
+// The communicator that a call makes is its last argument, and what it makes it from the first.
+consteval bool makes_communicator(const std::string_view name) {
+  return name == "Comm_dup" || name == "Comm_create" || name.starts_with("Comm_split") ||
+         name.starts_with("Cart_") || name.starts_with("Graph_") || name.starts_with("Dist_graph_");
+}
+template <bool makes, class... Arguments>
+check::Making making([[maybe_unused]] const Arguments&... arguments) {
+  if constexpr (makes) return check::Making(std::get<0>(std::tie(arguments...)));
+  return check::Making(MPI_COMM_NULL);
+}
+template <bool makes, class... Arguments>
+int end_making([[maybe_unused]] check::Making& it, const int code,
+               [[maybe_unused]] const Arguments&... arguments) {
+  if constexpr (makes) {
+    return it.end(code, std::get<sizeof...(Arguments) - 1>(std::tie(arguments...)));
+  }
+  return code;
+}
+
 // `ask(&flag)` is the question that does not block.
 template <class Blocking, class Ask>
 int by_asking(const char* name, Blocking blocking, Ask ask) {
@@ -133,6 +155,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_CALL_NULL_AND(...) (call, nullptr, __VA_ARGS__)
 #define IMBREX_CALL_REQUEST_AND(...) (call, request, __VA_ARGS__)
 #define IMBREX_AND_REQUEST_PARAMETER(...) (__VA_ARGS__, MPI_Request* request)
+#define IMBREX_MADE_AND(...) (made_here, code __VA_OPT__(, ) __VA_ARGS__)
 #define IMBREX_AND_FLAG(...) (__VA_ARGS__, flag)
 #define IMBREX_AND_STATUS(...) (__VA_ARGS__, status)
 #define IMBREX_AND_STATUS_PARAMETER(...) (__VA_ARGS__, MPI_Status* status)
@@ -196,12 +219,16 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
           IMBREX_ALIKE(name, arguments));                                                  \
     }                                                                                      \
     NoBytes<Count> kept;                                                                   \
-    return collective(                                                                     \
+    constexpr bool makes = makes_communicator(#name);                                      \
+    check::Making made_here = making<makes> arguments;                                     \
+    const int code = collective(                                                           \
         call, [&] { return PMPI_##name arguments; },                                       \
         [&](MPI_Request* request) {                                                        \
+          made_here.begin();                                                               \
           return start_twin<&PMPI_##twin> IMBREX_KEPT_AND_REQUEST arguments;               \
         },                                                                                 \
         [&] { return buffers; }, IMBREX_ALIKE(name, arguments));                           \
+    return end_making<makes> IMBREX_MADE_AND arguments;                                    \
   }
 
 // Makes a function that returns a request.
@@ -236,7 +263,12 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 
 #define IMBREX_MAKE_SPARE(name, parameters, arguments)                                     \
   IMBREX_FUNCTION(name) parameters {                                                       \
-    return by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });           \
+    constexpr bool makes = makes_communicator(#name);                                      \
+    check::Making made_here = making<makes> arguments;                                     \
+    made_here.begin();                                                                     \
+    const int code =                                                                       \
+        by_spare_thread("MPI_" #name, [&] { return PMPI_##name arguments; });              \
+    return end_making<makes> IMBREX_MADE_AND arguments;                                    \
   }
 
 #ifdef OPEN_MPI

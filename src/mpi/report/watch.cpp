@@ -303,7 +303,8 @@ void Watch::take(const Mail& mail) {
     case Letter::printed: asked_.reset(); break;
     case Letter::begun:
     case Letter::unordered:
-    case Letter::ended: break;  // of another channel
+    case Letter::ended:
+    case Letter::several: break;  // of another channel
   }
 }
 

@@ -20,8 +20,9 @@ enum class Letter : int {
   request,  // from rank 0: say what you do
   answer,   // to rank 0: the text is what this rank does
   printed,  // from rank 0, to those who asked
-  // Of check/ranks/: what a rank says of the collectives of a communicator.
-  begun, unordered, ended
+  // Of check/ranks/: what a rank says of the collectives of a communicator, and many of these in
+  // one message.
+  begun, unordered, ended, several
 };
 
 struct Mail {

@@ -42,7 +42,6 @@ struct Use {
   Use(const Call& call, const detail::TaskLabel& task, const Buffers& buffers)
       : comm(call.comm),
         wait(report::wait_of(call, task)),
-        text(report::describe(wait)),
         ordered(call.kind == Kind::collective) {
     if (call.peer == MPI_PROC_NULL) return;
     for (const Buffer& buffer : buffers) {
@@ -53,8 +52,9 @@ struct Use {
   }
 
   MPI_Comm comm;
+  [[nodiscard]] std::string text() const { return report::describe(wait); }
+
   report::Wait wait;  // told at once: the communicator may be freed before the operation ends
-  std::string text;
   bool ordered;       // a collective
   bool active = false;
   bool persistent = false;
@@ -130,7 +130,6 @@ void Table::start(MPI_Request request) {
   Use& use = *place->second;
   if (use.active) leave(use);
   use.wait.task = std::move(task);
-  use.text = report::describe(use.wait);
   use.active = true;
   enter(use);
 }
@@ -193,8 +192,8 @@ void Table::compare_memory(const Use& fresh) {
                       "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
                       "imbrex:   Let the first complete before the second begins (by a dependency "
                       "on the buffer), or give each a buffer of its own",
-                      where, other.use.text, other.writes ? "writes" : "reads",
-                      other.memory.begin(), other.memory.end(), fresh.text,
+                      where, other.use.text(), other.writes ? "writes" : "reads",
+                      other.memory.begin(), other.memory.end(), fresh.text(),
                       part.writes ? "writes" : "reads", begin, part.memory.end()));
     }
   }
@@ -208,7 +207,7 @@ void Table::compare_order(const Use& fresh) {
                     "imbrex:   Every rank must begin them in the same order, but tasks run in any: "
                     "order the tasks by a dependency, or give each a communicator of its own "
                     "(MPI_Comm_dup)",
-                    other->text, fresh.text));
+                    other->text(), fresh.text()));
   }
 }
 

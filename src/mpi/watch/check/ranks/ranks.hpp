@@ -70,6 +70,35 @@ class Compared {
   std::uint64_t number_ = 0;  // 0: not begun
 };
 
+// A call that makes a communicator of one group from another, which all its ranks call in one
+// order: so they know what was made by what it was made from, and need no message.
+//
+// Thread safety: one thread at a time.
+class Making {
+ public:
+  // Before the call does anything on `parent`; null: it makes none.
+  explicit Making(MPI_Comm parent) {
+    if (compares) [[unlikely]] find(parent);
+  }
+  // The call begins, in the order of the collectives of the parent.
+  void begin() noexcept {
+    if (parent_ != nullptr) [[unlikely]] draw();
+  }
+  // It has made this one, or (null) none. Returns `code`, MPI's.
+  int end(const int code, const MPI_Comm* made) {
+    if (place_ != 0 && code == MPI_SUCCESS) [[unlikely]] tell(*made);
+    return code;
+  }
+
+ private:
+  void find(MPI_Comm parent);
+  void draw() noexcept;
+  void tell(MPI_Comm made);
+
+  std::shared_ptr<Known> parent_;
+  std::uint64_t place_ = 0;  // 0: not begun
+};
+
 // As Alike has it: what all ranks name by one text.
 [[nodiscard]] std::string name_of(MPI_Op op);
 
