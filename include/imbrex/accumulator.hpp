@@ -87,10 +87,6 @@ enum class Accumulation : std::uint8_t {
 
 namespace detail {
 
-// The values of several phases; who puts, puts into that of its phase.
-template <class T>
-using Ring = std::vector<std::optional<T>>;
-
 template <class T, class Op>
 void put_into(std::optional<T>& slot, const Op& op, const T& value) {
   if (slot) {
@@ -99,6 +95,38 @@ void put_into(std::optional<T>& slot, const Op& op, const T& value) {
     slot.emplace(value);
   }
 }
+
+// The values of several phases; who puts, puts into that of its phase. Who takes changes nothing,
+// so that the cache line stays with who puts.
+template <class T>
+class Ring {
+ public:
+  explicit Ring(const std::size_t phases) : cells_(phases) {}
+
+  template <class Op>
+  void put(const std::uint64_t phase, const Op& op, const T& value) {
+    Cell& cell = cells_[phase % cells_.size()];
+    if (cell.after == phase + 1) {
+      cell.value = op(*cell.value, value);
+    } else {
+      cell.value.emplace(value);
+      cell.after = phase + 1;
+    }
+  }
+  // Adds what was put in `phase` to `all`.
+  template <class Op>
+  void add(const std::uint64_t phase, const Op& op, std::optional<T>& all) const {
+    const Cell& cell = cells_[phase % cells_.size()];
+    if (cell.after == phase + 1) put_into(all, op, *cell.value);
+  }
+
+ private:
+  struct Cell {
+    std::uint64_t after = 0;  // one more than the phase that the value is of; 0: none
+    std::optional<T> value;
+  };
+  std::vector<Cell> cells_;
+};
 
 // The ways to collect what is put in a phase. take() is called when all has been put, and empties.
 
@@ -114,30 +142,34 @@ class LazyStore {
   LazyStore& operator=(const LazyStore&) = delete;
 
   void put(const Standing& by, const T& value) {
-    const std::size_t index = by.signalled % phases_;
     const std::size_t worker = worker_slot();
     if (worker >= count_) {  // a thread of the program's own
       const std::lock_guard guard(mutex_);
-      if (others_.empty()) others_.resize(phases_);
+      if (!others_) others_.emplace(phases_);
       has_others_.store(true, std::memory_order_relaxed);  // the signals order it before take()
-      return put_into(others_[index], op_, value);
+      return others_->put(by.signalled, op_, value);
     }
     Values* mine = slots_[worker].load(std::memory_order_relaxed);  // of this thread alone
     if (mine == nullptr) {
       mine = new Values{Ring<T>(phases_)};
       slots_[worker].store(mine, std::memory_order_release);  // pairs with take()
+      std::size_t used = used_.load(std::memory_order_relaxed);  // the signals order it, too
+      while (used <= worker && !used_.compare_exchange_weak(used, worker + 1,
+                                                            std::memory_order_relaxed)) {
+      }
     }
-    put_into(mine->ring[index], op_, value);
+    mine->ring.put(by.signalled, op_, value);
   }
   [[nodiscard]] std::optional<T> take(const std::uint64_t phase) {
-    const std::size_t index = phase % phases_;
     std::optional<T> all;
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (Values* const one = slots_[i].load(std::memory_order_acquire)) add(one->ring[index], all);
+    const std::size_t used = used_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < used; ++i) {
+      const Values* const one = slots_[i].load(std::memory_order_acquire);
+      if (one != nullptr) one->ring.add(phase, op_, all);
     }
     if (has_others_.load(std::memory_order_relaxed)) {
       const std::lock_guard guard(mutex_);
-      add(others_[index], all);
+      others_->add(phase, op_, all);
     }
     return all;
   }
@@ -147,18 +179,14 @@ class LazyStore {
     Ring<T> ring;
   };
   using Slot = std::atomic<Values*>;
-  void add(std::optional<T>& from, std::optional<T>& all) {
-    if (!from) return;
-    const std::optional<T> value = std::exchange(from, std::nullopt);
-    put_into(all, op_, *value);
-  }
 
   const Op op_;
   const std::size_t phases_;
   const std::size_t count_;  // of workers
   const std::unique_ptr<Slot[]> slots_;
+  std::atomic<std::size_t> used_{0};  // workers below this one have put
   std::mutex mutex_;
-  Ring<T> others_;
+  std::optional<Ring<T>> others_;
   std::atomic<bool> has_others_{false};
 };
 
@@ -241,46 +269,60 @@ class ReproducibleStore {
   std::vector<std::map<std::vector<std::uint32_t>, std::optional<T>>> cells_;
 };
 
-// The results of the last phases; the oldest makes room.
+// The results of the last phases; the oldest makes room. There are three at least.
+// Why a member that signals and waits (`keeps_up`) needs no lock to read the result of the phase
+// before its own, w - 1: it has signalled w at most, so phase w + 1 is not over, and the result
+// that takes the place of that of w - 1 is one of phase w + 2 at the earliest. Values that are more
+// than their bytes are copied under the lock all the same: a copy need not bear a second one.
 template <class T>
 class Results {
  public:
-  Results(const std::size_t phases, const T& identity) : last_(identity), results_(phases) {}
+  explicit Results(const std::size_t phases) : results_(phases) {}
 
   void set(const std::uint64_t phase, const T& value) {
     const std::lock_guard guard(mutex_);
-    results_[phase % results_.size()] = {phase + 1, value, nullptr};
-    last_ = value;
-    error_ = nullptr;
+    put(phase, value, nullptr);
   }
   void fail(const std::uint64_t phase, const std::exception_ptr& error) {
     const std::lock_guard guard(mutex_);
-    results_[phase % results_.size()] = {phase + 1, std::nullopt, error};
-    error_ = error;
+    put(phase, std::nullopt, error);
   }
   // Null: it is not there any more. Rethrows what the operation threw.
-  [[nodiscard]] std::optional<T> of(const std::uint64_t phase) const {
+  [[nodiscard]] std::optional<T> of(const std::uint64_t phase, const bool keeps_up) const {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      if (keeps_up) return look(phase);
+    }
     const std::lock_guard guard(mutex_);
+    return look(phase);
+  }
+  // Of the last phase that has one; `none`, if there is no such.
+  [[nodiscard]] T last(const T& none) const {
+    const std::lock_guard guard(mutex_);
+    return after_ == 0 ? none : *look(after_ - 1);
+  }
+
+ private:
+  struct alignas(64) Result {
+    std::uint64_t after = 0;  // one more than the phase; 0: none yet
+    std::optional<T> value;
+    std::exception_ptr error;
+  };
+  void put(const std::uint64_t phase, const std::optional<T>& value,
+           const std::exception_ptr& error) {
+    Result& place = results_[phase % results_.size()];
+    after_ = place.after = phase + 1;
+    place.value = value;
+    place.error = error;
+  }
+  [[nodiscard]] std::optional<T> look(const std::uint64_t phase) const {
     const Result& found = results_[phase % results_.size()];
     if (found.after != phase + 1) return std::nullopt;
     if (found.error) std::rethrow_exception(found.error);
     return found.value;
   }
-  [[nodiscard]] T last() const {
-    const std::lock_guard guard(mutex_);
-    if (error_) std::rethrow_exception(error_);
-    return last_;
-  }
 
- private:
-  struct Result {
-    std::uint64_t after = 0;  // one more than the phase; 0: none yet
-    std::optional<T> value;
-    std::exception_ptr error;
-  };
   mutable std::mutex mutex_;
-  T last_;
-  std::exception_ptr error_;  // of the last phase
+  std::uint64_t after_ = 0;  // one more than the phase of the last one
   std::vector<Result> results_;
 };
 
@@ -291,7 +333,7 @@ class AccumulatorState : public AccumulatorBase {
   // What a phaser with `ahead` needs at a time: a task may put into so many phases from the one on
   // that is under way, and one may still read those before.
   AccumulatorState(const std::size_t phases, const T& identity)
-      : identity_(identity), results_(phases, identity) {}
+      : identity_(identity), results_(phases) {}
 
   virtual void put(const Standing& by, const T& value) = 0;
 
@@ -434,7 +476,8 @@ class Accumulator {
                                    "of mode wait_only, it belongs to no phase that it could add "
                                    "to; register it as signal_wait or signal_only");
     }
-    if (by.signalled > phaser_.phase() + detail::ahead_of(phaser_.state())) {
+    if (by.mode == PhaserMode::signal_only &&
+        by.signalled > phaser_.phase() + detail::ahead_of(phaser_.state())) {
       detail::throw_of_accumulator(phaser_.state(), "put()",
                                    "it has signalled so many phases ahead that there is no room "
                                    "for the value; make the phaser with {.ahead = n}");
@@ -451,7 +494,7 @@ class Accumulator {
     detail::Standing by;
     if (!detail::find_standing(phaser_.state(), by)) {
       detail::await_last_phase(phaser_.state());
-      return state_->results().last();
+      return state_->results().last(state_->identity());
     }
     if (by.mode == PhaserMode::signal_only) {
       detail::throw_of_accumulator(phaser_.state(), "get()",
@@ -459,9 +502,12 @@ class Accumulator {
                                    "register it as signal_wait or wait_only");
     }
     if (by.waited == 0) return state_->identity();
-    std::optional<T> result = state_->results().of(by.waited - 1);
+    const bool keeps_up = by.mode != PhaserMode::wait_only;
+    std::optional<T> result = state_->results().of(by.waited - 1, keeps_up);
     if (result) return *std::move(result);
-    if (by.waited > phaser_.phase()) return state_->results().last();  // nobody signals any more
+    if (by.waited > phaser_.phase()) {  // nobody signals any more
+      return state_->results().last(state_->identity());
+    }
     detail::throw_of_accumulator(phaser_.state(), "get()",
                                  "others are so many phases ahead that the result is gone; make "
                                  "the phaser with {.ahead = n}");

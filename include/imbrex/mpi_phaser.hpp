@@ -15,16 +15,16 @@
 // All that imbrex/phaser.hpp and imbrex/accumulator.hpp say holds, in each process for its own
 // tasks. Beyond that:
 //
-// - Ranks meet by a collective that does not block: MPI_Ibarrier, or MPI_Iallreduce for each
-//   accumulator. Tasks that wait are suspended meanwhile.
+// - Ranks meet by messages of imbrex's own, which carry what the accumulators have. Tasks that wait
+//   are suspended meanwhile.
 // - A rank whose last signaller has left, or ended, takes part no more. If others wait in a later
 //   phase, they throw Error, which names that rank; unless MpiPhaserOptions::ranks_may_leave. Its
 //   own tasks of mode wait_only then wait for nobody: what others signal does not reach them.
-// - If a collective fails, every task that waits or signals throws MpiError, and so do the futures
+// - If MPI fails, every task that waits or signals throws MpiError, and so do the futures
 //   of passed(); the accumulators' get() for that phase, too.
 // - The function of next(single) runs on each rank, when all ranks have signalled.
 // - What accumulators send must be trivially copyable; the ranks are to have one representation of
-//   it. With a user's operation, ranks are combined in order, but in groups as MPI sees fit.
+//   it. Ranks are combined in order, in groups that depend on their number alone.
 // - All ranks make the same accumulators in the same order; those that do not throw Error, all of
 //   them, in their first phase.
 #pragma once

@@ -23,9 +23,40 @@ namespace {
 
 constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
 
+constexpr std::uint64_t marks = Phases::sleeps | Phases::locked;
+
 std::uint64_t word_of(const std::uint64_t phase, const std::uint64_t its_parties,
                       const std::uint64_t its_unarrived) noexcept {
-  return (phase << (2 * Phases::count_bits)) | (its_parties << Phases::count_bits) | its_unarrived;
+  return (phase << Phases::phase_shift) | (its_parties << Phases::count_bits) | its_unarrived;
+}
+// Whether the phase of `word` and `phase` have the same lowest bit.
+bool is_alike(const std::uint64_t word, const std::uint64_t phase) noexcept {
+  return (((word >> Phases::phase_shift) ^ phase) & 1) == 0;
+}
+
+// From now on the phase under way ends under the lock only: returns which that is (7).
+std::uint64_t pin(Phases& phases) noexcept IMBREX_REQUIRES(phases.lock) {
+  // acquire: whoever finds that a phase is over sees what was done in it
+  const std::uint64_t word = phases.word.fetch_or(Phases::locked, std::memory_order_acq_rel);
+  std::uint64_t now = phases.phase.load(std::memory_order_relaxed);
+  if (!is_alike(word, now)) phases.phase.store(++now, std::memory_order_release);
+  return now;
+}
+
+// Whether `one` has signalled the phase of `word`: (1).
+bool has_signalled(Phases& phases, const Registration& one, const std::uint64_t word) noexcept
+    IMBREX_REQUIRES(phases.lock) {
+  const std::uint64_t signalled = one.signalled.load(std::memory_order_relaxed);
+  if (one.mode == PhaserMode::signal_only) {
+    return signalled > phases.phase.load(std::memory_order_relaxed);
+  }
+  return !is_alike(word, signalled);
+}
+
+// Whether the next phase must end under the lock, as far as can be seen now.
+bool needs_lock(const Phases& phases) noexcept IMBREX_REQUIRES(phases.lock) {
+  return phases.ahead != 0 || phases.runners != 0 || phases.waits != nullptr ||
+         phases.singles != nullptr || phases.failed.load(std::memory_order_relaxed);
 }
 
 void link(Phases& phases, Registration& made) noexcept IMBREX_REQUIRES(phases.lock) {
@@ -95,7 +126,8 @@ void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noe
   phases.at = std::move(at);
   link(phases, made);
   if (signals(made.mode)) {
-    phases.word.store(word_of(0, 1, 1), std::memory_order_relaxed);
+    phases.word.store(word_of(0, 1, 1) | (needs_lock(phases) ? Phases::locked : 0),
+                      std::memory_order_relaxed);
   } else {
     phases.closed.store(true, std::memory_order_relaxed);
   }
@@ -112,11 +144,14 @@ bool add(const Registration& parent, Registration& child) noexcept {
   link(phases, child);
   if (!signals(child.mode)) return true;
   // With s = p the parent, which has not arrived, keeps the phase open (2); with s > p, the child
-  // has arrived as the parent has.
-  const bool arrived = child.signalled.load(std::memory_order_relaxed) >
-                       phases.phase.load(std::memory_order_relaxed);
-  phases.word.fetch_add(Phases::one_party + (arrived ? 0 : Phases::one_unarrived),
-                        std::memory_order_relaxed);
+  // has arrived as the parent has. One that runs ahead pins all phases.
+  if (child.mode == PhaserMode::signal_only) (void)pin(phases);
+  std::uint64_t word = phases.word.load(std::memory_order_relaxed);
+  std::uint64_t added = 0;
+  do {
+    added = Phases::one_party +
+            (has_signalled(phases, child, word) ? 0 : Phases::one_unarrived);
+  } while (!phases.word.compare_exchange_weak(word, word + added, std::memory_order_relaxed));
   return true;
 }
 
@@ -127,7 +162,10 @@ namespace {
 Signal arrive(Phases& phases, const std::uint64_t phase) noexcept {
   const std::uint64_t word = phases.word.fetch_sub(Phases::one_unarrived,
                                                    std::memory_order_acq_rel);
-  return {unarrived(word) == parties(word), unarrived(word) == 1, phase};
+  return {.first = unarrived(word) == parties(word),
+          .last = unarrived(word) == 1,
+          .quick = (word & marks) == 0,
+          .phase = phase};
 }
 
 }  // namespace
@@ -154,25 +192,44 @@ Signal signal(Registration& mine) noexcept {
   if (mine.mode == PhaserMode::signal_only) {
     const std::lock_guard guard(phases.lock);
     mine.signalled.store(signalled + 1, std::memory_order_relaxed);
-    if (signalled != phases.phase.load(std::memory_order_relaxed)) return {};  // it runs ahead
+    if (signalled != pin(phases)) return {};  // it runs ahead
     return arrive(phases, signalled);
   }
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   if (!signals(mine.mode) || signalled > waited) return {};
   mine.signalled.store(waited + 1, std::memory_order_relaxed);
-  return arrive(phases, waited);
+  const bool here = phases.span == nullptr || phases.span->alone.load(std::memory_order_relaxed);
+  if (here && phases.accumulators != nullptr) {
+    // Those who wait look at the word again and again: it is written once, when all else is done.
+    // acquire: as arrive()
+    const std::uint64_t word = phases.word.load(std::memory_order_acquire);
+    if (unarrived(word) == 1 && (word & marks) == 0) {
+      return {.last = true, .quick = true, .owed = true, .phase = waited};
+    }
+  }
+  Signal done = arrive(phases, waited);
+  if (!here || phases.accumulators != nullptr || !done.last || !done.quick) return done;
+  if (end_quickly(phases, waited)) return {};  // there was no more to do
+  done.quick = false;
+  return done;
+}
+
+void give_owed(Phases& phases) noexcept {
+  // acq_rel: as arrive()
+  (void)phases.word.fetch_sub(Phases::one_unarrived, std::memory_order_acq_rel);
 }
 
 Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
   Phases& phases = *mine.phases;
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   const std::lock_guard guard(phases.lock);
+  const std::uint64_t now = pin(phases);  // before its signal: who has the turn finds it there
   Signal done;
   if (mine.signalled.load(std::memory_order_relaxed) == waited) {
     mine.signalled.store(waited + 1, std::memory_order_relaxed);
     done = arrive(phases, waited);
     if (done.last && phases.span == nullptr) return done;
-  } else if (phases.phase.load(std::memory_order_relaxed) > waited) {
+  } else if (now > waited) {
     wait.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);  // it is over
     return done;
   }
@@ -184,8 +241,7 @@ Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
 
 bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait) noexcept {
   const std::lock_guard guard(phases.lock);
-  if (phases.phase.load(std::memory_order_relaxed) > phase ||
-      phases.closed.load(std::memory_order_relaxed) ||
+  if (pin(phases) > phase || phases.closed.load(std::memory_order_relaxed) ||
       phases.failed.load(std::memory_order_relaxed)) {
     return true;
   }
@@ -193,6 +249,17 @@ bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait)
   wait.next = phases.waits;
   phases.waits = &wait;
   return false;
+}
+
+bool is_over_or_sleep(const Registration& mine) noexcept {
+  std::atomic<std::uint64_t>& word = mine.phases->word;
+  const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
+  // acquire: as is_over(). The mark, once there, stays until the phase ends.
+  std::uint64_t seen = word.load(std::memory_order_acquire);
+  if (is_alike(seen, waited) && (seen & Phases::sleeps) == 0) {
+    seen = word.fetch_or(Phases::sleeps, std::memory_order_acq_rel);
+  }
+  return !is_alike(seen, waited);
 }
 
 void pass(Registration& mine, PhaseEnd& end) noexcept {
@@ -229,11 +296,16 @@ bool leave(Registration& mine, PhaseEnd& end) noexcept {
       }
     }
     if (signals(mine.mode)) {
-      const bool arrived = mine.signalled.load(std::memory_order_relaxed) >
-                           phases.phase.load(std::memory_order_relaxed);
-      // acq_rel: as arrive()
-      const std::uint64_t word = phases.word.fetch_sub(
-          Phases::one_party + (arrived ? 0 : Phases::one_unarrived), std::memory_order_acq_rel);
+      if (mine.mode == PhaserMode::signal_only) (void)pin(phases);
+      std::uint64_t word = phases.word.load(std::memory_order_relaxed);
+      bool arrived = false;
+      std::uint64_t taken = 0;
+      do {
+        arrived = has_signalled(phases, mine, word);
+        taken = Phases::one_party + (arrived ? 0 : Phases::one_unarrived);
+        // acq_rel: as arrive()
+      } while (!phases.word.compare_exchange_weak(word, word - taken, std::memory_order_acq_rel,
+                                                  std::memory_order_relaxed));
       last = !arrived && unarrived(word) == 1;
       phases.gone_ahead = std::max(phases.gone_ahead,
                                    mine.signalled.load(std::memory_order_relaxed));
@@ -257,10 +329,13 @@ bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept {
   return true;
 }
 
-bool is_last(Phases& phases) noexcept {
-  if (parties(phases.word.load(std::memory_order_acquire)) != 0) return false;
+detail::PhaseFollows what_follows(Phases& phases) noexcept {
+  using enum detail::PhaseFollows;
+  if (parties(phases.word.load(std::memory_order_acquire)) != 0) return yes;
   const std::lock_guard guard(phases.lock);
-  return phases.phase.load(std::memory_order_relaxed) + 1 >= phases.gone_ahead;
+  const std::uint64_t now = phases.phase.load(std::memory_order_relaxed);
+  if (phases.gone_ahead > now + 1) return yes;
+  return phases.gone_ahead > now ? no : none_has_signalled;
 }
 
 PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
@@ -268,6 +343,7 @@ PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
   const std::lock_guard guard(phases.lock);
   phases.failure_of_span = error;
   phases.failed.store(true, std::memory_order_release);  // pairs with who does not take the lock
+  (void)pin(phases);
   for (PhaseWait** link = &phases.waits; *link != nullptr;) {
     PhaseWait& wait = **link;
     if (wait.promise == nullptr) {
@@ -299,6 +375,42 @@ std::uint64_t ahead_of(const Phases& phases, const std::uint64_t phase) noexcept
 
 }  // namespace
 
+bool end_quickly(Phases& phases, const std::uint64_t phase) noexcept {
+  std::uint64_t word = phases.word.load(std::memory_order_relaxed);
+  if ((word & marks) != 0) return false;
+  phases.events[(phase + 1) % 2].head.store(0, std::memory_order_relaxed);
+  std::uint64_t next = 0;
+  do {
+    if ((word & marks) != 0) return false;
+    next = word_of(phase + 1, parties(word), parties(word));
+    // release: pairs with is_over()
+  } while (!phases.word.compare_exchange_weak(word, next, std::memory_order_release,
+                                              std::memory_order_relaxed));
+  phases.phase.store(phase + 1, std::memory_order_release);  // (7)
+  return true;
+}
+
+namespace {
+
+// Announces that phase `now` is under way, for which `arrived` of the parties have signalled. True
+// if tasks sleep that waited for the one before.
+bool announce(Phases& phases, const std::uint64_t now, const std::uint64_t arrived) noexcept
+    IMBREX_REQUIRES(phases.lock) {
+  const bool lock = needs_lock(phases);
+  std::uint64_t word = phases.word.load(std::memory_order_relaxed);
+  const std::uint64_t present = parties(word);  // nobody else changes that meanwhile (1)
+  const std::uint64_t next = word_of(now, present, present - arrived);
+  std::uint64_t marked = 0;
+  do {
+    marked = lock || (word & Phases::sleeps) != 0 ? Phases::locked : 0;
+    // release: pairs with is_over()
+  } while (!phases.word.compare_exchange_weak(word, next | marked, std::memory_order_acq_rel,
+                                              std::memory_order_relaxed));
+  return (word & Phases::sleeps) != 0;
+}
+
+}  // namespace
+
 Next end_phase(Phases& phases, PhaseEnd& end) noexcept {
   Waiter* waiters = nullptr;
   Next next = Next::open;
@@ -316,16 +428,14 @@ Next end_phase(Phases& phases, PhaseEnd& end) noexcept {
       phases.events[now % 2].head.store(0, std::memory_order_relaxed);
       phases.phase.store(now, std::memory_order_release);
       const std::uint64_t arrived = ahead_of(phases, now);
-      // release: pairs with is_over(). Nobody else changes the word meanwhile (2).
-      phases.word.store(word_of(now, present, present - arrived), std::memory_order_release);
+      if (announce(phases, now, arrived)) {
+        (void)event::try_fire(phases.events[over % 2], waiters);
+      }
       if (arrived == present) {
         next = Next::over;
       } else if (arrived != 0) {
         next = Next::started;
       }
-      Waiter* those = nullptr;
-      (void)event::try_fire(phases.events[over % 2], those);
-      waiters = those;
     }
     end_waits(phases.waits, now, waiters, end.promises);
     end_waits(phases.singles, now, waiters, end.promises);

@@ -7,24 +7,42 @@
 // registered signaller has s > p; who waits for p goes on then.
 //
 // Invariants:
-//   (1) `word` is the phase p modulo 2^20, the number of signallers ("parties"), and how many of
-//       them have s = p ("unarrived"). A signal is one fetch_sub, without the lock, and all else
-//       that changes the word has the lock. The number of parties with s = p is exact, since a
-//       party's s is its own: it is never below p, and only one that runs ahead (signal_only, all
-//       of whose signals take the lock) is above p + 1.
+//   (1) `word` is the phase p modulo 2^18, two marks (6), the number of signallers ("parties"), and
+//       how many of them have s = p ("unarrived"). A signal is one fetch_sub, without the lock; nor
+//       has the lock who sets the mark `sleeps`, or who ends a phase quickly (6). All else that
+//       changes the word has it. The number of parties with s = p is exact, since a party's s
+//       is its own: it is never below p, and only one that runs ahead (signal_only, all of whose
+//       signals take the lock) is above p + 1. So whether any other has signalled p is said by the
+//       lowest bit of p, in the word itself.
 //   (2) whoever brings `unarrived` to zero, by a signal or by leaving, has the turn: nobody else
 //       ends the phase. While it has it nobody can raise `unarrived`: a child gets its parent's s,
 //       and every party has s > p.
 //   (3) the event of phase p is events[p % 2]. It is armed again for phase p + 2 before phase p + 1
-//       is announced to be over, under the lock. One who waits there is a signaller that has w = p:
-//       it has not signalled p + 1, so phase p + 1 is not over, and nobody arms what it waits for.
-//       Those who may be late (wait_only, and others outside) wait in `waits`, under the lock.
+//       is announced to be over. One who waits there is a signaller that has w = p: it has not
+//       signalled p + 1, so phase p + 1 is not over, and nobody arms what it waits for. Those who
+//       may be late (wait_only, and others outside) wait in `waits`, under the lock.
 //   (4) without parties there are no phases any more: `closed`, and whoever waits goes on. None can
 //       come: a party is registered by one. Before that the phases end that one has signalled who
 //       has run ahead and left: those before `gone_ahead`.
 //   (5) bounded (`ahead` = k > 0): `slowest` is the least w of those who wait; a signal from s to
 //       s + 1 waits until s - slowest < k. All w are in [slowest, slowest + k], since w <= p and
 //       some party has s = p, so that p <= slowest + k: `at` counts them, modulo k + 1.
+//   (6) a phase ends under the lock (end_phase()), or quickly: by one compare-and-swap of the word
+//       (end_quickly()). The latter only where the word has no mark, and by a party that has
+//       signalled the phase and stays a party; or that is the only one who has not, as it finds
+//       before its signal: nobody else can bring `unarrived` to zero, so it has the turn already,
+//       and the swap gives its signal, too. `sleeps`: a task waits at the event of the phase, or is
+//       about to. `locked`: there is more to do, which takes the lock: somebody waits in a list;
+//       the phaser is bounded, or has tasks that run ahead, or has failed; or the phase before
+//       ended with `sleeps`, so that whoever ended it may have its event still to fire, which only
+//       the lock keeps apart from the arming of (3). Who sets a mark changes the word itself: so
+//       either the mark comes first, and the swap fails; or the swap does, and who sets the mark
+//       finds that the phase is over.
+//   (7) `phase` is p for who has the turn, and for who has the lock and has called pin(). Others
+//       may find one less: who has ended the phase before quickly writes it after the word. That is
+//       a party which has not signalled p: so p does not end before, and nobody but pin(), which
+//       writes the same, writes `phase` meanwhile.
+// tests/models/phaser.pml is the model of this.
 //
 // Thread safety: what takes a Registration, the task that it belongs to; all else any thread.
 #pragma once
@@ -93,13 +111,28 @@ struct PhaseEnd {
 
 struct Phases : detail::PhaserState {
   static constexpr int count_bits = 22;
+  static constexpr int phase_shift = 2 * count_bits + 2;
   static constexpr std::uint64_t count_mask = (std::uint64_t{1} << count_bits) - 1;
   static constexpr std::uint64_t one_unarrived = 1;
   static constexpr std::uint64_t one_party = std::uint64_t{1} << count_bits;
+  static constexpr std::uint64_t sleeps = std::uint64_t{1} << (2 * count_bits);        // (6)
+  static constexpr std::uint64_t locked = std::uint64_t{1} << (2 * count_bits + 1);    // (6)
   static constexpr std::uint64_t most = count_mask;  // registrations
 
-  alignas(base::cache_line_bytes) std::atomic<std::uint64_t> word{0};  // (1)
-  std::array<detail::EventWord, 2> events;                             // (3)
+  // These follow `phase` on its cache line: all that a quick end of a phase writes.
+  std::atomic<std::uint64_t> word{0};       // (1)
+  std::array<detail::EventWord, 2> events;  // (3)
+
+  // What each signal and wait reads, and few steps write.
+  alignas(base::cache_line_bytes) std::uint32_t ahead = 0;
+  // After `failure_of_span`, for those who do not wait for it.
+  std::atomic<bool> failed{false};
+  bool keeps_order = false;            // some accumulator wants Registration::path
+  detail::AccumulatorBase* accumulators = nullptr;  // owned
+  std::unique_ptr<detail::PhaserSpan> span;
+  std::exception_ptr failure_of_span;  // set while the span has the turn
+  Scope* finish = nullptr;             // that it belongs to; null: none. To compare, not to follow
+  std::source_location finish_where;
 
   alignas(base::cache_line_bytes) mutable base::SpinLock lock;
   std::atomic<bool> closed{false};                                   // (4); written under the lock
@@ -114,16 +147,6 @@ struct Phases : detail::PhaserState {
   std::uint64_t slowest IMBREX_GUARDED_BY(lock) = 0;
   std::uint64_t waiters IMBREX_GUARDED_BY(lock) = 0;
   std::vector<std::uint32_t> at IMBREX_GUARDED_BY(lock);
-
-  std::uint32_t ahead = 0;
-  Scope* finish = nullptr;             // that it belongs to; null: none. To compare, not to follow
-  std::source_location finish_where;
-  bool keeps_order = false;            // some accumulator wants Registration::path
-  detail::AccumulatorBase* accumulators = nullptr;  // owned
-  std::unique_ptr<detail::PhaserSpan> span;
-  // Set while the span has the turn; `failed` after `failure`, for those who do not wait for it.
-  std::exception_ptr failure_of_span;
-  std::atomic<bool> failed{false};
 
   ~Phases();
 };
@@ -140,6 +163,8 @@ void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noe
 struct Signal {
   bool first = false;       // the first of its phase, or as good as that: others have left
   bool last = false;        // the caller has the turn (2): end_phase()
+  bool quick = false;       // and may try end_quickly() first
+  bool owed = false;        // and has still to signal if that fails: give_owed()
   std::uint64_t phase = 0;  // that it is of, if it is one of these
 };
 // False if it must wait first, for wait.event, and ask again: (5).
@@ -150,6 +175,8 @@ struct Signal {
 
 // Whether the phase is over that the task waits for, which may wait by its event.
 [[nodiscard]] inline bool is_over(const Registration& mine) noexcept;
+// The same; false: it is to wait by the event now.
+[[nodiscard]] bool is_over_or_sleep(const Registration& mine) noexcept;
 [[nodiscard]] inline detail::EventWord& event_of(const Registration& mine) noexcept;
 // The same for whoever may be late (3): false if `wait` waits from now on.
 [[nodiscard]] bool is_over_or_wait(Phases& phases, std::uint64_t phase, PhaseWait& wait) noexcept;
@@ -162,9 +189,9 @@ void pass(Registration& mine, PhaseEnd& end) noexcept;
 // The caller, who has the turn, gives it to a task that waits in next(single) with a function to
 // run, if there is one.
 [[nodiscard]] bool hand_turn_on(Phases& phases, PhaseEnd& end) noexcept;
-// True if no phase comes after the one that ends now: what accumulators are told, before
-// end_phase() and without the lock.
-[[nodiscard]] bool is_last(Phases& phases) noexcept;
+// Whether a phase comes after the one that ends now: what accumulators are told, before end_phase()
+// and without the lock.
+[[nodiscard]] detail::PhaseFollows what_follows(Phases& phases) noexcept;
 // From now on whoever signals or waits is to throw. The caller has the turn. Promises fail: they
 // are taken out.
 [[nodiscard]] PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept;
@@ -174,6 +201,10 @@ enum class Next : std::uint8_t {
   over,      // the caller has the turn again: all have signalled, running ahead
   closed     // there is none: no signaller is left
 };
+// Ends the phase as (6) says: the caller has the turn. False, and nothing done, if that takes
+// end_phase().
+[[nodiscard]] bool end_quickly(Phases& phases, std::uint64_t phase) noexcept;
+void give_owed(Phases& phases) noexcept;
 // Ends the phase: the caller has the turn.
 [[nodiscard]] Next end_phase(Phases& phases, PhaseEnd& end) noexcept;
 
@@ -188,7 +219,7 @@ inline bool is_over(const Registration& mine) noexcept {
   // acquire: what was done before the signals, and the armed event (3)
   const std::uint64_t word = mine.phases->word.load(std::memory_order_acquire);
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
-  return (((word >> (2 * Phases::count_bits)) ^ waited) & 1) != 0;
+  return (((word >> Phases::phase_shift) ^ waited) & 1) != 0;
 }
 inline detail::EventWord& event_of(const Registration& mine) noexcept {
   return mine.phases->events[mine.waited.load(std::memory_order_relaxed) % 2];

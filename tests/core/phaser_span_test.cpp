@@ -121,7 +121,7 @@ struct Told {
 
 class Span final : public detail::PhaserSpan {
  public:
-  Span(Network& network, Told& told) : network_(network), told_(told) {}
+  Span(Network& network, Told& told) : network_(network), told_(told) { early = true; }
 
   void look() noexcept override {}
   void first_signal(const std::uint64_t phase, detail::AccumulatorBase*) noexcept override {
@@ -129,9 +129,9 @@ class Span final : public detail::PhaserSpan {
   }
   bool last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
                    detail::AccumulatorBase* const accumulators,
-                   const bool over) noexcept override {
+                   const detail::PhaseFollows follows) noexcept override {
     told_.wrong += phase == told_.phases.load() && told_.closed == 0 ? 0 : 1;
-    if (over) return true;  // all have left
+    if (follows != detail::PhaseFollows::yes) return true;  // all have left
     ++told_.phases;
     std::vector<std::byte> message(accumulators->message_bytes());
     accumulators->collect(phase, message.data());

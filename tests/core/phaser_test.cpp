@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Phasers and accumulators one by one: what each operation does, where they end, and every misuse.
+// Phasers one by one: what each operation does, where they end, and every misuse.
 // Random programs on them: fuzz/phaser_fuzz.cpp.
+#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
-#include <numeric>
+#include <chrono>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "core/error_of.hpp"
 #include "core/on_runtime.hpp"
-#include "imbrex/accumulator.hpp"
+#include "imbrex/phaser.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -22,26 +23,6 @@ INSTANTIATE_TEST_SUITE_P(All, PhaserTest, testing::ValuesIn(every_policy({1, 2, 
 class PhaserWideTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, PhaserWideTest,
                          testing::ValuesIn(setups({64}, {"", "fifo", "seeded:3"})), name_of);
-
-// What `call` throws as an Error, or "".
-template <class F>
-std::string error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-// Whether `text` has all of these, in this order.
-testing::AssertionResult has(const std::string& text, const std::vector<std::string>& parts) {
-  std::size_t at = 0;
-  for (const std::string& part : parts) {
-    at = text.find(part, at);
-    if (at == std::string::npos) return testing::AssertionFailure() << part << "\nin: " << text;
-  }
-  return testing::AssertionSuccess();
-}
 
 // ---- barriers --------------------------------------------------------------------------------
 
@@ -70,6 +51,70 @@ TEST_P(PhaserTest, nobody_passes_before_all_have_come) {
 }
 TEST_P(PhaserWideTest, nobody_passes_before_all_have_come) {
   check_barrier<PhaserWideTest>(150, scaled(80));
+}
+
+// Methodology: tasks advance, and each now and then registers a child, which takes some phases and
+// leaves: by its end, by drop(), before or after its signal, or by an exception. A counter for each
+// phase says how many have come to it; whoever goes on from a phase checks that all who were
+// registered in it had. Children are counted before they are registered.
+void come_and_go(const int tasks, const int phases, const unsigned seed) {
+  struct Count {
+    std::atomic<int> expected{0}, come{0};
+  };
+  std::vector<Count> counts(static_cast<std::size_t>(phases) + 1);
+  std::atomic<int> wrong{0};
+  const auto advance = [&](const Phaser& step, const int phase) {
+    Count& count = counts[static_cast<std::size_t>(phase)];
+    ++count.come;
+    step.next();
+    wrong += count.come < count.expected ? 1 : 0;
+  };
+  const auto expect = [&](const int first, const int last) {
+    for (int phase = first; phase < last; ++phase) {
+      ++counts[static_cast<std::size_t>(phase)].expected;
+    }
+  };
+  const auto child = [&](const Phaser& step, const int first, const int last, const unsigned way) {
+    for (int phase = first; phase < last; ++phase) advance(step, phase);
+    if (way == 0) step.signal();
+    if (way <= 1) step.drop();
+    if (way == 2) throw std::domain_error("as it should");
+  };
+  try {
+    finish([&] {
+      Phaser step;
+      expect(0, phases);
+      for (int i = 1; i < tasks; ++i) {
+        expect(0, phases);
+        task("part").phased(step).launch([&, step, i] {
+          std::minstd_rand random(seed + static_cast<unsigned>(i));
+          for (int phase = 0; phase < phases; ++phase) {
+            const auto way = static_cast<unsigned>(random() % 16);
+            if (way < 4) {
+              const int last = std::min(phases, phase + static_cast<int>(random() % 4));
+              expect(phase, last);
+              task("child").phased(step).launch([&, step, phase, last, way] {
+                child(step, phase, last, way);
+              });
+            }
+            advance(step, phase);
+          }
+        });
+      }
+      for (int phase = 0; phase < phases; ++phase) advance(step, phase);
+    });
+  } catch (const std::domain_error&) {  // of a child
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(PhaserTest, tasks_may_come_and_go_while_others_advance) {
+  come_and_go(3, scaled(60), 1);
+  come_and_go(4, scaled(60), 2);
+  come_and_go(9, scaled(60), 3);
+}
+TEST_P(PhaserWideTest, tasks_may_come_and_go_while_others_advance) {
+  come_and_go(70, scaled(30), 1);
 }
 
 TEST_P(PhaserTest, one_task_alone_never_waits) {
@@ -537,253 +582,6 @@ TEST_P(PhaserTest, next_single_on_one_of_two_phasers_names_it) {
     });
     EXPECT_EQ(runs, 1);
   });
-}
-
-// ---- accumulators ----------------------------------------------------------------------------
-
-TEST_P(PhaserTest, what_is_put_in_a_phase_is_read_in_the_next_and_no_later) {
-  constexpr int tasks = 6;
-  for (const Accumulation how :
-       {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
-    std::atomic<int> wrong{0};
-    finish([&] {
-      Phaser step;
-      Accumulator<long> total(step, sum, how);
-      Accumulator<long> largest(step, max, how);
-      for (int i = 0; i < tasks; ++i) {
-        task("part").phased(step).launch([&, step, i, total, largest] {
-          wrong += total.get() != 0;  // nothing was before
-          for (int phase = 1; phase <= 20; ++phase) {
-            total.put(i);
-            total.put(phase);
-            largest.put(i * phase);
-            if (phase % 3 == 0) yield();
-            next();
-            wrong += total.get() != tasks * (tasks - 1) / 2 + phase * tasks;
-            wrong += largest.get() != (tasks - 1) * phase;
-          }
-          next();
-          wrong += total.get() != 0;  // nobody has put anything
-          wrong += largest.get() != std::numeric_limits<long>::lowest();
-        });
-      }
-    });
-    EXPECT_EQ(wrong, 0);
-  }
-}
-
-TEST_P(PhaserTest, the_last_result_is_there_after_the_finish) {
-  std::vector<Accumulator<int>> kept;
-  finish([&] {
-    Phaser step;
-    kept.emplace_back(step, product);
-    for (int i = 1; i <= 5; ++i) {
-      task("factor").phased(step).launch([i, all = kept[0]] { all.put(i); });
-    }
-  });
-  EXPECT_EQ(kept[0].get(), 120);
-}
-
-// Counts those that live.
-struct Counted {
-  static inline std::atomic<int> live{0};
-  Counted(const int its_value) noexcept : value(its_value) { ++live; }  // NOLINT: converts
-  Counted(const Counted& other) noexcept : value(other.value) { ++live; }
-  Counted& operator=(const Counted&) = default;
-  ~Counted() { --live; }
-  int value;
-};
-constexpr auto plus = [](const Counted& a, const Counted& b) { return Counted(a.value + b.value); };
-
-// Three tasks put and get in `how`; `leave` is called by each of them at its end.
-template <class Leave>
-void count_in_phases(const Accumulation how, const Leave& leave) {
-  Phaser step;
-  const Accumulator<Counted> total(step, plus, Counted(0), how);
-  for (int i = 0; i < 3; ++i) {
-    task("part").phased(step).launch([=] {
-      for (int phase = 0; phase < 5; ++phase) {
-        total.put(1);
-        next();
-        EXPECT_EQ(total.get().value, 3);
-      }
-      leave(step);
-    });
-  }
-}
-
-TEST_P(PhaserTest, the_values_of_an_accumulator_end_before_the_finish_does) {
-  using enum Accumulation;
-  for (const Accumulation how : {lazy, eager, reproducible}) {
-    finish([&] { count_in_phases(how, [](const Phaser&) {}); });
-    EXPECT_EQ(Counted::live, 0);
-    finish([&] { count_in_phases(how, [](const Phaser& step) { step.drop(); }); });
-    EXPECT_EQ(Counted::live, 0);
-    finish([&] {  // by a task that belongs to the finish()
-      task("maker").launch([how] { count_in_phases(how, [](const Phaser&) {}); });
-    });
-    EXPECT_EQ(Counted::live, 0);
-    EXPECT_THROW(finish([&] {
-                   count_in_phases(how, [](const Phaser&) { throw std::domain_error("end"); });
-                 }),
-                 std::domain_error);
-    EXPECT_EQ(Counted::live, 0);
-  }
-}
-
-TEST_P(PhaserTest, a_kept_accumulator_keeps_its_values) {
-  std::vector<Accumulator<Counted>> kept;
-  finish([&] {
-    Phaser step;
-    kept.emplace_back(step, plus, Counted(0));
-    kept[0].put(7);
-    step.next();
-  });
-  EXPECT_EQ(kept[0].get().value, 7);
-  kept.clear();
-  EXPECT_EQ(Counted::live, 0);
-}
-
-TEST_P(PhaserTest, a_result_survives_a_last_phase_in_which_nothing_is_put) {
-  std::vector<Accumulator<int>> kept;
-  finish([&] {
-    Phaser step;
-    kept.emplace_back(step, sum);
-    for (int i = 1; i <= 4; ++i) {
-      task("part").phased(step).launch([i, all = kept[0]] {
-        all.put(i);
-        next();
-        EXPECT_EQ(all.get(), 10);
-      });
-    }
-  });
-  EXPECT_EQ(kept[0].get(), 10);
-}
-
-TEST_P(PhaserTest, phases_that_one_has_signalled_ahead_end_though_all_have_left) {
-  finish([&] {
-    const Phaser step(signal_wait, {.ahead = 4});
-    const Accumulator<int> amount(step, sum);
-    Promise<void> ran_ahead;
-    task("ahead").phased(step, signal_only).launch([=] {
-      for (int phase = 0; phase < 4; ++phase) {
-        amount.put(10 + phase);
-        signal();
-      }
-      ran_ahead.set();
-    });
-    task("consumer").phased(step, wait_only).launch([=] {
-      for (int phase = 0; phase < 4; ++phase) {
-        wait();
-        EXPECT_EQ(amount.get(), 10 + phase);
-      }
-      wait();  // nobody signals any more
-      EXPECT_EQ(amount.get(), 13);
-    });
-    ran_ahead.future().wait();
-    step.drop();
-  });
-}
-
-TEST_P(PhaserTest, a_reproducible_sum_is_the_same_to_the_last_bit) {
-  const auto run = [](const unsigned seed) {
-    std::vector<Accumulator<double>> kept;
-    finish([&] {
-      Phaser step;
-      kept.emplace_back(step, sum, Accumulation::reproducible);
-      for (int i = 0; i < 20; ++i) {
-        task("outer").phased(step).launch([&, step, i, all = kept[0]] {
-          std::mt19937 random(seed + static_cast<unsigned>(i));
-          for (unsigned n = random() % 4; n > 0; --n) yield();
-          all.put(std::pow(10.0, i - 10));
-          task("inner").phased(step).launch([i, all] { all.put(1.0 / (i + 3)); });
-        });
-      }
-    });
-    return kept[0].get();
-  };
-  const double first = run(1);
-  for (unsigned seed = 2; seed < 8; ++seed) EXPECT_EQ(run(seed), first);
-}
-
-TEST_P(PhaserTest, any_type_and_operation_may_be_reduced) {
-  struct Longer {
-    std::string operator()(const std::string& a, const std::string& b) const {
-      return b.size() > a.size() ? b : a;
-    }
-  };
-  for (const Accumulation how :
-       {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
-    std::vector<Accumulator<std::string>> kept;
-    finish([&] {
-      Phaser step;
-      kept.emplace_back(step, Longer(), std::string(), how);
-      for (int i = 1; i <= 5; ++i) {
-        task("word").phased(step).launch([i, all = kept[0]] {
-          all.put(std::string(static_cast<std::size_t>(i), 'x'));
-        });
-      }
-    });
-    EXPECT_EQ(kept[0].get(), "xxxxx");
-  }
-}
-
-TEST_P(PhaserTest, what_an_operation_throws_is_thrown_by_put_or_get) {
-  struct Throws {
-    int operator()(int, int) const { throw std::domain_error("as it should"); }
-  };
-  finish([&] {
-    Phaser step;
-    const Accumulator<int> at_once(step, Throws(), 0, Accumulation::eager);
-    const Accumulator<int> at_the_end(step, Throws(), 0, Accumulation::reproducible);
-    EXPECT_THROW((at_once.put(1), at_once.put(2)), std::domain_error);
-    at_the_end.put(1);
-    task("other").phased(step).launch([at_the_end] { at_the_end.put(3); });
-    next();
-    EXPECT_THROW((void)at_the_end.get(), std::domain_error);
-    next();
-    EXPECT_EQ(at_the_end.get(), 0);
-  });
-}
-
-TEST_P(PhaserTest, misuse_of_accumulators_says_who_and_where) {
-  finish([] {
-    Phaser step(signal_wait, {.name = "halo"});
-    const Accumulator<int> all(step, sum);
-    task("waits").phased(step, wait_only).launch([all] {
-      EXPECT_TRUE(has(error_of([&] { all.put(1); }), {"put()", "\"waits\"", "halo", "wait_only"}));
-    });
-    task("signals").phased(step, signal_only).launch([all] {
-      EXPECT_TRUE(has(error_of([&] { (void)all.get(); }), {"get()", "\"signals\"", "signal_only"}));
-      for (int i = 0; i < 5; ++i) signal();
-      EXPECT_TRUE(has(error_of([&] { all.put(1); }), {"put()", "ahead", ".ahead = n"}));
-    });
-    task("stranger").launch([all] {
-      EXPECT_TRUE(has(error_of([&] { all.put(1); }), {"put()", "\"stranger\"", "not registered"}));
-    });
-    signal();
-    EXPECT_TRUE(has(error_of([&] { Accumulator<int> late(step, sum); }),
-                    {"an accumulator made", "halo", "before a task is registered"}));
-    taskwait();  // else the end of finish() drops, and the phases go on
-  });
-}
-
-TEST_P(PhaserTest, an_operation_must_not_wait) {
-  struct Waits {
-    int operator()(int a, int b) const {
-      yield();
-      return a + b;
-    }
-  };
-  std::vector<Accumulator<int>> kept;
-  finish([&] {
-    Phaser step;
-    kept.emplace_back(step, Waits(), 0, Accumulation::reproducible);
-    for (int i = 0; i < 3; ++i) {
-      task("part").phased(step).launch([all = kept[0]] { all.put(1); });
-    }
-  });
-  EXPECT_TRUE(has(error_of([&] { (void)kept[0].get(); }), {"accumulator"}));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 // hand on, before and after their signal, call next(), or signal() and later wait(), put and get,
 // drop, throw, ask for passed(), and end at any step. Each waits on all its phasers at once, so
 // every program ends (the progress theorem of phasers); one that does not is a failure by itself.
+// In a third of the programs all tasks signal and wait, so that phases can end quickly; a half has
+// no accumulators.
 // The model maps each registered task to its phase (s, w) and mode, exactly as Chatterjee et al.
 // define it. A task tells it of a signal, registration or drop before it does that, and of a wait
 // after. Then
@@ -54,6 +56,7 @@ struct Node {
 };
 struct Program {
   std::vector<std::uint32_t> ahead;  // of each phaser
+  bool sums = true;                  // there are accumulators
   Node root;
   int tasks = 0;
 };
@@ -65,12 +68,14 @@ class Draw {
   std::unique_ptr<Program> program() {
     auto made = std::make_unique<Program>();
     program_ = made.get();
+    plain_ = below(3) == 0;
+    made->sums = below(2) == 0;
     // A bounded signal waits for one phaser alone: with several that may be a circle.
     const int phasers = below(4) == 0 ? 1 : 1 + below(3);
     for (int i = 0; i < phasers; ++i) {
-      made->ahead.push_back(phasers == 1 && below(2) == 0 ? 1u + static_cast<unsigned>(below(3))
-                                                          : 0);
-      made->root.on[i] = below(3) == 0 ? single : signal_wait;
+      const bool bounded = phasers == 1 && !plain_ && below(2) == 0;
+      made->ahead.push_back(bounded ? 1u + static_cast<unsigned>(below(3)) : 0);
+      made->root.on[i] = !plain_ && below(3) == 0 ? single : signal_wait;
     }
     draw(made->root, 0);
     return made;
@@ -81,7 +86,7 @@ class Draw {
 
   // Modes that a task of mode `mine` may hand on.
   PhaserMode weaker(const PhaserMode mine) {
-    if (mine >= signal_only) return mine;
+    if (mine >= signal_only || plain_) return mine;
     const int first = static_cast<int>(mine);
     return static_cast<PhaserMode>(first + below(4 - first));
   }
@@ -138,6 +143,7 @@ class Draw {
 
   std::mt19937_64 random_;
   Program* program_ = nullptr;
+  bool plain_ = false;  // no modes but signal_wait
 };
 
 const char* text_of(const PhaserMode mode) {
@@ -286,7 +292,9 @@ class Run {
     const std::uint32_t ahead = program_.ahead[static_cast<std::size_t>(index)];
     const PhaserMode mode = program_.root.on.at(index);
     Held held{index, Phaser(mode, {.ahead = ahead}), {}, nullptr};
-    for (const Accumulation how : ways) held.sums.emplace_back(held.phaser, sum, how);
+    if (program_.sums) {
+      for (const Accumulation how : ways) held.sums.emplace_back(held.phaser, sum, how);
+    }
     models_.push_back(std::make_unique<Model>(ahead));
     held.model = models_.back().get();
     held.model->open(program_.root.id, mode);

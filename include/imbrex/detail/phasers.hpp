@@ -5,6 +5,7 @@
 // Thread safety: what acts on the running task's registration, that task; the rest any thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -34,7 +35,9 @@ namespace imbrex::detail {
 
 // The part of a phaser that headers see. A completion: its event fires when no signaller is left.
 struct PhaserState : PromiseState {
-  std::atomic<std::uint64_t> phase{0};  // that is under way; written by whoever ends the one before
+  // That is under way, or just about to be; written by whoever ends the one before. It begins the
+  // cache line that ends of phases write.
+  alignas(64) std::atomic<std::uint64_t> phase{0};
 };
 
 // An accumulator, as the phaser sees it.
@@ -68,6 +71,13 @@ class AccumulatorBase {
   bool ordered = false;     // combine() must see lower ranks first
 };
 
+// Whether a phase comes after the one that ends.
+enum class PhaseFollows : std::uint8_t {
+  yes,
+  no,                 // no signaller is left here
+  none_has_signalled  // the same, and none has signalled the one that ends: all have left before
+};
+
 // What stands behind a phaser that spans several processes: a phase in which all have signalled
 // here ends when this says so. The functions are called in the order of phases, and must not wait.
 class PhaserSpan {
@@ -79,17 +89,26 @@ class PhaserSpan {
 
   // Looks once whether it has become possible to end a phase. Any thread.
   virtual void look() noexcept = 0;
-  // The first signal of `phase` has come. Not called where all leave instead; may be called again,
-  // or late, when the phase is over already; and while another thread calls the others.
+  // The first signal of `phase` has come. Called only where this is `early`, and not where all
+  // leave instead; may be called again, or late, when the phase is over already; and while another
+  // thread calls the others.
   virtual void first_signal(std::uint64_t phase, AccumulatorBase* accumulators) noexcept = 0;
-  // The last one has. `over`: no signaller is left here. Calls collect() of all `accumulators`, and
-  // publish() or fail(). Returns true if the phase is over now; else somebody calls
-  // end_phase(phaser) later, once. fail_phaser(phaser) may be called before that.
+  // The last one has. Calls collect() of all `accumulators`, and publish() or fail(); or just
+  // end_phase() of them, where there is no other process. Returns true if the phase is over now;
+  // else somebody calls end_phase(phaser) later, once. fail_phaser(phaser) may be called before
+  // that.
   [[nodiscard]] virtual bool last_signal(PhaserState& phaser, std::uint64_t phase,
-                                         AccumulatorBase* accumulators, bool over) noexcept = 0;
+                                         AccumulatorBase* accumulators,
+                                         PhaseFollows follows) noexcept = 0;
   // No signaller is left here, and all phases are over; nothing is called after it. Not called if
   // the one who makes the phaser does not signal.
   virtual void closed() noexcept = 0;
+
+  bool early = false;  // wants to know of first signals; written before others are registered
+  // No other process takes part: last_signal() ends all phases at once, and where there is no
+  // accumulator it need not be called. Any thread may take that back; relaxed, since nothing else
+  // depends on it.
+  std::atomic<bool> alone{false};
 };
 
 struct PhaserSpec {

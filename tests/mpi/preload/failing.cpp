@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tool below imbrex, linked behind it: collectives that do not block fail when they are told to.
+// A tool below imbrex, linked behind it: collectives that do not block, and the messages that stand
+// for some, fail when they are told to.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -30,4 +31,14 @@ FAILING_EXPORT int MPI_Iallreduce(const void* from, void* to, int count, MPI_Dat
                                   MPI_Op op, MPI_Comm comm, MPI_Request* request) {
   if (fails()) return MPI_ERR_OTHER;
   return next("MPI_Iallreduce", &MPI_Iallreduce)(from, to, count, type, op, comm, request);
+}
+FAILING_EXPORT int MPI_Irecv(void* to, int count, MPI_Datatype type, int from, int tag,
+                             MPI_Comm comm, MPI_Request* request) {
+  if (fails()) return MPI_ERR_OTHER;
+  return next("MPI_Irecv", &MPI_Irecv)(to, count, type, from, tag, comm, request);
+}
+FAILING_EXPORT int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag,
+                             MPI_Comm comm, MPI_Request* request) {
+  if (fails()) return MPI_ERR_OTHER;
+  return next("MPI_Isend", &MPI_Isend)(from, count, type, to, tag, comm, request);
 }

@@ -38,42 +38,6 @@ int rank_of(const std::int64_t packed) noexcept {
   return static_cast<int>(packed & ((std::int64_t{1} << rank_bits) - 1));
 }
 
-// ---- the operation of an accumulator, called by MPI --------------------------------------------
-
-// MPI tells the function of an operation nothing but the datatype: each accumulator has its own.
-struct Types {
-  base::SpinLock lock;
-  std::vector<std::pair<MPI_Datatype, const detail::AccumulatorBase*>> all IMBREX_GUARDED_BY(lock);
-};
-Types& types() {
-  static Types& the_types = *new Types;
-  return the_types;
-}
-
-void combine(void* in, void* inout, int*, MPI_Datatype* type) {
-  const detail::AccumulatorBase* accumulator = nullptr;
-  {
-    const std::lock_guard guard(types().lock);
-    const auto found = std::ranges::find_if(
-        types().all, [type](const auto& one) { return one.first == *type; });
-    if (found == types().all.end()) return;
-    accumulator = found->second;
-  }
-  accumulator->combine(in, inout);
-}
-
-// Never freed: MPI does so in MPI_Finalize, and a program has no further MPI_Init.
-MPI_Op operation(const bool ordered) {
-  const auto make = [](const int commutes) {
-    MPI_Op made = MPI_OP_NULL;
-    PMPI_Op_create(&combine, commutes, &made);
-    return made;
-  };
-  static const MPI_Op in_any_order = make(1);
-  static const MPI_Op in_order = make(0);
-  return ordered ? in_order : in_any_order;
-}
-
 // ---- all that have not ended -------------------------------------------------------------------
 
 struct Living {
@@ -90,23 +54,6 @@ void forget(const Span& span) noexcept {
 }
 
 }  // namespace
-
-Reduction::Reduction(detail::AccumulatorBase& its_accumulator)
-    : accumulator(its_accumulator), bytes(accumulator.message_bytes()),
-      mine(new std::byte[bytes]()), all(new std::byte[bytes]()) {
-  PMPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type);
-  PMPI_Type_commit(&type);
-  const std::lock_guard guard(types().lock);
-  types().all.emplace_back(type, &accumulator);
-}
-
-Reduction::~Reduction() {
-  {
-    const std::lock_guard guard(types().lock);
-    std::erase_if(types().all, [this](const auto& one) { return one.first == type; });
-  }
-  if (is_active.load(std::memory_order_relaxed)) PMPI_Type_free(&type);
-}
 
 Span::Span(const MpiPhaserOptions& options, std::string its_name)
     : name_(std::move(its_name)), fuzzy_(options.fusion == Fusion::fuzzy),
@@ -133,6 +80,8 @@ void Span::begin(detail::PhaserState& phaser, Line line) noexcept {
                     .throws = true};
   phaser_ = &phaser;
   line_ = std::move(line);
+  early = fuzzy_ && has_others();
+  alone.store(!has_others(), std::memory_order_relaxed);
   const std::lock_guard guard(living().lock);
   living().all.push_back(this);
 }
@@ -153,21 +102,11 @@ bool Span::claim(const std::uint64_t phase, const int halves) noexcept {
   return true;
 }
 
-bool Span::has_signalled(const std::uint64_t phase) noexcept {
-  const std::lock_guard guard(lock_);
-  return signalled_ > phase;
-}
-
 void Span::prepare(detail::AccumulatorBase* const accumulators) {
-  if (std::exchange(prepared_, true)) return;
-  std::uint64_t signature = 1;
-  for (detail::AccumulatorBase* one = accumulators; one != nullptr; one = one->following) {
-    one->rank = line_->rank;
-    reductions_.push_back(std::make_unique<Reduction>(*one));
-    signature = signature * 1'000'003 + 2 * reductions_.back()->bytes + (one->ordered ? 1 : 0);
-  }
-  signature_[0] = signature;
-  signature_[1] = ~signature;
+  if (exchange_) return;
+  exchange_.emplace(line_->rank, line_->size, accumulators);
+  signature_[0] = exchange_->signature();
+  signature_[1] = ~signature_[0];
 }
 
 // REQUIRES: claimed.
@@ -179,31 +118,41 @@ void Span::start_phase(const std::uint64_t phase, const bool alive) noexcept {
   late_at_ = {};
 }
 
-std::size_t Span::steps() const noexcept {
-  const std::size_t several = (phase_ == 0 ? 1u : 0u) + (may_leave_ ? 1u : 0u) + reductions_.size();
-  return std::max<std::size_t>(several, 1);
+std::size_t Span::collectives() const noexcept {
+  return (phase_ == 0 ? 1u : 0u) + (may_leave_ ? 1u : 0u);
 }
 
-int Span::start_step(MPI_Request* const request) noexcept {
+std::size_t Span::steps() const noexcept {
+  const bool meets = exchange_->has_accumulators() || collectives() == 0;
+  return collectives() + (meets ? exchange_->rounds() : 0);
+}
+
+int Span::start_step() noexcept {
   const MPI_Comm comm = line_->phases;
-  std::size_t step = step_;
-  if (phase_ == 0 && step-- == 0) {
+  MPI_Request* const request = &collective_.request;
+  if (step_ >= collectives()) return exchange_->start(step_ - collectives(), comm);
+  if (phase_ == 0 && step_ == 0) {
     return PMPI_Iallreduce(signature_, signatures_, 2, MPI_UINT64_T, MPI_BAND, comm, request);
   }
-  if (may_leave_ && step-- == 0) {
-    return PMPI_Iallreduce(&mine_alive_, &alive_, 1, MPI_INT64_T, MPI_SUM, comm, request);
-  }
-  if (reductions_.empty()) return PMPI_Ibarrier(comm, request);
-  const Reduction& one = *reductions_[step];
-  return PMPI_Iallreduce(one.mine.get(), one.all.get(), 1, one.type,
-                         operation(one.accumulator.ordered), comm, request);
+  return PMPI_Iallreduce(&mine_alive_, &alive_, 1, MPI_INT64_T, MPI_SUM, comm, request);
+}
+
+Said Span::ask_step(int& done) noexcept {
+  if (step_ >= collectives()) return exchange_->ask(step_ - collectives(), done);
+  return asked::Test(&collective_.request, &done, &collective_.status);
+}
+
+// No rank waits for the step that is under way: nor does this one.
+void Span::abandon_step() noexcept {
+  broken_.store(true, std::memory_order_relaxed);
+  if (step_ >= collectives()) exchange_->abandon();
+  step_ = steps();
 }
 
 // The one that was under way is complete.
 void Span::take_step() noexcept {
   if (collective_.code != MPI_SUCCESS) {
-    broken_.store(true, std::memory_order_relaxed);
-    step_ = steps();
+    abandon_step();
     if (!given_up_) {
       error_ = std::make_exception_ptr(
           make_error(phase_call, collective_.code,
@@ -217,24 +166,22 @@ void Span::take_step() noexcept {
     error_ = std::make_exception_ptr(Error(fmt::format(
         "imbrex: the ranks do not have the same accumulators on {}: rank {} has {}. All make the "
         "same ones in the same order, before the first phase",
-        name_, line_->rank, reductions_.size())));
+        name_, line_->rank, exchange_->accumulators())));
     return;
   }
   ++step_;
 }
 
-// Carries out one collective after the other. True when all are complete; false while one is under
-// way: then it belongs to the engine.
+// Carries out one step after the other. True when all are complete; false while one is under way:
+// then it belongs to the engine.
 bool Span::run() noexcept {
   while (step_ < steps()) {
     int done = 0;
     Said said = MPI_SUCCESS;
     {
       const Callback callback(collective_.call);
-      said = start_step(&collective_.request);
-      if (said.code == MPI_SUCCESS) {
-        said = asked::Test(&collective_.request, &done, &collective_.status);
-      }
+      said = start_step();
+      if (said.code == MPI_SUCCESS) said = ask_step(done);
     }
     if (done == 0 && said.code == MPI_SUCCESS) {
       engine().add(collective_);
@@ -251,20 +198,20 @@ bool Span::run() noexcept {
 bool Span::ask_collective(Operation& self) {
   Span& span = *static_cast<Asked&>(self).span;
   int done = 0;
-  const Said said = asked::Test(&self.request, &done, &self.status);
+  const Said said = span.ask_step(done);
   self.take(said);
   if (done != 0 || said.code != MPI_SUCCESS) return true;
   span.look_who_left();
   // What has failed somewhere may never be complete: nobody waits for it when all have left.
-  return span.left_.load(std::memory_order_relaxed) && span.least_.left == 1 &&
-         span.least_.healthy == 0;
+  span.abandoned_ = span.left_.load(std::memory_order_relaxed) && span.least_.left == 1 &&
+                    span.least_.healthy == 0;
+  return span.abandoned_;
 }
 
 void Span::collective_ended(Operation& self) noexcept {
   Span& span = *static_cast<Asked&>(self).span;
-  if (self.request != MPI_REQUEST_NULL && self.code == MPI_SUCCESS) {  // see ask_collective()
-    span.broken_.store(true, std::memory_order_relaxed);
-    span.step_ = span.steps();
+  if (span.abandoned_) {
+    span.abandon_step();
     if (!span.error_) {
       span.error_ = std::make_exception_ptr(Error(fmt::format(
           "imbrex: a phase of {} has failed on another rank", span.name_)));
@@ -279,14 +226,9 @@ void Span::collective_ended(Operation& self) noexcept {
 bool Span::bring_half() noexcept { return halves_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
 void Span::settle_phase() noexcept {
-  for (const std::unique_ptr<Reduction>& one : reductions_) {
-    if (error_) {
-      one->accumulator.fail(phase_, error_);
-    } else {
-      one->accumulator.publish(phase_, one->all.get(), over_);
-    }
-  }
-  if (error_) detail::fail_phaser(*phaser_, error_);
+  if (!error_) return exchange_->publish(phase_, over_);
+  exchange_->fail(phase_, error_);
+  detail::fail_phaser(*phaser_, error_);
 }
 
 // REQUIRES: both halves are there. This may be gone after it.
@@ -301,23 +243,19 @@ void Span::end_phase() noexcept {
 // leave(), which then finds nothing under way.
 void Span::collectives_ended() noexcept {
   const bool has_phase = halves_.load(std::memory_order_relaxed) != 0 && !given_up_;
-  bool alone = false;
+  bool goes_alone = false;
   {
     const std::lock_guard guard(lock_);
     under_way_ = false;
-    alone = left_.load(std::memory_order_relaxed) && (may_leave_ || all_left_);
+    goes_alone = left_.load(std::memory_order_relaxed) && (may_leave_ || all_left_);
   }
   if (has_phase && bring_half()) end_phase();
-  if (alone) go_on_alone();
+  if (goes_alone) go_on_alone();
 }
 
 void Span::first_signal(const std::uint64_t phase,
                         detail::AccumulatorBase* const accumulators) noexcept {
-  {
-    const std::lock_guard guard(lock_);
-    signalled_ = std::max(signalled_, phase + 1);
-  }
-  if (!fuzzy_ || accumulators != nullptr || !line_ || left_.load(std::memory_order_relaxed)) return;
+  if (accumulators != nullptr || left_.load(std::memory_order_relaxed)) return;
   if (!claim(phase, 2)) return;
   over_ = false;
   prepare(nullptr);
@@ -326,21 +264,30 @@ void Span::first_signal(const std::uint64_t phase,
 }
 
 bool Span::last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
-                       detail::AccumulatorBase* const accumulators, const bool over) noexcept {
+                       detail::AccumulatorBase* const accumulators,
+                       const detail::PhaseFollows follows) noexcept {
   if (!line_) return true;
+  const bool over = follows != detail::PhaseFollows::yes;
   if (left_.load(std::memory_order_relaxed)) {
     detail::fail_phaser(phaser, std::make_exception_ptr(Error(fmt::format(
                                     "imbrex: a phase of {} ends after MPI_Finalize", name_))));
     return true;
   }
-  if (over && !may_leave_ && accumulators == nullptr && !has_signalled(phase)) return true;
+  if (!has_others()) {
+    for (detail::AccumulatorBase* one = accumulators; one != nullptr; one = one->following) {
+      one->end_phase(phase, over);
+    }
+    return true;
+  }
+  if (follows == detail::PhaseFollows::none_has_signalled && !may_leave_ &&
+      accumulators == nullptr) {
+    return true;
+  }
   const bool mine = claim(phase, 2);
   if (mine) {
     prepare(accumulators);
     over_ = over;
-    for (const std::unique_ptr<Reduction>& one : reductions_) {
-      one->accumulator.collect(phase, one->mine.get());
-    }
+    exchange_->collect(phase);
     start_phase(phase, !over);
     if (run()) {
       const std::lock_guard guard(lock_);
@@ -362,17 +309,22 @@ void Span::closed() noexcept {
 
 void Span::leave() noexcept {
   detail::retain(*phaser_);  // until finish()
+  if (!has_others()) {
+    alone.store(false, std::memory_order_relaxed);  // in MPI_Finalize: who goes on is to be told
+    left_.store(true, std::memory_order_release);
+    return finish();
+  }
   prepare(nullptr);          // if no phase has begun here
-  bool alone = false;
+  bool goes_alone = false;
   {
     const std::lock_guard guard(lock_);
     const bool failed = broken_.load(std::memory_order_relaxed);
     mine_ = {pack(begun_ - (failed ? 1 : 0), line_->rank), 1,
              INT64_MAX - static_cast<std::int64_t>(begun_), failed ? 0 : 1};
     left_.store(true, std::memory_order_release);  // pairs with ask_rounds(), look_who_left()
-    alone = may_leave_ && !under_way_;
+    goes_alone = may_leave_ && !under_way_;
   }
-  if (alone) return go_on_alone();
+  if (goes_alone) return go_on_alone();
   if (may_leave_) return;
   engine().add(farewell_);
   detail::wake_poller();
@@ -392,9 +344,7 @@ void Span::go_on_alone() noexcept {
                                        INT64_MAX - least_.not_begun;
     if (ends || broken_.load(std::memory_order_relaxed) || least_.healthy == 0) return finish();
     (void)claim(begun, 0);
-    for (const std::unique_ptr<Reduction>& one : reductions_) {
-      std::fill_n(one->mine.get(), one->bytes, std::byte{});  // nothing
-    }
+    exchange_->bring_nothing();
     start_phase(begun, false);
     if (!run()) return;
     const std::lock_guard guard(lock_);
@@ -468,13 +418,13 @@ bool Span::ask_rounds(Operation& self) {
 
 void Span::rounds_ended(Operation& self) noexcept {
   Span& span = *static_cast<Asked&>(self).span;
-  bool alone = false;
+  bool goes_alone = false;
   {
     const std::lock_guard guard(span.lock_);
     span.all_left_ = true;
-    alone = !span.under_way_;
+    goes_alone = !span.under_way_;
   }
-  if (alone) span.go_on_alone();
+  if (goes_alone) span.go_on_alone();
 }
 
 void Span::end_all() noexcept {

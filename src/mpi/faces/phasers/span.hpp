@@ -5,8 +5,7 @@
 // The collectives of a phase, one after the other, on Line::phases:
 //   1. in the first phase MPI_Iallreduce of what the accumulators are, which must agree;
 //   2. if ranks may leave, MPI_Iallreduce of how many have not;
-//   3. MPI_Iallreduce for each accumulator;
-//   4. MPI_Ibarrier, if none of these.
+//   3. if there are accumulators, or neither of these, an exchange of messages (exchange.hpp).
 // A rank takes part in phase after phase. In the last, where all its signallers leave, only if
 // there is something to tell: one has signalled it, or there are accumulators.
 //
@@ -44,23 +43,10 @@
 #include "imbrex/detail/phasers.hpp"
 #include "imbrex/mpi_phaser.hpp"
 #include "mpi/engine/engine.hpp"
+#include "mpi/faces/phasers/exchange.hpp"
 #include "mpi/faces/phasers/lines.hpp"
 
 namespace imbrex::mpi::phasers {
-
-// One accumulator's part in the collectives.
-struct Reduction {
-  explicit Reduction(detail::AccumulatorBase& accumulator);
-  ~Reduction();
-  Reduction(const Reduction&) = delete;
-  Reduction& operator=(const Reduction&) = delete;
-
-  detail::AccumulatorBase& accumulator;
-  const std::size_t bytes;
-  const std::unique_ptr<std::byte[]> mine;
-  const std::unique_ptr<std::byte[]> all;
-  MPI_Datatype type = MPI_DATATYPE_NULL;
-};
 
 class Span final : public detail::PhaserSpan {
  public:
@@ -74,7 +60,7 @@ class Span final : public detail::PhaserSpan {
   void first_signal(std::uint64_t phase, detail::AccumulatorBase* accumulators) noexcept override;
   [[nodiscard]] bool last_signal(detail::PhaserState& phaser, std::uint64_t phase,
                                  detail::AccumulatorBase* accumulators,
-                                 bool over) noexcept override;
+                                 detail::PhaseFollows follows) noexcept override;
   void closed() noexcept override;
 
   // In MPI_Finalize: this rank leaves every phaser that it has not left. Returns when all ranks
@@ -96,12 +82,16 @@ class Span final : public detail::PhaserSpan {
 
   // Phases.
   [[nodiscard]] bool claim(std::uint64_t phase, int halves) noexcept;
-  [[nodiscard]] bool has_signalled(std::uint64_t phase) noexcept;
+  // False where this rank is the only one: then there are no collectives, and no rounds.
+  [[nodiscard]] bool has_others() const noexcept { return line_->size > 1; }
   void prepare(detail::AccumulatorBase* accumulators);
   void start_phase(std::uint64_t phase, bool alive) noexcept;
-  [[nodiscard]] std::size_t steps() const noexcept;
+  [[nodiscard]] std::size_t collectives() const noexcept;  // before the exchange
+  [[nodiscard]] std::size_t steps() const noexcept;        // collectives, and rounds of that
   [[nodiscard]] bool run() noexcept;
-  [[nodiscard]] int start_step(MPI_Request* request) noexcept;
+  [[nodiscard]] int start_step() noexcept;
+  [[nodiscard]] Said ask_step(int& done) noexcept;
+  void abandon_step() noexcept;
   void take_step() noexcept;
   [[nodiscard]] bool bring_half() noexcept;
   void settle_phase() noexcept;
@@ -130,18 +120,17 @@ class Span final : public detail::PhaserSpan {
 
   base::SpinLock lock_;
   std::uint64_t begun_ IMBREX_GUARDED_BY(lock_) = 0;      // phases that this rank takes part in
-  std::uint64_t signalled_ IMBREX_GUARDED_BY(lock_) = 0;  // phases that one has signalled here
   bool under_way_ IMBREX_GUARDED_BY(lock_) = false;       // the collectives of a phase
   bool all_left_ IMBREX_GUARDED_BY(lock_) = false;
 
   // Of the phase whose collectives are under way: (2).
-  std::vector<std::unique_ptr<Reduction>> reductions_;
-  bool prepared_ = false;
+  std::optional<Exchange> exchange_;  // by prepare()
   std::uint64_t phase_ = 0;
   std::size_t step_ = 0;
   std::atomic<int> halves_{0};        // (3)
   std::exception_ptr error_ = nullptr;
   bool over_ = false;                 // no signaller is left here
+  bool abandoned_ = false;            // the step that was under way
   std::atomic<bool> broken_{false};   // a collective has failed here
   std::uint64_t signature_[2] = {};   // of the accumulators, and its complement
   std::uint64_t signatures_[2] = {};  // the bitwise "and" of all ranks'

@@ -33,8 +33,9 @@ bool accumulate(Worker& worker, Phases& phases) noexcept {
   if (!spanned && phases.accumulators == nullptr) return true;
   const InAccumulator guard(worker);
   const std::uint64_t phase = phases.phase.load(std::memory_order_relaxed);
-  const bool over = task::phaser::is_last(phases);
-  if (spanned) return phases.span->last_signal(phases, phase, phases.accumulators, over);
+  const detail::PhaseFollows follows = task::phaser::what_follows(phases);
+  if (spanned) return phases.span->last_signal(phases, phase, phases.accumulators, follows);
+  const bool over = follows != detail::PhaseFollows::yes;
   for (detail::AccumulatorBase* one = phases.accumulators; one != nullptr; one = one->following) {
     one->end_phase(phase, over);
   }
@@ -51,17 +52,23 @@ bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
   if (next == task::phaser::Next::closed) {
     phases.span->closed();
   } else if (next != task::phaser::Next::open && spans(phases)) {
-    phases.span->first_signal(following, phases.accumulators);
+    if (phases.span->early) phases.span->first_signal(following, phases.accumulators);
   }
   return next == task::phaser::Next::over;
+}
+
+// The function of a next(single) runs when all have signalled: of a phaser that spans processes,
+// when these have, and so after accumulate() and not before.
+bool end_accumulated_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
+  PhaseEnd end{outcome};
+  if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return false;
+  return end_one_phase(worker, phases, outcome);
 }
 
 }  // namespace
 
 void end_spanned_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  PhaseEnd end{outcome};
-  if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return;
-  end_after_single(worker, phases, outcome);
+  if (end_accumulated_phase(worker, phases, outcome)) end_phase(worker, phases, outcome);
 }
 
 void end_after_single(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
@@ -69,22 +76,23 @@ void end_after_single(Worker& worker, Phases& phases, Outcome& outcome) noexcept
   if (end_one_phase(worker, phases, outcome)) end_phase(worker, phases, outcome);
 }
 
-// The function of a next(single) runs when all have signalled: of a phaser that spans processes,
-// when these have, and so after accumulate() and not before.
 void end_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
   while (accumulate(worker, phases)) {
-    PhaseEnd end{outcome};
-    if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return;
-    if (!end_one_phase(worker, phases, outcome)) return;
+    if (!end_accumulated_phase(worker, phases, outcome)) return;
   }
 }
 
 void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal done,
                   Outcome& outcome) noexcept {
-  if (done.first && spans(phases)) {
+  if (done.first && phases.span != nullptr && phases.span->early && spans(phases)) {
     phases.span->first_signal(done.phase, phases.accumulators);
   }
   if (!done.last) return;
+  if (done.quick) {  // so nobody waits in next(single)
+    if (!accumulate(worker, phases) || task::phaser::end_quickly(phases, done.phase)) return;
+    if (done.owed) task::phaser::give_owed(phases);
+    return end_spanned_phase(worker, phases, outcome);
+  }
   PhaseEnd end{outcome};
   if (phases.span == nullptr && task::phaser::hand_turn_on(phases, end)) return;
   end_phase(worker, phases, outcome);

@@ -56,7 +56,7 @@ void signal_one(Registration& mine, const char* const what) {
   Worker& worker = *sched::current_worker();
   trace::races::before(&mine.phases->word);
   const task::phaser::Signal done = task::phaser::signal(mine);
-  if (!done.first && !done.last) return;
+  if (!done.last && (!done.first || mine.phases->span == nullptr)) return;
   task::Outcome outcome;
   sched::after_signal(worker, *mine.phases, done, outcome);
   sched::settle(worker, outcome);
@@ -85,7 +85,8 @@ bool comes_soon(const Registration& mine) noexcept {
       runtime.oversubscribed.load(std::memory_order_relaxed)) {
     return false;
   }
-  if (PhaserSpan* const span = mine.phases->span.get(); span != nullptr) {
+  PhaserSpan* const span = mine.phases->span.get();
+  if (span != nullptr && !span->alone.load(std::memory_order_relaxed)) {
     return comes_within(runtime.spin_ticks, mine, [span] { span->look(); });
   }
   return runtime.workers.size() > 1 &&
@@ -99,7 +100,8 @@ void await_over(Registration& mine, const char* const what) {
     if (!task::phaser::is_over_or_wait(*mine.phases, phase, wait)) {
       await_phase_event(wait.event, mine, what);
     }
-  } else if (!task::phaser::is_over(mine) && !comes_soon(mine)) {
+  } else if (!task::phaser::is_over(mine) && !comes_soon(mine) &&
+             !task::phaser::is_over_or_sleep(mine)) {
     await_phase_event(task::phaser::event_of(mine), mine, what);
   }
 }
