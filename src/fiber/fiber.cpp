@@ -36,7 +36,7 @@ void arrive(const context::transfer_t transfer) noexcept {
   globals->uncaught = record->to->exceptions.uncaught;
   // Copied first: the arrival may let another thread resume `from`, whose stack holds the record.
   const Switch copy = *record;
-  if (copy.arrival != nullptr) copy.arrival(*copy.from, copy.argument);
+  copy.arrival(*copy.from, copy.argument);
 }
 
 void start(const context::transfer_t transfer) {

@@ -33,8 +33,9 @@ struct Fiber {
   Fiber* next = nullptr;       // link in a list of the user's
 };
 
-// A function that runs on the new stack first; it gets the fiber that was left behind.
+// A function that runs on the new stack first; it gets the fiber that was left behind. Not null.
 using Arrival = void (*)(Fiber& left, void* argument);
+inline void do_nothing(Fiber&, void*) noexcept {}
 using Entry = void (*)();
 
 // A fiber on `stack`, in its topmost bytes; when first switched to it calls `entry`, which must
@@ -67,6 +68,12 @@ struct ExceptionGlobals {
 [[nodiscard]] inline bool in_exception(const void* const globals) noexcept {
   const auto* const state = static_cast<const ExceptionGlobals*>(globals);
   return state->caught != nullptr || state->uncaught != 0;
+}
+
+// How many bytes of the stack are left below the caller's frame.
+[[nodiscard]] inline std::size_t bytes_left(const Fiber& fiber) noexcept {
+  const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  return static_cast<std::size_t>(here - fiber.stack.bottom);
 }
 
 // Whether the caller's frame lies in the upper half of the stack.

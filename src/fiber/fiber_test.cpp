@@ -31,7 +31,7 @@ struct World {
     adopt_native(native);
     std::fegetenv(&floating_point);
   }
-  void go(Fiber& from, Fiber& to) { switch_to(from, to, globals, nullptr, nullptr); }
+  void go(Fiber& from, Fiber& to) { switch_to(from, to, globals, &do_nothing, nullptr); }
 };
 World* world = nullptr;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tells ThreadSanitizer and AddressSanitizer of a switch; does nothing in other builds.
+// Tells ThreadSanitizer of a switch, in a build of its own, and AddressSanitizer in all others, if
+// the process has that: the program may be compiled with it where imbrex is not.
 #pragma once
 
 #include "base/arch.hpp"
@@ -8,9 +9,15 @@
 
 #if IMBREX_TSAN
 #include <sanitizer/tsan_interface.h>
-#elif defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
+#elif !IMBREX_RACES
+// As in sanitizer/asan_interface.h and common_interface_defs.h; null where the process has none.
+extern "C" {
+[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* memory, std::size_t bytes);
+[[gnu::weak]] void __sanitizer_start_switch_fiber(void** saved, const void* bottom,
+                                                  std::size_t bytes);
+[[gnu::weak]] void __sanitizer_finish_switch_fiber(void* saved, const void** old_bottom,
+                                                   std::size_t* old_bytes);
+}
 #endif
 
 namespace imbrex::fiber::sanitizer {
@@ -26,26 +33,6 @@ inline void start_switch(Fiber&, Fiber& to) noexcept {
 }
 inline void finish_switch(Fiber&, Fiber&) noexcept {}
 
-#elif defined(__SANITIZE_ADDRESS__)
-
-// Forgets what was marked in a stack's memory: by a loop whose frames never returned, before the
-// memory serves another one, or somebody else once it is unmapped.
-inline void clean(void* const memory, const std::size_t bytes) noexcept {
-  __asan_unpoison_memory_region(memory, bytes);
-}
-inline void create(Fiber& fiber) noexcept {
-  clean(fiber.stack.bottom, static_cast<std::size_t>(fiber.stack.top - fiber.stack.bottom));
-}
-inline void destroy(Fiber&) noexcept {}
-inline void adopt(Fiber&) noexcept {}
-inline void start_switch(Fiber& from, Fiber& to) noexcept {
-  __sanitizer_start_switch_fiber(&from.sanitizer, to.stack.bottom,
-                                 static_cast<std::size_t>(to.stack.top - to.stack.bottom));
-}
-inline void finish_switch(Fiber&, Fiber& to) noexcept {
-  __sanitizer_finish_switch_fiber(to.sanitizer, nullptr, nullptr);
-}
-
 #elif IMBREX_RACES
 
 // A stack has a context only while it is suspended in some code of the program's.
@@ -60,12 +47,26 @@ inline void finish_switch(Fiber&, Fiber&) noexcept {}
 
 #else
 
-inline void clean(void*, std::size_t) noexcept {}
-inline void create(Fiber&) noexcept {}
+// Forgets what was marked in a stack's memory: by a loop whose frames never returned, before the
+// memory serves another one, or somebody else once it is unmapped.
+inline void clean(void* const memory, const std::size_t bytes) noexcept {
+  if (__asan_unpoison_memory_region == nullptr) return;
+  __asan_unpoison_memory_region(memory, bytes);
+}
+inline void create(Fiber& fiber) noexcept {
+  clean(fiber.stack.bottom, static_cast<std::size_t>(fiber.stack.top - fiber.stack.bottom));
+}
 inline void destroy(Fiber&) noexcept {}
 inline void adopt(Fiber&) noexcept {}
-inline void start_switch(Fiber&, Fiber&) noexcept {}
-inline void finish_switch(Fiber&, Fiber&) noexcept {}
+inline void start_switch(Fiber& from, Fiber& to) noexcept {
+  if (__sanitizer_start_switch_fiber == nullptr) [[likely]] return;
+  __sanitizer_start_switch_fiber(&from.sanitizer, to.stack.bottom,
+                                 static_cast<std::size_t>(to.stack.top - to.stack.bottom));
+}
+inline void finish_switch(Fiber&, Fiber& to) noexcept {
+  if (__sanitizer_finish_switch_fiber == nullptr) [[likely]] return;
+  __sanitizer_finish_switch_fiber(to.sanitizer, nullptr, nullptr);
+}
 
 #endif
 
