@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +31,22 @@ bool keeps_others(const RuntimeState& runtime, const Worker& worker) noexcept {
   return runtime.groups.ready() != 0 ||
          runtime.behind_count.load(std::memory_order_acquire) != 0 ||
          worker.inbox.load(std::memory_order_acquire) != nullptr;
+}
+
+// A worker that imbrex itself puts to sleep stands in no task, or is in a poller.
+bool is_asleep_in_imbrex(const Worker& worker) noexcept {
+  return worker.parked.load(std::memory_order_relaxed) ||
+         worker.in_poller.load(std::memory_order_relaxed);
+}
+
+// Whether the thread of `worker` sleeps until something happens, or for a time. A moment's view.
+bool sleeps(const Worker& worker) {
+  const pid_t thread = worker.thread_id.load(std::memory_order_relaxed);
+  std::string text;
+  std::ifstream file(fmt::format("/proc/self/task/{}/stat", thread));
+  if (!std::getline(file, text)) return false;
+  const std::size_t name_end = text.rfind(") ");  // the name may contain anything
+  return name_end != std::string::npos && text.compare(name_end + 2, 1, "S") == 0;
 }
 
 // Lists the tasks that wait meanwhile: one of them may hold the lock.
@@ -72,7 +89,7 @@ std::string futex_call(const Worker& worker) {
 }
 
 void BlockedWatch::begin(RuntimeState& runtime) noexcept {
-  if (runtime.options.STALL_S == 0) return;
+  if (runtime.options.STALL_S == 0 && !runtime.one_at_a_time) return;
   // The program's signals are for the program's threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -91,16 +108,46 @@ void BlockedWatch::end() noexcept {
 }
 
 void BlockedWatch::run(RuntimeState& runtime) {
+  thread_id_.store(base::kernel_thread_id(), std::memory_order_relaxed);
   const auto limit_ns = static_cast<std::uint64_t>(runtime.options.STALL_S) * 1'000'000'000u;
   const auto period =
       std::chrono::nanoseconds(std::clamp<std::uint64_t>(limit_ns / 8, 50'000'000, 5'000'000'000));
+  const auto pause = runtime.one_at_a_time ? std::chrono::nanoseconds(10'000'000) : period;
   std::vector<Seen> seen;
-  while (!ends_.try_acquire_for(period)) {
+  std::uint64_t looked_at = base::monotonic_ns();
+  while (!ends_.try_acquire_for(pause)) {
+    if (runtime.one_at_a_time) look_at_turn(runtime);
+    const std::uint64_t now = base::monotonic_ns();
+    const bool due = now - looked_at >= static_cast<std::uint64_t>(period.count());
+    if (limit_ns == 0 || (runtime.one_at_a_time && !due)) continue;
+    looked_at = now;
     seen.resize(runtime.workers.size());
     for (std::size_t index = 0; index < seen.size(); ++index) {
       look(runtime, *runtime.workers[index], seen[index], limit_ns);
     }
   }
+}
+
+// A thread that computes, or waits for a processor or a disk, does not sleep; so a program that
+// never blocks has the same order each time.
+void BlockedWatch::look_at_turn(RuntimeState& runtime) {
+  constexpr int looks = 5;
+  Policy& policy = *runtime.groups.everyone().policy;
+  const int turn = policy.size() == 0 ? no_worker : policy.turn();
+  if (turn == no_worker) {
+    turn_ = {};
+    return;
+  }
+  const Worker& worker = *runtime.workers[static_cast<std::size_t>(turn)];
+  const std::uint64_t begun = begun_on(worker);
+  if (turn != turn_.worker || begun != turn_.begun || is_asleep_in_imbrex(worker) ||
+      !sleeps(worker)) {
+    turn_ = {.worker = turn, .begun = begun};
+    return;
+  }
+  if (++turn_.looks < looks) return;
+  turn_ = {};
+  policy.pass_over(turn);
 }
 
 void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
@@ -112,10 +159,7 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
     seen = {.task = task, .begun = begun, .call = {}};
     return;
   }
-  // A worker that imbrex itself puts to sleep stands in no task, or is in a poller.
-  const bool ours = worker.parked.load(std::memory_order_relaxed) ||
-                    worker.in_poller.load(std::memory_order_relaxed);
-  std::string call = ours ? std::string() : futex_call(worker);
+  std::string call = is_asleep_in_imbrex(worker) ? std::string() : futex_call(worker);
   if (call.empty() || call != seen.call) {
     seen.call = std::move(call);
     seen.since = now;

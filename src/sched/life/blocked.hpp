@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Workers whose threads are blocked by the code of a task, in a lock say: all that they hold waits
 // with them, and nobody else can see it, since the thread that would look may be the one. So a
-// thread of its own looks now and then, and says so once for each time.
+// thread of its own looks now and then, and says so once for each time. Where one worker runs at a
+// time, that thread also lets others have their turns while the one whose turn it is sleeps.
 //
 // Thread safety: begin() and end() by whoever starts and stops the runtime; futex_call() by any.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstdint>
 #include <semaphore>
 #include <string>
@@ -26,6 +30,10 @@ class BlockedWatch {
   // Starts the thread that looks. If the system has no thread left, nobody looks.
   void begin(RuntimeState& runtime) noexcept;
   void end() noexcept;
+  // The system's id of the thread; 0: there is none.
+  [[nodiscard]] pid_t thread_id() const noexcept {
+    return thread_id_.load(std::memory_order_relaxed);
+  }
 
  private:
   // The state in which a worker was seen last.
@@ -38,10 +46,18 @@ class BlockedWatch {
     bool reported = false;
   };
   void look(RuntimeState& runtime, Worker& worker, Seen& seen, std::uint64_t limit_ns);
+  void look_at_turn(RuntimeState& runtime);
   void run(RuntimeState& runtime);
 
   std::thread thread_;
+  std::atomic<pid_t> thread_id_{0};  // its thread writes
   std::binary_semaphore ends_{0};
+  struct Turn {
+    int worker = -1;
+    std::uint64_t begun = 0;  // there
+    int looks = 0;            // in a row at which it slept
+  };
+  Turn turn_;
 };
 
 }  // namespace imbrex::sched

@@ -91,6 +91,11 @@ class Policy {
   // True: tied, yielding and foreign tasks go through the policy too, and one worker runs at a
   // time; places have no policies of their own.
   [[nodiscard]] virtual bool takes_all() const { return false; }
+  // The worker that runs, of a policy that takes all; no_worker: none does.
+  [[nodiscard]] virtual int turn() const { return no_worker; }
+  // The thread of `worker`, whose turn it is, is blocked by code of the program's: others have
+  // their turns until it asks for a task again.
+  virtual void pass_over([[maybe_unused]] int worker) {}
   // The tasks of that group may be run by `workers` only. For a policy that takes all, before the
   // first task.
   virtual void confine([[maybe_unused]] std::uint16_t group,

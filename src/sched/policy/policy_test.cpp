@@ -396,6 +396,27 @@ TEST_F(PolicyTest, seeded_draws_the_same_order_from_the_same_seed) {
   EXPECT_GT(orders.size(), 1u);
 }
 
+TEST_F(PolicyTest, seeded_passes_over_a_worker_until_it_asks_for_a_task) {
+  for (const char* const seed : {"seeded:1", "seeded:2", "seeded:3"}) {
+    use(seed, 2);  // worker 0 has its turn
+    tasks_.clear();
+    for (int i = 0; i < 20; ++i) policy_->push(task(0), {.worker = 0}, Origin::forked);
+    Task& tied = task(0);
+    policy_->push(tied, {.worker = 0, .only = 0}, Origin::resumed);
+    EXPECT_EQ(policy_->turn(), 0);
+    policy_->pass_over(1);  // whose turn it is not
+    EXPECT_EQ(policy_->turn(), 0);
+    policy_->pass_over(0);
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(policy_->turn(), 1);
+      EXPECT_NE(policy_->pop(1).task, &tied);
+    }
+    EXPECT_FALSE(policy_->pop(1));
+    EXPECT_EQ(policy_->turn(), no_worker);
+    EXPECT_EQ(policy_->pop(0).task, &tied);
+  }
+}
+
 TEST_F(PolicyTest, an_unknown_name_is_refused_with_the_valid_ones) {
   for (const char* const name : {"lifo", "seeded:", "seeded:1x", ""}) {
     EXPECT_THROW(use(name, 1), Error) << name;

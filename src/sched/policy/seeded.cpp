@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // seeded: one worker runs at a time; which one, and which ready task, is drawn from a seed, so that
 // a schedule that fails can be run again. The same seed gives the same order as long as only tasks
-// make tasks ready (no foreign thread, no message). Who gave way has a turn when as many others
-// have had theirs as it asked for, and what a foreign thread made ready after a bounded number.
+// make tasks ready (no foreign thread, no message), and none blocks its thread for long. Who gave
+// way has a turn when as many others have had theirs as it asked for, and what a foreign thread
+// made ready after a bounded number. A worker whose thread is blocked in the program's code is
+// absent: it has no turn, so that what it waits for may run.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <random>
@@ -23,7 +26,8 @@ class Seeded final : public Policy {
       : workers_(setup.workers),
         wake_(setup.wake),
         wake_context_(setup.wake_context),
-        random_(seed) {}
+        random_(seed),
+        absent_(static_cast<std::size_t>(setup.workers), false) {}
 
   void push(Task& task, const Place place, const Origin origin) override {
     int wake = no_worker;
@@ -49,6 +53,8 @@ class Seeded final : public Policy {
     int wake = no_worker;
     {
       const std::lock_guard guard(lock_);
+      const bool was_absent = return_from_absence(worker);
+      if (was_absent && turn_ == no_worker) wake = draw();  // perhaps only this one may run it
       if (turn_ != worker) return {};
       if (!drawn_) wake = draw();
       if (turn_ == worker) std::swap(entry, drawn_);
@@ -81,6 +87,21 @@ class Seeded final : public Policy {
   }
   bool empty(int) const override { return false; }  // every task goes through a draw
   bool takes_all() const override { return true; }
+  int turn() const override {
+    const std::lock_guard guard(lock_);
+    return turn_;
+  }
+  void pass_over(const int worker) override {
+    int wake = no_worker;
+    {
+      const std::lock_guard guard(lock_);
+      if (turn_ != worker || drawn_) return;  // it has asked for a task meanwhile
+      absent_[static_cast<std::size_t>(worker)] = true;
+      ++absent_count_;
+      wake = draw();
+    }
+    if (wake != no_worker) wake_(wake_context_, wake);
+  }
   void confine(const std::uint16_t group, const std::vector<int>& workers) override {
     if (confined_.size() <= group) confined_.resize(group + std::size_t{1});
     confined_[group] = workers;
@@ -97,26 +118,79 @@ class Seeded final : public Policy {
   // How many draws pass over what a foreign thread made ready, and over others for it.
   static constexpr std::uint64_t foreign_patience = 256;
 
-  // Draws the next task and its worker; returns the worker, or no_worker if nothing is ready.
+  // Draws the next task and its worker; returns the worker, or no_worker if nothing is ready that
+  // one may run.
   int draw() IMBREX_REQUIRES(lock_) {
-    if (ready_.empty() && foreign_.empty() && yielded_.empty()) {
-      turn_ = no_worker;
-      return no_worker;
+    const Lines kept = absent_count_ == 0 ? Lines{} : set_aside();
+    turn_ = no_worker;
+    if (!ready_.empty() || !foreign_.empty() || !yielded_.empty()) {
+      const Waiting next = take();
+      ++draws_;
+      drawn_ = next.entry;
+      const std::uint64_t number = random_();  // drawn for a tied task, too
+      turn_ = next.only != no_worker ? next.only : any_for(*drawn_.task, number);
     }
-    const Waiting next = take();
-    ++draws_;
-    drawn_ = next.entry;
-    const std::uint64_t number = random_();  // drawn for a tied task, too
-    turn_ = next.only != no_worker ? next.only : any_for(*drawn_.task, number);
+    if (absent_count_ != 0) put_back(kept);
     return turn_;
   }
 
-  [[nodiscard]] int any_for(const Task& task, const std::uint64_t number) const {
-    if (task.group < confined_.size() && !confined_[task.group].empty()) {
-      const std::vector<int>& workers = confined_[task.group];
-      return workers[number % workers.size()];
+  [[nodiscard]] const std::vector<int>* confined(const Task& task) const {
+    const bool is = task.group < confined_.size() && !confined_[task.group].empty();
+    return is ? &confined_[task.group] : nullptr;
+  }
+  // REQUIRES: not all of those that may run it are absent.
+  [[nodiscard]] int any_for(const Task& task, std::uint64_t number) const IMBREX_REQUIRES(lock_) {
+    const std::vector<int>* const some = confined(task);
+    const std::uint64_t count =
+        some != nullptr ? some->size() : static_cast<std::uint64_t>(workers_);
+    for (;; ++number) {
+      const std::uint64_t index = number % count;
+      const int worker = some != nullptr ? (*some)[index] : static_cast<int>(index);
+      if (!absent_[static_cast<std::size_t>(worker)]) return worker;
     }
-    return static_cast<int>(number % static_cast<std::uint64_t>(workers_));
+  }
+
+  // ---- absence ----
+
+  struct Lines {
+    Line ready, foreign, yielded;
+  };
+
+  [[nodiscard]] bool return_from_absence(const int worker) IMBREX_REQUIRES(lock_) {
+    if (absent_count_ == 0 || !absent_[static_cast<std::size_t>(worker)]) return false;
+    absent_[static_cast<std::size_t>(worker)] = false;
+    --absent_count_;
+    return true;
+  }
+  // Whether all workers that may run it are absent.
+  [[nodiscard]] bool must_wait(const Waiting& waiting) const IMBREX_REQUIRES(lock_) {
+    const auto is_absent = [this](const int worker) IMBREX_REQUIRES(lock_) -> bool {
+      return absent_[static_cast<std::size_t>(worker)];
+    };
+    if (waiting.only != no_worker) return is_absent(waiting.only);
+    const std::vector<int>* const some = confined(*waiting.entry.task);
+    return some == nullptr ? absent_count_ == workers_ : std::ranges::all_of(*some, is_absent);
+  }
+  // Takes out what must wait for a worker that is absent.
+  [[nodiscard]] Lines set_aside() IMBREX_REQUIRES(lock_) {
+    Lines kept;
+    const auto move = [this](auto& from, Line& to) IMBREX_REQUIRES(lock_) {
+      std::erase_if(from, [&](const Waiting& waiting) IMBREX_REQUIRES(lock_) {
+        const bool waits = must_wait(waiting);
+        if (waits) to.push_back(waiting);
+        return waits;
+      });
+    };
+    move(ready_, kept.ready);
+    move(foreign_, kept.foreign);
+    move(yielded_, kept.yielded);
+    return kept;
+  }
+  // They are older than the rest, about.
+  void put_back(const Lines& kept) IMBREX_REQUIRES(lock_) {
+    ready_.insert(ready_.end(), kept.ready.begin(), kept.ready.end());
+    foreign_.insert(foreign_.begin(), kept.foreign.begin(), kept.foreign.end());
+    yielded_.insert(yielded_.begin(), kept.yielded.begin(), kept.yielded.end());
   }
 
   // REQUIRES: there is one.
@@ -159,6 +233,8 @@ class Seeded final : public Policy {
   Entry drawn_ IMBREX_GUARDED_BY(lock_);  // for turn_, until it fetches it
   // The worker that runs; worker 0 starts, in the root task.
   int turn_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::vector<bool> absent_ IMBREX_GUARDED_BY(lock_);  // by worker
+  int absent_count_ IMBREX_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace
