@@ -2,6 +2,10 @@
 // For programs of several cases, of which the first argument names the one to run.
 #pragma once
 
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -22,6 +26,23 @@ inline const std::function<int()>* find_case(const Cases& cases, const int argc,
   for (const auto& [name, run] : cases) std::fprintf(stderr, " %s", name.c_str());
   std::fprintf(stderr, "\n");
   return nullptr;
+}
+
+// Runs the case `name` of this program `times` times, each time in a new process, until one ends
+// with anything but 0. Returns the exit code of the whole.
+inline int run_often(char* const name, const int times) {
+  char program[] = "/proc/self/exe";
+  for (int run = 0; run < times; ++run) {
+    char* const arguments[] = {program, name, nullptr};
+    pid_t child = 0;
+    int status = 0;
+    if (posix_spawn(&child, program, nullptr, nullptr, arguments, environ) != 0) return 2;
+    waitpid(child, &status, 0);
+    if (status == 0) continue;
+    std::printf("run %d of %d ends with status 0x%x\n", run, times, static_cast<unsigned>(status));
+    return 1;
+  }
+  return 0;
 }
 
 }  // namespace imbrex::test

@@ -149,14 +149,14 @@ TEST_F(FiberTest, asks_for_its_thread_anew_after_it_has_moved) {
     if (base::is_this_thread(thread)) world->trace += "old thread ";
     if (base::kernel_thread_id() == number) world->trace += "old number ";
     world->trace += "moved";
-    switch_to(*world->first, *world->second, thread_exception_globals(), nullptr, nullptr);
+    switch_to(*world->first, *world->second, thread_exception_globals(), &do_nothing, nullptr);
   });
   world_.go(world_.native, *world_.first);
   std::thread([this] {
     Fiber native;
     adopt_native(native);
     world_.second = &native;
-    switch_to(native, *world_.first, thread_exception_globals(), nullptr, nullptr);
+    switch_to(native, *world_.first, thread_exception_globals(), &do_nothing, nullptr);
   }).join();
   world_.stacks.give(destroy_fiber(*world_.first));
   EXPECT_EQ(world_.trace, "moved");

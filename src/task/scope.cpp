@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "task/access/releases.hpp"
@@ -237,21 +238,64 @@ Scope& Scope::for_failures() noexcept {
   return of_thread && owner->scope != nullptr ? *owner->scope : *this;
 }
 
-FailureLog& Scope::log() noexcept {
-  if (failures == nullptr) failures = new FailureLog;
+namespace {
+
+// The scopes that have a log. Whoever holds this lock may lock a scope, but nobody does the other
+// way round.
+struct WithLog {
+  std::mutex lock;
+  std::set<Scope*> scopes IMBREX_GUARDED_BY(lock);
+};
+WithLog& with_log() noexcept {
+  static WithLog* const never_destroyed = new WithLog;  // exit() asks among the last
+  return *never_destroyed;
+}
+
+}  // namespace
+
+FailureLog& Scope::lock_log() noexcept {
+  lock.lock();
+  if (failures != nullptr) return *failures;
+  lock.unlock();
+  WithLog& all = with_log();
+  const std::lock_guard guard(all.lock);
+  lock.lock();
+  if (failures == nullptr) {  // nobody was faster
+    failures = new FailureLog;
+    all.scopes.insert(this);
+  }
   return *failures;
+}
+
+void Scope::close_log() noexcept {
+  WithLog& all = with_log();
+  const std::lock_guard guard(all.lock);
+  all.scopes.erase(this);
+  delete failures;
 }
 
 [[gnu::noinline]] void Scope::fail(Failure& failure) noexcept {
   Scope& scope = for_failures();
-  const std::lock_guard guard(scope.lock);
-  scope.log().add(failure, scope.finish != nullptr);
+  FailureLog& log = scope.lock_log();
+  const std::lock_guard guard(scope.lock, std::adopt_lock);
+  log.add(failure, scope.finish != nullptr);
 }
 
 [[gnu::noinline]] void Scope::fail_with(const Scope& inner) noexcept {
   Scope& scope = for_failures();
-  const std::lock_guard guard(scope.lock);
-  scope.log().add_all(inner.last_log(), scope.finish != nullptr);
+  FailureLog& log = scope.lock_log();
+  const std::lock_guard guard(scope.lock, std::adopt_lock);
+  log.add_all(inner.last_log(), scope.finish != nullptr);
+}
+
+std::vector<std::string> Scope::take_all_untold() noexcept {
+  WithLog& all = with_log();
+  const std::lock_guard guard(all.lock);
+  std::vector<std::string> texts;
+  for (Scope* const scope : all.scopes) {
+    for (std::string& text : scope->take_untold()) texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 std::exception_ptr Scope::take_error() noexcept {

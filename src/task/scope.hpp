@@ -119,7 +119,7 @@ struct Scope {
 
   Scope() = default;
   ~Scope() {
-    if (failures != nullptr) [[unlikely]] delete failures;
+    if (failures != nullptr) [[unlikely]] close_log();
   }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -131,6 +131,8 @@ struct Scope {
   // As FailureLog has them. REQUIRES: all that is counted here is finished.
   [[nodiscard]] std::exception_ptr take_error() noexcept;
   [[nodiscard]] std::vector<std::string> take_untold() noexcept;
+  // The same of all scopes that live: the program ends, and nobody will ask them. Any thread.
+  [[nodiscard]] static std::vector<std::string> take_all_untold() noexcept;
 
  private:
   // Without the lock, as fail_with() may.
@@ -138,7 +140,9 @@ struct Scope {
     return *failures;
   }
   [[nodiscard]] Scope& for_failures() noexcept;
-  [[nodiscard]] FailureLog& log() noexcept IMBREX_REQUIRES(lock);
+  // Returns with the scope locked. Who ends the program finds it from then on.
+  FailureLog& lock_log() noexcept IMBREX_LOCKS_NOT_SEEN;
+  void close_log() noexcept;
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 

@@ -24,7 +24,8 @@ template <std::size_t Bytes>
 
 [[gnu::noinline]] int throw_from(const int depth) {
   volatile char bytes[200];
-  bytes[0] = bytes[199] = 1;
+  bytes[0] = 1;
+  bytes[199] = 1;
   if (depth == 0) throw std::runtime_error("from below");
   return throw_from(depth - 1) + bytes[199];
 }

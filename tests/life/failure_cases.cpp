@@ -135,6 +135,40 @@ int exit_in_a_task() {
   return 2;
 }
 
+// The finish() that would have taken the error never ends.
+int exit_within_finish() {
+  imbrex::finish([] {
+    task("load").launch(fail);
+    imbrex::taskwait();
+    std::exit(0);
+  });
+  return 2;
+}
+
+int exit_in_a_task_within_finish() {
+  imbrex::finish([] {
+    task("exits").launch([] {
+      imbrex::finish([] {
+        task("load").launch(fail);
+        imbrex::taskwait();
+        task("exits itself").launch([] { std::exit(0); });
+      });
+    });
+  });
+  return 2;
+}
+
+int exit_in_a_parent() {
+  imbrex::finish([] {
+    task("exits").launch([] {
+      task("load").launch(fail);
+      imbrex::taskwait();
+      std::exit(0);
+    });
+  });
+  return 2;
+}
+
 // ---- that somebody takes -----------------------------------------------------------------------
 
 struct Refused : std::runtime_error {
@@ -232,6 +266,9 @@ const imbrex::test::Cases cases{
     {"c_body", c_body},
     {"body_of_finish_fails_too", body_of_finish_fails_too},
     {"exit_in_a_task", exit_in_a_task},
+    {"exit_within_finish", exit_within_finish},
+    {"exit_in_a_task_within_finish", exit_in_a_task_within_finish},
+    {"exit_in_a_parent", exit_in_a_parent},
     {"taken", taken},
     {"hundred_futures", hundred_futures},
     {"hundred_in_a_finish", hundred_in_a_finish},

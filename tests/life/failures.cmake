@@ -16,7 +16,8 @@ endfunction()
 set(site "failure_cases.cpp:[0-9]+")
 set(one -e "^imbrex: an error that nobody has taken, by get.. or finish..:$"
         -c 1 "^  no such file .in task \"load\" .*${site}..$")
-foreach(case launched dropped_future living_future nested exit_in_a_task)
+foreach(case launched dropped_future living_future nested exit_in_a_task
+             exit_within_finish exit_in_a_task_within_finish exit_in_a_parent)
   imbrex_failure(1 ${case} ${one})
 endforeach()
 imbrex_failure(1 after_exit_handlers ${one} -e "^an exit handler ran"

@@ -449,6 +449,43 @@ int late_promise() {
   return 0;
 }
 
+// Two tasks on two promises.
+int stall_of_promises() {
+  const Promise<int> a("a"), b("b");
+  imbrex::finish([&] {
+    task("first task").launch([=] { b.set(a.future().get()); });
+    task("second task").launch([=] { a.set(b.future().get()); });
+  });
+  return 0;
+}
+
+int stall_of_an_event() {
+  Event never;
+  imbrex::finish([&] { task("first task").launch([&] { imbrex::await(never); }); });
+  return 0;
+}
+
+// main runs the task in place, which waits for main's signal.
+int stall_in_place() {
+  imbrex::finish([] {
+    const imbrex::Phaser phaser;
+    auto task_of_main = task("first task").phased(phaser).spawn([phaser] { phaser.next(); });
+    task_of_main.get();
+  });
+  return 0;
+}
+
+// All threads of the program's own wait, too.
+int stall_of_waiting_threads() {
+  const Promise<int> never("never");
+  task("starts the runtime").spawn([] {}).get();
+  std::thread([future = never.future()] { (void)future.get(); }).detach();
+  std::thread([future = never.future()] {
+    imbrex::finish([&] { task("second task").launch([=] { (void)future.get(); }); });
+  }).detach();
+  return never.future().get();
+}
+
 // A plug-in's wait may have any name; who can end it follows from its kind alone.
 int wait_called_finish() {
   imbrex::detail::EventWord event;
@@ -701,6 +738,10 @@ const imbrex::test::Cases cases{
     {"lock_across_a_wait", lock_across_a_wait},
     {"view_of_a_lock", view_of_a_lock},
     {"main_joins_threads", main_joins_threads},
+    {"stall_of_promises", stall_of_promises},
+    {"stall_of_an_event", stall_of_an_event},
+    {"stall_in_place", stall_in_place},
+    {"stall_of_waiting_threads", stall_of_waiting_threads},
     {"some_work", some_work},
     {"ends_by_sigterm", ends_by_sigterm},
     {"ends_by_abort", ends_by_abort},

@@ -24,6 +24,16 @@ imbrex_limits(no_thread_by_first_use 0 no_thread_by_first_use EXPECT -c 2 ${no_t
 string(REPLACE "^Error: " "^" said_at_once ${no_thread})
 imbrex_limits(no_thread_in_c 0 no_thread_in_c EXPECT -c 1 ${said_at_once} -e "^Error: imbrex: ")
 imbrex_limits(no_thread_beside_the_workers 0 no_thread_beside_the_workers EXPECT -n "imbrex:")
+set(small_stack "^Error: imbrex: the stack of the thread that starts the runtime is too small")
+imbrex_limits(small_stacks_of_threads 0 small_stacks_of_threads
+              EXPECT -c 3 "${small_stack}: .*ulimit -s")
+# Without the environment, which is on the stack.
+foreach(setting 16:3 64:0)
+  string(REGEX REPLACE ":.*" "" kib ${setting})
+  string(REGEX REPLACE ".*:" "" end ${setting})
+  imbrex_core_entry(life.limits.small_stack_of_main_${kib} 60 ${expect} ${end} -- env -i sh -c
+    "ulimit -s ${kib} && IMBREX_WORKERS=2 $<TARGET_FILE:imbrex_limits_cases> small_stack_of_main")
+endforeach()
 imbrex_limits(no_stack_later abort no_stack_later
               EXPECT -e "^imbrex: no memory for another stack.* [0-9]+ are there"
                      -e "ulimit -v.*max_map_count.*IMBREX_STACK_SIZE")

@@ -142,6 +142,32 @@ int no_stack_later(const char*) {
   return 0;
 }
 
+// The thread that starts the runtime has a small stack; the next one that tries has a larger one.
+int small_stacks_of_threads(const char*) {
+  const auto run_with = [](const std::size_t kib) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kib * 1024);
+    const auto body = [](void* answer) -> void* {
+      if (goes([] { (void)task("first").spawn([] {}); })) *static_cast<bool*>(answer) = true;
+      return nullptr;
+    };
+    bool started = false;
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, body, &started) == 0) pthread_join(thread, nullptr);
+    return started;
+  };
+  for (int i = 0; i < 3; ++i) {
+    if (run_with(24)) return 1;
+  }
+  return run_with(256) && some_tasks_run() ? 0 : 2;
+}
+
+int small_stack_of_main(const char*) {
+  if (!goes([] { imbrex::finish([] {}); })) return 3;
+  return some_tasks_run() ? 0 : 1;
+}
+
 struct Case {
   const char* name;
   int (*run)(const char*);
@@ -153,6 +179,8 @@ constexpr Case cases[] = {
     {"no_thread_beside_the_workers", no_thread_beside_the_workers},
     {"no_memory_at_start", no_memory_at_start},
     {"no_stack_later", no_stack_later},
+    {"small_stacks_of_threads", small_stacks_of_threads},
+    {"small_stack_of_main", small_stack_of_main},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // thread_cases <case> [times]: threads of the program's own, at the start and the end of the
 // runtime. Each case is a process of its own; with `times` it is run as often, each time in a new
 // process, until one ends with anything but 0.
-#include <spawn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -608,33 +608,7 @@ int fork_with_a_runtime() {
   return failures;
 }
 
-// ---- threads that end late ----------------------------------------------------------------------
-
-// A destructor that the thread runs after imbrex has let it go.
-std::atomic<int> destroyed = 0;
-struct UsesTasks {
-  ~UsesTasks() {
-    ran += task("of a destructor").spawn([] { return 1; }).get();
-    task("and another").launch([] { ++ran; });
-    ++destroyed;
-  }
-};
-
-int tasks_of_thread_destructors() {
-  report_ran(40);
-  task("first").spawn([] {}).get();
-  std::vector<std::thread> threads;
-  for (int index = 0; index < 20; ++index) {
-    threads.emplace_back([index] {
-      static thread_local UsesTasks mine;
-      (void)&mine;
-      if (index % 2 == 0) task("first use").spawn([] {}).get();
-    });
-  }
-  while (destroyed != 20) imbrex::yield();
-  for (std::thread& thread : threads) thread.join();
-  return 0;
-}
+// ---- main's thread ends ------------------------------------------------------------------------
 
 // Its thread is one of the workers: nothing ends the process but another thread.
 int main_ends_by_pthread_exit() {
@@ -673,30 +647,14 @@ const imbrex::test::Cases cases{
     {"result_destroyed_across_runtimes", result_destroyed_across_runtimes},
     {"fork_under_locks", fork_under_locks},
     {"fork_with_a_runtime", fork_with_a_runtime},
-    {"tasks_of_thread_destructors", tasks_of_thread_destructors},
     {"main_ends_by_pthread_exit", main_ends_by_pthread_exit},
 };
-
-int run_often(const char* const program, char* const name, const int times) {
-  for (int run = 0; run < times; ++run) {
-    const std::string path = program;
-    char* const arguments[] = {const_cast<char*>(path.c_str()), name, nullptr};
-    pid_t child = 0;
-    int status = 0;
-    if (posix_spawn(&child, program, nullptr, nullptr, arguments, environ) != 0) return 2;
-    waitpid(child, &status, 0);
-    if (status == 0) continue;
-    std::printf("run %d of %d ends with status 0x%x\n", run, times, static_cast<unsigned>(status));
-    return 1;
-  }
-  return 0;
-}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto* const run = imbrex::test::find_case(cases, argc, argv, " [times]");
   if (run == nullptr) return 2;
-  if (argc == 3) return run_often("/proc/self/exe", argv[1], std::atoi(argv[2]));
+  if (argc == 3) return imbrex::test::run_often(argv[1], std::atoi(argv[2]));
   return (*run)();
 }

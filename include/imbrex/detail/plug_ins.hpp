@@ -153,6 +153,8 @@ void drain() noexcept;
 // Prints the errors that nobody has taken, outside of any finish(). True if there have been any,
 // now or before: then the process shall fail.
 [[nodiscard]] bool report_failures() noexcept;
+// The same, and those of any finish() that is open: the caller ends the program.
+void report_all_failures() noexcept;
 // At exit() nobody waits for tasks any more: what they wait for may never come.
 void leave_tasks() noexcept;
 // Called in main at exit(0), before the core waits for tasks; perhaps more than once.

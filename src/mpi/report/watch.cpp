@@ -115,7 +115,7 @@ void print(const std::string& text) noexcept {
 
 // Errors that somebody would have been told of at the end are told now.
 [[noreturn]] void end_program() {
-  (void)detail::report_failures();
+  detail::report_all_failures();
   std::abort();
 }
 

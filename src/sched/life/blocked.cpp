@@ -105,6 +105,7 @@ void BlockedWatch::end() noexcept {
   if (!thread_.joinable()) return;
   ends_.release();
   thread_.join();
+  thread_id_.store(0, std::memory_order_relaxed);  // another thread may get it
 }
 
 void BlockedWatch::run(RuntimeState& runtime) {

@@ -178,13 +178,15 @@ bool rests_soon(RuntimeState& runtime, Patience& patience) {
 // Returns with the door closed, and the runtime at rest.
 void await_rest(RuntimeState& runtime) {
   Patience patience(runtime);
+  life().ending_thread.store(base::kernel_thread_id(), std::memory_order_relaxed);
   for (;;) {
     close_door();
-    if (rests_soon(runtime, patience)) return;
+    if (rests_soon(runtime, patience)) break;
     open_door();
     const Clock::time_point begin = Clock::now();
     while (Clock::now() - begin < std::chrono::milliseconds(2)) patience.wait();
   }
+  life().ending_thread.store(0, std::memory_order_relaxed);
 }
 
 // The children of the running task, if any, and their descendants are complete. Suspends.
@@ -239,14 +241,15 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
 }
 
 // REQUIRES: the door is closed, the runtime at rest. The calling thread is worker 0, or worker 0 is
-// the runtime's own.
-void stop(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
+// the runtime's own. Returns what stop_threads() does.
+[[nodiscard]] std::vector<std::thread> stop(RuntimeState& runtime)
+    IMBREX_REQUIRES(life().lock) {
   Worker& sweeper = *runtime.workers[0];
   sweeper.recorder.enter(trace::Activity::overhead);
   if (sweeper.recorder.tracing() && sweeper.root != nullptr) {
     sweeper.recorder.record(trace::Kind::task_end, sweeper.root->id, 0, 0, 0);
   }
-  stop_threads(runtime);
+  std::vector<std::thread> threads = stop_threads(runtime);
   // The last tasks may have woken threads that seemed to stay behind. The others stop to poll.
   const std::vector<Worker*> visitors = visitors_of(runtime);  // behind the door none comes or goes
   for (const Worker* const worker : visitors) await_leave(*worker);
@@ -261,7 +264,7 @@ void stop(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
     const std::lock_guard guard(runtime.foreign_lock);  // a report may just read it
     runtime.foreign.clear();
   }
-  (void)detail::report_failures();  // a later exit(0) is made a failure
+  detail::report_all_failures();  // a later exit(0) is made a failure
   if (sweeper.root != nullptr && task::drop(*sweeper.root)) destroy(*sweeper.root);
   keep_results(runtime, sweeper);
   // Threads of the program's own that have joined wait for ever in a loop.
@@ -275,6 +278,7 @@ void stop(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   }
   open_door();
   forget_keeper(runtime);
+  return threads;
 }
 
 // The program ends while tasks are left. They keep their stacks, so no join could wait for their
@@ -318,6 +322,27 @@ void finish_tasks_first(const int status, void*) {
   }
 }
 
+// Ends the runtime that runs, if any. True if that has come to rest before, and its threads have
+// ended.
+bool end_once(const int status) {
+  RuntimeState* const ending = runtime_to_end(status);
+  if (ending != nullptr) come_to_rest(*ending);
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard guard(life().lock);
+    life().ended = std::max(life().ended, Ended::but_for_threads);
+    RuntimeState* const left = runtime();
+    if (ending != nullptr) {
+      threads = stop(*ending);
+    } else if (left != nullptr) {
+      detail::report_all_failures();
+      abandon(*left, status);
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ending != nullptr;
+}
+
 // Runs at exit() as well, among the other handlers and the destructors. From main, with success:
 // what was spawned by those that came before is run to its end. Else nothing more starts.
 void end_runtime(const int status) {
@@ -326,16 +351,12 @@ void end_runtime(const int status) {
   if (now.process.load(std::memory_order_relaxed) != getpid()) return;
   Worker* const own = visitor();
   if (own != nullptr) own->inside.store(false, std::memory_order_release);  // it will not go on
-  RuntimeState* const ending = runtime_to_end(status);
-  if (ending != nullptr) come_to_rest(*ending);
-  const std::lock_guard guard(life().lock);
-  life().ended = true;
-  RuntimeState* const runtime = now.runtime.load(std::memory_order_acquire);
-  if (ending != nullptr) {
-    stop(*ending);
-  } else if (runtime != nullptr) {
-    (void)detail::report_failures();
-    abandon(*runtime, status);
+  // Each time but the first it is a runtime that destructors of thread-locals have started. As many
+  // times as the system calls those of keys: such a destructor may make the next one necessary.
+  for (int round = 1; end_once(status) && runtime() != nullptr; ++round) {
+    if (round < PTHREAD_DESTRUCTOR_ITERATIONS) continue;
+    const std::lock_guard guard(life().lock);
+    life().ended = Ended::for_all;
   }
 }
 
@@ -360,12 +381,12 @@ void after_fork_in_child() {
   now.closed.store(false, std::memory_order_relaxed);
   now.runtime.store(nullptr, std::memory_order_release);
   const std::lock_guard guard(now.lock);
-  now.ended = true;
+  now.ended = Ended::for_all;
 }
 
 }  // namespace
 
-void main_ends(Worker*) { on_exit(&finish_tasks_first, nullptr); }
+void main_ends() { on_exit(&finish_tasks_first, nullptr); }
 
 namespace {
 
@@ -401,17 +422,20 @@ void hook_once() {
   base::set_describe(&detail::describe_current_task);
 }
 
-void stop_threads(RuntimeState& runtime) {
+std::vector<std::thread> stop_threads(RuntimeState& runtime) {
   life().blocked_watch.end();
   runtime.stopping.store(true, std::memory_order_release);
   runtime.parking.wake_all();
+  std::vector<std::thread> threads;
   for (const auto& worker : runtime.workers) {
-    while (worker->thread.joinable() && worker->parked.load(std::memory_order_acquire)) {
+    if (!worker->thread.joinable()) continue;
+    while (!worker->left.load(std::memory_order_acquire)) {  // pairs with thread_main()
       runtime.parking.wake(worker->id);
       std::this_thread::yield();
     }
-    if (worker->thread.joinable()) worker->thread.join();
+    threads.push_back(std::move(worker->thread));
   }
+  return threads;
 }
 
 }  // namespace imbrex::sched
@@ -425,6 +449,10 @@ bool report_failures() noexcept {
     now.failed.store(true, std::memory_order_relaxed);
   }
   return now.failed.load(std::memory_order_relaxed);
+}
+
+void report_all_failures() noexcept {
+  if (sched::report_all_failures()) sched::life().failed.store(true, std::memory_order_relaxed);
 }
 
 void leave_tasks() noexcept { sched::life().leaves_tasks = true; }
@@ -468,8 +496,12 @@ Runtime::~Runtime() {
                                      : !main_serves;
   if (!may) refuse_to_stop();
   sched::come_to_rest(*runtime);
-  const std::lock_guard guard(sched::life().lock);
-  sched::stop(*runtime);
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard guard(sched::life().lock);
+    threads = sched::stop(*runtime);
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace imbrex

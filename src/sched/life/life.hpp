@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -18,14 +19,20 @@
 
 namespace imbrex::sched {
 
+// Whether the program is about to end, and no runtime starts any more.
+enum class Ended : std::uint8_t {
+  no,
+  but_for_threads,  // of the runtime's own, which have left it, and whose thread-locals are left
+  for_all
+};
+
 // The data that outlives a RuntimeState.
 struct Life {
   std::atomic<RuntimeState*> runtime{nullptr};  // first: tools/gdb reads it by that
   std::mutex lock;               // held to start and stop
   std::atomic<bool> closed{false};  // the door of visit.hpp; closed under the lock
   std::mutex end_lock;           // held to set `runtime` to null before it is destroyed
-  // The program is about to end: nothing starts any more.
-  bool ended IMBREX_GUARDED_BY(lock) = false;
+  Ended ended IMBREX_GUARDED_BY(lock) = Ended::no;
   bool leaves_tasks = false;     // detail::leave_tasks()
   void (*before_end)(int status) = nullptr;  // detail::before_end()
   bool hooked = false;           // on_exit and atfork are registered
@@ -39,6 +46,7 @@ struct Life {
   bool want_times = false;
   bool summary_printed = false;
   BlockedWatch blocked_watch;
+  std::atomic<pid_t> ending_thread{0};  // that waits for the runtime to come to rest; itself
   std::atomic<bool> failed{false};  // errors that nobody had taken have been printed; any thread
 };
 [[nodiscard]] Life& life() noexcept;
@@ -52,11 +60,13 @@ void start_if_none() IMBREX_REQUIRES(life().lock);
 
 // The end of the program, and fork, are noticed from now on.
 void hook_once();
-// The threads of the runtime's own leave. REQUIRES: they hold no task.
-void stop_threads(RuntimeState& runtime);
+// The threads of the runtime's own leave it. The caller joins them, without Life::lock and when the
+// runtime has ended: destructors of their thread-locals may use tasks, by another runtime.
+// REQUIRES: they hold no task.
+[[nodiscard]] std::vector<std::thread> stop_threads(RuntimeState& runtime);
 
 // The thread of main begins to end the program, or itself: what comes next is not known yet.
-void main_ends(Worker* worker);
+void main_ends();
 // To be called by main: should main end by pthread_exit(), that is reported, since its thread is a
 // worker.
 void notice_pthread_exit() noexcept;

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The watch looks only when every worker sleeps and finds nothing, twice in a row without a task
 // begun in between. Then nobody but a foreign thread changes the graph; what it reads may be a
-// moment old. While a plug-in has something open there is no such stall: the plug-in watches that
-// itself, by means of situation() and view_tasks().
+// moment old. If the process has no such thread, nobody does: whatever waits then waits for ever,
+// for a promise or an event of the program's, too. While a plug-in has something open there is no
+// such stall: the plug-in watches that itself, by means of situation() and view_tasks().
 #include "sched/life/stall.hpp"
 
+#include <dirent.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/check.hpp"
+#include "sched/life/life.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/notes.hpp"
 #include "task/depend.hpp"
@@ -21,9 +29,39 @@ using task::State;
 
 namespace {
 
-void print(const Waits& waits, const char* const headline) {
+// Orders what a headline names: first tasks that are suspended, then those that have not begun, and
+// the code of threads last; older ones first.
+bool tells_more(const Task& first, const Task& second) {
+  const auto rank = [](const Task& task) {
+    const State state = task.state.load(std::memory_order_relaxed);
+    return task.root ? 2 : state == State::suspended ? 0 : 1;
+  };
+  return std::pair(rank(first), first.id) < std::pair(rank(second), second.id);
+}
+
+// Says who waits for what, of two tasks at most.
+std::string summary_of(const Waits& waits) {
+  std::vector<Task*> tasks;
+  for (const auto& [task, mine] : waits) {
+    if (!mine.empty()) tasks.push_back(task);
+  }
+  std::ranges::sort(tasks, [](const Task* a, const Task* b) { return tells_more(*a, *b); });
+  constexpr std::size_t named_max = 2;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(tasks.size(), named_max); ++index) {
+    text += fmt::format("{}{} waits for {}", index == 0 ? ": " : ", ", describe(*tasks[index]),
+                        join(waits.at(tasks[index])));
+  }
+  if (tasks.size() > named_max) {
+    const std::size_t more = tasks.size() - named_max;
+    text += fmt::format(", and {} more wait{}", more, more == 1 ? "s" : "");
+  }
+  return text;
+}
+
+void print(const Waits& waits, const std::string& headline) {
   constexpr std::size_t lines_max = 100;
-  std::string text = headline;
+  std::string text = headline + summary_of(waits);
   std::size_t lines = 0;
   for (const auto& [task, mine] : waits) {
     if (mine.empty()) continue;
@@ -93,6 +131,51 @@ Outlook look_ahead(RuntimeState& runtime) {
   return anyone ? Outlook::stuck : Outlook::open;
 }
 
+// The threads that sleep in imbrex, by the system's ids: at rest none of them changes the graph.
+std::vector<pid_t> known_threads(RuntimeState& runtime) {
+  std::vector<pid_t> known{life().blocked_watch.thread_id(), life().ending_thread.load()};
+  for (const auto& worker : runtime.workers) known.push_back(worker->thread_id.load());
+  const std::lock_guard guard(runtime.foreign_lock);
+  for (const Worker* const worker : runtime.foreign) {
+    const bool waits = worker->parked.load(std::memory_order_acquire) &&
+                       worker->root->state.load(std::memory_order_acquire) == State::suspended;
+    if (waits) known.push_back(worker->thread_id.load());
+  }
+  return known;
+}
+
+// Whether nobody is left who could end a wait: the process has no other thread, and no other ranks.
+// An MPI library's own threads are others: whether they call functions of the program's is not
+// known.
+bool is_alone(RuntimeState& runtime) {
+  if (life().ranks > 1) return false;
+  const std::vector<pid_t> known = known_threads(runtime);
+  DIR* const folder = opendir("/proc/self/task");
+  if (folder == nullptr) return false;
+  bool alone = true;
+  while (const dirent* const entry = readdir(folder)) {
+    if (entry->d_name[0] == '.') continue;
+    const pid_t thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    alone = alone && std::ranges::find(known, thread) != known.end();
+  }
+  closedir(folder);
+  return alone;
+}
+
+// What was let go by a thread that has ended since is on its way to a queue.
+bool is_anything_ready(RuntimeState& runtime) {
+  return runtime.task_slots.any_of([](std::byte* const slot) {
+    const State state = reinterpret_cast<Task*>(slot)->state.load(std::memory_order_acquire);
+    return state == State::ready || state == State::resumable;
+  });
+}
+
+Outlook outlook_of(RuntimeState& runtime) {
+  const Outlook outlook = look_ahead(runtime);
+  if (outlook != Outlook::foreign || !is_alone(runtime)) return outlook;
+  return is_anything_ready(runtime) ? Outlook::open : Outlook::stuck;
+}
+
 }  // namespace
 
 void watch_for_stall(RuntimeState& runtime) noexcept {
@@ -111,13 +194,13 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
       limit != 0 && !runtime.stall_reported &&
       now - runtime.last_progress.load(std::memory_order_relaxed) >= limit * 1'000'000'000u;
   if (now < runtime.stall_look_at && !due) return;
-  const Outlook outlook = look_ahead(runtime);
+  const Outlook outlook = outlook_of(runtime);
   const std::uint64_t end = base::monotonic_ns();
   runtime.stall_look_at = end + 50 * (end - now);  // for a fiftieth of the time, as for polls
   if (outlook == Outlook::open || !at_rest(runtime) || runtime.begun() != begun) return;
   if (outlook == Outlook::stuck) {
     print(collect(runtime), "stall: no task can ever run again");
-    (void)report_failures(runtime);
+    report_all_failures();
     std::abort();
   }
   if (!due) return;
@@ -126,10 +209,9 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
   print(collect(runtime),
         fmt::format("no task has run for {} s, and only a thread that is no worker could change "
                     "that{}",
-                    limit, abort ? "" : " (IMBREX_STALL=abort would end the program)")
-            .c_str());
+                    limit, abort ? "" : " (IMBREX_STALL=abort would end the program)"));
   if (!abort) return;
-  (void)report_failures(runtime);
+  report_all_failures();
   std::abort();
 }
 

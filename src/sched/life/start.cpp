@@ -145,7 +145,7 @@ void start_threads(RuntimeState& runtime) {
 
 void adopt_main(Worker& worker) {
   adopt_thread(worker, "main");
-  (void)at_thread_exit(&worker, &main_ends);
+  at_main_exit(&main_ends);
   notice_pthread_exit();
   if (!worker.recorder.tracing()) return;
   worker.recorder.record(trace::Kind::task_begin, worker.root->id,
@@ -154,12 +154,25 @@ void adopt_main(Worker& worker) {
 
 // Undoes the start, as if nothing had happened.
 void take_back(RuntimeState& runtime) {
-  stop_threads(runtime);
+  for (std::thread& thread : stop_threads(runtime)) thread.join();  // it has run no task
   if (Task* const root = runtime.workers[0]->root) reuse(*runtime.workers[0], *root);
   set_current_worker(nullptr);
 }
 
+// The start, by way of libraries that look at the machine, needs more of the calling thread's stack
+// than all that comes later. What is left is too little for much of a message, too.
+void require_stack() {
+  constexpr std::size_t bytes_min = 24 * 1024;
+  fiber::Fiber here;
+  fiber::adopt_native(here);
+  if (fiber::bytes_left(here) >= bytes_min) return;
+  throw Error("imbrex: the stack of the thread that starts the runtime is too small: raise its "
+              "limit (ulimit -s) to 64 KiB at least, and the stack size of that thread, if the "
+              "program sets it");
+}
+
 void start(const Config& config) IMBREX_REQUIRES(life().lock) {
+  require_stack();
   Life& now = life();
   base::Topology topology;
   Plan it = plan(config, topology);
@@ -167,6 +180,11 @@ void start(const Config& config) IMBREX_REQUIRES(life().lock) {
   auto runtime = std::make_unique<RuntimeState>(it.options, it.share, it.workers, now.joiners_max,
                                                 it.shared, topology);
   now.process.store(getpid(), std::memory_order_relaxed);
+  if (!prepare_thread_exits()) {
+    throw Error(fmt::format("imbrex: the process has no key left for data of threads: it has {} of "
+                            "them (pthread_key_create)",
+                            PTHREAD_KEYS_MAX));
+  }
   hook_once();
   catch_overflow();
   if (!it.options.TRACE.empty()) keep_trace();
@@ -196,7 +214,8 @@ void start(const Config& config) IMBREX_REQUIRES(life().lock) {
 bool is_main_thread() noexcept { return base::kernel_thread_id() == getpid(); }
 
 void start_if_none() {
-  if (life().ended) {
+  const Ended ended = life().ended;
+  if (ended == Ended::for_all || (ended != Ended::no && !has_left_loop())) {
     throw Error("imbrex: used after the end of the program has begun, or in a child of fork: "
                 "spawn and wait before main returns");
   }
@@ -351,7 +370,7 @@ namespace imbrex {
 
 Runtime::Runtime(const Config& config) {
   const std::lock_guard guard(sched::life().lock);
-  if (sched::life().ended) {
+  if (sched::life().ended != sched::Ended::no) {
     throw Error("imbrex: Runtime made after the end of the program has begun");
   }
   if (sched::runtime() != nullptr) {

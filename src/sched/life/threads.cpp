@@ -54,6 +54,7 @@ void adopt_thread(Worker& worker, const char* const name) {
   worker.root = &make_root(worker, name);
   worker.task = worker.root;
   worker.recorder.enter(trace::Activity::task);
+  worker.thread_id.store(base::kernel_thread_id(), std::memory_order_relaxed);
   set_current_worker(&worker);
 }
 
@@ -107,6 +108,15 @@ void end_visits(Worker* const worker) {
   delete worker;
 }
 
+// Calls leave(worker) when the thread ends, if it is not main's, which ends with the program.
+void call_at_exit(Worker* const worker, void (*const leave)(Worker*)) noexcept {
+  if (is_main_thread()) {
+    at_main_exit(&main_ends);
+  } else {
+    at_thread_exit(worker, leave);
+  }
+}
+
 // A worker without a loop.
 Worker* make_foreign(RuntimeState& runtime, const char* const name) {
   auto* const worker = new Worker(runtime, no_worker);
@@ -121,8 +131,7 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
 Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker* const worker = make_foreign(runtime, "foreign thread");
   set_visitor(worker);
-  worker->brief = !at_thread_exit(worker, is_main_thread() ? &main_ends : &end_visits) &&
-                  !is_main_thread();
+  call_at_exit(worker, &end_visits);
   const std::lock_guard guard(runtime.foreign_lock);
   runtime.foreign.push_back(worker);
   return *worker;
@@ -174,10 +183,6 @@ Visit::~Visit() {
   Worker* const worker = visitor();
   // A thread whose current worker is another one has become worker 0, or joined.
   if (!admitted_ || worker == nullptr || current_worker() != worker) return;
-  if (worker->brief && worker->creating == 0 && !worker->over.load(std::memory_order_relaxed)) {
-    end_visits(worker);
-    return;
-  }
   set_current_worker(nullptr);
   if (worker->over.load(std::memory_order_acquire)) {  // it has stayed behind
     worker->tasks.flush();
@@ -244,6 +249,7 @@ void leave_workers(Worker* const worker) {
   }
   end_root(*worker, *worker);
   set_current_worker(nullptr);
+  worker->thread_id.store(0, std::memory_order_relaxed);  // another thread may get it
   worker->parked.store(true, std::memory_order_release);
   const std::lock_guard guard(runtime->foreign_lock);
   worker->next_left = runtime->left;
@@ -307,11 +313,7 @@ void join_runtime() {
     if (sched::current_worker() != nullptr) return;  // it is worker 0
     Worker& worker = sched::join(*sched::runtime());
     sched::adopt_thread(worker, "thread");
-    if (!sched::is_main_thread()) {
-      (void)sched::at_thread_exit(&worker, &sched::leave_workers);
-    } else {
-      (void)sched::at_thread_exit(&worker, &sched::main_ends);
-    }
+    sched::call_at_exit(&worker, &sched::leave_workers);
     break;
   }
   sched::alternate_stack();

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
 
+#include "sched/life/visit.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/turn.hpp"
 #include "task/failure.hpp"
@@ -31,6 +33,19 @@ const char* state_text(const Task& task) noexcept {
     case State::complete: return "complete";
   }
   return "?";
+}
+
+std::vector<const Task*> tasks_on_workers(RuntimeState& runtime) {
+  std::vector<const Task*> tasks;
+  for (const auto& worker : runtime.workers) tasks.push_back(worker->task.glance());
+  const std::lock_guard guard(runtime.foreign_lock);
+  for (Worker* const worker : runtime.foreign) tasks.push_back(worker->task.glance());
+  return tasks;
+}
+
+bool is_below(const Task& task, const std::vector<const Task*>& on_workers) {
+  return task.state.load(std::memory_order_acquire) == State::running &&
+         std::ranges::find(on_workers, &task) == on_workers.end();
 }
 
 namespace {
@@ -162,9 +177,16 @@ std::string describe_at_phaser(const task::Registration& mine, const detail::Wai
                      mine.phases->ahead, slowest.text());
 }
 
-// A thread of the program's own that is registered, and is not waiting, may signal yet.
+// A thread of the program's own that is registered, and is not waiting, may signal yet. Not so the
+// code of a worker's thread: all workers sleep, so it waits for a task that runs on its stack.
 bool runs_outside(const task::Registration& one) {
-  return one.task->root && one.task->state.load(std::memory_order_acquire) == State::running;
+  if (!one.task->root || one.task->state.load(std::memory_order_acquire) != State::running) {
+    return false;
+  }
+  RuntimeState* const present = runtime();
+  return present != nullptr && std::ranges::none_of(present->workers, [&](const auto& worker) {
+    return worker->root == one.task;
+  });
 }
 bool foreign_could_end(const task::Phases& phases, const std::uint64_t phase) {
   bool could = false;
@@ -420,9 +442,11 @@ void ended_waits(const Task& task, std::vector<Wait>& waits) {
 Waits collect(RuntimeState& runtime) {
   Waits waits;
   const std::vector<Task*> tasks = live_tasks(runtime);
+  const std::vector<const Task*> on_workers = tasks_on_workers(runtime);
   for (Task* const task : tasks) {
     std::vector<Wait>& mine = waits[task];
     const State state = task->state.load(std::memory_order_acquire);
+    if (is_below(*task, on_workers)) mine.push_back({waits_in_place, false});
     if (state == State::suspended) mine.push_back(suspended_wait(*task));
     if (state == State::created) created_waits(*task, mine);
     if (state == State::ended) ended_waits(*task, mine);

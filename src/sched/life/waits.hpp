@@ -18,6 +18,13 @@ namespace imbrex::sched {
 }
 [[nodiscard]] const char* state_text(const Task& task) noexcept;
 
+// A task that waits for one that runs on its own stack stands in no worker, and its state says that
+// it runs. What each worker, and each thread of the program's, stands in is read as it was a moment
+// ago.
+inline constexpr const char* waits_in_place = "the end of a task that runs on its stack";
+[[nodiscard]] std::vector<const Task*> tasks_on_workers(RuntimeState& runtime);
+[[nodiscard]] bool is_below(const Task& task, const std::vector<const Task*>& on_workers);
+
 // One thing that a task waits for, as a text.
 struct Wait {
   std::string text;

@@ -2,6 +2,8 @@
 // The thread-local of the whole program: which worker this thread is; and what it runs.
 #include "sched/run/current.hpp"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "base/arch.hpp"
@@ -16,17 +18,34 @@ thread_local Worker* current [[gnu::tls_model("initial-exec")]] = nullptr;
 
 // Plain, so that it may be read when thread_exit is gone.
 thread_local Worker* visitors = nullptr;
-thread_local bool exit_noticed = false;
 
+// Plain: the key's destructor reads it behind those of all thread-locals.
 struct ThreadExit {
-  Worker* worker = nullptr;
-  void (*leave)(Worker*) = nullptr;
-  ~ThreadExit() {
-    exit_noticed = true;
-    if (leave != nullptr) leave(worker);
+  Worker* worker;
+  void (*leave)(Worker*);
+  bool ends;  // the destructor has run
+};
+thread_local ThreadExit thread_exit{};
+
+// The exit of main's thread: a key's destructor does not run at exit().
+struct MainExit {
+  void (*leave)() = nullptr;
+  ~MainExit() {
+    if (leave != nullptr) leave();
   }
 };
-thread_local ThreadExit thread_exit;
+thread_local MainExit main_exit;
+
+pthread_key_t exit_key;
+
+// Destructors of other keys may use tasks too: the thread leaves in the second round of all keys.
+void end_thread(void* const value) {
+  auto& exit = *static_cast<ThreadExit*>(value);
+  if (!std::exchange(exit.ends, true) && pthread_setspecific(exit_key, &exit) == 0) return;
+  exit.leave(exit.worker);
+}
+
+thread_local bool loop_left = false;
 
 }  // namespace
 
@@ -53,12 +72,25 @@ thread_local ThreadExit thread_exit;
 
 [[gnu::noinline]] void set_visitor(Worker* const worker) noexcept { visitors = worker; }
 
-bool at_thread_exit(Worker* const worker, void (*const leave)(Worker*)) noexcept {
-  if (exit_noticed) return false;
+bool prepare_thread_exits() noexcept {
+  static const bool made = pthread_key_create(&exit_key, &end_thread) == 0;
+  return made;
+}
+
+void at_thread_exit(Worker* const worker, void (*const leave)(Worker*)) noexcept {
   thread_exit.worker = worker;
   thread_exit.leave = leave;
-  return true;
+  (void)pthread_setspecific(exit_key, &thread_exit);
 }
+
+[[gnu::noinline]] void note_loop_left() noexcept { loop_left = true; }
+
+[[gnu::noinline]] bool has_left_loop() noexcept {
+  asm volatile("");
+  return loop_left;
+}
+
+void at_main_exit(void (*const leave)()) noexcept { main_exit.leave = leave; }
 
 }  // namespace imbrex::sched
 

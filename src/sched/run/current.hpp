@@ -15,8 +15,19 @@ Worker* exchange_current_worker(Worker* worker) noexcept;
 // The worker of the calling thread's visits (life/visit.hpp); null if it has made none.
 [[nodiscard]] Worker* visitor() noexcept;
 void set_visitor(Worker* worker) noexcept;
-// Calls leave(worker) when the calling thread ends; the last one of a thread counts. False, and
-// nothing is called, if that end has begun.
-[[nodiscard]] bool at_thread_exit(Worker* worker, void (*leave)(Worker*)) noexcept;
+
+// False if the process has no key left for data of threads. To be called before the next one.
+[[nodiscard]] bool prepare_thread_exits() noexcept;
+// Calls leave(worker) when the calling thread ends, after the destructors of its thread-locals, and
+// after those of the program's pthread keys that do not set their key again; the last one of a
+// thread counts. If there is no memory for it, or if the thread's last round of such destructors is
+// running, nothing is called: `worker` then stays until its runtime ends.
+void at_thread_exit(Worker* worker, void (*leave)(Worker*)) noexcept;
+// The calling thread is one of a runtime's own, and has left its loop: only destructors of its
+// thread-locals still run.
+void note_loop_left() noexcept;
+[[nodiscard]] bool has_left_loop() noexcept;
+// The calling thread is main's: calls leave() at the begin of exit(), or of its pthread_exit().
+void at_main_exit(void (*leave)()) noexcept;
 
 }  // namespace imbrex::sched

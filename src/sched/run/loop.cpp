@@ -171,7 +171,7 @@ void stop_here(Worker& worker) noexcept {
       "(sysctl vm.max_map_count), set IMBREX_STACK_SIZE lower, or let fewer tasks wait at the same "
       "time",
       detail::describe_current_task(), worker.runtime->stacks.mapped(), kib));
-  (void)report_failures(*worker.runtime);
+  report_all_failures();
   std::abort();
 }
 
@@ -198,8 +198,10 @@ void thread_main(Worker& worker) {
   worker.exception_globals = fiber::thread_exception_globals();
   fiber::Fiber& first = loop_fiber(worker);
   worker.fiber = &first;
-  fiber::switch_to(worker.native, first, worker.exception_globals, nullptr, nullptr);
+  fiber::switch_to(worker.native, first, worker.exception_globals, &fiber::do_nothing, nullptr);
   set_current_worker(nullptr);  // the runtime has stopped
+  note_loop_left();
+  worker.left.store(true, std::memory_order_release);  // pairs with stop_threads()
 }
 
 }  // namespace imbrex::sched

@@ -21,8 +21,9 @@ std::string lines(const std::vector<std::string>& texts) {
 
 std::string describe(const Task& task) { return detail::describe(label_of(task)); }
 
-bool report_failures(RuntimeState& runtime) {
-  const std::vector<std::string> untold = runtime.unowned.take_untold();
+namespace {
+
+bool report_untold(const std::vector<std::string>& untold) {
   const std::uint32_t lost = task::take_lost_failures();
   if (untold.empty() && lost == 0) return false;
   std::string text = untold.size() == 1 && lost == 0
@@ -34,6 +35,12 @@ bool report_failures(RuntimeState& runtime) {
   base::report(text);
   return true;
 }
+
+}  // namespace
+
+bool report_failures(RuntimeState& runtime) { return report_untold(runtime.unowned.take_untold()); }
+
+bool report_all_failures() noexcept { return report_untold(task::Scope::take_all_untold()); }
 
 }  // namespace imbrex::sched
 

@@ -21,9 +21,11 @@ namespace imbrex::sched {
 [[nodiscard]] std::string describe(const Task& task);
 // Each text on a line of its own, indented, to follow a headline.
 [[nodiscard]] std::string lines(const std::vector<std::string>& texts);
-// Prints the failures that nobody has taken; true if there are any. REQUIRES: no task is left, or
-// the process ends without waiting for them.
+// Prints the failures that nobody has taken, outside of any finish(); true if there are any.
+// REQUIRES: no task is left, or the process ends without waiting for them.
 [[nodiscard]] bool report_failures(RuntimeState& runtime);
+// The same of all that has failed, within a finish() too, which nobody will take: the program ends.
+bool report_all_failures() noexcept;
 
 // The place in the label of a task that a compiler has made and nobody has named: its name there is
 // the address of what it runs, to be looked up if somebody wants to know. A label has no word to

@@ -117,7 +117,6 @@ struct Worker {
   std::atomic<bool> over{false};       // its runtime has ended; who ends it writes
   bool known = false;                  // it has spawned or waited
   bool guest = false;                  // of detail::enter_as(): no thread's, and it may spawn
-  bool brief = false;                  // the thread is ending: forgotten after each visit
   int creating = 0;                    // its tasks between create() and submit()
   alignas(base::cache_line_bytes) trace::Recorder recorder;
   void* exception_globals = nullptr; // of the thread
@@ -125,6 +124,7 @@ struct Worker {
   Task* root = nullptr;              // the code on the native stack of worker 0 and foreign threads
   std::string message;               // detail::keep_message()
   std::thread thread;                // none for worker 0 and foreign threads
+  std::atomic<bool> left{false};     // its thread has stopped, and does not touch it any more
   std::atomic<pid_t> thread_id{0};   // the system's; its thread writes, who watches reads
 
   [[nodiscard]] bool foreign() const noexcept { return id == no_worker; }

@@ -34,19 +34,8 @@ class Watched {
   RuntimeState* const runtime_;
 };
 
-// A task that waits for one that runs on its own stack stands in no worker, and its state says that
-// it runs. What each worker stands in is read as it was a moment ago.
-constexpr const char* waits_in_place = "the end of a task that runs on its stack";
 // The code of a task sleeps: no wait of imbrex's.
 constexpr const char* blocks_thread = "a lock, or something like it, that blocks its thread";
-
-std::vector<const Task*> tasks_on_workers(RuntimeState& runtime) {
-  std::vector<const Task*> tasks;
-  for (const auto& worker : runtime.workers) tasks.push_back(worker->task.glance());
-  const std::lock_guard guard(runtime.foreign_lock);
-  for (Worker* const worker : runtime.foreign) tasks.push_back(worker->task.glance());
-  return tasks;
-}
 
 // What has no code of its own: it is no task in a report.
 const Task* task_of_guest(RuntimeState& runtime) {
@@ -67,11 +56,6 @@ std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
   return tasks;
 }
 
-bool is_below(const Task& task, const std::vector<const Task*>& on_workers) {
-  return task.state.load(std::memory_order_acquire) == State::running &&
-         std::ranges::find(on_workers, &task) == on_workers.end();
-}
-
 // For a view while tasks run: only what lies in memory that is mapped for good (descriptors, whose
 // names are literals, and stacks) is looked at, under the slab's lock, and a reason counts only if
 // no task has begun or gone on since: then the stack that it lies on was still the waiting task's.
@@ -79,7 +63,7 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
   std::vector<TaskView> views;
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();
-  const std::vector<const Task*> on_workers = tasks_on_workers(runtime);
+  const std::vector<const Task*> on_workers = sched::tasks_on_workers(runtime);
   const std::vector<const Task*> blocked = tasks_that_block(runtime);
   const Task* const of_guest = task_of_guest(runtime);
   runtime.task_slots.for_each([&](std::byte* const slot) {
@@ -90,12 +74,12 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
       return;
     }
     if (&task == of_guest) return;
-    const bool below = is_below(task, on_workers);
+    const bool below = sched::is_below(task, on_workers);
     const bool blocks = state == State::running && (task.wishes & Task::blocking) == 0 &&
                         std::ranges::find(blocked, &task) != blocked.end();
     const bool runs = state != State::suspended && !below && !blocks;
     const WaitReason* const reason = state == State::suspended ? sched::reason_of(task) : nullptr;
-    const char* const without_wait = below ? waits_in_place : blocks ? blocks_thread : "";
+    const char* const without_wait = below ? sched::waits_in_place : blocks ? blocks_thread : "";
     views.push_back({sched::label_of(task), runs, false, without_wait});
     reasons.push_back(reason != nullptr ? *reason
                                         : WaitReason{.kind = WaitKind::event, .what = nullptr});
@@ -126,15 +110,12 @@ std::vector<TaskView> view_tasks(const bool at_rest) {
   if (watched.runtime() == nullptr) return {};
   if (!at_rest) return view_in_motion(*watched.runtime());
   std::vector<TaskView> views;
-  const std::vector<const Task*> on_workers = tasks_on_workers(*watched.runtime());
   const Task* const of_guest = task_of_guest(*watched.runtime());
   for (const auto& [task, waits] : sched::collect(*watched.runtime())) {
     if (task == of_guest) continue;
     bool in_mpi = false;
     for (const sched::Wait& wait : waits) in_mpi = in_mpi || wait.mpi;
-    const bool below = is_below(*task, on_workers);
-    views.push_back({sched::label_of(*task), waits.empty() && !below, in_mpi,
-                     below ? waits_in_place : sched::join(waits)});
+    views.push_back({sched::label_of(*task), waits.empty(), in_mpi, sched::join(waits)});
   }
   return views;
 }
