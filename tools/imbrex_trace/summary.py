@@ -9,8 +9,12 @@ from imbrex_trace.history import State
 def lines(histories):
     """The text, line by line, without line ends."""
     yield from worker_table(histories)
+    yield "(in-task: in bodies of tasks; idle: nothing was ready; overhead: the rest, that is the"
+    yield " runtime's own work and what the system took; tasks: begun there; suspensions: how often"
+    yield " a task there had to wait)"
     yield ""
     yield from name_table(histories)
+    yield "(count: begun; total: in their bodies, on all workers; from: where they are made)"
 
 
 def worker_table(histories):

@@ -252,7 +252,8 @@ class Summary(TraceTest):
                                    "70.0", "1", "0"])
         self.assertEqual(rows[3], ["all", "0.006000", "30.0", "0.005000", "25.0", "0.009000",
                                    "45.0", "2", "1"])
-        self.assertEqual(rows[6], ["work", "2", "3000.000", "0.006000", "w.cpp:7"])
+        self.assertEqual(rows[4][0], "(in-task:")
+        self.assertEqual(rows[9], ["work", "2", "3000.000", "0.006000", "w.cpp:7"])
 
     def test_crop_counts_the_named_tasks_time_only(self):
         rank = self.writer()
