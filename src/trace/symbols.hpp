@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds what a function is called and where it stands, for tasks that a compiler has made of a
-// construct and that nobody has named. The search runs when a report or a trace asks, never when a
-// task is made.
+// construct and that nobody has named. The search runs when a report asks or a trace is written,
+// never when a task is made or begins.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,9 +17,6 @@ struct Symbol {
 // The symbol of any address; it lives for ever. Any thread may call. The first call for an address
 // costs milliseconds, and the first call of all reads the program's debug information.
 [[nodiscard]] const Symbol& symbol_of(const void* code);
-
-// The name in an event record, for intern().
-[[nodiscard]] std::uint64_t intern(const Symbol& symbol);
 
 // "main._omp_fn.3" as a reader would say it: "main", and the number if it is all there is to tell
 // one from another.

@@ -27,6 +27,7 @@ struct Names {
   base::SpinLock lock;
   std::map<std::pair<const char*, std::uint32_t>, std::uint64_t> index IMBREX_GUARDED_BY(lock);
   std::vector<std::pair<std::string, std::string>> texts IMBREX_GUARDED_BY(lock);
+  std::vector<std::pair<std::uint64_t, const void*>> codes IMBREX_GUARDED_BY(lock);  // to look up
 };
 Names& names() {
   static Names& table = *new Names;  // written out when static destructors have run
@@ -108,12 +109,16 @@ std::uint64_t intern(const char* const text, const std::source_location* const w
   return entry->second;
 }
 
-std::uint64_t intern(const Symbol& symbol) {
+std::uint64_t intern_code(const void* const code, const char* const otherwise) {
+  constexpr std::uint32_t no_line = UINT32_MAX;  // keeps addresses of code apart from texts
   Names& table = names();
   const std::lock_guard guard(table.lock);
-  const auto [entry, is_new] = table.index.try_emplace({symbol.name.c_str(), 0},
+  const auto [entry, is_new] = table.index.try_emplace({static_cast<const char*>(code), no_line},
                                                        table.texts.size());
-  if (is_new) table.texts.emplace_back(symbol.name, symbol.place);
+  if (is_new) {
+    table.texts.emplace_back(otherwise, "");
+    table.codes.emplace_back(entry->second, code);
+  }
   return entry->second;
 }
 
@@ -197,6 +202,26 @@ class Writer {
   }
 };
 
+namespace {
+
+// Gives the names of intern_code() their texts. Nobody waits for the lock meanwhile.
+void look_up_codes() {
+  Names& table = names();
+  std::vector<std::pair<std::uint64_t, const void*>> codes;
+  {
+    const std::lock_guard guard(table.lock);
+    codes.swap(table.codes);
+  }
+  for (const auto& [index, code] : codes) {
+    const Symbol& symbol = symbol_of(code);
+    if (symbol.name.empty()) continue;
+    const std::lock_guard guard(table.lock);
+    table.texts[index] = {symbol.name, symbol.place};
+  }
+}
+
+}  // namespace
+
 void prepare_directory(const std::string& directory) {
   if ((mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) ||
       access(directory.c_str(), W_OK | X_OK) != 0) {
@@ -224,6 +249,7 @@ void write_files(const std::string& directory, const Header& header, const TimeB
       format_version, header.rank, header.ranks, header.workers, quoted(header.policy),
       quoted(host), time.start_ns(), time.end_ns(), count, quoted(header.cut), command_line(),
       fmt::join(header.processors, ", "));
+  look_up_codes();
   Names& table = names();
   const std::lock_guard guard(table.lock);
   for (std::size_t index = 0; index < table.texts.size(); ++index) {

@@ -175,4 +175,9 @@ void write_files(const std::string& directory, const Header& header, const TimeB
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern(const char* text,
                                                              const std::source_location* where);
 
+// The name of a function that a compiler has made of a construct; `otherwise` if it has none. The
+// symbol is looked up when the files are written, since the first search takes tenths of a second.
+[[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern_code(const void* code,
+                                                                  const char* otherwise);
+
 }  // namespace imbrex::trace

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "imbrex/error.hpp"
+#include "trace/symbols.hpp"
 
 namespace imbrex::trace {
 namespace {
@@ -61,6 +62,30 @@ TEST(Files, hold_every_record_and_the_names) {
   EXPECT_NE(text.find(R"("processors": [3, 5])"), std::string::npos);
   const std::string own = testing::internal::GetArgvs().at(0);
   EXPECT_NE(text.find("\"command\": [\"" + own + '"'), std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+[[gnu::noinline]] int outlined(int value) { return value * 5 + 1; }
+
+TEST(Files, name_functions_when_they_are_written_and_not_before) {
+  const std::string directory = testing::TempDir() + "imbrex_trace_code";
+  TimeBase time;
+  time.start();
+  Recorder recorder;
+  recorder.enable(true, true, 0);
+  const auto* const code = reinterpret_cast<const void*>(&outlined);
+  const int nobody = 0;  // is no code
+  const std::uint64_t name = intern_code(code, "task");
+  EXPECT_EQ(intern_code(code, "task"), name);
+  recorder.record(Kind::task_begin, 1, name, 0, 0);
+  recorder.record(Kind::task_begin, 2, intern_code(&nobody, "nobody's"), 0, 0);
+  time.stop();
+  write_files(directory, {.rank = 0, .ranks = 1, .workers = 1, .policy = ""}, time, {&recorder});
+  std::ifstream file(directory + "/rank-0.json");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string found = symbol_of(code).name;  // empty without libbacktrace
+  EXPECT_NE(text.find('"' + (found.empty() ? "task" : found) + '"'), std::string::npos) << text;
+  EXPECT_NE(text.find("\"nobody's\""), std::string::npos);
   std::filesystem::remove_all(directory);
 }
 

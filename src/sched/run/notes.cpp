@@ -8,7 +8,6 @@
 #include "sched/run/runtime_state.hpp"
 #include "task/depend.hpp"
 #include "task/failure.hpp"
-#include "trace/symbols.hpp"
 #include "trace/trace.hpp"
 
 namespace imbrex::sched {
@@ -85,9 +84,8 @@ void record_access(Worker& worker, const std::uint64_t id, const detail::AccessS
 
 void record_begin(Worker& worker, const Task& task) {
   const void* const code = code_of(label_of(task));
-  const std::uint64_t name = code != nullptr && !trace::symbol_of(code).name.empty()
-                                 ? trace::intern(trace::symbol_of(code))
-                                 : name_of(task.name, task.where);
+  const std::uint64_t name = code != nullptr ? trace::intern_code(code, task.name)
+                                             : name_of(task.name, task.where);
   worker.recorder.record(Kind::task_begin, task.id, name,
                          word(task.priority.load()), task.parent->id);
 }
