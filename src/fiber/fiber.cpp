@@ -53,6 +53,36 @@ void start(const context::transfer_t transfer) {
   std::abort();  // an entry never returns
 }
 
+inline void switch_at_once(Fiber& from, Fiber& to, void* const globals, const Arrival arrival,
+                           void* const argument) noexcept {
+  Switch record{&from, &to, globals, arrival, argument};
+  const auto* const state = static_cast<const ExceptionGlobals*>(globals);
+  from.exceptions = {state->caught, state->uncaught};
+  sanitizer::start_switch(from, to);
+  arrive(context::jump_fcontext(to.context, &record));
+}
+
+// An arrival that comes after the sanitizer has been told. It lies on the stack that is left.
+struct ToldArrival {
+  Fiber* to;
+  Arrival arrival;
+  void* argument;
+};
+
+void arrive_told(Fiber& left, void* const argument) noexcept {
+  const ToldArrival told = *static_cast<const ToldArrival*>(argument);
+  sanitizer::tell_finish(*told.to);
+  told.arrival(left, told.argument);
+}
+
+[[gnu::cold, gnu::noinline]] void switch_told(Fiber& from, Fiber& to, void* const globals,
+                                              const Arrival arrival,
+                                              void* const argument) noexcept {
+  ToldArrival told{&to, arrival, argument};
+  sanitizer::tell_start(from, to);
+  switch_at_once(from, to, globals, &arrive_told, &told);
+}
+
 }  // namespace
 
 Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
@@ -101,11 +131,11 @@ void adopt_native(Fiber& fiber) noexcept {
 
 void switch_to(Fiber& from, Fiber& to, void* const globals, const Arrival arrival,
                void* const argument) noexcept {
-  Switch record{&from, &to, globals, arrival, argument};
-  const auto* const state = static_cast<const ExceptionGlobals*>(globals);
-  from.exceptions = {state->caught, state->uncaught};
-  sanitizer::start_switch(from, to);
-  arrive(context::jump_fcontext(to.context, &record));
+  if (sanitizer::listens()) [[unlikely]] {
+    switch_told(from, to, globals, arrival, argument);
+  } else {
+    switch_at_once(from, to, globals, arrival, argument);
+  }
 }
 
 }  // namespace imbrex::fiber

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tells ThreadSanitizer of a switch, in a build of its own, and AddressSanitizer in all others, if
-// the process has that: the program may be compiled with it where imbrex is not.
+// Tells ThreadSanitizer and AddressSanitizer of a switch, in builds of their own. In other builds
+// the program alone may be compiled with AddressSanitizer: then listens() is true, and a switch, of
+// which fiber.cpp has a second form, tells it by tell_start() and tell_finish().
 #pragma once
 
 #include "base/arch.hpp"
@@ -10,7 +11,7 @@
 #if IMBREX_TSAN
 #include <sanitizer/tsan_interface.h>
 #elif !IMBREX_RACES
-// As in sanitizer/asan_interface.h and common_interface_defs.h; null where the process has none.
+// As in the sanitizer's headers; null where the process has none.
 extern "C" {
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* memory, std::size_t bytes);
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** saved, const void* bottom,
@@ -32,6 +33,9 @@ inline void start_switch(Fiber&, Fiber& to) noexcept {
   __tsan_switch_to_fiber(to.sanitizer, 0);
 }
 inline void finish_switch(Fiber&, Fiber&) noexcept {}
+inline bool listens() noexcept { return false; }
+inline void tell_start(Fiber&, Fiber&) noexcept {}
+inline void tell_finish(Fiber&) noexcept {}
 
 #elif IMBREX_RACES
 
@@ -44,6 +48,9 @@ inline void start_switch(Fiber& from, Fiber& to) noexcept {
   trace::races::change(from.sanitizer, to.sanitizer);
 }
 inline void finish_switch(Fiber&, Fiber&) noexcept {}
+inline bool listens() noexcept { return false; }
+inline void tell_start(Fiber&, Fiber&) noexcept {}
+inline void tell_finish(Fiber&) noexcept {}
 
 #else
 
@@ -58,15 +65,22 @@ inline void create(Fiber& fiber) noexcept {
 }
 inline void destroy(Fiber&) noexcept {}
 inline void adopt(Fiber&) noexcept {}
-inline void start_switch(Fiber& from, Fiber& to) noexcept {
-  if (__sanitizer_start_switch_fiber == nullptr) [[likely]] return;
+inline void tell_start(Fiber& from, Fiber& to) noexcept {
   __sanitizer_start_switch_fiber(&from.sanitizer, to.stack.bottom,
                                  static_cast<std::size_t>(to.stack.top - to.stack.bottom));
 }
-inline void finish_switch(Fiber&, Fiber& to) noexcept {
-  if (__sanitizer_finish_switch_fiber == nullptr) [[likely]] return;
+inline void tell_finish(Fiber& to) noexcept {
   __sanitizer_finish_switch_fiber(to.sanitizer, nullptr, nullptr);
 }
+#if defined(__SANITIZE_ADDRESS__)
+inline bool listens() noexcept { return false; }  // it is told by each switch
+inline void start_switch(Fiber& from, Fiber& to) noexcept { tell_start(from, to); }
+inline void finish_switch(Fiber&, Fiber& to) noexcept { tell_finish(to); }
+#else
+inline bool listens() noexcept { return __sanitizer_start_switch_fiber != nullptr; }
+inline void start_switch(Fiber&, Fiber&) noexcept {}
+inline void finish_switch(Fiber&, Fiber&) noexcept {}
+#endif
 
 #endif
 
