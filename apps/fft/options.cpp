@@ -56,6 +56,7 @@ void add_variants(CLI::App& app, Options& options, Text& text) {
       ->check(CLI::IsMember({"blocking", "test", "scatters", "partial-blocks",
                              "partial-receive", "messages", "partial", "library"}))
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
   app.add_flag("--pack", options.pack,

@@ -32,6 +32,7 @@ void add_run(CLI::App& app, Options& options, CommandText& text) {
                  "others are compared with")
       ->check(CLI::IsMember(names_of_variants()))
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--chunks", options.chunks, "Map tasks of each rank")
       ->check(CLI::Range(1, 30'000))  // each has a tag

@@ -39,10 +39,13 @@ constexpr const char* description =
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--sizes", options.sizes, "Bytes of the message, separated by commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--ratios", options.ratios, "Computation, in times of the communication")
+  app.add_option("--ratios", options.ratios,
+                 "Computation, in times of the communication, separated by commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str();
   app.add_option("--fixed-us", options.fixed_us,

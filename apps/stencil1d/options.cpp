@@ -77,9 +77,9 @@ Options parse_options(int argc, char** argv, std::string& help) {
                  "neighbour")
       ->check(CLI::IsMember({"periodic", "open"}))
       ->capture_default_str();
-  app.add_option("--variants", names, "Which; all if not given")
+  app.add_option("--variants", names, "Which, separated by commas; all if not given")
       ->check(CLI::IsMember(known))
-      ->delimiter(',')
+      ->delimiter(',')->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--verify", options.verify, "Compute the field on one rank too, and compare");
   app.add_flag("--hidden", options.hidden,

@@ -50,6 +50,7 @@ void add_timed(CLI::App& app, const std::vector<std::string>& names, TimedText& 
                              fmt::join(names, ",")))
       ->check(CLI::Range(0.0, 1e8))
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--slow", text.slow,
                  "Timed: RANK:FACTOR, that rank's kernels take so many times as long");
