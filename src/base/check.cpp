@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/check.hpp"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 
 namespace imbrex::base {
 
@@ -17,13 +21,56 @@ void set_describe(const Describe describe) noexcept {
 }
 
 void report(const std::string& text) noexcept {
-  std::string line = "imbrex: " + text + "\n";
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t written = ::write(STDERR_FILENO, line.data() + done, line.size() - done);
-    if (written <= 0) return;  // nowhere left to say it
-    done += static_cast<std::size_t>(written);
+  // Where that cannot be written there is nowhere left to say it.
+  (void)write_all(STDERR_FILENO, "imbrex: " + text + "\n", nullptr);
+}
+
+namespace {
+
+// The signals that write() sends to its own thread are not delivered while this lives.
+class WithoutSignals {
+ public:
+  WithoutSignals() noexcept {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGPIPE);
+    sigaddset(&signals_, SIGXFSZ);
+    sigpending(&pending_);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
+  ~WithoutSignals() {
+    const int error = errno;
+    for (const int signal : {SIGPIPE, SIGXFSZ}) {
+      if (sigismember(&pending_, signal) == 1) continue;  // it was another's
+      sigset_t one;
+      sigemptyset(&one);
+      sigaddset(&one, signal);
+      constexpr timespec at_once{};
+      while (sigtimedwait(&one, nullptr, &at_once) < 0 && errno == EINTR) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t signals_, pending_, before_;
+};
+
+}  // namespace
+
+int write_all(const int descriptor, const std::string_view text,
+              std::size_t* const written) noexcept {
+  const WithoutSignals without;
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(descriptor, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 ? errno : EIO;
+    done += static_cast<std::size_t>(count);
+    if (written != nullptr) *written += static_cast<std::size_t>(count);
+  }
+  return 0;
 }
 
 void fail(const char* const file, const int line, const std::string& what) noexcept {

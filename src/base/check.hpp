@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace imbrex::base {
 
@@ -17,6 +19,11 @@ void set_describe(Describe describe) noexcept;
 
 // A line on standard error that starts with "imbrex: ", written at once.
 void report(const std::string& text) noexcept;
+
+// Writes all of `text` to the descriptor. Returns 0, or the errno of what kept it from that; the
+// number of bytes that were written is added to `written`, if that is not null. No signal comes of
+// it: what tells of a program must not end it, where a pipe has no reader or a file may not grow.
+int write_all(int descriptor, std::string_view text, std::size_t* written) noexcept;
 
 }  // namespace imbrex::base
 

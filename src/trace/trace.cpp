@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "trace/trace.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <new>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/guarded.hpp"
+#include "base/options.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/error.hpp"
 #include "trace/symbols.hpp"
@@ -34,7 +39,7 @@ Names& names() {
   return table;
 }
 
-std::string quoted(const std::string& text) {
+std::string json_text(const std::string& text) {
   std::string out = "\"";
   for (const char character : text) {
     if (character == '"' || character == '\\') {
@@ -58,41 +63,61 @@ std::string command_line() {
   std::string out = "[";
   for (std::size_t at = 0; at < text.size();) {
     const std::string argument = text.c_str() + at;
-    out += (at == 0 ? "" : ", ") + quoted(argument);
+    out += (at == 0 ? "" : ", ") + json_text(argument);
     at += argument.size() + 1;
   }
   return out + ']';
 }
 
-// A file that disappears unless it was written to its end.
+// A file that disappears unless finish() has given it its name.
 class File {
  public:
   explicit File(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
-    file_ = std::fopen(part_.c_str(), "wb");
-    if (file_ == nullptr) fail("open");
+    descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail("open", errno);
   }
   ~File() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
+    if (descriptor_ < 0) return;
+    ::close(descriptor_);
     std::remove(part_.c_str());
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
-  void write(const void* data, const std::size_t bytes) {
-    if (bytes != 0 && std::fwrite(data, 1, bytes, file_) != bytes) fail("write");
+
+  // Writes at the end. Returns 0, or the errno of what kept it from that; then a part may be there.
+  [[nodiscard]] int add(const std::string_view bytes) noexcept {
+    return base::write_all(descriptor_, bytes, &size_);
   }
+  void write(const std::string_view bytes) {
+    if (const int error = add(bytes)) fail("write", error);
+  }
+  // Writes over what is there, which takes no more of the disk.
+  void overwrite(const std::size_t begin, const std::string_view bytes) {
+    if (::lseek(descriptor_, static_cast<off_t>(begin), SEEK_SET) < 0) fail("write", errno);
+    std::size_t written = 0;
+    if (const int error = base::write_all(descriptor_, bytes, &written)) fail("write", error);
+  }
+  // Keeps whole items of that size.
+  void cut_to_whole(const std::size_t item) {
+    size_ -= size_ % item;
+    if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) fail("cut", errno);
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void finish() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    if (std::fclose(file) != 0 || std::rename(part_.c_str(), path_.c_str()) != 0) fail("finish");
+    const int closed = ::close(std::exchange(descriptor_, -1));
+    if (closed == 0 && std::rename(part_.c_str(), path_.c_str()) == 0) return;
+    const int error = errno;
+    std::remove(part_.c_str());
+    fail("finish", error);
   }
 
  private:
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(fmt::format("imbrex: cannot {} the trace file {}: {}", what, path_,
-                            std::strerror(errno)));
+  [[noreturn]] void fail(const char* const what, const int error) const {
+    throw Error(fmt::format("cannot {} {}: {}", what, path_, std::strerror(error)));
   }
   std::string path_, part_;
-  std::FILE* file_;
+  int descriptor_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace
@@ -172,11 +197,15 @@ Records::~Records() {
   for (Chunk* chunk = first_; chunk != nullptr;) delete std::exchange(chunk, chunk->next);
 }
 
-void Records::add(const Record& record) {
+void Records::add(const Record& record) noexcept {
   const std::uint64_t count = count_.load(std::memory_order_relaxed);  // its own
   const std::uint64_t place = count % chunk_records;
   if (place == 0) {
-    auto* const chunk = new Chunk;
+    auto* const chunk = new (std::nothrow) Chunk;
+    if (chunk == nullptr) {
+      lost_.store(lost_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return;
+    }
     chunk->next = nullptr;
     (last_ == nullptr ? first_ : last_->next) = chunk;
     last_ = chunk;
@@ -185,21 +214,46 @@ void Records::add(const Record& record) {
   count_.store(count + 1, std::memory_order_release);  // pairs with for_each()
 }
 
+// Writes records, until one finds no place.
 class Writer {
  public:
-  static std::uint64_t write(File& file, const Recorder& recorder, const TimeBase& time,
-                             const std::uint64_t until) {
-    std::uint64_t written = 0;
-    std::vector<Record> some;
-    recorder.records_.for_each([&](const std::span<const Record> records) {
-      some.assign(records.begin(), records.end());
-      std::erase_if(some, [&](const Record& record) { return record.time > until; });
-      for (Record& record : some) record.time = time.wall_ns(record.time);
-      file.write(some.data(), some.size() * sizeof(Record));
-      written += some.size();
-    });
-    return written;
+  Writer(File& file, const TimeBase& time, const std::uint64_t until) noexcept
+      : file_(file), time_(time), until_(until) {}
+
+  void write(const Recorder& recorder) {
+    recorder.records_.for_each([this](const std::span<const Record> records) { write(records); });
+    lost_ += recorder.records_.lost();
   }
+  // Returns how many records are in the file.
+  [[nodiscard]] std::uint64_t finish() {
+    file_.cut_to_whole(sizeof(Record));
+    const std::uint64_t kept = file_.size() / sizeof(Record);
+    lost_ += tried_ - kept;
+    return kept;
+  }
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+  [[nodiscard]] std::string why_lost() const {
+    return lost_ == 0 ? "" : std::strerror(error_ != 0 ? error_ : ENOMEM);
+  }
+
+ private:
+  void write(const std::span<const Record> records) {
+    some_.assign(records.begin(), records.end());
+    std::erase_if(some_, [this](const Record& record) { return record.time > until_; });
+    for (Record& record : some_) record.time = time_.wall_ns(record.time);
+    tried_ += some_.size();
+    if (error_ != 0) return;
+    const auto* const bytes = reinterpret_cast<const char*>(some_.data());
+    error_ = file_.add({bytes, some_.size() * sizeof(Record)});
+  }
+
+  File& file_;
+  const TimeBase& time_;
+  const std::uint64_t until_;
+  std::vector<Record> some_;
+  std::uint64_t tried_ = 0;
+  std::uint64_t lost_ = 0;
+  int error_ = 0;
 };
 
 namespace {
@@ -222,44 +276,90 @@ void look_up_codes() {
 
 }  // namespace
 
-void prepare_directory(const std::string& directory) {
-  if ((mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) ||
-      access(directory.c_str(), W_OK | X_OK) != 0) {
-    throw Error(fmt::format("imbrex: IMBREX_TRACE={}: cannot write into that directory: {}",
-                            directory, std::strerror(errno)));
+bool prepare_directory(const std::string& directory) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed.value() == ENOSPC || failed.value() == EDQUOT) {
+    base::report(fmt::format("there will be no trace: IMBREX_TRACE={}: cannot make that directory: "
+                             "{}",
+                             directory, failed.message()));
+    return false;
   }
+  if (failed || access(directory.c_str(), W_OK | X_OK) != 0) {
+    throw base::OptionError(
+        fmt::format("imbrex: IMBREX_TRACE={}: cannot write into that directory: {}", directory,
+                    failed ? failed.message() : std::strerror(errno)));
+  }
+  return true;
 }
 
-void write_files(const std::string& directory, const Header& header, const TimeBase& time,
-                 const std::vector<Recorder*> recorders) {
-  prepare_directory(directory);
-  File events(fmt::format("{}/rank-{}.events", directory, header.rank));
-  std::uint64_t count = 0;
-  for (const Recorder* const recorder : recorders) {
-    count += Writer::write(events, *recorder, time, header.until);
-  }
-  events.finish();
+namespace {
 
+// As wide whatever it says, so that it can be written before the records, while there is room for
+// it, and over once it is known how many have found a place.
+std::string counts(const std::uint64_t events, const std::uint64_t lost, const std::string& why) {
+  return fmt::format("\"events\": {:<20}, \"lost\": {:<20}, \"why_lost\": {:<80}", events, lost,
+                     json_text(why.substr(0, 70)));
+}
+
+struct Head {
+  std::string text;
+  std::size_t counts_at;
+};
+Head head_of(const Header& header, const TimeBase& time) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  std::string text = fmt::format(
-      "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
-      "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"events\": {}, \"cut\": {},\n "
-      "\"command\": {}, \"processors\": [{}],\n \"names\": [",
-      format_version, header.rank, header.ranks, header.workers, quoted(header.policy),
-      quoted(host), time.start_ns(), time.end_ns(), count, quoted(header.cut), command_line(),
-      fmt::join(header.processors, ", "));
+  Head head{fmt::format(
+                "{{\"version\": {}, \"rank\": {}, \"ranks\": {}, \"workers\": {}, \"policy\": {}, "
+                "\"host\": {}, \"start_ns\": {}, \"end_ns\": {}, \"cut\": {},\n \"command\": {}, "
+                "\"processors\": [{}],\n ",
+                format_version, header.rank, header.ranks, header.workers, json_text(header.policy),
+                json_text(host), time.start_ns(), time.end_ns(), json_text(header.cut),
+                command_line(), fmt::join(header.processors, ", ")),
+            0};
   look_up_codes();
+  head.counts_at = head.text.size();
+  head.text += counts(0, 0, "") + ",\n \"names\": [";
   Names& table = names();
   const std::lock_guard guard(table.lock);
   for (std::size_t index = 0; index < table.texts.size(); ++index) {
-    text += fmt::format("{}\n  {{\"name\": {}, \"where\": {}}}", index == 0 ? "" : ",",
-                        quoted(table.texts[index].first), quoted(table.texts[index].second));
+    const auto& [name, where] = table.texts[index];
+    head.text += fmt::format("{}\n  {{\"name\": {}, \"where\": {}}}", index == 0 ? "" : ",",
+                             json_text(name), json_text(where));
   }
-  text += "]}\n";
+  head.text += "]}\n";
+  return head;
+}
+
+// The same. Throws Error if nothing can be kept.
+std::string write_what_fits(const std::string& directory, const Header& header,
+                            const TimeBase& time, const std::vector<Recorder*>& recorders) {
+  std::filesystem::create_directories(directory);  // it was there at the start
+  const Head head = head_of(header, time);
   File json(fmt::format("{}/rank-{}.json", directory, header.rank));
-  json.write(text.data(), text.size());
+  json.write(head.text);
+  File events(fmt::format("{}/rank-{}.events", directory, header.rank));
+  Writer writer(events, time, header.until);
+  for (const Recorder* const recorder : recorders) writer.write(*recorder);
+  const std::uint64_t kept = writer.finish();
+  json.overwrite(head.counts_at, counts(kept, writer.lost(), writer.why_lost()));
+  events.finish();
   json.finish();
+  if (writer.lost() == 0) return "";
+  return fmt::format("the trace of rank {} in {} has {} records and lacks {}, for which there was "
+                     "no room ({}); `imbrex report` reads what is there",
+                     header.rank, directory, kept, writer.lost(), writer.why_lost());
+}
+
+}  // namespace
+
+std::string write_files(const std::string& directory, const Header& header, const TimeBase& time,
+                        const std::vector<Recorder*>& recorders) {
+  try {
+    return write_what_fits(directory, header, time, recorders);
+  } catch (const std::exception& error) {
+    return fmt::format("there is no trace of rank {}: {}", header.rank, error.what());
+  }
 }
 
 }  // namespace imbrex::trace

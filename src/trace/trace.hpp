@@ -53,7 +53,7 @@ class Records {
   ~Records();
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
-  void add(const Record& record);
+  void add(const Record& record) noexcept;
   // Gives the records that are there at the time of the call, as several spans.
   template <typename Take>
   void for_each(Take&& take) const {
@@ -67,6 +67,11 @@ class Records {
     }
   }
 
+  // Records for which there was no memory.
+  [[nodiscard]] std::uint64_t lost() const noexcept {
+    return lost_.load(std::memory_order_relaxed);  // a count alone
+  }
+
  private:
   static constexpr std::uint64_t chunk_records = 1365;  // 64 KiB
   struct Chunk {
@@ -76,7 +81,8 @@ class Records {
   // Links are written before the count that leads to them, and not changed afterwards.
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;
-  std::atomic<std::uint64_t> count_{0};  // its thread writes, any reads
+  std::atomic<std::uint64_t> count_{0};  // its thread writes, any reads; so is the next
+  std::atomic<std::uint64_t> lost_{0};
 };
 
 // Written by one thread, read by any.
@@ -120,6 +126,14 @@ class Recorder {
   }
   [[gnu::cold, gnu::noinline]] void record(Kind kind, std::uint64_t task, std::uint64_t a,
                                            std::uint64_t b, std::uint64_t c);
+  // Counts what has passed since the last change of activity, too: main may compute to the end. By
+  // its thread.
+  void settle() noexcept {
+    if (!timing_) return;
+    const std::uint64_t now = base::ticks();
+    spent_[static_cast<std::size_t>(activity_)].add(now - since_);
+    since_ = now;
+  }
   [[nodiscard]] std::uint64_t ticks_in(const Activity activity) const noexcept {
     return spent_[static_cast<std::size_t>(activity)].get();
   }
@@ -164,12 +178,15 @@ struct Header {
   std::uint64_t until = UINT64_MAX;      // ticks; what came later is left out
 };
 
-// Makes the directory if need be. Throws Error if it cannot be written to.
-void prepare_directory(const std::string& directory);
+// Makes the directory, and those above it, if need be. False, and a warning, if there is no room
+// for it. Throws base::OptionError if it cannot be written to.
+[[nodiscard]] bool prepare_directory(const std::string& directory);
 
-// Writes directory/rank-R.json and .events. Throws Error if it cannot. Threads may go on recording.
-void write_files(const std::string& directory, const Header& header, const TimeBase& time,
-                 std::vector<Recorder*> recorders);
+// Writes directory/rank-R.json and .events, with the records for which there is room. Returns what
+// is missing and why, or nothing. Threads may go on recording.
+[[nodiscard]] std::string write_files(const std::string& directory, const Header& header,
+                                      const TimeBase& time,
+                                      const std::vector<Recorder*>& recorders);
 
 // The record field of a name: an index in a table that only grows.
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern(const char* text,

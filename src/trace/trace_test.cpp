@@ -2,6 +2,7 @@
 #include "trace/trace.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdio>
@@ -11,7 +12,6 @@
 #include <string>
 #include <thread>
 
-#include "imbrex/error.hpp"
 #include "trace/symbols.hpp"
 
 namespace imbrex::trace {
@@ -42,8 +42,9 @@ TEST(Recorder, keeps_nothing_when_it_is_off) {
 }
 
 TEST(Files, hold_every_record_and_the_names) {
-  const std::string directory = testing::TempDir() + "imbrex_trace_test";
-  std::filesystem::remove_all(directory);
+  const std::string all = testing::TempDir() + "imbrex_trace_test";
+  const std::string directory = all + "/below/it";  // each is made
+  std::filesystem::remove_all(all);
   TimeBase time;
   time.start();
   Recorder recorder;
@@ -53,7 +54,7 @@ TEST(Files, hold_every_record_and_the_names) {
   time.stop();
   const Header header{
       .rank = 2, .ranks = 4, .workers = 1, .policy = "fifo", .processors = {3, 5}};
-  write_files(directory, header, time, {&recorder});
+  EXPECT_EQ(write_files(directory, header, time, {&recorder}), "");
   EXPECT_EQ(std::filesystem::file_size(directory + "/rank-2.events"), 2 * sizeof(Record));
   std::ifstream file(directory + "/rank-2.json");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -62,7 +63,7 @@ TEST(Files, hold_every_record_and_the_names) {
   EXPECT_NE(text.find(R"("processors": [3, 5])"), std::string::npos);
   const std::string own = testing::internal::GetArgvs().at(0);
   EXPECT_NE(text.find("\"command\": [\"" + own + '"'), std::string::npos);
-  std::filesystem::remove_all(directory);
+  std::filesystem::remove_all(all);
 }
 
 [[gnu::noinline]] int outlined(int value) { return value * 5 + 1; }
@@ -80,7 +81,8 @@ TEST(Files, name_functions_when_they_are_written_and_not_before) {
   recorder.record(Kind::task_begin, 1, name, 0, 0);
   recorder.record(Kind::task_begin, 2, intern_code(&nobody, "nobody's"), 0, 0);
   time.stop();
-  write_files(directory, {.rank = 0, .ranks = 1, .workers = 1, .policy = ""}, time, {&recorder});
+  const Header header{.rank = 0, .ranks = 1, .workers = 1, .policy = ""};
+  EXPECT_EQ(write_files(directory, header, time, {&recorder}), "");
   std::ifstream file(directory + "/rank-0.json");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const std::string found = symbol_of(code).name;  // empty without libbacktrace
@@ -112,9 +114,9 @@ TEST(Files, may_be_written_while_a_thread_goes_on_recording) {
     const std::uint64_t there = begun;
     const std::uint64_t until = base::ticks();
     time.stop();
-    write_files(directory,
-                {.rank = 0, .ranks = 1, .workers = 1, .policy = "", .cut = "x", .until = until},
-                time, {&recorder});
+    const Header header{
+        .rank = 0, .ranks = 1, .workers = 1, .policy = "", .cut = "x", .until = until};
+    EXPECT_EQ(write_files(directory, header, time, {&recorder}), "");
     std::ifstream file(directory + "/rank-0.events", std::ios::binary);
     Record record{};
     std::uint64_t count = 0;
@@ -129,14 +131,44 @@ TEST(Files, may_be_written_while_a_thread_goes_on_recording) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(Files, that_cannot_be_written_are_an_error_that_names_them) {
-  TimeBase time;
-  try {
-    write_files("/proc/no/such", {.rank = 0, .ranks = 1, .workers = 1, .policy = ""}, time, {});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("/proc/no/such"), std::string::npos);
+TEST(Files, that_cannot_be_written_are_named) {
+  const std::string missing =
+      write_files("/proc/no/such", {.rank = 7, .ranks = 9, .workers = 1, .policy = ""}, {}, {});
+  EXPECT_NE(missing.find("/proc/no/such"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("rank 7"), std::string::npos) << missing;
+}
+
+// Methodology: the limit of the size of files stands for a full disk. It also sends a signal.
+TEST(Files, hold_whole_records_as_far_as_there_is_room) {
+  const std::string directory = testing::TempDir() + "imbrex_trace_full";
+  Recorder recorder;
+  recorder.enable(true, true, 0);
+  constexpr std::uint64_t all = 5000;
+  for (std::uint64_t task = 1; task <= all; ++task) {
+    recorder.record(Kind::task_begin, task, intern("of many", nullptr), 0, 0);
   }
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const rlim_t room : {rlim_t{100'000}, rlim_t{65'537}, rlim_t{10}}) {
+    std::filesystem::remove_all(directory);
+    const rlimit small{room, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const Header header{.rank = 0, .ranks = 1, .workers = 1, .policy = ""};
+    const std::string missing = write_files(directory, header, {}, {&recorder});
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_NE(missing.find("File too large"), std::string::npos) << missing;
+    if (room < 1000) {  // not even for the names
+      EXPECT_TRUE(std::filesystem::is_empty(directory));
+      continue;
+    }
+    const std::uint64_t kept = room / sizeof(Record);
+    EXPECT_EQ(std::filesystem::file_size(directory + "/rank-0.events"), kept * sizeof(Record));
+    std::ifstream file(directory + "/rank-0.json");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(text.find("\"events\": " + std::to_string(kept) + " "), std::string::npos) << text;
+    EXPECT_NE(text.find("\"lost\": " + std::to_string(all - kept) + " "), std::string::npos);
+  }
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -338,7 +338,7 @@ class Player:
         self.slices.append(ended)
 
     def refuse(self, worker, time, task, what):
-        if self.rank.cut:
+        if self.rank.is_partial:
             raise Unfit  # its threads went on while it was written: one may lack a record
         raise TraceError(f"rank {self.rank.rank}, worker {worker.number}, "
                          f"{(time - self.rank.start) / 1e6:.3f} ms: task {task} {what}")

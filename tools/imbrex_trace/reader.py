@@ -68,6 +68,12 @@ class Rank:
     cut: str = ""  # why the rank ended before its end; empty if it did not
     command: tuple = ()  # the program and its arguments; empty in older traces
     processors: tuple = ()  # that its workers could use; empty in older traces
+    lost: int = 0  # records for which there was no room
+    why_lost: str = ""
+
+    @property
+    def is_partial(self):
+        return bool(self.cut) or self.lost != 0
 
 
 def read_run(directory):
@@ -89,12 +95,16 @@ def read_run(directory):
 
 
 def describe_gaps(ranks):
-    """What is missing of a run that ended before its end, in a sentence; empty if nothing is."""
+    """What is missing of a run that ended before its end, or found no room for its trace, in a
+    sentence; empty if nothing is."""
     cut = collections.defaultdict(list)
     for rank in ranks:
         if rank.cut:
             cut[rank.cut].append(str(rank.rank))
     parts = [f"{plural(numbers)} ended by {why}" for why, numbers in cut.items()]
+    parts += [f"rank {rank.rank} had no room for {rank.lost} of its "
+              f"{rank.lost + len(rank.records)} records ({rank.why_lost})"
+              for rank in ranks if rank.lost]
     missing = missing_of(ranks)
     if missing:
         parts.append(f"there is no file of {plural(missing)}")
@@ -111,14 +121,14 @@ def missing_of(ranks):
 
 
 def check_complete(directory, ranks):
-    """Where a rank was cut, others may not have come to writing anything."""
+    """Where a rank is partial, others may not have come to writing anything."""
     sizes = sorted({rank.ranks for rank in ranks})
     if len(sizes) > 1:
         raise TraceError(f"{directory}: holds files of runs with {sizes[0]} and {sizes[-1]} "
                          "ranks: remove the old ones")
     present = {rank.rank for rank in ranks}
     missing = missing_of(ranks)
-    if missing and not any(rank.cut for rank in ranks):
+    if missing and not any(rank.is_partial for rank in ranks):
         raise TraceError(f"{directory}: of {sizes[0]} ranks, no file of rank "
                          f"{', '.join(missing)}: did the run end by MPI_Finalize everywhere?")
     beyond = sorted(rank for rank in present if rank >= sizes[0])
@@ -137,7 +147,8 @@ def read_rank(path, number):
                 host=head["host"], start=head["start_ns"], end=head["end_ns"], names=names,
                 records=records, cut=head.get("cut", ""),
                 command=tuple(head.get("command", ())),
-                processors=tuple(head.get("processors", ())))
+                processors=tuple(head.get("processors", ())), lost=head.get("lost", 0),
+                why_lost=head.get("why_lost", ""))
 
 
 def read_head(path):
@@ -158,8 +169,9 @@ def read_head(path):
     for key, kind in kinds.items():
         if type(head.get(key)) is not kind:
             raise TraceError(f"{path}: key \"{key}\" is missing or is no {kind.__name__}")
-    if not isinstance(head.get("cut", ""), str):
-        raise TraceError(f"{path}: key \"cut\" is no str")
+    for key, kind, none in (("cut", str, ""), ("lost", int, 0), ("why_lost", str, "")):
+        if type(head.get(key, none)) is not kind:
+            raise TraceError(f"{path}: key \"{key}\" is no {kind.__name__}")
     for key, kind in (("command", str), ("processors", int)):
         value = head.get(key, [])
         if type(value) is not list or any(type(one) is not kind for one in value):

@@ -22,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/below/last_join.hpp"
@@ -104,14 +105,7 @@ std::string prefixed(const std::string& text, const std::string& prefix) {
   return result;
 }
 
-void print(const std::string& text) noexcept {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data() + done, text.size() - done);
-    if (written <= 0) return;  // nowhere left to say it
-    done += static_cast<std::size_t>(written);
-  }
-}
+using detail::print;
 
 // Errors that somebody would have been told of at the end are told now.
 [[noreturn]] void end_program() {

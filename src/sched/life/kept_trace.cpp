@@ -146,11 +146,7 @@ void save_trace(const std::string& cut) noexcept {
     time.stop();
     // Records that were begun before that moment are there soon.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    try {
-      write_trace(*here, time, cut);
-    } catch (const std::exception& error) {
-      base::report(fmt::format("the trace is lost: {}", error.what()));
-    }
+    write_trace(*here, time, cut);
   }
   saves.store(false, std::memory_order_release);
 }

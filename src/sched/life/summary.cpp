@@ -2,6 +2,7 @@
 // The figures that the runtime has counted: summary, trace, statistics.
 #include <fmt/format.h>
 
+#include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/visit.hpp"
@@ -20,22 +21,25 @@ void finish_records(RuntimeState& runtime) {
   if (!runtime.options.TRACE.empty()) write_trace(runtime, runtime.time, "");
 }
 
-void write_trace(RuntimeState& runtime, const trace::TimeBase& time, const std::string& cut) {
+void write_trace(RuntimeState& runtime, const trace::TimeBase& time,
+                 const std::string& cut) noexcept {
   std::vector<trace::Recorder*> recorders;
   for (const auto& worker : runtime.workers) recorders.push_back(&worker->recorder);
   {
     const std::lock_guard guard(runtime.foreign_lock);
     for (Worker* const worker : runtime.foreign) recorders.push_back(&worker->recorder);
   }
-  trace::write_files(runtime.options.TRACE,
-                     {.rank = life().rank,
-                      .ranks = life().ranks,
-                      .workers = static_cast<int>(runtime.workers.size()),
-                      .policy = runtime.options.POLICY,
-                      .processors = runtime.processors,
-                      .cut = cut,
-                      .until = cut.empty() ? UINT64_MAX : time.end_ticks()},
-                     time, recorders);
+  const std::string missing =
+      trace::write_files(runtime.options.TRACE,
+                         {.rank = life().rank,
+                          .ranks = life().ranks,
+                          .workers = static_cast<int>(runtime.workers.size()),
+                          .policy = runtime.options.POLICY,
+                          .processors = runtime.processors,
+                          .cut = cut,
+                          .until = cut.empty() ? UINT64_MAX : time.end_ticks()},
+                         time, recorders);
+  if (!missing.empty()) base::report(missing);
 }
 
 }  // namespace imbrex::sched
@@ -46,6 +50,7 @@ Totals totals() noexcept {
   sched::RuntimeState* const runtime = sched::runtime();
   Totals sum{};
   if (runtime == nullptr) return sum;
+  if (sched::Worker* const here = sched::current_worker()) here->recorder.settle();
   runtime->time.stop();
   sum.elapsed_s = static_cast<double>(runtime->time.end_ns() - runtime->time.start_ns()) * 1e-9;
   sum.workers = static_cast<double>(runtime->workers.size());
@@ -83,7 +88,7 @@ void print_summary(const std::span<const Totals> ranks) {
         rank, row.workers, row.elapsed_s, row.in_task_s, row.idle_s, row.overhead_s, row.tasks,
         row.steals, row.suspensions, row.polls);
   }
-  fmt::print(stderr, "{}", text);
+  print(text);
 }
 
 }  // namespace imbrex::detail

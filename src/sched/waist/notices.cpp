@@ -2,6 +2,7 @@
 // The functions of waist.hpp by which plug-ins tell what they do, and ask what the workers do and
 // what the running task is: callbacks, trace, policies that learn, reports.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -138,6 +139,10 @@ void trace_copy(const CopyRecord& copy) noexcept {
 }
 
 // ---- reports ---------------------------------------------------------------------------------
+
+void print(const std::string_view text) noexcept {
+  (void)base::write_all(STDERR_FILENO, text, nullptr);
+}
 
 void keep_message(const std::string& text) noexcept {
   if (Worker* const worker = sched::thread_worker()) {
