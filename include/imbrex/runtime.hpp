@@ -3,6 +3,8 @@
 // Others need nothing of this: the first task starts the runtime, the end of the program stops it.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,8 +25,9 @@ struct Config {
 
 // Starts the runtime; where main makes it, main becomes worker 0 and its code a task, until the
 // destructor, which first waits for every task. REQUIRES: it is destroyed in main, then, else by
-// any thread, outside of tasks. Throws Error if the runtime runs already, a value is malformed, or
-// the system gives no threads or stacks.
+// any thread, outside of tasks. Throws Error if the runtime runs already, a value of `config` is
+// malformed, or the system gives no threads or stacks; a malformed option of the environment ends
+// the process.
 class Runtime {
  public:
   explicit Runtime(const Config& config = {});

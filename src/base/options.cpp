@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -53,7 +55,7 @@ std::optional<Range> parse_range(const std::string_view valid) {
 }
 
 [[noreturn]] void refuse(const char* name, std::string_view text, const char* valid) {
-  throw Error(fmt::format("imbrex: IMBREX_{}={}: valid: {}", name, text, valid));
+  throw OptionError(fmt::format("imbrex: IMBREX_{}={}: valid: {}", name, text, valid));
 }
 
 void parse(const char* name, const std::string_view text, const char* valid, std::int64_t& value) {
@@ -66,13 +68,9 @@ void parse(const char* name, const std::string_view text, const char* valid, std
 }
 
 void parse(const char* name, const std::string_view text, const char* valid, bool& value) {
-  if (text == "1" || text == "true" || text == "yes" || text == "on") {
-    value = true;
-  } else if (text == "0" || text == "false" || text == "no" || text == "off") {
-    value = false;
-  } else {
-    refuse(name, text, valid);
-  }
+  const bool on = text == "1" || text == "on";
+  if (!on && text != "0" && text != "off") refuse(name, text, valid);
+  value = on;
 }
 
 // A list of words, of which one may end in ":<number>"; any text where the table lists none.
@@ -107,8 +105,10 @@ bool assign(Options& options, const std::string_view name, const std::string_vie
 }
 
 constexpr std::string_view prefix = "IMBREX_";
-// The options that other parts of the project read: the `imbrex` command, and its tests.
-constexpr std::string_view read_elsewhere[] = {"D3"};
+// What is no option, and no mistake: what the `imbrex` command reads, and what the module files and
+// build scripts of a site set to say where an installed package is.
+constexpr std::string_view not_options[] = {"D3",     "ROOT", "DIR",    "HOME",
+                                            "PREFIX", "BASE", "VERSION"};
 
 // Letters to change, add, leave out, or swap with their neighbour, to make one of the other
 // (Damerau's distance, in its restricted form).
@@ -154,6 +154,13 @@ void warn_once(const std::vector<std::string_view>& unknown) {
 
 }  // namespace
 
+void end_by_option(const Error& refused) noexcept {
+  constexpr std::string_view mark = "imbrex: ";  // as report() writes
+  report(refused.what() + (std::string_view(refused.what()).starts_with(mark) ? mark.size() : 0));
+  std::fflush(nullptr);
+  std::_Exit(2);  // exit handlers would come back into the runtime, which is about to start
+}
+
 std::string describe_unknown(const std::vector<std::string_view>& names) {
   if (names.empty()) return "";
   std::string text = names.size() == 1 ? "there is no option " : "there are no options ";
@@ -175,7 +182,7 @@ Options read_options() {
     if (!text.starts_with(prefix) || equals == std::string_view::npos) continue;
     const std::string_view name = text.substr(prefix.size(), equals - prefix.size());
     if (!assign(options, name, text.substr(equals + 1)) &&
-        std::ranges::find(read_elsewhere, name) == std::end(read_elsewhere)) {
+        std::ranges::find(not_options, name) == std::end(not_options)) {
       unknown.push_back(name);
     }
   }

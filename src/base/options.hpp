@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "imbrex/error.hpp"
+
 namespace imbrex::base {
 
 struct Options {
@@ -21,9 +23,21 @@ struct Options {
 #undef IMBREX_OPTION
 };
 
-// Reads the environment. Throws Error for a malformed value, with the valid ones. Names that are in
-// no table are warned of, once in a process and by one process of a job: some belong to others (a
-// module file's IMBREX_ROOT), and a program that the user did not write shall run all the same.
+// The value of an option in the environment is malformed, or cannot be had.
+#pragma GCC visibility push(default)
+class OptionError : public Error {
+ public:
+  using Error::Error;
+};
+#pragma GCC visibility pop
+
+// Ends the process with status 2, and a line that says what is wrong: the program has not begun,
+// and whoever has set the option is to be told, not the code that happens to use imbrex first.
+[[noreturn]] void end_by_option(const Error& refused) noexcept;
+
+// Reads the environment. Throws OptionError for a malformed value, with the valid ones. Names that
+// are in no table are warned of, once in a process and by one process of a job: a program that the
+// user did not write shall run all the same.
 [[nodiscard]] Options read_options();
 
 // For plug-ins, which do not see the struct. REQUIRES: `name` stands in the table.

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <climits>
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/options.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
@@ -186,31 +188,44 @@ void start_runtime() {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   detail::Place place = find_place();
   place.reserve = progress::has_own_processor(progress::asked_mode());
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  progress::note_standing({.started = detail::started(),
+                           .processors = CPU_COUNT(&mine),
+                           .of_machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
+                           .ranks = place.count});
   if (!detail::started()) detail::set_place(place);
   detail::set_rank(rank, ranks);
-  detail::start();
+  detail::start_or_throw();
 }
 
-// Empty if all is well; else what is wrong on this rank.
-std::string try_to_start(int level) {
+// What is wrong on this rank, and the status to end with; empty if all is well.
+struct Wrong {
+  std::string text = {};
+  int status = 1;
+};
+Wrong try_to_start(int level) {
   if (level < MPI_THREAD_MULTIPLE) {
-    return std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
+    return {std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
            ", and tasks that call MPI need MPI_THREAD_MULTIPLE. Use an MPI that is built with "
            "thread support (and do not restrict it by the environment or a tool)" +
            (level == MPI_THREAD_SINGLE
                 ? "."
-                : ", or set IMBREX_PROGRESS=dedicated-thread: then one thread makes all calls.");
+                : ", or set IMBREX_PROGRESS=dedicated-thread: then one thread makes all calls.")};
   }
   const std::string bypass =
       describe_bypass(std::array{"PMPI_Recv", "PMPI_Wait", "PMPI_Allreduce", "PMPI_Finalize"});
-  if (!bypass.empty()) return "MPI_Init: " + bypass;
+  if (!bypass.empty()) return {"MPI_Init: " + bypass};
   try {
     start_runtime();  // first, since all ranks take part in it
     static_cast<void>(decompose::setting_by_options());
+  } catch (const base::OptionError& error) {
+    return {"MPI_Init: " + unprefixed(error), 2};
   } catch (const Error& error) {
-    return "MPI_Init: " + unprefixed(error);
+    return {"MPI_Init: " + unprefixed(error)};
   }
-  return "";
+  return {};
 }
 
 // The answers of all ranks together: each number is the least of theirs.
@@ -227,23 +242,25 @@ struct Agreement {
   int first_failed;       // a rank
   int why_least;          // of a number for what is wrong; INT_MAX where all is well
   int why_least_negated;  // the same of the negated number
+  int status_negated;     // to end with; 0 where all is well
 };
 
 // The answer of this rank. `wrong` says why its start failed, and is empty if it did not.
-Agreement view_of(const std::string& wrong) {
+Agreement view_of(const Wrong& wrong) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int paths = detail::learns_paths() ? 1 : 0;
   const int quiet = active::wanted.load(std::memory_order_relaxed) ? 0 : 1;
-  const int checks = wrong.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
-  if (wrong.empty()) {
+  const int checks = wrong.text.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
+  if (wrong.text.empty()) {
     const decompose::Setting setting = decompose::setting_by_options();
     const int partial = static_cast<int>(setting.mode);
     return {1,    paths,   quiet,   checks, partial, -partial, setting.parts, -setting.parts,
-            rank, INT_MAX, INT_MAX, INT_MAX};
+            rank, INT_MAX, INT_MAX, INT_MAX, 0};
   }
-  const int why = static_cast<int>(std::hash<std::string>()(wrong) >> 34);  // not negative
-  return {0, paths, quiet, checks, INT_MAX, INT_MAX, INT_MAX, INT_MAX, INT_MAX, rank, why, -why};
+  const int why = static_cast<int>(std::hash<std::string>()(wrong.text) >> 34);  // not negative
+  return {0,       paths,   quiet, checks, INT_MAX, INT_MAX,      INT_MAX,
+          INT_MAX, INT_MAX, rank,  why,    -why,    -wrong.status};
 }
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
@@ -370,22 +387,22 @@ int initialise(int* argc, char*** argv, int* provided) {
   report::remember_signal();
   const int code = progress::initialise_mpi(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
-  const std::string wrong = try_to_start(*provided);
-  if (wrong.empty()) tell_process();
+  const Wrong wrong = try_to_start(*provided);
+  if (wrong.text.empty()) tell_process();
   const Agreement mine = view_of(wrong);
   const Agreement all = agree(mine);
   const bool modes_differ = all.partial_least != -all.partial_negated;
   const bool differ = modes_differ || all.parts_least != -all.parts_negated;
   if (all.well == 0 || differ) {
     if (all.well == 0) {
-      say_what_failed(wrong, mine, all);
+      say_what_failed(wrong.text, mine, all);
     } else if (mine.first_well == all.first_well) {
       const std::string option = modes_differ ? "IMBREX_PARTIAL" : "IMBREX_PARTIAL_PARTS";
       say("MPI_Init: " + option + " differs between ranks, and all must send a collective in the "
           "same pieces: give all the same, with mpirun -x " + option + "=... for one.");
     }
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
-    end_all(MPI_COMM_WORLD, 1);
+    end_all(MPI_COMM_WORLD, std::max(1, -all.status_negated));
   }
   begin_errors();
   learn_to_read_requests();

@@ -168,8 +168,23 @@ int options_are_refused() {
     return 0;
   } catch (const imbrex::Error& error) {
     std::printf("refused: %s\n", error.what());
-    return 2;
+    return 3;
   }
+}
+
+int config_is_refused() {
+  const auto expect_refusal = [](const char* const what, const imbrex::Config& config) {
+    try {
+      const imbrex::Runtime runtime(config);
+      std::printf("%s: not refused\n", what);
+    } catch (const imbrex::Error& error) {
+      std::printf("%s: Error: %s\n", what, error.what());
+    }
+  };
+  expect_refusal("policy", {.policy = "nonsense"});
+  expect_refusal("places", {.places = "nonsense"});
+  expect_refusal("workers", {.workers = -2});
+  return 0;
 }
 
 // ---- misuse ------------------------------------------------------------------------------------
@@ -708,6 +723,7 @@ const imbrex::test::Cases cases{
     {"fork_and_exec", fork_and_exec},
     {"fork_without_exec", fork_without_exec},
     {"options_are_refused", options_are_refused},
+    {"config_is_refused", config_is_refused},
     {"stack_overflow", stack_overflow},
     {"stack_overflow_after_a_switch", stack_overflow_after_a_switch},
     {"stack_overflow_in_place", stack_overflow_in_place},

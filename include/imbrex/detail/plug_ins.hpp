@@ -143,8 +143,11 @@ void set_rank(int rank, int ranks);  // for messages, trace and summary
 [[nodiscard]] std::int64_t number_option(const char* name);  // booleans too
 
 // Starts the runtime if it does not run; main then becomes worker 0, and its code a task. From here
-// on the calling thread is one that uses tasks. Throws Error if the environment is wrong.
+// on the calling thread is one that uses tasks. Throws Error if the environment is wrong, but ends
+// the process, with a message and status 2, where that is the value of an option.
 void start();
+// The same for a plug-in that tells of refused options itself: that throws, too, from now on.
+void start_or_throw();
 [[nodiscard]] bool started() noexcept;
 
 // Waits until no task is left, of whatever thread, nor a thread of the program's own in a call or

@@ -2,6 +2,7 @@
 #include "mpi/below/mode.hpp"
 
 #include <array>
+#include <string>
 
 namespace imbrex::mpi::progress {
 
@@ -34,6 +35,19 @@ Choice choose(const Mode asked, const Obstacles& obstacles) {
     fall_back(Mode::shared_thread, obstacles.own_processor);
   }
   return choice;
+}
+
+std::string why_none_to_spare(const Standing& standing) {
+  if (standing.started) {
+    return "the runtime ran before MPI_Init: start no task, and make no imbrex::Runtime, before it";
+  }
+  if (standing.of_machine == 1) return "this machine has one processor";
+  if (standing.processors == 1) {
+    return "this rank is bound to 1 of " + std::to_string(standing.of_machine) +
+           " processors: give it two or more, as by mpirun --map-by :PE=2";
+  }
+  return std::to_string(standing.ranks) + " ranks share " + std::to_string(standing.processors) +
+         " processors, and each needs two: start fewer ranks on a machine";
 }
 
 std::string describe(const Choice& choice) {

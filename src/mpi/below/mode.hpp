@@ -33,6 +33,16 @@ struct Obstacles {
   std::string own_processor;
 };
 
+// What this process has to run on.
+struct Standing {
+  bool started = false;   // the runtime ran before MPI_Init
+  int processors = 1;     // that the process may use
+  int of_machine = 1;     // all there are
+  int ranks = 1;          // of this machine that may use the same processors
+};
+// Why there is no processor to spare for a thread, and what to do about it where anything can be.
+[[nodiscard]] std::string why_none_to_spare(const Standing& standing);
+
 struct Choice {
   Mode asked;
   Mode runs;

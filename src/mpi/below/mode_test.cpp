@@ -48,5 +48,18 @@ TEST(Mode, that_needs_neither_is_not_touched_by_their_want) {
   }
 }
 
+TEST(Mode, says_what_would_give_a_processor_and_not_what_was_done_already) {
+  const auto says = [](const Standing& standing, const char* const text) {
+    return why_none_to_spare(standing).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(says({.started = true, .processors = 8, .of_machine = 8}, "before MPI_Init"));
+  EXPECT_TRUE(says({.processors = 1, .of_machine = 8}, "bound to 1 of 8"));
+  EXPECT_TRUE(says({.processors = 1, .of_machine = 1}, "has one processor"));
+  const Standing unbound{.processors = 8, .of_machine = 8, .ranks = 5};
+  EXPECT_TRUE(says(unbound, "5 ranks share 8 processors"));
+  EXPECT_FALSE(says(unbound, "--bind-to"));
+  EXPECT_FALSE(says(unbound, "MPI_Init"));
+}
+
 }  // namespace
 }  // namespace imbrex::mpi::progress

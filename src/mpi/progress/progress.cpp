@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/progress/progress.hpp"
 
+#include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
 
@@ -18,6 +19,7 @@
 #include "mpi/below/ship_blocking.hpp"
 #include "mpi/below/thread.hpp"
 #include "mpi/engine/engine.hpp"
+#include "mpi/engine/errors.hpp"
 #include "mpi/progress/notice.hpp"
 #include "mpi/progress/timing.hpp"
 
@@ -30,6 +32,7 @@ struct State {
   bool runs = false;
   bool serves = false;       // the thread has initialised MPI
   pthread_t main{};          // then: the thread of the program that asked for it
+  Standing standing;         // before the runtime starts
 };
 // Never destroyed: the thread may run while static objects are.
 State& state() noexcept {
@@ -39,8 +42,7 @@ State& state() noexcept {
 
 std::string obstacle_to_own_processor() {
   if (detail::reserved_processor() >= 0) return "";
-  return "this rank has no processor to spare for it: give it two or more (fewer ranks on a node, "
-         "mpirun --bind-to none or --map-by :PE=2), and start no task before MPI_Init";
+  return why_none_to_spare(state().standing);
 }
 
 // Makes progress in MPI that concerns nobody in particular. A probe for one source and one tag:
@@ -87,6 +89,8 @@ void start_thread(const detail::Poller& poller, Mode mode) {
 }
 
 }  // namespace
+
+void note_standing(const Standing& standing) noexcept { state().standing = standing; }
 
 Mode asked_mode() { return mode_of(detail::text_option("PROGRESS")); }
 
@@ -155,7 +159,7 @@ void start(detail::Poller& poller) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0 && !now.choice.why.empty()) {
-    std::fprintf(stderr, "imbrex: progress: %s\n", describe(now.choice).c_str());
+    say("progress: " + describe(now.choice));
   }
   prepare(poller, now.choice.runs);
   detail::add_poller(poller);
@@ -206,9 +210,9 @@ void report(const bool prints) {
     sum.row.notices += row.notices;
   }
   for (const auto& [mode, sum] : sums) {
-    std::fprintf(stderr, "imbrex: progress of %d of %d ranks: %s; progress thread: %.0f polls, "
-                 "%.3f s; %.0f completions noticed inside MPI\n",
-                 sum.ranks, ranks, mode.c_str(), sum.row.polls, sum.row.seconds, sum.row.notices);
+    say(fmt::format("progress of {} of {} ranks: {}; progress thread: {:.0f} polls, {:.3f} s; "
+                    "{:.0f} completions noticed inside MPI",
+                    sum.ranks, ranks, mode, sum.row.polls, sum.row.seconds, sum.row.notices));
   }
 }
 

@@ -12,6 +12,9 @@
 
 namespace imbrex::mpi::progress {
 
+// To be called before the runtime starts, for what start() may have to say.
+void note_standing(const Standing& standing) noexcept;
+
 // The mode that IMBREX_PROGRESS asks for. Throws Error if it is malformed.
 [[nodiscard]] Mode asked_mode();
 

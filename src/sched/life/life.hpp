@@ -44,6 +44,7 @@ struct Life {
   std::uint32_t runtimes = 0;    // that have been started
   cpu_set_t processors{};        // if joiners are expected
   bool want_times = false;
+  bool start_throws = false;     // detail::start_or_throw() has been called
   bool summary_printed = false;
   BlockedWatch blocked_watch;
   std::atomic<pid_t> ending_thread{0};  // that waits for the runtime to come to rest; itself
@@ -75,8 +76,9 @@ void notice_pthread_exit() noexcept;
 void finish_records(RuntimeState& runtime);
 
 // Writes the trace, up to the end of `time`. `cut`: why the program ends before its end; empty if
-// it does not. Throws Error.
-void write_trace(RuntimeState& runtime, const trace::TimeBase& time, const std::string& cut);
+// it does not. What cannot be written is reported: a trace is never worth a program.
+void write_trace(RuntimeState& runtime, const trace::TimeBase& time,
+                 const std::string& cut) noexcept;
 // From now on the trace is written, too, if a signal ends the program.
 void keep_trace();
 // Writes the trace now, because of `cut`, if there is a trace. Any thread, at any time; others may

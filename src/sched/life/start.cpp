@@ -9,8 +9,10 @@
 #include <system_error>
 #include <thread>
 
+#include "base/check.hpp"
 #include "base/job.hpp"
 #include "base/arch.hpp"
+#include "base/options.hpp"
 #include "base/topology.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -98,19 +100,19 @@ namespace {
 struct Plan {
   base::Options options;
   Share share;
-  int workers;
-  bool shared;
+  int workers = 0;
+  bool shared = false;
 };
 
 Plan plan(const Config& config, base::Topology& topology) {
   const Life& now = life();
   Plan it{.options = merged(config), .share = {}, .workers = 0, .shared = false};
-  const base::Options& options = it.options;
+  base::Options& options = it.options;
   if (options.HELP && base::job_rank() == 0) {
-    fmt::print(stderr, "imbrex: options:\n{}", base::options_help());
+    detail::print("imbrex: options:\n" + base::options_help());
   }
   refuse_second_copy();
-  if (!options.TRACE.empty()) trace::prepare_directory(options.TRACE);
+  if (!options.TRACE.empty() && !trace::prepare_directory(options.TRACE)) options.TRACE.clear();
   const bool joined = now.joiners_max != 0;
   std::vector<int> allowed = base::processors_in(joined ? now.processors : base::affinity_mask());
   if (!joined || options.WORKERS != 0) topology.sort(allowed);  // a joiner has its own place
@@ -171,14 +173,32 @@ void require_stack() {
               "program sets it");
 }
 
+// Ends the process if an option of the environment is refused, unless MPI_Init starts the runtime,
+// which tells the errors of all ranks together. Throws Error for what the program has asked for.
+std::unique_ptr<RuntimeState> make_state(const Config& config, Plan& made) {
+  const bool of_program = !config.places.empty() || !config.policy.empty();
+  bool may_be_refused = false;
+  try {
+    base::Topology topology;
+    made = plan(config, topology);
+    may_be_refused = !of_program;  // places and policy are read now
+    return std::make_unique<RuntimeState>(made.options, made.share, made.workers,
+                                          life().joiners_max, made.shared, topology);
+  } catch (const base::OptionError& refused) {
+    if (life().start_throws) throw;
+    base::end_by_option(refused);
+  } catch (const Error& refused) {
+    if (life().start_throws || !may_be_refused) throw;
+    base::end_by_option(refused);
+  }
+}
+
 void start(const Config& config) IMBREX_REQUIRES(life().lock) {
   require_stack();
   Life& now = life();
-  base::Topology topology;
-  Plan it = plan(config, topology);
+  Plan it;
+  auto runtime = make_state(config, it);
   const std::size_t stack_bytes = static_cast<std::size_t>(it.options.STACK_SIZE);
-  auto runtime = std::make_unique<RuntimeState>(it.options, it.share, it.workers, now.joiners_max,
-                                                it.shared, topology);
   now.process.store(getpid(), std::memory_order_relaxed);
   if (!prepare_thread_exits()) {
     throw Error(fmt::format("imbrex: the process has no key left for data of threads: it has {} of "
@@ -348,6 +368,11 @@ void set_place(const Place& place) { sched::life().place = place; }
 void set_rank(const int rank, const int ranks) {
   sched::life().rank = rank;
   sched::life().ranks = ranks;
+}
+
+void start_or_throw() {
+  sched::life().start_throws = true;
+  start();
 }
 
 void start() {
