@@ -10,6 +10,8 @@
 // k + 1, until the next next().
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <atomic>
 #include <concepts>
 #include <cstddef>

@@ -5,6 +5,8 @@
 // a rank that becomes an event.) docs/user/partial-collectives.md.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <cstddef>

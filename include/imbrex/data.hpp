@@ -22,6 +22,8 @@
 // between ranks.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <utility>

@@ -2,6 +2,8 @@
 // Data-driven futures: a value that is put once, for tasks that start when it is there.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <exception>
@@ -50,6 +52,7 @@ class Ddf : public Future<T> {
   // What waits for the value fails, and get() rethrows `error`.
   void put_exception(std::exception_ptr error,
                      const std::source_location& where = std::source_location::current()) const {
+    if (error == nullptr) detail::throw_no_exception(state(), "put_exception");
     detail::put_once(state(), where);
     promise_.set_exception(std::move(error));
   }

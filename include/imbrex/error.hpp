@@ -3,6 +3,8 @@
 // task, and what to do.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <exception>
 #include <stdexcept>
 #include <string>

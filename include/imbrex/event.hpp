@@ -2,6 +2,8 @@
 // Event: something that happens once. A task that waits for it is suspended; its worker is not.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include "imbrex/detail/access.hpp"
 #include "imbrex/detail/waist.hpp"
 

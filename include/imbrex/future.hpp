@@ -2,6 +2,8 @@
 // Futures and promises: a value, or an exception, that is there later.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <concepts>
 #include <cstddef>
 #include <new>
@@ -27,6 +29,9 @@ namespace detail {
 // Memory in which a value is built later; void needs none.
 template <class T>
 union Slot {
+  static_assert(std::is_same_v<T, std::remove_cvref_t<T>>,
+                "the value of a future, promise or task is neither const nor a reference: give it "
+                "as a copy, a pointer, or a std::reference_wrapper");
   Slot() noexcept {}
   ~Slot() {}
   T value;
@@ -56,7 +61,8 @@ class FutureBase {
     if (completion_ != nullptr) release(*completion_);
   }
 
-  // False for a default-constructed future, and for one that get() has emptied.
+  // False for a future that was default-constructed or moved from. get() empties no future, so that
+  // valid() stays true, as that of a std::shared_future does.
   [[nodiscard]] bool valid() const noexcept { return completion_ != nullptr; }
   [[nodiscard]] bool ready() const noexcept {
     return completion_ != nullptr && completion_->event.has_fired();
@@ -146,7 +152,8 @@ class Promise {
     state_->destroy = [](detail::PromiseState& base) noexcept {
       State& state = static_cast<State&>(base);
       if constexpr (!std::is_void_v<T>) {
-        if (state.event.has_fired() && state.failure == nullptr) state.slot.value.~T();
+        const bool is_there = state.event.has_fired() && state.failure == nullptr;
+        if (is_there) detail::destroy_object(state.slot.value);
       }
       delete &state;
     };
@@ -187,7 +194,9 @@ class Promise {
     }
     detail::complete(*state_);
   }
+  // What waits for the value fails, and get() rethrows `error`. Throws Error if that is null, too.
   void set_exception(std::exception_ptr error) const {
+    if (error == nullptr) detail::throw_no_exception(*state_, "set_exception");
     if (!detail::take(*state_)) detail::throw_set_twice(*state_);
     detail::fail(*state_, std::move(error));
     detail::complete(*state_);

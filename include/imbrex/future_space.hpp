@@ -16,6 +16,8 @@
 // Futures of a space may be used as any other, but nobody moves a value out: it is shared.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <concepts>

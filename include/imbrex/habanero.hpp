@@ -11,6 +11,8 @@
 //   });
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <concepts>
 #include <memory>
 #include <source_location>

@@ -3,6 +3,8 @@
 // a program of tasks, named events and progress functions needs to run without the runtime.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #ifdef IMBREX_SERIAL
 #include "imbrex/detail/serial.hpp"  // without the runtime
 #else

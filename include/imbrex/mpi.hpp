@@ -3,6 +3,8 @@
 // in a task they suspend the task.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <cstddef>

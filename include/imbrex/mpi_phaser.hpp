@@ -29,6 +29,8 @@
 //   them, in their first phase.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <optional>

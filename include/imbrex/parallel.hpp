@@ -10,6 +10,8 @@
 // Elements must not wait for each other, since those of one part follow each other.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>

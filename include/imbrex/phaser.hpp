@@ -28,6 +28,8 @@
 // for in a circle; that is reported, as every stall is, with who waits for whose signal.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <cstdint>
 #include <source_location>
 #include <type_traits>

@@ -2,6 +2,8 @@
 // Waiting for many tasks: finish, taskwait; and giving way: yield.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <concepts>
 #include <exception>
 #include <source_location>

@@ -12,6 +12,8 @@
 // Thread safety: none; a Saver or Loader is its user's.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <array>
 #include <concepts>
 #include <cstddef>

@@ -2,6 +2,8 @@
 // Tasks that may block: in a task, waiting suspends the task; its worker runs another meanwhile.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -32,19 +34,19 @@ struct Body {
 
   static void run(void* closure) {
     Body& self = *static_cast<Body*>(closure);
-    struct Destroy {  // also when the body throws; before any dependent may run
-      F& function;
-      ~Destroy() { function.~F(); }
-    } destroy{self.function};
-    if constexpr (std::is_void_v<R>) {
-      static_cast<void>(self.function());
-    } else {
-      ::new (static_cast<void*>(&self.slot.value)) R(self.function());
-    }
+    call_once(self.function, [&self] {  // it is destroyed before any dependent may run
+      if constexpr (std::is_void_v<R>) {
+        static_cast<void>(self.function());
+      } else {
+        ::new (static_cast<void*>(&self.slot.value)) R(self.function());
+      }
+    }, [closure] { destroy(closure); });
   }
-  static void drop(void* closure) noexcept { static_cast<Body*>(closure)->function.~F(); }
+  static void drop(void* closure) noexcept {
+    destroy_object(static_cast<Body*>(closure)->function);
+  }
   static void destroy(void* closure) noexcept {
-    if constexpr (!std::is_void_v<R>) static_cast<Body*>(closure)->slot.value.~R();
+    if constexpr (!std::is_void_v<R>) destroy_object(static_cast<Body*>(closure)->slot.value);
   }
   static constexpr bool trivial = std::is_void_v<R> || std::is_trivially_destructible_v<R>;
   static constexpr BodyOps ops{&run, &drop, trivial ? nullptr : &destroy};
@@ -241,8 +243,8 @@ class [[nodiscard]] TaskBuilder {
   // has ended.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
-  Future<std::invoke_result_t<std::decay_t<F>&>> spawn(F&& function) {
-    using R = std::invoke_result_t<std::decay_t<F>&>;
+  Future<std::remove_cv_t<std::invoke_result_t<std::decay_t<F>&>>> spawn(F&& function) {
+    using R = std::remove_cv_t<std::invoke_result_t<std::decay_t<F>&>>;
     auto [completion, slot] = submit<R>(std::forward<F>(function), true);
     return Future<R>(completion, slot);
   }
@@ -268,7 +270,11 @@ class [[nodiscard]] TaskBuilder {
   template <class R, class F>
   auto submit(F&& function, bool keep) {
     using Body = detail::Body<std::decay_t<F>, R>;
-    static_assert(alignof(Body) <= 64, "a task's closure may be aligned to 64 bytes at most");
+    static_assert(alignof(std::decay_t<F>) <= 64,
+                  "a task's closure, what its lambda captures, may be aligned to 64 bytes at most");
+    static_assert(alignof(detail::Slot<R>) <= 64,
+                  "a task's result may be aligned to 64 bytes at most: return a std::unique_ptr to "
+                  "it, or set a Promise");
     const detail::TaskSpec spec{name_,  where_, priority_, tied_, accesses_.span(),
                                 false, after_failure_};
     const bool plain = spec.accesses.empty();

@@ -3,6 +3,8 @@
 // before anybody knows the request; a function that the runtime calls finds out, and triggers.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -57,7 +59,13 @@ void progress(F&& function, const std::source_location& where = std::source_loca
   detail::add_progress({
       .call = [](void* argument) -> int { return (*static_cast<Function*>(argument))(); },
       .argument = owned.get(),
-      .destroy = [](void* argument) noexcept { delete static_cast<Function*>(argument); },
+      .destroy = [](void* argument) noexcept {
+        try {
+          delete static_cast<Function*>(argument);
+        } catch (...) {  // from its destructor
+          detail::note_destructor();
+        }
+      },
       .where = where,
   });
   static_cast<void>(owned.release());  // the scope's now

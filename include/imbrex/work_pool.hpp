@@ -19,6 +19,8 @@
 // between ranks.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <cstddef>
@@ -31,7 +33,7 @@
 
 #include "imbrex/detail/emit.hpp"
 #include "imbrex/detail/name.hpp"
-#include "imbrex/detail/pool.hpp"
+#include "imbrex/detail/dist/pool.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/dist/rank_sets.hpp"
 

@@ -4,10 +4,12 @@
 
 #include <cstring>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <vector>
 
 #include "c/guard.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/imbrex.hpp"
 
 struct imbrex_event_s {
@@ -16,6 +18,8 @@ struct imbrex_event_s {
 
 // The bytes lie with the state, which the future keeps alive.
 struct imbrex_promise_s {
+  explicit imbrex_promise_s(const std::string& description)
+      : promise(description, std::source_location()) {}
   imbrex::Promise<std::unique_ptr<std::byte[]>> promise;
   std::size_t size;
   std::byte* bytes;  // of the value that is to be set
@@ -47,6 +51,11 @@ struct Filled {
     return std::move(promise->value);
   }
 };
+
+// The call has no parameter for a place of the program: the task that makes the promise has one.
+std::string describe_new_promise() {
+  return fmt::format("the promise made in task {}", detail::describe_current_task());
+}
 
 template <class Join>
 void join(const int count, const imbrex_future_t* const futures, imbrex_future_t* const joint,
@@ -132,7 +141,7 @@ int imbrex_promise_create(const size_t bytes, imbrex_promise_t* const promise,
     require(promise, "the promise given to imbrex_promise_create()");
     require(future, "the future given to imbrex_promise_create()");
     if (bytes > imbrex::c::bytes_max) throw std::bad_alloc();
-    auto made = std::make_unique<imbrex_promise_s>();
+    auto made = std::make_unique<imbrex_promise_s>(imbrex::c::describe_new_promise());
     made->value = std::make_unique<std::byte[]>(bytes);
     made->bytes = made->value.get();
     made->size = bytes;

@@ -28,17 +28,20 @@ struct imbrex_future_s {
 
 namespace imbrex::c {
 
-// Keeps the text of `error` for imbrex_message(), and returns `code`; another for want of memory.
+// Keeps the text of `error` for imbrex_message(), and returns `code`; another for want of memory,
+// unless it was a task that had too little.
 inline int fail(const int code, const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::bad_alloc&) {
+    if (code == IMBREX_ERR_TASK) {
+      detail::keep_message(detail::thrown_text(error));
+      return code;
+    }
     detail::keep_message("imbrex: no memory left");
     return IMBREX_ERR_MEMORY;
-  } catch (const std::exception& thrown) {
-    detail::keep_message(thrown.what());
   } catch (...) {
-    detail::keep_message("imbrex: something that is no std::exception was thrown");
+    detail::keep_message(detail::thrown_text(error));
   }
   return code;
 }

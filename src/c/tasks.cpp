@@ -37,25 +37,10 @@ struct alignas(alignment) Closure {
 };
 constexpr detail::BodyOps ops{&Closure::run, [](void*) noexcept {}, nullptr};
 
-// A C body has no destructors that would close the scopes that it leaves open.
-int close_what_is_open() {
-  int count = 0;
-  for (; detail::innermost_scope() != nullptr; ++count) {
-    const std::unique_ptr<imbrex_finish_s> left(
-        reinterpret_cast<imbrex_finish_s*>(detail::innermost_scope()));
-    detail::abandon_scope(left->memory, nullptr);
-  }
-  return count;
-}
-
 void Closure::run(void* const memory) {
   const Closure& closure = *static_cast<const Closure*>(memory);
   const int code = closure.body(closure.argument, closure.result);
-  if (const int open = close_what_is_open(); open != 0) {
-    throw Error(fmt::format("imbrex: the body of task {} returned without imbrex_finish_end() for "
-                            "{} imbrex_finish_begin()",
-                            detail::describe_current_task(), open));
-  }
+  if (detail::innermost_scope() != nullptr) return detail::end_open_scopes();  // the task fails
   if (code == 0) return;
   throw Error(fmt::format("imbrex: the body of task {} returned {}",
                           detail::describe_current_task(), code));

@@ -115,7 +115,7 @@ void Calls::take(const int from, const Head& head, const Bytes arguments) {
         },
         taken.get());
   } catch (...) {
-    return fail(*taken, said_by(std::current_exception()));
+    return fail(*taken, detail::thrown_text(std::current_exception()));
   }
   (void)taken.release();
   send(from, land, {});
@@ -140,7 +140,7 @@ void Calls::run(const Taken& taken) {
     check_length("a result", result.size());
     answer(taken, std::move(result));
   } catch (...) {
-    fail(taken, said_by(std::current_exception()));
+    fail(taken, detail::thrown_text(std::current_exception()));
   }
   transfers_.flush();
 }

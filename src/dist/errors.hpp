@@ -5,22 +5,11 @@
 
 #include <exception>
 #include <source_location>
-#include <string>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/future.hpp"
 
 namespace imbrex::dist {
-
-[[nodiscard]] inline std::string said_by(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    const char* const text = thrown.what();
-    return text != nullptr ? text : "a std::exception without a text";
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
 
 // Prints it at the end of the program, which fails.
 inline void leave_untold(const std::exception_ptr& error) {

@@ -3,11 +3,9 @@
 // do: one at a time, and without waiting.
 #include "dist/future_messages.hpp"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 
 #include "dist/errors.hpp"
@@ -25,11 +23,11 @@ namespace {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 // As programs write it.
-[[nodiscard]] std::string readable(const char* const type_name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(type_name, nullptr, nullptr, &status), &std::free);
-  return text != nullptr ? text.get() : type_name;
+[[nodiscard]] std::string_view readable(const std::string_view type_name) {
+  constexpr std::string_view mark = "T = ";
+  const std::size_t begin = type_name.find(mark);
+  if (begin == std::string_view::npos) return type_name;
+  return type_name.substr(begin + mark.size(), type_name.rfind(']') - begin - mark.size());
 }
 }  // namespace
 
@@ -129,7 +127,7 @@ void SpaceOn::on_ask(const int from, const Head& head, Bytes) {
     state = entry.state;
     detail::retain(*state);
   } catch (...) {
-    return send_error(waiter, head.guid, said_by(std::current_exception()), false);
+    return send_error(waiter, head.guid, detail::thrown_text(std::current_exception()), false);
   }
   serve(*state, waiter);
   detail::release(*state);
@@ -146,7 +144,7 @@ void SpaceOn::send_error(const Waiter& waiter, const std::uint64_t guid, const s
 
 void SpaceOn::serve(SpaceFuture& state, const Waiter& waiter) {
   if (state.failure != nullptr) {
-    send_error(waiter, state.guid, said_by(detail::take_failure(state)), false);
+    send_error(waiter, state.guid, detail::thrown_text(detail::take_failure(state)), false);
     return has_read(state.guid, 1);
   }
   if (waiter.landing.tag >= 0) return deliver(state, waiter);
@@ -175,7 +173,7 @@ bool SpaceOn::view(SpaceFuture& state, const Waiter& waiter, std::vector<std::by
     send_error(waiter, state.guid,
                fmt::format("imbrex: save() of {} has thrown at its home, rank {}: {}",
                            name_of(state.guid), futures_.transfers_.rank(),
-                           said_by(std::current_exception())),
+                           detail::thrown_text(std::current_exception())),
                false);
   }
   has_read(state.guid, 1);
@@ -217,7 +215,7 @@ void SpaceOn::deliver(SpaceFuture& state, const Waiter& waiter) {
     (void)sending.release();
   } catch (...) {
     detail::release(state);
-    send_error(waiter, state.guid, said_by(std::current_exception()), true);
+    send_error(waiter, state.guid, detail::thrown_text(std::current_exception()), true);
   }
   has_read(state.guid, 1);
 }
@@ -324,7 +322,7 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
     const std::string place = text_in(body.first(head.text_bytes));
     state = &claim(head.guid, {from, {}, detail::keep_text(place)});
   } catch (...) {
-    return answer_put(from, head.guid, head.token, said_by(std::current_exception()));
+    return answer_put(from, head.guid, head.token, detail::thrown_text(std::current_exception()));
   }
   std::exception_ptr error;
   try {
@@ -342,7 +340,7 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
   } catch (...) {
     error = std::current_exception();
   }
-  const std::string refusal = error == nullptr ? "" : said_by(error);
+  const std::string refusal = error == nullptr ? "" : detail::thrown_text(error);
   settle(*state, std::move(error));
   answer_put(from, head.guid, head.token, refusal);
 }
@@ -357,7 +355,7 @@ void SpaceOn::landed_here(void* const context, std::exception_ptr error) noexcep
     } catch (...) {
       error = std::current_exception();
     }
-    const std::string refusal = error == nullptr ? "" : said_by(error);
+    const std::string refusal = error == nullptr ? "" : detail::thrown_text(error);
     space.settle(arriving->state, std::move(error));
     space.answer_put(arriving->from, guid, arriving->token, refusal);
   } catch (...) {

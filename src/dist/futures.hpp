@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -165,7 +166,7 @@ class SpaceOn final : public detail::Space {
   std::atomic<std::int64_t> open_{1};  // one of them until close()
   std::atomic<bool> closing_{false};
   std::atomic<bool> expects_{false};
-  Promise<void> closed_{"the end of a space of futures"};
+  Promise<void> closed_{"the end of a space of futures", std::source_location()};
 };
 
 // All spaces of this process, or in tests of one rank of a network.

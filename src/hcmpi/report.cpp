@@ -55,11 +55,9 @@ Told told(const std::exception_ptr& error) {
   } catch (const Misuse& thrown) {
     return {thrown.code(), thrown.what()};
   } catch (const std::bad_alloc&) {
-    return {MPI_ERR_NO_MEM, "imbrex: no memory left"};
-  } catch (const std::exception& thrown) {
-    return {MPI_ERR_OTHER, thrown.what()};
+    return {MPI_ERR_NO_MEM, "imbrex: no memory left: " + detail::thrown_text(error)};
   } catch (...) {
-    return {MPI_ERR_OTHER, "imbrex: something that is no std::exception was thrown"};
+    return {MPI_ERR_OTHER, detail::thrown_text(error)};
   }
 }
 

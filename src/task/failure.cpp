@@ -3,18 +3,28 @@
 // Without that the compiler would take them into the loop, as it does with all that it calls.
 #include "task/failure.hpp"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <any>
 #include <array>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <ios>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <typeinfo>
 #include <utility>
+#include <variant>
 
+#include "base/check.hpp"
 #include "base/guarded.hpp"
 #include "imbrex/error.hpp"
 #include "task/access/releases.hpp"
@@ -30,12 +40,14 @@ namespace {
 std::atomic<std::uint32_t> lost{0};  // causes in state nobody_nor_kept; any thread
 
 std::string text_of(const std::exception_ptr& error) {
+  if (error == nullptr) return "no exception";
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& thrown) {
-    return thrown.what();
+    const char* const text = thrown.what();
+    return text != nullptr ? text : "a std::exception without a text";
   } catch (...) {
-    return "something that is no std::exception was thrown";
+    return "an exception that is no std::exception";
   }
 }
 
@@ -48,52 +60,63 @@ constexpr std::string_view mark = "imbrex: ";  // of an Error's text
   return fmt::format("{} {}", kind, detail::describe(who));
 }
 
-// A new exception of the same type with that text, if the type is one of T.
+// An exception of T, a class of the standard that keeps no text of its own choice, with one.
+template <class T>
+class InTask final : public T {
+ public:
+  InTask(const T& thrown, std::string text) : T(thrown), text_(std::move(text)) {}
+  [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+// The exception that is being handled, of exactly that type, once more with another text; null if
+// the type is none of these. The type is asked of the exception, not of the object: a class that
+// was compiled without run-time type information has none there.
 template <class... T>
 std::exception_ptr remade(const std::exception& thrown, const std::string& text) {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
   std::exception_ptr made;
   const auto remake = [&]<class U>(const U*) {
-    if (typeid(thrown) == typeid(U)) made = std::make_exception_ptr(U(text));
+    if (type == nullptr || *type != typeid(U)) return;
+    if constexpr (std::is_constructible_v<U, const std::string&> &&
+                  !std::is_base_of_v<std::system_error, U>) {
+      made = std::make_exception_ptr(U(text));
+    } else {
+      made = std::make_exception_ptr(InTask<U>(static_cast<const U&>(thrown), text));
+    }
   };
   (remake(static_cast<const T*>(nullptr)), ...);
   return made;
 }
 
-// Gives a new text to an exception of one of the program's classes that is derived from a standard
-// one: the base keeps the text. (2)
-void rename_base(std::exception& thrown, const std::string& text) {
-  if (auto* const runtime_error = dynamic_cast<std::runtime_error*>(&thrown)) {
-    *runtime_error = std::runtime_error(text);
-  } else if (auto* const logic_error = dynamic_cast<std::logic_error*>(&thrown)) {
-    *logic_error = std::logic_error(text);
-  }
-}
-
-// `error`, or one like it whose text says where it comes from. What keeps its text elsewhere than
-// the standard's classes do cannot be changed, and our own classes name their task.
+// `error`, or one like it whose text says where it comes from: (2).
 std::exception_ptr named(const std::exception_ptr& error, const char* const kind,
-                         const detail::TaskLabel& who) {
-  static std::mutex one_at_a_time;  // an exception that the program has stored may escape twice
-  const std::lock_guard guard(one_at_a_time);
+                         const detail::TaskLabel& who) noexcept {
   try {
-    std::rethrow_exception(error);
-  } catch (std::exception& thrown) {
-    const std::string before = thrown.what();
+    const std::string before = text_of(error);
     if (before.find("(in task \"") != std::string::npos ||
         before.find("(in promise \"") != std::string::npos ||
         before.find(detail::describe(who)) != std::string::npos) {
       return error;
     }
     const std::string text = fmt::format("{} (in {})", before, place_of(kind, who));
-    if (std::exception_ptr made =
-            remade<Error, std::runtime_error, std::logic_error, std::domain_error,
-                   std::invalid_argument, std::length_error, std::out_of_range, std::range_error,
-                   std::overflow_error, std::underflow_error>(thrown, text)) {
-      return made;
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& thrown) {
+      const std::exception_ptr made =
+          remade<Error, std::runtime_error, std::logic_error, std::domain_error,
+                 std::invalid_argument, std::length_error, std::out_of_range, std::range_error,
+                 std::overflow_error, std::underflow_error, std::bad_alloc,
+                 std::bad_array_new_length, std::system_error, std::ios_base::failure,
+                 std::filesystem::filesystem_error, std::future_error,
+                 std::bad_function_call, std::bad_optional_access, std::bad_variant_access,
+                 std::bad_any_cast, std::bad_cast, std::bad_weak_ptr, std::exception>(thrown,
+                                                                                      text);
+      return made != nullptr ? made : error;
     }
-    if (dynamic_cast<const Error*>(&thrown) == nullptr) rename_base(thrown, text);
-    return error;
-  } catch (...) {
+  } catch (...) {  // it is no std::exception, or there is no memory for a text
     return error;
   }
 }
@@ -107,10 +130,18 @@ Failure& make(const char* const kind, const detail::TaskLabel& who,
   return *made;
 }
 
+// What std::current_exception() has found; null for what another language's code has thrown.
+std::exception_ptr or_unknown(std::exception_ptr error) noexcept {
+  if (error != nullptr) return error;
+  return std::make_exception_ptr(
+      Error("imbrex: what was thrown is no exception of C++: another language's, or the end of a "
+            "thread by pthread_exit() or pthread_cancel(), which a task cannot call"));
+}
+
 }  // namespace
 
 [[gnu::noinline]] Failure& failure_of_task(const Task& task, std::exception_ptr error) noexcept {
-  Failure& made = make("task", {task.name, task.where, task.id}, error);
+  Failure& made = make("task", {task.name, task.where, task.id}, or_unknown(std::move(error)));
   note_failed(made);
   return made;
 }
@@ -175,6 +206,7 @@ namespace {
 struct Failed {
   detail::TaskLabel task;  // its name is null: `text` says all
   std::string text;        // of what it has thrown; empty: it did not run
+  const void* object;      // that it has thrown, to be compared alone: it may be gone
   const char* cause_kind;  // as Failure::kind
   detail::TaskLabel cause;
 };
@@ -197,14 +229,44 @@ Lately& lately() noexcept {
   return *never_destroyed;
 }
 
+// Of a task's failure.
+std::string suffix_of(const detail::TaskLabel& who) {
+  return fmt::format(" (in {})", place_of("task", who));
+}
+
 // Without what names the task, which the report does.
-std::string text_to_keep(const Failure& cause) {
+std::string text_to_keep(std::string text, const detail::TaskLabel& who) {
   constexpr std::size_t length_max = 300;
-  std::string text = text_of(cause.error);
-  const std::string suffix = fmt::format(" (in {})", place_of("task", cause.who));
+  const std::string suffix = suffix_of(who);
   if (text.ends_with(suffix)) text.resize(text.size() - suffix.size());
   if (text.size() > length_max) text = text.substr(0, length_max) + "...";
   return std::string(without_mark(text));
+}
+
+// Tells objects apart, as long as they live; null for what is no std::exception.
+const void* object_of(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    return &thrown;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+// Where the text of `error`, which is `text`, does not say which task has thrown it, and one of the
+// last to fail has: what says so. Else nothing.
+std::string label_beside(const std::exception_ptr& error, const std::string& text) {
+  const void* const object = object_of(error);
+  if (object == nullptr) return "";
+  Lately& now = lately();
+  const std::lock_guard guard(now.lock);
+  for (const Failed& one : now.failed) {
+    if (one.object != object || one.text != text_to_keep(text, one.task)) continue;
+    const std::string suffix = suffix_of(one.task);
+    return text.ends_with(suffix) ? "" : suffix;
+  }
+  return "";
 }
 
 std::string describe(const Failed& failed) {
@@ -221,9 +283,10 @@ std::string describe(const Failed& failed) {
 
 [[gnu::noinline]] void note_failed(const Failure& failure) noexcept {
   if (failure.cause == nullptr) {
-    lately().add({failure.who, text_to_keep(failure), nullptr, {}});
+    lately().add({failure.who, text_to_keep(text_of(failure.error), failure.who),
+                  object_of(failure.error), nullptr, {}});
   } else {
-    lately().add({failure.who, "", failure.cause->kind, failure.cause->who});
+    lately().add({failure.who, "", nullptr, failure.cause->kind, failure.cause->who});
   }
 }
 
@@ -233,7 +296,15 @@ void note_thrown(const char* const what, const std::source_location& where,
                 fmt::format("{} ({}:{}) has thrown: {}", what, where.file_name(), where.line(),
                             without_mark(text_of(error))),
                 nullptr,
+                nullptr,
                 {}});
+}
+
+void tell_who_has_thrown() noexcept {
+  const std::exception_ptr error = std::current_exception();
+  if (error == nullptr) return;
+  const std::string label = label_beside(error, text_of(error));
+  if (!label.empty()) base::report("what ends the program was thrown" + label);
 }
 
 std::vector<std::string> describe_failed() {
@@ -246,6 +317,19 @@ std::vector<std::string> describe_failed() {
   }
   return texts;
 }
+
+}  // namespace imbrex::task
+
+namespace imbrex::detail {
+
+std::string thrown_text(const std::exception_ptr& error) {
+  const std::string text = task::text_of(error);
+  return text + task::label_beside(error, text);
+}
+
+}  // namespace imbrex::detail
+
+namespace imbrex::task {
 
 // ---- along accesses --------------------------------------------------------------------------
 
@@ -449,8 +533,8 @@ std::exception_ptr FailureLog::take() noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const Error& thrown) {
-    // A derived class keeps its type and its own text.
-    if (typeid(thrown) != typeid(Error)) return error;
+    // A derived class keeps its type and its own text. (The object may have no type information.)
+    if (*abi::__cxa_current_exception_type() != typeid(Error)) return error;
     return std::make_exception_ptr(
         Error(fmt::format("{} (and {} other tasks of this scope failed)", thrown.what(),
                           failed_ - 1)));

@@ -8,8 +8,10 @@
 // Thread safety: Failure: any thread; FailureLog: as it says.
 // Invariants:
 //   (1) whoever points to a failure holds a reference.
-//   (2) an exception is shared by all that it is rethrown to, so its text is changed, to name the
-//       task, before anybody else can see it, and once.
+//   (2) an exception that the program has thrown is never written to: other threads may hold it,
+//       and read its text. Where the text shall name the task, a new exception is made, which needs
+//       the exact type: so only for the standard's classes and Error. The label of any other
+//       stands beside it, here.
 #pragma once
 
 #include <array>
@@ -46,7 +48,8 @@ namespace imbrex::task {
 using detail::Failure;
 struct Task;  // task.hpp
 
-// The caller owns the reference. They name `who` in the exception's text, if that is possible.
+// The caller owns the reference. `error` is kept as it is, or, by (2), as one of the same type, or
+// of a class derived from that, whose text names the task or promise.
 [[nodiscard]] Failure& failure_of_task(const Task& task, std::exception_ptr error) noexcept;
 [[nodiscard]] Failure& failure_of_promise(const detail::PromiseState& promise,
                                           std::exception_ptr error) noexcept;
@@ -89,6 +92,9 @@ void note_failed(const Failure& failure) noexcept;
 // for before anybody can catch it.
 void note_thrown(const char* what, const std::source_location& where,
                  const std::exception_ptr& error) noexcept;
+// An exception that nobody catches is about to end the program: prints which of them has thrown it,
+// where its own text cannot say so. For the handler of std::terminate().
+void tell_who_has_thrown() noexcept;
 // One text for each of the last 16, in the order in which they failed.
 [[nodiscard]] std::vector<std::string> describe_failed();
 

@@ -5,9 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "imbrex/imbrex.h"
@@ -111,6 +115,44 @@ int odd_exception() {
   return 0;
 }
 
+// A closure, or a value, whose destructor throws where it holds anything.
+struct Bomb {
+  explicit Bomb(const char* const its_text) : text(its_text) {}
+  Bomb(Bomb&& other) noexcept : text(std::exchange(other.text, nullptr)) {}
+  Bomb(const Bomb&) = delete;
+  Bomb& operator=(const Bomb&) = delete;
+  ~Bomb() noexcept(false) {
+    if (text != nullptr) throw std::runtime_error(text);
+  }
+  const char* text;
+};
+
+int destructors_throw() {
+  static int alive = 0;
+  struct Counted {
+    Counted() { ++alive; }
+    Counted(const Counted&) { ++alive; }
+    Counted& operator=(const Counted&) = default;
+    ~Counted() { --alive; }
+  };
+  expect_what([] {
+    (void)task("closure").spawn([bomb = Bomb("of a closure")] { return Counted(); }).get();
+  });
+  std::printf("results left: %d\n", alive);
+  expect_what([] {
+    task("both").spawn([bomb = Bomb("of the closure of both")] { fail(); }).get();
+  });
+  int x = 0;
+  imbrex::Future<void> load = task("load").out(x).spawn(fail);
+  expect_what([&x] { task("not run").in(x).spawn([bomb = Bomb("of what never ran")] {}).get(); });
+  expect_what([&load] { load.get(); });
+  (void)task("value").spawn([] { return Bomb("of a value"); });
+  expect_what([] {
+    imbrex::finish([] { imbrex::progress([bomb = Bomb("of a function")] { return 0; }); });
+  });
+  return 0;
+}
+
 int c_body() {
   imbrex_task_spec spec = IMBREX_TASK("load in C", [](void*, void*) { return 7; });
   if (imbrex_spawn(&spec, nullptr) != IMBREX_SUCCESS) return 2;
@@ -176,6 +218,41 @@ struct Refused : std::runtime_error {
   int code = 7;
 };
 
+int own_class() {
+  task("load").launch([] { throw Refused("no such file"); });
+  return 0;
+}
+
+int uncaught() {
+  imbrex::finish([] { task("load").launch([] { throw Refused("no such file"); }); });
+  return 0;
+}
+
+int own_class_in_c() {
+  imbrex_finish_t finish;
+  if (imbrex_finish_begin(&finish, IMBREX_HERE) != IMBREX_SUCCESS) return 2;
+  task("load").launch([] { throw Refused("no such file"); });
+  if (imbrex_finish_end(&finish) == IMBREX_ERR_TASK) std::printf("C: %s\n", imbrex_message());
+  return 0;
+}
+
+struct Silent : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+int null_text() {
+  imbrex::Future<void> silent = task("silent").spawn([] { throw Silent(); });
+  try {
+    silent.get();
+  } catch (const Silent&) {
+    std::printf("caught it\n");
+  }
+  int x = 0;
+  task("load").out(x).launch([] { throw Silent(); });
+  expect_what([&x] { task("reads").in(x).spawn([] {}).get(); });
+  return 0;
+}
+
 int taken() {
   expect_what([] { task("get").spawn(fail).get(); });
   expect_what([] { imbrex::finish([] { task("finish").launch(fail); }); });
@@ -199,6 +276,99 @@ int taken() {
   promise.set_exception(std::make_exception_ptr(std::out_of_range("far")));
   expect_what([&] { promise.future().get(); });
   const Future<int> broken = Promise<int>("nobody sets it").future();  // and nobody asks
+  return 0;
+}
+
+// What the program has thrown stays as it is, whoever else holds it.
+int own_object_stays() {
+  const std::exception_ptr stored = std::make_exception_ptr(Refused(std::string(100, 'x')));
+  bool same = false;
+  try {
+    std::rethrow_exception(stored);
+  } catch (const Refused& held) {
+    const char* const before = held.what();
+    std::vector<Future<void>> all;
+    for (int i = 0; i < 8; ++i) {
+      all.push_back(task("escapes").spawn([stored] { std::rethrow_exception(stored); }));
+    }
+    for (const Future<void>& one : all) {
+      try {
+        one.get();
+      } catch (const Refused& caught) {
+        same = &caught == &held && caught.what() == before && before == std::string(100, 'x');
+      }
+    }
+  }
+  std::printf("the same object, with the same text: %d\n", static_cast<int>(same));
+  return 0;
+}
+
+// The standard's own classes: what is caught is another object, which names the task.
+int standard_classes() {
+  expect_what([] { task("hungry").spawn([] { throw std::bad_alloc(); }).get(); });
+  try {
+    task("system").spawn([] {
+      throw std::system_error(std::make_error_code(std::errc::io_error), "reading");
+    }).get();
+  } catch (const std::system_error& error) {
+    std::printf("io_error: %d; %s\n", static_cast<int>(error.code() == std::errc::io_error),
+                error.what());
+  }
+  expect_what([] { task("empty").spawn([] { (void)std::optional<int>().value(); }).get(); });
+  try {
+    imbrex::finish([] { task("in finish").launch([] { throw std::bad_alloc(); }); });
+  } catch (const std::bad_alloc& error) {
+    std::printf("of memory: %s\n", error.what());
+  }
+  const imbrex_task_spec spec = IMBREX_TASK("C waits", [](void*, void*) { return 0; });
+  imbrex_finish_t finish;
+  if (imbrex_finish_begin(&finish, IMBREX_HERE) != IMBREX_SUCCESS) return 2;
+  if (imbrex_spawn(&spec, nullptr) != IMBREX_SUCCESS) return 2;
+  task("for C").launch([] { throw std::bad_alloc(); });
+  if (imbrex_finish_end(&finish) == IMBREX_ERR_TASK) std::printf("C: %s\n", imbrex_message());
+  return 0;
+}
+
+int no_exception_is_set() {
+  task("first").launch([] {});
+  const Promise<int> promise("config");
+  expect_what([&] { promise.set_exception(nullptr); });
+  promise.set(7);
+  std::printf("got %d\n", promise.future().get());
+  const imbrex::Ddf<int> ddf("table");
+  expect_what([&] { ddf.put_exception(nullptr); });
+  ddf.put(8);
+  std::printf("got %d\n", ddf.get());
+  return 0;
+}
+
+// C has no destructors that would end a finish.
+int c_finish_left_open() {
+  static std::atomic<int> ran{0};
+  const auto leave_open = [] {
+    imbrex_finish_t finish;
+    if (imbrex_finish_begin(&finish, "solver.c", 12) != IMBREX_SUCCESS) std::abort();
+    task("late").launch([] {
+      imbrex::yield();
+      ++ran;
+    });
+  };
+  expect_what([&] { imbrex::finish(leave_open); });
+  std::printf("late ran: %d\n", ran.load());
+  expect_what([&] {
+    imbrex::finish([&] {
+      leave_open();
+      throw std::runtime_error("of the body");
+    });
+  });
+  std::printf("late ran: %d\n", ran.load());
+  expect_what([&] {
+    imbrex::finish([&] {
+      leave_open();
+      task("load").launch(fail);
+    });
+  });
+  std::printf("late ran: %d\n", ran.load());
   return 0;
 }
 
@@ -273,6 +443,15 @@ const imbrex::test::Cases cases{
     {"hundred_futures", hundred_futures},
     {"hundred_in_a_finish", hundred_in_a_finish},
     {"get_still_throws_later", get_still_throws_later},
+    {"own_class", own_class},
+    {"null_text", null_text},
+    {"destructors_throw", destructors_throw},
+    {"own_object_stays", own_object_stays},
+    {"standard_classes", standard_classes},
+    {"no_exception_is_set", no_exception_is_set},
+    {"c_finish_left_open", c_finish_left_open},
+    {"uncaught", uncaught},
+    {"own_class_in_c", own_class_in_c},
     {"c_wait", c_wait},
 };
 

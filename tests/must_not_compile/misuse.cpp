@@ -5,6 +5,26 @@
 
 #include "imbrex/imbrex.hpp"
 
+// What a result, a value and a closure cannot be.
+void values() {
+  [[maybe_unused]] int x = 0;
+#if MISUSE == 21  // what a result cannot be
+  struct alignas(128) Wide {
+    double values[16];
+  };
+  (void)imbrex::task("wide").spawn([] { return Wide(); });
+#elif MISUSE == 22
+  (void)imbrex::task("refers").spawn([&x]() -> int& { return x; });
+#elif MISUSE == 23
+  imbrex::Promise<const int> unchanging;
+#elif MISUSE == 24  // what a closure cannot be
+  struct alignas(128) Wide {
+    double values[16];
+  };
+  imbrex::task("wide").launch([wide = Wide()] { (void)wide; });
+#endif
+}
+
 int main() {
   int x = 0;
   const int constant = 0;
@@ -21,6 +41,7 @@ int main() {
   imbrex::await(event);
   imbrex::finish([] {});
   imbrex::task("moves").spawn([p = std::make_unique<int>(1)] { return *p; });
+  imbrex::Future<int> plain = imbrex::task("const").spawn([]() -> const int { return 1; });
 #elif MISUSE == 1  // a forgotten spawn
   imbrex::task("forgotten");
 #elif MISUSE == 2  // the same after an access
@@ -63,6 +84,8 @@ int main() {
 #elif MISUSE == 20  // a mutable lvalue that is moved from by name only: the body is copied
   auto body = [p = std::make_unique<int>(1)] { return *p; };
   imbrex::task("wrong").spawn(body);
+#elif MISUSE <= 24
+  values();
 #else
 #error "no such misuse"
 #endif

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "imbrex/detail/pool.hpp"
+#include "imbrex/detail/dist/pool.hpp"
 
 namespace imbrex {
 

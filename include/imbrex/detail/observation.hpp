@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <source_location>
 #include <span>
 #include <string>
@@ -65,6 +66,13 @@ struct TaskView {
 [[nodiscard]] std::vector<std::string> recent_failures();
 
 // ---- reports ---------------------------------------------------------------------------------
+
+// What `error`, of any class of the program's, says: its what(), or a sentence where that is null
+// or there is none; and which task has thrown it, if that is one of the last to fail.
+[[nodiscard]] std::string thrown_text(const std::exception_ptr& error);
+
+// Writes `text` to standard error. No error and no signal comes of it, whatever that leads to.
+void print(std::string_view text) noexcept;
 
 // Keeps a text with the calling thread, the last one only. A thread that imbrex does not know has
 // no place for it: then it is reported at once, and the kept one says so.

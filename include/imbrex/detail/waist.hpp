@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "imbrex/detail/completion.hpp"
 
@@ -184,6 +185,9 @@ void open_scope(ScopeMemory& memory, const std::source_location& where);
 void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcept;
 // The one that close_scope() would have to close first; null if the running task has none open.
 [[nodiscard]] ScopeMemory* innermost_scope() noexcept;
+// The body of the running task, which is of C, returns and has left scopes open: they end, and the
+// task fails.
+void end_open_scopes() noexcept;
 
 // ---- completions that are no tasks -----------------------------------------------------------
 
@@ -218,6 +222,7 @@ struct RemoteState : PromiseState {
 void fail(PromiseState& state, std::exception_ptr error) noexcept;
 void complete(PromiseState& state) noexcept;
 [[noreturn]] void throw_set_twice(const PromiseState& state);
+[[noreturn]] void throw_no_exception(const PromiseState& state, const char* call);
 // For a Ddf, which knows where it was put. The first of those who put goes on to take(); any other
 // throws Error.
 void put_once(PromiseState& state, const std::source_location& where);
@@ -255,6 +260,52 @@ struct ProgressSpec {
 // For the innermost finish() that the running task has open. Throws Error, and takes nothing over,
 // if there is none.
 void add_progress(const ProgressSpec& spec);
+
+// ---- closures and values of the program --------------------------------------------------------
+
+// A destructor of the program's has thrown where nobody can be told: that is printed at the end of
+// the program, which fails. To be called in a catch clause.
+void note_destructor() noexcept;
+
+// Destroys `object`, where nobody can be told of what its destructor throws.
+template <class T>
+void destroy_object(T& object) noexcept {
+  if constexpr (std::is_nothrow_destructible_v<T>) {
+    object.~T();
+  } else {
+    try {
+      object.~T();
+    } catch (...) {
+      note_destructor();
+    }
+  }
+}
+
+// Calls `call`, then destroys `function`, also if `call` throws. What the destructor throws is
+// thrown on, after `undo`, unless `call` has thrown: that comes first.
+template <class F, class Call, class Undo>
+void call_once(F& function, const Call call, const Undo undo) {
+  if constexpr (std::is_nothrow_destructible_v<F>) {
+    struct Destroy {
+      F& function;
+      ~Destroy() { function.~F(); }
+    } destroy{function};
+    call();
+  } else {
+    try {
+      call();
+    } catch (...) {
+      destroy_object(function);
+      throw;
+    }
+    try {
+      function.~F();
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
+}
 
 // ---- texts -----------------------------------------------------------------------------------
 

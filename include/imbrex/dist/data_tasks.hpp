@@ -3,6 +3,8 @@
 // Included by it.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -140,14 +142,14 @@ struct DataBody : DataTask {
 
   static void run(void* closure) {
     auto& self = *static_cast<DataBody*>(closure);
-    struct Destroy {  // also when the body throws
-      F& function;
-      ~Destroy() { function.~F(); }
-    } destroy{self.function};
-    std::apply([&self](const auto&... part) { self.function(part.of(self.places)...); },
-               self.parts);
+    call_once(self.function, [&self] {
+      std::apply([&self](const auto&... part) { self.function(part.of(self.places)...); },
+                 self.parts);
+    }, [] {});
   }
-  static void drop(void* closure) noexcept { static_cast<DataBody*>(closure)->function.~F(); }
+  static void drop(void* closure) noexcept {
+    destroy_object(static_cast<DataBody*>(closure)->function);
+  }
   static constexpr BodyOps ops{&run, &drop, nullptr};
 };
 
@@ -265,7 +267,8 @@ class [[nodiscard]] DataTaskBuilder {
     requires std::invocable<std::decay_t<F>&, decltype(std::declval<Parts>().of(nullptr))...>
   void insert(F&& function) && {
     using Body = detail::DataBody<std::decay_t<F>, std::tuple<Parts...>>;
-    static_assert(alignof(Body) <= 64, "a task's closure may be aligned to 64 bytes at most");
+    static_assert(alignof(Body) <= 64,
+                  "a task's closure, what its lambda captures, may be aligned to 64 bytes at most");
     void* const memory =
         detail::begin_insertion(space_, spec_, accesses_.span(), Body::ops, sizeof(Body));
     if (memory == nullptr) return;

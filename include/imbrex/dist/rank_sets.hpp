@@ -3,6 +3,8 @@
 // number that all of them know. Included by them.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <cstddef>

@@ -10,6 +10,8 @@
 // throws here, as RemoteError.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <mpi.h>
 
 #include <concepts>

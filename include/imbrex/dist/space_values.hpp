@@ -3,12 +3,13 @@
 // detail/dist/spaces.hpp asks for. Included by future_space.hpp; knows no MPI.
 #pragma once
 
+#include "imbrex/detail/language.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <span>
 #include <string_view>
-#include <typeinfo>
 #include <vector>
 
 #include "imbrex/detail/dist/spaces.hpp"
@@ -31,7 +32,7 @@ struct ValueOpsOf {
   static SpaceFuture* make() { return new State; }
   static void destroy(SpaceFuture& future) noexcept {
     auto& state = static_cast<State&>(future);
-    if (state.built) state.slot.value.~T();
+    if (state.built) destroy_object(state.slot.value);
     delete &state;
   }
   static std::span<std::byte> room(SpaceFuture& future, const std::size_t bytes,
@@ -78,15 +79,17 @@ struct ValueOpsOf {
       return scratch;
     }
   }
+  // Names T, as the compiler has it: a program may be compiled without typeid().
+  [[nodiscard]] static const char* type_text() noexcept { return __PRETTY_FUNCTION__; }
   [[nodiscard]] static std::uint64_t type() noexcept {
     std::uint64_t hash = 0xcbf29ce484222325u ^ sizeof(T);  // FNV-1a
-    for (const char c : std::string_view(typeid(T).name())) {
+    for (const char c : std::string_view(type_text())) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     }
     return hash;
   }
   [[nodiscard]] static const ValueOps& ops() {
-    static const ValueOps all{type(), typeid(T).name(), as_it_is ? sizeof(T) : ValueOps::varying,
+    static const ValueOps all{type(), type_text(), as_it_is ? sizeof(T) : ValueOps::varying,
                               make,   destroy,          room,
                               landed, view};
     return all;

@@ -8,7 +8,7 @@
 
 #include "dist/pool/pools.hpp"
 #include "imbrex/detail/plug_ins.hpp"
-#include "imbrex/detail/pool.hpp"
+#include "imbrex/detail/dist/pool.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
 #include "mpi/plugin/active.hpp"

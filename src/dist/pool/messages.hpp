@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "dist/carrier.hpp"
-#include "imbrex/detail/pool.hpp"
+#include "imbrex/detail/dist/pool.hpp"
 
 namespace imbrex::dist {
 

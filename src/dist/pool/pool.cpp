@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/arch.hpp"
-#include "dist/errors.hpp"
 #include "dist/pool/lane.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/scope.hpp"
 #include "imbrex/task.hpp"
@@ -200,7 +200,7 @@ void Pool::fail(const std::exception_ptr& error) {
     note_shared();
   }
   if (!tells) return;
-  const std::string text = said_by(error).substr(0, 1000);
+  const std::string text = detail::thrown_text(error).substr(0, 1000);
   for (const int rank : options_.ranks) {
     if (rank == carrier_.rank()) continue;
     send(rank, {options_.id, round, PoolMessage::failed}, std::as_bytes(std::span(text)));

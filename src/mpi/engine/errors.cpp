@@ -187,7 +187,7 @@ std::string describe_failed(const MPI_Comm comm) {
   return text.empty() ? text : text + (count == 1 ? " has failed" : " have failed");
 }
 
-void say(const std::string& text) { std::fprintf(stderr, "imbrex: %s\n", text.c_str()); }
+void say(const std::string& text) { detail::print("imbrex: " + text + "\n"); }
 
 int raise_error(const Call& call, int code) {
   return call_handler(call, detail::current_task(), code);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <vector>
 
+#include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
 #include "trace/races.hpp"
 
@@ -26,10 +27,9 @@ void call(Running& running, const Handler& handler) noexcept {
   running.may_call_mpi = handler.may_call_mpi;
   try {
     trace::races::visit(&asked_for, handler.function, handler.argument);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "imbrex: a continuation or event handler has thrown: %s\n", error.what());
   } catch (...) {
-    std::fprintf(stderr, "imbrex: a continuation or event handler has thrown something\n");
+    detail::print("imbrex: a continuation or event handler has thrown: " +
+                  detail::thrown_text(std::current_exception()) + "\n");
   }
 }
 

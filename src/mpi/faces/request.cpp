@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <memory>
+#include <source_location>
 #include <utility>
 
 #include "imbrex/detail/observation.hpp"
@@ -67,7 +68,7 @@ struct Promised {
   const char* call;
   mpi::StatusPlace place;
   detail::TaskLabel task = detail::current_task();
-  Promise<MPI_Status> promise{"MPI request"};
+  Promise<MPI_Status> promise{"MPI request", std::source_location()};
 };
 
 // A persistent request that was handed over: the program has its handle no more, and MPI may give

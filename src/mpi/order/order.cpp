@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <span>
 #include <utility>
 
@@ -91,7 +92,7 @@ class Order : public std::enable_shared_from_this<Order> {
   bool sending_ IMBREX_GUARDED_BY(lock_) = false;    // one thread sends, and will look again
   bool receiving_ IMBREX_GUARDED_BY(lock_) = false;  // a receive is posted, or is about to be
   std::atomic<bool> is_made_{false};  // release: comm_ is constant from now on
-  Promise<void> made_{"duplicate of a communicator"};
+  Promise<void> made_{"duplicate of a communicator", std::source_location()};
   std::atomic<int> failure_{MPI_SUCCESS};  // release pairs with whoever is woken by it
   std::atomic<int> under_way_{0};          // operations; any thread
   MPI_Comm comm_ = MPI_COMM_NULL;

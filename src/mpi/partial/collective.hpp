@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ namespace imbrex::mpi::partial {
 // One part of a block, one way.
 struct Part : Transfer {
   detail::CollectiveState* state = nullptr;
-  Promise<void> promise{"part of a collective"};
+  Promise<void> promise{"part of a collective", std::source_location()};
   bool incoming = false;
   int number = 0;
   int neighbor = -1;  // its index, in a collective of neighbours
@@ -110,8 +111,8 @@ struct CollectiveState {
   Parts incoming;  // by block and part; null: nothing is sent
   Parts outgoing;
   std::map<MPI_Datatype, MPI_Datatype> types;  // copies of those that the program may free
-  Promise<void> ready{"part of a collective"};
-  Promise<void> all{"collective"};
+  Promise<void> ready{"part of a collective", std::source_location()};
+  Promise<void> all{"collective", std::source_location()};
   std::atomic<int> handles{1};
   std::atomic<int> references{2};  // that of all handles, and that of what is open
   std::atomic<int> open{1};

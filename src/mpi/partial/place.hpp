@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -103,7 +104,7 @@ class Place {
   // By number; null: one that has failed. Others live as long as they are here.
   std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
-  Promise<void> made_{"duplicate of a communicator"};
+  Promise<void> made_{"duplicate of a communicator", std::source_location()};
 };
 
 // That of `comm`, which need not be made yet. Throws MpiError.

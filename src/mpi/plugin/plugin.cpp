@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <source_location>
 #include <string>
 #include <utility>
 
@@ -105,7 +106,7 @@ struct PlugInOperation : Operation {
     }
   }
 
-  Promise<Arrival> promise{"operation of a plug-in"};
+  Promise<Arrival> promise{"operation of a plug-in", std::source_location()};
   MPI_Request given = MPI_REQUEST_NULL;  // the handle, as it was before it completed
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "omp/environment/fatal.hpp"
@@ -304,13 +305,9 @@ Taskgroup& begin_taskgroup(Context& context) {
 namespace {
 
 // Ends the program with what a scope says of its named events and progress functions, or of
-// requests that failed.
+// requests that failed, or with what a task of imbrex has thrown in it.
 [[noreturn, gnu::cold]] void refuse(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    fatal("%s", thrown.what());
-  }
+  fatal("%s", detail::thrown_text(error).c_str());
 }
 
 }  // namespace

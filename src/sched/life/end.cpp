@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <new>
 #include <thread>
@@ -30,6 +31,7 @@
 #include "sched/run/ready.hpp"
 #include "sched/run/waiting.hpp"
 #include "sched/trigger/trigger.hpp"
+#include "task/failure.hpp"
 
 namespace imbrex::sched {
 
@@ -420,6 +422,11 @@ void hook_once() {
   on_exit(&at_exit, nullptr);
   pthread_atfork(nullptr, nullptr, &after_fork_in_child);
   base::set_describe(&detail::describe_current_task);
+  static std::terminate_handler before;
+  before = std::set_terminate([] {
+    task::tell_who_has_thrown();
+    before();
+  });
 }
 
 std::vector<std::thread> stop_threads(RuntimeState& runtime) {

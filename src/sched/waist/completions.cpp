@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/check.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
@@ -15,6 +16,12 @@
 namespace imbrex::detail {
 
 namespace {
+
+// One at no place of the program's is named by a description.
+std::string describe(const PromiseState& state) {
+  if (state.where.line() == 0) return state.name;
+  return fmt::format("promise \"{}\" ({})", state.name, text_of(state.where));
+}
 
 Completion* join(const std::span<Completion* const> parts, const bool all, const char* what) {
   if (parts.empty()) throw Error(fmt::format("imbrex: {} of no futures", what));
@@ -59,10 +66,30 @@ bool take(PromiseState& state) noexcept {
 }
 void complete(PromiseState& state) noexcept { fire(state.event); }
 
+void note_destructor() noexcept {
+  const std::exception_ptr error = std::make_exception_ptr(
+      Error(fmt::format("imbrex: a destructor has thrown in {}, where nothing can catch that: {}",
+                        describe_current_task(), thrown_text(std::current_exception()))));
+  task::Failure& failure = task::failure_of_nobody(error);
+  const auto tell = [&failure] { sched::current_worker()->runtime->unowned.fail(failure); };
+  if (is_outside()) {
+    sched::visit(Purpose::passes, tell, [&failure] { base::report(task::describe(failure)); });
+  } else {
+    tell();
+  }
+  task::drop(failure);
+}
+
 void throw_set_twice(const PromiseState& state) {
-  throw Error(fmt::format("imbrex: promise \"{}\" ({}:{}) set twice, the second time in {}",
-                          state.name, state.where.file_name(), state.where.line(),
+  throw Error(fmt::format("imbrex: {} set twice, the second time in {}", describe(state),
                           describe_current_task()));
+}
+
+void throw_no_exception(const PromiseState& state, const char* const call) {
+  throw Error(fmt::format("imbrex: {}() of {}, in {}, is given no exception but a null pointer: "
+                          "give it std::current_exception() in a catch clause, or "
+                          "std::make_exception_ptr()",
+                          call, describe(state), describe_current_task()));
 }
 
 void put_once(PromiseState& state, const std::source_location& where) {
@@ -87,9 +114,8 @@ void drop_holder(PromiseState& state) noexcept {
   if (take(state)) {
     // Lost by nobody, if nobody asks: so no scope is told.
     task::set_failure(state, task::failure_of_nobody(std::make_exception_ptr(BrokenPromise(
-        fmt::format("imbrex: promise \"{}\" ({}:{}) was given up without a value: its last holder "
-                    "is gone",
-                    state.name, state.where.file_name(), state.where.line())))));
+        fmt::format("imbrex: {} was given up without a value: its last holder is gone",
+                    describe(state))))));
     complete(state);
   }
   release(state);

@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
@@ -116,9 +117,16 @@ namespace {
   }
 }
 
+[[nodiscard]] Scope& scope_in(ScopeMemory& memory) noexcept {
+  return *std::launder(reinterpret_cast<Scope*>(memory.bytes));
+}
+
+void end_inner_scopes(Scope& scope) noexcept;
+
 // All that belongs to the scope has ended, except its failures.
 Scope& end_scope(ScopeMemory& memory) noexcept {
-  auto& scope = *std::launder(reinterpret_cast<Scope*>(memory.bytes));
+  Scope& scope = scope_in(memory);
+  end_inner_scopes(scope);
   if (scope.owner->family->registrations != nullptr) [[unlikely]] {  // the owner signals no more
     task::Outcome outcome;
     Worker& worker = *sched::current_worker();
@@ -138,7 +146,40 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   return scope;
 }
 
+// Ends the scopes in `scope` that are still open: only code of C leaves one, which has no
+// destructors that would end it. Their failures are those of `scope`. Their memory stays as it is:
+// the program may still have its handle.
+void end_inner_scopes(Scope& scope) noexcept {
+  const Family& family = *scope.owner->family;
+  while (family.current != &scope) [[unlikely]] {
+    Scope& inner = end_scope(*reinterpret_cast<ScopeMemory*>(static_cast<Scope*>(family.current)));
+    if (inner.failures != nullptr) scope.fail_with(inner);
+    delete std::exchange(inner.failures, nullptr);
+  }
+}
+
+// What is to be said of the innermost of the scopes that are open in `outer`.
+[[gnu::cold, gnu::noinline]] std::exception_ptr left_open(const Scope& outer,
+                                                          const std::string& what) noexcept {
+  int count = 0;
+  const Scope& innermost = *outer.owner->family->current;
+  for (const Scope* open = &innermost; open != &outer; open = open->outer) ++count;
+  return std::make_exception_ptr(Error(fmt::format(
+      "imbrex: {} without imbrex_finish_end() for {} imbrex_finish_begin(), the last of them at "
+      "{}: the tasks that were spawned since then have been waited for here",
+      what, count, text_of(innermost.where))));
+}
+
 }  // namespace
+
+void end_open_scopes() noexcept {
+  Task& task = *sched::current_worker()->task;
+  Scope& all = task.family->children;
+  const std::exception_ptr error =
+      left_open(all, fmt::format("the body of task {} returned", describe_current_task()));
+  end_inner_scopes(all);
+  task::fail_task(task, task::failure_of_task(task, error));
+}
 
 std::uint32_t live_in_scope(const ScopeMemory& memory) noexcept {
   return std::launder(reinterpret_cast<const Scope*>(memory.bytes))->live();
@@ -148,6 +189,15 @@ std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
   if (is_outside()) [[unlikely]] {  // the end of the runtime waits for this; that of fork not
     return sched::visit(Purpose::waits, [&] { return close_scope(memory); },
                         [] { return std::exception_ptr(); });
+  }
+  if (const Scope& open = scope_in(memory); open.owner->family->current != &open) [[unlikely]] {
+    std::exception_ptr error = left_open(
+        open, fmt::format("{} in task {} ends",
+                          open.where.line() == 0 ? "a taskgroup of OpenMP"
+                                                 : "the finish() at " + text_of(open.where),
+                          describe_current_task()));
+    abandon_scope(memory, error);
+    return error;
   }
   Scope& scope = end_scope(memory);
   std::exception_ptr error = scope.take_error();

@@ -28,7 +28,7 @@ struct SpaceFuture : RemoteState {
 struct ValueOps {
   static constexpr std::size_t varying = SIZE_MAX;
   std::uint64_t type;     // the same number for the same type on every rank
-  const char* type_name;  // as the compiler's typeid() has it
+  const char* type_name;  // ends in "[with T = name]" or "[T = name]"
   std::size_t bytes;      // of every value, or `varying`
   SpaceFuture* (*make)();
   void (*destroy)(SpaceFuture& future) noexcept;  // with its value

@@ -412,7 +412,7 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
       Work work;
       if (const std::lock_guard guard(mutex_); true) {
         Child& child = *message.child;
-        note_error(child, said_by(std::current_exception()));
+        note_error(child, detail::thrown_text(std::current_exception()));
         add_children(child.passing, child.list, work);
         if (child.state == State::asked) set_state(child, State::done, work);
       }

@@ -11,7 +11,7 @@ namespace imbrex::dist {
 
 std::string what_of(const std::exception_ptr& error) {
   constexpr std::string_view prefix = "imbrex: ";
-  std::string text = said_by(error);
+  std::string text = detail::thrown_text(error);
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 

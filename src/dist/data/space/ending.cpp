@@ -36,7 +36,7 @@ const dist::Trouble& DataSpace::failed(const dist::Insertion& insertion,
   const dist::Trouble& trouble =
       keep(fmt::format("imbrex: task \"{}\" ({}:{}) on rank {} of space \"{}\" has failed: {}",
                        insertion.name, insertion.where.file_name(), insertion.where.line(), me_,
-                       options_.name, dist::said_by(error)));
+                       options_.name, detail::thrown_text(error)));
   const std::lock_guard guard(mutex_);
   if (failure_.error == nullptr) {
     failure_.error = error;
@@ -51,7 +51,7 @@ void DataSpace::not_run(const dist::Trouble& trouble) {
 }
 
 void DataSpace::send_failed(const std::exception_ptr error) {
-  const dist::Trouble& trouble = keep(dist::said_by(error));
+  const dist::Trouble& trouble = keep(detail::thrown_text(error));
   const std::lock_guard guard(mutex_);
   if (failure_.error == nullptr) {
     failure_.error = error;
@@ -110,7 +110,7 @@ struct TextUnderWay {
                       const std::exception_ptr error) noexcept {
     auto& self = *static_cast<TextUnderWay*>(context);
     if (buffer == nullptr) {
-      self.text = dist::said_by(error);
+      self.text = detail::thrown_text(error);
       return;
     }
     const auto* const text = reinterpret_cast<const char*>(buffer->bytes().data());

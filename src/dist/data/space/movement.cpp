@@ -62,7 +62,7 @@ void arrived(void* const context, Buffer* const buffer, const std::exception_ptr
     }
     arrival.copy.arrive(buffer);
   } else {
-    arrival.copy.trouble = &space.keep(said_by(error));
+    arrival.copy.trouble = &space.keep(detail::thrown_text(error));
   }
   detail::complete(arrival);
 }
@@ -214,7 +214,7 @@ void run_merge(void* const argument) noexcept {
     } catch (...) {
       trouble = &space.keep(fmt::format("imbrex: {} was to be copied on rank {}: {}",
                                         space.text_of(datum), space.rank(),
-                                        dist::said_by(std::current_exception())));
+                                        detail::thrown_text(std::current_exception())));
       space.not_run(*trouble);
     }
   }

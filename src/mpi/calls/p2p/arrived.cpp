@@ -3,6 +3,7 @@
 // so a task that depends on it needs no stack and no worker until the message is there.
 #include <cstdio>
 #include <memory>
+#include <source_location>
 #include <utility>
 
 #include "imbrex/detail/observation.hpp"
@@ -56,7 +57,7 @@ struct Expected : Listener {
   }
 
   Receive receive;
-  Promise<ArrivedMessage> promise{"arrived message"};
+  Promise<ArrivedMessage> promise{"arrived message", std::source_location()};
   detail::TaskLabel task = detail::current_task();
 };
 
@@ -75,7 +76,7 @@ Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
     MPI_Status status = {};
     const int code = MPI_Mprobe(source, tag, comm, &message, &status);
     if (code != MPI_SUCCESS) fail("when_arrived", code);
-    const Promise<ArrivedMessage> promise("arrived message");
+    const Promise<ArrivedMessage> promise("arrived message", std::source_location());
     promise.set(message, status);
     return promise.future();
   }

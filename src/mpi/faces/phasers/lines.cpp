@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <source_location>
 #include <utility>
 #include <vector>
 
@@ -70,7 +71,7 @@ struct Pool {
   };
   struct Keyed {
     Pair pair;
-    Promise<void> ended{"the end of the MpiPhaser that has this key"};
+    Promise<void> ended{"the end of the MpiPhaser that has this key", std::source_location()};
   };
 
   // Written before `ready`.
@@ -79,7 +80,7 @@ struct Pool {
   int size = 0;
   std::exception_ptr failure = nullptr;  // it could not be made
 
-  Promise<void> ready{"the first MpiPhaser of this communicator"};
+  Promise<void> ready{"the first MpiPhaser of this communicator", std::source_location()};
   Future<void> is_ready = ready.future();
   std::atomic<bool> making{false};  // a phaser without a key
 
@@ -279,7 +280,8 @@ Pair take_keyed(Pool& pool, const int key) {
       const auto [place, is_new] = pool.keyed.try_emplace(key);
       if (is_new) return {};
       if (place->second.ended.future().ready()) {
-        place->second.ended = Promise<void>("the end of the MpiPhaser that has this key");
+        place->second.ended = Promise<void>("the end of the MpiPhaser that has this key",
+                                            std::source_location());
         return place->second.pair;
       }
       earlier = place->second.ended.future();

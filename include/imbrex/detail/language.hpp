@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The language that the public headers need. Each of them includes this header first, so that a
+// compiler for an older C++ says what is wrong, and nothing else.
+#pragma once
+
+#if __cplusplus < 202002L
+#error "imbrex needs C++20: compile with -std=c++20 or a later standard"
+#include "imbrex needs C++20"  // no such file: the compiler stops here
+#endif
