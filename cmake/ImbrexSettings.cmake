@@ -13,6 +13,9 @@ option(IMBREX_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(IMBREX_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined), or thread")
 set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)
 
+# Programs of one SONAME, and of one SameMinorVersion of the package, fit: docs/user/start.md.
+set(imbrex_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
 # Only with the core, of which there is one variant; not where everything is instrumented.
 set(imbrex_can_have_tsan OFF)
 if(NOT IMBREX_SANITIZE AND NOT IMBREX_CORE AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")

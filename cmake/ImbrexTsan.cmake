@@ -15,7 +15,7 @@ function(imbrex_set_up_variant target name library)
   target_link_options(${target} PRIVATE "LINKER:-Bsymbolic-functions"
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/src/trace/races.map")
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} OUTPUT_NAME ${library}_tsan
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    VERSION ${PROJECT_VERSION} SOVERSION ${imbrex_soversion}
     LIBRARY_OUTPUT_DIRECTORY ${imbrex_tsan_folder})
   file(MAKE_DIRECTORY ${imbrex_tsan_folder})
   file(CREATE_LINK lib${library}_tsan.so ${imbrex_tsan_folder}/lib${library}.so SYMBOLIC)

@@ -128,7 +128,7 @@ def check_cpp_functions(tree):
 
 def check_python_functions(tree):
     for name, text in tree.texts.items():
-        if not (name.endswith(".py") or text.startswith("#!/usr/bin/env python3")):
+        if not (name.endswith(".py") or re.match(r"#!.*\bpython3", text)):
             continue
         for node in ast.walk(ast.parse(text, name)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -22,7 +22,7 @@ options of {name}:
   --mpi=NAME     openmpi, mpich or abi, where imbrex was installed for several MPIs
   --tsan         the variant of the libraries for ThreadSanitizer
 {more}
-All other words go to {compiler}: see `{compiler} --help`.
+All other words go to {compiler}, whose --help shows its options.
 """
 HELP_FORTRAN = """\
   --modules=DIR  compile the modules `imbrex` and `imbrex_mpi` into DIR, if they are not there, and
@@ -60,12 +60,12 @@ def compile_by(name, arguments):
     """Runs the wrapper `name`, one of LANGUAGES. Returns only where there is nothing to compile."""
     language, readable = LANGUAGES[name]
     asked = Asked(arguments)
-    build = Build(asked.mpi, asked.tsan)
-    compiler = build.compiler(language)
     if asked.help:
-        print(HELP.format(name=name, language=readable, compiler=compiler,
+        print(HELP.format(name=name, language=readable, compiler=wanted_compiler(asked, language),
                           more=HELP_FORTRAN if language == "fort" else ""), end="")
         return
+    build = Build(asked.mpi, asked.tsan)
+    compiler = build.compiler(language)
     before, behind = [], []
     if language == "fort" and (asked.has_files or asked.modules):
         before, behind = for_fortran(build, compiler, asked)
@@ -86,6 +86,14 @@ def compile_by(name, arguments):
         os.execvp(command[0], command)
     except OSError as error:
         raise CommandError(f"{command[0]}: {error.strerror}") from None
+
+
+def wanted_compiler(asked, language):
+    """Its name for the help, which needs none."""
+    try:
+        return os.path.basename(Build(asked.mpi, asked.tsan).compiler(language))
+    except CommandError:
+        return "the compiler"
 
 
 def for_fortran(build, compiler, asked):

@@ -71,10 +71,10 @@ def version():
     try:
         return json.loads((find_folder() / "core.json").read_text(encoding="utf-8"))["version"]
     except CommandError:
-        source = pathlib.Path(__file__).resolve().parent.parent / "CMakeLists.txt"
-        found = source.is_file() and re.search(r"project\(imbrex VERSION ([0-9.]+)",
-                                               source.read_text(encoding="utf-8"))
-        return found.group(1) if found else "of an unknown version"
+        header = pathlib.Path(__file__).resolve().parent.parent / "include/imbrex/version.h"
+        numbers = re.findall(r"VERSION_[A-Z]+ ([0-9]+)", header.read_text(encoding="utf-8")
+                             if header.is_file() else "")
+        return ".".join(numbers) or "of an unknown version"
 
 
 class Build:

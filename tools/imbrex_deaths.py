@@ -5,8 +5,10 @@ first, be it by a signal or by its exit code: of many messages, that is the one 
 A process that is killed cannot say anything itself, so the launcher is asked. Open MPI's names the
 rank in its own words. MPICH's Hydra lists how all have ended, those too that it has killed itself
 then, and names a process, which may be one of these. So ranks say which process they are, and those
-of this node are watched; of ranks that were not, the first cannot be told, and all are named. What
-only this file has asked for is not handed on.
+of this node are watched; of ranks that were not, the first cannot be told, and all are named. Open
+MPI 4.1's sometimes loses the text of MPI_Abort, and Open MPI 5's that of a rank that returns a code
+other than 0 behind MPI_Finalize, so ranks tell these too. What only this file has asked for is not
+handed on. What ranks say is written in src/mpi/engine/deaths.cpp.
 """
 import os
 import re
@@ -19,17 +21,23 @@ import threading
 # How each launcher tells of the first process that it has seen die.
 DEATHS = {
     "openmpi": (
+        r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator MPI_COMM_WORLD\s+"
+        r"(?:Proc: \S+\s+)?(?:with errorcode|Errorcode:) (?P<abort>-?\d+)",
         r"process rank (?P<rank>\d+) with PID \d+ on node \S+\s+exited on\s+signal (?P<signal>\d+)",
         r"Process name:\s+\[.*[,@](?P<rank>\d+)\]\s+Exit code:\s+(?P<code>\d+)",
-        r"has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node \S+ "
-        r"(?P<improperly>exiting improperly)"),
-    "mpich": (r"=\s+PID (?P<pid>\d+) RUNNING AT \S+\s+=\s+EXIT CODE: (?P<signal>9)\s",),
+        r"has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node \S+\s+"
+        r"(?P<improperly>exiting\s+improperly|calling\s+\"abort\")"),
+    "mpich": (r"^Abort\((?P<abort>-?\d+)\) on node (?P<rank>\d+) ",
+              r"=\s+PID (?P<pid>\d+) RUNNING AT \S+\s+=\s+EXIT CODE: (?P<signal>9)\s",),
 }
-# Ranks that are asked to by this variable say so in MPI_Init (src/mpi/world.cpp).
-VARIABLES = {"openmpi": {}, "mpich": {"IMBREX_TELL_PROCESS": "1"}}
+# Ranks that are asked to by this variable say so (src/mpi/engine/deaths.cpp).
+VARIABLES = {"IMBREX_TELL_PROCESS": "1"}
 LIST_ALL = "-print-all-exitcodes"  # an option of Hydra
 MARKS = (b"imbrex: rank ", b"[mpiexec@")
-TOLD = re.compile(rb"^imbrex: rank (\d+) is process (\d+) on (\S+)\n", re.MULTILINE)
+TAG = rb"^(?:\[[^\]\n]*\](?:<\w+>)?:? ?)?"  # of mpirun --tag-output, and MPICH's -prepend-rank
+TOLD = re.compile(TAG + rb"imbrex: rank (\d+) is process (\d+) on (\S+)\n", re.MULTILINE)
+ENDED = re.compile(TAG + rb"imbrex: rank (\d+) (?:ends with exit (code)|calls MPI_(Abort) with "
+                   rb"code) (-?\d+)\n", re.MULTILINE)
 LISTED = re.compile(rb"^\[mpiexec@\S+\] Exit codes: (\[.*\d)\n", re.MULTILINE)
 KEPT = 1 << 16  # bytes: its message is the last that a launcher prints
 NAMED_MAX = 8   # ranks
@@ -72,6 +80,7 @@ class Asked:
     def __init__(self):
         self.ranks = {}     # by process
         self.hosts = {}     # lists of ranks
+        self.told = []      # what ranks have told of their ends: parts as those of DEATHS
         self.statuses = []  # of ranks, as waitpid() gives them: (rank, status)
         self.ended = []     # ranks of this node that were watched when they ended, in that order
         self.watched = select.epoll()  # hands out what ends in the order in which it ends
@@ -85,7 +94,13 @@ class Asked:
                 self.ended.append(self.descriptors[descriptor])
 
     def take_out(self, text):
-        return LISTED.sub(self.take_statuses, TOLD.sub(self.take_rank, text))
+        text = ENDED.sub(self.take_end, TOLD.sub(self.take_rank, text))
+        return LISTED.sub(self.take_statuses, text)
+
+    def take_end(self, match):
+        self.told.append({"rank": match[1].decode(),
+                          "abort" if match[3] else "code": match[4].decode()})
+        return b""
 
     def take_rank(self, match):
         self.ranks[int(match[2])] = int(match[1])
@@ -156,11 +171,14 @@ def run(kind, program, command, environment):
 
 def describe(kind, said, asked):
     """Which rank has died first, by what the launcher has said; None if it names none."""
-    parts = asked.end()
-    for pattern in DEATHS[kind]:
-        if parts is None and (found := re.search(pattern, said)):
-            parts = found.groupdict()
-    if parts is None:
+    found = [match for pattern in DEATHS[kind]
+             if (match := re.search(pattern, said, re.MULTILINE))]
+    parts = min(found, key=re.Match.start).groupdict() if found else {}
+    if not parts.get("abort"):
+        parts = asked.end() or parts
+    if not parts and asked.told:
+        parts = asked.told[0]
+    if not parts:
         return None
     rank = parts.get("rank")
     if rank is None and "pid" in parts:
@@ -173,6 +191,8 @@ def describe(kind, said, asked):
         who = f"rank {rank}"
     else:
         who = f"process {parts['pid']}, which is no rank yet,"
+    if parts.get("abort"):
+        return f"{who} was the first to end: by MPI_Abort with code {parts['abort']}"
     if parts.get("signal"):
         return f"{who} was the first to end: by signal {name_of(int(parts['signal']))}"
     if parts.get("code"):

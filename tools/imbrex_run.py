@@ -5,27 +5,26 @@ An MPI launcher is asked to hand the variables to the ranks (-x of Open MPI, -ge
 --export of srun) and does not get them itself.
 """
 import argparse
-import difflib
 import os
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 import imbrex_deaths
-from imbrex_errors import CommandError
+from imbrex_errors import CommandError, which
 
 LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|srun)([.-].*)?$")
 # Of libraries of MPI: their name, and the binary interface that they stand for.
 INTERFACES = ((r"libmpi_abi\.so", "abi"), (r"libmpi\.so\.40", "openmpi"),
               (r"libmpi(ch)?\.so\.(12|0)", "mpich"))
 READABLE = {"openmpi": "Open MPI", "mpich": "MPICH", "abi": "MPI's standard ABI"}
-
+# Of launchers: their own name, behind links, where it says whose they are.
+LAUNCHER_NAMES = {"orterun": "openmpi", "prterun": "openmpi", "mpiexec.hydra": "mpich"}
 
 # The table of the runtime's options: installed, and in the source.
-HERE = pathlib.Path(__file__).resolve().parent
-OPTION_TABLES = (HERE / "options.def", HERE.parent / "src/base/options.def")
+HERE = os.path.dirname(os.path.realpath(__file__))
+OPTION_TABLES = (os.path.join(HERE, "options.def"),
+                 os.path.join(os.path.dirname(HERE), "src/base/options.def"))
 
 
 def add_to(commands):
@@ -52,13 +51,15 @@ def add_to(commands):
 def policy(text):
     """A mistake is said here, once, and not by every rank when it has started."""
     for place in OPTION_TABLES:
-        if not place.is_file():
+        if not os.path.isfile(place):
             continue
-        line = re.search(r'^IMBREX_OPTION\(POLICY,[^"]*"[^"]*", "([^"]*)"',
-                         place.read_text(encoding="utf-8"), re.MULTILINE)
+        with open(place, encoding="utf-8") as table:
+            line = re.search(r'^IMBREX_OPTION\(POLICY,[^"]*"[^"]*", "([^"]*)"', table.read(),
+                             re.MULTILINE)
         valid = line.group(1).split(", ")
         if not any(re.fullmatch(word.replace("<number>", "[0-9]+[KMGkmg]?"), text)
                    for word in valid):
+            import difflib
             near = difflib.get_close_matches(text, valid, n=1)
             raise argparse.ArgumentTypeError(
                 f"there is no policy {text}" + (f" (did you mean {near[0]}?)" if near else "") +
@@ -77,7 +78,7 @@ def run(options):
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         options.parser.error("a command is missing: imbrex run [options] [--] command...")
-    program = shutil.which(command[0])
+    program = which(command[0])
     if program is None:
         raise CommandError(f"{command[0]}: there is no such command")
     kind, command, variables = prepare(options, command)
@@ -90,12 +91,14 @@ def run(options):
 def prepare(options, command):
     """Whose launcher it is, if it is one; the command as it is started, and the variables that it
     is started with."""
-    libraries = pathlib.Path(options.libraries) if options.libraries else find_libraries()
+    libraries = options.libraries or find_libraries()
     preloaded = [omp_library(libraries)]
-    is_launcher = LAUNCHERS.match(pathlib.Path(command[0]).name) is not None
+    is_launcher = LAUNCHERS.match(os.path.basename(command[0])) is not None
     kind = kind_of_launcher(command[0]) if is_launcher else None
+    program, linked = application(command if kind is None else command[1:])
+    warn_without_openmp(options, program, linked)
     if not options.no_mpi:
-        interface = choose_interface(command, kind)
+        interface = choose_interface(command, kind, program, linked)
         if interface is not None:
             preloaded.append(mpi_library(libraries, interface))
     variables = chosen_variables(options, preloaded)
@@ -105,7 +108,7 @@ def prepare(options, command):
         return kind, *by_slurm(command, variables)
     handed_on = {name: value for name, value in os.environ.items()
                  if name.startswith(("IMBREX_", "OMP_", "GOMP_"))}
-    handed_on = {**handed_on, **variables, **imbrex_deaths.VARIABLES[kind]}
+    handed_on = {**handed_on, **variables, **imbrex_deaths.VARIABLES}
     command = handed_by(kind, command, handed_on)
     if kind == "mpich" and imbrex_deaths.lists_all(command[0]):
         command.insert(1, imbrex_deaths.LIST_ALL)
@@ -114,7 +117,7 @@ def prepare(options, command):
 
 def chosen_variables(options, preloaded):
     before = os.environ.get("LD_PRELOAD")
-    variables = {"LD_PRELOAD": ":".join([*map(str, preloaded), *([before] if before else [])])}
+    variables = {"LD_PRELOAD": ":".join([*preloaded, *([before] if before else [])])}
     if options.policy:
         variables["IMBREX_POLICY"] = options.policy
     if options.threads:
@@ -130,40 +133,54 @@ def chosen_variables(options, preloaded):
 
 def find_libraries():
     """The folder of libimbrex.so: of the build tree or the prefix that this command belongs to."""
-    here = pathlib.Path(__file__).resolve().parent
-    roots = [here.parent / "build", here.parent.parent]  # of the source tree; of share/imbrex
-    command = shutil.which(sys.argv[0])
+    above = os.path.dirname(HERE)
+    roots = [os.path.join(above, "build"), os.path.dirname(above)]  # of the source; of share/imbrex
+    command = which(sys.argv[0])
     if command:
-        roots.insert(0, pathlib.Path(os.path.abspath(command)).parent.parent)
+        roots.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(command))))
     for root in roots:
-        for folder in (root / "lib", root / "lib64", *sorted(root.glob("lib/*-linux-gnu"))):
-            if (folder / "libimbrex.so").exists():
+        lib = os.path.join(root, "lib")
+        inner = sorted(os.listdir(lib)) if os.path.isdir(lib) else []
+        for folder in (lib, lib + "64", *(os.path.join(lib, name) for name in inner
+                                          if name.endswith("-linux-gnu"))):
+            if os.path.exists(os.path.join(folder, "libimbrex.so")):
                 return folder
     raise CommandError("libimbrex.so is not beside this command: name its folder by --libraries")
 
 
 def omp_library(libraries):
     for folder in ("omp", "imbrex"):  # built, installed
-        library = libraries / folder / "libgomp.so.1"
-        if library.exists():
-            return library.resolve().parent / "libgomp.so.1"
+        library = os.path.join(libraries, folder, "libgomp.so.1")
+        if os.path.exists(library):
+            return os.path.join(os.path.dirname(os.path.realpath(library)), "libgomp.so.1")
     raise CommandError(f"{libraries} has no libgomp.so.1 of imbrex, in omp/ or imbrex/")
 
 
 def mpi_library(libraries, interface):
-    library = libraries / f"libimbrex_mpi_{interface}.so"
-    if library.exists():
-        return library.absolute()
-    there = sorted(path.name for path in libraries.glob("libimbrex_mpi_*.so"))
-    raise CommandError(f"{libraries} has no {library.name}, which {READABLE[interface]} needs "
-                       f"(there is: {', '.join(there) or 'none'}): see "
-                       "docs/user/choosing-an-mpi.md; --no-mpi does without")
+    library = os.path.join(libraries, f"libimbrex_mpi_{interface}.so")
+    if os.path.exists(library):
+        return os.path.abspath(library)
+    there = sorted(name for name in os.listdir(libraries)
+                   if re.fullmatch(r"libimbrex_mpi_.*\.so", name))
+    raise CommandError(f"{libraries} has no {os.path.basename(library)}, which "
+                       f"{READABLE[interface]} needs (there is: {', '.join(there) or 'none'}): see "
+                       f"{page('choosing-an-mpi.md')}; --no-mpi does without")
+
+
+def page(name):
+    """Where a page of docs/user is, of what is installed or of the source."""
+    above = os.path.dirname(HERE)
+    folder = os.path.join(above, "doc/imbrex/docs/user")
+    return os.path.join(folder if os.path.isdir(folder) else os.path.join(above, "docs/user"), name)
 
 
 # ---- which MPI ---------------------------------------------------------------------------------
 
 def kind_of_launcher(launcher):
     """"openmpi", "mpich" or "slurm"."""
+    known = LAUNCHER_NAMES.get(os.path.basename(os.path.realpath(which(launcher) or launcher)))
+    if known is not None:
+        return known
     said = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False,
                           stdin=subprocess.DEVNULL)
     text = said.stdout + said.stderr
@@ -175,29 +192,93 @@ def kind_of_launcher(launcher):
                        "or Slurm): start the ranks yourself, each by `imbrex run`")
 
 
-def interface_of(program):
-    """Of the MPI that a program is linked with; None if that cannot be seen."""
-    said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
-    for line in said.stdout.splitlines():
+def libraries_of(program):
+    """Names of all shared libraries that a program is linked with, as its dynamic linker lists
+    them; None if it is no program of this machine, but for example a script."""
+    loader = interpreter_of(program)
+    if loader is None:
+        return None
+    said = subprocess.run([loader, "--list", program], capture_output=True, text=True, check=False)
+    return [line.split()[0] for line in said.stdout.splitlines() if line.strip()]
+
+
+def interpreter_of(program):
+    """Of an ELF file of 64 bits, the dynamic linker."""
+    def number(at, size):
+        return int.from_bytes(head[at:at + size], "little")
+    try:
+        with open(program, "rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return None
+    if head[:6] != b"\x7fELF\x02\x01":
+        return None
+    first, size, count = number(32, 8), number(54, 2), number(56, 2)
+    for at in range(first, first + size * count, size):
+        if number(at, 4) == 3:  # PT_INTERP
+            offset, length = number(at + 8, 8), number(at + 32, 8)
+            return head[offset:offset + length].rstrip(b"\0").decode() or None
+    return None
+
+
+def interface_of(linked):
+    """Of the MPI that is among these libraries; None if that cannot be seen."""
+    for library in linked or ():
         for name, interface in INTERFACES:
-            if re.match(rf"\s*{name}", line):
+            if re.match(name, os.path.basename(library)):
                 return interface
     return None
 
 
-def application(command):
-    """The first word behind the launcher that names a program."""
-    for word in command[1:]:
-        if not word.startswith("-") and shutil.which(word) is not None:
-            return shutil.which(word)
-    return None
+def has_gomp(linked):
+    return any(os.path.basename(name) == "libgomp.so.1" for name in linked)
 
 
-def choose_interface(command, kind):
+def warn_without_openmp(options, program, linked):
+    """OpenMP of another compiler, or none, where the user has asked for threads."""
+    if linked is None or has_gomp(linked):
+        return
+    other = next((name for name in linked if re.match(r"lib(omp|iomp5)\.so", name)), None)
+    threads = options.threads or os.environ.get("OMP_NUM_THREADS", "1")
+    if other is not None:
+        what = f"{other}, which imbrex does not replace: only GCC's -fopenmp makes tasks of imbrex"
+    elif str(threads) != "1":
+        what = (f"no libgomp.so.1, so {threads} threads of OpenMP are for nothing: compile and "
+                "link it by GCC with -fopenmp")
+    elif interface_of(linked) is None and not may_load(program):
+        what = ("neither libgomp.so.1 (GCC's -fopenmp) nor an MPI: nothing of it runs on imbrex")
+    else:
+        return
+    print(f"imbrex run: warning: {program} is linked with {what}", file=sys.stderr)
+
+
+def may_load(program):
+    """Whether a program may load libraries that it is not linked with, as Python does."""
+    with open(program, "rb") as file:
+        return b"dlopen" in file.read()
+
+
+def application(words):
+    """What runs in the end, behind commands such as `env` or `taskset`, and its libraries: the
+    first word that names a program; or a path behind it, if only that has OpenMP or MPI or is the
+    last. (None, None): there is none, or only scripts."""
+    found = None, None
+    for word in words:
+        if word.startswith("-") or (found[0] and "/" not in word):
+            continue
+        program = which(word)
+        linked = libraries_of(program) if program else None
+        if linked:
+            found = program, linked
+            if has_gomp(linked) or interface_of(linked) is not None:
+                break
+    return found
+
+
+def choose_interface(command, kind, program, linked):
+    wanted = interface_of(linked)
     if kind is None:
-        return interface_of(shutil.which(command[0]))
-    program = application(command)
-    wanted = interface_of(program) if program else None
+        return wanted
     if wanted in ("openmpi", "mpich") and kind in ("openmpi", "mpich") and wanted != kind:
         raise CommandError(f"{program} is linked with {READABLE[wanted]}, and {command[0]} is of "
                        f"{READABLE[kind]}: use the launcher of the program's MPI")

@@ -4,6 +4,7 @@
 tests of tests/omp/."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,7 +86,8 @@ class RunTest(unittest.TestCase):
                       self.lines("program", LD_PRELOAD=str(other)))
 
     def test_open_mpi_is_asked_for_each_program(self):
-        given = f"-x LD_PRELOAD={self.omp}:{self.mpi} -x OMP_NUM_THREADS=2"
+        given = (f"-x LD_PRELOAD={self.omp}:{self.mpi} -x OMP_NUM_THREADS=2 "
+                 "-x IMBREX_TELL_PROCESS=1")
         self.assertEqual(self.lines("--threads", "2", "mpirun", "-n", "1", "program", ":", "-n",
                                     "2", "program"),
                          [f"mpirun {given} -n 1 program : {given} -n 2 program"])
@@ -134,6 +136,71 @@ class RunTest(unittest.TestCase):
         self.assertIn("imbrex run: rank 12 was the first to end: with exit code 3", self.dies(
             "mpirun", "mpirun (Open MPI) 5.0.11", "   Process name: [prterun-here-17@1,12]\n"
             "   Exit code:    3", 3))
+
+    def test_the_rank_that_aborts_is_named(self):
+        """By what the launcher says; where that is lost, by what the rank has told. Open MPI 4.1
+        and 5.0."""
+        open_mpi, told = "mpirun (Open MPI) 4.1.4", "imbrex run: rank 1 was the first to end: "
+        self.assertIn(told + "by MPI_Abort with code 5", self.dies(
+            "mpirun", open_mpi, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n"
+            "with errorcode 5.", 5))
+        self.assertIn(told + "by MPI_Abort with code 5", self.dies(
+            "mpirun", open_mpi, "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n"
+            "  Proc: [[6496,1],1]\n  Errorcode: 5\n\nprterun has exited due to process rank 1 "
+            'with PID 0 on node vm calling\n"abort". This may', 5))
+        lost = "ORTE_ERROR_LOG: Data unpack had inadequate space"
+        for tag in ("", "[1,1]<stderr>:"):
+            said = self.dies("mpirun", open_mpi, f"{tag}imbrex: rank 1 is process 77 on here\n"
+                             f"{lost}\n{tag}imbrex: rank 1 calls MPI_Abort with code 5", 5)
+            self.assertEqual(said, f"{lost}\n{told}by MPI_Abort with code 5\n")
+        self.assertIn(told + "with exit code 6", self.dies(
+            "mpirun", open_mpi, "imbrex: rank 1 ends with exit code 6", 6))
+        self.assertIn(told + "without MPI_Finalize", self.dies(
+            "mpirun", open_mpi, "prterun has exited due to process rank 1 with PID 7 on node vm "
+            "exiting\nimproperly. There are", 1))
+        self.assertIn(told + "by MPI_Abort with code 5", self.dies(
+            "mpiexec.hydra", "HYDRA build details", "Abort(5) on node 1 (rank 1 in comm 0): "
+            "application called MPI_Abort(MPI_COMM_WORLD, 5) - process 1\n"
+            "[mpiexec@here] Exit codes: [here] 0,1280", 5))
+
+    def test_programs_without_openmp_are_told(self):
+        self.linked_with("plain", "libplain.so")
+        text = self.run_it("plain").stderr
+        self.assertRegex(text, "^imbrex run: warning: .*/plain is linked with neither libgomp")
+        self.assertIn("so 4 threads of OpenMP are for nothing",
+                      self.run_it("--threads", "4", "env", self.root / "plain").stderr)
+        self.linked_with("clang", "libomp.so.5")
+        self.assertIn("linked with libomp.so.5, which imbrex does not replace",
+                      self.run_it("mpirun", "-n", "2", "clang").stderr)
+        self.linked_with("gcc", "libgomp.so.1")
+        self.linked_with("mpi", "libmpi.so.40")
+        for program in ("gcc", "mpi", "program"):
+            self.assertEqual(self.run_it(program).stderr, "", program)
+        self.assertEqual(self.run_it("--threads", "4", "gcc").stderr, "")
+
+    def test_what_reads_the_output_may_leave(self):
+        """`head` is there for one line; and a program that was started dies of SIGPIPE as ever."""
+        for words in ([COMMAND, "--help"], [COMMAND.with_name("netlab"), "--help"]):
+            said = subprocess.run(["bash", "-c", '"$@" | true', "bash", sys.executable, *words],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((said.returncode, said.stderr), (0, ""), words)
+        self.script("writes", "trap 'exit 3' PIPE; while echo y; do :; done")
+        said = subprocess.run(
+            ["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", sys.executable,
+             COMMAND, "run", "--no-mpi", "--libraries", self.libraries, self.root / "writes"],
+            capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual((said.returncode, said.stdout), (3, "y\n"), said.stderr)
+
+    def test_it_loads_little(self):
+        """Most of the time of its start was that of Python's modules."""
+        said = subprocess.run(
+            [sys.executable, "-IS", "-X", "importtime", COMMAND, "run", "--no-mpi", "--libraries",
+             self.libraries, "true"], capture_output=True, text=True, check=True)
+        loaded = set(re.findall(r"\| +([\w.]+)$", said.stderr, re.MULTILINE))
+        self.assertIn("argparse", loaded)
+        own = {name for name in loaded if name.startswith("imbrex")}
+        self.assertEqual(own, {"imbrex_run", "imbrex_deaths", "imbrex_errors"})
+        self.assertEqual(loaded & {"difflib", "json", "pathlib", "site", "tempfile"}, set())
 
     def test_the_rank_that_dies_is_named_under_hydra(self):
         """Which names a process and lists all, those that it has killed then among them. The texts

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "imbrex/version.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -17,4 +17,5 @@
 #include "imbrex/scope.hpp"
 #include "imbrex/task.hpp"
 #include "imbrex/trigger.hpp"
+#include "imbrex/version.h"
 #endif

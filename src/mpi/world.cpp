@@ -32,6 +32,7 @@
 #include "mpi/calls/p2p/senders.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/active.hpp"
+#include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/faces/phasers/lines.hpp"
@@ -307,16 +308,6 @@ bool main_is_task() {
 bool must_pass_through() {
   passes_through = !linked_with_imbrex() && !detail::started() && !main_is_task();
   return passes_through;
-}
-
-// For `imbrex run` (tools/imbrex_deaths.py), where the launcher names a process and no rank.
-void tell_process() {
-  if (detail::number_option("TELL_PROCESS") == 0) return;
-  int rank = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  char host[HOST_NAME_MAX + 1] = "";
-  gethostname(host, sizeof host - 1);
-  say("rank " + std::to_string(rank) + " is process " + std::to_string(getpid()) + " on " + host);
 }
 
 int passed(const int code) {

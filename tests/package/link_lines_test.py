@@ -96,6 +96,34 @@ class WithoutMpi(Installed):
         self.builds("main.cpp", "c++", "-std=c++20",
                     *self.words("pkg-config", "--cflags", "--libs", "imbrex"))
 
+    def test_headers_of_another_version_are_refused_at_the_start(self):
+        headers = self.program.parent / "include"
+        shutil.copytree(self.prefix / "include", headers)
+        header = headers / "imbrex/version.h"
+        text = header.read_text()
+        major, minor, patch = map(int, re.findall(r"VERSION_[A-Z]+ ([0-9]+)", text))
+        library = rf"{major}\.{minor}\.{patch} \({self.prefix}/lib/libimbrex\.so\.{major}\.{minor}"
+        wrapper = [self.imbrex("imbrex-c++"), "--no-mpi"]
+        for name, number in (("MINOR", minor + 1), ("PATCH", patch + 1)):
+            header.write_text(re.sub(rf"(VERSION_{name}) [0-9]+", rf"\1 {number}", text))
+            other = rf"program was compiled with.* {major}\.[0-9.]+ \({header}\).*{library}"
+            self.builds("main.cpp", *self.first_include(wrapper, headers), fails_with=other)
+            wrapper_for_c = [self.imbrex("imbrex-cc"), "--no-mpi"]
+            self.builds("../../../examples/c_add.c", *self.first_include(wrapper_for_c, headers),
+                        fails_with=other)
+
+    def first_include(self, wrapper, folder):
+        """The command that the wrapper runs, with this folder of headers before its own."""
+        command = self.words(*wrapper, "--show")
+        return [command[0], f"-I{folder}", *command[1:]]
+
+    def test_libraries_are_named_by_the_numbers_that_must_be_equal(self):
+        version = self.output(self.imbrex(), "--version").split()[1]
+        wanted = ".".join(version.split(".")[:2])
+        for library in self.prefix.glob("lib*/**/libimbrex*.so"):
+            said = self.output("objdump", "-p", library)
+            self.assertRegex(said, rf"SONAME +\S+\.so\.{re.escape(wanted)}\n", library)
+
     def has_variant(self):
         return any(self.prefix.glob("lib*/**/tsan/libimbrex.so"))
 

@@ -5,8 +5,10 @@ A rank is a process, a worker a thread; tasks are regions, left at a suspension 
 idle time is a region, too.
 """
 import importlib
+import os
 import pathlib
 import shutil
+import site
 import sys
 import tempfile
 
@@ -18,7 +20,10 @@ IDLE, END = -1, 1 << 62
 
 
 def module():
-    """The module, or None."""
+    """The module, or None. tools/imbrex starts Python without the folders of modules that are not
+    its own."""
+    site.main()
+    sys.path += filter(None, os.environ.get("PYTHONPATH", "").split(":"))
     for path in (None, DEBIAN):
         if path is not None:
             sys.path.append(path)

@@ -11,13 +11,15 @@ import pathlib
 import re
 import struct
 
+from imbrex_errors import CommandError
+
 VERSION = 2
 RECORD = struct.Struct("<QQIIQQQ")  # time, task, worker, kind, a, b, c
 NO_WORKER = 0xFFFFFFFF
 COUNTS_MAX = {"ranks": 1 << 20, "workers": 1 << 16}  # more than any run has
 
 
-class TraceError(Exception):
+class TraceError(CommandError):
     """The trace cannot be shown; the text says which file, and what is wrong with it."""
 
 

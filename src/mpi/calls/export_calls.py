@@ -22,10 +22,10 @@ import sys
 import notices
 
 DECLARATION = re.compile(r"\b(int|double|MPI_\w+)\s+PMPI_(\w+)\s*\(([^;{}]*?)\)[^;(){}]*;")
-# Life and death of MPI: world.cpp says who makes these calls.
-LIFE = {"Init", "Init_thread", "Finalize"}
-# The clock is anyone's; an abort waits for nobody.
-NOT_OURS = {"Abort", "Wtime", "Wtick", "Pcontrol"}
+# Life and death of MPI: world.cpp says who makes these calls; an abort waits for nobody.
+LIFE = {"Init", "Init_thread", "Finalize", "Abort"}
+# The clock is anyone's.
+NOT_OURS = {"Wtime", "Wtick", "Pcontrol"}
 # They block; ship_blocking.hpp says how they are shipped.
 BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Probe", "Mprobe",
             "Wait", "Waitall", "Waitany", "Waitsome", "Recv_c", "Send_c", "Ssend_c", "Rsend_c",

@@ -24,6 +24,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/below/ship.hpp"
+#include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
 
 namespace imbrex::mpi {
@@ -31,6 +32,7 @@ namespace imbrex::mpi {
 void end_all(MPI_Comm comm, int code) noexcept {
   // MPICH's mpiexec drops what it has not yet passed on when a process aborts.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  tell_abort(code);
   PMPI_Abort(comm, code);
   std::_Exit(1);
 }
