@@ -90,6 +90,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/src/fortran/imbrex.f90
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/imbrex DESTINATION ${imbrex_share})
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/netlab DESTINATION ${CMAKE_INSTALL_BINDIR})
 set(imbrex_tools compile config deaths errors fortran run)
 list(TRANSFORM imbrex_tools REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tools/imbrex_\\1.py")
 install(FILES ${imbrex_tools} ${PROJECT_SOURCE_DIR}/src/base/options.def
@@ -97,6 +98,10 @@ install(FILES ${imbrex_tools} ${PROJECT_SOURCE_DIR}/src/base/options.def
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/imbrex_trace DESTINATION ${imbrex_share}
   FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
   PATTERN browser.py EXCLUDE PATTERN __pycache__ EXCLUDE)
+# Compiled, they start in half of the time. Not where there is no Python yet.
+install(CODE "execute_process(COMMAND python3 -IS -m compileall -q -f
+  --invalidation-mode checked-hash \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${imbrex_share}\"
+  OUTPUT_QUIET ERROR_QUIET RESULT_VARIABLE imbrex_ignored)")
 # For the page of `imbrex report`: who uses what is installed need not have it.
 if(IMBREX_D3)
   install(FILES ${IMBREX_D3} DESTINATION ${imbrex_share}/imbrex_trace RENAME d3.min.js)
@@ -113,6 +118,7 @@ file(CREATE_LINK ${PROJECT_SOURCE_DIR}/tools/imbrex ${CMAKE_RUNTIME_OUTPUT_DIREC
   SYMBOLIC)
 
 include(ImbrexLinkLines)
+include(ImbrexInstallPages)
 
 if(IMBREX_BUILD_TESTS)
   add_subdirectory(${PROJECT_SOURCE_DIR}/tools ${PROJECT_BINARY_DIR}/tools)

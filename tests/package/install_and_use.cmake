@@ -38,10 +38,16 @@ run("programs without CMake" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/link_lines_t
   ${work}/prefix ${source} ${with_mpi} ${mpi} ${mpicc})
 # Pages are for the MPI that is found first, and one has programs in Fortran.
 find_program(mpifort mpifort)
-if(with_mpi AND NOT core AND mpifort)
+if(with_mpi AND NOT core)
+  set(read ${pages}/README.md ${pages}/docs/user/start.md)
+  if(mpifort)
+    list(APPEND read ${pages}/docs/user/c-and-fortran.md)
+  endif()
   run("commands of the pages" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/pages_test.py ${work}/prefix
-    ${mpicc} ${pages}/docs/user/c-and-fortran.md)
+    ${mpicc} ${read})
 endif()
+run("what lies beside the libraries" ${python} -B ${CMAKE_CURRENT_LIST_DIR}/beside_test.py
+  ${work}/prefix ${with_mpi})
 
 # prints(<text> <command>...)
 function(prints text)
@@ -54,11 +60,16 @@ endfunction()
 prints("${version} ${version}" ${work}/build/consumer version)
 prints("imbrex ${version}" ${work}/prefix/bin/imbrex --version)
 
-# A version that is not there must not be found.
-execute_process(COMMAND ${CMAKE_COMMAND} -S ${source}/../too_new -B ${work}/too_new
-  -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${compiler}
-  RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
-if(status EQUAL 0 OR NOT text MATCHES "compatible[ \n]+with requested version")
-  message(FATAL_ERROR "find_package(imbrex 99) did not fail as it must (${status}):\n${text}")
-endif()
-message(STATUS "a version that is not there is refused: ok")
+# Versions that the package does not serve: of another minor number, a newer patch.
+string(REGEX REPLACE "([0-9]+)$" "" minor ${version})
+math(EXPR patch "${CMAKE_MATCH_1} + 1")
+foreach(wanted 99 0.0 ${minor}${patch})
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${source}/../too_new -B ${work}/too_new
+    -D CMAKE_PREFIX_PATH=${work}/prefix -D WANTED=${wanted}
+    RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  if(status EQUAL 0 OR NOT text MATCHES "compatible[ \n]+with requested version")
+    message(FATAL_ERROR "find_package(imbrex ${wanted}) did not fail as it must (${status}):\n"
+      "${text}")
+  endif()
+endforeach()
+message(STATUS "versions that are not there are refused: ok")

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds the examples with an installed imbrex. It is installed as CMakeLists.txt beside them.
+cmake_minimum_required(VERSION 3.25)
+project(imbrex_examples LANGUAGES C CXX)
+find_package(imbrex REQUIRED)
+
+file(GLOB sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.c *.cpp)
+foreach(source ${sources})
+  cmake_path(GET source STEM name)
+  set(library imbrex::imbrex)
+  if(source MATCHES "^(mpi|openmp)_")
+    set(library imbrex::mpi)
+  endif()
+  if(TARGET ${library})
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE ${library})
+  endif()
+endforeach()
+if(TARGET openmp_ghosts)
+  find_package(OpenMP REQUIRED COMPONENTS C)
+  target_link_libraries(openmp_ghosts PRIVATE OpenMP::OpenMP_C)
+endif()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""beside_test.py PREFIX WITH_MPI: what is installed beside the libraries is whole: licence, pages
+with their links, examples that build, man pages, and the module file.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+# Of the source tree only: pages name them for those who have it.
+SOURCE_ONLY = ("apps", "bench", "src", "tests", "tools", "include", "data", "cmake", "CMakeLists")
+MODULE_COMMANDS = """
+proc module-whatis {text} {}
+proc conflict {name} {}
+proc setenv {name value} { puts "setenv $name $value" }
+proc prepend-path {name value} { puts "prepend-path $name $value" }
+"""
+
+
+class Beside(unittest.TestCase):
+    prefix, with_mpi = pathlib.Path(), True
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.work = pathlib.Path(folder.name)
+        self.doc = self.prefix / "share/doc/imbrex"
+
+    def output(self, *command, **variables):
+        said = subprocess.run(command, capture_output=True, text=True, check=False,
+                              env={**os.environ, **variables}, timeout=250)
+        self.assertEqual(said.returncode, 0, f"{command}: {said.stdout}{said.stderr}")
+        return said.stdout
+
+    def test_the_licence_and_the_pages(self):
+        self.assertIn("Redistribution", (self.doc / "LICENSE").read_text())
+        pages = list(self.doc.rglob("*.md"))
+        self.assertGreater(len(pages), 50)
+        for page in pages:
+            for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+                place = os.path.normpath(page.parent / target)
+                inside = os.path.relpath(place, self.doc)
+                if not inside.startswith(SOURCE_ONLY):
+                    self.assertTrue(os.path.exists(place), f"{page}: {target}")
+
+    def test_examples_build(self):
+        targets = ["hello", "c_add", *(["mpi_exchange"] if self.with_mpi else [])]
+        self.output("cmake", "-S", self.doc / "examples", "-B", self.work / "build",
+                    f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_BUILD_TYPE=Debug")
+        self.output("cmake", "--build", self.work / "build", "--target", *targets)
+        self.assertIn("42 * 42", self.output(self.work / "build/hello"))
+
+    def test_man_pages(self):
+        commands = {path.name for path in (self.prefix / "bin").iterdir()}
+        self.assertIn("netlab", commands)
+        pages = {path.stem for path in (self.prefix / "share/man/man1").iterdir()}
+        self.assertEqual(pages, commands)
+        self.assertIn("netlab [--rate", self.output(self.prefix / "bin/netlab", "--help"))
+
+    def test_the_module_file(self):
+        files = list((self.prefix / "share/modulefiles/imbrex").iterdir())
+        version = self.output(self.prefix / "bin/imbrex", "--version").split()[1]
+        self.assertEqual([file.name for file in files], [version])
+        text = files[0].read_text()
+        self.assertTrue(text.startswith("#%Module"))
+        if not shutil.which("tclsh"):
+            self.skipTest("no tclsh")
+        script = self.work / "load.tcl"
+        script.write_text(f"set ModulesCurrentModulefile {files[0]}\n{MODULE_COMMANDS}{text}")
+        lines = self.output("tclsh", script).splitlines()
+        self.assertIn(f"setenv IMBREX_ROOT {self.prefix}", lines)
+        self.assertIn(f"prepend-path PATH {self.prefix}/bin", lines)
+        for line in lines:
+            self.assertTrue(os.path.exists(line.split()[2]), line)
+
+    def test_a_moved_prefix_works(self):
+        moved = self.work / "moved"
+        shutil.copytree(self.prefix, moved, symlinks=True)
+        hello = self.work / "hello"
+        self.output(moved / "bin/imbrex-c++", "--no-mpi", self.doc / "examples/hello.cpp", "-o",
+                    hello)
+        self.assertIn(str(moved), self.output("readelf", "-d", hello))
+        self.assertIn("42 * 42", self.output(hello))
+        self.assertIn(f"{moved}/lib", self.output(moved / "bin/imbrex", "run", "--no-mpi", "--",
+                                                  "printenv", "LD_PRELOAD"))
+
+
+if __name__ == "__main__":
+    Beside.prefix = pathlib.Path(sys.argv[1]).resolve()
+    Beside.with_mpi = sys.argv[2] == "1"
+    unittest.main(argv=sys.argv[:1])
