@@ -145,7 +145,7 @@ class LazyStore {
 
   void put(const Standing& by, const T& value) {
     const std::size_t worker = worker_slot();
-    if (worker >= count_) {  // a thread of the program's own
+    if (worker >= count_) {  // a thread of the program's own, or one more worker
       const std::lock_guard guard(mutex_);
       if (!others_) others_.emplace(phases_);
       has_others_.store(true, std::memory_order_relaxed);  // the signals order it before take()

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
 #include <climits>
 #include <ctime>
 
@@ -25,37 +26,77 @@ void futex_wait(std::atomic<std::uint32_t>& word, const std::uint32_t value,
           0);
 }
 
+// Until the time `until` (monotonic; 0: no limit), by those bits.
+void futex_wait_bits(std::atomic<std::uint32_t>& word, const std::uint32_t value,
+                     const std::uint64_t until_ns, const std::uint32_t bits) noexcept {
+  const timespec time{static_cast<time_t>(until_ns / 1'000'000'000),
+                      static_cast<long>(until_ns % 1'000'000'000)};
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until_ns == 0 ? nullptr : &time,
+          nullptr, bits);
+}
+
+void futex_wake_bits(std::atomic<std::uint32_t>& word, const std::uint32_t bits) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, nullptr, nullptr, bits);
+}
+
 }  // namespace
 
-Parking::Parking(const int places)
-    : words_(new Place[static_cast<std::size_t>(places)]) {}
+Parking::Parking(const int most)
+    : chunks_(zeros<Chunk>(static_cast<std::size_t>(most / chunk_places) + 1)),
+      chunk_count_(most / chunk_places + 1) {}
+
+Parking::~Parking() {
+  for (int chunk = 0; chunk < chunk_count_; ++chunk) {
+    Place* const places = chunks_[chunk].load(std::memory_order_relaxed);
+    if (places == nullptr) break;  // those behind were never opened
+    delete[] places;
+  }
+}
+
+void Parking::open(const int place) {
+  Chunk& chunk = chunks_[place >> chunk_bits];
+  if (chunk.load(std::memory_order_relaxed) != nullptr) return;
+  chunk.store(new Place[chunk_places], std::memory_order_release);
+}
 
 void Parking::prepare(const int place) noexcept {
   int used = used_.load(std::memory_order_relaxed);
-  while (used <= place &&
-         !used_.compare_exchange_weak(used, place + 1, std::memory_order_relaxed)) {
+  while (used <= place &&  // release: whoever sees the place sees its chunk
+         !used_.compare_exchange_weak(used, place + 1, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
   }
-  words_[place].word.store(drowsy, std::memory_order_relaxed);  // ordered by the fence below
-  asleep_.fetch_add(1, std::memory_order_relaxed);
+  word_of(place).store(drowsy, std::memory_order_relaxed);  // ordered by the fence below
+  asleep_.fetch_add(1, std::memory_order_acq_rel);  // in a crowd: pairs with waker_fence()
+  if (!crowded_.load(std::memory_order_acquire)) heavy_fence();
+}
+
+void Parking::expect_crowd() noexcept {
+  if (crowded_.load(std::memory_order_relaxed)) return;
+  asleep_.fetch_or(crowd_bit, std::memory_order_seq_cst);
   heavy_fence();
+  crowded_.store(true, std::memory_order_release);
 }
 
-void Parking::cancel(const int place) noexcept { (void)wake_if_drowsy(place); }
+void Parking::cancel(const int place) noexcept { (void)wake_if_drowsy(word_of(place)); }
 
+// Who wakes changes the word, then the count of calls, then calls. So a sleeper that has read the
+// count and then found its word unchanged sleeps only as long as the count stays, or is woken.
 bool Parking::sleep(const int place, const std::uint64_t timeout_us) noexcept {
-  std::atomic<std::uint32_t>& word = words_[place].word;
+  std::atomic<std::uint32_t>& word = word_of(place);
+  std::atomic<std::uint32_t>& calls = at(place / cluster_places * cluster_places).calls;
   const std::uint64_t end = timeout_us == 0 ? 0 : monotonic_ns() + timeout_us * 1000;
-  while (word.load(std::memory_order_acquire) == drowsy) {  // pairs with wake_if_drowsy()
-    futex_wait(word, drowsy, timeout_us);
-    if (end != 0 && monotonic_ns() >= end) return !wake_if_drowsy(place);
+  for (;;) {
+    const std::uint32_t before = calls.load(std::memory_order_acquire);
+    if (word.load(std::memory_order_acquire) != drowsy) return true;  // pairs with wake_if_drowsy()
+    futex_wait_bits(calls, before, end, std::uint32_t{1} << (place % cluster_places));
+    if (end != 0 && monotonic_ns() >= end) return !wake_if_drowsy(word);
   }
-  return true;
 }
 
-bool Parking::wake_if_drowsy(const int place) noexcept {
+bool Parking::wake_if_drowsy(std::atomic<std::uint32_t>& word) noexcept {
   std::uint32_t expected = drowsy;
-  if (!words_[place].word.compare_exchange_strong(expected, awake, std::memory_order_acq_rel,
-                                                  std::memory_order_relaxed)) {
+  if (!word.compare_exchange_strong(expected, awake, std::memory_order_acq_rel,
+                                    std::memory_order_relaxed)) {
     return false;
   }
   asleep_.fetch_sub(1, std::memory_order_relaxed);
@@ -63,29 +104,55 @@ bool Parking::wake_if_drowsy(const int place) noexcept {
 }
 
 bool Parking::wake_any() noexcept {
-  const int used = used_.load(std::memory_order_relaxed);  // ordered as the words are
-  for (int place = 0; place < used; ++place) {
-    if (words_[place].word.load(std::memory_order_relaxed) != drowsy) continue;
-    if (wake_if_drowsy(place)) {
-      futex_wake(words_[place].word);
-      return true;
-    }
+  waker_fence();
+  const int used = used_.load(std::memory_order_acquire);  // a place that it lacks is ordered as
+  for (int place = 0; place < used; ++place) {             // the words are
+    if (wake_drowsy(place)) return true;
   }
   return false;
 }
 
-bool Parking::wake(const int place) noexcept {
-  light_fence();
-  if (words_[place].word.load(std::memory_order_relaxed) != drowsy) return false;
-  if (!wake_if_drowsy(place)) return false;
-  futex_wake(words_[place].word);
+bool Parking::wake_drowsy(const int place) noexcept {
+  std::atomic<std::uint32_t>& word = word_of(place);
+  if (word.load(std::memory_order_relaxed) != drowsy || !wake_if_drowsy(word)) return false;
+  std::atomic<std::uint32_t>& calls = at(place / cluster_places * cluster_places).calls;
+  calls.fetch_add(1, std::memory_order_release);
+  futex_wake_bits(calls, std::uint32_t{1} << (place % cluster_places));
   return true;
 }
 
+bool Parking::wake(const int place) noexcept {
+  waker_fence();
+  return wake_seen(place);
+}
+
+bool Parking::wake_seen(const int place) noexcept {
+  // Whoever has learnt of the place by a relaxed read may not see its chunk: then it is not asleep.
+  const Place* const chunk = chunks_[place >> chunk_bits].load(std::memory_order_acquire);
+  return chunk != nullptr && wake_drowsy(place);
+}
+
 void Parking::wake_all() noexcept {
-  light_fence();
-  while (wake_any()) {
+  waker_fence();
+  const int used = used_.load(std::memory_order_acquire);
+  for (int place = 0; place < used; ++place) (void)wake_drowsy(place);
+}
+
+void Parking::wake_cluster(const int cluster, std::uint32_t places) noexcept {
+  waker_fence();
+  const int first = cluster * cluster_places;
+  std::uint32_t slept = 0;
+  for (; places != 0; places &= places - 1) {
+    const int bit = std::countr_zero(places);
+    std::atomic<std::uint32_t>& word = word_of(first + bit);
+    if (word.load(std::memory_order_relaxed) == drowsy && wake_if_drowsy(word)) {
+      slept |= std::uint32_t{1} << bit;
+    }
   }
+  if (slept == 0) return;
+  std::atomic<std::uint32_t>& calls = at(first).calls;
+  calls.fetch_add(1, std::memory_order_release);
+  futex_wake_bits(calls, slept);
 }
 
 void Bell::ring() noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A queue of pointers with two ends, which grows as needed: the only bound is what is queued at
-// once. Knows no threads.
+// once. It has no memory before its first item, and can be closed while it is empty: a mark in a
+// table of many rings then says which of them are open, so that whoever looks for items need not
+// look at each ring. Knows no threads.
 //
 // Thread safety: one thread at a time, except that any may ask for size(), a moment's value.
 #pragma once
@@ -16,17 +18,26 @@ namespace imbrex::base {
 template <class T>
 class Ring {
  public:
-  Ring() : slots_(new T*[first_capacity]), mask_(first_capacity - 1) {}
+  Ring() = default;
+  // The mark: `bit` in `marks`, which several rings may share. It is set before the first item that
+  // follows is in the ring.
+  void announce(std::atomic<std::uint64_t>& marks, const std::uint64_t bit) noexcept {
+    marks_ = &marks;
+    bit_ = bit;
+  }
+  // REQUIRES: it is empty. Whoever closes the last ring of a mark clears it.
+  void close() noexcept { room_ = 0; }
+  [[nodiscard]] bool is_open() const noexcept { return room_ != 0; }
 
   void push_back(T* const item) {
     const std::uint64_t end = end_.load(std::memory_order_relaxed);
-    if (end - begin_.load(std::memory_order_relaxed) > mask_) [[unlikely]] grow();
+    if (end - begin_.load(std::memory_order_relaxed) >= room_) [[unlikely]] grow();
     slots_[end & mask_] = item;
     end_.store(end + 1, std::memory_order_relaxed);
   }
   void push_front(T* const item) {
     const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
-    if (end_.load(std::memory_order_relaxed) - begin > mask_) [[unlikely]] grow();
+    if (end_.load(std::memory_order_relaxed) - begin >= room_) [[unlikely]] grow();
     slots_[(begin - 1) & mask_] = item;
     begin_.store(begin - 1, std::memory_order_relaxed);
   }
@@ -88,8 +99,15 @@ class Ring {
  private:
   static constexpr std::uint64_t first_capacity = 1024;
 
+  // Opens the ring, or makes it larger.
   [[gnu::cold, gnu::noinline]] void grow() {
-    const std::uint64_t capacity = (mask_ + 1) * 2;
+    if (room_ != 0 || slots_ == nullptr) enlarge();
+    room_ = mask_ + 1;
+    if (marks_ != nullptr) marks_->fetch_or(bit_, std::memory_order_relaxed);
+  }
+
+  void enlarge() {
+    const std::uint64_t capacity = slots_ == nullptr ? first_capacity : (mask_ + 1) * 2;
     std::unique_ptr<T*[]> larger(new T*[capacity]);
     const std::uint64_t end = end_.load(std::memory_order_relaxed);
     for (std::uint64_t at = begin_.load(std::memory_order_relaxed); at != end; ++at) {
@@ -103,7 +121,10 @@ class Ring {
   std::atomic<std::uint64_t> begin_{0};
   std::atomic<std::uint64_t> end_{0};
   std::unique_ptr<T*[]> slots_;
-  std::uint64_t mask_;
+  std::uint64_t mask_ = 0;
+  std::uint64_t room_ = 0;  // for so many; 0: closed
+  std::atomic<std::uint64_t>* marks_ = nullptr;
+  std::uint64_t bit_ = 0;
 };
 
 }  // namespace imbrex::base

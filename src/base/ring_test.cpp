@@ -10,6 +10,28 @@
 namespace imbrex::base {
 namespace {
 
+TEST(Ring, says_in_the_table_that_it_is_open_from_its_first_item_on) {
+  std::atomic<std::uint64_t> marks{1};
+  int item = 0;
+  Ring<int> ring;
+  ring.announce(marks, 4);
+  EXPECT_FALSE(ring.is_open());
+  for (int round = 0; round < 2; ++round) {
+    ring.push_back(&item);
+    EXPECT_EQ(marks.load(), 5u);
+    EXPECT_TRUE(ring.is_open());
+    EXPECT_EQ(ring.pop_front(), &item);
+    ring.close();
+    marks.store(1);
+    EXPECT_FALSE(ring.is_open());
+    ring.push_front(&item);
+    EXPECT_EQ(marks.load(), 5u);
+    EXPECT_EQ(ring.pop_back(), &item);
+    ring.close();
+    marks.store(1);
+  }
+}
+
 // Methodology: random operations, more pushes than pops, compared with std::deque after each.
 TEST(Ring, behaves_like_a_sequential_deque) {
   std::mt19937 random(20261121);

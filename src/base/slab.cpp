@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/slab.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -21,10 +22,10 @@ SlabPool::~SlabPool() {
   for (std::byte* const slot : large_) free_large(slot);
 }
 
-SlabPool::Batch SlabPool::take(const std::size_t slab_class) {
+SlabPool::Batch SlabPool::take(const std::size_t slab_class, const std::uint32_t most) {
   const std::lock_guard guard(lock_);
   std::vector<Batch>& batches = classes_[slab_class].batches;
-  if (batches.empty()) return cut(slab_class);
+  if (batches.empty()) return cut(slab_class, most);
   const Batch batch = batches.back();
   batches.pop_back();
   return batch;
@@ -35,7 +36,7 @@ void SlabPool::give(const std::size_t slab_class, const Batch& batch) noexcept {
   classes_[slab_class].batches.push_back(batch);
 }
 
-SlabPool::Batch SlabPool::cut(const std::size_t slab_class) {
+SlabPool::Batch SlabPool::cut(const std::size_t slab_class, const std::uint32_t most) {
   Class& here = classes_[slab_class];
   const std::size_t slot_bytes = slab_class * slab_unit;
   if (here.open_chunk == SIZE_MAX ||
@@ -50,7 +51,7 @@ SlabPool::Batch SlabPool::cut(const std::size_t slab_class) {
   Chunk& chunk = chunks_[here.open_chunk];
   Batch batch;
   Slot** tail = &batch.head;
-  while (batch.count < slab_batch && chunk.used + slot_bytes <= chunk.bytes) {
+  while (batch.count < most && chunk.used + slot_bytes <= chunk.bytes) {
     auto* const slot = reinterpret_cast<Slot*>(chunk.memory + chunk.used);
     chunk.used += slot_bytes;
     *tail = slot;
@@ -90,8 +91,11 @@ void SlabPool::give_large(void* const slot) noexcept {
 }
 
 void SlabCache::refill(const std::size_t slab_class) {
-  const SlabPool::Batch batch = pool_->take(slab_class);
-  lists_[slab_class] = {batch.head, batch.count};
+  List& list = lists_[slab_class];
+  const SlabPool::Batch batch = pool_->take(slab_class, list.next_batch);
+  list.head = batch.head;
+  list.count = batch.count;
+  list.next_batch = std::min(4 * list.next_batch, slab_batch);
 }
 
 void SlabCache::spill(const std::size_t slab_class) noexcept {
@@ -114,7 +118,8 @@ void SlabCache::flush() noexcept {
   for (std::size_t slab_class = 1; slab_class < slab_classes; ++slab_class) {
     List& list = lists_[slab_class];
     if (list.head != nullptr) pool_->give(slab_class, {list.head, list.count});
-    list = {};
+    list.head = nullptr;
+    list.count = 0;
   }
 }
 

@@ -45,8 +45,9 @@ class SlabPool {
     Slot* head = nullptr;
     std::uint32_t count = 0;
   };
-  // Throws std::bad_alloc.
-  [[nodiscard]] Batch take(std::size_t slab_class);
+  // Gives at most slab_batch slots, and no more than `most` where it has to cut new ones. Throws
+  // std::bad_alloc.
+  [[nodiscard]] Batch take(std::size_t slab_class, std::uint32_t most);
   void give(std::size_t slab_class, const Batch& batch) noexcept;
 
   // One slot larger than slab_bytes_max. Throws std::bad_alloc.
@@ -94,7 +95,7 @@ class SlabPool {
     std::vector<Batch> batches;
     std::size_t open_chunk = SIZE_MAX;  // the one that slots are cut from
   };
-  [[nodiscard]] Batch cut(std::size_t slab_class) IMBREX_REQUIRES(lock_);
+  [[nodiscard]] Batch cut(std::size_t slab_class, std::uint32_t most) IMBREX_REQUIRES(lock_);
   // The index of a large slot in large_; it is kept in front of the slot.
   [[nodiscard]] static std::size_t& place_of(std::byte* const large) noexcept {
     return *reinterpret_cast<std::size_t*>(large - slab_unit);
@@ -140,6 +141,9 @@ class SlabCache {
   struct List {
     SlabPool::Slot* head = nullptr;
     std::uint32_t count = 0;
+    // So many slots come at the next refill. Few at first: a thread that makes one task touches no
+    // pages for more.
+    std::uint32_t next_batch = 2;
   };
   [[gnu::cold, gnu::noinline]] void refill(std::size_t slab_class);
   [[gnu::cold, gnu::noinline]] void spill(std::size_t slab_class) noexcept;

@@ -219,7 +219,8 @@ void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noex
 //
 // One future may be used by several tasks at a time, without a reference for each. Whoever is not
 // the parent calls share() first: what this reads is then read again, or has been acted upon.
-[[nodiscard]] inline bool complete_alone(Task& task, const Task& parent) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool complete_alone(Task& task,
+                                                              const Task& parent) noexcept {
   if (task.family != nullptr || task.accesses != nullptr || task.held ||
       task.failure != nullptr ||
       task.scope->owner != &parent) {

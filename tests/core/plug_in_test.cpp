@@ -156,6 +156,96 @@ class Elsewhere {
   Log here_;
 };
 
+// A function that MPI calls: no task runs there.
+class InCallback {
+ public:
+  InCallback() { detail::enter_callback("MPI_Something"); }
+  ~InCallback() { detail::leave_callback(); }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+};
+
+long fib(const int n) {
+  if (n < 2) return n;
+  auto first = task("fib").spawn([n] { return fib(n - 1); });
+  const long second = fib(n - 2);
+  return first.get() + second;
+}
+
+void spawn_in_place() {
+  EXPECT_EQ(fib(9), 34);
+  std::vector<int> order;
+  finish([&order] {
+    for (int number = 0; number < 3; ++number) {
+      task("in order").out(order).launch([&order, number] { order.push_back(number); });
+    }
+    task("in a task").launch([&order] {
+      finish([&order] { task("child").launch([&order] { order.push_back(3); }); });
+      order.push_back(4);
+    });
+    order.push_back(5);
+  });
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  task("left alone").launch([&order] { order.clear(); });
+  EXPECT_TRUE(order.empty());
+  taskwait();
+  EXPECT_THROW(finish([] { task("fails").launch([] { throw std::runtime_error("once"); }); }),
+               std::runtime_error);
+  EXPECT_FALSE(detail::in_task());
+}
+
+TEST_P(PlugInTest, tasks_spawned_in_a_callback_run_where_they_are_spawned) {
+  std::atomic<int> below{0};
+  finish([&below] {
+    task("interrupted").launch([&below] {
+      task("stays a child").launch([&below] { ++below; });
+      {
+        const InCallback here;
+        spawn_in_place();
+        const InCallback inside;
+        spawn_in_place();
+      }
+      const InCallback again;
+      spawn_in_place();
+    });
+    const InCallback in_main;
+    spawn_in_place();
+  });
+  EXPECT_EQ(below.load(), 1);
+  std::thread([] {
+    const InCallback before_its_first_use;
+    spawn_in_place();
+  }).join();
+}
+
+TEST_P(PlugInTest, what_cannot_run_in_a_callback_is_refused_with_the_call) {
+  Event never;
+  Promise<int> later;
+  const Future<int> value = later.future();
+  const auto refused = [](const char* const what, auto call) {
+    try {
+      call();
+      ADD_FAILURE() << what << ": not refused";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(what), std::string::npos) << text;
+      EXPECT_NE(text.find("MPI_Something"), std::string::npos) << text;
+    }
+  };
+  {
+    const InCallback here;
+    refused("wait for", [&never] { await(never); });
+    refused("wait for a future", [&value] { (void)value.get(); });
+    refused("waits for a future", [&value] { task("late").in(value).launch([] {}); });
+    refused("yield", [] { yield(); });
+    later.set(5);
+    EXPECT_EQ(value.get(), 5);
+    task("in time").in(value).launch([] {});
+    never.fire();
+    await(never);
+  }
+}
+
 TEST_P(PlugInTest, a_worker_without_work_brings_it_from_elsewhere) {
   constexpr int count = 20;
   Elsewhere elsewhere(count);

@@ -166,7 +166,7 @@ def completion_text(pointer):
 def worker_of(task):
     workers = runtime()["workers"]
     array_type = gdb.lookup_type("imbrex::sched::Worker").pointer().pointer().pointer()
-    first = workers["workers_"].address.cast(array_type).dereference()  # std::unique_ptrs
+    first = workers["workers_"].address.cast(array_type).dereference()  # an array of pointers
     for index in range(int(workers["count_"]["_M_i"])):
         worker = (first + index).dereference().dereference()
         if int(worker["task"]["task_"]) == int(task.address):

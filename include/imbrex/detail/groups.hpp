@@ -71,7 +71,7 @@ void leave_group(Membership& place) noexcept;
 
 // The functions and the memory that the running task was created with.
 struct RunningBody {
-  const BodyOps* ops = nullptr;  // null for the code of a thread, and outside of workers
+  const BodyOps* ops = nullptr;  // null for the code of a thread, and where no task runs
   void* closure = nullptr;       // if there are ops
 };
 [[nodiscard]] RunningBody running_body() noexcept;
@@ -89,6 +89,30 @@ struct Entered {
 };
 void enter(void* closure, Group* group, Entered& entered) noexcept;
 void leave(const Entered& entered) noexcept;
+
+// Events that fire together.
+struct LinkedEvent {
+  EventWord event;
+  LinkedEvent* next = nullptr;  // read before `event` fires: then the object may be gone
+};
+// As fire() for each, from `first` on; the threads of those who waited are woken at the end, many
+// by one call of the system.
+void fire_all(LinkedEvent* first) noexcept;
+
+// ---- where no task runs ----------------------------------------------------------------------
+
+// True in a callback (enter_callback()), and where a worker stands between two tasks: nothing can
+// be suspended there.
+[[nodiscard]] bool in_callback() noexcept;
+// The code that a callback has interrupted.
+struct Interrupted {
+  RunningBody body;                   // of the task that the thread stood in
+  const Membership* place = nullptr;  // of the thread in the group that it joined last; null: none
+};
+[[nodiscard]] Interrupted interrupted() noexcept;
+// As await(), where no task runs: the thread blocks. `what`, a literal, names the wait in the
+// report of one that takes IMBREX_STALL_S.
+void block(EventWord& event, const char* what) noexcept;
 
 // ---- tasks as OpenMP has them ----------------------------------------------------------------
 

@@ -206,8 +206,8 @@ void await_last_phase(PhaserState& phaser);
 [[noreturn]] void throw_of_accumulator(const PhaserState& phaser, const char* what,
                                        const char* why);
 
-// How many workers there may ever be. The number, below that, of the worker that the caller stands
-// on; SIZE_MAX in other threads.
+// How many workers have a slot of their own in a table of slots; those that join later may have
+// none. The number of the worker that the caller stands on; SIZE_MAX in other threads.
 [[nodiscard]] std::size_t worker_slots() noexcept;
 [[nodiscard]] std::size_t worker_slot() noexcept;
 

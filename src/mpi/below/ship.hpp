@@ -8,9 +8,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 #include "base/guarded.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/below/next.hpp"
 
@@ -74,6 +77,38 @@ struct Shipped<Function> {
     Result result{};
     ship([&] { result = below<Function>(parameters...); });
     return result;
+  }
+};
+
+// ---- calls in which MPI calls functions of the program's ------------------------------------
+
+// Operations of reductions, functions of attributes and of generalised requests: MPI may hold a
+// lock meanwhile, and a task that is suspended there would take the thread out of the call. So
+// these functions stand in no task.
+
+// A literal as an argument of a template.
+template <std::size_t Size>
+struct CallName {
+  consteval CallName(const char (&text)[Size]) { std::copy_n(text, Size, characters); }
+  char characters[Size];
+};
+
+class InCallback {
+ public:
+  explicit InCallback(const char* const call) noexcept { detail::enter_callback(call); }
+  ~InCallback() { detail::leave_callback(); }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+};
+
+template <auto Function, CallName Name>
+struct CallsBack;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...), CallName Name>
+struct CallsBack<Function, Name> {
+  static Result call(Parameters... parameters) {
+    const InCallback here(Name.characters);
+    return Shipped<Function>::call(parameters...);
   }
 };
 

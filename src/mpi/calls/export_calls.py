@@ -30,6 +30,15 @@ NOT_OURS = {"Wtime", "Wtick", "Pcontrol"}
 BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Probe", "Mprobe",
             "Wait", "Waitall", "Waitany", "Waitsome", "Recv_c", "Send_c", "Ssend_c", "Rsend_c",
             "Bsend_c", "Sendrecv_c", "Mrecv_c"]
+# MPI calls functions of the program's in them: ship.hpp. Error handlers are not meant:
+# errors.cpp decides where they run.
+REDUCTIONS = ["Iallreduce", "Ireduce", "Iscan", "Iexscan", "Ireduce_scatter",
+              "Ireduce_scatter_block", "Reduce_local"]
+CALLING_BACK = [*REDUCTIONS, *(name + "_c" for name in REDUCTIONS), "Start", "Startall", "Cancel",
+                "Request_free", "Grequest_complete", "Comm_dup", "Comm_idup", "Comm_dup_with_info",
+                "Comm_idup_with_info", "Comm_free", "Comm_disconnect", "Comm_set_attr",
+                "Comm_delete_attr", "Attr_put", "Attr_delete", "Type_dup", "Type_free",
+                "Type_set_attr", "Type_delete_attr", "Win_free", "Win_set_attr", "Win_delete_attr"]
 HEAD = "// SPDX-License-Identifier: BSD-3-Clause\n// Made by export_calls.py from mpi.h.\n"
 
 
@@ -84,7 +93,10 @@ def own_names(found):
               "#ifndef IMBREX_PROGRAMS_NAMES"]
     for name in sorted(found):
         kind = "Passed" if name in LIFE else "Blocking" if name in BLOCKING else "Shipped"
-        lines += [f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<PMPI_{name}>::call)",
+        said = f"PMPI_{name}"
+        if name in CALLING_BACK:
+            kind, said = "CallsBack", f'PMPI_{name}, "MPI_{name}"'
+        lines += [f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<{said}>::call)",
                   f"#define MPI_{name} {names[name]}"]
     return "\n".join([*lines, "#endif"]) + "\n"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "omp/environment/fatal.hpp"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +20,10 @@ void print(const char* const format, std::va_list values) {
 
 }  // namespace
 
+// Threads of one team may fail together, and exit() is for one of them.
 void fatal(const char* const format, ...) {
+  static std::atomic<bool> ends{false};
+  while (ends.exchange(true, std::memory_order_relaxed)) pause();
   std::va_list values;
   va_start(values, format);
   print(format, values);

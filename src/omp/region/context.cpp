@@ -38,6 +38,17 @@ void take_first_seat(Initial& outside) {
   outside.alone.seats = {{0, 0, static_cast<int>(settings().places.size())}};
 }
 
+Context& asked() noexcept {
+  Context& context = current();
+  if (context.team->group != nullptr) [[likely]] return context;
+  // A region that has begun in a callback has a team of its own.
+  if (context.team != &initial().alone || !detail::in_callback()) return context;
+  const detail::Interrupted interrupted = detail::interrupted();
+  if (Context* const below = context_in(interrupted.body)) return innermost(*below);
+  if (interrupted.place == nullptr) return context;
+  return *static_cast<const MemberPlace*>(interrupted.place)->member;
+}
+
 Context& around() noexcept { return context_of(detail::running_body()); }
 
 }  // namespace imbrex::omp

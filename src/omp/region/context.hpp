@@ -47,6 +47,11 @@ struct Context {
   Context* included = nullptr;     // the innermost included task that runs in it
 };
 
+// Where a member is in the group of its team.
+struct MemberPlace : detail::Membership {
+  Implicit* member = nullptr;
+};
+
 // The task of one member of a team.
 struct Implicit : Context {
   Share* share = nullptr;        // the worksharing construct that it came to last
@@ -54,7 +59,7 @@ struct Implicit : Context {
   std::uint64_t trip = 0;        // of a static schedule: chunks it has had
   std::uint64_t begin = 0;       // its chunk of an ordered loop; equal: none
   std::uint64_t end = 0;
-  detail::Membership place;
+  MemberPlace place;
   detail::Entered entered;
 };
 
@@ -163,6 +168,11 @@ struct Initial : Implicit {
   return *context;
 }
 [[nodiscard]] inline Context& current() noexcept { return innermost(around()); }
+// The Context that the program's questions are about, and that owns locks. It is current(), but in
+// a callback: code that MPI calls stands in no task, so that constructs find the thread's code
+// outside of all there, a team of one; but its number is that of the thread in the team that it
+// works for, as if the code had been called by the task that the callback has interrupted.
+[[nodiscard]] Context& asked() noexcept;
 [[nodiscard]] Initial& initial() noexcept;
 // The implicit task of the thread and team that `context` belongs to.
 [[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {
@@ -181,11 +191,14 @@ void take_first_seat(Initial& outside);
 extern const detail::BodyOps implicit_body;
 extern const detail::BodyOps explicit_body;  // tasks/tasks.cpp
 
+// That of a task of OpenMP's; null if the body is none.
+[[nodiscard]] inline Context* context_in(const detail::RunningBody& body) noexcept {
+  const bool is_omp = body.ops == &implicit_body || body.ops == &explicit_body;
+  return is_omp ? static_cast<Context*>(body.closure) : nullptr;
+}
 [[nodiscard]] inline Context& context_of(const detail::RunningBody& body) noexcept {
-  if (body.ops == &implicit_body || body.ops == &explicit_body) [[likely]] {
-    return *static_cast<Context*>(body.closure);
-  }
-  return initial();
+  Context* const context = context_in(body);
+  return context != nullptr ? *context : initial();
 }
 
 }  // namespace imbrex::omp

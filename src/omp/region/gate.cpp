@@ -19,10 +19,9 @@ namespace imbrex::omp {
 namespace {
 
 // Stands on the stack of whoever waits.
-struct AddressWait {
-  const void* address;
-  AddressWait* next;
-  detail::EventWord event;
+struct AddressWait : detail::LinkedEvent {
+  const void* address = nullptr;
+  [[nodiscard]] AddressWait* following() const noexcept { return static_cast<AddressWait*>(next); }
 };
 
 struct alignas(base::cache_line_bytes) Bucket {
@@ -40,49 +39,53 @@ Bucket& bucket_of(const void* const address) noexcept {
 }
 
 void append(Bucket& bucket, AddressWait& wait) noexcept IMBREX_REQUIRES(bucket.lock) {
-  (bucket.last == nullptr ? bucket.first : bucket.last->next) = &wait;
+  if (bucket.last == nullptr) {
+    bucket.first = &wait;
+  } else {
+    bucket.last->next = &wait;
+  }
   bucket.last = &wait;
 }
 
-// Takes out those of `address`, `most` at most: a list.
-AddressWait* take(Bucket& bucket, const void* const address, int most) noexcept
+// Takes out those of `address`, `most` at most, and appends them to `taken`.
+void take(Bucket& bucket, const void* const address, int most, Waking::List& taken) noexcept
     IMBREX_REQUIRES(bucket.lock) {
-  AddressWait* taken = nullptr;
-  AddressWait** end = &taken;
   AddressWait* before = nullptr;
-  for (AddressWait** link = &bucket.first; *link != nullptr && most > 0;) {
-    AddressWait& wait = **link;
-    if (wait.address != address) {
-      before = &wait;
-      link = &wait.next;
-      continue;
+  for (AddressWait* wait = bucket.first; wait != nullptr && most > 0;) {
+    AddressWait* const next = wait->following();
+    if (wait->address != address) {
+      before = wait;
+    } else {
+      if (before == nullptr) {
+        bucket.first = next;
+      } else {
+        before->next = next;
+      }
+      if (bucket.last == wait) bucket.last = before;
+      wait->next = nullptr;
+      *taken.end = wait;
+      taken.end = &wait->next;
+      --most;
     }
-    *link = wait.next;
-    if (bucket.last == &wait) bucket.last = before;
-    wait.next = nullptr;
-    *end = &wait;
-    end = &wait.next;
-    --most;
+    wait = next;
   }
-  return taken;
 }
 
-void wake(const void* const address, const int most) noexcept {
-  Bucket& bucket = bucket_of(address);
-  if (bucket.waiting.fetch_add(0, std::memory_order_acq_rel) == 0) return;
-  AddressWait* taken = nullptr;
-  {
-    const std::lock_guard guard(bucket.lock);
-    taken = take(bucket, address, most);
-  }
-  while (taken != nullptr) {
-    AddressWait* const next = taken->next;  // read first: once fired, the wait may be gone
-    detail::fire(taken->event);
-    taken = next;
-  }
-}
+// Threads that wait in callbacks. What one of them keeps from running may be the very task that is
+// woken, so that it takes no lock and wakes nobody else: then all are woken.
+std::atomic<int> blocked{0};
 
 }  // namespace
+
+void Waking::add(const void* const address, const int most) noexcept {
+  Bucket& bucket = bucket_of(address);
+  if (bucket.waiting.fetch_add(0, std::memory_order_acq_rel) == 0) return;
+  const std::lock_guard guard(bucket.lock);
+  const bool all = blocked.load(std::memory_order_relaxed) != 0;
+  take(bucket, address, all ? INT32_MAX : most, taken_);
+}
+
+Waking::~Waking() { detail::fire_all(taken_.first); }
 
 bool Patience::has_a_round() noexcept {
   const Settings& now = settings();
@@ -98,23 +101,30 @@ bool Patience::has_a_round() noexcept {
 
 void wait_slowly(const void* const address, const char* const what, const IsReady is_ready,
                  void* const context) {
-  detail::join_runtime();
+  const bool blocks = detail::in_callback();
+  if (!blocks) detail::join_runtime();
   Bucket& bucket = bucket_of(address);
-  const detail::WaitReason reason{.kind = detail::WaitKind::event, .what = what};
   bucket.waiting.fetch_add(1, std::memory_order_acq_rel);
   for (;;) {
-    AddressWait wait{.address = address, .next = nullptr, .event = {}};
+    AddressWait wait;
+    wait.address = address;
     {
       const std::lock_guard guard(bucket.lock);
       if (is_ready(context)) break;
+      if (blocks) blocked.fetch_add(1, std::memory_order_relaxed);  // under the lock: see wake()
       append(bucket, wait);
     }
-    detail::await(wait.event, reason);
+    if (!blocks) {
+      detail::await(wait.event, {.kind = detail::WaitKind::event, .what = what});
+      continue;
+    }
+    detail::block(wait.event, what);
+    blocked.fetch_sub(1, std::memory_order_relaxed);
   }
   bucket.waiting.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void wake_one(const void* const address) noexcept { wake(address, 1); }
-void wake_all(const void* const address) noexcept { wake(address, INT32_MAX); }
+void wake_one(const void* const address) noexcept { Waking().add(address, 1); }
+void wake_all(const void* const address) noexcept { Waking().add(address, INT32_MAX); }
 
 }  // namespace imbrex::omp

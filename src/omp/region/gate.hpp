@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Waiting for a word to change, by its address, as a futex does, but what is suspended is the
 // fiber: the thread runs other tasks meanwhile. All that OpenMP waits for but tasks is built on it.
+// In a callback, where no task can be suspended, the thread itself waits.
 //
 // Thread safety: any thread. `ready` is called again and again, also while a lock is held: it must
 // be short and must not wait. When it has returned true it is not called again, so it may take what
@@ -18,6 +19,7 @@
 #include <cstdint>
 
 #include "base/arch.hpp"
+#include "imbrex/detail/groups.hpp"
 
 namespace imbrex::omp {
 
@@ -32,11 +34,31 @@ void wait_until(const void* address, const char* what, Ready ready, ReadyOrAslee
 void wake_one(const void* address) noexcept;
 void wake_all(const void* address) noexcept;
 
+// Those who wait at several addresses look again when this ends: so many threads are woken by few
+// calls of the system.
+class Waking {
+ public:
+  // In the order in which they began to wait.
+  struct List {
+    detail::LinkedEvent* first = nullptr;
+    detail::LinkedEvent** end = &first;
+  };
+  Waking() noexcept = default;
+  ~Waking();
+  Waking(const Waking&) = delete;
+  Waking& operator=(const Waking&) = delete;
+  // At most `most` of those who wait at `address`.
+  void add(const void* address, int most) noexcept;
+
+ private:
+  List taken_;
+};
+
 // ---- bodies ----------------------------------------------------------------------------------
 
 // Whether it is worth to look again at once: for a few microseconds, while this thread has nothing
-// else to run and the threads have a processor each. Asked once in a round: what is waited for is
-// looked at after each pause, of which one takes up to 140 cycles.
+// else to run and the threads have a processor each. Asked once in a round, the first of which is
+// given: what is waited for is looked at after each pause, of which one takes up to 140 cycles.
 class Patience {
  public:
   [[nodiscard]] bool lasts() noexcept {
@@ -49,7 +71,7 @@ class Patience {
   static constexpr unsigned pauses_of_round = 8;
   [[nodiscard]] bool has_a_round() noexcept;
 
-  unsigned pauses_ = 0;
+  unsigned pauses_ = 1;  // a lock is often free again before there is time to ask
   long long rounds_ = 0;
   std::uint64_t last_look_ = 0;
 };

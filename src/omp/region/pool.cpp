@@ -3,8 +3,11 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
@@ -31,6 +34,15 @@ void put(PoolThread& thread) noexcept {
   free_threads = &thread;
 }
 
+std::atomic<int> threads_made{0};
+
+[[noreturn, gnu::cold]] void no_thread(const int code) {
+  fatal("Thread creation failed: %s. Parallel regions have made %d threads. Ask for smaller teams "
+        "(OMP_NUM_THREADS, num_threads), or for smaller stacks (OMP_STACKSIZE), or raise the "
+        "system's limits (ulimit -u, ulimit -v, vm.max_map_count, pids.max of the control group)",
+        std::strerror(code), threads_made.load(std::memory_order_relaxed));
+}
+
 // Its code is a task of the runtime, suspended between regions: a thread that waits here costs
 // nothing, and the end of the program does not wait for it. Returns if it is given no team.
 void* serve(void* const argument) {
@@ -39,6 +51,8 @@ void* serve(void* const argument) {
     detail::join_runtime();
   } catch (const Error& error) {
     fatal("%s", error.what());
+  } catch (const std::bad_alloc&) {
+    no_thread(ENOMEM);
   }
   for (unsigned seen = 0;; ++seen) {
     wait_until(&thread.assigned, "the next parallel region", [&thread, seen] {
@@ -55,11 +69,11 @@ void* serve(void* const argument) {
   return nullptr;
 }
 
-void assign(PoolThread& thread, Team* const team, const int number) noexcept {
+void assign(PoolThread& thread, Team* const team, const int number, Waking& waking) noexcept {
   thread.team = team;
   thread.number = number;
   thread.assigned.fetch_add(1, std::memory_order_release);
-  wake_all(&thread.assigned);
+  waking.add(&thread.assigned, INT32_MAX);
 }
 
 PoolThread& make_thread() {
@@ -74,7 +88,8 @@ PoolThread& make_thread() {
   pthread_t id;
   const int code = pthread_create(&id, &attributes, &serve, thread);
   pthread_attr_destroy(&attributes);
-  if (code != 0) fatal("Thread creation failed: %s", std::strerror(code));
+  if (code != 0) no_thread(code);
+  threads_made.fetch_add(1, std::memory_order_relaxed);
   return *thread;
 }
 
@@ -96,12 +111,13 @@ void give_back(const std::vector<PoolThread*>& threads) noexcept {
 }
 
 void end_threads(std::vector<PoolThread*>& threads) noexcept {
-  for (PoolThread* const thread : threads) assign(*thread, nullptr, 0);
+  Waking waking;
+  for (PoolThread* const thread : threads) assign(*thread, nullptr, 0, waking);
   threads.clear();
 }
 
-void assign(PoolThread& thread, Team& team, const int number) noexcept {
-  assign(thread, &team, number);
+void assign(PoolThread& thread, Team& team, const int number, Waking& waking) noexcept {
+  assign(thread, &team, number, waking);
 }
 
 }  // namespace imbrex::omp

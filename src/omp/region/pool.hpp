@@ -13,6 +13,7 @@
 namespace imbrex::omp {
 
 struct Team;
+class Waking;  // gate.hpp
 
 struct PoolThread {
   std::atomic<unsigned> assigned{0};  // grows by one with each region
@@ -28,7 +29,8 @@ struct PoolThread {
 // Ends these threads, as soon as they have left their teams.
 void end_threads(std::vector<PoolThread*>& threads) noexcept;
 void give_back(const std::vector<PoolThread*>& threads) noexcept;
-// Makes `thread` member `number` of `team`, as soon as it has left its last team.
-void assign(PoolThread& thread, Team& team, int number) noexcept;
+// Makes `thread` member `number` of `team`, as soon as it has left its last team, and `waking` has
+// ended.
+void assign(PoolThread& thread, Team& team, int number, Waking& waking) noexcept;
 
 }  // namespace imbrex::omp

@@ -105,6 +105,21 @@ bool take_some(Share& share, Chunk& chunk, Wanted wanted) noexcept {
   return true;
 }
 
+// Takes share.chunk iterations of what is left, by one addition where `next` cannot wrap: it passes
+// the count by a chunk for each member at most.
+bool take_chunk(Share& share, Chunk& chunk) noexcept {
+  const std::uint64_t count = share.iterations.count;
+  if ((share.chunk >> 32) != 0 || (count >> 63) != 0) [[unlikely]] {
+    return take_some(share, chunk, [&share](std::uint64_t) { return share.chunk; });
+  }
+  if (share.next.load(std::memory_order_relaxed) >= count) return false;
+  // relaxed: as in take_some()
+  const std::uint64_t begin = share.next.fetch_add(share.chunk, std::memory_order_relaxed);
+  if (begin >= count) return false;
+  chunk = {begin, std::min(begin + share.chunk, count)};
+  return true;
+}
+
 }  // namespace
 
 bool next_chunk(Implicit& member, Share& share, Chunk& chunk) noexcept {
@@ -118,7 +133,7 @@ bool next_chunk(Implicit& member, Share& share, Chunk& chunk) noexcept {
       return take_some(share, chunk, [&share, members](const std::uint64_t left) {
         return std::max(share.chunk, (left - 1) / members + 1);
       });
-    default: return take_some(share, chunk, [&share](std::uint64_t) { return share.chunk; });
+    default: return take_chunk(share, chunk);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "omp/environment/others.hpp"
 #include "omp/region/gate.hpp"
 #include "omp/region/affinity.hpp"
+#include "omp/region/alone.hpp"
 #include "omp/environment/machine.hpp"
 #include "omp/region/pool.hpp"
 #include "omp/region/share.hpp"
@@ -72,7 +73,8 @@ std::uint8_t binding_of(const Context& context, const unsigned flags) noexcept {
   return (flags & 7) != 0 && bind != 0 ? static_cast<std::uint8_t>(flags & 7) : bind;
 }
 
-// The variables that members of a region inside `context` begin with.
+}  // namespace
+
 Variables inner_variables(const Context& context, const unsigned flags) {
   Variables variables = context.variables;
   const auto level = static_cast<std::size_t>(context.team->level) + 1;
@@ -84,6 +86,8 @@ Variables inner_variables(const Context& context, const unsigned flags) {
   }
   return variables;
 }
+
+namespace {
 
 // Whether the members of a region say where they are. Those of an outermost one do if its size or
 // binding is not that of the thread's last; those of a nested one do if they are several.
@@ -177,6 +181,7 @@ Team& make_team(Context& context, const Region& region) {
 
 void start_members(Team& team) {
   std::vector<PoolThread*>* const kept = team.keeper != nullptr ? &team.keeper->threads : nullptr;
+  Waking waking;
   for (int number = 1; number < team.size; ++number) {
     const auto index = static_cast<std::size_t>(number) - 1;
     PoolThread* thread = nullptr;
@@ -187,7 +192,7 @@ void start_members(Team& team) {
       thread->borrowed = kept == nullptr;
       if (kept != nullptr) kept->push_back(thread);
     }
-    assign(*thread, team, number);
+    assign(*thread, team, number, waking);
   }
 }
 
@@ -204,7 +209,7 @@ Implicit& open_member(Team& team, const int number) {
   member.share = team.first.get();
   if (team.shared_first) (void)go_on(member);
   team.members[static_cast<std::size_t>(number)].task = &member;
-  member.place = {team.group, number, nullptr};
+  member.place = {{team.group, number, nullptr}, &member};
   detail::join_group(member.place);
   detail::enter(closure, team.group, member.entered);
   if (suspending() != Suspending::everywhere) detail::set_blocking(true);
@@ -272,6 +277,12 @@ void let_go(Team& team) noexcept {
 }
 
 int parallel_prepared(const Region& region, const Prepare prepare, void* const argument) {
+  if (detail::in_callback()) [[unlikely]] {
+    begin_alone(region, prepare, argument);
+    region.function(region.data);
+    end_alone(current());
+    return 1;
+  }
   Team& team = open_team(region, prepare, argument);
   const int size = team.size;
   Implicit& member = open_member(team, 0);
@@ -283,10 +294,14 @@ int parallel_prepared(const Region& region, const Prepare prepare, void* const a
 void parallel(const Region& region) { (void)parallel_prepared(region, nullptr, nullptr); }
 
 void begin_parallel(const Region& region) {
+  if (detail::in_callback()) return begin_alone(region, nullptr, nullptr);
   (void)open_member(open_team(region, nullptr, nullptr), 0);
 }
 
-void end_parallel() { close_member(implicit_of(current())); }
+void end_parallel() {
+  Implicit& member = implicit_of(current());
+  return member.team->group != nullptr ? close_member(member) : end_alone(member);
+}
 
 void run_member(Team& team, const int number) {
   Implicit& member = open_member(team, number);
@@ -321,8 +336,8 @@ void cancel_region(Context& context) noexcept {
 
 namespace {
 
-// The most threads that may be in teams at the same time.
-constexpr int threads_max = 4096;
+// The most threads that may be in teams at the same time: more than any Linux lets a system have.
+constexpr int threads_max = 1 << 22;
 
 // This runs before main, as in libgomp: malformed variables shall be named even if no region ever
 // begins. But a program that only hands LD_PRELOAD on, as a shell or mpirun does, says nothing, and

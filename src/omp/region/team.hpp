@@ -29,6 +29,9 @@ void end_parallel();
 using Prepare = void (*)(Team& team, void* argument);
 int parallel_prepared(const Region& region, Prepare prepare, void* argument);
 
+// The variables that members of a region inside `context` begin with.
+[[nodiscard]] Variables inner_variables(const Context& context, unsigned flags);
+
 // Takes one from those who count as present; the last one frees the team.
 void let_go(Team& team) noexcept;
 

@@ -151,7 +151,11 @@ void wait_for_events(void** const depend) {
   Accesses accesses(depend);
   for (const AccessSpec& access : accesses.span()) {
     if (access.kind != AccessKind::after) continue;
-    detail::await(*static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+    try {
+      detail::await(*static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+    } catch (const Error& error) {  // in a callback, which cannot wait
+      fatal("%s", error.what());
+    }
   }
 }
 

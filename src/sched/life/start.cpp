@@ -273,6 +273,7 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
   displaced = ticks_of(40);
   brief = ticks_of(0.5);
   for (int id = 0; id < workers_wanted; ++id) {
+    parking.open(id);
     Worker& worker = workers.add(std::make_unique<Worker>(*this, id));
     worker.recorder.enable(options.SUMMARY || life().want_times, !options.TRACE.empty(),
                            static_cast<std::uint32_t>(id));

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/error.hpp"
@@ -23,7 +24,7 @@ namespace imbrex::sched {
 
 namespace {
 
-Task& make_root(Worker& worker, const char* const name) {
+Task& make_root(Worker& worker, const char* const name, const std::uint16_t group) {
   constexpr std::size_t slot_class = base::slab_class(sizeof(Task));
   auto& root = *static_cast<Task*>(worker.tasks.take(slot_class));
   task::initialise(root, {.id = worker.runtime->next_id.fetch_add(1, std::memory_order_relaxed),
@@ -33,7 +34,7 @@ Task& make_root(Worker& worker, const char* const name) {
                           .parent = nullptr,
                           .scope = &worker.runtime->unowned,
                           .priority = 0,
-                          .group = 0,
+                          .group = group,
                           .slot_class = slot_class,
                           .tied = true});
   root.root = true;
@@ -51,7 +52,7 @@ void adopt_thread(Worker& worker, const char* const name) {
   worker.exception_globals = fiber::thread_exception_globals();
   worker.fiber = &worker.native;
   worker.native.tied_to = &worker;
-  worker.root = &make_root(worker, name);
+  worker.root = &make_root(worker, name, 0);
   worker.task = worker.root;
   worker.recorder.enter(trace::Activity::task);
   worker.thread_id.store(base::kernel_thread_id(), std::memory_order_relaxed);
@@ -123,6 +124,7 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
   worker->home.group = &runtime.groups.nobody();
   worker->serve(worker->home);
   worker->recorder.enable(runtime.options.SUMMARY, !runtime.options.TRACE.empty(), UINT32_MAX);
+  if (runtime.lineage.flow().learns) worker->recorder.watch();  // tasks in callbacks run here
   worker->inside.store(true, std::memory_order_relaxed);
   adopt_thread(*worker, name);
   return worker;
@@ -130,6 +132,7 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
 
 Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker* const worker = make_foreign(runtime, "foreign thread");
+  worker->callbacks = std::exchange(callbacks_outside(), 0);
   set_visitor(worker);
   call_at_exit(worker, &end_visits);
   const std::lock_guard guard(runtime.foreign_lock);
@@ -218,11 +221,9 @@ bool await_after_end(const detail::EventWord& event) noexcept {
 
 namespace {
 
-// The root of `worker` has ended. It lives on until the tasks that it spawned are complete.
-void end_root(Worker& worker, Worker& settler) noexcept {
-  Task& root = *worker.root;
+// It lives on until the tasks that it spawned are complete.
+void end_root(Task& root, Worker& settler, const bool settles) noexcept {
   task::Outcome outcome;
-  worker.task = nullptr;
   root.state.store(task::State::ended, std::memory_order_release);
   if (root.family == nullptr) {
     task::lose(root, outcome);
@@ -231,11 +232,16 @@ void end_root(Worker& worker, Worker& settler) noexcept {
     leave_phasers(settler, root, nullptr, outcome);
     if (root.family->children.begin_wait(task::Await::life)) task::lose(root, outcome);
   }
-  if (&settler == &worker) {
+  if (settles) {
     settle(settler, outcome);
   } else {
     destroy_all(outcome);  // no task will run any more
   }
+}
+
+void end_root(Worker& worker, Worker& settler) noexcept {
+  worker.task = nullptr;
+  end_root(*worker.root, settler, &settler == &worker);
   worker.tasks.flush();
   worker.small.flush();
 }
@@ -270,6 +276,7 @@ Worker& join(RuntimeState& runtime) {
                             runtime.workers.most()));
   }
   const int id = static_cast<int>(runtime.workers.size());
+  runtime.parking.open(id);
   auto worker = std::make_unique<Worker>(runtime, id);
   worker->joined = true;
   worker->home = {&runtime.groups.nobody(), 0, nullptr};
@@ -280,10 +287,30 @@ Worker& join(RuntimeState& runtime) {
   if (id >= static_cast<int>(runtime.processors.size())) {
     runtime.oversubscribed.store(true, std::memory_order_relaxed);
   }
+  if (id >= 16 * static_cast<int>(runtime.processors.size())) runtime.parking.expect_crowd();
   return runtime.workers.add(std::move(worker));
 }
 
+// REQUIRES: `worker` is the current one.
+void end_stand_in(Worker& worker) noexcept {
+  worker.task = std::exchange(worker.interrupted, nullptr);
+  end_root(*std::exchange(worker.stand_in, nullptr), worker, true);
+}
+
 }  // namespace
+
+void begin_stand_in(Worker& worker) {
+  worker.stand_in = &make_root(worker, "a callback", Groups::in_place);
+  worker.stand_in_since = worker.callbacks;
+  worker.interrupted = worker.task;
+  worker.task = worker.stand_in;
+}
+
+void leave_stand_in(Worker& worker) noexcept {
+  if (worker.callbacks != worker.stand_in_since) return;  // it is that of a callback around
+  if (!is_outside()) return end_stand_in(worker);
+  visit(Purpose::passes, [&worker] { end_stand_in(worker); }, [] {});
+}
 
 void end_visitor(Worker& worker, Worker& settler) noexcept {
   // A thread that finds the door closed is inside for a moment, too, but its root is not suspended.
@@ -313,6 +340,7 @@ void join_runtime() {
     if (sched::current_worker() != nullptr) return;  // it is worker 0
     Worker& worker = sched::join(*sched::runtime());
     sched::adopt_thread(worker, "thread");
+    worker.callbacks = std::exchange(sched::callbacks_outside(), 0);
     sched::call_at_exit(&worker, &sched::leave_workers);
     break;
   }

@@ -80,6 +80,14 @@ void end_creation() noexcept;
   return worker != nullptr ? worker : visitor();
 }
 
+// A callback spawns tasks where no task runs: their parent is a stand-in, which is the thread's
+// task from the first of them until the callback ends. They belong to Groups::in_place, so each
+// runs when it is submitted, and the stand-in has no child that has not ended.
+// REQUIRES: a callback of `worker`'s thread, and no stand-in yet.
+void begin_stand_in(Worker& worker);
+// One callback of that thread ends. REQUIRES: there is a stand-in, perhaps of a callback around.
+void leave_stand_in(Worker& worker) noexcept;
+
 // As destroy(), by a thread that is outside.
 [[gnu::cold]] void destroy_outside(detail::Completion& completion) noexcept;
 // As let_go(), where no runtime runs: threads that wait go on, and nobody else.

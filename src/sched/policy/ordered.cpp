@@ -16,6 +16,7 @@ std::vector<std::vector<int>> near_to_far(const PolicySetup& setup) {
     // Domains are numbered as they turn up.
     if (setup.domain[place] < static_cast<int>(orders.size())) continue;
     std::vector<int>& order = orders.emplace_back(1, setup.domain[place]);
+    if (setup.nearest.empty()) continue;
     for (const int other : setup.nearest[place]) {
       const int domain = setup.domain[static_cast<std::size_t>(other)];
       if (std::find(order.begin(), order.end(), domain) == order.end()) order.push_back(domain);

@@ -107,7 +107,8 @@ using Wake = void (*)(void* context, int worker);
 
 struct PolicySetup {
   int workers;
-  std::vector<std::vector<int>> nearest;  // for each worker the others, nearest first
+  // For each worker the others, nearest first; empty: nothing is known of their places.
+  std::vector<std::vector<int>> nearest;
   std::vector<int> domain;  // for each worker, from 0 on: those with one number are near
   Wake wake;
   void* wake_context;

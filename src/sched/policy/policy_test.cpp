@@ -15,6 +15,7 @@
 
 #include "base/topology.hpp"
 #include "imbrex/error.hpp"
+#include "sched/policy/stealing.hpp"
 #include "task/depend.hpp"
 
 namespace imbrex::sched {
@@ -414,6 +415,34 @@ TEST_F(PolicyTest, seeded_passes_over_a_worker_until_it_asks_for_a_task) {
     EXPECT_FALSE(policy_->pop(1));
     EXPECT_EQ(policy_->turn(), no_worker);
     EXPECT_EQ(policy_->pop(0).task, &tied);
+  }
+}
+
+// A team of OpenMP: nobody knows where its threads run, and there may be thousands.
+TEST_F(PolicyTest, a_thief_finds_what_any_member_of_a_large_group_has) {
+  constexpr int workers = 3000;
+  for (const char* const name : {"default", "steal"}) {
+    policy_ = make_policy(name, {.workers = workers,
+                                 .nearest = {},
+                                 .domain = std::vector<int>(workers),
+                                 .wake = [](void*, int) {},
+                                 .wake_context = nullptr});
+    for (const int owner : {0, 1, 63, 64, 65, 127, 128, 1500, 2998, 2999}) {
+      for (const int thief : {0, 1, 62, 63, 64, 2047, 2998, 2999}) {
+        if (owner == thief) continue;
+        EXPECT_FALSE(policy_->steal(thief, true));
+        Task& only = task(0);
+        push(only, owner);
+        EXPECT_EQ(policy_->size(), 1);
+        EXPECT_EQ(policy_->steal(thief, true).task, &only) << owner << ' ' << thief;
+        EXPECT_EQ(policy_->size(), 0);
+        policy_->local_queues(owner)->close();
+        Task& again = task(0);
+        push(again, owner);
+        EXPECT_EQ(policy_->pop(owner).task, &again);
+        if (thief % 2 == 0) policy_->local_queues(owner)->close();
+      }
+    }
   }
 }
 

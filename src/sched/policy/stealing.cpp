@@ -3,6 +3,7 @@
 #include "sched/policy/stealing.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 
 namespace imbrex::sched {
@@ -37,23 +38,11 @@ std::size_t ForeignQueue::extract(const void* const kind, const std::span<Task*>
   return count;
 }
 
-namespace {
-
-// Without a tree all others are at the same distance.
-std::vector<std::vector<int>> distances_of(const PolicySetup& setup) {
-  if (!setup.within.empty()) return setup.within;
-  std::vector<std::vector<int>> within;
-  for (const std::vector<int>& others : setup.nearest) {
-    within.push_back({static_cast<int>(others.size())});
-  }
-  return within;
-}
-
-}  // namespace
-
 Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
     : nearest_(setup.nearest),
-      within_(distances_of(setup)),
+      within_(setup.within),
+      marks_(base::zeros<std::atomic<std::uint64_t>>(static_cast<std::size_t>(setup.workers) / 64 +
+                                                     1)),
       queues_(new LocalQueues[static_cast<std::size_t>(setup.workers)]),
       workers_(setup.workers) {
   for (int worker = 0; worker < workers_; ++worker) {
@@ -62,6 +51,12 @@ Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
     queues.patience = std::max(1, foreign_patience / workers_);
     queues.elsewhere = &elsewhere_;
     queues.foreign = &foreign_;
+    queues.marks = &marks_[static_cast<std::size_t>(worker) / 64];
+    queues.mark = std::uint64_t{1} << (worker % 64);
+    for (base::Ring<Task>* const ring :
+         {&queues.resumed, &queues.newest_first, &queues.oldest_first}) {
+      ring->announce(*queues.marks, queues.mark);
+    }
   }
 }
 
@@ -104,10 +99,11 @@ Entry Stealing::pop_elsewhere(LocalQueues& own) noexcept {
 }
 
 Entry Stealing::steal(const int worker, const bool eager) {
-  const int distances = static_cast<int>(within_[static_cast<std::size_t>(worker)].size());
+  const std::size_t distances =
+      within_.empty() ? 1 : within_[static_cast<std::size_t>(worker)].size();
   bool busy = false;
-  for (int distance = 0; distance < distances && (distance == 0 || !busy); ++distance) {
-    if (const Entry entry = steal_at(worker, eager, distance, busy)) return entry;
+  for (std::size_t distance = 0; distance < distances && (distance == 0 || !busy); ++distance) {
+    if (const Entry entry = steal_at(worker, eager, static_cast<int>(distance), busy)) return entry;
   }
   return busy && distances > 1 ? Entry{} : last_.pop();
 }
@@ -115,21 +111,56 @@ Entry Stealing::steal(const int worker, const bool eager) {
 Entry Stealing::steal_at(const int worker, const bool eager, const int distance, bool& busy) {
   const auto self = static_cast<std::size_t>(worker);
   const auto at = static_cast<std::size_t>(distance);
-  const std::vector<int>& within = within_[self];
-  if (at >= within.size()) return last_.pop();
+  if (at >= (within_.empty() ? 1 : within_[self].size())) return last_.pop();
   // A single task, as in a chain, is likely to be run at once by its owner; taking it would move
   // its data to and fro. Unless nothing else turns up for a while.
   const std::int64_t least = eager ? 1 : 2;
-  const auto begin = static_cast<std::size_t>(at == 0 ? 0 : within[at - 1]);
-  for (std::size_t each = begin; each < static_cast<std::size_t>(within[at]); ++each) {
-    LocalQueues& victim = queues_[nearest_[self][each]];
-    if (const Entry entry = steal_from(victim, queues_[worker], least)) {
-      if (begin != 0) far_steals_.fetch_add(1, std::memory_order_relaxed);
-      return entry;
-    }
-    busy = busy || victim.size() != 0;
+  Entry entry;
+  const auto look = [&](LocalQueues& victim) {
+    entry = steal_from(victim, queues_[worker], least);
+    busy = busy || (!entry && victim.size() != 0);
+    return static_cast<bool>(entry);
+  };
+  if (nearest_.empty()) {
+    (void)visit_marked_behind(worker, look);
+    return entry;
   }
-  return {};
+  std::span<const int> nearest(nearest_[self]);
+  const auto begin = static_cast<std::size_t>(at == 0 ? 0 : within_[self][at - 1]);
+  if (!within_.empty()) {
+    nearest = nearest.subspan(begin, static_cast<std::size_t>(within_[self][at]) - begin);
+  }
+  if (visit_marked(nearest, look) && begin != 0) {
+    far_steals_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return entry;
+}
+
+template <class Visit>
+bool Stealing::visit_marked(const std::span<const int> nearest, Visit visit) {
+  return std::ranges::any_of(nearest, [&](const int worker) {
+    LocalQueues& queues = queues_[worker];
+    const auto word = static_cast<std::size_t>(worker) / 64;
+    const std::uint64_t mark = std::uint64_t{1} << (worker % 64);
+    return (marks_[word].load(std::memory_order_relaxed) & mark) != 0 && visit(queues);
+  });
+}
+
+template <class Visit>
+bool Stealing::visit_marked_behind(const int self, Visit visit) {
+  const int words = workers_ / 64 + 1;
+  const int own = self / 64;
+  const std::uint64_t behind = ~std::uint64_t{0} << (self % 64) << 1;  // in the worker's own word
+  for (int step = 0; step <= words; ++step) {
+    const int word = (own + step) % words;
+    std::uint64_t marks = marks_[static_cast<std::size_t>(word)].load(std::memory_order_relaxed);
+    if (step == 0) marks &= behind;
+    if (step == words) marks &= ~behind & ~(std::uint64_t{1} << (self % 64));
+    for (; marks != 0; marks &= marks - 1) {
+      if (visit(queues_[word * 64 + std::countr_zero(marks)])) return true;
+    }
+  }
+  return false;
 }
 
 namespace {
@@ -203,7 +234,12 @@ void Stealing::raise(Task& task, const int priority) {
 
 std::int64_t Stealing::size() const {
   std::int64_t sum = urgent_.size() + last_.size() + foreign_.size();
-  for (int worker = 0; worker < workers_; ++worker) sum += queues_[worker].size();
+  for (int word = 0; word <= workers_ / 64; ++word) {
+    std::uint64_t marks = marks_[static_cast<std::size_t>(word)].load(std::memory_order_relaxed);
+    for (; marks != 0; marks &= marks - 1) {
+      sum += queues_[word * 64 + std::countr_zero(marks)].size();
+    }
+  }
   return sum;
 }
 

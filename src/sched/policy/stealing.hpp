@@ -22,6 +22,7 @@
 #include "base/guarded.hpp"
 #include "base/ring.hpp"
 #include "base/spin_lock.hpp"
+#include "base/zeros.hpp"
 #include "sched/policy/biased_lock.hpp"
 #include "sched/policy/ordered_queue.hpp"
 #include "sched/policy/policy.hpp"
@@ -64,6 +65,8 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   base::Ring<Task> resumed IMBREX_GUARDED_BY(lock);  // oldest first
   base::Ring<Task> newest_first IMBREX_GUARDED_BY(lock);
   base::Ring<Task> oldest_first IMBREX_GUARDED_BY(lock);
+  std::atomic<std::uint64_t>* marks = nullptr;  // where `mark` says that the rings may have entries
+  std::uint64_t mark = 0;
   bool graph_order = false;                // constant from the policy's start on, as are the next
   std::int32_t patience = 1;               // picks that one of `foreign` may have to wait for
   // How many tasks may go before these: urgent ones, and foreign ones. Whoever pushed none sees 0.
@@ -169,6 +172,17 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   [[nodiscard]] bool has_ring_of(const std::int64_t least) const noexcept IMBREX_LOCKS_NOT_SEEN {
     return resumed.size() >= least || newest_first.size() >= least || oldest_first.size() >= least;
   }
+  // The owner is about to sleep: nobody needs to look here until it pushes again.
+  void close() noexcept {
+    if (!resumed.is_open() && !newest_first.is_open() && !oldest_first.is_open()) return;
+    lock.enter();
+    const bool is_empty = size() == 0;
+    if (is_empty) {
+      marks->fetch_and(~mark, std::memory_order_relaxed);
+      for (base::Ring<Task>* const ring : {&resumed, &newest_first, &oldest_first}) ring->close();
+    }
+    lock.leave();
+  }
   [[nodiscard]] bool empty() const noexcept {
     return size() == 0 && elsewhere->load(std::memory_order_acquire) == 0;
   }
@@ -202,14 +216,26 @@ class Stealing final : public Policy {
   void push_urgent(Task& task, const OrderedQueue::Key& key, bool resumed);
   // Takes an entry of urgent_ or foreign_ that goes before the queues of `own`.
   [[nodiscard]] Entry pop_elsewhere(LocalQueues& own) noexcept;
+  // Calls visit(queues) for those that may have entries, as long as it returns false: of `nearest`,
+  // or, where there is none, of all workers behind `self`, and then of those before. Whether it has
+  // returned true.
+  template <class Visit>
+  bool visit_marked(std::span<const int> nearest, Visit visit);
+  template <class Visit>
+  bool visit_marked_behind(int self, Visit visit);
+
   // Returns `entry`, which was popped there, and takes it off the count in elsewhere_.
   [[nodiscard]] Entry counted(const Entry& entry) noexcept;
 
   // A new foreign task may have to wait until all workers together have begun so many others.
   static constexpr int foreign_patience = 512;
 
-  const std::vector<std::vector<int>> nearest_;
-  const std::vector<std::vector<int>> within_;  // one distance, where there is no tree of places
+  const std::vector<std::vector<int>> nearest_;  // empty: of each the next ones, in a circle
+  const std::vector<std::vector<int>> within_;   // empty: all are at one distance
+  // A bit for each worker whose queues may have entries. Its owner sets it before it pushes, and
+  // clears it when it is about to sleep: so a search costs what there is to find, not what there
+  // are workers.
+  const base::Zeros<std::atomic<std::uint64_t>> marks_;
   const std::unique_ptr<LocalQueues[]> queues_;
   const int workers_;
   OrderedQueue urgent_;  // priority above 0

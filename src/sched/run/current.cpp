@@ -18,6 +18,7 @@ thread_local Worker* current [[gnu::tls_model("initial-exec")]] = nullptr;
 
 // Plain, so that it may be read when thread_exit is gone.
 thread_local Worker* visitors = nullptr;
+thread_local int callbacks = 0;
 
 // Plain: the key's destructor reads it behind those of all thread-locals.
 struct ThreadExit {
@@ -72,6 +73,8 @@ thread_local bool loop_left = false;
 
 [[gnu::noinline]] void set_visitor(Worker* const worker) noexcept { visitors = worker; }
 
+[[gnu::noinline]] int& callbacks_outside() noexcept { return callbacks; }
+
 bool prepare_thread_exits() noexcept {
   static const bool made = pthread_key_create(&exit_key, &end_thread) == 0;
   return made;
@@ -101,14 +104,14 @@ using sched::Worker;
 
 [[gnu::noinline]] RunningBody running_body() noexcept {
   const Worker* const worker = sched::current;
-  if (worker == nullptr || worker->task == nullptr) return {};
+  if (worker == nullptr || worker->task == nullptr || worker->callbacks != 0) return {};
   return {worker->task->ops, worker->task->closure()};
 }
 
 [[gnu::noinline]] RunningBody running_body(bool& enough_queued) noexcept {
   Worker* const worker = sched::current;
   enough_queued = false;
-  if (worker == nullptr || worker->task == nullptr) return {};
+  if (worker == nullptr || worker->task == nullptr || worker->callbacks != 0) return {};
   task::Task& task = *worker->task;
   if (worker->queues != nullptr && task.group == worker->group &&
       worker->queues->has_newest(worker->enough)) {

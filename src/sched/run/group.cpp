@@ -17,10 +17,15 @@ Group::Group(const std::uint16_t its_id, const int its_size, sched::Policy& its_
       policy(&its_policy),
       parkings(new ParkedAt[static_cast<std::size_t>(size)]) {}
 
-void Group::wake_member(base::Parking& parking) const noexcept {
-  for (int index = 0; index < size; ++index) {
+void Group::wake_member(base::Parking& parking) noexcept {
+  if (!parking.some_asleep()) return;
+  const int first = standing ? 0 : look_at.load(std::memory_order_relaxed);
+  for (int step = 0; step < size; ++step) {
+    const int index = first + step < size ? first + step : first + step - size;
     const int place = parkings[index].place.load(std::memory_order_relaxed);
-    if (place >= 0 && parking.wake(place)) return;
+    if (place < 0 || !parking.wake_seen(place)) continue;
+    if (index != first) look_at.store(index, std::memory_order_relaxed);
+    return;
   }
 }
 
@@ -132,15 +137,8 @@ Group& Groups::take(const int size) {
     *link = group.next_free;
     return group;
   }
-  // Neighbours in the group first: its members' processors are not known yet.
-  std::vector<std::vector<int>> nearest(static_cast<std::size_t>(size));
-  for (int index = 0; index < size; ++index) {
-    for (int step = 1; step < size; ++step) {
-      nearest[static_cast<std::size_t>(index)].push_back((index + step) % size);
-    }
-  }
   return add(size, make_policy(policy_, {.workers = size,
-                                         .nearest = std::move(nearest),
+                                         .nearest = {},  // its members' processors are not known
                                          .domain = std::vector<int>(static_cast<std::size_t>(size)),
                                          .wake = nullptr,
                                          .wake_context = nullptr}));

@@ -26,6 +26,7 @@
 #include "base/guarded.hpp"
 #include "base/parking.hpp"
 #include "base/spin_lock.hpp"
+#include "base/zeros.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/policy/division.hpp"
@@ -70,8 +71,11 @@ struct Group {
   std::vector<int> workers;
   std::unique_ptr<Membership[]> memberships;         // of its workers
 
+  // Where the last search for a sleeper ended: the next goes on there. Whoever wakes one writes it.
+  std::atomic<int> look_at{0};
+
   // One member that sleeps, if there is one.
-  void wake_member(base::Parking& parking) const noexcept;
+  void wake_member(base::Parking& parking) noexcept;
 };
 
 }  // namespace imbrex::detail
@@ -85,7 +89,9 @@ using detail::Membership;
 // Thread safety: all by any thread.
 class Groups {
  public:
-  static constexpr std::size_t groups_max = 4096;
+  static constexpr std::size_t groups_max = 65'535;
+  // The group of tasks that run at once, where their creator stands; of() does not know it.
+  static constexpr std::uint16_t in_place = 65'535;
 
   // The group of the workers that the runtime makes, and that of those that belong to none; then
   // the places. `setup` is for all workers.
@@ -128,7 +134,7 @@ class Groups {
   base::SpinLock lock_;
   Group* free_ IMBREX_GUARDED_BY(lock_) = nullptr;
   std::atomic<std::size_t> count_{0};  // written under lock_, as is a new entry of the next
-  const std::unique_ptr<std::atomic<Group*>[]> groups_{new std::atomic<Group*>[groups_max]{}};
+  const base::Zeros<std::atomic<Group*>> groups_{base::zeros<std::atomic<Group*>>(groups_max)};
 };
 
 }  // namespace imbrex::sched

@@ -95,7 +95,7 @@ Task* look_out(Worker& worker) noexcept {
     if (seek(worker)) continue;
     const bool polls = watch.hold();
     const bool polls_there = !polls && runtime.watched.load(std::memory_order_relaxed);
-    const bool tired = elapsed > spin_ticks ||
+    const bool tired = elapsed > spin_ticks || (worker.joined && runtime.crowded()) ||
                        (polls_there && runtime.oversubscribed.load(std::memory_order_relaxed)) ||
                        (worker.joined && !runtime.may_spin(last_look));
     if (runtime.stopping.load(std::memory_order_acquire) ||
@@ -121,6 +121,7 @@ Task* look_out(Worker& worker) noexcept {
 Task* sleep(Worker& worker) noexcept {
   RuntimeState& runtime = *worker.runtime;
   constexpr std::uint64_t look_us = 200'000;  // how often worker 0 looks for a stall
+  if (worker.queues != nullptr) worker.queues->close();
   runtime.parking.prepare(worker.id);
   Task* const task = find_claimed(worker, true);
   if (task != nullptr || runtime.stopping.load(std::memory_order_acquire) ||

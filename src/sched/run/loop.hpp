@@ -16,7 +16,7 @@ void thread_main(Worker& worker);
 void keep_first_stack(Worker& worker);
 
 // The body of `task` on the caller's stack. Afterwards the thread may be another.
-inline void run_body(Worker& worker, Task& task) noexcept;
+[[gnu::always_inline]] inline void run_body(Worker& worker, Task& task) noexcept;
 // The body has ended.
 inline void end_body(Worker& worker, Task& task, task::Tally& tally,
                      task::Outcome& outcome) noexcept;

@@ -7,6 +7,7 @@
 #include "sched/policy/ordered_queue.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/run/notes.hpp"
+#include "sched/run/waiting.hpp"
 #include "task/event.hpp"
 #include "trace/races.hpp"
 
@@ -19,7 +20,7 @@ using task::State;
 namespace {
 
 // A tied task, or one of a native stack, goes back to its own thread and to no other.
-void post(Worker& to, Task& task) noexcept {
+void post(Worker& from, Worker& to, Task& task) noexcept {
   if (to.foreign()) {
     to.bell.ring();
     return;
@@ -29,7 +30,12 @@ void post(Worker& to, Task& task) noexcept {
     task.next_ready = head;
   } while (!to.inbox.compare_exchange_weak(head, &task, std::memory_order_release,
                                            std::memory_order_relaxed));
-  to.runtime->parking.wake(to.id);
+  if (from.wakes != nullptr) [[unlikely]] {
+    constexpr int places = base::Parking::cluster_places;
+    from.wakes[to.id / places] |= std::uint32_t{1} << (to.id % places);
+  } else {
+    to.runtime->parking.wake(to.id);
+  }
 }
 
 // The only worker that may resume a suspended task, or null.
@@ -57,13 +63,13 @@ int index_in(const Worker& worker, const std::uint16_t group) noexcept {
     worker.steal_again_at = 0;  // there is something of its own
     worker.line->push(task, origin == Origin::resumed, worker.id);
     base::light_fence();
-    if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
+    if (runtime.parking.may_be_asleep()) [[unlikely]] wake_neighbour(worker);
     return;
   }
   const int index = id == worker.group ? worker.membership->index : index_in(worker, id);
   runtime.groups.of(id).policy->push(task, {index, only}, origin);
   base::light_fence();
-  if (runtime.parking.asleep() == 0) return;
+  if (!runtime.parking.may_be_asleep()) return;
   if (id == worker.group && only == no_worker) {
     wake_neighbour(worker);
   } else {
@@ -75,13 +81,14 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
                     Worker* const tied_to) noexcept {
   RuntimeState& runtime = *worker.runtime;
   if (tied_to != nullptr && (tied_to->foreign() || !runtime.one_at_a_time)) {
-    post(*tied_to, task);
+    post(worker, *tied_to, task);
     return;
   }
   // release: whoever claims it sees what was done before. From here on a second entry may run it.
   if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
   if (task.group != worker.group || worker.queues == nullptr || !worker.queues->push(task, origin))
       [[unlikely]] {
+    if (task.group == Groups::in_place) return run_where_spawned(worker, task);
     if (origin == Origin::forked && runtime.lineage.marks()) notes::mark(worker, task);
     push_to_group(worker, task, tied_to != nullptr ? tied_to->id : no_worker, origin);
     return;
@@ -89,7 +96,7 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
   // parking.hpp says why no wake-up of a member is lost; a worker that has not joined yet looks for
   // work after it has.
   base::light_fence();
-  if (runtime.parking.asleep() != 0) [[unlikely]] wake_neighbour(worker);
+  if (runtime.parking.may_be_asleep()) [[unlikely]] wake_neighbour(worker);
 }
 
 }  // namespace
@@ -170,7 +177,7 @@ bool rests(const RuntimeState& runtime, const Worker* const self) noexcept {
     return false;
   }
   return std::ranges::all_of(runtime.workers, [self](const auto& worker) {
-    return (worker.get() == self || worker->task.glance() == nullptr) &&
+    return (worker == self || worker->task.glance() == nullptr) &&
            worker->inbox.load(std::memory_order_acquire) == nullptr;
   });
 }

@@ -19,6 +19,7 @@
 #include "base/slab.hpp"
 #include "base/spin_lock.hpp"
 #include "base/topology.hpp"
+#include "base/zeros.hpp"
 #include "fiber/stack.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -49,7 +50,12 @@ enum class Polling : std::uint8_t {
 class WorkerList {
  public:
   explicit WorkerList(const int most)
-      : workers_(new std::unique_ptr<Worker>[static_cast<std::size_t>(most)]), most_(most) {}
+      : workers_(base::zeros<Worker*>(static_cast<std::size_t>(most))), most_(most) {}
+  ~WorkerList() {
+    for (Worker* const worker : *this) delete worker;
+  }
+  WorkerList(const WorkerList&) = delete;
+  WorkerList& operator=(const WorkerList&) = delete;
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(count_.load(std::memory_order_acquire));  // pairs with add()
   }
@@ -57,18 +63,18 @@ class WorkerList {
   [[nodiscard]] int most() const noexcept { return most_; }
   Worker& add(std::unique_ptr<Worker> worker) noexcept {
     const int count = count_.load(std::memory_order_relaxed);
-    workers_[static_cast<std::size_t>(count)] = std::move(worker);
+    Worker* const added = workers_[static_cast<std::size_t>(count)] = worker.release();
     count_.store(count + 1, std::memory_order_release);
-    return *workers_[static_cast<std::size_t>(count)];
+    return *added;
   }
-  [[nodiscard]] const std::unique_ptr<Worker>& operator[](const std::size_t index) const noexcept {
+  [[nodiscard]] Worker* operator[](const std::size_t index) const noexcept {
     return workers_[index];
   }
-  [[nodiscard]] const std::unique_ptr<Worker>* begin() const noexcept { return workers_.get(); }
-  [[nodiscard]] const std::unique_ptr<Worker>* end() const noexcept { return begin() + size(); }
+  [[nodiscard]] Worker* const* begin() const noexcept { return workers_.get(); }
+  [[nodiscard]] Worker* const* end() const noexcept { return begin() + size(); }
 
  private:
-  const std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
+  const base::Zeros<Worker*> workers_;  // room for as many as the system may have threads
   const int most_;
   std::atomic<int> count_{0};
 };
@@ -167,6 +173,12 @@ struct RuntimeState {
   [[nodiscard]] bool workers_share() const noexcept {
     return oversubscribed.load(std::memory_order_relaxed) &&
            parking.asleep() + 1 < static_cast<int>(workers.size());
+  }
+  // Many more threads than processors are awake: one that finds nothing to run makes room, and does
+  // not even offer its processor first, which is one more switch.
+  [[nodiscard]] bool crowded() const noexcept {
+    const std::size_t awake = workers.size() - static_cast<std::size_t>(parking.asleep());
+    return awake > 4 * processors.size();
   }
   // True while a plug-in has something open, and so looks for stalls itself.
   [[nodiscard]] bool watched_elsewhere(Worker& reader) const noexcept;

@@ -145,6 +145,24 @@ void await_descendants(task::Family& family, const detail::WaitReason& reason) n
   destroy_all(outcome);
 }
 
+namespace {
+
+// The body of `other` has ended on the stack of `below`, which runs again.
+[[gnu::always_inline]] inline void end_in_place(Worker& worker, Task& other,
+                                                Task& below) noexcept {
+  worker.task = &below;
+  if (notes::notes_end(worker, other)) [[unlikely]] (void)notes::ends(worker, other);
+  if (task::complete_alone(other, below)) return;
+  other.in_place.store(detail::InPlace::no, std::memory_order_release);
+  task::Outcome outcome;
+  task::Tally tally;
+  end_body(worker, other, tally, outcome);
+  task::flush(tally, outcome);
+  settle(worker, outcome);
+}
+
+}  // namespace
+
 bool run_in_place(Worker& worker, Task& other) {
   Task& waiting = *worker.task;
   const Membership& place = *worker.membership;
@@ -175,16 +193,15 @@ bool run_in_place(Worker& worker, Task& other) {
   run_body(worker, other);
   Worker& now = *current_worker();
   now.fiber->tied_to = tied_before;
-  now.task = &waiting;
-  if (notes::notes_end(now, other)) [[unlikely]] (void)notes::ends(now, other);
-  if (task::complete_alone(other, waiting)) return true;
-  other.in_place.store(detail::InPlace::no, std::memory_order_release);
-  task::Outcome outcome;
-  task::Tally tally;
-  end_body(now, other, tally, outcome);
-  task::flush(tally, outcome);
-  settle(now, outcome);
+  end_in_place(now, other, waiting);
   return true;
+}
+
+void run_where_spawned(Worker& worker, Task& task) noexcept {
+  Task& parent = *worker.task;
+  task.state.store(State::running, std::memory_order_relaxed);  // no entry: nobody else claims it
+  run_body(worker, task);
+  end_in_place(worker, task, parent);
 }
 
 namespace {

@@ -23,6 +23,10 @@ void await_descendants(task::Family& family, const detail::WaitReason& reason) n
 // Runs `other`, unstarted, on the caller's stack, if that is possible and nobody else has it.
 [[nodiscard]] bool run_in_place(Worker& worker, Task& other);
 
+// Runs `task`, which has just been spawned in a callback (life/visit.hpp), as a call: nothing that
+// it does can suspend. Not inlined: what queues tasks is part of every loop.
+[[gnu::cold, gnu::noinline]] void run_where_spawned(Worker& worker, Task& task) noexcept;
+
 // Lets what is ready run first, and at least `tasks_min` tasks as long as any are ready. Suspends,
 // if anything is.
 void give_way(Worker& worker, std::uint64_t tasks_min) noexcept;

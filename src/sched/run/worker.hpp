@@ -86,6 +86,10 @@ struct Worker {
   const bool ties_all;               // of the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
   const char* callback_call = nullptr;  // what the innermost was entered for, if known
+  std::uint32_t* wakes = nullptr;    // of detail::fire_all(): the places to wake, by clusters
+  Task* stand_in = nullptr;          // parent of the tasks that a callback spawns: see visit.hpp
+  Task* interrupted = nullptr;       // that a callback stands above, while there is a stand-in
+  int stand_in_since = 0;            // `callbacks` when that began
   struct ProgressFunction* calling = nullptr;  // of the program's, that this worker is in
 
   // Loops that were left at a place where they hold nothing.

@@ -11,6 +11,12 @@
 
 namespace imbrex::detail {
 
+std::string place_of_callback() {
+  const char* const call = callback_call();
+  return fmt::format("inside a callback that MPI makes while it progresses{}{}",
+                     call == nullptr ? "" : ", in ", call == nullptr ? "" : call);
+}
+
 void refuse_to_wait(const char* const what) {
   const Worker* const worker = sched::current_worker();
   if (worker != nullptr && worker->calling != nullptr) {
@@ -31,10 +37,17 @@ void refuse_to_wait(const char* const what) {
                             "wait, nor spawn tasks",
                             what, sched::accumulator_call));
   }
-  throw Error(fmt::format(
-      "imbrex: {} inside a callback that MPI makes while it progresses: no task runs there, so "
-      "none can be suspended; let the callback fire an Event, and wait for that in a task",
-      what));
+  throw Error(fmt::format("imbrex: {} {}: no task runs there, so none can be suspended; let the "
+                          "callback fire an Event, and wait for that in a task",
+                          what, place_of_callback()));
+}
+
+Worker& spawning_in_callback(Worker& worker, const char* const what) {
+  const bool may_spawn = worker.callbacks != 0 && worker.calling == nullptr &&
+                         worker.callback_call != sched::accumulator_call;
+  if (!may_spawn) refuse_to_wait(what);
+  if (worker.stand_in == nullptr) sched::begin_stand_in(worker);
+  return worker;
 }
 
 std::string text_of(const std::source_location& where) {

@@ -25,12 +25,33 @@ using task::Task;
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_to_wait(const char* what);
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_without_runtime(const char* what);
 
+// Where a callback stands, as "inside a callback that MPI makes while it progresses".
+[[nodiscard]] std::string place_of_callback();
+
 // As "file:line".
 [[nodiscard]] std::string text_of(const std::source_location& where);
+
+// In a callback, which runs in no task, tasks are spawned all the same: run in place, as children
+// of a stand-in (visit.hpp). Throws Error where nothing can be.
+[[nodiscard, gnu::cold, gnu::noinline]] Worker& spawning_in_callback(Worker& worker,
+                                                                     const char* what);
+[[nodiscard]] inline Worker& spawning(Worker& worker, const char* const what) {
+  const bool in_task = worker.callbacks == 0 && worker.task != nullptr;
+  return in_task ? worker : spawning_in_callback(worker, what);
+}
 
 // `what` is read only to refuse.
 inline void check_may_wait(const Worker& worker, const char* const& what) {
   if (worker.callbacks != 0 || worker.task == nullptr) [[unlikely]] refuse_to_wait(what);
+}
+
+// A wait for `event` may go on: false if there is nothing to wait for. In a callback, which cannot
+// be suspended, the event must have happened.
+[[nodiscard]] inline bool must_wait(const Worker& worker, const EventWord& event,
+                                    const char* const& what) {
+  if (worker.callbacks == 0 && worker.task != nullptr) [[likely]] return true;
+  if (!event.has_fired()) refuse_to_wait(what);
+  return false;
 }
 
 // The same call once more, from inside.

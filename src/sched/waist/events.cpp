@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -35,6 +37,25 @@ void let_go(task::Waiter& waiters) noexcept {
   trace::races::before(&event);
   task::Waiter* waiters = nullptr;
   if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(*waiters);
+}
+
+void fire_all(LinkedEvent* first) noexcept {
+  Worker* const worker = sched::current_worker();
+  std::unique_ptr<std::uint32_t[]> wakes;
+  std::size_t clusters = 0;
+  // One at a time is as well woken at once.
+  if (worker != nullptr && first != nullptr && first->next != nullptr) {
+    clusters = worker->runtime->workers.size() / base::Parking::cluster_places + 1;
+    wakes.reset(new (std::nothrow) std::uint32_t[clusters]());
+    worker->wakes = wakes.get();
+  }
+  while (first != nullptr) fire(std::exchange(first, first->next)->event);
+  if (wakes == nullptr) return;
+  worker->wakes = nullptr;
+  for (std::size_t cluster = 0; cluster < clusters; ++cluster) {
+    if (wakes[cluster] == 0) continue;
+    worker->runtime->parking.wake_cluster(static_cast<int>(cluster), wakes[cluster]);
+  }
 }
 
 namespace {

@@ -48,6 +48,18 @@ int place_in(const Group& group) noexcept {
   return -1;
 }
 
+Interrupted interrupted() noexcept {
+  Interrupted it;
+  const Worker* const worker = sched::current_worker();
+  if (worker == nullptr) return it;
+  const Task* const task = worker->stand_in != nullptr ? worker->interrupted : worker->task;
+  if (task != nullptr) it.body = {task->ops, const_cast<Task*>(task)->closure()};
+  if (!worker->membership->group->standing && worker->membership != &worker->home) {
+    it.place = worker->membership;
+  }
+  return it;
+}
+
 void enter(void* const closure, Group* const group, Entered& entered) noexcept {
   Worker& worker = *sched::current_worker();
   Task& task = Task::of_closure(closure);

@@ -148,8 +148,10 @@ void detail::put_at(void* const closure, const imbrex::Place place) {
                             "some, such as its parent, or workers in the file of places",
                             group.name));
   }
+  Task& task = Task::of_closure(closure);
+  if (task.group == sched::Groups::in_place) return;  // it runs at once, where its creator stands
   runtime.use_places();
-  Task::of_closure(closure).group = group.id;
+  task.group = group.id;
 }
 
 }  // namespace imbrex

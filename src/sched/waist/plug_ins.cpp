@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -167,14 +168,27 @@ void end_idle() noexcept {
 
 void enter_callback() noexcept { enter_callback(nullptr); }
 void enter_callback(const char* const call) noexcept {
-  if (Worker* const worker = sched::thread_worker()) {
-    ++worker->callbacks;
-    worker->callback_call = call;
+  Worker* const worker = sched::thread_worker();
+  if (worker == nullptr) [[unlikely]] {
+    ++sched::callbacks_outside();
+    return;
   }
+  ++worker->callbacks;
+  worker->callback_call = call;
 }
 void leave_callback() noexcept {
   Worker* const worker = sched::thread_worker();
-  if (worker != nullptr && worker->callbacks != 0) --worker->callbacks;
+  if (worker == nullptr || worker->callbacks == 0) [[unlikely]] {
+    if (int& outside = sched::callbacks_outside(); outside != 0) --outside;
+    return;
+  }
+  if (worker->stand_in != nullptr) [[unlikely]] sched::leave_stand_in(*worker);
+  --worker->callbacks;
+}
+bool in_callback() noexcept {
+  const Worker* const worker = sched::thread_worker();
+  if (worker == nullptr) return sched::callbacks_outside() != 0;
+  return worker->callbacks != 0 || worker->task == nullptr;
 }
 const char* callback_call() noexcept {
   const Worker* const worker = sched::thread_worker();

@@ -51,6 +51,7 @@ void wait_children() {
   Worker* const here = sched::current_worker();
   if (here == nullptr) [[unlikely]] return visit_to_wait("taskwait", [] { wait_children(); });
   Worker& worker = *here;
+  if (worker.callbacks != 0) [[unlikely]] return;  // what a callback has spawned has ended
   check_may_wait(worker, "taskwait");
   if (worker.task->family == nullptr) return;
   Family& family = *worker.task->family;
@@ -84,8 +85,7 @@ void open_scope(ScopeMemory& memory, const std::source_location& where) {
   if (here == nullptr) [[unlikely]] {  // the first use may be a scope
     return sched::visit_to_spawn([&] { open_scope(memory, where); });
   }
-  Worker& worker = *here;
-  check_may_wait(worker, "finish");
+  Worker& worker = spawning(*here, "finish");
   Family& family = family_of(worker, *worker.task);
   auto* const scope = ::new (memory.bytes) Scope;
   scope->owner = worker.task;

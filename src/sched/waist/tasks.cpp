@@ -71,7 +71,8 @@ Task& make_task(Worker& worker, const TaskSpec& spec, const BodyOps& ops, const 
 // The worker on which the caller's next child is made. May let other tasks run first.
 Worker& creating_worker(Worker* worker) {
   if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] {
-    if (!worker->guest || worker->callbacks > 1) refuse_to_wait("a task spawned");
+    const bool queues = worker->guest && worker->callbacks == 1;
+    if (!queues) (void)spawning_in_callback(*worker, "a task spawned");
   }
   Family& family = family_of(*worker, *worker->task);
   if (++family.unchecked > worker->window) [[unlikely]] {
@@ -93,6 +94,15 @@ Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept
 }
 
 }  // namespace
+
+// In a callback a task runs at once, so it cannot wait for what has not happened yet.
+[[gnu::cold, gnu::noinline]] static void check_runs_in_place(const TaskSpec& spec) {
+  for (const AccessSpec& access : spec.accesses) {
+    if (access.kind != AccessKind::after) continue;
+    const auto& event = *static_cast<const Completion*>(access.address);
+    if (!event.event.has_fired()) refuse_to_wait("a task that waits for a future, spawned");
+  }
+}
 
 // A visitor between its task's creation and what follows is not inside; but whoever ends the
 // runtime waits for it.
@@ -128,6 +138,7 @@ template <class Submit>
   }
   if (!spec.distinct && spec.accesses.size() > 1) task::check_accesses(spec.name, spec.accesses);
   const std::size_t closure_bytes = aligned(bytes);
+  if (here->callbacks != 0) [[unlikely]] check_runs_in_place(spec);
   Task& task = make_task(creating_worker(here), spec, ops,
                          closure_bytes + task::AccessBlock::bytes(spec.accesses.size()));
   task::build_accesses(task, static_cast<std::byte*>(task.closure()) + closure_bytes,

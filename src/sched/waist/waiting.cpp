@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Waiting, by the running task, for an event or a completion.
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/waiting.hpp"
 #include "sched/waist/calls.hpp"
+#include "task/event.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::detail {
@@ -75,7 +80,7 @@ template <class Call>
   if (worker == nullptr) [[unlikely]] {
     return await_outside(event, reason.what, [&] { await(event, reason); });
   }
-  check_may_wait(*worker, reason.what);
+  if (!must_wait(*worker, event, reason.what)) [[unlikely]] return;
   sched::wait_for(*worker, event, reason);
   trace::races::after(&event);
 }
@@ -85,7 +90,7 @@ void await(Completion& completion) {
   if (worker == nullptr) [[unlikely]] {
     return await_outside(completion.event, "wait for a future", [&] { await(completion); });
   }
-  check_may_wait(*worker, "wait for a future");
+  if (!must_wait(*worker, completion.event, "wait for a future")) [[unlikely]] return;
   if (task::is_task(completion)) {
     auto& other = static_cast<Task&>(completion);
     if (sched::run_in_place(*worker, other) && completion.event.has_fired()) {
@@ -97,6 +102,38 @@ void await(Completion& completion) {
   sched::notes::wait(*sched::current_worker(), completion);
   await(completion.event, {.kind = WaitKind::completion, .completion = &completion});
   sched::notes::waited(*sched::current_worker());
+}
+
+namespace {
+
+// Rings for the thread that waits, and owns this.
+struct BlockedThread : task::Waiter {
+  base::Bell bell;
+  BlockedThread() noexcept {
+    notify = [](Waiter& waiter, task::Outcome&) noexcept -> Waiter* {
+      static_cast<BlockedThread&>(waiter).bell.ring();
+      return nullptr;
+    };
+  }
+};
+
+[[gnu::cold]] void tell_of_block(const char* const what, const std::int64_t seconds) noexcept {
+  base::report(fmt::format(
+      "{} {} has waited {} s. The thread can run nothing else meanwhile: what such a function "
+      "waits for must come from another thread, so a lock that it takes must not be held by a task "
+      "that waits, in MPI or for another lock",
+      what, place_of_callback(), seconds));
+}
+
+}  // namespace
+
+void block(EventWord& event, const char* const what) noexcept {
+  BlockedThread thread;
+  if (!task::event::add(event, thread)) return;
+  const std::int64_t seconds = number_option("STALL_S");
+  if (thread.bell.wait(static_cast<std::uint64_t>(seconds) * 1'000'000)) return;
+  tell_of_block(what, seconds);
+  (void)thread.bell.wait(0);
 }
 
 void yield() {

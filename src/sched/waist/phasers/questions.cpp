@@ -162,7 +162,10 @@ std::uint32_t ahead_of(const PhaserState& phaser) noexcept {
 
 std::size_t worker_slots() noexcept {
   const sched::RuntimeState* const runtime = sched::runtime();
-  return runtime == nullptr ? 0 : static_cast<std::size_t>(runtime->workers.most());
+  if (runtime == nullptr) return 0;
+  constexpr std::size_t many = 256;  // threads that may join are too many to keep a slot for each
+  const auto most = static_cast<std::size_t>(runtime->workers.most());
+  return std::min(most, std::max(runtime->workers.size(), many));
 }
 
 std::size_t worker_slot() noexcept {
