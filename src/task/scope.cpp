@@ -267,11 +267,11 @@ FailureLog& Scope::lock_log() noexcept {
   return *failures;
 }
 
-void Scope::close_log() noexcept {
+void Scope::end_log() noexcept {
   WithLog& all = with_log();
   const std::lock_guard guard(all.lock);
   all.scopes.erase(this);
-  delete failures;
+  delete std::exchange(failures, nullptr);
 }
 
 [[gnu::noinline]] void Scope::fail(Failure& failure) noexcept {

@@ -119,7 +119,7 @@ struct Scope {
 
   Scope() = default;
   ~Scope() {
-    if (failures != nullptr) [[unlikely]] close_log();
+    if (failures != nullptr) [[unlikely]] end_log();
   }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -128,6 +128,9 @@ struct Scope {
   void fail(Failure& failure) noexcept;
   // The same for all that has failed in `inner`. REQUIRES: all that is counted there has ended.
   void fail_with(const Scope& inner) noexcept;
+  // Forgets all failures. Nothing else may destroy `failures`: whoever ends the program asks each
+  // scope that has them. REQUIRES: there are `failures`, and nothing that is counted here is left.
+  void end_log() noexcept;
   // As FailureLog has them. REQUIRES: all that is counted here is finished.
   [[nodiscard]] std::exception_ptr take_error() noexcept;
   [[nodiscard]] std::vector<std::string> take_untold() noexcept;
@@ -142,7 +145,6 @@ struct Scope {
   [[nodiscard]] Scope& for_failures() noexcept;
   // Returns with the scope locked. Who ends the program finds it from then on.
   FailureLog& lock_log() noexcept IMBREX_LOCKS_NOT_SEEN;
-  void close_log() noexcept;
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 

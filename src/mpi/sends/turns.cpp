@@ -128,8 +128,9 @@ Turn* Turns::force(const void* const communicator, const int peer) noexcept {
 
 bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
   if (process.under_way < process.burst || process.under_way < process.window) return true;
-  const bool here = process.count < limits_.each ||
-                    process.bytes + turn.bytes <= bytes_at_once(process);
+  // Receivers of parts are ready for all of them, and use the first before the last is there.
+  const std::int64_t bytes = turn.is_part ? limits_.bytes : bytes_at_once(process);
+  const bool here = process.count < limits_.each || process.bytes + turn.bytes <= bytes;
   const bool in_all = limits_.all == 0 || count_ < limits_.all ||
                       bytes_ + turn.bytes <= limits_.bytes;
   const bool among_few = !turn.is_part || process.parts > 0 ||

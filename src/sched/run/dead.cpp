@@ -38,7 +38,7 @@ void drop_holds(Task& task, Outcome& outcome) noexcept {
       task::destroy_other(*source, outcome);
     }
   }
-  delete std::exchange(task.family->children.failures, nullptr);
+  if (task.family->children.failures != nullptr) task.family->children.end_log();
 }
 
 // Gives back all that `task` has but its result and its own memory.

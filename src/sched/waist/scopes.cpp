@@ -153,8 +153,9 @@ void end_inner_scopes(Scope& scope) noexcept {
   const Family& family = *scope.owner->family;
   while (family.current != &scope) [[unlikely]] {
     Scope& inner = end_scope(*reinterpret_cast<ScopeMemory*>(static_cast<Scope*>(family.current)));
-    if (inner.failures != nullptr) scope.fail_with(inner);
-    delete std::exchange(inner.failures, nullptr);
+    if (inner.failures == nullptr) continue;
+    scope.fail_with(inner);
+    inner.end_log();
   }
 }
 
