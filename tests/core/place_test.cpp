@@ -315,19 +315,17 @@ TEST(ReplayTest, a_seed_gives_the_same_schedule_of_places) {
 }
 
 TEST(DivisionTest, malformed_lists_are_named) {
-  for (const char* const wrong : {"", "x", "0-", "-1", "0,,1", "0/", "/0", "0,0", "2-1", "4", "0-4",
+  for (const char* const wrong : {"x", "0-", "-1", "0,,1", "0/", "/0", "0,0", "2-1", "4", "0-4",
                                   "numa,l3", "NUMA", "0 1", "99999999999", "4096", "0-3/"}) {
     Config made = config(4, "");
     made.places = wrong;
-    if (made.places.empty()) setenv("IMBREX_PLACES", "", 1);
     try {
       const Runtime runtime(made);
-      if (!made.places.empty()) ADD_FAILURE() << wrong;
+      ADD_FAILURE() << wrong;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("imbrex: IMBREX_PLACES="), std::string::npos)
           << error.what();
     }
-    unsetenv("IMBREX_PLACES");
   }
 }
 

@@ -14,6 +14,8 @@ constexpr std::int64_t bytes_of_pace = 65536;  // of what is shorter the time is
 // Of the time that all messages to a process should take, the part that waiting in vain may add.
 constexpr double share_of_wait = 1.0 / 16;
 constexpr Time patience_least = 300'000;
+// Receivers of parts are ready for them: what does not move waits for a processor.
+constexpr Time patience_with_parts = 300'000'000;
 constexpr Time patience_beside = 5'000'000;  // beside what others move, with the time it takes
 // Of a network that moves less than 0.5 MB/s nobody knows that it does. What is queued may be one
 // packet for so long.
@@ -127,7 +129,8 @@ Turn* Turns::force(const void* const communicator, const int peer) noexcept {
 // ---- the parts -------------------------------------------------------------------------------
 
 bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
-  if (process.under_way < process.burst || process.under_way < process.window) return true;
+  if (process.under_way < process.burst) return true;
+  if (!turn.is_part && process.under_way < process.window) return true;
   // Receivers of parts are ready for all of them, and use the first before the last is there.
   const std::int64_t bytes = turn.is_part ? limits_.bytes : bytes_at_once(process);
   const bool here = process.count < limits_.each || process.bytes + turn.bytes <= bytes;
@@ -234,6 +237,7 @@ bool Turns::is_at_rest(const Process& process, const Time now) noexcept {
 // See (3).
 void Turns::give_up_waiting(Process& process, const Time now) noexcept {
   if (process.count == 0 || !is_at_rest(process, now)) return;
+  if (process.parts > 0 && now - process.moved <= patience_with_parts) return;
   count_ -= process.count;
   bytes_ -= process.bytes;
   process.overdue += process.count;

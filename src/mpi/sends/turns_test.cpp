@@ -119,9 +119,9 @@ TEST(Turns, parts_go_to_few_processes_at_a_time) {
   EXPECT_EQ(it.next(), &third);
   Turn& fourth = part(4, 0);
   EXPECT_FALSE(it.enter(fourth));
-  it.now += millisecond;
-  EXPECT_EQ(it.next(), nullptr) << "the network has been looked at once";
-  it.now += millisecond;
+  it.now += 290 * millisecond;
+  EXPECT_EQ(it.next(), nullptr) << "who receives parts is ready for them";
+  it.now += 20 * millisecond;
   EXPECT_EQ(it.next(), &fourth) << "others receive nothing, and nothing waits for them";
 }
 
