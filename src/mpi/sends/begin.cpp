@@ -90,6 +90,7 @@ std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& ro
                            const bool is_part) {
   const std::int64_t bytes = bytes_of(it.count, it.type);
   auto send = std::make_unique<Send>(call.name, it, route, bytes, call.at_once);
+  send->turn.of_collective = is_part;
   send->turn.is_part = is_part && bytes > large_part;
   send->turn.is_long = is_part || bytes > bounds.bytes.load(std::memory_order_relaxed);
   return send;

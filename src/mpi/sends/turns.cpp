@@ -130,9 +130,9 @@ Turn* Turns::force(const void* const communicator, const int peer) noexcept {
 
 bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
   if (process.under_way < process.burst) return true;
-  if (!turn.is_part && process.under_way < process.window) return true;
+  if (!turn.of_collective && process.under_way < process.window) return true;
   // Receivers of parts are ready for all of them, and use the first before the last is there.
-  const std::int64_t bytes = turn.is_part ? limits_.bytes : bytes_at_once(process);
+  const std::int64_t bytes = turn.of_collective ? limits_.bytes : bytes_at_once(process);
   const bool here = process.count < limits_.each || process.bytes + turn.bytes <= bytes;
   const bool in_all = limits_.all == 0 || count_ < limits_.all ||
                       bytes_ + turn.bytes <= limits_.bytes;
@@ -237,7 +237,8 @@ bool Turns::is_at_rest(const Process& process, const Time now) noexcept {
 // See (3).
 void Turns::give_up_waiting(Process& process, const Time now) noexcept {
   if (process.count == 0 || !is_at_rest(process, now)) return;
-  if (process.parts > 0 && now - process.moved <= patience_with_parts) return;
+  const bool of_collective = process.first != nullptr && process.first->of_collective;
+  if (of_collective && now - process.moved <= patience_with_parts) return;
   count_ -= process.count;
   bytes_ -= process.bytes;
   process.overdue += process.count;

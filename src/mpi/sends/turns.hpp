@@ -36,6 +36,7 @@ struct Turn {
   LaneKey key;
   std::int64_t bytes = 0;
   bool is_long = false;    // else it waits only for those before it in its lane
+  bool of_collective = false;  // a part of one, of any size
   bool is_part = false;    // a large one of a collective: counts among the processes that get some
   int urgency = 0;         // the larger goes first; then the earlier task, then who came first
   std::uint64_t task = 0;

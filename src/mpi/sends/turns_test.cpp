@@ -102,7 +102,7 @@ TEST(Turns, parts_go_to_few_processes_at_a_time) {
   Fixture it;
   const auto part = [&](const int peer, const int tag, const int urgency = 0) -> Turn& {
     Turn& turn = it.make({&it, peer, tag}, mib, urgency);
-    turn.is_part = true;
+    turn.of_collective = turn.is_part = true;
     return turn;
   };
   Turn& first = part(1, 0);
