@@ -156,7 +156,7 @@ void drain() noexcept;
 // Prints the errors that nobody has taken, outside of any finish(). True if there have been any,
 // now or before: then the process shall fail.
 [[nodiscard]] bool report_failures() noexcept;
-// The same, and those of any finish() that is open: the caller ends the program.
+// Tells those errors, and those of any finish() that is open: the caller ends the program.
 void report_all_failures() noexcept;
 // At exit() nobody waits for tasks any more: what they wait for may never come.
 void leave_tasks() noexcept;
