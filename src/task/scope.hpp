@@ -144,7 +144,7 @@ struct Scope {
   }
   [[nodiscard]] Scope& for_failures() noexcept;
   // Returns with the scope locked. Who ends the program finds it from then on.
-  FailureLog& lock_log() noexcept IMBREX_LOCKS_NOT_SEEN;
+  FailureLog& lock_log() noexcept IMBREX_ACQUIRE(lock) IMBREX_LOCKS_NOT_SEEN;
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 

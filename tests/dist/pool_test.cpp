@@ -63,6 +63,7 @@ struct Rank {
 struct Ranks {
   std::vector<std::unique_ptr<Rank>> ranks;
   std::array<std::atomic<int>, 8> kept_requests{};  // that a rank has, until it has items
+  std::array<std::array<std::atomic<bool>, 8>, 8> last_asked{};  // [by][whom]: not answered yet
   Network wave_network;
   Network pool_network;
 
@@ -75,10 +76,15 @@ struct Ranks {
         rank.waves.receive(from, message);
       });
       pool_network.set_handler(i, [this, i, &rank](const int from, const dist::Bytes message) {
-        rank.pools.receive(from, message);
         dist::PoolHead head;
         std::memcpy(&head, message.data(), sizeof head);
-        if (head.lifeline) ++kept_requests[static_cast<std::size_t>(i)];
+        const auto here = static_cast<std::size_t>(i), other = static_cast<std::size_t>(from);
+        if (head.lifeline) last_asked[other][here] = true;
+        rank.pools.receive(from, message);
+        const bool brings_none = head.kind == dist::PoolMessage::none;
+        if (!brings_none && !head.last) return;
+        // The answer: a request that brings nothing is kept.
+        if (last_asked[here][other].exchange(false) && brings_none) ++kept_requests[other];
       });
     }
   }

@@ -35,7 +35,8 @@ BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Pro
 REDUCTIONS = ["Iallreduce", "Ireduce", "Iscan", "Iexscan", "Ireduce_scatter",
               "Ireduce_scatter_block", "Reduce_local"]
 CALLING_BACK = [*REDUCTIONS, *(name + "_c" for name in REDUCTIONS), "Start", "Startall", "Cancel",
-                "Request_free", "Grequest_complete", "Comm_dup", "Comm_idup", "Comm_dup_with_info",
+                "Test", "Testall", "Testany", "Testsome", "Request_get_status", "Request_free",
+                "Grequest_complete", "Comm_dup", "Comm_idup", "Comm_dup_with_info",
                 "Comm_idup_with_info", "Comm_free", "Comm_disconnect", "Comm_set_attr",
                 "Comm_delete_attr", "Attr_put", "Attr_delete", "Type_dup", "Type_free",
                 "Type_set_attr", "Type_delete_attr", "Win_free", "Win_set_attr", "Win_delete_attr"]

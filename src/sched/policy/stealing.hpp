@@ -172,9 +172,13 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   [[nodiscard]] bool has_ring_of(const std::int64_t least) const noexcept IMBREX_LOCKS_NOT_SEEN {
     return resumed.size() >= least || newest_first.size() >= least || oldest_first.size() >= least;
   }
+  // Only the owner opens and closes a ring, so it knows without the lock.
+  [[nodiscard]] bool is_open() const noexcept IMBREX_LOCKS_NOT_SEEN {
+    return resumed.is_open() || newest_first.is_open() || oldest_first.is_open();
+  }
   // The owner is about to sleep: nobody needs to look here until it pushes again.
   void close() noexcept {
-    if (!resumed.is_open() && !newest_first.is_open() && !oldest_first.is_open()) return;
+    if (!is_open()) return;
     lock.enter();
     const bool is_empty = size() == 0;
     if (is_empty) {

@@ -211,9 +211,9 @@ static void reduce(MPI_Comm comm) {
 static void fail(MPI_Comm comm) {
   const int before = errors;
   int word = 0;
-  require(MPI_Send(&word, 1, MPI_INT, ranks + 1, 0, comm) != MPI_SUCCESS, "an error");
-  require(MPI_Recv(&word, 1, MPI_INT, ranks + 1, 0, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS,
-          "an error");
+  // What they return behind a handler that returns, MPIs do not agree on: MPICH says MPI_SUCCESS.
+  MPI_Send(&word, 1, MPI_INT, ranks + 1, 0, comm);
+  MPI_Recv(&word, 1, MPI_INT, ranks + 1, 0, comm, MPI_STATUS_IGNORE);
   MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
   require(errors >= before + 3, "error handlers");
 }

@@ -31,10 +31,11 @@ Broadcasts::SpaceCopies Broadcasts::Departures::copies(const std::uint64_t space
 }
 
 void Broadcasts::Departures::send(const int to, const Bytes head, const Bytes body) {
-  DataHead copy;
-  std::memcpy(&copy, head.data(), sizeof copy);
-  // Before it leaves: its reader may have all of it, and finish() return, before send() does.
-  if (copy.message == DataMessage::copy) note(to, copy);
+  if (DataHead copy; head.size() == sizeof copy) {
+    std::memcpy(&copy, head.data(), sizeof copy);
+    // Before it leaves: its reader may have all of it, and finish() return, before send() does.
+    if (copy.message == DataMessage::copy) note(to, copy);
+  }
   under_.send(to, head, body);
 }
 
