@@ -21,8 +21,8 @@ def main():
     ended = subprocess.run(sys.argv[split + 1:], capture_output=True, text=True, check=False,
                            timeout=30, stdin=subprocess.DEVNULL,
                            env=os.environ | {"IMBREX_TRACE": str(folder)})
-    said = subprocess.run([imbrex, "report", "--write", "none", folder], capture_output=True,
-                          text=True, check=False)
+    said = subprocess.run([imbrex, "report", "--whole", "--write", "none", folder],
+                          capture_output=True, text=True, check=False)
     problems = [f"nothing matches {regex}" for regex in wanted
                 if not re.search(regex, said.stdout, re.MULTILINE)]
     if ended.returncode == 0:
