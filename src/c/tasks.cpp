@@ -40,7 +40,6 @@ constexpr detail::BodyOps ops{&Closure::run, [](void*) noexcept {}, nullptr};
 void Closure::run(void* const memory) {
   const Closure& closure = *static_cast<const Closure*>(memory);
   const int code = closure.body(closure.argument, closure.result);
-  if (detail::innermost_scope() != nullptr) return detail::end_open_scopes();  // the task fails
   if (code == 0) return;
   throw Error(fmt::format("imbrex: the body of task {} returned {}",
                           detail::describe_current_task(), code));

@@ -343,16 +343,16 @@ int no_exception_is_set() {
 }
 
 // C has no destructors that would end a finish.
+std::atomic<int> ran{0};
+void leave_open() {
+  static imbrex_finish_t finish;  // its memory stays, as nobody ends it
+  if (imbrex_finish_begin(&finish, "solver.c", 12) != IMBREX_SUCCESS) std::abort();
+  task("late").launch([] {
+    imbrex::yield();
+    ++ran;
+  });
+}
 int c_finish_left_open() {
-  static std::atomic<int> ran{0};
-  const auto leave_open = [] {
-    imbrex_finish_t finish;
-    if (imbrex_finish_begin(&finish, "solver.c", 12) != IMBREX_SUCCESS) std::abort();
-    task("late").launch([] {
-      imbrex::yield();
-      ++ran;
-    });
-  };
   expect_what([&] { imbrex::finish(leave_open); });
   std::printf("late ran: %d\n", ran.load());
   expect_what([&] {
@@ -366,6 +366,30 @@ int c_finish_left_open() {
     imbrex::finish([&] {
       leave_open();
       task("load").launch(fail);
+    });
+  });
+  std::printf("late ran: %d\n", ran.load());
+  return 0;
+}
+
+int c_finish_left_open_in_a_task() {
+  expect_what([] { task("opens").spawn(leave_open).get(); });
+  std::printf("late ran: %d\n", ran.load());
+  expect_what([] {
+    imbrex::finish([] {
+      task("opens").launch([] {
+        leave_open();
+        throw std::runtime_error("of the body");
+      });
+    });
+  });
+  std::printf("late ran: %d\n", ran.load());
+  expect_what([] {
+    imbrex::finish([] {
+      task("opens").launch([] {
+        leave_open();
+        task("load").launch(fail);
+      });
     });
   });
   std::printf("late ran: %d\n", ran.load());
@@ -450,6 +474,7 @@ const imbrex::test::Cases cases{
     {"standard_classes", standard_classes},
     {"no_exception_is_set", no_exception_is_set},
     {"c_finish_left_open", c_finish_left_open},
+    {"c_finish_left_open_in_a_task", c_finish_left_open_in_a_task},
     {"uncaught", uncaught},
     {"own_class_in_c", own_class_in_c},
     {"c_wait", c_wait},

@@ -79,6 +79,10 @@ imbrex_failure(0 c_finish_left_open
                -e "^caught: imbrex: the finish.. at .*${site} in task \"main\" ends ${open}"
                -e "^late ran: 1" -e "^caught: of the body" -e "^late ran: 2"
                -e "^  no such file .in task \"load\"" -e "^late ran: 3")
+imbrex_failure(0 c_finish_left_open_in_a_task
+               -e "^caught: imbrex: the body of task \"opens\" .*${site}. returned ${open}"
+               -e "^late ran: 1" -e "^caught: of the body .in task \"opens\"" -e "^late ran: 2"
+               -e "^caught: .*${open}.*and 1 other tasks .* failed" -e "^late ran: 3")
 
 # The object of a class that was compiled without run-time type information.
 imbrex_test_program(no_rtti no_rtti.cpp)

@@ -185,9 +185,6 @@ void open_scope(ScopeMemory& memory, const std::source_location& where);
 void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcept;
 // The one that close_scope() would have to close first; null if the running task has none open.
 [[nodiscard]] ScopeMemory* innermost_scope() noexcept;
-// The body of the running task, which is of C, returns and has left scopes open: they end, and the
-// task fails.
-void end_open_scopes() noexcept;
 
 // ---- completions that are no tasks -----------------------------------------------------------
 

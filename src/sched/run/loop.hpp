@@ -36,6 +36,9 @@ inline void flush_tally(Worker& worker) noexcept;
 [[nodiscard]] bool begin_after_futures(Worker& worker, Task& task) noexcept;
 // The task fails by what its body has thrown. To be called in a catch clause.
 [[gnu::cold, gnu::noinline]] void fail_body(Task& task) noexcept;
+// The body has ended and left scopes open: they end here, and the task fails, unless it has before.
+// Suspends. (waist/scopes.cpp, where scopes are opened and closed.)
+[[gnu::cold, gnu::noinline]] void end_open_scopes(Task& task) noexcept;
 
 inline void run_body(Worker& worker, Task& task) noexcept {
   worker.task = &task;
@@ -52,6 +55,9 @@ inline void run_body(Worker& worker, Task& task) noexcept {
     races::call(task.ops->run, task.closure());
   } catch (...) {
     fail_body(task);
+  }
+  if (task.family != nullptr && task.family->current->outer != nullptr) [[unlikely]] {
+    end_open_scopes(task);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/loop.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/races.hpp"
@@ -173,15 +174,6 @@ void end_inner_scopes(Scope& scope) noexcept {
 
 }  // namespace
 
-void end_open_scopes() noexcept {
-  Task& task = *sched::current_worker()->task;
-  Scope& all = task.family->children;
-  const std::exception_ptr error =
-      left_open(all, fmt::format("the body of task {} returned", describe_current_task()));
-  end_inner_scopes(all);
-  task::fail_task(task, task::failure_of_task(task, error));
-}
-
 std::uint32_t live_in_scope(const ScopeMemory& memory) noexcept {
   return std::launder(reinterpret_cast<const Scope*>(memory.bytes))->live();
 }
@@ -225,3 +217,18 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
 }
 
 }  // namespace imbrex::detail
+
+namespace imbrex::sched {
+
+void end_open_scopes(Task& task) noexcept {
+  task::Scope& all = task.family->children;
+  std::exception_ptr error;
+  if (task.failure == nullptr) {
+    error = detail::left_open(
+        all, fmt::format("the body of task {} returned", detail::describe_current_task()));
+  }
+  detail::end_inner_scopes(all);
+  if (error != nullptr) task::fail_task(task, task::failure_of_task(task, error));
+}
+
+}  // namespace imbrex::sched
