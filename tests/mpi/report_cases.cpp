@@ -113,6 +113,53 @@ void wrong_tag() {
   std::printf("went on\n");
 }
 
+// Loops on calls that do not wait; what they ask for comes after a report.
+void asks_in_vain() {
+  if (rank_in_world() == 0) {
+    task("tests").launch([] {
+      int value = 0;
+      MPI_Request request;
+      MPI_Irecv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &request);
+      for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    });
+    task("probes").launch([] {
+      for (int there = 0; there == 0;) {
+        MPI_Iprobe(1, 8, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+      }
+      receive(1, 8, MPI_COMM_WORLD);
+    });
+    task("receives").launch([] { receive(1, 9, MPI_COMM_WORLD); });
+  } else {
+    task("compute").spawn([] { until_printed("MPI_Iprobe again"); }).get();
+    const int value = 1;
+    MPI_Send(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+    for (const int tag : {8, 9}) send(0, tag, MPI_COMM_WORLD);
+  }
+  imbrex::taskwait();
+  std::printf("went on\n");
+}
+
+void asks_in_vain_in_main() {
+  if (rank_in_world() == 1) return receive(0, 9, MPI_COMM_WORLD);
+  int value = 0;
+  MPI_Request request;
+  MPI_Irecv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &request);
+  for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+}
+
+// A computation that lets MPI make progress now and then does not wait.
+void asks_and_computes() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+  while (std::chrono::steady_clock::now() < end) {
+    int there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    const auto step = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+    while (std::chrono::steady_clock::now() < step) {
+    }
+  }
+  std::printf("went on\n");
+}
+
 // Waits for requests, whose messages come after a report.
 void wait_for_requests() {
   const auto receive_later = [](int tag, int* value) {
@@ -414,6 +461,9 @@ void messages_in_turn() {
 const imbrex::test::Cases cases{
     {"on_a_tree", on_a_tree},
     {"wrong_tag", wrong_tag},
+    {"asks_in_vain", asks_in_vain},
+    {"asks_in_vain_in_main", asks_in_vain_in_main},
+    {"asks_and_computes", asks_and_computes},
     {"wait_for_requests", wait_for_requests},
     {"wrong_communicator", wrong_communicator},
     {"other_order", other_order},

@@ -45,8 +45,13 @@ struct Footprint {
 
 // A view of what the workers do, for somebody who watches them. It is cheap, and true for a moment.
 struct Situation {
-  std::uint64_t begun = 0;  // grows whenever a task begins or goes on
+  // Grows whenever a task begins, goes on, or is told of something that it has asked for; but not
+  // when one goes on that asks in vain (go_on_asking()).
+  std::uint64_t begun = 0;
   bool at_rest = false;     // no worker runs a task, and none is ready
+  // Some task asks in vain again and again, with no more than a few microseconds of computing in
+  // between, and no worker runs any other.
+  bool only_asks = false;
 };
 [[nodiscard]] Situation situation() noexcept;
 

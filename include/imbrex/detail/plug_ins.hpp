@@ -75,6 +75,24 @@ struct WorkerPolls {
 // waits for.
 [[nodiscard]] bool may_spin(std::uint64_t& last) noexcept;
 
+// ---- questions that are asked again and again ---------------------------------------------------
+
+// A plug-in's call has found out that something is not there yet, or that it is: code that loops on
+// such a call must not keep its worker for ever. The first returns true each time that the running
+// task has asked fruitless_asks times in a row: then the plug-in calls go_on_asking().
+inline constexpr unsigned fruitless_asks = 100;
+[[nodiscard]] bool asked_in_vain() noexcept;
+void asked_with_success() noexcept;
+// Polls, and lets another task run if one is ready, before the running task goes on. Not where
+// nothing can be suspended, not if the task blocks (set_blocking()) or holds a lock of OpenMP's, and
+// only if `may_suspend`. `call`, a literal, names the question in reports. Suspends.
+void go_on_asking(const char* call, bool may_suspend) noexcept;
+// OpenMP's answer to whether the running task holds a lock. It is asked only once a poller has been
+// added; locks_matter says so, and what is taken before is not counted.
+using HoldsLock = bool (*)() noexcept;
+void ask_for_locks(HoldsLock holds_lock) noexcept;
+extern std::atomic<bool> locks_matter;  // relaxed: a hint
+
 // True if main runs, has had no children, and no thread of the program's own has used imbrex: then
 // nothing of this process waits for the calling thread, and a call may block it.
 [[nodiscard]] bool main_is_alone() noexcept;

@@ -160,7 +160,7 @@ bool nothing_under_way() {
   const auto begin = std::chrono::steady_clock::now();
   while (engine().outstanding().load(std::memory_order_acquire) != 0) {
     bool found = std::chrono::steady_clock::now() - begin > patience;
-    engine().hold_still([&found](const Operation&) { found = true; }, [](bool) {});
+    (void)engine().hold_still([&found](const Operation&) { found = true; }, [](bool) {});
     if (found) return false;
     sched_yield();
   }

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/arch.hpp"
@@ -364,10 +365,18 @@ class NoHandler {
 
 }  // namespace
 
-void Engine::hold_still(const std::function<void(const Operation&)>& visit,
-                        const std::function<void(bool settled)>& look) {
+bool Engine::hold_still(const std::function<void(const Operation&)>& visit,
+                        const std::function<void(bool settled)>& look) IMBREX_LOCKS_NOT_SEEN {
   wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
-  while (!lock_.try_lock()) sched_yield();
+  constexpr std::chrono::seconds patience{2};
+  const auto begin = std::chrono::steady_clock::now();
+  while (!lock_.try_lock()) {
+    if (std::chrono::steady_clock::now() - begin > patience) {
+      wanted_.fetch_sub(1, std::memory_order_relaxed);
+      return false;
+    }
+    sched_yield();
+  }
   const NoHandler quiet;
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   take_intake();
@@ -382,6 +391,7 @@ void Engine::hold_still(const std::function<void(const Operation&)>& visit,
   for (Feed* const feed : feeds_) feed->for_each(count);
   look(quiet.is_sure() && has_open(open));
   lock_.unlock();
+  return true;
 }
 
 Traffic& traffic() noexcept {

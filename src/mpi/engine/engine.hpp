@@ -200,8 +200,9 @@ class Engine {
 
   // Calls visit(operation) for each operation under way, then look(settled), all with the lock
   // held: MPI completes none meanwhile, and no active message is handled. `settled`: it has just
-  // completed no other one whose owner does not know it yet.
-  void hold_still(const std::function<void(const Operation&)>& visit,
+  // completed no other one whose owner does not know it yet. False, and neither is called, if a
+  // thread has been in MPI for seconds: in a function of the program's, say, that MPI has called.
+  bool hold_still(const std::function<void(const Operation&)>& visit,
                   const std::function<void(bool settled)>& look);
 
  private:

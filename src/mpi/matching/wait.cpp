@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "imbrex/detail/observation.hpp"
+#include "mpi/below/next.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/substitute.hpp"
 #include "mpi/watch/paths.hpp"
@@ -127,6 +128,11 @@ struct AskingOperation : WaitingOperation {
 };
 
 }  // namespace
+
+// In a function that MPI calls within a call of ours nothing suspends, whoever made that call.
+void go_on_asking(const char* const call) {
+  detail::go_on_asking(call, in_service() && depth_below == 0);
+}
 
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
   if (to == MPI_STATUS_IGNORE) return;

@@ -41,6 +41,17 @@ inline void poll_for_others() noexcept {
   if (must_poll()) engine().poll();
 }
 
+// To be called by each test and probe of the program's, as the last thing: code that loops on them
+// lets other tasks run in between, and is named in reports. `call` is a literal. Suspends.
+void go_on_asking(const char* call);
+inline void note_answer(const char* call, bool found) {
+  if (found) {
+    detail::asked_with_success();
+  } else if (detail::asked_in_vain()) [[unlikely]] {
+    go_on_asking(call);
+  }
+}
+
 // True if this call may block in MPI.
 [[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
 

@@ -243,7 +243,12 @@ Mark mark() noexcept {
   const std::uint64_t messages = traffic().sent.load(std::memory_order_relaxed) +
                                  traffic().handled.load(std::memory_order_relaxed);
   const bool holds_sends = sends::waiting.load(std::memory_order_relaxed) != 0;  // they will go
-  return {now.begun, messages, open, now.at_rest && open != 0 && !holds_sends};
+  const bool all_wait = (now.at_rest && open != 0) || now.only_asks;
+  return {.begun = now.begun,
+          .messages = messages,
+          .open = open,
+          .all_wait = all_wait && !holds_sends,
+          .at_rest = now.at_rest};
 }
 
 std::int64_t largest_open() noexcept {
@@ -266,12 +271,14 @@ Lines look(const Mark& last) {
   Open open;
   std::vector<UnexpectedMessage> messages;
   std::vector<detail::TaskView> views;
-  engine().hold_still([&open](const Operation& operation) { open.add(operation); },
-                      [&](const bool settled) {
-                        const bool at_rest = settled && last.all_wait && mark() == last;
-                        views = detail::view_tasks(at_rest);
-                        messages = find_messages(open.calls());
-                      });
+  const auto look_still = [&](const bool settled) {
+    const bool at_rest = settled && last.all_wait && last.at_rest && mark() == last;
+    views = detail::view_tasks(at_rest);
+    messages = find_messages(open.calls());
+  };
+  const bool held =
+      engine().hold_still([&open](const Operation& operation) { open.add(operation); }, look_still);
+  if (!held) views = detail::view_tasks(false);
 
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -279,6 +286,7 @@ Lines look(const Mark& last) {
   const Tasks tasks = describe(views, open.tasks());
   Lines lines{heading(tasks)};
   Lines of_messages;
+  if (!held) of_messages.push_back("a thread has been in a call of MPI for seconds: see its task");
   if (traffic().open.load(std::memory_order_relaxed)) {
     of_messages.push_back(describe_messages(traffic().sent.load(std::memory_order_relaxed),
                                             traffic().handled.load(std::memory_order_relaxed)));
@@ -301,8 +309,8 @@ void add_description(const Describe describe, void* const context) {
 
 Lines open_operations() {
   Open open;
-  engine().hold_still([&open](const Operation& operation) { open.add(operation); },
-                      [](bool) {});
+  (void)engine().hold_still([&open](const Operation& operation) { open.add(operation); },
+                            [](bool) {});
   return fold(open.waits(), waits_max);
 }
 

@@ -17,7 +17,9 @@ struct Mark {
   std::uint64_t begun = 0;
   std::uint64_t messages = 0;  // active ones, sent and handled
   int open = 0;           // operations, and collectives with parts that the program holds
-  bool all_wait = false;  // every task waits, something is open, and no message waits for its turn
+  // Every task waits and something is open, or asks again and again; no message waits for its turn.
+  bool all_wait = false;
+  bool at_rest = false;   // no task asks
   bool operator==(const Mark&) const = default;
 };
 [[nodiscard]] Mark mark() noexcept;

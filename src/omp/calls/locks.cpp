@@ -7,9 +7,11 @@
 // Why no wake-up is lost: who sleeps has made the word 2 and found it taken. Only who frees it
 // changes a 2, and wakes one then; who takes it after sleeping leaves a 2, for others may sleep.
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/arch.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "omp/region/context.hpp"
 #include "omp/region/gate.hpp"
 
@@ -19,7 +21,23 @@ namespace {
 
 std::atomic_ref<int> word(int& lock) noexcept { return std::atomic_ref(lock); }
 
-bool try_take(int& lock) noexcept {
+// A task that holds a lock lets no other task run while it asks MPI for something in a loop: what it
+// has begun under the lock shall be short for those who wait. So locks are counted, where MPI is.
+void count(const int change) noexcept {
+  if (!detail::locks_matter.load(std::memory_order_relaxed)) return;
+  int& locks = current().locks;
+  locks = std::max(locks + change, 0);  // one may have been taken before they were counted
+}
+
+bool holds_lock() noexcept {
+  for (const Context* context = &around(); context != nullptr; context = context->included) {
+    if (context->locks != 0) return true;
+  }
+  return false;
+}
+[[gnu::constructor]] void answer_whether_locks_are_held() { detail::ask_for_locks(&holds_lock); }
+
+bool try_take_uncounted(int& lock) noexcept {
   int free = 0;
   // acquire: pairs with put()
   return word(lock).load(std::memory_order_relaxed) == 0 &&
@@ -27,15 +45,24 @@ bool try_take(int& lock) noexcept {
                                             std::memory_order_relaxed);
 }
 
-void take(int& lock, const char* const what) {
-  if (try_take(lock)) return;
-  wait_until(
-      &lock, what, [&lock] { return try_take(lock); },
-      [&lock] { return word(lock).exchange(2, std::memory_order_acquire) == 0; });
+bool try_take(int& lock) noexcept {
+  if (!try_take_uncounted(lock)) return false;
+  count(1);
+  return true;
 }
 
-// Nothing but the word is touched where nobody sleeps.
+void take(int& lock, const char* const what) {
+  if (!try_take_uncounted(lock)) {
+    wait_until(
+        &lock, what, [&lock] { return try_take_uncounted(lock); },
+        [&lock] { return word(lock).exchange(2, std::memory_order_acquire) == 0; });
+  }
+  count(1);
+}
+
+// Of what is shared, nothing but the word is touched where nobody sleeps.
 void put(int& lock) noexcept {
+  count(-1);
   if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);
 }
 
@@ -89,11 +116,13 @@ int take_old(OldNestLock& nest, const bool wait) {
     if (!wait) return 0;
     wait_until(&nest.owner, "nested lock", free);
   }
+  if (nest.count == 0) count(1);
   return ++nest.count;
 }
 
 void put_old(OldNestLock& nest) noexcept {
   if (--nest.count != 0) return;
+  count(-1);
   std::atomic_ref(nest.owner).store(0, std::memory_order_release);
   wake_one(&nest.owner);
 }

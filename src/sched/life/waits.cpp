@@ -247,6 +247,9 @@ const detail::WaitReason* reason_of(const Task& task) noexcept {
 }
 
 std::string describe_reason(const detail::WaitReason& reason) {
+  if (reason.kind == detail::WaitKind::turn && reason.what != text_of(reason.kind)) {
+    return fmt::format("{} again and again, in vain", reason.what);
+  }
   if (reason.kind != detail::WaitKind::mpi) return reason.what;
   if (reason.peer < 0 && reason.tag < 0 && reason.bytes == 0) return reason.what;  // names none
   if (reason.tag < 0 && reason.bytes == 0) {

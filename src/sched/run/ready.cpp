@@ -2,6 +2,7 @@
 #include "sched/run/ready.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "sched/policy/ordered_queue.hpp"
@@ -141,6 +142,17 @@ void fire(Worker& worker, detail::EventWord& event) noexcept {
   if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(worker, *waiters);
 }
 
+namespace {
+
+// By their tickets, so that one that lets many go first keeps nobody whose turn comes sooner.
+void insert(std::deque<Behind>& behind, const Behind& entry) {
+  auto place = behind.end();
+  while (place != behind.begin() && std::prev(place)->ticket > entry.ticket) --place;
+  behind.insert(place, entry);
+}
+
+}  // namespace
+
 void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t before) noexcept {
   RuntimeState& runtime = *worker.runtime;
   if (runtime.one_at_a_time) {
@@ -150,13 +162,13 @@ void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t
   }
   const Behind entry{&task, runtime.begun() + before};
   if (tied || runtime.workers.size() == 1) {
-    worker.behind.push_back(entry);
+    insert(worker.behind, entry);
     return;
   }
   detail::Group& group = runtime.groups.of(task.group);
   {
     const std::lock_guard guard(runtime.behind_lock);
-    group.behind.push_back(entry);
+    insert(group.behind, entry);
     group.behind_count.fetch_add(1, std::memory_order_release);
     runtime.behind_count.fetch_add(1, std::memory_order_release);
   }
@@ -173,7 +185,8 @@ void wake_neighbour(Worker& worker) noexcept {
 }
 
 bool rests(const RuntimeState& runtime, const Worker* const self) noexcept {
-  if (runtime.groups.ready() != 0 || runtime.behind_count.load(std::memory_order_acquire) != 0) {
+  if (runtime.groups.ready() != 0 || runtime.behind_count.load(std::memory_order_acquire) != 0 ||
+      runtime.asking.load(std::memory_order_relaxed) != 0) {
     return false;
   }
   return std::ranges::all_of(runtime.workers, [self](const auto& worker) {

@@ -151,6 +151,8 @@ struct RuntimeState {
   std::atomic<bool> watched{false};             // an idle worker polls; it holds this
   std::atomic<bool> in_place{true};             // tasks may poll in place: no poller forbids it
   std::atomic<bool> stopping{false};
+  // Tasks within go_on_asking(): suspended there, or about to be; for who watches, and relaxed.
+  std::atomic<int> asking{0};
 
   base::SpinLock behind_lock;                   // guards Group::behind of all groups
   std::atomic<std::int64_t> behind_count{0};    // of all groups; written under that lock

@@ -217,15 +217,39 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   put_behind(worker, task, tied, before);
 }
 
+// Of a policy that takes all no task is preferred to those that gave way and are due: two that let
+// one go first would pass the worker to each other for ever.
+void after_letting_one_go(fiber::Fiber& left, void*) noexcept {
+  Task& task = *static_cast<Task*>(left.task);
+  Worker& worker = *current_worker();
+  std::uint64_t before = 1;
+  if (worker.runtime->one_at_a_time) {
+    before += static_cast<std::uint64_t>(worker.membership->group->policy->size());
+  }
+  put_behind(worker, task, left.tied_to != nullptr, before);
+}
+
+bool others_are_ready(const Worker& worker) noexcept {
+  const bool own = worker.queues != nullptr && worker.queues->size() != 0;  // the likely answer
+  return own || worker.has_others() || worker.some_ready();
+}
+
 }  // namespace
 
 void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
-  if (worker.foreign() || worker.callbacks != 0) return;
-  const bool own = worker.queues != nullptr && worker.queues->size() != 0;  // the likely answer
-  if (!own && !worker.has_others() && !worker.some_ready()) return;
+  if (worker.foreign() || worker.callbacks != 0 || !others_are_ready(worker)) return;
   static constexpr detail::WaitReason reason{.kind = detail::WaitKind::turn};
   (void)begin_wait(worker, reason);
   leave(worker, &after_give_way, &tasks_min);
+}
+
+bool let_one_go_first(Worker& worker, const detail::WaitReason& reason) noexcept {
+  if (worker.foreign() || worker.callbacks != 0 || !others_are_ready(worker)) return false;
+  // One pick of the worker goes by the policy; the next looks for those whose turn it is.
+  worker.until_others = 1;
+  (void)begin_wait(worker, reason);
+  leave(worker, &after_letting_one_go, nullptr);
+  return true;
 }
 
 }  // namespace imbrex::sched

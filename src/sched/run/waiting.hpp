@@ -30,5 +30,8 @@ void await_descendants(task::Family& family, const detail::WaitReason& reason) n
 // Lets what is ready run first, and at least `tasks_min` tasks as long as any are ready. Suspends,
 // if anything is.
 void give_way(Worker& worker, std::uint64_t tasks_min) noexcept;
+// Lets one other task run first, if any is ready, and says whether it has. Suspends. `reason` lives
+// until it returns.
+[[nodiscard]] bool let_one_go_first(Worker& worker, const detail::WaitReason& reason) noexcept;
 
 }  // namespace imbrex::sched

@@ -53,6 +53,24 @@ class Innermost {
   Task* task_ = nullptr;
 };
 
+// What the thread's task asks for again and again, in vain: detail::go_on_asking(). Its thread
+// writes; the atomic members are for threads that watch, and relaxed: nothing else goes by them.
+struct Asking {
+  enum class Keeps : std::uint8_t { nobody, in_callback, as_it_blocks, with_lock };
+
+  const Task* of = nullptr;            // who asked last
+  unsigned in_a_row = 0;
+  std::uint64_t used_ns = 0;           // by the thread's clock, at the last look
+  std::atomic<const Task*> task{nullptr};       // as `of`; also null: what stands in no task
+  std::atomic<const char*> call{nullptr};       // null: nobody asks
+  std::atomic<std::uint64_t> since_ns{0};       // of the row; at its first look
+  std::atomic<std::uint64_t> at_ns{0};          // of the last look
+  std::atomic<bool> idles{false};      // little else was done between the last two looks
+  std::atomic<Keeps> keeps{Keeps::nobody};      // why it lets no other task run
+  trace::Counter answers;              // questions that were answered
+  trace::Counter turns;                // that tasks which ask in vain have gone on
+};
+
 struct Worker {
   Worker(RuntimeState& its_runtime, int its_id);
 
@@ -100,6 +118,7 @@ struct Worker {
   bool back_at_once = false;         // it idled again soon after that
   std::uint32_t keeps = 0;           // idle: so many tasks that it makes ready are for itself
   bool attends = false;              // something was outstanding at its last look between tasks
+  Asking asking;
   std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
   std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known
   std::uint64_t stolen_before = 0;   // tasks run until then

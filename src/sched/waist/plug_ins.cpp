@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions for plug-ins: pollers, waits that poll in place, callbacks.
 #include <algorithm>
+#include <ctime>
 #include <mutex>
 
 #include "imbrex/detail/groups.hpp"
@@ -12,6 +13,7 @@
 #include "sched/run/dead.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
+#include "sched/run/waiting.hpp"
 #include "sched/trigger/trigger.hpp"
 
 namespace imbrex::detail {
@@ -22,6 +24,7 @@ using sched::Worker;
 
 void add_poller(Poller& poller) {
   if (sched::is_outside()) return sched::visit_to_spawn([&] { add_poller(poller); });
+  locks_matter.store(true, std::memory_order_relaxed);
   sched::add_poller(*sched::current_worker()->runtime, poller);
 }
 
@@ -93,6 +96,113 @@ bool may_spin(std::uint64_t& last) noexcept {
   const Worker* const worker = sched::current_worker();
   if (worker == nullptr) [[unlikely]] return ask_for_visitor([&] { return may_spin(last); });
   return worker->runtime->may_spin(last);
+}
+
+// ---- questions that are asked again and again ---------------------------------------------------
+
+std::atomic<bool> locks_matter{false};
+
+namespace {
+
+using sched::Asking;
+
+std::atomic<HoldsLock> holds_lock{nullptr};  // set when OpenMP is loaded
+
+// The processor's time that the calling thread has used.
+std::uint64_t used_ns() noexcept {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(used.tv_nsec);
+}
+
+// A task that computes, and asks now and then, is none that waits.
+void note_row(Asking& asking, const char* const call) noexcept {
+  constexpr std::uint64_t idle_ns_max = 5'000;  // for a question and what is done until the next
+  const std::uint64_t now = base::monotonic_ns();
+  const std::uint64_t used = used_ns();
+  const bool goes_on = asking.call.load(std::memory_order_relaxed) != nullptr &&
+                       asking.task.load(std::memory_order_relaxed) == asking.of;
+  if (!goes_on) asking.since_ns.store(now, std::memory_order_relaxed);
+  const bool idles = goes_on && used - asking.used_ns < fruitless_asks * idle_ns_max;
+  asking.idles.store(idles, std::memory_order_relaxed);
+  asking.used_ns = used;
+  asking.task.store(asking.of, std::memory_order_relaxed);
+  asking.call.store(call, std::memory_order_relaxed);
+  asking.at_ns.store(now, std::memory_order_relaxed);
+}
+
+Asking::Keeps keeps_others(const Worker& worker) noexcept {
+  if (worker.callbacks != 0 || worker.task == nullptr) return Asking::Keeps::in_callback;
+  if ((worker.task->wishes & sched::Task::blocking) != 0) return Asking::Keeps::as_it_blocks;
+  const HoldsLock asks = holds_lock.load(std::memory_order_relaxed);
+  return asks != nullptr && asks() ? Asking::Keeps::with_lock : Asking::Keeps::nobody;
+}
+
+// The task has gone on, perhaps on another worker, and its row goes on there.
+void resume_row(Asking& asking, const sched::Task* const task, const std::uint64_t since,
+                const char* const call) noexcept {
+  asking.of = task;
+  asking.in_a_row = 0;
+  asking.used_ns = used_ns();
+  asking.since_ns.store(since, std::memory_order_relaxed);
+  asking.at_ns.store(base::monotonic_ns(), std::memory_order_relaxed);
+  asking.idles.store(true, std::memory_order_relaxed);
+  asking.keeps.store(Asking::Keeps::nobody, std::memory_order_relaxed);
+  asking.task.store(task, std::memory_order_relaxed);
+  asking.call.store(call, std::memory_order_relaxed);
+  asking.turns.add(1);
+}
+
+}  // namespace
+
+bool asked_in_vain() noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) return false;
+  Asking& asking = worker->asking;
+  if (asking.of != worker->task) [[unlikely]] {
+    asking.of = worker->task;
+    asking.in_a_row = 0;
+  }
+  if (++asking.in_a_row < fruitless_asks) [[likely]] return false;
+  asking.in_a_row = 0;
+  return true;
+}
+
+void asked_with_success() noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr) return;
+  Asking& asking = worker->asking;
+  asking.in_a_row = 0;
+  asking.answers.add(1);
+  if (asking.call.load(std::memory_order_relaxed) == nullptr) [[likely]] return;
+  asking.call.store(nullptr, std::memory_order_relaxed);
+}
+
+void go_on_asking(const char* const call, const bool may_suspend) noexcept {
+  Worker* const here = sched::current_worker();
+  if (here == nullptr) return;
+  Worker& worker = *here;
+  Asking& asking = worker.asking;
+  note_row(asking, call);
+  const Asking::Keeps keeps = may_suspend ? keeps_others(worker) : Asking::Keeps::in_callback;
+  asking.keeps.store(keeps, std::memory_order_relaxed);
+  if (keeps != Asking::Keeps::nobody || worker.foreign()) return;
+  if (sched::poll(worker, true) == 0) {
+    worker.runtime->last_poll.store(base::ticks(), std::memory_order_relaxed);
+  }
+  const sched::Task* const task = worker.task;
+  const std::uint64_t since = asking.since_ns.load(std::memory_order_relaxed);
+  worker.runtime->asking.fetch_add(1, std::memory_order_relaxed);
+  const WaitReason reason{.kind = WaitKind::turn, .what = call};
+  const bool suspended = sched::let_one_go_first(worker, reason);
+  Worker& now = *sched::current_worker();
+  if (suspended) resume_row(now.asking, task, since, call);
+  now.runtime->asking.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ask_for_locks(const HoldsLock question) noexcept {
+  holds_lock.store(question, std::memory_order_relaxed);
 }
 
 // ---- tasks that may run elsewhere ------------------------------------------------------------

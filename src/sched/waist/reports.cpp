@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -56,11 +58,107 @@ std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
   return tasks;
 }
 
+// ---- what asks in vain -------------------------------------------------------------------------
+
+using sched::Asking;
+
+// A row of questions that has not been looked at for so long has ended, or is slow.
+constexpr std::uint64_t row_lasts_ns = 2'000'000'000;
+
+bool asks(const Asking& asking, const Task* const task) noexcept {
+  return asking.call.load(std::memory_order_relaxed) != nullptr &&
+         asking.task.load(std::memory_order_relaxed) == task &&
+         base::monotonic_ns() - asking.at_ns.load(std::memory_order_relaxed) < row_lasts_ns;
+}
+
+// What the task of `worker` asks for, if it asks in vain; else empty.
+std::string describe_asking(Worker& worker, const Task* const task) {
+  const Asking& asking = worker.asking;
+  if (worker.task.glance() != task || !asks(asking, task)) return {};
+  const std::uint64_t ns =
+      base::monotonic_ns() - asking.since_ns.load(std::memory_order_relaxed);
+  const auto why = [&] {
+    switch (asking.keeps.load(std::memory_order_relaxed)) {
+      case Asking::Keeps::nobody: return "";
+      case Asking::Keeps::in_callback:
+        return ", and keeps its thread from all else: it is called by MPI";
+      case Asking::Keeps::as_it_blocks:
+        return ", and keeps its worker from other tasks: it has asked to block (IMBREX_OMP_SUSPEND)";
+      case Asking::Keeps::with_lock:
+        return ", and keeps its worker from other tasks: it holds a lock or is in a critical region";
+    }
+    return "";
+  };
+  const char* const call = asking.call.load(std::memory_order_relaxed);
+  return fmt::format("{} again and again, in vain for {} s{}", call == nullptr ? "it asks" : call,
+                     ns / 1'000'000'000u, why());
+}
+
+// Whether all that runs asks in vain, as far as one look can tell.
+bool only_asks_now(RuntimeState& runtime) noexcept {
+  bool any = runtime.asking.load(std::memory_order_relaxed) != 0;
+  for (const auto& worker : runtime.workers) {
+    const Task* const task = worker->task.glance();
+    const bool idles = worker->asking.idles.load(std::memory_order_relaxed);
+    const bool in_vain = idles && asks(worker->asking, task);
+    if (task != nullptr && !in_vain) return false;
+    any = any || in_vain;
+  }
+  return any;
+}
+
+// One look may come between two that let each other go first; then another is likely to be right,
+// and a wrong one is harmless, since what ran in the meantime is counted.
+bool only_asks(RuntimeState& runtime) noexcept {
+  constexpr int looks = 16;
+  for (int look = 0; look < looks; ++look) {
+    if (only_asks_now(runtime)) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+// What goes on and asks in vain is counted as gone on first, and a moment later as no progress: so
+// the least of a few looks is right.
+std::uint64_t progress(const RuntimeState& runtime) noexcept {
+  constexpr int looks = 8;
+  std::uint64_t least = UINT64_MAX;
+  for (int look = 0; look < looks; ++look) {
+    std::uint64_t sum = runtime.begun();
+    for (const auto& worker : runtime.workers) {
+      sum += worker->asking.answers.get() - worker->asking.turns.get();
+    }
+    least = std::min(least, sum);
+  }
+  return least;
+}
+
+// What a task that does not wait, or only for its turn, asks for in vain.
+std::string asked_for(RuntimeState& runtime, const Task& task) {
+  for (const auto& worker : runtime.workers) {
+    std::string text = describe_asking(*worker, &task);
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
+// Functions of the program's that MPI calls, where no task runs.
+void add_callbacks(RuntimeState& runtime, std::vector<TaskView>& views) {
+  for (const auto& worker : runtime.workers) {
+    if (worker->task.glance() != nullptr) continue;
+    std::string text = describe_asking(*worker, nullptr);
+    if (text.empty()) continue;
+    TaskLabel label;
+    label.name = "a function that MPI has called";
+    views.push_back({label, false, false, std::move(text)});
+  }
+}
+
 // For a view while tasks run: only what lies in memory that is mapped for good (descriptors, whose
 // names are literals, and stacks) is looked at, under the slab's lock, and a reason counts only if
 // no task has begun or gone on since: then the stack that it lies on was still the waiting task's.
-std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
-  std::vector<TaskView> views;
+// One attempt; false if a task has begun or gone on meanwhile, so that what is waited for is unknown.
+bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();
   const std::vector<const Task*> on_workers = sched::tasks_on_workers(runtime);
@@ -77,30 +175,43 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
     const bool below = sched::is_below(task, on_workers);
     const bool blocks = state == State::running && (task.wishes & Task::blocking) == 0 &&
                         std::ranges::find(blocked, &task) != blocked.end();
-    const bool runs = state != State::suspended && !below && !blocks;
     const WaitReason* const reason = state == State::suspended ? sched::reason_of(task) : nullptr;
-    const char* const without_wait = below ? sched::waits_in_place : blocks ? blocks_thread : "";
-    views.push_back({sched::label_of(task), runs, false, without_wait});
+    std::string without_wait = below ? sched::waits_in_place : blocks ? blocks_thread : "";
+    if (state == State::running && !below && !blocks) without_wait = asked_for(runtime, task);
+    const bool runs = state != State::suspended && without_wait.empty();
+    views.push_back({sched::label_of(task), runs, false, std::move(without_wait)});
     reasons.push_back(reason != nullptr ? *reason
                                         : WaitReason{.kind = WaitKind::event, .what = nullptr});
   });
-  if (runtime.begun() != begun) return views;
-  for (std::size_t index = 0; index < views.size(); ++index) {
+  add_callbacks(runtime, views);
+  if (runtime.begun() != begun) return false;
+  for (std::size_t index = 0; index < reasons.size(); ++index) {
     if (reasons[index].what == nullptr) continue;
     views[index].in_mpi = reasons[index].kind == WaitKind::mpi;
     views[index].waits_for = sched::describe_reason(reasons[index]);
   }
-  return views;
+  return true;
+}
+
+std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
+  constexpr int attempts = 16;  // tasks that ask in vain go on all the time
+  for (int attempt = 1;; ++attempt) {
+    std::vector<TaskView> views;
+    if (try_view_in_motion(runtime, views) || attempt == attempts) return views;
+  }
 }
 
 }  // namespace
 
 Situation situation() noexcept {
   const Watched watched;
-  const RuntimeState* const runtime = watched.runtime();
+  RuntimeState* const runtime = watched.runtime();
   if (runtime == nullptr) return {.begun = 0, .at_rest = true};
   // The calling worker counts as at rest: the caller knows itself what it does.
-  return {.begun = runtime->begun(), .at_rest = sched::rests(*runtime, sched::current_worker())};
+  const bool at_rest = sched::rests(*runtime, sched::current_worker());
+  return {.begun = progress(*runtime),
+          .at_rest = at_rest,
+          .only_asks = only_asks(*runtime)};
 }
 
 std::vector<std::string> recent_failures() { return task::describe_failed(); }

@@ -48,8 +48,10 @@ int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
 
 int test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (Substitute* const ours = substitute(*request)) {
-    *flag = done_or_poll(*ours) ? 1 : 0;
-    return *flag != 0 ? conclude(*ours, request, status) : MPI_SUCCESS;
+    const bool done = done_or_poll(*ours);
+    *flag = done ? 1 : 0;
+    note_answer("MPI_Test", done);
+    return done ? conclude(*ours, request, status) : MPI_SUCCESS;
   }
   const MPI_Request before = *request;
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
@@ -57,11 +59,13 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
   const int code = settle(call, asked::Test(request, flag, status));
   if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
-  if (*flag != 0 || code != MPI_SUCCESS) {
+  const bool over = *flag != 0 || code != MPI_SUCCESS;
+  if (over) {
     requests().settle(before);
   } else {
     poll_for_others();
   }
+  note_answer("MPI_Test", over);
   return code;
 }
 
@@ -130,11 +134,15 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
   Substitute* const ours = substitute(request);
   if (ours == nullptr) {
     const int code = PMPI_Request_get_status(request, flag, status);
-    if (code == MPI_SUCCESS && *flag == 0) poll_for_others();
+    const bool over = code != MPI_SUCCESS || *flag != 0;
+    if (!over) poll_for_others();
+    note_answer("MPI_Request_get_status", over);
     return code;
   }
-  *flag = done_or_poll(*ours) ? 1 : 0;
-  if (*flag != 0) copy_status(ours->status, status);
+  const bool done = done_or_poll(*ours);
+  *flag = done ? 1 : 0;
+  if (done) copy_status(ours->status, status);
+  note_answer("MPI_Request_get_status", done);
   return MPI_SUCCESS;
 }
 
@@ -149,27 +157,35 @@ bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
 // ---- the calls -------------------------------------------------------------------------------
 
 int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  const char* const name = "MPI_Testall";
   if (all_are_mpis(count, requests)) {
     const int code = PMPI_Testall(count, requests, flag, statuses);
     poll_for_others();
+    note_answer(name, code != MPI_SUCCESS || *flag != 0);
     return code;
   }
   Requests all(count, requests);
-  const int code = settle({.name = "MPI_Testall"}, all.test_all(flag, nullptr));
-  return *flag != 0 || code != MPI_SUCCESS ? all.finish_all(code, statuses) : code;
+  const int code = settle({.name = name}, all.test_all(flag, nullptr));
+  const bool over = *flag != 0 || code != MPI_SUCCESS;
+  note_answer(name, over);
+  return over ? all.finish_all(code, statuses) : code;
 }
 
 int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  const char* const name = "MPI_Testany";
   if (all_are_mpis(count, requests)) {
     const int code = reads_requests
                          ? asked::Testany(count, requests, index, flag, status).code
                          : PMPI_Testany(count, requests, index, flag, status);
     poll_for_others();
+    note_answer(name, code != MPI_SUCCESS || *flag != 0);
     return code;
   }
   Requests all(count, requests);
-  const int code = settle({.name = "MPI_Testany"}, all.test_any(flag));
-  if (*flag == 0 && code == MPI_SUCCESS) {
+  const int code = settle({.name = name}, all.test_any(flag));
+  const bool over = *flag != 0 || code != MPI_SUCCESS;
+  note_answer(name, over);
+  if (!over) {
     *index = MPI_UNDEFINED;
     return code;
   }
@@ -177,16 +193,19 @@ int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Statu
 }
 
 int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
+  const char* const name = "MPI_Testsome";
   if (all_are_mpis(count, requests)) {
     const int code = reads_requests
                          ? asked::Testsome(count, requests, found, indices, statuses).code
                          : PMPI_Testsome(count, requests, found, indices, statuses);
     poll_for_others();
+    note_answer(name, code != MPI_SUCCESS || *found != 0);
     return code;
   }
   Requests all(count, requests);
   int done = 0;
-  const int code = settle({.name = "MPI_Testsome"}, all.test_some(&done));
+  const int code = settle({.name = name}, all.test_some(&done));
+  note_answer(name, done != 0);
   return all.finish_some(code, found, indices, statuses);
 }
 
@@ -281,18 +300,22 @@ int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 int get_status_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
-  if (all_are_mpis(count, requests)) {
-    return PMPI_Request_get_status_any(count, requests, index, flag, status);
-  }
-  return Requests(count, requests).get_status_any(index, flag, status);
+  const int code =
+      all_are_mpis(count, requests)
+          ? PMPI_Request_get_status_any(count, requests, index, flag, status)
+          : Requests(count, requests).get_status_any(index, flag, status);
+  note_answer("MPI_Request_get_status_any", code != MPI_SUCCESS || *flag != 0);
+  return code;
 }
 
 int get_status_some(int count, MPI_Request requests[], int* found, int indices[],
                     MPI_Status statuses[]) {
-  if (all_are_mpis(count, requests)) {
-    return PMPI_Request_get_status_some(count, requests, found, indices, statuses);
-  }
-  return Requests(count, requests).get_status_some(found, indices, statuses);
+  const int code =
+      all_are_mpis(count, requests)
+          ? PMPI_Request_get_status_some(count, requests, found, indices, statuses)
+          : Requests(count, requests).get_status_some(found, indices, statuses);
+  note_answer("MPI_Request_get_status_some", code != MPI_SUCCESS || *found != 0);
+  return code;
 }
 
 int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {

@@ -262,8 +262,9 @@ void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
   Arrived arrived{MPI_MESSAGE_NULL, {}};
   const int code = look(it, flag, &arrived);
-  if (code != MPI_SUCCESS || *flag == 0) return code;
-  hand_out(it, arrived, message, status);
+  const bool found = code == MPI_SUCCESS && *flag != 0;
+  if (found) hand_out(it, arrived, message, status);
+  note_answer(it.name, found || code != MPI_SUCCESS);
   return code;
 }
 
