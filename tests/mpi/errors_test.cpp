@@ -5,6 +5,7 @@
 // truncation of a message to oneself, so these need two ranks.
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <string>
 
 #include "mpi_test.hpp"
@@ -527,6 +528,179 @@ TEST_F(Handlers, get_errhandler_gives_what_was_set) {
   MPI_Comm_get_errhandler(ring_.comm, &there);
   EXPECT_EQ(there, handler_);
   MPI_Errhandler_free(&there);
+}
+
+// ---- handlers that throw -----------------------------------------------------------------------
+
+struct Refused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Handlers may do what the code may that they are called for: spawn, wait, call MPI.
+int look_around() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return task("from a handler").spawn([size] { return size; }).get();
+}
+void throw_from_comm(MPI_Comm*, int* code, ...) {
+  (void)look_around();
+  throw Refused(std::to_string(class_of(*code)));
+}
+void throw_from_window(MPI_Win*, int* code, ...) {
+  (void)look_around();
+  throw Refused(std::to_string(class_of(*code)));
+}
+void throw_from_file(MPI_File*, int* code, ...) {
+  (void)look_around();
+  throw Refused(std::to_string(class_of(*code)));
+}
+
+// Methodology: each call fails in tasks that run in place, in suspended ones, and in main; the
+// exception arrives there, and afterwards everything works that has worked before.
+class ThrowingHandlers : public Errors {
+ protected:
+  ThrowingHandlers() {
+    MPI_Comm_create_errhandler(&throw_from_comm, &handler_);
+    set_for_all(handler_);
+  }
+  ~ThrowingHandlers() override { MPI_Errhandler_free(&handler_); }
+
+  template <class F>
+  void expect_refusal(const F& fail) const {
+    bool refused = false;
+    try {
+      fail();
+    } catch (const Refused&) {
+      refused = true;
+    }
+    EXPECT_TRUE(refused);
+    int in = -1;
+    MPI_Sendrecv(&ring_.rank, 1, MPI_INT, ring_.next(), 60, &in, 1, MPI_INT, ring_.previous(), 60,
+                 ring_.comm, MPI_STATUS_IGNORE);
+    EXPECT_EQ(in, ring_.previous());
+    EXPECT_EQ(task("afterwards").spawn([] { return 1; }).get(), 1);
+  }
+  // `prepare()` comes before, on all ranks; `provoke()` while `fail` is suspended.
+  template <class Prepare, class F, class Provoke>
+  void expect_refusals(const Prepare& prepare, const F& fail, const Provoke& provoke) const {
+    const auto in_all = [&](const auto& run) {
+      prepare();
+      MPI_Barrier(ring_.comm);
+      run();
+      MPI_Barrier(ring_.comm);
+    };
+    in_all([&] {
+      provoke();
+      expect_refusal(fail);
+    });
+    in_all([&] {
+      provoke();
+      task("fails").spawn([&] { expect_refusal(fail); }).get();
+    });
+    in_all([&] {
+      const Bustle bustle;
+      const auto failing = task("fails").spawn([&] { expect_refusal(fail); });
+      meet();
+      provoke();
+      failing.get();
+    });
+  }
+  template <class F>
+  void expect_refusals(const F& fail) const {
+    expect_refusals([] {}, fail, [] {});
+  }
+
+  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
+TEST_F(ThrowingHandlers, leave_calls_with_wrong_arguments) {
+  int value = 0;
+  MPI_Status status;
+  expect_refusals([&] { MPI_Send(&value, 1, MPI_INT, ring_.size + 3, 0, ring_.comm); });
+  expect_refusals([&] { MPI_Recv(&value, -1, MPI_INT, 0, 0, ring_.comm, &status); });
+  expect_refusals([&] { MPI_Probe(0, -77, ring_.comm, &status); });
+  expect_refusals([&] { MPI_Bcast(&value, 1, MPI_INT, ring_.size, ring_.comm); });
+  expect_refusals([&] {
+    int there = 0;
+    MPI_Iprobe(0, -77, ring_.comm, &there, &status);
+  });
+  expect_refusals([&] {
+    MPI_Sendrecv(&value, 1, MPI_INT, ring_.size + 3, 61, &value, 1, MPI_INT, ring_.previous(), 61,
+                 ring_.comm, &status);
+  });
+  expect_refusals([&] { MPI_Comm_call_errhandler(ring_.comm, MPI_ERR_OTHER); });
+}
+
+TEST_F(ThrowingHandlers, leave_calls_that_spare_threads_make) {
+  expect_refusals([&] {
+    MPI_Comm made;
+    MPI_Comm_split(ring_.comm, -5, 0, &made);
+  });
+}
+
+TEST_F(ThrowingHandlers, leave_receives_of_messages_that_are_too_long) {
+  const auto provoke = [&] { send_too_much(ring_, 62); };
+  int value = 0;
+  expect_refusals([] {}, [&] { receive_one(ring_, 62, &value); }, provoke);
+}
+
+TEST_F(ThrowingHandlers, leave_waits_and_tests_whose_receive_failed) {
+  const auto provoke = [&] { send_too_much(ring_, 63); };
+  int value = 0;
+  const auto begin = [&](int tag) {
+    MPI_Request request;
+    MPI_Irecv(&value, 1, MPI_INT, ring_.previous(), tag, ring_.comm, &request);
+    return request;
+  };
+  const auto expect_each = [&](const auto& wait) {
+    expect_refusals([] {}, [&] {
+      MPI_Request request = begin(63);
+      try {
+        wait(request);
+      } catch (...) {
+        EXPECT_EQ(request, MPI_REQUEST_NULL);
+        throw;
+      }
+    }, provoke);
+  };
+  expect_each([](MPI_Request& request) { MPI_Wait(&request, MPI_STATUS_IGNORE); });
+  expect_each([](MPI_Request& request) {
+    for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  });
+  expect_each([](MPI_Request& request) { MPI_Waitall(1, &request, MPI_STATUSES_IGNORE); });
+  expect_each([](MPI_Request& request) {
+    int index = 0;
+    MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE);
+  });
+  expect_each([](MPI_Request& request) {
+    for (int done = 0; done == 0;) MPI_Testall(1, &request, &done, MPI_STATUSES_IGNORE);
+  });
+}
+
+TEST_F(ThrowingHandlers, leave_calls_on_windows) {
+  int memory = 0;
+  MPI_Win window;
+  MPI_Win_create(&memory, sizeof memory, sizeof memory, MPI_INFO_NULL, ring_.comm, &window);
+  MPI_Errhandler handler;
+  MPI_Win_create_errhandler(&throw_from_window, &handler);
+  MPI_Win_set_errhandler(window, handler);
+  MPI_Errhandler_free(&handler);
+  expect_refusals([&] { MPI_Win_lock(MPI_LOCK_SHARED, ring_.size + 3, 0, window); });
+  MPI_Win_free(&window);
+}
+
+TEST_F(ThrowingHandlers, leave_calls_on_files) {
+  MPI_Errhandler handler;
+  MPI_File_create_errhandler(&throw_from_file, &handler);
+  MPI_Errhandler before;
+  MPI_File_get_errhandler(MPI_FILE_NULL, &before);
+  MPI_File_set_errhandler(MPI_FILE_NULL, handler);
+  expect_refusals([&] {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_SELF, "/nowhere/at/all", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  });
+  MPI_File_set_errhandler(MPI_FILE_NULL, before);
+  MPI_Errhandler_free(&handler);
 }
 
 }  // namespace

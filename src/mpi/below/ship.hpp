@@ -15,6 +15,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/below/kept.hpp"
 #include "mpi/below/next.hpp"
 
 namespace imbrex::mpi::progress {
@@ -55,6 +56,9 @@ void ship(F call) {
   ship([](void* arguments) { (*static_cast<F*>(arguments))(); }, &call);
 }
 
+// An error handler that MPI has called for an errand: it is the caller's.
+void call_shipped_handler(const KeptHandler& kept);
+
 // Calls `Function` on the calling thread; world.cpp says which thread that is.
 template <auto Function>
 struct Passed;
@@ -75,7 +79,12 @@ struct Shipped<Function> {
       return below<Function>(parameters...);
     }
     Result result{};
-    ship([&] { result = below<Function>(parameters...); });
+    KeptHandler kept;
+    ship([&] {
+      result = below<Function>(parameters...);
+      if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] kept = take_kept();
+    });
+    if (kept.call != nullptr) [[unlikely]] call_shipped_handler(kept);
     return result;
   }
 };

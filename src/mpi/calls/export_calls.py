@@ -124,7 +124,8 @@ def told_calls(found):
 
 
 def exported_calls(found):
-    lines = [HEAD, '#include "mpi/below/next.hpp"', '#include "mpi/calls/p2p/notices.hpp"\n',
+    lines = [HEAD, '#include "mpi/below/kept.hpp"', '#include "mpi/below/next.hpp"',
+             '#include "mpi/calls/p2p/notices.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):
@@ -133,10 +134,12 @@ def exported_calls(found):
         passes, real = "passes_through", "passes_through || depth_below() != 0"
         if name in LIFE:
             passes, real = "false", "depth_below() != 0"
-        ours = f"  return imbrex_MPI_{name}({given});\n}}"
+        # Error handlers are called when MPI has returned, and no code of ours is left.
+        end = "returned({})" if result == "int" else "{}"
+        ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"
         if body_that_tells(name, parameters) is not None:
             ours = ("  if (notices::wanted.load(std::memory_order_relaxed)) [[unlikely]] {\n"
-                    f"    return imbrex_told_MPI_{name}({given});\n  }}\n{ours}")
+                    f"    return {end.format(f'imbrex_told_MPI_{name}({given})')};\n  }}\n{ours}")
         lines.append(f"IMBREX_EXPORT {result} MPI_{name}({taken}) {{\n"
                      f"  if ({passes}) return next<PMPI_{name}>({given});\n{ours}\n"
                      f"IMBREX_EXPORT {result} PMPI_{name}({taken}) {{\n"

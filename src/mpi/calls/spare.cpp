@@ -33,7 +33,8 @@ namespace {
 struct SpareCall {
   int (*const function)(void*);
   void* const arguments;
-  int code = MPI_SUCCESS;    // written before `done` fires, read after it
+  int code = MPI_SUCCESS;    // written before `done` fires, read after it; so is the next
+  KeptHandler kept;          // the error handler that MPI has called: it is the task's to call
   detail::EventWord done;
 };
 
@@ -112,6 +113,7 @@ void SpareThreads::run() {
   sched_setaffinity(0, sizeof processors, &processors);
   while (SpareCall* const call = take()) {
     call->code = call->function(call->arguments);
+    if (kept_count.load(std::memory_order_relaxed) != 0) call->kept = take_kept();
     {
       // Idle before the task goes on: its next call finds this thread.
       const std::lock_guard lock(mutex_);
@@ -160,7 +162,7 @@ bool nothing_under_way() {
   const auto begin = std::chrono::steady_clock::now();
   while (engine().outstanding().load(std::memory_order_acquire) != 0) {
     bool found = std::chrono::steady_clock::now() - begin > patience;
-    (void)engine().hold_still([&found](const Operation&) { found = true; }, [](bool) {});
+    engine().hold_still([&found](const Operation&) { found = true; }, [](bool) {});
     if (found) return false;
     sched_yield();
   }
@@ -170,7 +172,8 @@ bool nothing_under_way() {
 }  // namespace
 
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
-  SpareCall call{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .done = {}};
+  SpareCall call{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .kept = {},
+                 .done = {}};
   if (!spare_threads().give(call)) {
     say_of(name,
            "blocks its worker: the system gives no thread for it. Raise the limit of threads "
@@ -178,7 +181,7 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
     return function(arguments);
   }
   detail::await(call.done, {.kind = detail::WaitKind::mpi, .what = name});
-  return call.code;
+  return call_kept(call.kept, call.code);
 }
 
 // Within MPI_Finalize, in functions of the program's that MPI calls, imbrex is inactive.

@@ -13,16 +13,19 @@
 #include <chrono>
 #include <cstdarg>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <numeric>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/kept.hpp"
 #include "mpi/below/ship.hpp"
 #include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
@@ -51,39 +54,77 @@ MpiError make_error(const char* call, int code, const std::string& place) {
 
 namespace {
 
-using ErrorHandler = MPI_Comm_errhandler_function;
-
 // ---- handlers of the user's --------------------------------------------------------------------
 
 // MPI passes no pointer of ours to a handler, so each handler of the user's gets a function of ours
-// that knows it. More than these are handed to MPI as they are: the engine then calls them itself.
+// that knows it. More than these are handed to MPI as they are: they run where MPI calls them.
 constexpr std::size_t handlers_max = 32;
-std::array<std::atomic<ErrorHandler*>, handlers_max> handlers;  // set once each, by any thread
 
-template <std::size_t Index>
-void call_or_defer(MPI_Comm* comm, int* code, ...) {
-  ErrorHandler* const handler = handlers[Index].load(std::memory_order_relaxed);
-  if (Asking::keep(*comm, *code)) return;
-  if (engine().polling_here()) {
-    engine().defer({handler, *comm, *code});
-  } else {
-    handler(comm, code, nullptr);
+// The kinds of objects that have handlers. Handles of two kinds may have one type.
+struct OfComm {
+  using Handle = MPI_Comm;
+};
+struct OfWindow {
+  using Handle = MPI_Win;
+};
+struct OfFile {
+  using Handle = MPI_File;
+};
+template <class Kind>
+using ErrorHandler = void(typename Kind::Handle*, int*, ...);
+
+// Calls the handler of the user's as MPI would, perhaps later. It may throw, or jump.
+template <class Kind>
+void call_function(KeptHandler::Function* const function, const std::uintptr_t handle, int* code) {
+  KeptHandler at;
+  at.handle = handle;
+  auto object = at.as<typename Kind::Handle>();
+  reinterpret_cast<ErrorHandler<Kind>*>(function)(&object, code, nullptr);
+}
+
+// The handlers of one kind of object. Set once each, by any thread.
+template <class Kind>
+std::array<std::atomic<ErrorHandler<Kind>*>, handlers_max> handlers;
+
+// At another depth the call that has failed is one that a function of the program's makes within
+// MPI's, the operation of a reduction for instance.
+template <class Kind, std::size_t Index>
+void call_or_keep(typename Kind::Handle* object, int* code, ...) {
+  ErrorHandler<Kind>* const handler = handlers<Kind>[Index].load(std::memory_order_relaxed);
+  if constexpr (std::is_same_v<Kind, OfComm>) {
+    if (Asking::keep(*object, *code)) return;
+    if (engine().polling_here() && depth_below() == 1) {
+      engine().defer({handler, *object, *code});
+      return;
+    }
   }
+  if (depth_below() == 1) {
+    keep({.call = &call_function<Kind>,
+          .function = reinterpret_cast<KeptHandler::Function*>(handler),
+          .handle = KeptHandler::from(*object),
+          .code = *code});
+    return;
+  }
+  const InErrorHandler guard;
+  handler(object, code, nullptr);
 }
 
-template <std::size_t... Index>
-constexpr std::array<ErrorHandler*, handlers_max> make_callers(std::index_sequence<Index...>) {
-  return {&call_or_defer<Index>...};
+template <class Kind, std::size_t... Index>
+constexpr std::array<ErrorHandler<Kind>*, handlers_max> make_callers(
+    std::index_sequence<Index...>) {
+  return {&call_or_keep<Kind, Index>...};
 }
-constexpr auto callers = make_callers(std::make_index_sequence<handlers_max>{});
+template <class Kind>
+constexpr auto callers = make_callers<Kind>(std::make_index_sequence<handlers_max>{});
 
 // One function may be registered many times; it needs one place.
-ErrorHandler* caller_of(ErrorHandler* handler) noexcept {
+template <class Kind>
+ErrorHandler<Kind>* caller_of(ErrorHandler<Kind>* handler) noexcept {
   for (std::size_t i = 0; i < handlers_max; ++i) {
-    ErrorHandler* there = nullptr;
-    if (handlers[i].compare_exchange_strong(there, handler, std::memory_order_relaxed) ||
+    ErrorHandler<Kind>* there = nullptr;
+    if (handlers<Kind>[i].compare_exchange_strong(there, handler, std::memory_order_relaxed) ||
         there == handler) {
-      return callers[i];
+      return callers<Kind>[i];
     }
   }
   return handler;
@@ -106,7 +147,7 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 
 void on_fatal(MPI_Comm* comm, int* code, ...) {
   if (Asking::keep(*comm, *code)) return;
-  if (engine().polling_here()) {
+  if (engine().polling_here() && depth_below() == 1) {
     engine().defer({&on_fatal, *comm, *code});
     return;
   }
@@ -135,6 +176,7 @@ int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
   PMPI_Errhandler_free(&handler);
   if (ends) end_program(call.name, detail::describe(task), comm, code);
   PMPI_Comm_call_errhandler(comm, code);
+  (void)call_kept(take_kept(), code);
   return code;
 }
 
@@ -155,6 +197,42 @@ int raise_error(const Operation& operation) {
   int code = kept.code;
   kept.function(&its_comm, &code, nullptr);
   return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
+}
+
+int call_kept(const KeptHandler& kept, const int code) {
+  if (kept.call == nullptr) return code;
+  int changed = kept.code;
+  kept.call(kept.function, kept.handle, &changed);
+  return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS ? code : changed;
+}
+
+void take_kept_for(Operation& operation) noexcept {
+  const KeptHandler kept = take_kept();
+  if (kept.call != &call_function<OfComm>) return;
+  operation.handler = {reinterpret_cast<MPI_Comm_errhandler_function*>(kept.function),
+                       kept.as<MPI_Comm>(), kept.code};
+}
+
+void progress::call_shipped_handler(const KeptHandler& kept) {
+  if (engine().polling_here() && kept.call == &call_function<OfComm>) {
+    engine().defer({reinterpret_cast<MPI_Comm_errhandler_function*>(kept.function),
+                    kept.as<MPI_Comm>(), kept.code});
+  } else {
+    keep(kept);
+  }
+}
+
+int raise_error_in_callback(const Operation& operation) noexcept {
+  try {
+    return raise_error(operation);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "imbrex: the error handler of %s, of a request with a continuation, has "
+                 "thrown: %s\n", operation.call.name, error.what());
+  } catch (...) {
+    std::fprintf(stderr, "imbrex: the error handler of %s, of a request with a continuation, has "
+                 "thrown something\n", operation.call.name);
+  }
+  return operation.code;
 }
 
 // By name: not every MPI has it, nor does it stand in every header of those that do.
@@ -221,12 +299,22 @@ void end_errors() {
 
 }  // namespace imbrex::mpi
 
-using imbrex::mpi::fatal;
+using namespace imbrex::mpi;
 
 IMBREX_FUNCTION(Comm_create_errhandler)(MPI_Comm_errhandler_function* function,
                                           MPI_Errhandler* handler) {
   if (function == nullptr) return PMPI_Comm_create_errhandler(function, handler);
-  return PMPI_Comm_create_errhandler(imbrex::mpi::caller_of(function), handler);
+  return PMPI_Comm_create_errhandler(caller_of<OfComm>(function), handler);
+}
+IMBREX_FUNCTION(File_create_errhandler)(MPI_File_errhandler_function* function,
+                                        MPI_Errhandler* handler) {
+  if (function == nullptr) return PMPI_File_create_errhandler(function, handler);
+  return PMPI_File_create_errhandler(caller_of<OfFile>(function), handler);
+}
+IMBREX_FUNCTION(Win_create_errhandler)(MPI_Win_errhandler_function* function,
+                                       MPI_Errhandler* handler) {
+  if (function == nullptr) return PMPI_Win_create_errhandler(function, handler);
+  return PMPI_Win_create_errhandler(caller_of<OfWindow>(function), handler);
 }
 
 // ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------

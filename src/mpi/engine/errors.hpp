@@ -6,6 +6,7 @@
 #include <string>
 
 #include "imbrex/mpi.hpp"
+#include "mpi/below/kept.hpp"
 
 namespace imbrex::mpi {
 
@@ -18,6 +19,12 @@ struct Operation;
 // Calls the communicator's error handler, if it is still owed, for a failed operation that the
 // engine completed. Returns the code that the call returns. REQUIRES: operation.code is an error.
 [[nodiscard]] int raise_error(const Operation& operation);
+
+// `operation` has failed in a call of MPI that this thread has just made: what was kept is
+// raise_error()'s to call.
+void take_kept_for(Operation& operation) noexcept;
+// As raise_error(), where no task runs that an exception could reach: that is named on stderr.
+[[nodiscard]] int raise_error_in_callback(const Operation& operation) noexcept;
 
 // Calls the error handler of the call's communicator for an error that this call of the running
 // task finds itself. Returns the code that the call returns.

@@ -84,7 +84,7 @@ struct Part : Operation {
       trace_completed(owned->given, owned->status, owned->task.id);
     }
     receive::requests().settle(owned->given);
-    int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(*owned);
+    int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(*owned);
     if (code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL) {
       PMPI_Request_free(&owned->request);
       say_persistent();
@@ -117,7 +117,7 @@ struct OurPart : receive::Listener {
     const std::unique_ptr<OurPart> owned(static_cast<OurPart*>(&self));
     Substitute& its = *owned->operation;
     end_of(its);
-    const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
+    const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
     owned->whole->settle(owned->place, its.status, code);
   }
 };
@@ -158,7 +158,7 @@ struct OnlyOne : receive::Listener {
     const std::unique_ptr<OnlyOne> owned(static_cast<OnlyOne*>(self));
     Substitute& its = *owned->operation;
     end_of(its);
-    its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(its);
+    its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
     owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
   }
 };

@@ -8,6 +8,7 @@
 
 #include "base/arch.hpp"
 #include "mpi/below/abi/types.hpp"
+#include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/detour.hpp"
 #include "mpi/matching/spares.hpp"
@@ -174,6 +175,7 @@ void Receive::matched_here(const Arrived& arrived) {
     const Callback callback(call);
     over = begin_transfer(arrived);
   }
+  if (code != MPI_SUCCESS) take_kept_for(*this);
   if (over) {
     end();
   } else {

@@ -6,8 +6,8 @@
 
 #include <atomic>
 
+#include "base/arch.hpp"
 #include "imbrex/detail/observation.hpp"
-#include "mpi/below/next.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/substitute.hpp"
 #include "mpi/watch/paths.hpp"
@@ -18,11 +18,12 @@ namespace {
 
 // A round in place asks a few times, about 50 ns each, between two looks at whether something else
 // has become ready. After rounds_of_spinning the processor is offered to other processes
-// each time: ranks may share it. After rounds_max the task suspends after all: then reports show
-// what it waits for, and the cost of being woken is nothing beside the wait.
+// each time: ranks may share it. After in_place_ns_max the task suspends after all: then reports
+// show all of what it waits for, and the cost of being woken is nothing beside the wait. The limit
+// is one of time, since other processes may keep the processor that they are offered.
 constexpr int asks_per_round = 8;
 constexpr int rounds_of_spinning = 250;
-constexpr int rounds_max = 12'500;
+constexpr std::uint64_t in_place_ns_max = 5'000'000;
 
 // One thread polls in place at a time: two that spin inside one MPI cost 100 times the latency of
 // one when they share processors (measured with Open MPI). A race lets two in; that is slow,
@@ -36,9 +37,9 @@ bool alone() noexcept { return detail::nothing_ready() && !engine().attended(); 
 // The running task is shown as idle while this lives.
 class Idle {
  public:
-  Idle() noexcept {
+  explicit Idle(const char* const call) noexcept {
     someone_in_place.store(true, std::memory_order_relaxed);
-    detail::begin_idle();
+    detail::begin_idle(call);
   }
   ~Idle() {
     detail::end_idle();
@@ -50,13 +51,17 @@ class Idle {
 
 // Calls `ask` until it returns true, then returns true; false if the task should make room.
 template <class Ask>
-bool spin_in_place(Ask ask) {
+bool spin_in_place(const char* const call, Ask ask) {
   if (someone_in_place.load(std::memory_order_relaxed) || !alone() || detail::workers_share()) {
     return false;
   }
-  const Idle idle;
-  for (int round = 0; round < rounds_max && alone(); ++round) {
-    if (round > rounds_of_spinning) sched_yield();
+  const Idle idle(call);
+  const std::uint64_t begin = base::monotonic_ns();
+  for (int round = 0; alone(); ++round) {
+    if (round > rounds_of_spinning) {
+      sched_yield();
+      if (base::monotonic_ns() - begin > in_place_ns_max) return false;
+    }
     for (int i = 0; i < asks_per_round; ++i) {
       if (ask()) return true;
     }
@@ -131,7 +136,7 @@ struct AskingOperation : WaitingOperation {
 
 // In a function that MPI calls within a call of ours nothing suspends, whoever made that call.
 void go_on_asking(const char* const call) {
-  detail::go_on_asking(call, in_service() && depth_below == 0);
+  detail::go_on_asking(call, in_service() && depth_below() == 0);
 }
 
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
@@ -148,7 +153,9 @@ std::span<const MPI_Request> requests_of(const Operation& operation) noexcept {
 }
 
 int settle(const Call& call, const Said& said) {
-  if (said.code == MPI_SUCCESS || !said.owed) return said.code;
+  if (said.code == MPI_SUCCESS) return said.code;
+  const KeptHandler kept = take_kept();
+  if (!said.owed) return call_kept(kept, said.code);
   Call owing = call;
   owing.name_handler(said);
   return raise_error(owing, said.code);
@@ -156,7 +163,7 @@ int settle(const Call& call, const Said& said) {
 
 bool ask_in_place(const Call& call, const Question& question, Said* said) {
   const auto ask = [&] { return ask_once(call, question, said); };
-  return ask() || spin_in_place(ask);
+  return ask() || spin_in_place(call.name, ask);
 }
 
 int wait_until(const Call& call, Question question) {
@@ -195,7 +202,7 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
     }
     return settle(call, said);
   }
-  if (spin_in_place(ask)) return settle(call, said);
+  if (spin_in_place(call.name, ask)) return settle(call, said);
 
   WaitingOperation operation;
   operation.call = call;
@@ -236,7 +243,7 @@ void wait_for(receive::Substitute& operation) {
     return;
   }
   // If others wait too, somebody polls for them, and one more look for each message is too much.
-  if ((!engine().attended() && ask()) || spin_in_place(ask)) return;
+  if ((!engine().attended() && ask()) || spin_in_place(operation.call.name, ask)) return;
   WaitingTask listener;
   listener.fire = &WaitingTask::wake;
   listener.woken = detail::footprint();

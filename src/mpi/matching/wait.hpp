@@ -9,6 +9,7 @@
 #include <span>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/kept.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/watch/check/check.hpp"
@@ -72,7 +73,8 @@ template <class F>
           {}};
 }
 
-// Calls the error handler if it is still owed. Returns the code that the call returns.
+// Calls the error handler if it is still owed, or was kept; it may throw, so the caller's own state
+// is settled before. Returns the code that the call returns.
 [[nodiscard]] int settle(const Call& call, const Said& said);
 
 // Asks once, then again while this worker has nothing better to do. True once it is answered; false

@@ -115,7 +115,7 @@ Seen look_through(int count, const MPI_Request requests[], Found found) {
 }
 
 // True if the operation at this place is over.
-bool ends(MPI_Request& request, MPI_Status* status, Said* said) noexcept {
+bool ends(MPI_Request& request, MPI_Status* status, Said* said) {
   int complete = 0;
   *said = asked::Test(&request, &complete, status);
   return complete != 0 || said->code != MPI_SUCCESS;
@@ -124,7 +124,7 @@ bool ends(MPI_Request& request, MPI_Status* status, Said* said) noexcept {
 }  // namespace
 
 Said asked::Testany(int count, MPI_Request requests[], int* index, int* done,
-                    MPI_Status* status) noexcept {
+                    MPI_Status* status) {
   const auto ask_mpi = [&] { return PMPI_Testany(count, requests, index, done, status); };
   if (!reads_requests || count <= 0) return ask(ask_mpi);
   Said said = MPI_SUCCESS;
@@ -143,7 +143,7 @@ Said asked::Testany(int count, MPI_Request requests[], int* index, int* done,
 }
 
 Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[],
-                     MPI_Status statuses[]) noexcept {
+                     MPI_Status statuses[]) {
   const auto ask_mpi = [&] { return PMPI_Testsome(count, requests, found, indices, statuses); };
   if (!reads_requests || count <= 0) return ask(ask_mpi);
   *found = 0;

@@ -55,9 +55,10 @@ class Asking {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// `call()` asks MPI and returns MPI's code.
+// `call()` asks MPI and returns MPI's code. Not noexcept, nor is what is built on it: outside of
+// tasks MPI calls error handlers of the program's in it, and these may throw.
 template <class F>
-[[nodiscard]] Said ask(F call) noexcept {
+[[nodiscard]] Said ask(F call) {
   if constexpr (mpi_calls_own_handler) {
     return call();
   } else {
@@ -69,7 +70,7 @@ template <class F>
 // These do the same as MPI's own of these names.
 namespace asked {
 
-[[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) noexcept {
+[[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) {
   return ask([&] { return PMPI_Test(request, done, status); });
 }
 // Asks for the same requests until all are complete, and only then gives the error of one that has
@@ -91,10 +92,10 @@ class Testall {
 };
 
 [[nodiscard]] Said Testany(int count, MPI_Request requests[], int* index, int* done,
-                           MPI_Status* status) noexcept;
+                           MPI_Status* status);
 [[nodiscard]] Said Testsome(int count, MPI_Request requests[], int* found, int indices[],
-                            MPI_Status statuses[]) noexcept;
-[[nodiscard]] inline Said Wait(MPI_Request* request, MPI_Status* status) noexcept {
+                            MPI_Status statuses[]);
+[[nodiscard]] inline Said Wait(MPI_Request* request, MPI_Status* status) {
   return ask([&] { return PMPI_Wait(request, status); });
 }
 

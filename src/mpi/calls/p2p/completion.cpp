@@ -26,6 +26,15 @@ bool done_or_poll(const Substitute& operation) noexcept {
 
 // ---- one request -----------------------------------------------------------------------------
 
+// A request of MPI's own, which is over when this ends, also by what an error handler throws.
+struct Settled {
+  explicit Settled(MPI_Request its_request) noexcept : request(its_request) {}
+  ~Settled() { requests().settle(request); }
+  Settled(const Settled&) = delete;
+  Settled& operator=(const Settled&) = delete;
+  const MPI_Request request;
+};
+
 int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
                  check::Waiting& waiting) {
   int done = 0;
@@ -57,7 +66,8 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
   MPI_Status own;
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
-  const int code = settle(call, asked::Test(request, flag, status));
+  const Said said = asked::Test(request, flag, status);
+  const int code = said.code;
   if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
   const bool over = *flag != 0 || code != MPI_SUCCESS;
   if (over) {
@@ -66,7 +76,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
     poll_for_others();
   }
   note_answer("MPI_Test", over);
-  return code;
+  return settle(call, said);
 }
 
 }  // namespace
@@ -85,12 +95,12 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
     waiting.set_over();
     return conclude(*ours, request, status);
   }
-  const MPI_Request before = *request;
+  const Settled before(*request);
   MPI_Status own;
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
-  const int code = wait_for_mpi(naming_communicator(call, before), request, status, waiting);
-  if (traces_messages && code == MPI_SUCCESS) trace_completed(before, *status, 0);
-  requests().settle(before);
+  const Call named = naming_communicator(call, before.request);
+  const int code = wait_for_mpi(named, request, status, waiting);
+  if (traces_messages && code == MPI_SUCCESS) trace_completed(before.request, *status, 0);
   return code;
 }
 

@@ -72,13 +72,19 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   if (code != MPI_SUCCESS) return code;
   code = isend_in_turn(send, sending.buffer, &requests[1]);
   if (code != MPI_SUCCESS) {
+    const KeptHandler kept = take_kept();
     // The buffer is the caller's again only when MPI has let go of it.
     (void)cancel(&requests[0]);
     (void)wait(receive, &requests[0], MPI_STATUS_IGNORE);
-    return code;
+    return call_kept(kept, code);
   }
   MPI_Status received = {};
-  code = wait(receive, &requests[0], &received);
+  try {
+    code = wait(receive, &requests[0], &received);
+  } catch (...) {  // of the error handler: the buffer of the send is not the caller's yet
+    (void)wait(send, &requests[1], MPI_STATUS_IGNORE);
+    throw;
+  }
   const int sent = wait(send, &requests[1], MPI_STATUS_IGNORE);
   if (code == MPI_SUCCESS) code = sent;
   if (it.wanted.source == MPI_PROC_NULL) set_no_process(it, &received);

@@ -60,13 +60,25 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
     const Callback callback(call);
     said = asked::Test(&started.request, &done, status);
   }
-  if (done != 0 || said.code != MPI_SUCCESS) {
-    return end_kept(started.request, settle(call, said));
+  // What an error handler throws leaves no request behind.
+  struct Counted {
+    Communicator& its_communicator;
+    explicit Counted(Communicator& its) noexcept : its_communicator(its) { its.count_open(+1); }
+    ~Counted() { its_communicator.count_open(-1); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+  };
+  try {
+    if (done != 0 || said.code != MPI_SUCCESS) {
+      return end_kept(started.request, settle(call, said));
+    }
+    const Counted counted(communicator);
+    const int code = wait_pending(call, started.request, status, nullptr);
+    return end_kept(started.request, code);
+  } catch (...) {
+    (void)end_kept(started.request, MPI_ERR_OTHER);
+    throw;
   }
-  communicator.count_open(+1);
-  const int code = wait_pending(call, started.request, status, nullptr);
-  communicator.count_open(-1);
-  return end_kept(started.request, code);
 }
 
 int recv_queued(const char* name, const Arguments& it, Communicator& communicator,
@@ -246,7 +258,9 @@ int probe(const Probe& it, Arrived* arrived) {
   if (!suspends()) return wait_until(call_of(it.name, {nullptr, 0, MPI_BYTE, it.wanted, it.comm}),
                                      question(ask));
   Said said = MPI_SUCCESS;
-  if (ask_in_place({.name = it.name}, question(ask), &said)) return said.code;
+  if (ask_in_place({.name = it.name}, question(ask), &said)) {
+    return settle({.name = it.name}, said);
+  }
   return probe_queued(it, *place_of(it), arrived);
 }
 
@@ -261,7 +275,7 @@ void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI
 // Probe and Mprobe that do not wait.
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
   Arrived arrived{MPI_MESSAGE_NULL, {}};
-  const int code = look(it, flag, &arrived);
+  const int code = settle({.name = it.name}, look(it, flag, &arrived));
   const bool found = code == MPI_SUCCESS && *flag != 0;
   if (found) hand_out(it, arrived, message, status);
   note_answer(it.name, found || code != MPI_SUCCESS);

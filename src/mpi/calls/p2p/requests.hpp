@@ -22,6 +22,10 @@ namespace imbrex::mpi::receive {
 class Requests {
  public:
   Requests(int count, MPI_Request requests[]);
+  // What MPI has freed is given back to the program also where an error handler has thrown.
+  ~Requests() { give_back_changed(); }
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
 
   [[nodiscard]] std::span<const MPI_Request> mpis() const noexcept { return mpis_; }
   // Called before a test of all requests, which would ask each of ours again and again. Suspends.
