@@ -310,8 +310,50 @@ bool must_pass_through() {
   return passes_through;
 }
 
+// The first line of what the MPI says of itself.
+std::string name_of_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  PMPI_Get_library_version(text, &length);
+  const std::string_view all(text, static_cast<std::size_t>(length));
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+// A launcher of another MPI starts the processes, and each finds itself alone: nothing fails, and
+// all of them compute the same.
+void warn_of_launcher() {
+  struct Launcher {
+    const char* name;
+    const char* size;
+    const char* rank;
+  };
+  constexpr Launcher launchers[] = {
+      {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+      {"a launcher that speaks PMI (mpiexec of MPICH or Intel MPI, srun)", "PMI_SIZE", "PMI_RANK"}};
+  int ranks = 0;
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  PMPI_Comm_get_parent(&parent);
+  if (ranks != 1 || parent != MPI_COMM_NULL) return;
+  const auto number = [](const char* const variable) {
+    const char* const text = std::getenv(variable);
+    return text == nullptr ? 0L : std::strtol(text, nullptr, 10);
+  };
+  for (const Launcher& it : launchers) {
+    if (number(it.size) <= 1 || number(it.rank) != 0) continue;
+    say(std::string("MPI_Init: ") + it.name + " has started " + std::to_string(number(it.size)) +
+        " processes, but each is alone in MPI_COMM_WORLD: the program's MPI is " +
+        name_of_library() + ", which does not know that launcher. Use the mpirun or mpiexec of "
+        "the program's MPI.");
+    return;
+  }
+}
+
 int passed(const int code) {
-  if (code == MPI_SUCCESS) tell_process();
+  if (code == MPI_SUCCESS) {
+    tell_process();
+    warn_of_launcher();
+  }
   return code;
 }
 
@@ -380,6 +422,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   if (code != MPI_SUCCESS) return code;
   const Wrong wrong = try_to_start(*provided);
   if (wrong.text.empty()) tell_process();
+  warn_of_launcher();
   const Agreement mine = view_of(wrong);
   const Agreement all = agree(mine);
   const bool modes_differ = all.partial_least != -all.partial_negated;
@@ -425,15 +468,6 @@ int initialise(int* argc, char*** argv, int* provided) {
 }
 
 // ---- end -------------------------------------------------------------------------------------
-
-// The first line of what the MPI says of itself.
-std::string name_of_library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  PMPI_Get_library_version(text, &length);
-  const std::string_view all(text, static_cast<std::size_t>(length));
-  return std::string(all.substr(0, all.find('\n')));
-}
 
 // One table for all ranks, printed by rank 0, if any rank wants one.
 void report_summary() {
@@ -538,11 +572,13 @@ IMBREX_FUNCTION(Finalize)() {
     return PMPI_Finalize();
   }
   if (mpi::is_active.load(std::memory_order_relaxed)) {
+    mpi::report::note_finalize(true);
     if (detail::started()) mpi::finish_runtime();
     if (mpi::paths::are_open()) mpi::paths::close();
     if (mpi::active::post().is_open()) mpi::active::post().close();
     if (mpi::check::compares) mpi::check::end_comparing();
     mpi::report::stop_watch();
+    mpi::report::note_finalize(false);
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);
     mpi::phasers::end_pools();

@@ -245,7 +245,7 @@ TEST(AsksForParts, let_the_task_run_that_sends_them) {
 }
 #endif
 
-// Others are ready all the time, and a loop that asks in vain loses the time of one of them for each
+// Others are ready all the time, and a loop that asks in vain loses the time of one of them each
 // hundred questions, however many there are. (seeded draws one of all that are ready.)
 TEST(AsksBesideLongTasks, come_back_after_one_of_them) {
   const char* const policy = std::getenv("IMBREX_POLICY");

@@ -327,6 +327,18 @@ void asked_in_finalize() {
   }).get();
 }
 
+void one_in_finalize() {
+  if (rank_in_world() == 0) receive(1, 3, MPI_COMM_WORLD);
+}
+
+void both_receive() {
+  imbrex::finish([] {
+    task("exchange").launch([] { receive(1 - rank_in_world(), 3, MPI_COMM_WORLD); });
+  });
+}
+
+void alone() {}
+
 imbrex::Collective held(const std::vector<int>& out, std::vector<int>& in) {
   return imbrex::alltoall({out.data(), 8, MPI_INT}, {in.data(), 8, MPI_INT}, MPI_COMM_WORLD,
                           {.parts = 4, .hold = true});
@@ -476,6 +488,9 @@ const imbrex::test::Cases cases{
     {"own_handler", own_handler},
     {"silent_rank", silent_rank},
     {"asked_in_finalize", asked_in_finalize},
+    {"one_in_finalize", one_in_finalize},
+    {"both_receive", both_receive},
+    {"alone", alone},
     {"messages_in_turn", messages_in_turn},
     {"held_part", held_part},
     {"held_by_root", held_by_root},

@@ -121,8 +121,9 @@ struct CopyRecord {
 };
 void trace_copy(const CopyRecord& copy) noexcept;
 
-// Between these two the running task is shown as idle in trace and summary (it polls in place).
-void begin_idle() noexcept;
+// Between these two the running task is shown as idle in trace and summary, and as waiting in
+// reports: it polls in place for what `call`, a literal, says.
+void begin_idle(const char* call) noexcept;
 void end_idle() noexcept;
 
 // ---- summary ---------------------------------------------------------------------------------

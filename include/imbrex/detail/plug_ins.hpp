@@ -84,7 +84,7 @@ inline constexpr unsigned fruitless_asks = 100;
 [[nodiscard]] bool asked_in_vain() noexcept;
 void asked_with_success() noexcept;
 // Polls, and lets another task run if one is ready, before the running task goes on. Not where
-// nothing can be suspended, not if the task blocks (set_blocking()) or holds a lock of OpenMP's, and
+// nothing can be suspended, not if the task blocks (set_blocking()) or has a lock of OpenMP's, and
 // only if `may_suspend`. `call`, a literal, names the question in reports. Suspends.
 void go_on_asking(const char* call, bool may_suspend) noexcept;
 // OpenMP's answer to whether the running task holds a lock. It is asked only once a poller has been

@@ -365,8 +365,9 @@ class NoHandler {
 
 }  // namespace
 
-bool Engine::hold_still(const std::function<void(const Operation&)>& visit,
-                        const std::function<void(bool settled)>& look) IMBREX_LOCKS_NOT_SEEN {
+bool Engine::try_to_hold_still(const std::function<void(const Operation&)>& visit,
+                               const std::function<void(bool settled)>& look)
+    IMBREX_LOCKS_NOT_SEEN {
   wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
   constexpr std::chrono::seconds patience{2};
   const auto begin = std::chrono::steady_clock::now();

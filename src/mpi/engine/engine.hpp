@@ -200,10 +200,16 @@ class Engine {
 
   // Calls visit(operation) for each operation under way, then look(settled), all with the lock
   // held: MPI completes none meanwhile, and no active message is handled. `settled`: it has just
-  // completed no other one whose owner does not know it yet. False, and neither is called, if a
-  // thread has been in MPI for seconds: in a function of the program's, say, that MPI has called.
-  bool hold_still(const std::function<void(const Operation&)>& visit,
-                  const std::function<void(bool settled)>& look);
+  // completed no other one whose owner does not know it yet.
+  void hold_still(const std::function<void(const Operation&)>& visit,
+                  const std::function<void(bool settled)>& look) {
+    while (!try_to_hold_still(visit, look)) {
+    }
+  }
+  // The same, but false, and neither is called, if a thread has been in MPI for two seconds: in a
+  // function of the program's, say, that MPI has called.
+  [[nodiscard]] bool try_to_hold_still(const std::function<void(const Operation&)>& visit,
+                                       const std::function<void(bool settled)>& look);
 
  private:
   class Done;

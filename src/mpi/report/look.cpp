@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <sstream>
@@ -152,10 +153,22 @@ struct Tasks {
   Lines lines;  // those whose wait is not among the operations
 };
 
+std::atomic<std::uint64_t> in_finalize{0};  // the id of the task that is there; 0: none
+
+std::string describe_finalize(const detail::TaskView& view) {
+  const bool drains = view.waits_for == text_of(detail::WaitKind::end);
+  return std::string("MPI_Finalize, which waits ") +
+         (drains ? "for the tasks of this rank" : "for the other ranks") + ": in " +
+         detail::describe(view.task);
+}
+
 Tasks describe(const std::vector<detail::TaskView>& views, const std::set<std::uint64_t>& shown) {
   Tasks tasks{.all = views.size(), .running = 0, .lines = {}};
+  const std::uint64_t finalizer = in_finalize.load(std::memory_order_relaxed);
   for (const detail::TaskView& view : views) {
-    if (view.runs) {
+    if (finalizer != 0 && view.task.id == finalizer) {
+      tasks.lines.push_back(describe_finalize(view));
+    } else if (view.runs) {
       ++tasks.running;
       tasks.lines.push_back("runs, or is ready to: " + detail::describe(view.task));
     } else if (!view.waits_for.empty() && !(view.in_mpi && shown.contains(view.task.id))) {
@@ -276,8 +289,8 @@ Lines look(const Mark& last) {
     views = detail::view_tasks(at_rest);
     messages = find_messages(open.calls());
   };
-  const bool held =
-      engine().hold_still([&open](const Operation& operation) { open.add(operation); }, look_still);
+  const bool held = engine().try_to_hold_still(
+      [&open](const Operation& operation) { open.add(operation); }, look_still);
   if (!held) views = detail::view_tasks(false);
 
   int rank = 0;
@@ -302,6 +315,10 @@ Lines look(const Mark& last) {
   return lines;
 }
 
+void note_finalize(const bool begins) noexcept {
+  in_finalize.store(begins ? detail::current_task().id : 0, std::memory_order_relaxed);
+}
+
 void add_description(const Describe describe, void* const context) {
   const std::lock_guard guard(descriptions().mutex);
   descriptions().all.emplace_back(describe, context);
@@ -309,8 +326,8 @@ void add_description(const Describe describe, void* const context) {
 
 Lines open_operations() {
   Open open;
-  (void)engine().hold_still([&open](const Operation& operation) { open.add(operation); },
-                            [](bool) {});
+  engine().hold_still([&open](const Operation& operation) { open.add(operation); },
+                      [](bool) {});
   return fold(open.waits(), waits_max);
 }
 

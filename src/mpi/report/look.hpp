@@ -31,6 +31,10 @@ struct Mark {
 // The bytes of the largest message that MPI has, or of the largest that a receive takes.
 [[nodiscard]] std::int64_t largest_open() noexcept;
 
+// The running task, main mostly, is in MPI_Finalize from now on: reports say so. To be called
+// there, and with false where it ends.
+void note_finalize(bool begins) noexcept;
+
 // For what stands above MPI: from now on each look has the lines that `describe` appends, each
 // ended, at most `lines_max`. It is called by any thread at any time, and must not wait.
 using Describe = void (*)(void* context, std::size_t lines_max, std::string& text) noexcept;

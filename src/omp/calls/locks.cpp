@@ -21,7 +21,7 @@ namespace {
 
 std::atomic_ref<int> word(int& lock) noexcept { return std::atomic_ref(lock); }
 
-// A task that holds a lock lets no other task run while it asks MPI for something in a loop: what it
+// A task that holds a lock lets no other run while it asks MPI for something in a loop: what it
 // has begun under the lock shall be short for those who wait. So locks are counted, where MPI is.
 void count(const int change) noexcept {
   if (!detail::locks_matter.load(std::memory_order_relaxed)) return;

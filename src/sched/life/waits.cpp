@@ -247,7 +247,8 @@ const detail::WaitReason* reason_of(const Task& task) noexcept {
 }
 
 std::string describe_reason(const detail::WaitReason& reason) {
-  if (reason.kind == detail::WaitKind::turn && reason.what != text_of(reason.kind)) {
+  const std::string_view what = reason.what;
+  if (reason.kind == detail::WaitKind::turn && what != text_of(reason.kind)) {
     return fmt::format("{} again and again, in vain", reason.what);
   }
   if (reason.kind != detail::WaitKind::mpi) return reason.what;

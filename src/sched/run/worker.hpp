@@ -65,6 +65,7 @@ struct Asking {
   std::atomic<const char*> call{nullptr};       // null: nobody asks
   std::atomic<std::uint64_t> since_ns{0};       // of the row; at its first look
   std::atomic<std::uint64_t> at_ns{0};          // of the last look
+  std::atomic<const char*> in_place{nullptr};   // what the task polls for in place, instead
   std::atomic<bool> idles{false};      // little else was done between the last two looks
   std::atomic<Keeps> keeps{Keeps::nobody};      // why it lets no other task run
   trace::Counter answers;              // questions that were answered

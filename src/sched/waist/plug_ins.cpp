@@ -265,13 +265,15 @@ bool main_is_alone() noexcept {
   return std::ranges::all_of(worker->runtime->foreign, &Worker::guest);
 }
 
-void begin_idle() noexcept {
+void begin_idle(const char* const call) noexcept {
   if (Worker* const worker = sched::thread_worker()) {
+    worker->asking.in_place.store(call, std::memory_order_relaxed);
     worker->recorder.enter(trace::Activity::idle);
   }
 }
 void end_idle() noexcept {
   if (Worker* const worker = sched::thread_worker()) {
+    worker->asking.in_place.store(nullptr, std::memory_order_relaxed);
     worker->recorder.enter(trace::Activity::task);
   }
 }

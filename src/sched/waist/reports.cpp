@@ -74,7 +74,10 @@ bool asks(const Asking& asking, const Task* const task) noexcept {
 // What the task of `worker` asks for, if it asks in vain; else empty.
 std::string describe_asking(Worker& worker, const Task* const task) {
   const Asking& asking = worker.asking;
-  if (worker.task.glance() != task || !asks(asking, task)) return {};
+  if (worker.task.glance() != task) return {};
+  const char* const in_place = asking.in_place.load(std::memory_order_relaxed);
+  if (in_place != nullptr) return in_place;
+  if (!asks(asking, task)) return {};
   const std::uint64_t ns =
       base::monotonic_ns() - asking.since_ns.load(std::memory_order_relaxed);
   const auto why = [&] {
@@ -83,9 +86,9 @@ std::string describe_asking(Worker& worker, const Task* const task) {
       case Asking::Keeps::in_callback:
         return ", and keeps its thread from all else: it is called by MPI";
       case Asking::Keeps::as_it_blocks:
-        return ", and keeps its worker from other tasks: it has asked to block (IMBREX_OMP_SUSPEND)";
+        return ", and keeps its worker from other tasks: it is to block (IMBREX_OMP_SUSPEND)";
       case Asking::Keeps::with_lock:
-        return ", and keeps its worker from other tasks: it holds a lock or is in a critical region";
+        return ", and keeps its worker from other tasks: it has a lock, or is in a critical region";
     }
     return "";
   };
@@ -157,7 +160,7 @@ void add_callbacks(RuntimeState& runtime, std::vector<TaskView>& views) {
 // For a view while tasks run: only what lies in memory that is mapped for good (descriptors, whose
 // names are literals, and stacks) is looked at, under the slab's lock, and a reason counts only if
 // no task has begun or gone on since: then the stack that it lies on was still the waiting task's.
-// One attempt; false if a task has begun or gone on meanwhile, so that what is waited for is unknown.
+// One attempt; false if a task has begun or gone on meanwhile: then what they wait for is unknown.
 bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
-   suspend member|task suspends|blocks [test|critical|lock]: whether what waits in MPI, a member of a
-   team or an explicit task, lets others run on its thread; with a third word what loops on MPI_Test,
-   perhaps in a critical region or with a lock. One thread and one rank, which sends to itself: where
-   the wait does not suspend, the send behind it is never made, and an alarm says so. */
+   suspend member|task suspends|blocks [test|critical|lock]: whether what waits in MPI, a member of
+   a team or an explicit task, lets others run on its thread; with a third word what loops on
+   MPI_Test, perhaps in a critical region or with a lock. One thread and one rank, which sends to
+   itself: where the wait does not suspend, the send behind it is never made; an alarm says so. */
 #include <mpi.h>
 #include <omp.h>
 #include <signal.h>
