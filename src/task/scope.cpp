@@ -122,7 +122,7 @@ struct Fired {
   std::uint32_t left;      // references that are ours
 };
 inline Fired fire_end(Task& task, ReadyList& ready) noexcept {
-  if (task.held && task.failure == nullptr) [[unlikely]] take_error_of_holds(task);
+  if (task.held() && task.failure == nullptr) [[unlikely]] take_error_of_holds(task);
   if (task.failure != nullptr) [[unlikely]] task.scope->fail(*task.failure);
   task.state.store(State::complete, std::memory_order_release);  // from running or ended
   std::uintptr_t head = EventWord::fired;
@@ -160,8 +160,8 @@ void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
 }
 
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
-  if (!task.held) {
-    task.held = true;
+  if (!task.held()) {
+    task.wishes |= Task::holds_itself;
     task.failed_late = false;
     task.holds.store(1, std::memory_order_relaxed);  // the body's; published with the waiter
   }

@@ -209,7 +209,7 @@ void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noex
 
 // The body of `task` has ended and its closure is gone: true if nothing holds its completion.
 [[nodiscard]] inline bool body_ended(Task& task) noexcept {
-  if (!task.held) [[likely]] return true;
+  if (!task.held()) [[likely]] return true;
   change_state(task, State::running, State::ended);
   return task.holds.fetch_sub(1, std::memory_order_acq_rel) == 1;  // pairs with the other holds
 }
@@ -223,7 +223,7 @@ void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noex
 // the parent calls share() first: what this reads is then read again, or has been acted upon.
 [[nodiscard, gnu::always_inline]] inline bool complete_alone(Task& task,
                                                               const Task& parent) noexcept {
-  if (task.family != nullptr || task.accesses != nullptr || task.held ||
+  if (task.family != nullptr || task.accesses != nullptr || task.held() ||
       task.failure != nullptr ||
       task.scope->owner != &parent) {
     return false;
@@ -249,7 +249,7 @@ void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noex
 // Whether nobody else refers to `task`, whose body has ended, and it ends nothing but itself.
 [[nodiscard]] inline bool is_unknown(const Task& task) noexcept {
   return task.references.load(std::memory_order_acquire) == 1 && task.accesses == nullptr &&
-         task.family == nullptr && !task.held && task.failure == nullptr;
+         task.family == nullptr && !task.held() && task.failure == nullptr;
 }
 // The end of such a task: counts it, and the descriptor is the caller's.
 inline void complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcept {

@@ -54,7 +54,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::atomic<State> state;      // change_state() only
   bool tied;                     // resumes on the thread that started it
   bool root;                     // no body: the code of a thread
-  bool failed_late;              // only if `held`: has the body's result beside a hold's error
+  bool failed_late;              // only if held(): has the body's result beside a hold's error
   const detail::BodyOps* ops;    // null for a root
   Scope* scope;                  // where it is counted
   Task* parent;                  // lives as long as its children do
@@ -72,12 +72,15 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::uint16_t profile;         // Profiles::of(); only under a policy that learns
   std::uint16_t group;           // of workers, which run it; its parent's
   std::uint8_t slot_class;       // of the slab; 0: a large slot
-  bool held;                     // hold_completion() was called; running task only
+  // How many locks of OpenMP's it has: note_lock() of groups.hpp. 255 stays 255. Running task only.
+  std::uint8_t locks;
   Reach reach;                   // set before it is submitted
-  // What it has asked for, of plug_ins.hpp; running task only: set_blocking(), release_by_blocks().
-  enum Wish : std::uint8_t { blocking = 1, by_blocks = 2 };
+  // What it has called; running task only: set_blocking() and release_by_blocks() of plug_ins.hpp,
+  // hold_completion().
+  enum Wish : std::uint8_t { blocking = 1, by_blocks = 2, holds_itself = 4 };
   std::uint8_t wishes;
 
+  [[nodiscard]] bool held() const noexcept { return (wishes & holds_itself) != 0; }
   [[nodiscard]] void* closure() noexcept {
     return reinterpret_cast<std::byte*>(this) + sizeof(Task);
   }
@@ -133,7 +136,7 @@ inline void initialise(Task& task, const Birth& birth) noexcept {
   task.priority.store(birth.priority, std::memory_order_relaxed);
   task.slot_class = birth.slot_class;
   task.group = birth.group;
-  task.held = false;
+  task.locks = 0;
   task.wishes = 0;
 }
 

@@ -114,6 +114,14 @@ struct Interrupted {
 // report of one that takes IMBREX_STALL_S.
 void block(EventWord& event, const char* what) noexcept;
 
+// ---- locks -----------------------------------------------------------------------------------
+
+// The running task takes a lock that is OpenMP's (+1), or gives it back (-1). A task that has one
+// lets no other run while it asks in a loop (go_on_asking()). Not in a callback.
+void note_lock(int change) noexcept;
+// Locks count from the first add_poller() on. Relaxed: a hint.
+extern std::atomic<bool> locks_matter;
+
 // ---- tasks as OpenMP has them ----------------------------------------------------------------
 
 // Suspends until the children of the running task and their descendants are complete. REQUIRES:

@@ -84,14 +84,9 @@ inline constexpr unsigned fruitless_asks = 100;
 [[nodiscard]] bool asked_in_vain() noexcept;
 void asked_with_success() noexcept;
 // Polls, and lets another task run if one is ready, before the running task goes on. Not where
-// nothing can be suspended, not if the task blocks (set_blocking()) or has a lock of OpenMP's, and
-// only if `may_suspend`. `call`, a literal, names the question in reports. Suspends.
+// nothing can be suspended, not if the task blocks (set_blocking()) or has a lock of
+// OpenMP's, and only if `may_suspend`. `call`, a literal, names the question in reports. Suspends.
 void go_on_asking(const char* call, bool may_suspend) noexcept;
-// OpenMP's answer to whether the running task holds a lock. It is asked only once a poller has been
-// added; locks_matter says so, and what is taken before is not counted.
-using HoldsLock = bool (*)() noexcept;
-void ask_for_locks(HoldsLock holds_lock) noexcept;
-extern std::atomic<bool> locks_matter;  // relaxed: a hint
 
 // True if main runs, has had no children, and no thread of the program's own has used imbrex: then
 // nothing of this process waits for the calling thread, and a call may block it.

@@ -7,11 +7,10 @@
 // Why no wake-up is lost: who sleeps has made the word 2 and found it taken. Only who frees it
 // changes a 2, and wakes one then; who takes it after sleeping leaves a 2, for others may sleep.
 
-#include <algorithm>
 #include <atomic>
 
 #include "base/arch.hpp"
-#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/groups.hpp"
 #include "omp/region/context.hpp"
 #include "omp/region/gate.hpp"
 
@@ -21,21 +20,10 @@ namespace {
 
 std::atomic_ref<int> word(int& lock) noexcept { return std::atomic_ref(lock); }
 
-// A task that holds a lock lets no other run while it asks MPI for something in a loop: what it
-// has begun under the lock shall be short for those who wait. So locks are counted, where MPI is.
+// Of locks taken before they count, the task has one less than none: note_lock() ignores it.
 void count(const int change) noexcept {
-  if (!detail::locks_matter.load(std::memory_order_relaxed)) return;
-  int& locks = current().locks;
-  locks = std::max(locks + change, 0);  // one may have been taken before they were counted
+  if (detail::locks_matter.load(std::memory_order_relaxed)) detail::note_lock(change);
 }
-
-bool holds_lock() noexcept {
-  for (const Context* context = &around(); context != nullptr; context = context->included) {
-    if (context->locks != 0) return true;
-  }
-  return false;
-}
-[[gnu::constructor]] void answer_whether_locks_are_held() { detail::ask_for_locks(&holds_lock); }
 
 bool try_take_uncounted(int& lock) noexcept {
   int free = 0;

@@ -45,7 +45,6 @@ struct Context {
   Form form = Form::task;
   Variables variables;
   Context* included = nullptr;     // the innermost included task that runs in it
-  int locks = 0;                   // that it holds; counted where detail::locks_matter says so
 };
 
 // Where a member is in the group of its team.

@@ -57,7 +57,7 @@ void give_back_parts(Worker& worker, Task& task) noexcept {
 bool has_result(const Task& task) noexcept {
   return task.ops != nullptr && task.ops->destroy != nullptr &&
          task.state.load(std::memory_order_relaxed) == State::complete &&
-         (task.failure == nullptr || (task.held && task.failed_late));
+         (task.failure == nullptr || (task.held() && task.failed_late));
 }
 
 void destroy_contents(Task& task, const bool result, Outcome& outcome) noexcept {

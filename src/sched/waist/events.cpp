@@ -162,7 +162,7 @@ void hold_finish(Completion& completion) {
 
 Completion* held_task() noexcept {
   Task& task = *sched::current_worker()->task;
-  if (!task.held) return nullptr;
+  if (!task.held()) return nullptr;
   task::add_reference(task);
   return &task;
 }

@@ -2,6 +2,7 @@
 // The functions for plug-ins: pollers, waits that poll in place, callbacks.
 #include <algorithm>
 #include <ctime>
+#include <limits>
 #include <mutex>
 
 #include "imbrex/detail/groups.hpp"
@@ -106,8 +107,6 @@ namespace {
 
 using sched::Asking;
 
-std::atomic<HoldsLock> holds_lock{nullptr};  // set when OpenMP is loaded
-
 // The processor's time that the calling thread has used.
 std::uint64_t used_ns() noexcept {
   timespec used{};
@@ -133,10 +132,9 @@ void note_row(Asking& asking, const char* const call) noexcept {
 }
 
 Asking::Keeps keeps_others(const Worker& worker) noexcept {
-  if (worker.callbacks != 0 || worker.task == nullptr) return Asking::Keeps::in_callback;
+  if (in_callback()) return Asking::Keeps::in_callback;
   if ((worker.task->wishes & sched::Task::blocking) != 0) return Asking::Keeps::as_it_blocks;
-  const HoldsLock asks = holds_lock.load(std::memory_order_relaxed);
-  return asks != nullptr && asks() ? Asking::Keeps::with_lock : Asking::Keeps::nobody;
+  return worker.task->locks != 0 ? Asking::Keeps::with_lock : Asking::Keeps::nobody;
 }
 
 // The task has gone on, perhaps on another worker, and its row goes on there.
@@ -201,8 +199,13 @@ void go_on_asking(const char* const call, const bool may_suspend) noexcept {
   now.runtime->asking.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void ask_for_locks(const HoldsLock question) noexcept {
-  holds_lock.store(question, std::memory_order_relaxed);
+void note_lock(const int change) noexcept {
+  Worker* const worker = sched::current_worker();
+  if (worker == nullptr || in_callback()) return;
+  constexpr int most = std::numeric_limits<std::uint8_t>::max();
+  std::uint8_t& locks = worker->task->locks;
+  if (locks == most) return;
+  locks = static_cast<std::uint8_t>(std::max(locks + change, 0));
 }
 
 // ---- tasks that may run elsewhere ------------------------------------------------------------
