@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/check.hpp"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -77,6 +78,44 @@ void fail(const char* const file, const int line, const std::string& what) noexc
   const Describe describe = describe_current.load(std::memory_order_acquire);
   report(fmt::format("{}\n  in {}; checked at {}:{}", what,
                      describe != nullptr ? describe() : "no task", file, line));
+  abort();
+}
+
+// ---- how the program ends ----------------------------------------------------------------------
+
+namespace {
+
+std::atomic<bool> drops{false};  // relaxed: for the thread that ends the program
+
+// Open MPI has one in its libopen-pal.
+bool is_of_mpi(const struct sigaction& handler) noexcept {
+  const void* const function = (handler.sa_flags & SA_SIGINFO) != 0
+                                   ? reinterpret_cast<const void*>(handler.sa_sigaction)
+                                   : reinterpret_cast<const void*>(handler.sa_handler);
+  Dl_info found{};
+  if (dladdr(function, &found) == 0 || found.dli_fname == nullptr) return false;
+  std::string_view name = found.dli_fname;
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  return name.starts_with("libopen-pal") || name.starts_with("libmpi");
+}
+
+}  // namespace
+
+void drop_backtraces() noexcept {
+  drops.store(true, std::memory_order_relaxed);
+  struct sigaction handler{};
+  if (sigaction(SIGABRT, nullptr, &handler) != 0 || !is_of_mpi(handler)) return;
+  handler = {};
+  handler.sa_handler = SIG_DFL;
+  sigaction(SIGABRT, &handler, nullptr);
+}
+
+bool is_dropped(const struct sigaction& handler) noexcept {
+  return drops.load(std::memory_order_relaxed) && is_of_mpi(handler);
+}
+
+void abort() noexcept {
+  drop_backtraces();
   std::abort();
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+struct sigaction;
+
 namespace imbrex::base {
 
 // Says who runs now, for messages; set once by the scheduler, since base/ knows no task.
@@ -16,6 +18,15 @@ using Describe = std::string (*)();
 void set_describe(Describe describe) noexcept;
 
 [[noreturn]] void fail(const char* file, int line, const std::string& what) noexcept;
+
+// Ends the program by SIGABRT, after a message that says why. A handler of an MPI library, which
+// would print a backtrace of this library's functions below that message, is not called; one of the
+// program's is.
+[[noreturn]] void abort() noexcept;
+// The first half of that, for who ends the program in another way.
+void drop_backtraces() noexcept;
+// Whether drop_backtraces() was called, and a handler that stands before this one passes it over.
+[[nodiscard]] bool is_dropped(const struct sigaction& handler) noexcept;
 
 // A line on standard error that starts with "imbrex: ", written at once.
 void report(const std::string& text) noexcept;

@@ -309,7 +309,9 @@ void tell_who_has_thrown() noexcept {
   const std::exception_ptr error = std::current_exception();
   if (error == nullptr) return;
   const std::string label = label_beside(error, text_of(error));
-  if (!label.empty()) base::report("what ends the program was thrown" + label);
+  if (label.empty()) return;
+  base::report("what ends the program was thrown" + label);
+  base::drop_backtraces();
 }
 
 std::vector<std::string> describe_failed() {

@@ -147,6 +147,29 @@ void asks_in_vain_in_main() {
   for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
+// In a function that MPI calls.
+void copy_when_it_has_come(void*, void*, int*, MPI_Datatype*) {
+  int value = 0;
+  MPI_Request request;
+  MPI_Irecv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &request);
+  for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+}
+
+void asks_in_vain_in_callback() {
+  if (rank_in_world() == 0) {
+    MPI_Op op;
+    MPI_Op_create(&copy_when_it_has_come, 1, &op);
+    int value = 0;
+    MPI_Reduce_local(&value, &value, 1, MPI_INT, op);
+    MPI_Op_free(&op);
+  } else {
+    task("compute").spawn([] { until_printed("MPI_Test again"); }).get();
+    const int value = 1;
+    MPI_Send(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+  }
+  std::printf("went on\n");
+}
+
 // A computation that lets MPI make progress now and then does not wait.
 void asks_and_computes() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
@@ -337,6 +360,15 @@ void both_receive() {
   });
 }
 
+void own_abort_handler() {
+  signal(SIGABRT, [](int) {
+    const char text[] = "own handler of SIGABRT\n";
+    (void)!write(STDOUT_FILENO, text, sizeof text - 1);
+    _exit(3);
+  });
+  both_receive();
+}
+
 void alone() {}
 
 imbrex::Collective held(const std::vector<int>& out, std::vector<int>& in) {
@@ -475,6 +507,7 @@ const imbrex::test::Cases cases{
     {"wrong_tag", wrong_tag},
     {"asks_in_vain", asks_in_vain},
     {"asks_in_vain_in_main", asks_in_vain_in_main},
+    {"asks_in_vain_in_callback", asks_in_vain_in_callback},
     {"asks_and_computes", asks_and_computes},
     {"wait_for_requests", wait_for_requests},
     {"wrong_communicator", wrong_communicator},
@@ -490,6 +523,7 @@ const imbrex::test::Cases cases{
     {"asked_in_finalize", asked_in_finalize},
     {"one_in_finalize", one_in_finalize},
     {"both_receive", both_receive},
+    {"own_abort_handler", own_abort_handler},
     {"alone", alone},
     {"messages_in_turn", messages_in_turn},
     {"held_part", held_part},

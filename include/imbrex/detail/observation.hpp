@@ -78,6 +78,8 @@ struct TaskView {
 
 // Writes `text` to standard error. No error and no signal comes of it, whatever that leads to.
 void print(std::string_view text) noexcept;
+// Ends the program by SIGABRT, after a message that says why; no backtrace of an MPI follows.
+[[noreturn]] void abort() noexcept;
 
 // Keeps a text with the calling thread, the last one only. A thread that imbrex does not know has
 // no place for it: then it is reported at once, and the kept one says so.

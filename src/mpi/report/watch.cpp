@@ -13,7 +13,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -110,7 +109,7 @@ using detail::print;
 // Errors that somebody would have been told of at the end are told now.
 [[noreturn]] void end_program() {
   detail::report_all_failures();
-  std::abort();
+  detail::abort();
 }
 
 // ---- the thread ------------------------------------------------------------------------------

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <cstdlib>
 #include <new>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicators.hpp"
@@ -51,7 +51,7 @@ void check(const bool right, const Claim& claim) {
   say(fmt::format("rank {} claims message {} of rank {} for {} ranks, and there are not so many "
                   "left: a defect of imbrex",
                   claim.from, claim.name.id, claim.name.root, claim.ranks));
-  std::abort();
+  detail::abort();
 }
 
 bool has_ended(MPI_Request& request) {

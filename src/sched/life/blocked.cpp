@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
 
@@ -174,7 +173,7 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
   if (task->root && !(at_rest && keeps_others(runtime, worker))) return;
   seen.reported = true;
   report(*task, (now - seen.since) / 1'000'000'000u);
-  if (at_rest && runtime.options.STALL == "abort") std::abort();
+  if (at_rest && runtime.options.STALL == "abort") base::abort();
 }
 
 }  // namespace imbrex::sched

@@ -486,7 +486,7 @@ namespace {
       sched::current_worker() != nullptr
           ? "tasks must have ended before it: destroy it outside of tasks"
           : "main has made it, and runs tasks itself: destroy it in main"));
-  std::abort();
+  base::abort();
 }
 
 }  // namespace

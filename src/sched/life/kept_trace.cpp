@@ -53,7 +53,8 @@ void wait_for_files() noexcept {
 }
 
 void pass_on(const int signal, siginfo_t* const info, void* const context) {
-  const struct sigaction& before = keeper.previous[signal];
+  struct sigaction before = keeper.previous[signal];
+  if (signal == SIGABRT && base::is_dropped(before)) before = {};  // SIG_DFL
   if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler == SIG_DFL) {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -201,7 +200,7 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
   if (outlook == Outlook::stuck) {
     print(collect(runtime), "stall: no task can ever run again");
     report_all_failures();
-    std::abort();
+    base::abort();
   }
   if (!due) return;
   runtime.stall_reported = true;
@@ -212,7 +211,7 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
                     limit, abort ? "" : " (IMBREX_STALL=abort would end the program)"));
   if (!abort) return;
   report_all_failures();
-  std::abort();
+  base::abort();
 }
 
 }  // namespace imbrex::sched

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <new>
 #include <utility>
 
@@ -172,7 +171,7 @@ void stop_here(Worker& worker) noexcept {
       "time",
       detail::describe_current_task(), worker.runtime->stacks.mapped(), kib));
   report_all_failures();
-  std::abort();
+  base::abort();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -347,7 +346,7 @@ void Triggers::watch() noexcept {
       limit, abort ? "" : " (IMBREX_STALL=abort would end the program)");
   for (const std::string& event : awaited) text += "\n  " + event;
   base::report(text);
-  if (abort) std::abort();
+  if (abort) base::abort();
 }
 
 }  // namespace imbrex::sched

@@ -144,6 +144,8 @@ void print(const std::string_view text) noexcept {
   (void)base::write_all(STDERR_FILENO, text, nullptr);
 }
 
+void abort() noexcept { base::abort(); }
+
 void keep_message(const std::string& text) noexcept {
   if (Worker* const worker = sched::thread_worker()) {
     worker->message = text;
