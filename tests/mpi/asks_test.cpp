@@ -245,6 +245,58 @@ TEST(AsksForParts, let_the_task_run_that_sends_them) {
 }
 #endif
 
+// Within a function that MPI calls the loop keeps its thread, and finds what comes by itself.
+void add_what_comes(void* in, void* inout, int*, MPI_Datatype*) {
+  const Ring ring;
+  Exchange one{.ring = ring, .tag = 40};
+  std::vector<MPI_Request> requests = one.receive();
+  one.send(ring.comm);
+  for (MPI_Request& request : requests) {
+    for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  }
+  one.expect();
+  *static_cast<int*>(inout) += *static_cast<int*>(in);
+}
+
+TEST(AsksInCallbacks, end) {
+  MPI_Op op;
+  MPI_Op_create(&add_what_comes, 1, &op);
+  finish([&] {
+    task("reduces").launch([&] {
+      const int one = 1;
+      int sum = 2;
+      MPI_Reduce_local(&one, &sum, 1, MPI_INT, op);
+      EXPECT_EQ(sum, 3);
+    });
+    task("other").launch([] {});
+  });
+  MPI_Op_free(&op);
+}
+
+// Code that finds one thing again and again while it waits for another.
+TEST(AsksForTwo, let_the_task_run_that_sends_the_other) {
+  const Ring ring;
+  int value = 0;
+  int in = -1;
+  MPI_Request there;
+  MPI_Irecv(&value, 1, MPI_INT, MPI_PROC_NULL, 0, ring.comm, &there);
+  finish([&] {
+    task("asks").launch([&] {
+      for (int found = 0; found == 0;) {
+        int done = 0;
+        MPI_Request none = MPI_REQUEST_NULL;
+        MPI_Test(&none, &done, MPI_STATUS_IGNORE);
+        MPI_Request_get_status(there, &done, MPI_STATUS_IGNORE);
+        MPI_Iprobe(ring.previous(), 50, ring.comm, &found, MPI_STATUS_IGNORE);
+      }
+      MPI_Recv(&in, 1, MPI_INT, ring.previous(), 50, ring.comm, MPI_STATUS_IGNORE);
+    });
+    task("sends").launch([&] { MPI_Send(&ring.rank, 1, MPI_INT, ring.next(), 50, ring.comm); });
+  });
+  EXPECT_EQ(in, ring.previous());
+  MPI_Wait(&there, MPI_STATUS_IGNORE);
+}
+
 // Others are ready all the time, and a loop that asks in vain loses the time of one of them each
 // hundred questions, however many there are. (seeded draws one of all that are ready.)
 TEST(AsksBesideLongTasks, come_back_after_one_of_them) {

@@ -703,5 +703,25 @@ TEST_F(ThrowingHandlers, leave_calls_on_files) {
   MPI_Errhandler_free(&handler);
 }
 
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+void throw_from_session(MPI_Session*, int* code, ...) {
+  (void)look_around();
+  throw Refused(std::to_string(class_of(*code)));
+}
+
+TEST_F(ThrowingHandlers, leave_calls_on_sessions) {
+  MPI_Errhandler handler;
+  MPI_Session_create_errhandler(&throw_from_session, &handler);
+  MPI_Session session;
+  MPI_Session_init(MPI_INFO_NULL, handler, &session);
+  MPI_Errhandler_free(&handler);
+  expect_refusals([&] {
+    MPI_Group group;
+    MPI_Group_from_session_pset(session, "imbrex://no such set", &group);
+  });
+  MPI_Session_finalize(&session);
+}
+#endif
+
 }  // namespace
 }  // namespace imbrex::test

@@ -79,7 +79,8 @@ struct WorkerPolls {
 
 // A plug-in's call has found out that something is not there yet, or that it is: code that loops on
 // such a call must not keep its worker for ever. The first returns true each time that the running
-// task has asked fruitless_asks times in a row: then the plug-in calls go_on_asking().
+// task has asked fruitless_asks times in a row: then the plug-in calls go_on_asking(). A thousand
+// answers begin no row anew: code may find one thing again and again while it waits for another.
 inline constexpr unsigned fruitless_asks = 100;
 [[nodiscard]] bool asked_in_vain() noexcept;
 void asked_with_success() noexcept;

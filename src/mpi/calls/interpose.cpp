@@ -9,7 +9,7 @@
 #include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/split.hpp"
-#include "mpi/calls/standard.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/calls/twins.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/order/order.hpp"

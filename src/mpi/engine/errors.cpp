@@ -27,6 +27,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/below/kept.hpp"
 #include "mpi/below/ship.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
 
@@ -70,6 +71,11 @@ struct OfWindow {
 struct OfFile {
   using Handle = MPI_File;
 };
+#if IMBREX_MPI_4
+struct OfSession {
+  using Handle = MPI_Session;
+};
+#endif
 template <class Kind>
 using ErrorHandler = void(typename Kind::Handle*, int*, ...);
 
@@ -316,6 +322,13 @@ IMBREX_FUNCTION(Win_create_errhandler)(MPI_Win_errhandler_function* function,
   if (function == nullptr) return PMPI_Win_create_errhandler(function, handler);
   return PMPI_Win_create_errhandler(caller_of<OfWindow>(function), handler);
 }
+#if IMBREX_MPI_4
+IMBREX_FUNCTION(Session_create_errhandler)(MPI_Session_errhandler_function* function,
+                                           MPI_Errhandler* handler) {
+  if (function == nullptr) return PMPI_Session_create_errhandler(function, handler);
+  return PMPI_Session_create_errhandler(caller_of<OfSession>(function), handler);
+}
+#endif
 
 // ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
 

@@ -10,7 +10,7 @@
 
 #include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
-#include "mpi/calls/standard.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"

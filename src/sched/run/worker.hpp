@@ -59,7 +59,8 @@ struct Asking {
   enum class Keeps : std::uint8_t { nobody, in_callback, as_it_blocks, with_lock };
 
   const Task* of = nullptr;            // who asked last
-  unsigned in_a_row = 0;
+  unsigned in_a_row = 0;               // in vain
+  unsigned found = 0;                  // answers since the task last let another go first
   std::uint64_t used_ns = 0;           // by the thread's clock, at the last look
   std::atomic<const Task*> task{nullptr};       // as `of`; also null: what stands in no task
   std::atomic<const char*> call{nullptr};       // null: nobody asks
@@ -70,6 +71,12 @@ struct Asking {
   std::atomic<Keeps> keeps{Keeps::nobody};      // why it lets no other task run
   trace::Counter answers;              // questions that were answered
   trace::Counter turns;                // that tasks which ask in vain have gone on
+
+  void begin(const Task* const asks) noexcept {
+    of = asks;
+    in_a_row = 0;
+    found = 0;
+  }
 };
 
 struct Worker {

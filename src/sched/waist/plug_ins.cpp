@@ -140,8 +140,7 @@ Asking::Keeps keeps_others(const Worker& worker) noexcept {
 // The task has gone on, perhaps on another worker, and its row goes on there.
 void resume_row(Asking& asking, const sched::Task* const task, const std::uint64_t since,
                 const char* const call) noexcept {
-  asking.of = task;
-  asking.in_a_row = 0;
+  asking.begin(task);
   asking.used_ns = used_ns();
   asking.since_ns.store(since, std::memory_order_relaxed);
   asking.at_ns.store(base::monotonic_ns(), std::memory_order_relaxed);
@@ -158,12 +157,9 @@ bool asked_in_vain() noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr) return false;
   Asking& asking = worker->asking;
-  if (asking.of != worker->task) [[unlikely]] {
-    asking.of = worker->task;
-    asking.in_a_row = 0;
-  }
+  if (asking.of != worker->task) [[unlikely]] asking.begin(worker->task);
   if (++asking.in_a_row < fruitless_asks) [[likely]] return false;
-  asking.in_a_row = 0;
+  asking.begin(worker->task);
   return true;
 }
 
@@ -171,7 +167,8 @@ void asked_with_success() noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr) return;
   Asking& asking = worker->asking;
-  asking.in_a_row = 0;
+  constexpr unsigned found_max = 1000;
+  if (++asking.found < found_max) asking.in_a_row = 0;
   asking.answers.add(1);
   if (asking.call.load(std::memory_order_relaxed) == nullptr) [[likely]] return;
   asking.call.store(nullptr, std::memory_order_relaxed);

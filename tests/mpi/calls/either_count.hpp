@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "mpi/calls/standard.hpp"
+#include "mpi/below/abi/standard.hpp"
 
 namespace imbrex::test {
 

@@ -40,6 +40,10 @@ COUNTED(Allreduce, (const void* from, void* to, int count, MPI_Datatype type, MP
                     MPI_Comm comm),
         (from, to, count, type, op, comm))
 
+COUNTED(Test, (MPI_Request* request, int* flag, MPI_Status* status), (request, flag, status))
+COUNTED(Iprobe, (int from, int tag, MPI_Comm comm, int* flag, MPI_Status* status),
+        (from, tag, comm, flag, status))
+
 extern "C" [[gnu::visibility("default")]] int MPI_Finalize() {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);

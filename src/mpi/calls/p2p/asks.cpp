@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that programs loop on and that this library has no part in, but for letting other tasks run
 // in between.
-#include "mpi/calls/standard.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/matching/wait.hpp"
 
 IMBREX_FUNCTION(Win_test)(MPI_Win window, int* flag) {

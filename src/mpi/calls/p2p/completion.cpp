@@ -75,7 +75,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   } else {
     poll_for_others();
   }
-  note_answer("MPI_Test", over);
+  if (before != MPI_REQUEST_NULL) note_answer("MPI_Test", over);
   return settle(call, said);
 }
 
@@ -166,57 +166,60 @@ bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
 
 // ---- the calls -------------------------------------------------------------------------------
 
+// What these three return is settled before note_answer(), which may suspend.
 int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   const char* const name = "MPI_Testall";
+  int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    const int code = PMPI_Testall(count, requests, flag, statuses);
+    code = PMPI_Testall(count, requests, flag, statuses);
     poll_for_others();
-    note_answer(name, code != MPI_SUCCESS || *flag != 0);
-    return code;
+  } else {
+    Requests all(count, requests);
+    code = settle({.name = name}, all.test_all(flag, nullptr));
+    if (*flag != 0 || code != MPI_SUCCESS) code = all.finish_all(code, statuses);
   }
-  Requests all(count, requests);
-  const int code = settle({.name = name}, all.test_all(flag, nullptr));
-  const bool over = *flag != 0 || code != MPI_SUCCESS;
-  note_answer(name, over);
-  return over ? all.finish_all(code, statuses) : code;
+  note_answer(name, code != MPI_SUCCESS || *flag != 0);
+  return code;
 }
 
 int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
   const char* const name = "MPI_Testany";
+  int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    const int code = reads_requests
-                         ? asked::Testany(count, requests, index, flag, status).code
-                         : PMPI_Testany(count, requests, index, flag, status);
+    code = reads_requests ? asked::Testany(count, requests, index, flag, status).code
+                          : PMPI_Testany(count, requests, index, flag, status);
     poll_for_others();
-    note_answer(name, code != MPI_SUCCESS || *flag != 0);
-    return code;
+  } else {
+    Requests all(count, requests);
+    code = settle({.name = name}, all.test_any(flag));
+    if (*flag != 0 || code != MPI_SUCCESS) {
+      code = all.finish_any(code, index, status);
+    } else {
+      *index = MPI_UNDEFINED;
+    }
   }
-  Requests all(count, requests);
-  const int code = settle({.name = name}, all.test_any(flag));
-  const bool over = *flag != 0 || code != MPI_SUCCESS;
-  note_answer(name, over);
-  if (!over) {
-    *index = MPI_UNDEFINED;
-    return code;
-  }
-  return all.finish_any(code, index, status);
+  // No request is active: that is no answer.
+  if (*flag != 0 && *index == MPI_UNDEFINED && code == MPI_SUCCESS) return code;
+  note_answer(name, code != MPI_SUCCESS || *flag != 0);
+  return code;
 }
 
 int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
   const char* const name = "MPI_Testsome";
+  int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    const int code = reads_requests
-                         ? asked::Testsome(count, requests, found, indices, statuses).code
-                         : PMPI_Testsome(count, requests, found, indices, statuses);
+    code = reads_requests ? asked::Testsome(count, requests, found, indices, statuses).code
+                          : PMPI_Testsome(count, requests, found, indices, statuses);
     poll_for_others();
-    note_answer(name, code != MPI_SUCCESS || *found != 0);
-    return code;
+  } else {
+    Requests all(count, requests);
+    int done = 0;
+    code = settle({.name = name}, all.test_some(&done));
+    code = all.finish_some(code, found, indices, statuses);
   }
-  Requests all(count, requests);
-  int done = 0;
-  const int code = settle({.name = name}, all.test_some(&done));
-  note_answer(name, done != 0);
-  return all.finish_some(code, found, indices, statuses);
+  if (*found == MPI_UNDEFINED && code == MPI_SUCCESS) return code;  // as in test_any()
+  note_answer(name, code != MPI_SUCCESS || *found != 0);
+  return code;
 }
 
 // As wait_until() with `ask(&done)`, by a call that waits for many, of which `requests` are MPI's.

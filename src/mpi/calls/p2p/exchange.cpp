@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "mpi/calls/p2p/receives.hpp"
-#include "mpi/calls/standard.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sends that give a request: MPI_Isend and its kin, with int and with large counts, from the
 // table of calls.
-#include "mpi/calls/standard.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
