@@ -13,7 +13,7 @@ namespace imbrex::mpi {
 bool passes_through = !linked_with_imbrex();
 
 namespace {
-constinit thread_local int depth = 0;
+constinit thread_local int depth [[gnu::tls_model("initial-exec")]] = 0;
 }  // namespace
 
 [[gnu::noinline]] int& depth_below() noexcept {

@@ -54,13 +54,13 @@ struct First<Function> {
 
 class Below {
  public:
-  Below() noexcept { ++depth_below(); }
-  // An error handler that MPI has called may have suspended: then the thread is another.
-  ~Below() { --depth_below(); }
+  Below() noexcept : depth_(depth_below()) { ++depth_; }
+  ~Below() { --depth_; }
   Below(const Below&) = delete;
   Below& operator=(const Below&) = delete;
 
  private:
+  int& depth_;  // nothing suspends meanwhile: error handlers are kept (kept.hpp)
   [[no_unique_address]] trace::races::Silent silent_;
 };
 

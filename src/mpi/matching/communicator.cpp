@@ -88,10 +88,7 @@ void Communicator::settle_state() {
 }
 
 bool Communicator::accepts(const Arguments& it) const noexcept {
-  const auto [source, tag] = it.wanted;
-  return (source == MPI_ANY_SOURCE || (source >= 0 && source < peers_)) &&
-         (tag == MPI_ANY_TAG || (tag >= 0 && tag <= tag_max_)) && it.count >= 0 &&
-         it.type != MPI_DATATYPE_NULL;
+  return accepts(it.wanted) && it.count >= 0 && it.type != MPI_DATATYPE_NULL;
 }
 
 bool Communicator::is_derived(MPI_Datatype type) noexcept {

@@ -91,6 +91,11 @@ class Communicator final : public Feed {
 
   // True if these are arguments that MPI would take, for a receive that may wait.
   [[nodiscard]] bool accepts(const Arguments& arguments) const noexcept;
+  // As far as the envelope goes: a probe has no more.
+  [[nodiscard]] bool accepts(const Envelope& wanted) const noexcept {
+    return (wanted.source == MPI_ANY_SOURCE || (wanted.source >= 0 && wanted.source < peers_)) &&
+           (wanted.tag == MPI_ANY_TAG || (wanted.tag >= 0 && wanted.tag <= tag_max_));
+  }
   // The same for a message that is sent.
   [[nodiscard]] bool accepts_send(const Arguments& it) const noexcept {
     return it.wanted.source >= 0 && it.wanted.tag >= 0 && accepts(it);

@@ -152,8 +152,7 @@ std::span<const MPI_Request> requests_of(const Operation& operation) noexcept {
   return static_cast<const AskingOperation&>(operation).question.requests;
 }
 
-int settle(const Call& call, const Said& said) {
-  if (said.code == MPI_SUCCESS) return said.code;
+int settle_error(const Call& call, const Said& said) {
   const KeptHandler kept = take_kept();
   if (!said.owed) return call_kept(kept, said.code);
   Call owing = call;

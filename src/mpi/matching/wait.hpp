@@ -75,7 +75,10 @@ template <class F>
 
 // Calls the error handler if it is still owed, or was kept; it may throw, so the caller's own state
 // is settled before. Returns the code that the call returns.
-[[nodiscard]] int settle(const Call& call, const Said& said);
+[[nodiscard, gnu::cold]] int settle_error(const Call& call, const Said& said);
+[[nodiscard]] inline int settle(const Call& call, const Said& said) {
+  return said.code == MPI_SUCCESS ? MPI_SUCCESS : settle_error(call, said);
+}
 
 // Asks once, then again while this worker has nothing better to do. True once it is answered; false
 // if the task should suspend.

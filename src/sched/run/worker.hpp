@@ -61,7 +61,7 @@ struct Asking {
   const Task* of = nullptr;            // who asked last
   unsigned in_a_row = 0;               // in vain
   unsigned found = 0;                  // answers since the task last let another go first
-  std::uint64_t used_ns = 0;           // by the thread's clock, at the last look
+  std::uint64_t used_ns = 0;           // by the thread's clock, at the last look; 0: not looked at
   std::atomic<const Task*> task{nullptr};       // as `of`; also null: what stands in no task
   std::atomic<const char*> call{nullptr};       // null: nobody asks
   std::atomic<std::uint64_t> since_ns{0};       // of the row; at its first look

@@ -115,15 +115,20 @@ std::uint64_t used_ns() noexcept {
          static_cast<std::uint64_t>(used.tv_nsec);
 }
 
-// A task that computes, and asks now and then, is none that waits.
+// A task that computes, and asks now and then, is none that waits. How much of a short row it has
+// computed need not be asked: the system says so, but not at once.
 void note_row(Asking& asking, const char* const call) noexcept {
   constexpr std::uint64_t idle_ns_max = 5'000;  // for a question and what is done until the next
+  constexpr std::uint64_t row_ns_max = fruitless_asks * idle_ns_max;
   const std::uint64_t now = base::monotonic_ns();
-  const std::uint64_t used = used_ns();
   const bool goes_on = asking.call.load(std::memory_order_relaxed) != nullptr &&
                        asking.task.load(std::memory_order_relaxed) == asking.of;
   if (!goes_on) asking.since_ns.store(now, std::memory_order_relaxed);
-  const bool idles = goes_on && used - asking.used_ns < fruitless_asks * idle_ns_max;
+  const bool short_row =
+      goes_on && now - asking.at_ns.load(std::memory_order_relaxed) < row_ns_max;
+  const std::uint64_t used = short_row ? 0 : used_ns();
+  const bool idles = short_row || (goes_on && asking.used_ns != 0 &&
+                                   used - asking.used_ns < row_ns_max);
   asking.idles.store(idles, std::memory_order_relaxed);
   asking.used_ns = used;
   asking.task.store(asking.of, std::memory_order_relaxed);

@@ -221,7 +221,9 @@ struct Probe {
 
 // The communicator that the probe looks in. Null: MPI's own call answers at once.
 Communicator* place_of(const Probe& it) {
-  return place_of(Arguments{nullptr, 0, MPI_BYTE, it.wanted, it.comm});
+  if (!in_service() || it.wanted.source == MPI_PROC_NULL) return nullptr;
+  Communicator* const communicator = communicator_of(it.comm);
+  return communicator != nullptr && communicator->accepts(it.wanted) ? communicator : nullptr;
 }
 
 int look_at_mpi(const Probe& it, int* found, Arrived* arrived) {

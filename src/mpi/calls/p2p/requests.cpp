@@ -148,6 +148,7 @@ int Requests::finish_some(int code, int* found, int indices[], MPI_Status status
     if (ours_[i] == nullptr || !ours_[i]->done()) continue;
     if (take(i) != MPI_SUCCESS) failed = MPI_ERR_IN_STATUS;
     ours_[i] = nullptr;
+    mpis_[i] = requests_[i];  // given back
     indices[(*found)++] = i;
     results.push_back(statuses_[i]);
   }
