@@ -150,6 +150,8 @@ enum {
 extern "C" {
 
 typedef void MPI_Comm_errhandler_function(MPI_Comm*, int*, ...);
+typedef void MPI_File_errhandler_function(MPI_File*, int*, ...);
+typedef void MPI_Win_errhandler_function(MPI_Win*, int*, ...);
 typedef int MPI_Comm_copy_attr_function(MPI_Comm, int, void*, void*, void*, int*);
 typedef int MPI_Comm_delete_attr_function(MPI_Comm, int, void*, void*);
 typedef int MPI_Grequest_query_function(void*, MPI_Status*);
