@@ -159,8 +159,9 @@ void asks_in_vain_in_callback() {
   if (rank_in_world() == 0) {
     MPI_Op op;
     MPI_Op_create(&copy_when_it_has_come, 1, &op);
-    int value = 0;
-    MPI_Reduce_local(&value, &value, 1, MPI_INT, op);
+    const int in = 0;
+    int inout = 0;
+    MPI_Reduce_local(&in, &inout, 1, MPI_INT, op);
     MPI_Op_free(&op);
   } else {
     task("compute").spawn([] { until_printed("MPI_Test again"); }).get();

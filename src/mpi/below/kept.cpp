@@ -25,6 +25,14 @@ KeptHandlers& kept_handlers() noexcept {
   return all;
 }
 
+// The place of the calling thread, or the end.
+auto find_here() noexcept IMBREX_REQUIRES(kept_handlers().lock) {
+  const pthread_t thread = base::this_thread();
+  return std::ranges::find_if(kept_handlers().all, [thread](const auto& one) {
+    return pthread_equal(one.first, thread) != 0;
+  });
+}
+
 }  // namespace
 
 std::atomic<int> kept_count{0};
@@ -37,17 +45,20 @@ void keep(const KeptHandler& handler) noexcept {
 }
 
 KeptHandler take_kept() noexcept {
-  const pthread_t thread = base::this_thread();
   const std::lock_guard guard(kept_handlers().lock);
-  auto& all = kept_handlers().all;
-  const auto found = std::ranges::find_if(
-      all, [thread](const auto& one) { return pthread_equal(one.first, thread) != 0; });
-  if (found == all.end()) return {};
+  const auto found = find_here();
+  if (found == kept_handlers().all.end()) return {};
   const KeptHandler handler = found->second;
-  *found = all.back();
-  all.pop_back();
+  *found = kept_handlers().all.back();
+  kept_handlers().all.pop_back();
   kept_count.fetch_sub(1, std::memory_order_relaxed);
   return handler;
+}
+
+int code_of_kept(const int code) noexcept {
+  const std::lock_guard guard(kept_handlers().lock);
+  const auto found = find_here();
+  return found == kept_handlers().all.end() ? code : found->second.code;
 }
 
 }  // namespace imbrex::mpi

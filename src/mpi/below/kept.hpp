@@ -5,7 +5,6 @@
 // jump.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -44,8 +43,6 @@ void keep(const KeptHandler& handler) noexcept;
 // What was kept for the calling thread, which is kept no more. Called where MPI has given an error,
 // before the code that called MPI suspends.
 [[nodiscard]] KeptHandler take_kept() noexcept;
-// How many are kept for all threads. Relaxed: of interest is the thread's own, if any.
-extern std::atomic<int> kept_count;
 
 // While it lives, this thread is in an error handler of the program's: it may call MPI as all code
 // of the program's may, and leave by an exception or a jump. After a jump the thread is in no call

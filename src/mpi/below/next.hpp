@@ -10,6 +10,10 @@
 
 #include <mpi.h>
 
+#include <atomic>
+#include <string_view>
+#include <type_traits>
+
 #include "trace/races.hpp"
 
 namespace imbrex::mpi {
@@ -64,10 +68,30 @@ class Below {
   [[no_unique_address]] trace::races::Silent silent_;
 };
 
+// True if MPI itself calls the right error handler when an operation has failed, and gives its
+// code.
+inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
+
+// How many calls of error handlers are kept for all threads (kept.hpp). Relaxed: of interest is the
+// thread's own, if any.
+extern std::atomic<int> kept_count;
+// The code that MPI has told the handler that is kept for the calling thread, if any is, else
+// `code`. MPICH 5 returns MPI_SUCCESS once a handler has returned.
+[[nodiscard, gnu::cold]] int code_of_kept(int code) noexcept;
+
 template <auto Function, class... Arguments>
 auto below(Arguments... arguments) {
-  const Below guard;
-  return next<Function>(arguments...);
+  const auto call = [&] {
+    const Below guard;
+    return next<Function>(arguments...);
+  };
+  if constexpr (mpi_calls_own_handler || !std::is_same_v<decltype(call()), int>) {
+    return call();
+  } else {
+    const int code = call();
+    if (code != MPI_SUCCESS || kept_count.load(std::memory_order_relaxed) == 0) return code;
+    return code_of_kept(code);
+  }
 }
 
 }  // namespace imbrex::mpi

@@ -330,6 +330,26 @@ IMBREX_FUNCTION(Session_create_errhandler)(MPI_Session_errhandler_function* func
 }
 #endif
 
+// The code that the handler is told is no failure of the call.
+IMBREX_FUNCTION(Comm_call_errhandler)(MPI_Comm comm, int code) {
+  const int end = PMPI_Comm_call_errhandler(comm, code);
+  return end == code ? MPI_SUCCESS : end;
+}
+IMBREX_FUNCTION(File_call_errhandler)(MPI_File file, int code) {
+  const int end = PMPI_File_call_errhandler(file, code);
+  return end == code ? MPI_SUCCESS : end;
+}
+IMBREX_FUNCTION(Win_call_errhandler)(MPI_Win window, int code) {
+  const int end = PMPI_Win_call_errhandler(window, code);
+  return end == code ? MPI_SUCCESS : end;
+}
+#if IMBREX_MPI_4
+IMBREX_FUNCTION(Session_call_errhandler)(MPI_Session session, int code) {
+  const int end = PMPI_Session_call_errhandler(session, code);
+  return end == code ? MPI_SUCCESS : end;
+}
+#endif
+
 // ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
 
 IMBREX_FUNCTION(Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler handler) {

@@ -407,7 +407,11 @@ Entry take_others(Worker& worker) noexcept {
     if (worker.inbox_taken != nullptr) worker.until_others = 0;
     return {task, true};
   }
-  if (Task* const task = take_behind(worker, false)) return {task, true};
+  if (Task* const task = take_behind(worker, false)) {
+    // The next of those that gave way follows after one pick by the policy, however this one ends.
+    if (worker.some_gave_way()) worker.until_others = 1;
+    return {task, true};
+  }
   // The other groups to which it belongs for good have a turn, too.
   const Membership& first = *worker.membership;
   if (first.outer == nullptr || !first.group->standing) [[likely]] return {};

@@ -153,6 +153,7 @@ struct RuntimeState {
   std::atomic<bool> stopping{false};
   // Tasks within go_on_asking(): suspended there, or about to be; for who watches, and relaxed.
   std::atomic<int> asking{0};
+  std::atomic<int> still{0};  // such threads are looking at tasks: nobody goes into go_on_asking()
 
   base::SpinLock behind_lock;                   // guards Group::behind of all groups
   std::atomic<std::int64_t> behind_count{0};    // of all groups; written under that lock

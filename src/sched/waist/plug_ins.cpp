@@ -127,9 +127,12 @@ void note_row(Asking& asking, const char* const call) noexcept {
   const bool short_row =
       goes_on && now - asking.at_ns.load(std::memory_order_relaxed) < row_ns_max;
   const std::uint64_t used = short_row ? 0 : used_ns();
-  const bool idles = short_row || (goes_on && asking.used_ns != 0 &&
-                                   used - asking.used_ns < row_ns_max);
-  asking.idles.store(idles, std::memory_order_relaxed);
+  // The first long row behind short ones tells nothing: the thread may have lost its processor.
+  if (short_row || !goes_on) {
+    asking.idles.store(short_row, std::memory_order_relaxed);
+  } else if (asking.used_ns != 0) {
+    asking.idles.store(used - asking.used_ns < row_ns_max, std::memory_order_relaxed);
+  }
   asking.used_ns = used;
   asking.task.store(asking.of, std::memory_order_relaxed);
   asking.call.store(call, std::memory_order_relaxed);
@@ -145,6 +148,8 @@ Asking::Keeps keeps_others(const Worker& worker) noexcept {
 // The task has gone on, perhaps on another worker, and its row goes on there.
 void resume_row(Asking& asking, const sched::Task* const task, const std::uint64_t since,
                 const char* const call) noexcept {
+  std::atomic_thread_fence(std::memory_order_release);  // counted as gone on before: progress()
+  asking.turns.add(1);
   asking.begin(task);
   asking.used_ns = used_ns();
   asking.since_ns.store(since, std::memory_order_relaxed);
@@ -153,7 +158,6 @@ void resume_row(Asking& asking, const sched::Task* const task, const std::uint64
   asking.keeps.store(Asking::Keeps::nobody, std::memory_order_relaxed);
   asking.task.store(task, std::memory_order_relaxed);
   asking.call.store(call, std::memory_order_relaxed);
-  asking.turns.add(1);
 }
 
 }  // namespace
@@ -187,7 +191,10 @@ void go_on_asking(const char* const call, const bool may_suspend) noexcept {
   note_row(asking, call);
   const Asking::Keeps keeps = may_suspend ? keeps_others(worker) : Asking::Keeps::in_callback;
   asking.keeps.store(keeps, std::memory_order_relaxed);
-  if (keeps != Asking::Keeps::nobody || worker.foreign()) return;
+  if (keeps != Asking::Keeps::nobody || worker.foreign() ||
+      worker.runtime->still.load(std::memory_order_relaxed) != 0) {
+    return;
+  }
   if (sched::poll(worker, true) == 0) {
     worker.runtime->last_poll.store(base::ticks(), std::memory_order_relaxed);
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -65,10 +67,13 @@ using sched::Asking;
 // A row of questions that has not been looked at for so long has ended, or is slow.
 constexpr std::uint64_t row_lasts_ns = 2'000'000'000;
 
-bool asks(const Asking& asking, const Task* const task) noexcept {
+bool asked_within(const Asking& asking, const std::uint64_t ns) noexcept {
   return asking.call.load(std::memory_order_relaxed) != nullptr &&
-         asking.task.load(std::memory_order_relaxed) == task &&
-         base::monotonic_ns() - asking.at_ns.load(std::memory_order_relaxed) < row_lasts_ns;
+         base::monotonic_ns() - asking.at_ns.load(std::memory_order_relaxed) < ns;
+}
+
+bool asks(const Asking& asking, const Task* const task) noexcept {
+  return asking.task.load(std::memory_order_relaxed) == task && asked_within(asking, row_lasts_ns);
 }
 
 // What the task of `worker` asks for, if it asks in vain; else empty.
@@ -97,41 +102,37 @@ std::string describe_asking(Worker& worker, const Task* const task) {
                      ns / 1'000'000'000u, why());
 }
 
-// Whether all that runs asks in vain, as far as one look can tell.
-bool only_asks_now(RuntimeState& runtime) noexcept {
+// Whether all that runs asks in vain. A look may come between two tasks that let each other go
+// first, and find one that has not asked yet in its turn: so for a while each counts as one that
+// asks. If it does something else, it is still not taken for one at later looks.
+bool only_asks(RuntimeState& runtime) noexcept {
+  constexpr std::uint64_t turn_ns = 100'000'000;
   bool any = runtime.asking.load(std::memory_order_relaxed) != 0;
   for (const auto& worker : runtime.workers) {
+    const Asking& asking = worker->asking;
     const Task* const task = worker->task.glance();
-    const bool idles = worker->asking.idles.load(std::memory_order_relaxed);
-    const bool in_vain = idles && asks(worker->asking, task);
+    const bool in_vain = asking.idles.load(std::memory_order_relaxed) &&
+                         (asks(asking, task) || asked_within(asking, turn_ns));
     if (task != nullptr && !in_vain) return false;
     any = any || in_vain;
   }
   return any;
 }
 
-// One look may come between two that let each other go first; then another is likely to be right,
-// and a wrong one is harmless, since what ran in the meantime is counted.
-bool only_asks(RuntimeState& runtime) noexcept {
-  constexpr int looks = 16;
-  for (int look = 0; look < looks; ++look) {
-    if (only_asks_now(runtime)) return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
-
-// What goes on and asks in vain is counted as gone on first, and a moment later as no progress: so
-// the least of a few looks is right.
+// What goes on and asks in vain is counted as gone on first, and a moment later as no progress. A
+// look reads these counts in the other order, so it sees too much or what is right, and the least
+// of several looks is right.
 std::uint64_t progress(const RuntimeState& runtime) noexcept {
-  constexpr int looks = 8;
+  constexpr int looks = 16;
   std::uint64_t least = UINT64_MAX;
   for (int look = 0; look < looks; ++look) {
-    std::uint64_t sum = runtime.begun();
+    std::uint64_t sum = 0;
     for (const auto& worker : runtime.workers) {
       sum += worker->asking.answers.get() - worker->asking.turns.get();
     }
-    least = std::min(least, sum);
+    std::atomic_thread_fence(std::memory_order_acquire);  // pairs with resume_row()
+    least = std::min(least, sum + runtime.begun());
+    std::this_thread::yield();
   }
   return least;
 }
@@ -197,8 +198,23 @@ bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
 }
 
 std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
-  constexpr int attempts = 16;  // tasks that ask in vain go on all the time
+  // Tasks that ask in vain go on all the time, but not meanwhile.
+  struct Still {
+    explicit Still(RuntimeState& its_runtime) noexcept : its(its_runtime) {
+      its.still.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Still() { its.still.fetch_sub(1, std::memory_order_relaxed); }
+    Still(const Still&) = delete;
+    Still& operator=(const Still&) = delete;
+    RuntimeState& its;
+  };
+  const Still still(runtime);
+  constexpr int attempts = 16;
   for (int attempt = 1;; ++attempt) {
+    // One that has just gone on is seen to ask when its next row is over.
+    if (attempt > 1 || runtime.asking.load(std::memory_order_relaxed) != 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
     std::vector<TaskView> views;
     if (try_view_in_motion(runtime, views) || attempt == attempts) return views;
   }

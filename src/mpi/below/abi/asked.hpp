@@ -9,15 +9,12 @@
 
 #include <mpi.h>
 
-#include <string_view>
 #include <vector>
 
 #include "mpi/below/abi/request_state.hpp"
+#include "mpi/below/next.hpp"
 
 namespace imbrex::mpi {
-
-// True if MPI itself calls the right error handler when an operation has failed.
-inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
 
 // MPI's answer to a question.
 struct Said {
