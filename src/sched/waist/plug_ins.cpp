@@ -297,8 +297,8 @@ void enter_callback(const char* const call) noexcept {
     ++sched::callbacks_outside();
     return;
   }
-  ++worker->callbacks;
-  worker->callback_call = call;
+  // A call within has the name of the program's, if that is known.
+  if (worker->callbacks++ == 0 || worker->callback_call == nullptr) worker->callback_call = call;
 }
 void leave_callback() noexcept {
   Worker* const worker = sched::thread_worker();
