@@ -8,6 +8,7 @@
 
 #include "base/arch.hpp"
 #include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "sched/run/worker.hpp"
 
 namespace imbrex::sched {
@@ -106,6 +107,16 @@ using sched::Worker;
   const Worker* const worker = sched::current;
   if (worker == nullptr || worker->task == nullptr || worker->callbacks != 0) return {};
   return {worker->task->ops, worker->task->closure()};
+}
+
+[[gnu::noinline]] bool asked_in_vain() noexcept {
+  Worker* const worker = sched::current;
+  if (worker == nullptr) return false;
+  sched::Asking& asking = worker->asking;
+  if (asking.of != worker->task) [[unlikely]] asking.begin(worker->task);
+  if (++asking.in_a_row < fruitless_asks) [[likely]] return false;
+  asking.begin(worker->task);
+  return true;
 }
 
 [[gnu::noinline]] RunningBody running_body(bool& enough_queued) noexcept {

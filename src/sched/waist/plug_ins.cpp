@@ -162,16 +162,6 @@ void resume_row(Asking& asking, const sched::Task* const task, const std::uint64
 
 }  // namespace
 
-bool asked_in_vain() noexcept {
-  Worker* const worker = sched::current_worker();
-  if (worker == nullptr) return false;
-  Asking& asking = worker->asking;
-  if (asking.of != worker->task) [[unlikely]] asking.begin(worker->task);
-  if (++asking.in_a_row < fruitless_asks) [[likely]] return false;
-  asking.begin(worker->task);
-  return true;
-}
-
 void asked_with_success() noexcept {
   Worker* const worker = sched::current_worker();
   if (worker == nullptr) return;
