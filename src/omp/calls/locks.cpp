@@ -42,7 +42,7 @@ bool try_take(int& lock) noexcept {
 void take(int& lock, const char* const what) {
   if (!try_take_uncounted(lock)) {
     wait_until(
-        &lock, what, [&lock] { return try_take_uncounted(lock); },
+        &lock, what, Patience(true), [&lock] { return try_take_uncounted(lock); },
         [&lock] { return word(lock).exchange(2, std::memory_order_acquire) == 0; });
   }
   count(1);

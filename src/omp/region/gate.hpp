@@ -23,12 +23,16 @@
 
 namespace imbrex::omp {
 
-// Suspends until `ready()`; `what`, a literal, is for reports. Before it sleeps it asks
-// `ready_or_asleep()` instead, which may leave at the address that somebody must be woken.
+class Patience;
+
+// Suspends until `ready()`; `what`, a literal, is for reports.
 template <class Ready>
 void wait_until(const void* address, const char* what, Ready ready);
+// Before it sleeps it asks `ready_or_asleep()` instead, which may leave at the address that
+// somebody must be woken.
 template <class Ready, class ReadyOrAsleep>
-void wait_until(const void* address, const char* what, Ready ready, ReadyOrAsleep ready_or_asleep);
+void wait_until(const void* address, const char* what, Patience patience, Ready ready,
+                ReadyOrAsleep ready_or_asleep);
 
 // Lets those who wait at `address` look again; after a change that they wait for.
 void wake_one(const void* address) noexcept;
@@ -58,12 +62,20 @@ class Waking {
 
 // Whether it is worth to look again at once: for a few microseconds, while this thread has nothing
 // else to run and the threads have a processor each. Asked once in a round, the first of which is
-// given: what is waited for is looked at after each pause, of which one takes up to 140 cycles.
+// given. What is waited for is looked at after each pause, of which one takes up to 140 cycles; or,
+// where a look disturbs whoever has a lock, after twice as many pauses as the last time, up to 64.
 class Patience {
  public:
+  constexpr explicit Patience(const bool backs_off) noexcept : most_(backs_off ? 64 : 1) {}
   [[nodiscard]] bool lasts() noexcept {
-    if (pauses_++ % pauses_of_round == 0) return has_a_round();
-    base::pause();
+    for (unsigned i = 0; i < gap_; ++i) {
+      if (pauses_++ % pauses_of_round != 0) {
+        base::pause();
+      } else if (!has_a_round()) {
+        return false;
+      }
+    }
+    if (gap_ < most_) gap_ *= 2;
     return true;
   }
 
@@ -71,6 +83,8 @@ class Patience {
   static constexpr unsigned pauses_of_round = 8;
   [[nodiscard]] bool has_a_round() noexcept;
 
+  const unsigned most_;
+  unsigned gap_ = 1;
   unsigned pauses_ = 1;  // a lock is often free again before there is time to ask
   long long rounds_ = 0;
   std::uint64_t last_look_ = 0;
@@ -81,13 +95,12 @@ void wait_slowly(const void* address, const char* what, IsReady is_ready, void* 
 
 template <class Ready>
 void wait_until(const void* const address, const char* const what, Ready ready) {
-  wait_until(address, what, ready, ready);
+  wait_until(address, what, Patience(false), ready, ready);
 }
 
 template <class Ready, class ReadyOrAsleep>
-void wait_until(const void* const address, const char* const what, Ready ready,
+void wait_until(const void* const address, const char* const what, Patience patience, Ready ready,
                 ReadyOrAsleep ready_or_asleep) {
-  Patience patience;
   do {
     if (ready()) return;
   } while (patience.lasts());
