@@ -2,6 +2,7 @@
 // Code that loops on a call of MPI that does not wait, until something is there: others run in
 // between. Methodology: with one worker, what the loop asks for is made by a task that has not
 // begun, here and on every other rank. If the loop kept its worker none of them would ever end.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <functional>
@@ -324,6 +325,53 @@ TEST(AsksBesideLongTasks, come_back_after_one_of_them) {
   MPI_Cancel(&never);
   MPI_Wait(&never, MPI_STATUS_IGNORE);
   EXPECT_LT(seen, tasks);
+}
+
+// Loops take turns with one of the other tasks in between, also where one of them has ended. The
+// longest time without a turn is counted in tasks of the others.
+TEST(AsksBesideLongTasks, take_turns_when_one_of_them_ends) {
+  const char* const policy = std::getenv("IMBREX_POLICY");
+  const char* const workers = std::getenv("IMBREX_WORKERS");
+  if (policy != nullptr && std::string(policy).starts_with("seeded")) GTEST_SKIP() << "draws";
+  if (workers == nullptr || std::string(workers) != "1") GTEST_SKIP() << "counts on one worker";
+  const Ring ring;
+  MPI_Request never;
+  int nothing = 0;
+  MPI_Irecv(&nothing, 1, MPI_INT, ring.rank, 5, ring.comm, &never);
+  int run = 0;
+  int longest = 0;
+  bool begun = false;
+  bool over = false;
+  const auto ask = [&](const int times) {
+    for (int i = 0, done = 0, before = run; i < times; ++i) {
+      MPI_Test(&never, &done, MPI_STATUS_IGNORE);
+      longest = std::max(longest, run - before);
+      before = run;
+    }
+  };
+  const std::function<void()> other = [&] {
+    ++run;
+    if (!over) task("other").launch([&] { other(); });
+  };
+  // The loops begin first: a policy may prefer new tasks to them for ever.
+  finish([&] {
+    for (const int rows : {3, 5, 7}) {
+      task("asks").launch([&, rows] {
+        while (!begun) ask(100);
+        ask(100 * rows);
+      });
+    }
+    task("asks").launch([&] {
+      ask(1000);
+      begun = true;
+      for (int i = 0; i < 30; ++i) task("other").launch([&] { other(); });
+      ask(2000);
+      over = true;
+    });
+  });
+  MPI_Cancel(&never);
+  MPI_Wait(&never, MPI_STATUS_IGNORE);
+  EXPECT_LE(longest, 8);
 }
 
 }  // namespace
