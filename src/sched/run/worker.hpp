@@ -70,7 +70,7 @@ struct Asking {
   std::atomic<bool> idles{false};      // little else was done between the last two looks
   std::atomic<Keeps> keeps{Keeps::nobody};      // why it lets no other task run
   trace::Counter answers;              // questions that were answered
-  trace::Counter turns;                // that tasks which ask in vain have gone on
+  std::atomic<std::uint64_t> turns{0};          // that tasks which ask in vain have gone on
 
   void begin(const Task* const asks) noexcept {
     of = asks;

@@ -148,8 +148,8 @@ Asking::Keeps keeps_others(const Worker& worker) noexcept {
 // The task has gone on, perhaps on another worker, and its row goes on there.
 void resume_row(Asking& asking, const sched::Task* const task, const std::uint64_t since,
                 const char* const call) noexcept {
-  std::atomic_thread_fence(std::memory_order_release);  // counted as gone on before: progress()
-  asking.turns.add(1);
+  // release: it is counted as gone on before; pairs with progress()
+  asking.turns.store(asking.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   asking.begin(task);
   asking.used_ns = used_ns();
   asking.since_ns.store(since, std::memory_order_relaxed);

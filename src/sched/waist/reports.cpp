@@ -120,17 +120,17 @@ bool only_asks(RuntimeState& runtime) noexcept {
 }
 
 // What goes on and asks in vain is counted as gone on first, and a moment later as no progress. A
-// look reads these counts in the other order, so it sees too much or what is right, and the least
-// of several looks is right.
+// look reads these counts in the other order (acquire: pairs with resume_row()), so it sees too
+// much or what is right, and the least of several looks is right.
 std::uint64_t progress(const RuntimeState& runtime) noexcept {
   constexpr int looks = 16;
   std::uint64_t least = UINT64_MAX;
   for (int look = 0; look < looks; ++look) {
     std::uint64_t sum = 0;
     for (const auto& worker : runtime.workers) {
-      sum += worker->asking.answers.get() - worker->asking.turns.get();
+      const std::uint64_t turns = worker->asking.turns.load(std::memory_order_acquire);
+      sum += worker->asking.answers.get() - turns;
     }
-    std::atomic_thread_fence(std::memory_order_acquire);  // pairs with resume_row()
     least = std::min(least, sum + runtime.begun());
     std::this_thread::yield();
   }
