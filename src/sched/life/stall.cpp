@@ -81,7 +81,8 @@ bool at_rest(RuntimeState& runtime) noexcept {
   }
   for (const auto& worker : runtime.workers) {
     const bool self = worker->id == 0;  // the one that looks
-    if ((!self && !worker->parked.load(std::memory_order_acquire)) || !worker->behind.empty() ||
+    if ((!self && !worker->parked.load(std::memory_order_acquire)) ||
+        worker->behind_count.load(std::memory_order_relaxed) != 0 ||
         worker->inbox.load(std::memory_order_acquire) != nullptr) {
       return false;
     }

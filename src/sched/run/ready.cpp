@@ -163,6 +163,7 @@ void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t
   const Behind entry{&task, runtime.begun() + before};
   if (tied || runtime.workers.size() == 1) {
     insert(worker.behind, entry);
+    worker.behind_count.store(worker.behind.size(), std::memory_order_relaxed);
     return;
   }
   detail::Group& group = runtime.groups.of(task.group);
@@ -236,6 +237,7 @@ Task* take_behind(Worker& worker, const bool always) noexcept {
   if (!worker.behind.empty() && (always || worker.behind.front().ticket <= runtime.begun())) {
     Task* const task = worker.behind.front().task;
     worker.behind.pop_front();
+    worker.behind_count.store(worker.behind.size(), std::memory_order_relaxed);
     return task;
   }
   if (runtime.behind_count.load(std::memory_order_acquire) == 0) return nullptr;

@@ -138,6 +138,7 @@ struct Worker {
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
   std::deque<Behind> behind;         // that gave way: the tied, all of an only worker
+  std::atomic<std::size_t> behind_count{0};  // of these; any thread reads
   Task* inbox_taken = nullptr;       // from the inbox, oldest first
   // tied tasks; any thread pushes
   alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};
