@@ -174,6 +174,9 @@ TEST_P(Asks, let_tasks_go_on_that_wait_in_mpi) {
 }
 
 TEST(AsksOfWindows, let_the_task_run_that_completes_the_epoch) {
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 50000000
+  GTEST_SKIP() << "MPICH 4 ends the epoch before the data are there, and frees the group twice";
+#endif
   const Ring ring;
   if (ring.size == 1) GTEST_SKIP() << "needs two ranks";
   int value = -1;
