@@ -297,7 +297,7 @@ class Results {
     const std::lock_guard guard(mutex_);
     return look(phase);
   }
-  // Belongs to the last phase that has one; `none`, if there is no such.
+  // The value of the last phase that has one; `none`, if there is no such.
   [[nodiscard]] T last(const T& none) const {
     const std::lock_guard guard(mutex_);
     return after_ == 0 ? none : *look(after_ - 1);

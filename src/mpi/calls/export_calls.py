@@ -134,7 +134,7 @@ def exported_calls(found):
         passes, real = "passes_through", "passes_through || depth_below() != 0"
         if name in LIFE:
             passes, real = "false", "depth_below() != 0"
-        # Error handlers are called when MPI has returned, and no code of ours is left.
+        # Error handlers run when MPI has returned and the call has nothing left to do.
         end = "returned({})" if result == "int" else "{}"
         ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"
         if body_that_tells(name, parameters) is not None:

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <tuple>
 
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/calls/alike.hpp"
 #include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/split.hpp"
-#include "mpi/below/abi/standard.hpp"
 #include "mpi/calls/twins.hpp"
 #include "mpi/matching/wait.hpp"
 #include "mpi/order/order.hpp"

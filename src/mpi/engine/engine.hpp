@@ -206,8 +206,8 @@ class Engine {
     while (!try_to_hold_still(visit, look)) {
     }
   }
-  // The same, but false, and neither is called, if a thread has been in MPI for two seconds: in a
-  // function of the program's, say, that MPI has called.
+  // As hold_still(), but calls neither and returns false if a thread has been in MPI for two
+  // seconds: in a function of the program's, say, that MPI has called.
   [[nodiscard]] bool try_to_hold_still(const std::function<void(const Operation&)>& visit,
                                        const std::function<void(bool settled)>& look);
 

@@ -25,9 +25,9 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/below/kept.hpp"
 #include "mpi/below/ship.hpp"
-#include "mpi/below/abi/standard.hpp"
 #include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
 
@@ -229,14 +229,16 @@ void progress::call_shipped_handler(const KeptHandler& kept) {
 }
 
 int raise_error_in_callback(const Operation& operation) noexcept {
+  const auto tell = [&operation](const char* const what, const char* const text) {
+    std::fprintf(stderr, "imbrex: the error handler of %s, of a request with a continuation, has "
+                 "thrown%s%s\n", operation.call.name, what, text);
+  };
   try {
     return raise_error(operation);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "imbrex: the error handler of %s, of a request with a continuation, has "
-                 "thrown: %s\n", operation.call.name, error.what());
+    tell(": ", error.what());
   } catch (...) {
-    std::fprintf(stderr, "imbrex: the error handler of %s, of a request with a continuation, has "
-                 "thrown something\n", operation.call.name);
+    tell(" something", "");
   }
   return operation.code;
 }

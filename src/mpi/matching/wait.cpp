@@ -134,7 +134,7 @@ struct AskingOperation : WaitingOperation {
 
 }  // namespace
 
-// In a function that MPI calls within a call of ours nothing suspends, whoever made that call.
+// In a function that MPI calls nothing suspends, also where a call of imbrex led there.
 void go_on_asking(const char* const call) {
   detail::go_on_asking(call, in_service() && depth_below() == 0);
 }

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "mpi/below/abi/standard.hpp"
 #include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
-#include "mpi/below/abi/standard.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicators.hpp"
 #include "mpi/matching/wait.hpp"

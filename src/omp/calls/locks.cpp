@@ -20,7 +20,7 @@ namespace {
 
 std::atomic_ref<int> word(int& lock) noexcept { return std::atomic_ref(lock); }
 
-// Of locks taken before they count, the task has one less than none: note_lock() ignores it.
+// A lock that was taken before locks count may be given back later: note_lock() ignores that.
 void count(const int change) noexcept {
   if (detail::locks_matter.load(std::memory_order_relaxed)) detail::note_lock(change);
 }
@@ -48,7 +48,7 @@ void take(int& lock, const char* const what) {
   count(1);
 }
 
-// Of what is shared, nothing but the word is touched where nobody sleeps.
+// Where nobody sleeps, this touches nothing that is shared but the word.
 void put(int& lock) noexcept {
   count(-1);
   if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);

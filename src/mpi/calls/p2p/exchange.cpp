@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "mpi/calls/p2p/receives.hpp"
 #include "mpi/below/abi/standard.hpp"
+#include "mpi/calls/p2p/receives.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
