@@ -12,6 +12,7 @@
 #include "c/guard.hpp"
 #include "c/places.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/imbrex.hpp"
 
 struct imbrex_finish_s {
@@ -173,8 +174,8 @@ struct Progress {
   int operator()() const {
     const int more = function(argument);
     if (more >= 0) return more;
-    throw Error(fmt::format("imbrex: the progress function registered at {}:{} returned {}",
-                            where.file_name(), where.line(), more));
+    throw Error(fmt::format("imbrex: the progress function registered at {} returned {}",
+                            detail::text_of(where), more));
   }
 };
 
@@ -272,7 +273,8 @@ int imbrex_finish_begin(imbrex_finish_t* const finish, const char* const file, c
   return guard(IMBREX_ERR_USE, [&] {
     require(finish, "the finish given to imbrex_finish_begin()");
     auto made = std::make_unique<imbrex_finish_s>();
-    imbrex::detail::open_scope(made->memory, imbrex::c::place(file, line));
+    imbrex::detail::open_scope(made->memory, imbrex::c::place(file, line),
+                               imbrex::detail::ScopeKind::of_c);
     *finish = made.release();
   });
 }
@@ -281,11 +283,11 @@ int imbrex_finish_end(imbrex_finish_t* const finish) {
   std::exception_ptr failure;
   const int code = guard(IMBREX_ERR_USE, [&] {
     require(finish, "the finish given to imbrex_finish_end()");
-    if (*finish == nullptr || imbrex::detail::innermost_scope() != &(*finish)->memory) {
-      throw imbrex::Error(fmt::format(
-          "imbrex: imbrex_finish_end() in {} for a finish that is not the innermost one of this "
-          "task: end them in the opposite order of their beginning, in the task that began them",
-          imbrex::detail::describe_current_task()));
+    const std::string why =
+        imbrex::detail::why_not_innermost(*finish == nullptr ? nullptr : &(*finish)->memory);
+    if (!why.empty()) {
+      throw imbrex::Error(fmt::format("imbrex: imbrex_finish_end() in {} for a finish that {}",
+                                      imbrex::detail::describe_current_task(), why));
     }
     const std::unique_ptr<imbrex_finish_s> owned(std::exchange(*finish, nullptr));
     failure = imbrex::detail::close_scope(owned->memory);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "dist/errors.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/task.hpp"
 
@@ -210,8 +211,8 @@ void Calls::handle(const int from, const Head& head, const Bytes body) {
   } else if (head.message == CallMessage::failed) {
     const std::string_view why(reinterpret_cast<const char*>(body.data()), body.size());
     const std::string text =
-        fmt::format("imbrex: a call from rank {} ({}:{}) on rank {} has failed: {}",
-                    transfers_.rank(), made.where.file_name(), made.where.line(), from, why);
+        fmt::format("imbrex: a call from rank {}{} on rank {} has failed: {}",
+                    transfers_.rank(), detail::in_parentheses(made.where), from, why);
     Made::end(&made, std::make_exception_ptr(RemoteError(text, from)), {});
   } else {
     Head go = Calls::head(CallMessage::go, head.token);

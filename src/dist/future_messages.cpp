@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "dist/errors.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::dist {
@@ -32,7 +33,7 @@ namespace {
 }  // namespace
 
 std::string site_text(const std::source_location& where) {
-  std::string text = fmt::format("{}:{}", where.file_name(), where.line());
+  std::string text = detail::text_of(where);
   if (text.size() > text_bytes_max) text.erase(0, text.size() - text_bytes_max);
   return text;
 }

@@ -16,6 +16,7 @@
 #include "hcmpi/handles.hpp"
 #include "hcmpi/phasers.hpp"
 #include "hcmpi/report.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/task.hpp"
 
 namespace imbrex::hcmpi {
@@ -32,7 +33,7 @@ using Scopes = Handles<Scope>;
 
 Scope* open_scope(const std::source_location& where) {
   auto made = std::make_unique<Scope>();
-  detail::open_scope(made->memory, where);
+  detail::open_scope(made->memory, where, detail::ScopeKind::of_hcmpi);
   return Scopes::all().add(std::move(made));
 }
 

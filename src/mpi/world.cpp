@@ -577,6 +577,7 @@ IMBREX_FUNCTION(Finalize)() {
     if (mpi::paths::are_open()) mpi::paths::close();
     if (mpi::active::post().is_open()) mpi::active::post().close();
     if (mpi::check::compares) mpi::check::end_comparing();
+    mpi::check::count_findings();
     mpi::report::stop_watch();
     mpi::report::note_finalize(false);
     mpi::is_ending.store(true, std::memory_order_relaxed);

@@ -37,7 +37,44 @@ namespace imbrex::task {
 
 namespace {
 
-std::atomic<std::uint32_t> lost{0};  // causes in state nobody_nor_kept; any thread
+// The place in the label of a task that is told by its code.
+constexpr std::source_location outlined = std::source_location::current();
+
+using detail::Rest;
+
+Rest lost;  // outside of any finish(); its own reference is never dropped
+
+void forget(Rest& rest) noexcept {
+  if (rest.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &rest;
+}
+
+void lower(Rest& rest) noexcept {
+  std::uint32_t count = rest.count.load(std::memory_order_relaxed);
+  while (count != 0 &&
+         !rest.count.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  }
+}
+
+void count_in(Rest& rest, Failure& cause) noexcept {
+  auto told = Failure::Told::nobody;
+  if (!cause.told.compare_exchange_strong(told, Failure::Told::being_counted,
+                                          std::memory_order_acq_rel)) {
+    return;
+  }
+  rest.references.fetch_add(1, std::memory_order_relaxed);
+  rest.count.fetch_add(1, std::memory_order_relaxed);
+  cause.rest = &rest;
+  told = Failure::Told::being_counted;
+  if (!cause.told.compare_exchange_strong(told, Failure::Told::counted,
+                                          std::memory_order_acq_rel)) {
+    lower(rest);  // somebody has taken it meanwhile
+  }
+}
+
+void count_left(Rest& rest, const FailureLog::Left& left) noexcept {
+  rest.count.fetch_add(left.counted, std::memory_order_relaxed);
+  for (Failure* const cause : left.causes) count_in(rest, *cause);
+}
 
 // Its class may have been compiled without run-time type information: UBSan would miss that.
 [[gnu::no_sanitize("vptr")]] std::string text_of(const std::exception& thrown) {
@@ -145,8 +182,24 @@ std::exception_ptr or_unknown(std::exception_ptr error) noexcept {
 
 }  // namespace
 
+detail::TaskLabel label_of(const Task& task) noexcept {
+  if (task.where.line() == 0 && task.ops != nullptr && task.ops->code != nullptr &&
+      std::string_view(task.name) == "task") [[unlikely]] {
+    const void* const code =
+        task.ops->code(reinterpret_cast<const std::byte*>(&task) + sizeof(Task));
+    if (code != nullptr) return {static_cast<const char*>(code), outlined, task.id};
+  }
+  return {task.name, task.where, task.id};
+}
+
+const void* code_of(const detail::TaskLabel& label) noexcept {
+  const bool is_outlined = label.where.line() == outlined.line() &&
+                           std::string_view(label.where.file_name()) == outlined.file_name();
+  return is_outlined ? label.name : nullptr;
+}
+
 [[gnu::noinline]] Failure& failure_of_task(const Task& task, std::exception_ptr error) noexcept {
-  Failure& made = make("task", {task.name, task.where, task.id}, or_unknown(std::move(error)));
+  Failure& made = make("task", label_of(task), or_unknown(std::move(error)));
   note_failed(made);
   return made;
 }
@@ -161,7 +214,7 @@ Failure& failure_of_promise(const detail::PromiseState& promise,
 Failure& failure_of_nobody(std::exception_ptr error) noexcept { return make(nullptr, {}, error); }
 
 [[gnu::noinline]] Failure& failure_by(const Task& task, Failure& failure) noexcept {
-  Failure& made = make("task", {task.name, task.where, task.id}, nullptr);
+  Failure& made = make("task", label_of(task), nullptr);
   made.cause = &share(cause_of(failure));
   note_failed(made);
   return made;
@@ -170,17 +223,16 @@ Failure& failure_of_nobody(std::exception_ptr error) noexcept { return make(null
 [[gnu::noinline]] void drop(Failure& failure) noexcept {
   Failure* const cause = failure.cause;
   if (failure.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (failure.rest != nullptr) forget(*failure.rest);
   delete &failure;
   if (cause != nullptr) drop(*cause);  // one step: a cause has none
 }
 
 [[gnu::noinline]] void take(Failure& failure) noexcept {
-  if (cause_of(failure).told.exchange(Failure::Told::someone, std::memory_order_acq_rel) !=
-      Failure::Told::nobody_nor_kept) {
-    return;
-  }
-  std::uint32_t count = lost.load(std::memory_order_relaxed);
-  while (count != 0 && !lost.compare_exchange_weak(count, count - 1, std::memory_order_relaxed)) {
+  Failure& cause = cause_of(failure);
+  if (cause.told.exchange(Failure::Told::someone, std::memory_order_acq_rel) ==
+      Failure::Told::counted) {
+    lower(*cause.rest);
   }
 }
 
@@ -201,7 +253,7 @@ std::exception_ptr exception_of(const Failure& failure) noexcept {
 }
 
 std::uint32_t take_lost_failures() noexcept {
-  return lost.exchange(0, std::memory_order_relaxed);
+  return lost.count.exchange(0, std::memory_order_relaxed);
 }
 
 // ---- lately ----------------------------------------------------------------------------------
@@ -295,11 +347,9 @@ std::string describe(const Failed& failed) {
   }
 }
 
-void note_thrown(const char* const what, const std::source_location& where,
-                 const std::exception_ptr& error) noexcept {
+void note_thrown(const std::string& code, const std::exception_ptr& error) noexcept {
   lately().add({{},
-                fmt::format("{} ({}:{}) has thrown: {}", what, where.file_name(), where.line(),
-                            without_mark(text_of(error))),
+                fmt::format("{} has thrown: {}", code, without_mark(text_of(error))),
                 nullptr,
                 nullptr,
                 {}});
@@ -319,6 +369,9 @@ std::vector<std::string> describe_failed() {
   const std::lock_guard guard(now.lock);
   std::vector<std::string> texts;
   const std::size_t kept = std::min(now.count, now.failed.size());
+  if (kept < now.count) {
+    texts.push_back(fmt::format("the last {} of {} failures:", kept, now.count));
+  }
   for (std::size_t index = now.count - kept; index < now.count; ++index) {
     texts.push_back(describe(now.failed[index % now.failed.size()]));
   }
@@ -482,55 +535,61 @@ Failure* carried(const Access& access) noexcept {
 
 FailureLog::~FailureLog() {
   for (std::size_t index = 0; index < kept_count_; ++index) drop(*kept_[index]);
+  if (rest_ != nullptr) forget(*rest_);
   if (first_ != nullptr) drop(*first_);
   if (first_not_run_ != nullptr) drop(*first_not_run_);
 }
 
-void FailureLog::add(Failure& failure, const bool surely_taken) noexcept {
+FailureLog::Left FailureLog::add(Failure& failure) noexcept {
   ++failed_;
   Failure*& first = failure.cause == nullptr ? first_ : first_not_run_;
   if (first == nullptr) first = &share(failure);
-  keep(cause_of(failure), surely_taken);
+  Left left;
+  keep(cause_of(failure), left);
+  return left;
 }
 
-void FailureLog::add_all(const FailureLog& inner, const bool surely_taken) noexcept {
+FailureLog::Left FailureLog::add_all(const FailureLog& inner) noexcept {
   if (first_ == nullptr && inner.first_ != nullptr) first_ = &share(*inner.first_);
   if (first_not_run_ == nullptr && inner.first_not_run_ != nullptr) {
     first_not_run_ = &share(*inner.first_not_run_);
   }
   failed_ += inner.failed_;
+  Left left;
   for (std::size_t index = 0; index < inner.kept_count_; ++index) {
-    keep(*inner.kept_[index], surely_taken);
+    keep(*inner.kept_[index], left);
   }
+  if (inner.rest_ != nullptr) {
+    left.counted = inner.rest_->count.exchange(0, std::memory_order_relaxed);
+  }
+  return left;
 }
 
-void FailureLog::keep(Failure& cause, const bool surely_taken) noexcept {
+void FailureLog::count(const Left& left) noexcept {
+  if (rest_ == nullptr) rest_ = new Rest;
+  count_left(*rest_, left);
+}
+
+void FailureLog::count_lost(const Left& left) noexcept { count_left(lost, left); }
+
+void FailureLog::keep(Failure& cause, Left& left) noexcept {
   if (is_taken(cause)) return;
   const auto end = kept_.begin() + static_cast<std::ptrdiff_t>(kept_count_);
   if (std::find(kept_.begin(), end, &cause) != end) return;
   if (kept_count_ < kept_max) {
     kept_[kept_count_++] = &share(cause);
-    return;
-  }
-  if (const auto place = std::ranges::find_if(kept_, [](const Failure* const kept) {
-        return is_taken(*kept);
-      }); place != kept_.end()) {
+  } else if (const auto place = std::ranges::find_if(
+                 kept_, [](const Failure* const kept) { return is_taken(*kept); });
+             place != kept_.end()) {
     drop(**place);
     *place = &share(cause);
-    return;
-  }
-  if (surely_taken) {
-    task::take(cause);
-    return;
-  }
-  Failure::Told nobody = Failure::Told::nobody;
-  if (cause.told.compare_exchange_strong(nobody, Failure::Told::nobody_nor_kept,
-                                         std::memory_order_acq_rel)) {
-    lost.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    left.causes.push_back(&cause);
   }
 }
 
 std::exception_ptr FailureLog::take() noexcept {
+  if (rest_ != nullptr) rest_->told.store(true, std::memory_order_relaxed);
   for (std::size_t index = 0; index < kept_count_; ++index) task::take(*kept_[index]);
   Failure* const first = first_ != nullptr ? first_ : first_not_run_;
   if (first == nullptr) return nullptr;
@@ -550,14 +609,17 @@ std::exception_ptr FailureLog::take() noexcept {
   }
 }
 
-std::vector<std::string> FailureLog::take_untold() noexcept {
-  std::vector<std::string> texts;
+Untold FailureLog::take_untold() noexcept {
+  Untold untold;
+  if (rest_ != nullptr && !rest_->told.exchange(true, std::memory_order_relaxed)) {
+    untold.others = rest_->count.load(std::memory_order_relaxed);
+  }
   for (std::size_t index = 0; index < kept_count_; ++index) {
     if (is_taken(*kept_[index])) continue;
     task::take(*kept_[index]);
-    texts.push_back(describe(*kept_[index]));
+    untold.texts.push_back(describe(*kept_[index]));
   }
-  return texts;
+  return untold;
 }
 
 }  // namespace imbrex::task

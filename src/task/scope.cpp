@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -276,26 +278,44 @@ void Scope::end_log() noexcept {
 
 [[gnu::noinline]] void Scope::fail(Failure& failure) noexcept {
   Scope& scope = for_failures();
-  FailureLog& log = scope.lock_log();
-  const std::lock_guard guard(scope.lock, std::adopt_lock);
-  log.add(failure, scope.finish != nullptr);
+  FailureLog::Left left;
+  {
+    FailureLog& log = scope.lock_log();
+    const std::lock_guard guard(scope.lock, std::adopt_lock);
+    left = log.add(failure);
+  }
+  scope.count(left);
 }
 
 [[gnu::noinline]] void Scope::fail_with(const Scope& inner) noexcept {
   Scope& scope = for_failures();
-  FailureLog& log = scope.lock_log();
-  const std::lock_guard guard(scope.lock, std::adopt_lock);
-  log.add_all(inner.last_log(), scope.finish != nullptr);
+  FailureLog::Left left;
+  {
+    FailureLog& log = scope.lock_log();
+    const std::lock_guard guard(scope.lock, std::adopt_lock);
+    left = log.add_all(inner.last_log());
+  }
+  scope.count(left);
 }
 
-std::vector<std::string> Scope::take_all_untold() noexcept {
+void Scope::count(const FailureLog::Left& left) noexcept {
+  if (left.causes.empty() && left.counted == 0) return;
+  if (finish == nullptr) return FailureLog::count_lost(left);
+  FailureLog& log = finish->lock_log();  // it lives: it waits for all that is counted here
+  const std::lock_guard guard(finish->lock, std::adopt_lock);
+  log.count(left);
+}
+
+Untold Scope::take_all_untold() noexcept {
   WithLog& all = with_log();
   const std::lock_guard guard(all.lock);
-  std::vector<std::string> texts;
+  Untold untold;
   for (Scope* const scope : all.scopes) {
-    for (std::string& text : scope->take_untold()) texts.push_back(std::move(text));
+    Untold part = scope->take_untold();
+    untold.others += part.others;
+    std::ranges::move(part.texts, std::back_inserter(untold.texts));
   }
-  return texts;
+  return untold;
 }
 
 std::exception_ptr Scope::take_error() noexcept {
@@ -303,9 +323,16 @@ std::exception_ptr Scope::take_error() noexcept {
   return failures == nullptr ? nullptr : failures->take();
 }
 
-std::vector<std::string> Scope::take_untold() noexcept {
+Untold Scope::take_untold() noexcept {
   const std::lock_guard guard(lock);
-  return failures == nullptr ? std::vector<std::string>() : failures->take_untold();
+  return failures == nullptr ? Untold() : failures->take_untold();
+}
+
+std::string describe(const Scope& scope) {
+  if (scope.kind == detail::ScopeKind::taskgroup) {
+    return "a taskgroup of OpenMP" + detail::in_parentheses(scope.where);
+  }
+  return "the finish() at " + detail::text_of(scope.where);
 }
 
 }  // namespace imbrex::task

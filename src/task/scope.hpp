@@ -23,6 +23,7 @@
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "task/failure.hpp"
 #include "task/task.hpp"
 
@@ -48,6 +49,7 @@ struct Scope {
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
   bool owns = false;               // owner: something was handed over; written before that
+  detail::ScopeKind kind = detail::ScopeKind::finish;  // written before anybody else knows it
   std::atomic<bool> has_region{false};  // sched/trigger/: names or progress functions belong to it
   base::SpinLock lock;
   // Owned; null if nothing has failed, which may be asked without the lock where all that the scope
@@ -133,9 +135,9 @@ struct Scope {
   void end_log() noexcept;
   // As FailureLog has them. REQUIRES: all that is counted here is finished.
   [[nodiscard]] std::exception_ptr take_error() noexcept;
-  [[nodiscard]] std::vector<std::string> take_untold() noexcept;
+  [[nodiscard]] Untold take_untold() noexcept;
   // The same of all scopes that live: the program ends, and nobody will ask them. Any thread.
-  [[nodiscard]] static std::vector<std::string> take_all_untold() noexcept;
+  [[nodiscard]] static Untold take_all_untold() noexcept;
 
  private:
   // Without the lock, as fail_with() may.
@@ -143,10 +145,15 @@ struct Scope {
     return *failures;
   }
   [[nodiscard]] Scope& for_failures() noexcept;
+  // What a log had no room for, by the log of the finish() around. REQUIRES: the lock is free.
+  void count(const FailureLog::Left& left) noexcept;
   // Returns with the scope locked. Who ends the program finds it from then on.
   FailureLog& lock_log() noexcept IMBREX_ACQUIRE(lock) IMBREX_LOCKS_NOT_SEEN;
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
+
+// What the program has written to open `scope`: "the finish() at stencil.cpp:54".
+[[nodiscard]] std::string describe(const Scope& scope);
 
 // An event that a task's completion waits for, or the end of one of its accesses, or of a scope.
 struct Hold : Waiter {

@@ -21,6 +21,7 @@
 #include "base/guarded.hpp"
 #include "base/options.hpp"
 #include "base/spin_lock.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "trace/symbols.hpp"
 
@@ -129,7 +130,7 @@ std::uint64_t intern(const char* const text, const std::source_location* const w
   const auto [entry, is_new] = table.index.try_emplace(key, table.texts.size());
   if (is_new) {
     table.texts.emplace_back(
-        text, where == nullptr ? "" : fmt::format("{}:{}", where->file_name(), where->line()));
+        text, where == nullptr ? "" : detail::text_of(*where));
   }
   return entry->second;
 }

@@ -168,6 +168,34 @@ static void what_fails_is_told_by_future_and_finish(void) {
   imbrex_future_free(&future);
 }
 
+static int end_elsewhere(void* finish, void* result) {
+  (void)result;
+  CHECK(imbrex_finish_end((imbrex_finish_t*)finish) == IMBREX_ERR_USE);
+  SAYS("imbrex_finish_end() in \"ends it\" (");
+  SAYS("is not open in this task");
+  SAYS("was begun by another task or thread, which alone may end it");
+  return 0;
+}
+
+static void a_finish_ends_once_in_its_task_and_in_its_turn(void) {
+  imbrex_finish_t outer = NULL, inner;
+  CHECK(imbrex_finish_end(&outer) == IMBREX_ERR_USE);
+  SAYS("is not open in this task: it has ended, or was never begun");
+  SUCCEEDS(imbrex_finish_begin(&outer, "outer.c", 3));
+  SUCCEEDS(imbrex_finish_begin(&inner, "inner.c", 0));
+  const imbrex_finish_t again = inner;
+  CHECK(imbrex_finish_end(&outer) == IMBREX_ERR_USE);
+  SAYS("not the innermost one of this task: the finish() at inner.c must end first");
+  SUCCEEDS(spawn("ends it", end_elsewhere, &inner, 0, NULL, NULL));
+  SUCCEEDS(imbrex_finish_end(&inner));
+  CHECK(imbrex_finish_end(&inner) == IMBREX_ERR_USE);
+  SAYS("it has ended, or was never begun");
+  imbrex_finish_t stale = again;
+  CHECK(imbrex_finish_end(&stale) == IMBREX_ERR_USE);
+  SAYS("it has ended, or was never begun");
+  SUCCEEDS(imbrex_finish_end(&outer));
+}
+
 static void what_depends_on_a_failed_task_does_not_run_unless_it_asks_to(void) {
   int number = 0;
   imbrex_future_t reads, cleans;
@@ -464,6 +492,7 @@ int main(void) {
   a_name_made_at_run_time_is_copied();
   arguments_are_copied_and_results_are_futures();
   what_fails_is_told_by_future_and_finish();
+  a_finish_ends_once_in_its_task_and_in_its_turn();
   what_depends_on_a_failed_task_does_not_run_unless_it_asks_to();
   wrong_calls_are_refused();
   promises_are_set_once_or_broken();

@@ -171,6 +171,31 @@ int body_of_finish_fails_too() {
   return 0;
 }
 
+// The log of a finish() has places for 16. The others are counted, but for those that get() takes.
+int body_of_finish_fails_with_many() {
+  std::vector<Future<void>> all;
+  expect_what([&] {
+    imbrex::finish([&] {
+      for (int i = 0; i < 100; ++i) all.push_back(task("load").spawn(fail));
+      imbrex::taskwait();
+      for (std::size_t i = 50; i < 100; ++i) {
+        try {
+          all[i].get();
+        } catch (const std::runtime_error&) {
+        }
+      }
+      throw std::logic_error("of the body");
+    });
+  });
+  expect_what([&] {
+    imbrex::finish([] {
+      for (int i = 0; i < 40; ++i) task("again").launch([] { task("deep").launch(fail); });
+      throw std::logic_error("of the second");
+    });
+  });
+  return 0;
+}
+
 int exit_in_a_task() {
   task("load").spawn(fail).wait();
   task("exits").spawn([] { std::exit(0); }).wait();
@@ -396,6 +421,52 @@ int c_finish_left_open_in_a_task() {
   return 0;
 }
 
+int c_finish_left_open_in_main() {
+  std::atexit([] { std::printf("late ran: %d\n", ran.load()); });
+  leave_open();
+  return 0;
+}
+
+int c_finish_left_open_in_a_thread() {
+  task("first").launch([] {});
+  const Promise<void> done;
+  std::thread thread([&done] {
+    leave_open();
+    done.set();
+  });
+  done.future().wait();  // in imbrex: the only worker may be this one
+  while (ran.load() == 0) imbrex::yield();
+  thread.join();
+  return 0;
+}
+
+int c_finish_left_open_in_a_runtime() {
+  {
+    const imbrex::Runtime runtime;
+    leave_open();
+  }
+  std::printf("late ran: %d\n", ran.load());
+  return 0;
+}
+
+// exit() within a finish() of C++ leaves that open, which is no error, nor is what is around it.
+int exit_within_finish_in_a_c_finish() {
+  leave_open();
+  imbrex::finish([] { std::exit(0); });
+  return 2;
+}
+
+int c_finish_at_no_place() {
+  expect_what([] {
+    imbrex::finish([] {
+      static imbrex_finish_t finish;
+      (void)imbrex_finish_begin(&finish, nullptr, 0);
+      task("load").launch(fail);
+    });
+  });
+  return 0;
+}
+
 int hundred_futures() {
   std::vector<Future<void>> all;
   for (int i = 0; i < 100; ++i) all.push_back(task("load").spawn(fail));
@@ -459,6 +530,7 @@ const imbrex::test::Cases cases{
     {"odd_exception", odd_exception},
     {"c_body", c_body},
     {"body_of_finish_fails_too", body_of_finish_fails_too},
+    {"body_of_finish_fails_with_many", body_of_finish_fails_with_many},
     {"exit_in_a_task", exit_in_a_task},
     {"exit_within_finish", exit_within_finish},
     {"exit_in_a_task_within_finish", exit_in_a_task_within_finish},
@@ -475,6 +547,11 @@ const imbrex::test::Cases cases{
     {"no_exception_is_set", no_exception_is_set},
     {"c_finish_left_open", c_finish_left_open},
     {"c_finish_left_open_in_a_task", c_finish_left_open_in_a_task},
+    {"c_finish_left_open_in_main", c_finish_left_open_in_main},
+    {"c_finish_left_open_in_a_thread", c_finish_left_open_in_a_thread},
+    {"c_finish_left_open_in_a_runtime", c_finish_left_open_in_a_runtime},
+    {"exit_within_finish_in_a_c_finish", exit_within_finish_in_a_c_finish},
+    {"c_finish_at_no_place", c_finish_at_no_place},
     {"uncaught", uncaught},
     {"own_class_in_c", own_class_in_c},
     {"c_wait", c_wait},

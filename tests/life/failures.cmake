@@ -35,6 +35,9 @@ imbrex_failure(1 c_body -c 1 "^  the body of task \"load in C\" .*${site}. retur
 imbrex_failure(0 body_of_finish_fails_too -e "^caught: of the body"
                -e "^imbrex: the finish.. at .*${site} throws what its body threw. its tasks failed"
                -c 1 "^  no such file .in task \"load\"" -n "nobody has taken")
+imbrex_failure(0 body_of_finish_fails_with_many -e "^caught: of the body" -e "^  ... and 34 more"
+               -e "^caught: of the second" -e "^  ... and 24 more" -n "nobody has taken"
+               -c 32 "^  no such file .in task \"(load|deep)\"")
 imbrex_failure(0 taken -n "nobody has taken"
                -e "^caught: no such file .in task \"get\" .*${site}..$"
                -e "^caught: no such file .in task \"finish\" .*${site}..$"
@@ -83,6 +86,15 @@ imbrex_failure(0 c_finish_left_open_in_a_task
                -e "^caught: imbrex: the body of task \"opens\" .*${site}. returned ${open}"
                -e "^late ran: 1" -e "^caught: of the body .in task \"opens\"" -e "^late ran: 2"
                -e "^caught: .*${open}.*and 1 other tasks .* failed" -e "^late ran: 3")
+set(left -e "^imbrex: an error that nobody has taken")
+imbrex_failure(1 c_finish_left_open_in_main ${left} -e "^  \"main\" ended ${open}"
+               -e "^late ran: 1")
+imbrex_failure(1 c_finish_left_open_in_a_thread ${left} -e "^  \"foreign thread\" ended ${open}")
+imbrex_failure(1 c_finish_left_open_in_a_runtime ${left} -e "^  \"main\" ended ${open}"
+               -e "^late ran: 1")
+imbrex_failure(0 exit_within_finish_in_a_c_finish -n "ended without")
+imbrex_failure(0 c_finish_at_no_place -e "^caught: .*, the last of them at an unknown place: "
+               -e "^  no such file .in task \"load\"" -n ":0[^0-9]")
 
 # The object of a class that was compiled without run-time type information.
 imbrex_test_program(no_rtti no_rtti.cpp)

@@ -248,10 +248,88 @@ static void trigger_nobody(void) {
   (void)imbrex_trigger("nobody");
 }
 
+/* ---- a finish that is left open ---- */
+
+static int succeeds(void* argument, void* result) {
+  (void)argument, (void)result;
+  return 0;
+}
+
+static void leave_open(void) {
+  static imbrex_finish_t kept[64];
+  static int next;
+  int mine;
+#pragma omp atomic capture
+  mine = next++;
+  const imbrex_task_spec spec = IMBREX_TASK("late", succeeds);
+  REQUIRE(imbrex_finish_begin(&kept[mine], "solver.c", 12) == IMBREX_SUCCESS);
+  REQUIRE(imbrex_spawn(&spec, NULL) == IMBREX_SUCCESS);
+}
+
+static void run_case(const char* name) {
+  if (strcmp(name, "unnamed") == 0) trigger_nobody();
+  if (strcmp(name, "open_member") == 0) {
+#pragma omp parallel num_threads(2)
+    leave_open();
+  }
+  if (strcmp(name, "open_deferred") == 0) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp task
+    leave_open();
+  }
+  if (strcmp(name, "open_undeferred") == 0) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp task if (0)
+    leave_open();
+  }
+  if (strcmp(name, "open_final") == 0) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp task final(1)
+    {
+#pragma omp task
+      leave_open();
+    }
+  }
+  if (strcmp(name, "open_taskloop") == 0) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp taskloop grainsize(1) if (0)
+    for (int i = 0; i < 2; ++i) leave_open();
+  }
+  if (strcmp(name, "open_serial") == 0) {
+#pragma omp task
+    leave_open();
+  }
+  if (strcmp(name, "ended_serial") == 0) { /* a call of main's code may end what main has begun */
+    imbrex_finish_t outer, inner;
+    REQUIRE(imbrex_finish_begin(&outer, IMBREX_HERE) == IMBREX_SUCCESS);
+    REQUIRE(imbrex_finish_begin(&inner, IMBREX_HERE) == IMBREX_SUCCESS);
+#pragma omp task shared(inner)
+    REQUIRE(imbrex_finish_end(&inner) == IMBREX_SUCCESS);
+    REQUIRE(imbrex_finish_end(&outer) == IMBREX_SUCCESS);
+  }
+  if (strcmp(name, "open_target") == 0) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp target
+    leave_open();
+  }
+  if (strcmp(name, "open_main") == 0) leave_open();
+  if (strcmp(name, "open_taskgroup") == 0) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp taskgroup
+    leave_open();
+  }
+}
+
 int main(int argc, char** argv) {
-  (void)argv;
   if (argc > 1) {
-    trigger_nobody();
+    run_case(argv[1]);
+    printf("went on\n");
     return 0;
   }
   tasks_wait_for_events();

@@ -43,6 +43,11 @@ struct Footprint {
 
 [[nodiscard]] std::string describe(const TaskLabel& task);
 
+// A place of the program, for messages: "stencil.cpp:31", and " (stencil.cpp:31)". C and Fortran
+// may give a file alone, or nothing: "an unknown place", and no text.
+[[nodiscard]] std::string text_of(const std::source_location& where);
+[[nodiscard]] std::string in_parentheses(const std::source_location& where);
+
 // A view of what the workers do, for somebody who watches them. It is cheap, and true for a moment.
 struct Situation {
   // Grows whenever a task begins, goes on, or is told of something that it has asked for; but not

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,25 @@
 #pragma GCC visibility push(default)
 
 namespace imbrex::detail {
+
+// ---- scopes ----------------------------------------------------------------------------------
+
+// What the program has written to open a scope, for messages.
+enum class ScopeKind : std::uint8_t {
+  finish,     // of C++, which no body leaves open
+  of_c,       // imbrex_finish_begin()
+  of_hcmpi,   // hc_finish_begin()
+  taskgroup   // of OpenMP
+};
+// As open_scope(memory, where) for ScopeKind::finish.
+void open_scope(ScopeMemory& memory, const std::source_location& where, ScopeKind kind);
+// The code that has run since `outermost` was the innermost scope of the running task (null: since
+// the task began) has ended. Ends the scopes that it has left open: an error, which `code` names
+// ("the body of task"), and which the next scope around has. Suspends.
+void end_scopes(ScopeMemory* outermost, const char* code) noexcept;
+// What is wrong with `memory` as the innermost scope of the running task ("is not ..."); empty if
+// nothing is. Of `memory` nothing but the address is used.
+[[nodiscard]] std::string why_not_innermost(const ScopeMemory* memory);
 
 // ---- pollers --------------------------------------------------------------------------------
 

@@ -191,7 +191,7 @@ std::string ranges(std::vector<int> numbers) {
   std::string text;
   int written = 0;
   for (std::size_t first = 0; first < numbers.size(); ++written) {
-    if (written == ranges_max) return text + ", ...";
+    if (written == ranges_max) return fmt::format("{} and {} more", text, numbers.size() - first);
     std::size_t last = first;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
     if (!text.empty()) text += ", ";

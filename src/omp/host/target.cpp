@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "imbrex/detail/groups.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "omp/environment/machine.hpp"
 #include "omp/region/share.hpp"
 #include "omp/tasks/tasks.hpp"
@@ -86,6 +87,7 @@ void run_apart(const Function function, void* const data, const int thread_limit
     prepare(apart);
     detail::enter(closure, nullptr, apart.entered);
     function(data);
+    detail::end_scopes(nullptr, "the body of task");
     delete apart.share;
     const detail::Entered entered = apart.entered;
     detail::leave(entered);

@@ -234,6 +234,7 @@ void meet(Team& team, Meeting& meeting) {
 
 void close_member(Implicit& member) {
   Team& team = *member.team;
+  detail::end_scopes(nullptr, "the body of task");
   detail::wait_descendants();
   meet(team, team.end);
   const bool creates = member.number == 0;

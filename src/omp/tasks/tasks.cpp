@@ -167,6 +167,7 @@ void make_task(Context& context) {
 namespace {
 
 void end_task(const Included& included) {
+  detail::end_scopes(nullptr, "the body of task");
   detail::Completion* const held = detail::held_task();
   detail::leave(included.entered);
   if (held == nullptr) return;
@@ -187,8 +188,12 @@ template <class Call>
   Included child{child_of(context, is_final, Form::call), {}};
   Context* const before = std::exchange(outer.included, &child);
   if (!is_call) make_task(child);
+  // Outside of regions it stays a call of the thread's code, which may open scopes of imbrex.
+  const bool may_open = !is_call && child.form == Form::call;
+  detail::ScopeMemory* const scope = may_open ? detail::innermost_scope() : nullptr;
   call();
   if (child.form == Form::included) end_task(child);
+  if (may_open) detail::end_scopes(scope, "an undeferred task of OpenMP in");
   outer.included = before;
 }
 
@@ -297,7 +302,7 @@ Taskgroup& begin_taskgroup(Context& context) {
   auto* const group = new Taskgroup;
   group->outer = context.taskgroup;
   group->scoped = context.team->group != nullptr;
-  if (group->scoped) detail::open_scope(group->scope, {});
+  if (group->scoped) detail::open_scope(group->scope, {}, detail::ScopeKind::taskgroup);
   context.taskgroup = group;
   return *group;
 }

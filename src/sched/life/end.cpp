@@ -25,6 +25,7 @@
 #include "sched/life/stall.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/loop.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/polling.hpp"
@@ -147,8 +148,8 @@ class Patience {
                           "of imbrex",
                           limit)
             : fmt::format("the end of the program has waited {} s for a thread that has a finish "
-                          "open ({}:{})",
-                          limit, scope->where.file_name(), scope->where.line()));
+                          "open{}",
+                          limit, detail::in_parentheses(scope->where)));
   }
 
  private:
@@ -319,6 +320,7 @@ RuntimeState* runtime_to_end(const int status) noexcept {
 // destroyed that a task may use.
 void finish_tasks_first(const int status, void*) {
   if (RuntimeState* const runtime = runtime_to_end(status)) {
+    end_scopes_of_thread();
     come_to_rest(*runtime);
     open_door();
   }
@@ -328,7 +330,10 @@ void finish_tasks_first(const int status, void*) {
 // ended.
 bool end_once(const int status) {
   RuntimeState* const ending = runtime_to_end(status);
-  if (ending != nullptr) come_to_rest(*ending);
+  if (ending != nullptr) {
+    end_scopes_of_thread();
+    come_to_rest(*ending);
+  }
   std::vector<std::thread> threads;
   {
     const std::lock_guard guard(life().lock);
@@ -502,6 +507,7 @@ Runtime::~Runtime() {
                                            worker->callbacks == 0
                                      : !main_serves;
   if (!may) refuse_to_stop();
+  sched::end_scopes_of_thread();
   sched::come_to_rest(*runtime);
   std::vector<std::thread> threads;
   {

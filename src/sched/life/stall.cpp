@@ -64,11 +64,11 @@ void print(const Waits& waits, const std::string& headline) {
   std::size_t lines = 0;
   for (const auto& [task, mine] : waits) {
     if (mine.empty()) continue;
-    if (++lines > lines_max) break;
+    if (++lines > lines_max) continue;
     text += fmt::format("\n  {}: {}, waits for {}", describe(*task), state_text(*task),
                         join(mine));
   }
-  if (lines > lines_max) text += "\n  ... and more tasks";
+  if (lines > lines_max) text += fmt::format("\n  ... and {} more tasks", lines - lines_max);
   text += sched::lines(task::describe_failed());
   base::report(text);
 }

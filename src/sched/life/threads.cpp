@@ -12,6 +12,7 @@
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/loop.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/life/process.hpp"
@@ -81,7 +82,7 @@ bool enter_again(Worker& worker) noexcept {
   return false;
 }
 
-// The thread ends.
+// The thread ends, or becomes a worker.
 void end_visits(Worker* const worker) {
   if (visitor() != worker) return;
   Life& now = life();
@@ -109,6 +110,11 @@ void end_visits(Worker* const worker) {
   delete worker;
 }
 
+void end_thread(Worker* const worker) {
+  if (visitor() == worker) end_scopes_of_thread();
+  end_visits(worker);
+}
+
 // Calls leave(worker) when the thread ends, if it is not main's, which ends with the program.
 void call_at_exit(Worker* const worker, void (*const leave)(Worker*)) noexcept {
   if (is_main_thread()) {
@@ -134,7 +140,7 @@ Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker* const worker = make_foreign(runtime, "foreign thread");
   worker->callbacks = std::exchange(callbacks_outside(), 0);
   set_visitor(worker);
-  call_at_exit(worker, &end_visits);
+  call_at_exit(worker, &end_thread);
   const std::lock_guard guard(runtime.foreign_lock);
   runtime.foreign.push_back(worker);
   return *worker;
@@ -253,6 +259,7 @@ void leave_workers(Worker* const worker) {
     set_current_worker(nullptr);
     return;
   }
+  end_scopes_of_thread();
   end_root(*worker, *worker);
   set_current_worker(nullptr);
   worker->thread_id.store(0, std::memory_order_relaxed);  // another thread may get it
@@ -293,6 +300,7 @@ Worker& join(RuntimeState& runtime) {
 
 // REQUIRES: `worker` is the current one.
 void end_stand_in(Worker& worker) noexcept {
+  end_scopes_of_thread();
   worker.task = std::exchange(worker.interrupted, nullptr);
   end_root(*std::exchange(worker.stand_in, nullptr), worker, true);
 }

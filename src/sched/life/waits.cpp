@@ -119,8 +119,7 @@ void for_each_slowest(const task::Phases& phases, Visit visit) {
 }
 
 std::string describe(const task::Phases& phases) {
-  return fmt::format("phaser \"{}\" ({}:{})", phases.name, phases.where.file_name(),
-                     phases.where.line());
+  return fmt::format("phaser \"{}\"{}", phases.name, detail::in_parentheses(phases.where));
 }
 
 // Lists the tasks that are visited.
@@ -231,12 +230,11 @@ std::string describe(const detail::Completion& completion) {
     return text;
   }
   if (completion.kind == CompletionKind::named) {
-    return fmt::format("a trigger of {} (named at {}:{})", promise.name, promise.where.file_name(),
-                       promise.where.line());
+    return fmt::format("a trigger of {} (named at {})", promise.name,
+                       detail::text_of(promise.where));
   }
   if (promise.where.line() == 0) return promise.name;  // one of the runtime's own
-  return fmt::format("promise \"{}\" ({}:{})", promise.name, promise.where.file_name(),
-                     promise.where.line());
+  return fmt::format("promise \"{}\"{}", promise.name, detail::in_parentheses(promise.where));
 }
 
 }  // namespace
@@ -360,8 +358,9 @@ Wait suspended_wait(const Task& task) {
   }
   std::string text = describe_reason(*reason);
   if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {
-    const std::source_location& where = task.family->current->where;
-    text += fmt::format(" ({}:{})", where.file_name(), where.line());
+    const task::Scope& scope = *task.family->current;
+    if (scope.kind == detail::ScopeKind::taskgroup) text = "the end of " + task::describe(scope);
+    if (scope.kind != detail::ScopeKind::taskgroup) text += detail::in_parentheses(scope.where);
     for_each_owned(task, [&text](const detail::Completion& owned) {
       text += " which owns " + describe(owned);
     });

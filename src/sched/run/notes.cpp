@@ -18,20 +18,23 @@ std::string lines(const std::vector<std::string>& texts) {
   return all;
 }
 
+std::string lines(const task::Untold& untold) {
+  if (untold.others == 0) return lines(untold.texts);
+  return lines(untold.texts) + fmt::format("\n  ... and {} more", untold.others);
+}
+
 std::string describe(const Task& task) { return detail::describe(label_of(task)); }
 
 namespace {
 
-bool report_untold(const std::vector<std::string>& untold) {
-  const std::uint32_t lost = task::take_lost_failures();
-  if (untold.empty() && lost == 0) return false;
-  std::string text = untold.size() == 1 && lost == 0
-                         ? "an error that nobody has taken, by get() or finish():"
-                         : fmt::format("{} errors that nobody has taken, by get() or finish():",
-                                       untold.size() + lost);
-  text += lines(untold);
-  if (lost != 0) text += fmt::format("\n  ... and {} more", lost);
-  base::report(text);
+bool report_untold(task::Untold untold) {
+  untold.others += task::take_lost_failures();
+  if (untold.empty()) return false;
+  base::report((untold.count() == 1
+                    ? "an error that nobody has taken, by get() or finish():"
+                    : fmt::format("{} errors that nobody has taken, by get() or finish():",
+                                  untold.count())) +
+               lines(untold));
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "sched/run/worker.hpp"
+#include "task/failure.hpp"
 
 namespace imbrex::sched {
 
@@ -21,31 +22,15 @@ namespace imbrex::sched {
 [[nodiscard]] std::string describe(const Task& task);
 // Each text on a line of its own, indented, to follow a headline.
 [[nodiscard]] std::string lines(const std::vector<std::string>& texts);
+[[nodiscard]] std::string lines(const task::Untold& untold);  // and the number of the others
 // Prints the failures that nobody has taken, outside of any finish(); true if there are any.
 // REQUIRES: no task is left, or the process ends without waiting for them.
 [[nodiscard]] bool report_failures(RuntimeState& runtime);
 // The same of all that has failed, within a finish() too, which nobody will take: the program ends.
 bool report_all_failures() noexcept;
 
-// The place in the label of a task that a compiler has made and nobody has named: its name there is
-// the address of what it runs, to be looked up if somebody wants to know. A label has no word to
-// spare: operations of MPI hold one, and few lines of the cache.
-inline constexpr std::source_location outlined = std::source_location::current();
-// The code of such a task; null for others.
-[[nodiscard]] inline const void* code_of(const detail::TaskLabel& label) noexcept {
-  const bool is_outlined = label.where.line() == outlined.line() &&
-                           std::string_view(label.where.file_name()) == outlined.file_name();
-  return is_outlined ? label.name : nullptr;
-}
-[[nodiscard]] inline detail::TaskLabel label_of(const Task& task) noexcept {
-  if (task.where.line() == 0 && task.ops != nullptr && task.ops->code != nullptr &&
-      std::string_view(task.name) == "task") [[unlikely]] {
-    const void* const code =
-        task.ops->code(reinterpret_cast<const std::byte*>(&task) + sizeof(Task));
-    if (code != nullptr) return {static_cast<const char*>(code), outlined, task.id};
-  }
-  return {task.name, task.where, task.id};
-}
+using task::code_of;
+using task::label_of;
 
 }  // namespace imbrex::sched
 

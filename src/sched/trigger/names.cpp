@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "task/joint.hpp"
 
@@ -35,8 +36,8 @@ std::string label_of(const detail::EventName& name) {
 
 void give_up(NamedEvent& event, const char* const why) {
   task::set_failure(event, task::failure_of_nobody(std::make_exception_ptr(Error(
-      fmt::format("imbrex: nobody has triggered the event {} (named at {}:{}): {}", event.label,
-                  event.where.file_name(), event.where.line(), why)))));
+      fmt::format("imbrex: nobody has triggered the event {} (named at {}): {}", event.label,
+                  detail::text_of(event.where), why)))));
 }
 
 Names::~Names() {
@@ -135,8 +136,8 @@ std::vector<std::string> Names::awaited() {
   const std::lock_guard guard(lock_);
   for (const auto& [key, event] : table_) {
     if (!event->named || event->taken.load(std::memory_order_acquire)) continue;
-    labels.push_back(fmt::format("{} (named at {}:{})", event->label, event->where.file_name(),
-                                 event->where.line()));
+    labels.push_back(
+        fmt::format("{} (named at {})", event->label, detail::text_of(event->where)));
   }
   return labels;
 }

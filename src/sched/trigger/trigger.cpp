@@ -21,10 +21,6 @@ namespace imbrex::sched {
 
 namespace {
 
-std::string place_of(const std::source_location& where) {
-  return fmt::format("{}:{}", where.file_name(), where.line());
-}
-
 // The scope whose end judges what the calling thread triggers or names.
 task::Scope* finish_of(const Worker& worker) noexcept {
   if (worker.calling != nullptr) return worker.calling->finish;
@@ -37,7 +33,7 @@ task::Scope* finish_of(const Worker& worker) noexcept {
 std::string caller_of(const Worker& worker) {
   if (worker.calling != nullptr) {
     return fmt::format("the progress function registered at {}",
-                       place_of(worker.calling->spec.where));
+                       detail::text_of(worker.calling->spec.where));
   }
   if (worker.task == nullptr && worker.foreign()) return "a thread that is no worker";
   if (worker.callbacks != 0 || worker.task == nullptr) return "a callback";
@@ -57,7 +53,7 @@ std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
   std::string text = fmt::format("imbrex: {} triggered the event {}, which nobody has named",
                                  first.triggered_by, first.label);
   if (finish != nullptr) {
-    text += fmt::format(" by the end of the finish() at {}", place_of(finish->where));
+    text += fmt::format(" by the end of the finish() at {}", detail::text_of(finish->where));
   }
   if (events.size() > 1) {
     text += fmt::format(" (nor {} others, the last of them {})", events.size() - 1,
@@ -207,8 +203,8 @@ bool Triggers::call(Worker& worker, ProgressFunction& function) noexcept {
         "imbrex: the progress function registered at {} still does not return 0, {} s (IMBREX_"
         "STALL_S) after the last task of the finish() at {}: it must return 0 once it has nothing "
         "left to look for",
-        place_of(function.spec.where), runtime_.options.STALL_S,
-        place_of(function.finish->where))));
+        detail::text_of(function.spec.where), runtime_.options.STALL_S,
+        detail::text_of(function.finish->where))));
     more = false;
   }
   if (!more) {

@@ -50,10 +50,6 @@ Worker& spawning_in_callback(Worker& worker, const char* const what) {
   return worker;
 }
 
-std::string text_of(const std::source_location& where) {
-  return fmt::format("{}:{}", where.file_name(), where.line());
-}
-
 void refuse_without_runtime(const char* const what) {
   throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope "
                           "or make an imbrex::Runtime first",

@@ -29,7 +29,6 @@ using task::Task;
 [[nodiscard]] std::string place_of_callback();
 
 // As "file:line".
-[[nodiscard]] std::string text_of(const std::source_location& where);
 
 // In a callback, which runs in no task, tasks are spawned all the same: run in place, as children
 // of a stand-in (visit.hpp). Throws Error where nothing can be.

@@ -146,9 +146,9 @@ void add_progress(const ProgressSpec& spec) {
   const Family* const family = worker.task->family;
   if (family == nullptr || family->current->outer == nullptr) {
     throw Error(fmt::format(
-        "imbrex: progress function registered at {}:{} in {}, which has no finish() open: call "
+        "imbrex: progress function registered at {} in {}, which has no finish() open: call "
         "progress() in the body of the finish() whose tasks need it",
-        spec.where.file_name(), spec.where.line(), describe_current_task()));
+        text_of(spec.where), describe_current_task()));
   }
   worker.runtime->triggers->add(*family->current, spec);
 }

@@ -178,6 +178,16 @@ Footprint footprint() noexcept {
   return {worker->task, worker->fiber};
 }
 
+std::string text_of(const std::source_location& where) {
+  const std::string_view file = where.file_name();
+  if (file.empty()) return "an unknown place";
+  return where.line() == 0 ? std::string(file) : fmt::format("{}:{}", file, where.line());
+}
+
+std::string in_parentheses(const std::source_location& where) {
+  return std::string_view(where.file_name()).empty() ? "" : fmt::format(" ({})", text_of(where));
+}
+
 std::string describe(const TaskLabel& task) {
   if (task.name == nullptr) return "no task";
   if (const void* const code = sched::code_of(task)) {
@@ -186,8 +196,7 @@ std::string describe(const TaskLabel& task) {
     return symbol.place.empty() ? fmt::format("\"{}\"", name)
                                 : fmt::format("\"{}\" ({})", name, symbol.place);
   }
-  if (task.where.line() == 0) return fmt::format("\"{}\"", task.name);  // main, or a thread
-  return fmt::format("\"{}\" ({}:{})", task.name, task.where.file_name(), task.where.line());
+  return fmt::format("\"{}\"{}", task.name, in_parentheses(task.where));  // main is at no place
 }
 
 }  // namespace imbrex::detail

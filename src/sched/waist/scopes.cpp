@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <string>
 #include <utility>
 
 #include "base/check.hpp"
@@ -81,16 +82,35 @@ ScopeMemory* innermost_scope() noexcept {
   return reinterpret_cast<ScopeMemory*>(static_cast<Scope*>(family->current));
 }
 
+std::string why_not_innermost(const ScopeMemory* const memory) {
+  const ScopeMemory* const innermost = innermost_scope();
+  if (innermost == memory && memory != nullptr) return "";
+  const auto* const wanted = reinterpret_cast<const Scope*>(memory);
+  for (const auto* scope = reinterpret_cast<const Scope*>(innermost);
+       scope != nullptr && memory != nullptr; scope = scope->outer) {
+    if (scope != wanted) continue;
+    return fmt::format("is not the innermost one of this task: {} must end first",
+                       describe(*reinterpret_cast<const Scope*>(innermost)));
+  }
+  return "is not open in this task: it has ended, or was never begun, or was begun by another task "
+         "or thread, which alone may end it";
+}
+
 void open_scope(ScopeMemory& memory, const std::source_location& where) {
+  open_scope(memory, where, ScopeKind::finish);
+}
+
+void open_scope(ScopeMemory& memory, const std::source_location& where, const ScopeKind kind) {
   Worker* const here = sched::current_worker();
   if (here == nullptr) [[unlikely]] {  // the first use may be a scope
-    return sched::visit_to_spawn([&] { open_scope(memory, where); });
+    return sched::visit_to_spawn([&] { open_scope(memory, where, kind); });
   }
   Worker& worker = spawning(*here, "finish");
   Family& family = family_of(worker, *worker.task);
   auto* const scope = ::new (memory.bytes) Scope;
   scope->owner = worker.task;
   scope->where = where;
+  scope->kind = kind;
   scope->outer = family.current;
   scope->finish = scope;
   family.current = scope;
@@ -160,16 +180,26 @@ void end_inner_scopes(Scope& scope) noexcept {
   }
 }
 
-// What is to be said of the innermost of the scopes that are open in `outer`.
+// What is to be said of the scopes that are open in `outer`, by the innermost.
 [[gnu::cold, gnu::noinline]] std::exception_ptr left_open(const Scope& outer,
                                                           const std::string& what) noexcept {
   int count = 0;
   const Scope& innermost = *outer.owner->family->current;
   for (const Scope* open = &innermost; open != &outer; open = open->outer) ++count;
+  const char* const of = innermost.kind == ScopeKind::of_hcmpi ? "hc" : "imbrex";
   return std::make_exception_ptr(Error(fmt::format(
-      "imbrex: {} without imbrex_finish_end() for {} imbrex_finish_begin(), the last of them at "
-      "{}: the tasks that were spawned since then have been waited for here",
-      what, count, text_of(innermost.where))));
+      "imbrex: {} without {}_finish_end() for {} {}_finish_begin(), the last of them at {}: the "
+      "tasks that were spawned since then have been waited for here",
+      what, of, count, of, text_of(innermost.where))));
+}
+
+// `outer` is in the running task, whose code has left scopes in it open. `what` has happened.
+[[gnu::cold, gnu::noinline]] void end_left_open(Scope& outer, const std::string& what) noexcept {
+  Task& task = *outer.owner;
+  task::Failure& failure = task::failure_of_task(task, left_open(outer, what));
+  end_inner_scopes(outer);
+  outer.fail(failure);
+  task::drop(failure);
 }
 
 }  // namespace
@@ -185,10 +215,7 @@ std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
   }
   if (const Scope& open = scope_in(memory); open.owner->family->current != &open) [[unlikely]] {
     std::exception_ptr error = left_open(
-        open, fmt::format("{} in task {} ends",
-                          open.where.line() == 0 ? "a taskgroup of OpenMP"
-                                                 : "the finish() at " + text_of(open.where),
-                          describe_current_task()));
+        open, fmt::format("{} in task {} ends", describe(open), describe_current_task()));
     abandon_scope(memory, error);
     return error;
   }
@@ -204,21 +231,54 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
   }
   if (error != nullptr) {
     const auto& open = *std::launder(reinterpret_cast<const Scope*>(memory.bytes));
-    task::note_thrown("the body of finish()", open.where, error);
+    task::note_thrown(open.kind == ScopeKind::taskgroup
+                          ? describe(open)
+                          : "the body of finish()" + in_parentheses(open.where),
+                      error);
   }
   Scope& scope = end_scope(memory);
-  const std::vector<std::string> untold = scope.take_untold();
-  if (!untold.empty()) {
-    base::report(fmt::format("the finish() at {}:{} throws what its body threw; its tasks failed "
-                             "too:{}",
-                             scope.where.file_name(), scope.where.line(), sched::lines(untold)));
+  if (const task::Untold untold = scope.take_untold(); !untold.empty()) {
+    base::report(fmt::format("{} {}; its tasks failed too:{}", describe(scope),
+                             scope.kind == ScopeKind::finish ? "throws what its body threw"
+                                                             : "has failed",
+                             sched::lines(untold)));
   }
   scope.~Scope();
+}
+
+void end_scopes(ScopeMemory* const outermost, const char* const code) noexcept {
+  if (!in_task()) return;  // the end of a callback looks at what is left there
+  if (is_outside()) [[unlikely]] {
+    return sched::visit(Purpose::waits, [&] { end_scopes(outermost, code); }, [] {});
+  }
+  Family* const family = sched::current_worker()->task->family;
+  if (family == nullptr) [[likely]] return;
+  Scope& outer = outermost == nullptr ? family->children : scope_in(*outermost);
+  if (family->current == &outer) [[likely]] return;
+  const Scope* open = family->current;
+  while (open != nullptr && open != &outer) open = open->outer;
+  if (open == nullptr) return;  // the code has ended `outer`, too
+  end_left_open(outer, fmt::format("{} {} returned", code, describe_current_task()));
 }
 
 }  // namespace imbrex::detail
 
 namespace imbrex::sched {
+
+// Only code of C leaves a scope open when it ends. Where C++ has opened the innermost, exit() was
+// called in the body of a finish().
+void end_scopes_of_thread() noexcept {
+  if (is_outside()) {
+    if (known_worker() == nullptr) return;
+    return visit(Purpose::waits, [] { end_scopes_of_thread(); }, [] {});
+  }
+  const Task& root = *current_worker()->task;
+  if (!root.root || root.family == nullptr) return;
+  task::Scope* outer = root.family->current;
+  while (outer->outer != nullptr && outer->kind != detail::ScopeKind::finish) outer = outer->outer;
+  if (root.family->current == outer) return;
+  detail::end_left_open(*outer, fmt::format("{} ended", detail::describe_current_task()));
+}
 
 void end_open_scopes(Task& task) noexcept {
   task::Scope& all = task.family->children;

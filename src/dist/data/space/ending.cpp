@@ -17,6 +17,7 @@
 #include "dist/data/space/bodies.hpp"
 #include "dist/data/space/space.hpp"
 #include "dist/errors.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 
@@ -34,8 +35,8 @@ const dist::Trouble& DataSpace::keep(std::string text) {
 const dist::Trouble& DataSpace::failed(const dist::Insertion& insertion,
                                        const std::exception_ptr error) {
   const dist::Trouble& trouble =
-      keep(fmt::format("imbrex: task \"{}\" ({}:{}) on rank {} of space \"{}\" has failed: {}",
-                       insertion.name, insertion.where.file_name(), insertion.where.line(), me_,
+      keep(fmt::format("imbrex: task \"{}\"{} on rank {} of space \"{}\" has failed: {}",
+                       insertion.name, detail::in_parentheses(insertion.where), me_,
                        options_.name, detail::thrown_text(error)));
   const std::lock_guard guard(mutex_);
   if (failure_.error == nullptr) {
@@ -185,8 +186,8 @@ void DataSpace::note(const DataTaskSpec& spec, const std::span<const DataAccess>
   for (const DataAccess& access : accesses) {
     hash = mixed(hash, access.datum->number << 2 | static_cast<std::uint64_t>(access.mode));
   }
-  noted_.push_back({hash, fmt::format("task \"{}\" ({}:{})", spec.name, spec.where.file_name(),
-                                      spec.where.line())});
+  noted_.push_back(
+      {hash, fmt::format("task \"{}\"{}", spec.name, detail::in_parentheses(spec.where))});
 }
 
 void DataSpace::note(const char* const what, const Datum& datum, const int rank) {

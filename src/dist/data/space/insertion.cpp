@@ -4,6 +4,7 @@
 
 #include "dist/data/space/bodies.hpp"
 #include "dist/data/space/space.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::detail {
@@ -43,8 +44,8 @@ bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesse
 }
 
 void DataSpace::refuse(const DataTaskSpec& spec, const std::string& why) const {
-  throw Error(fmt::format("imbrex: task \"{}\" ({}:{}) of space \"{}\" {}", spec.name,
-                          spec.where.file_name(), spec.where.line(), options_.name, why));
+  throw Error(fmt::format("imbrex: task \"{}\"{} of space \"{}\" {}", spec.name,
+                          detail::in_parentheses(spec.where), options_.name, why));
 }
 
 int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess> accesses) {

@@ -36,8 +36,8 @@ struct Coming : detail::RemoteState {
   void append_to(std::string& text) const {
     text += fmt::format("{}, from rank {}", datum.space.text_of(datum), source);
     if (writer.task != nullptr) {
-      text += fmt::format(", as task \"{}\" ({}:{}) is to leave it", writer.task,
-                          writer.where.file_name(), writer.where.line());
+      text += fmt::format(", as task \"{}\"{} is to leave it", writer.task,
+                          detail::in_parentheses(writer.where));
     }
   }
 
@@ -254,8 +254,8 @@ void DataSpace::flush(Datum& datum, const std::source_location& where) {
   if (checks_) [[unlikely]] note("flush", datum, -1);
   if (datum.reduction != nullptr) combine(datum, site);
   if (datum.source < 0) {
-    throw Error(fmt::format("imbrex: flush() of {}, which nobody has written, at {}:{}",
-                            text_of(datum), where.file_name(), where.line()));
+    throw Error(fmt::format("imbrex: flush() of {}, which nobody has written, at {}",
+                            text_of(datum), detail::text_of(where)));
   }
   provide(datum, datum.owner, site);
   if (datum.owner != me_ || datum.home == nullptr || datum.current == datum.home) return;

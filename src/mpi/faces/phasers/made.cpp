@@ -2,6 +2,7 @@
 // imbrex/mpi_phaser.hpp.
 #include <fmt/format.h>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/mpi_phaser.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/faces/phasers/span.hpp"
@@ -11,20 +12,20 @@ namespace imbrex::detail {
 PhaserState& make_mpi_phaser(const MpiPhaserSpec& spec, const std::source_location& where) {
   using namespace mpi;
   if (!in_service()) {
-    throw Error(fmt::format("imbrex: an MpiPhaser made at {}:{} outside of MPI_Init and "
+    throw Error(fmt::format("imbrex: an MpiPhaser made at {} outside of MPI_Init and "
                             "MPI_Finalize: call MPI_Init first",
-                            where.file_name(), where.line()));
+                            detail::text_of(where)));
   }
   if (spec.mode == PhaserMode::wait_only) {
-    throw Error(fmt::format("imbrex: an MpiPhaser made as wait_only at {}:{}: its rank would have "
+    throw Error(fmt::format("imbrex: an MpiPhaser made as wait_only at {}: its rank would have "
                             "left it from the start. Make it as signal_wait, and drop() it when "
                             "tasks are registered",
-                            where.file_name(), where.line()));
+                            detail::text_of(where)));
   }
   const MpiPhaserOptions& options = *spec.options;
   const char* const name = options.name.text();
   auto* const span = new phasers::Span(
-      options, fmt::format("MpiPhaser \"{}\" ({}:{})", name, where.file_name(), where.line()));
+      options, fmt::format("MpiPhaser \"{}\"{}", name, detail::in_parentheses(where)));
   PhaserState& state = make_phaser({spec.mode, options.ahead, name, span}, where);
   try {
     const std::string wish =

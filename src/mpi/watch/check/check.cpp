@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -213,14 +214,38 @@ void Table::compare_order(const Use& fresh) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::size_t findings_max = 20;  // that are printed
+
+struct Findings {
+  std::mutex lock;
+  std::set<std::size_t> known IMBREX_GUARDED_BY(lock);  // of the texts: a word for each
+};
+// Never destroyed: tasks may end while static objects are gone.
+Findings& findings() noexcept {
+  static Findings* const made = new Findings;
+  return *made;
+}
+
+}  // namespace
+
 void say_finding(const std::string& finding) {
-  constexpr std::size_t findings_max = 20;
-  static std::mutex lock;
-  static auto& said = *new std::set<std::string>;  // tasks may end while static objects are gone
-  const std::lock_guard guard(lock);
-  if (finding.empty() || said.size() >= findings_max || !said.insert(finding).second) return;
+  if (finding.empty()) return;
+  Findings& all = findings();
+  const std::lock_guard guard(all.lock);
+  if (!all.known.insert(std::hash<std::string>{}(finding)).second) return;
+  if (all.known.size() > findings_max) return;
   std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
-               said.size() == findings_max ? " (No more findings are printed.)" : "");
+               all.known.size() == findings_max ? " (Further ones are counted at the end.)" : "");
+}
+
+void count_findings() noexcept {
+  Findings& all = findings();
+  const std::lock_guard guard(all.lock);
+  if (all.known.size() <= findings_max) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: ... and %zu more\n",
+               all.known.size() - findings_max);
 }
 
 void Guard::begin(const Call& call, const detail::TaskLabel& task, const Buffers& buffers) {

@@ -20,8 +20,10 @@ namespace imbrex::mpi::check {
 extern bool enabled;
 [[nodiscard]] inline bool on() noexcept { return enabled; }
 void start();
-// Prints it, unless it was said before or is empty.
+// Prints it, unless it was said before or is empty, or 20 have been printed.
 void say_finding(const std::string& finding);
+// Prints how many were found beside those, if any.
+void count_findings() noexcept;
 
 struct Use;
 
