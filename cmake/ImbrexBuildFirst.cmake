@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # An install after a build of some targets only, such as the one of ./demo.
 
-# imbrex_build_before_install(<target>...): `cmake --install` builds these targets first, where one
-# of their files is missing. A build that fails leaves the prefix as it was.
+# imbrex_build_before_install(<component> <target>...): `cmake --install` builds the targets, which
+# belong to the component, first, where one of their files is missing. A build that fails leaves
+# the prefix as it was.
 # REQUIRES: it stands before all other install().
-function(imbrex_build_before_install)
+function(imbrex_build_before_install component)
   list(TRANSFORM ARGN REPLACE "(.+)" "\"$<TARGET_FILE:\\1>\"" OUTPUT_VARIABLE files)
   list(JOIN files " " files)
   list(JOIN ARGN " " targets)
@@ -25,5 +26,5 @@ function(imbrex_build_before_install)
         message(FATAL_ERROR \"imbrex: nothing was installed, since this could not be built:\"
           \"\${imbrex_missing}\")
       endif()
-    endif()")
+    endif()" COMPONENT ${component})
 endfunction()

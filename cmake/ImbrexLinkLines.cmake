@@ -3,11 +3,13 @@
 # the wrappers imbrex-cc, imbrex-c++ and imbrex-fort read. libimbrex_mpi stands before the MPI's
 # library, and is kept by linkers that drop what nothing has named so far.
 
-set(imbrex_config ${imbrex_share}/config)  # beside tools/imbrex_config.py
-file(RELATIVE_PATH imbrex_pc_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
-file(RELATIVE_PATH imbrex_share_prefix /p/${imbrex_share} /p)
-string(REGEX REPLACE "/$" "" imbrex_pc_prefix ${imbrex_pc_prefix})
-string(REGEX REPLACE "/$" "" imbrex_share_prefix ${imbrex_share_prefix})
+if(IMBREX_INSTALL)
+  set(imbrex_config ${imbrex_share}/config)  # beside tools/imbrex_config.py
+  file(RELATIVE_PATH imbrex_pc_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+  file(RELATIVE_PATH imbrex_share_prefix /p/${imbrex_share} /p)
+  string(REGEX REPLACE "/$" "" imbrex_pc_prefix ${imbrex_pc_prefix})
+  string(REGEX REPLACE "/$" "" imbrex_share_prefix ${imbrex_share_prefix})
+endif()
 
 # imbrex_json_list(<variable> <string>...): ["a", "b"]
 function(imbrex_json_list variable)
@@ -19,21 +21,26 @@ endfunction()
 
 # imbrex_write_config(<file> <text>): into the build tree, and what is installed.
 function(imbrex_write_config file text)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/share/imbrex/config/${file} CONTENT "${text}\n" @ONLY)
-  if(ARGN)
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/package/${file} CONTENT "${ARGN}\n" @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/package/${file} DESTINATION ${imbrex_config})
-  else()
-    install(FILES ${PROJECT_BINARY_DIR}/share/imbrex/config/${file} DESTINATION ${imbrex_config})
+  set(written ${PROJECT_BINARY_DIR}/share/imbrex/config/${file})
+  file(CONFIGURE OUTPUT ${written} CONTENT "${text}\n" @ONLY)
+  if(NOT IMBREX_INSTALL)
+    return()
   endif()
+  if(ARGN)
+    set(written ${PROJECT_BINARY_DIR}/package/${file})
+    file(CONFIGURE OUTPUT ${written} CONTENT "${ARGN}\n" @ONLY)
+  endif()
+  install(FILES ${written} DESTINATION ${imbrex_config} COMPONENT tools)
 endfunction()
 
-# imbrex_write_pc(<name> <template>)
-function(imbrex_write_pc name template)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/${template}.pc.in
-    ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# imbrex_write_pc(<name> <template> <component>)
+function(imbrex_write_pc name template component)
+  if(IMBREX_INSTALL)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${template}.pc.in
+      ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc
+      DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${component})
+  endif()
 endfunction()
 
 if(TARGET imbrex_mpi)
@@ -58,24 +65,26 @@ if(TARGET imbrex_mpi)
   list(TRANSFORM MPI_C_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE imbrex_pc_cflags)
   list(JOIN imbrex_pc_cflags " " imbrex_pc_cflags)
   list(JOIN MPI_C_LIBRARIES " " imbrex_pc_libs)
-  imbrex_write_pc(imbrex-mpi-${IMBREX_MPI_ABI} imbrex-mpi)
-  imbrex_write_pc(imbrex-hcmpi-${IMBREX_MPI_ABI} imbrex-hcmpi)
+  imbrex_write_pc(imbrex-mpi-${IMBREX_MPI_ABI} imbrex-mpi development)
+  imbrex_write_pc(imbrex-hcmpi-${IMBREX_MPI_ABI} imbrex-hcmpi compat)
   if(NOT IMBREX_CORE)
-    imbrex_write_pc(imbrex-mpi imbrex-mpi)
-    imbrex_write_pc(imbrex-hcmpi imbrex-hcmpi)
+    imbrex_write_pc(imbrex-mpi imbrex-mpi development)
+    imbrex_write_pc(imbrex-hcmpi imbrex-hcmpi compat)
   endif()
 endif()
 if(IMBREX_CORE)
   return()
 endif()
 
-imbrex_write_pc(imbrex imbrex)
+imbrex_write_pc(imbrex imbrex development)
 set(imbrex_built_for "")
 if(TARGET imbrex_mpi)
   set(imbrex_built_for ${IMBREX_MPI_ABI})
 endif()
 include(ImbrexFortran)
-imbrex_find_fortran()
+if(PROJECT_IS_TOP_LEVEL)
+  imbrex_find_fortran()
+endif()
 set(imbrex_fortran_compiler "")
 if(CMAKE_Fortran_COMPILER)
   set(imbrex_fortran_compiler ${CMAKE_Fortran_COMPILER})
@@ -96,10 +105,3 @@ imbrex_write_config(core.json
 \"includedir\": \"${PROJECT_SOURCE_DIR}/include\", ${imbrex_common}}"
   "{\"prefix\": \"${imbrex_share_prefix}\", \"libdir\": \"${CMAKE_INSTALL_LIBDIR}\", \
 \"includedir\": \"${CMAKE_INSTALL_INCLUDEDIR}\", ${imbrex_common}}")
-
-foreach(name imbrex-cc imbrex-c++ imbrex-fort)
-  file(CREATE_LINK ${imbrex_command} ${PROJECT_BINARY_DIR}/package/${name} SYMBOLIC)
-  install(FILES ${PROJECT_BINARY_DIR}/package/${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/tools/imbrex ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name}
-    SYMBOLIC)
-endforeach()

@@ -5,7 +5,7 @@
 # imbrex_find_mpi_abi(RESULT): `openmpi`, `mpich`, `abi` (the MPI standard's own), or empty.
 # REQUIRES: find_package(MPI COMPONENTS C) has found one.
 function(imbrex_find_mpi_abi result)
-  set(source ${CMAKE_BINARY_DIR}/imbrex_mpi_abi.c)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/imbrex_mpi_abi.c)
   # MPICH's header serves two interfaces: which of them, its wrapper says by a definition.
   file(WRITE ${source} [[
 #include <mpi.h>

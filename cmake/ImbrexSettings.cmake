@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Options of the build, compiler flags, and where things are put.
+# Options of the build, compiler flags, and where things are put. Variables are those of this folder
+# and below it: a project of which imbrex is a part keeps its own. What is in the cache is the
+# parent's too, so only a top-level build writes CMake's variables there.
 
 option(IMBREX_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(IMBREX_BUILD_APPS "Build apps, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
@@ -9,6 +11,7 @@ set(IMBREX_MPI "" CACHE STRING
 set_property(CACHE IMBREX_MPI PROPERTY STRINGS "" openmpi mpich openmpi-5 mpich-4 abi)
 set(IMBREX_CORE "" CACHE PATH
   "A build tree of imbrex, whose core library serves: only imbrex::mpi is built, for one more MPI")
+option(IMBREX_INSTALL "Have install rules" ${PROJECT_IS_TOP_LEVEL})
 option(IMBREX_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(IMBREX_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined), or thread")
 set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)
@@ -17,13 +20,15 @@ set_property(CACHE IMBREX_SANITIZE PROPERTY STRINGS "" address thread)
 set(imbrex_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
 # Only with the core, of which there is one variant; not where everything is instrumented.
+# A project of which imbrex is a part may turn it on.
 set(imbrex_can_have_tsan OFF)
-if(NOT IMBREX_SANITIZE AND NOT IMBREX_CORE AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+if((PROJECT_IS_TOP_LEVEL OR IMBREX_TSAN_VARIANT) AND NOT IMBREX_SANITIZE AND NOT IMBREX_CORE
+   AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_FLAGS -fsanitize=thread)
-  check_cxx_source_compiles("int main() { return 0; }" imbrex_has_tsan)
+  check_cxx_source_compiles("int main() { return 0; }" IMBREX_HAS_TSAN)
   unset(CMAKE_REQUIRED_FLAGS)
-  set(imbrex_can_have_tsan ${imbrex_has_tsan})
+  set(imbrex_can_have_tsan ${IMBREX_HAS_TSAN})
 endif()
 option(IMBREX_TSAN_VARIANT "Build the library for programs under ThreadSanitizer, too"
   ${imbrex_can_have_tsan})
@@ -34,9 +39,17 @@ if(IMBREX_TSAN_VARIANT AND NOT imbrex_can_have_tsan)
 endif()
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+  if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+  else()
+    message(STATUS "imbrex: CMAKE_BUILD_TYPE is empty, so the runtime is compiled without "
+      "optimisation")
+  endif()
 endif()
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g -DNDEBUG")
+# Instead of CMake's own flags, not of those that somebody has chosen.
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_FLAGS_RELWITHDEBINFO STREQUAL "-O2 -g -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g -DNDEBUG")
+endif()
 
 # For what need not run fast: tests, fakes, command lines. They take half the compiler's time so.
 # gcc takes more for uninitialized at -O1 than at -O3.
@@ -49,7 +62,15 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+# The command `imbrex` and links know the libraries by their names, and where they are.
+set(CMAKE_DEBUG_POSTFIX "")
+# src/CMakeLists.txt says what is optimised when it is linked: symbol versions would be lost.
+foreach(config "" _DEBUG _RELEASE _RELWITHDEBINFO _MINSIZEREL)
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION${config} OFF)
+endforeach()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
@@ -57,15 +78,19 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 # A frame that does not fit on the stack, nor into the guard below it, shall meet the guard all the
 # same: its pages are touched one by one. Costs nothing for frames below a page.
 include(CheckCXXCompilerFlag)
-check_cxx_compiler_flag(-fstack-clash-protection imbrex_has_stack_clash_protection)
-if(imbrex_has_stack_clash_protection)
+check_cxx_compiler_flag(-fstack-clash-protection IMBREX_HAS_STACK_CLASH_PROTECTION)
+if(IMBREX_HAS_STACK_CLASH_PROTECTION)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fstack-clash-protection>)
 endif()
 
-# Warnings for the project's own targets; users of the libraries get none.
+# Warnings for the project's own targets; users of the libraries get none, nor do those who build
+# them as a part of another project.
 add_library(imbrex_flags INTERFACE)
-target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow
-  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+if(PROJECT_IS_TOP_LEVEL OR IMBREX_WERROR)
+  target_compile_options(imbrex_flags INTERFACE -Wall -Wextra -Wshadow
+    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
+endif()
+target_compile_options(imbrex_flags INTERFACE
   # clang 19 finds std::stable_sort of libstdc++ 12 to use what is deprecated.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>
   $<$<BOOL:${IMBREX_WERROR}>:-Werror>)

@@ -309,12 +309,16 @@ def target_of(included, layers):
 
 def check_dead_files(tree):
     """A .cpp must be named, with or without its suffix, in a CMakeLists.txt or .cmake of its own
-    folder or one above; a .hpp must be included."""
+    folder or one above; a .hpp must be included, and installed if it is public."""
     included = {pathlib.PurePath(target).name for _, text in tree.of(CPP)
                 for target in INCLUDE.findall(text)}
     for name, _ in tree.of({".hpp", ".h"}):
         if pathlib.PurePath(name).name not in included and not name.startswith("include/imbrex/"):
             tree.report(name, 1, "dead: nobody includes it")
+    installed = set(tree.texts.get("include/CMakeLists.txt", "").replace(")", " ").split())
+    for name, _ in tree.of({".hpp", ".h"}, "include/"):
+        if name.removeprefix("include/") not in installed:
+            tree.report(name, 1, "not installed: in no FILE_SET of include/CMakeLists.txt")
     for name, _ in tree.of({".cpp", ".c"} | FORTRAN):
         if not any(is_named(tree, name, folder) for folder in pathlib.PurePath(name).parents):
             tree.report(name, 1, "dead: in no CMakeLists.txt of its folder or of one above")

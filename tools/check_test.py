@@ -23,6 +23,8 @@ CLEAN = {
     "src/mpi/m.cpp": SPDX + '#include "imbrex/detail/waist.hpp"\n#include <vector>\n',
     "include/imbrex/task.hpp": SPDX + '#include "imbrex/detail/waist.hpp"\n',
     "include/imbrex/detail/waist.hpp": SPDX,
+    "include/CMakeLists.txt": HASH_SPDX + "target_sources(x FILES imbrex/task.hpp imbrex/t.hpp\n"
+                              "  imbrex/detail/groups.hpp imbrex/detail/waist.hpp)\n",
     "examples/CMakeLists.txt": HASH_SPDX + "file(GLOB all *.cpp)\n",
     "examples/hello.cpp": SPDX + "int main() {\n  return 0;  // fine\n}\n",
     "README.md": "# x\n\n```cpp\nint main() {\n// ...\n}\n```\n\n```sh\nanything goes\n```\n",
@@ -214,8 +216,14 @@ class Check(unittest.TestCase):
     def test_a_dead_header(self):
         self.finds("src/base/unused.hpp:1", "dead", {"src/base/unused.hpp": SPDX})
 
+    def test_a_header_that_is_not_installed(self):
+        self.finds("include/imbrex/new.hpp:1", "not installed", {"include/imbrex/new.hpp": SPDX})
+
     def test_too_many_names_in_a_folder(self):
-        found = self.run_on({f"include/imbrex/n{i}.hpp": SPDX for i in range(24)})
+        names = [f"imbrex/n{i}.hpp" for i in range(24)]
+        found = self.run_on({**{f"include/{name}": SPDX for name in names},
+                             "include/CMakeLists.txt": CLEAN["include/CMakeLists.txt"]
+                             + "\n".join(["x(", *names, ")\n"])})
         self.assertEqual(len(found), 1, found)
         self.assertIn("include/imbrex:1: 25 names: 24 are", found[0])
 

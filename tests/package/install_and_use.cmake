@@ -3,6 +3,7 @@
 #   -D python= -D d3= -D mpi= -D version= -D pages= -P this
 cmake_minimum_required(VERSION 3.25)
 
+# run(<what> <command>...): fails unless the command succeeds.
 function(run what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
   if(NOT status EQUAL 0)
@@ -11,11 +12,47 @@ function(run what)
   message(STATUS "${what}: ok")
 endfunction()
 
+# refuses(<text> <words of find_package>...): a project that says them is not configured.
+function(refuses text)
+  list(JOIN ARGN " " words)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${source}/../refused -B ${work}/refused
+    -D CMAKE_PREFIX_PATH=${work}/prefix "-D WORDS=${words}"
+    RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  string(REGEX REPLACE "[ \n]+" " " said "${said}")
+  if(status EQUAL 0 OR NOT said MATCHES "${text}")
+    message(FATAL_ERROR "find_package(imbrex ${words}) did not fail as it must (${status}):\n"
+      "${said}")
+  endif()
+  message(STATUS "find_package(imbrex ${words}) is refused: ok")
+endfunction()
+
 file(REMOVE_RECURSE ${work})
 if(core)
   run("install the core" ${CMAKE_COMMAND} --install ${core} --prefix ${work}/prefix)
+  run("install" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
+else()
+  foreach(component runtime development)
+    run("install ${component}" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix
+      --component ${component})
+  endforeach()
+  refuses("omp: imbrex was installed without the component `compat`[.] The imbrex in \
+${work}/prefix has: core, [^:]*fortran" REQUIRED COMPONENTS core omp)
+  refuses("nonsense: there is no such component" REQUIRED COMPONENTS nonsense OPTIONAL_COMPONENTS
+    omp)
+  foreach(component tools compat)
+    run("install ${component}" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix
+      --component ${component})
+  endforeach()
+  run("install all" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/whole)
+  foreach(prefix prefix whole)
+    file(GLOB_RECURSE ${prefix}_files RELATIVE ${work}/${prefix} ${work}/${prefix}/*)
+  endforeach()
+  if(NOT prefix_files STREQUAL whole_files)
+    list(REMOVE_ITEM whole_files ${prefix_files})
+    message(FATAL_ERROR "the four components together are not what is installed without their "
+      "names: ${whole_files}, or more")
+  endif()
 endif()
-run("install" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
 run("configure a program that uses it" ${CMAKE_COMMAND} -S ${source} -B ${work}/build
   -G ${generator} -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${compiler}
   -D WITH_MPI=${with_mpi} -D MPI_C_COMPILER=${mpicc})
@@ -24,6 +61,9 @@ run("run it" ${work}/build/consumer)
 if(with_mpi)
   run("run it with MPI" ${work}/build/consumer_mpi)
   run("run one of HCMPI's" ${work}/build/consumer_hcmpi)
+endif()
+if(EXISTS ${work}/build/consumer_omp)
+  run("run one of OpenMP's" ${work}/build/consumer_omp)
 endif()
 set(ENV{TSAN_OPTIONS} suppressions=${work}/prefix/share/imbrex/tsan/imbrex.supp)
 foreach(program consumer_tsan consumer_mpi_tsan)
@@ -64,12 +104,5 @@ prints("imbrex ${version}" ${work}/prefix/bin/imbrex --version)
 string(REGEX REPLACE "([0-9]+)$" "" minor ${version})
 math(EXPR patch "${CMAKE_MATCH_1} + 1")
 foreach(wanted 99 0.0 ${minor}${patch})
-  execute_process(COMMAND ${CMAKE_COMMAND} -S ${source}/../too_new -B ${work}/too_new
-    -D CMAKE_PREFIX_PATH=${work}/prefix -D WANTED=${wanted}
-    RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
-  if(status EQUAL 0 OR NOT text MATCHES "compatible[ \n]+with requested version")
-    message(FATAL_ERROR "find_package(imbrex ${wanted}) did not fail as it must (${status}):\n"
-      "${text}")
-  endif()
+  refuses("compatible with requested version" ${wanted} REQUIRED)
 endforeach()
-message(STATUS "versions that are not there are refused: ok")
