@@ -228,6 +228,20 @@ void fatal_error() {
   MPI_Finalize();
 }
 
+// The message names the program's call, not what imbrex has asked MPI.
+void fatal_errors_on_threads() {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::thread([comm] {
+    int values[64] = {};
+    MPI_Bcast(values, rank_in_world() == 0 ? 64 : 1, MPI_INT, 0, comm);
+  }).join();
+  MPI_Finalize();
+}
+
 // Rank 0's send depends on what was never loaded, so it does not run: rank 1 would wait for ever.
 void error_that_nobody_takes() {
   static int data = 0;
@@ -479,6 +493,7 @@ const imbrex::test::Cases cases{
     {"finalize_at_exit", finalize_at_exit},
     {"too_early", too_early},
     {"fatal_error", fatal_error},
+    {"fatal_errors_on_threads", fatal_errors_on_threads},
     {"error_that_nobody_takes", error_that_nobody_takes},
     {"errors_that_are_taken", errors_that_are_taken},
     {"spare_threads", spare_threads},

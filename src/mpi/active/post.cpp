@@ -607,7 +607,7 @@ void Post::close() {
     require("MPI_Iallreduce",
             PMPI_Iallreduce(&mine, &all, 2, MPI_INT64_T, MPI_SUM, comm_, &request));
     for (int done = 0; done == 0;) {
-      const Said said = asked::Test(&request, &done, MPI_STATUS_IGNORE);
+      const Said said = asked::Test(true, &request, &done, MPI_STATUS_IGNORE);
       if (said.code != MPI_SUCCESS) fail("MPI_Iallreduce in MPI_Finalize", said.code);
       if (done != 0) break;
       if (detail::in_task()) detail::yield();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "mpi/below/abi/asked.hpp"
 #include "mpi/below/ship_blocking.hpp"
 #include "mpi/below/thread.hpp"
 
@@ -22,7 +23,17 @@ std::atomic<bool> shipping{false};
 bool on_mpi_thread() noexcept { return the_thread().is_caller(); }
 
 void ship(void (*function)(void* arguments), void* arguments) noexcept {
-  Errand errand{function, arguments};
+  struct Shipment {
+    void (*function)(void* arguments);
+    void* arguments;
+    Asking* asking;
+  } shipment{function, arguments, Asking::here()};
+  Errand errand{[](void* const place) {
+                  const Shipment& its = *static_cast<Shipment*>(place);
+                  const Asking::Lent lent(its.asking);
+                  its.function(its.arguments);
+                },
+                &shipment};
   the_thread().run(errand);
 }
 

@@ -208,7 +208,8 @@ void Engine::ask_each(int first, int count, Done& done) {
     deferred_ = {};
     int flag = 0;
     MPI_Status status = {};
-    const Said said = asked::Test(&requests_[place], &flag, &status);
+    const bool owes = singles_[place]->call.owes_handler();
+    const Said said = asked::Test(owes, &requests_[place], &flag, &status);
     const int code = said.code;
     if (code == MPI_SUCCESS && flag == 0) continue;
     singles_[place]->take(said);
@@ -238,7 +239,7 @@ void Engine::settle_errors(int first, int count, int found, const Said& said, Do
   }
   for (int i = 0; i < found; ++i) {
     Operation& operation = *singles_[first + indices_[i]];
-    if (indices_[i] == first_failed) {
+    if (indices_[i] == first_failed && !operation.call.owes_handler()) {
       operation.handler_ran = !said.owed;
       operation.handler = deferred_;
     }

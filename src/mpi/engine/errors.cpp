@@ -98,7 +98,7 @@ template <class Kind, std::size_t Index>
 void call_or_keep(typename Kind::Handle* object, int* code, ...) {
   ErrorHandler<Kind>* const handler = handlers<Kind>[Index].load(std::memory_order_relaxed);
   if constexpr (std::is_same_v<Kind, OfComm>) {
-    if (Asking::keep(*object, *code)) return;
+    if (depth_below() == 1 && Asking::keep(*object, *code)) return;
     if (engine().polling_here() && depth_below() == 1) {
       engine().defer({handler, *object, *code});
       return;
@@ -152,7 +152,7 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 }
 
 void on_fatal(MPI_Comm* comm, int* code, ...) {
-  if (Asking::keep(*comm, *code)) return;
+  if (depth_below() == 1 && Asking::keep(*comm, *code)) return;
   if (engine().polling_here() && depth_below() == 1) {
     engine().defer({&on_fatal, *comm, *code});
     return;

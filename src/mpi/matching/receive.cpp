@@ -138,7 +138,7 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   Said said = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
                               &request);
   int over = 0;
-  if (said.code == MPI_SUCCESS) said = asked::Test(&request, &over, &status);
+  if (said.code == MPI_SUCCESS) said = asked::Test(call.owes_handler(), &request, &over, &status);
   take(said);
   const bool ended = over != 0 || code != MPI_SUCCESS;
   if (ended && complete == &Receive::end_detoured) name_origin();

@@ -185,7 +185,7 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
                  check::Waiting* const waiting) {
   auto test = [&](int* done) {
     if (waiting != nullptr) waiting->begin_asking();
-    const Said said = asked::Test(&request, done, status);
+    const Said said = asked::Test(call.owes_handler(), &request, done, status);
     if (waiting != nullptr) waiting->end_asking(*done != 0 || said.code != MPI_SUCCESS);
     return said;
   };
@@ -196,7 +196,8 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
       spin_outside(ask);
     } else {
       if (waiting != nullptr) waiting->begin_asking();
-      said = asked::Wait(&request, status);
+      const Callback callback(call);
+      said = asked::Wait(call.owes_handler(), &request, status);
       if (waiting != nullptr) waiting->end_asking(true);
     }
     return settle(call, said);

@@ -120,7 +120,7 @@ template <class Start>
   {
     const Callback callback(call);
     said = start(&request);
-    if (said.code == MPI_SUCCESS) said = asked::Test(&request, &done, status);
+    if (said.code == MPI_SUCCESS) said = asked::Test(call.owes_handler(), &request, &done, status);
   }
   if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
   return wait_pending(call, request, status, nullptr);
@@ -139,7 +139,7 @@ template <class Start, class Started>
   started();
   if (said.code == MPI_SUCCESS) {
     const Callback callback(call);
-    said = asked::Test(&request, &done, status);
+    said = asked::Test(call.owes_handler(), &request, &done, status);
   }
   if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
   return wait_pending(call, request, status, nullptr);

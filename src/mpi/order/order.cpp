@@ -130,7 +130,7 @@ bool Order::post(Posted& operation, Post post) {
   }
   if (said.code == MPI_SUCCESS) {
     const Callback callback(operation.call);
-    said = asked::Test(&operation.request, &done, &operation.status);
+    said = asked::Test(true, &operation.request, &done, &operation.status);
   }
   if (done != 0 || said.code != MPI_SUCCESS) {
     operation.code = said.code;

@@ -138,7 +138,9 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
 
 Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker* const worker = make_foreign(runtime, "foreign thread");
-  worker->callbacks = std::exchange(callbacks_outside(), 0);
+  const CallbacksOutside outside = std::exchange(callbacks_outside(), {});
+  worker->callbacks = outside.count;
+  worker->callback_call = outside.call;
   set_visitor(worker);
   call_at_exit(worker, &end_thread);
   const std::lock_guard guard(runtime.foreign_lock);
@@ -348,7 +350,9 @@ void join_runtime() {
     if (sched::current_worker() != nullptr) return;  // it is worker 0
     Worker& worker = sched::join(*sched::runtime());
     sched::adopt_thread(worker, "thread");
-    worker.callbacks = std::exchange(sched::callbacks_outside(), 0);
+    const sched::CallbacksOutside outside = std::exchange(sched::callbacks_outside(), {});
+    worker.callbacks = outside.count;
+    worker.callback_call = outside.call;
     sched::call_at_exit(&worker, &sched::leave_workers);
     break;
   }

@@ -19,7 +19,7 @@ thread_local Worker* current [[gnu::tls_model("initial-exec")]] = nullptr;
 
 // Plain, so that it may be read when thread_exit is gone.
 thread_local Worker* visitors = nullptr;
-thread_local int callbacks = 0;
+thread_local constinit CallbacksOutside callbacks;
 
 // Plain: the key's destructor reads it behind those of all thread-locals.
 struct ThreadExit {
@@ -74,7 +74,7 @@ thread_local bool loop_left = false;
 
 [[gnu::noinline]] void set_visitor(Worker* const worker) noexcept { visitors = worker; }
 
-[[gnu::noinline]] int& callbacks_outside() noexcept { return callbacks; }
+[[gnu::noinline]] CallbacksOutside& callbacks_outside() noexcept { return callbacks; }
 
 bool prepare_thread_exits() noexcept {
   static const bool made = pthread_key_create(&exit_key, &end_thread) == 0;

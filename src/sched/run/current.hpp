@@ -29,9 +29,13 @@ void note_loop_left() noexcept;
 [[nodiscard]] bool has_left_loop() noexcept;
 // The calling thread is main's: calls leave() at the begin of exit(), or of its pthread_exit().
 void at_main_exit(void (*leave)()) noexcept;
-// How many callbacks (detail::enter_callback()) the calling thread stands in, as long as it has no
-// worker; its first one takes them over. Nothing suspends in a callback, so the address stays
-// right.
-[[nodiscard]] int& callbacks_outside() noexcept;
+// The callbacks (detail::enter_callback()) that a thread stands in as long as it has no worker.
+struct CallbacksOutside {
+  int count = 0;
+  const char* call = nullptr;  // as Worker::callback_call
+};
+// Those of the calling thread; its first worker takes them over. Nothing suspends in a callback, so
+// the address stays right.
+[[nodiscard]] CallbacksOutside& callbacks_outside() noexcept;
 
 }  // namespace imbrex::sched

@@ -284,7 +284,8 @@ void enter_callback() noexcept { enter_callback(nullptr); }
 void enter_callback(const char* const call) noexcept {
   Worker* const worker = sched::thread_worker();
   if (worker == nullptr) [[unlikely]] {
-    ++sched::callbacks_outside();
+    sched::CallbacksOutside& outside = sched::callbacks_outside();
+    if (outside.count++ == 0 || outside.call == nullptr) outside.call = call;
     return;
   }
   // A call within has the name of the program's, if that is known.
@@ -293,7 +294,7 @@ void enter_callback(const char* const call) noexcept {
 void leave_callback() noexcept {
   Worker* const worker = sched::thread_worker();
   if (worker == nullptr || worker->callbacks == 0) [[unlikely]] {
-    if (int& outside = sched::callbacks_outside(); outside != 0) --outside;
+    if (int& outside = sched::callbacks_outside().count; outside != 0) --outside;
     return;
   }
   if (worker->stand_in != nullptr) [[unlikely]] sched::leave_stand_in(*worker);
@@ -301,12 +302,14 @@ void leave_callback() noexcept {
 }
 bool in_callback() noexcept {
   const Worker* const worker = sched::thread_worker();
-  if (worker == nullptr) return sched::callbacks_outside() != 0;
+  if (worker == nullptr) return sched::callbacks_outside().count != 0;
   return worker->callbacks != 0 || worker->task == nullptr;
 }
 const char* callback_call() noexcept {
   const Worker* const worker = sched::thread_worker();
-  return worker != nullptr && worker->callbacks != 0 ? worker->callback_call : nullptr;
+  if (worker != nullptr) return worker->callbacks != 0 ? worker->callback_call : nullptr;
+  const sched::CallbacksOutside& outside = sched::callbacks_outside();
+  return outside.count != 0 ? outside.call : nullptr;
 }
 
 bool in_main() noexcept {

@@ -23,13 +23,20 @@ const pthread_key_t asking_key = make_key();
 
 }  // namespace
 
-Asking::Asking(const bool quiet) noexcept : quiet_(quiet) {
+Asking* Asking::here() noexcept { return static_cast<Asking*>(pthread_getspecific(asking_key)); }
+
+Asking::Asking(const bool quiet) noexcept : quiet_(quiet), outer_(here()) {
   pthread_setspecific(asking_key, this);
 }
-Asking::~Asking() { pthread_setspecific(asking_key, nullptr); }
+Asking::~Asking() { pthread_setspecific(asking_key, outer_); }
+
+Asking::Lent::Lent(Asking* const asking) noexcept : outer_(here()) {
+  pthread_setspecific(asking_key, asking);
+}
+Asking::Lent::~Lent() { pthread_setspecific(asking_key, outer_); }
 
 bool Asking::keep(MPI_Comm comm, int code) noexcept {
-  Asking* const asking = static_cast<Asking*>(pthread_getspecific(asking_key));
+  Asking* const asking = here();
   if (asking == nullptr) return false;
   asking->kept_code_ = code;
   asking->comm_ = comm;
@@ -43,11 +50,7 @@ namespace {
 
 // The communicator whose handler MPICH's MPI_Waitall calls, with MPI_ERR_IN_STATUS.
 MPI_Comm told_of_many() noexcept {
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
-  return MPI_COMM_WORLD;
-#else
-  return MPI_COMM_SELF;
-#endif
+  return requests_blame_world ? MPI_COMM_WORLD : MPI_COMM_SELF;
 }
 
 void copy_statuses(const std::vector<MPI_Status>& from, const bool failed, MPI_Status to[]) {

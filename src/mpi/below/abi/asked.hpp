@@ -38,10 +38,16 @@ class Asking {
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
   [[nodiscard]] Said said(int code) const noexcept {
-    return {code == MPI_SUCCESS ? kept_code_ : code, owed_, comm_};
+    const int its_code = code == MPI_SUCCESS ? kept_code_ : code;
+    return {its_code, owed_ || (quiet_ && its_code != MPI_SUCCESS), comm_};
   }
 
-  // Called by error handlers of ours: keeps the code if this thread is asking. True if the call
+  // The one of the calling thread; null if there is none. While a Lent lives, the thread that makes a
+  // call for another has the Asking of that other thread.
+  [[nodiscard]] static Asking* here() noexcept;
+  class Lent;
+
+  // Called by error handlers of ours in a call that this library makes: keeps the code if this thread is asking. True if the call
   // must not go on to the handler, which is not that of the operation's communicator.
   [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;
 
@@ -50,6 +56,18 @@ class Asking {
   const bool quiet_;
   bool owed_ = false;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  Asking* const outer_;  // of a call in which MPI calls a function of the program's
+};
+
+class Asking::Lent {
+ public:
+  explicit Lent(Asking* asking) noexcept;
+  ~Lent();
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+ private:
+  Asking* const outer_;
 };
 
 // `call()` asks MPI and returns MPI's code. Not noexcept, nor is what is built on it: outside of
@@ -64,11 +82,38 @@ template <class F>
   }
 }
 
+// Asks MPI by `call()` for an operation of this library's own, or for one whose error handler this
+// library calls itself: MPI calls no handler.
+template <class F>
+[[nodiscard]] Said ask_quietly(F call) {
+  const Asking quiet(true);
+  return quiet.said(call());
+}
+
+// True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, if the
+// request of a collective fails (Open MPI 4), or any request (MPICH 4).
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+inline constexpr bool collectives_blame_world = true;
+#else
+inline constexpr bool collectives_blame_world = false;
+#endif
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
+inline constexpr bool requests_blame_world = true;
+#else
+inline constexpr bool requests_blame_world = false;
+#endif
+
 // These do the same as MPI's own of these names.
 namespace asked {
 
 [[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) {
   return ask([&] { return PMPI_Test(request, done, status); });
+}
+// Where `quietly`, as ask_quietly().
+[[nodiscard]] inline Said Test(const bool quietly, MPI_Request* request, int* done,
+                               MPI_Status* status) {
+  const auto test = [&] { return PMPI_Test(request, done, status); };
+  return quietly ? ask_quietly(test) : ask(test);
 }
 // Asks for the same requests until all are complete, and only then gives the error of one that has
 // failed. (MPICH gives it while others are not complete, with MPI_ERR_PENDING for these; MPICH 4
@@ -92,8 +137,9 @@ class Testall {
                            MPI_Status* status);
 [[nodiscard]] Said Testsome(int count, MPI_Request requests[], int* found, int indices[],
                             MPI_Status statuses[]);
-[[nodiscard]] inline Said Wait(MPI_Request* request, MPI_Status* status) {
-  return ask([&] { return PMPI_Wait(request, status); });
+[[nodiscard]] inline Said Wait(const bool quietly, MPI_Request* request, MPI_Status* status) {
+  const auto wait = [&] { return PMPI_Wait(request, status); };
+  return quietly ? ask_quietly(wait) : ask(wait);
 }
 
 // True if `request` is complete; does not end it.
@@ -105,7 +151,7 @@ class Testall {
 // Ends `request` if it is complete or has failed; then true. For messages of this library's own.
 [[nodiscard]] inline bool has_ended(MPI_Request& request) noexcept {
   int done = 0;
-  return PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+  return Test(true, &request, &done, MPI_STATUS_IGNORE).code != MPI_SUCCESS || done != 0;
 }
 
 }  // namespace asked

@@ -41,13 +41,14 @@ int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
   Said said = MPI_SUCCESS;
   waiting.begin_asking();
   if (may_block()) {
-    said = asked::Wait(request, status);
+    const Callback callback(call);
+    said = asked::Wait(call.owes_handler(), request, status);
     waiting.set_over();
     return settle(call, said);
   }
   {
     const Callback callback(call);
-    said = asked::Test(request, &done, status);
+    said = asked::Test(call.owes_handler(), request, &done, status);
   }
   const bool over = done != 0 || said.code != MPI_SUCCESS;
   waiting.end_asking(over);
@@ -66,7 +67,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
   MPI_Status own;
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
-  const Said said = asked::Test(request, flag, status);
+  const Said said = asked::Test(call.owes_handler(), request, flag, status);
   const int code = said.code;
   if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
   const bool over = *flag != 0 || code != MPI_SUCCESS;

@@ -58,7 +58,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
   Said said = started.code;
   if (said.code == MPI_SUCCESS) {
     const Callback callback(call);
-    said = asked::Test(&started.request, &done, status);
+    said = asked::Test(call.owes_handler(), &started.request, &done, status);
   }
   // What an error handler throws leaves no request behind.
   struct Counted {

@@ -89,7 +89,7 @@ Said Exchange::ask(const std::size_t round, int& done) noexcept {
   for (MPI_Request* const request : {&received_, &sent_}) {
     if (*request == MPI_REQUEST_NULL) continue;
     int over = 0;
-    const Said said = asked::Test(request, &over, MPI_STATUS_IGNORE);
+    const Said said = asked::Test(true, request, &over, MPI_STATUS_IGNORE);
     if (said.code != MPI_SUCCESS || over == 0) return said;
   }
   done = 1;

@@ -139,7 +139,7 @@ int Span::start_step() noexcept {
 
 Said Span::ask_step(int& done) noexcept {
   if (step_ >= collectives()) return exchange_->ask(step_ - collectives(), done);
-  return asked::Test(&collective_.request, &done, &collective_.status);
+  return asked::Test(true, &collective_.request, &done, &collective_.status);
 }
 
 // No rank waits for the step that is under way: nor does this one.
@@ -371,7 +371,7 @@ bool Span::round_has_ended() noexcept {
                            &round_);
   }
   int done = 0;
-  if (code == MPI_SUCCESS) code = asked::Test(&round_, &done, MPI_STATUS_IGNORE).code;
+  if (code == MPI_SUCCESS) code = asked::Test(true, &round_, &done, MPI_STATUS_IGNORE).code;
   if (code != MPI_SUCCESS) {
     rounds_failed_ = true;
     least_ = {0, 1, INT64_MAX, 0};
