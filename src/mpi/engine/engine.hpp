@@ -44,8 +44,8 @@ struct Call {
   bool throws = false;                    // a call of C++: its MpiError is the report
   bool waits_here = false;                // a send that MPI does not have yet
 
-  // True if this library calls the handler of `comm` when the request of this call has failed, since
-  // MPI does not. The request of a collective is not the program's: with that no `comm` is known.
+  // True if this library calls the handler of `comm` when the request of this call has failed,
+  // since MPI does not. A wait for a request that the program has made names no `comm`.
   [[nodiscard]] bool owes_handler() const noexcept {
     if constexpr (requests_blame_world) return comm != MPI_COMM_NULL;
     return collectives_blame_world && kind == Kind::collective && comm != MPI_COMM_NULL;

@@ -42,13 +42,14 @@ class Asking {
     return {its_code, owed_ || (quiet_ && its_code != MPI_SUCCESS), comm_};
   }
 
-  // The one of the calling thread; null if there is none. While a Lent lives, the thread that makes a
-  // call for another has the Asking of that other thread.
+  // The one of the calling thread; null if there is none. While a Lent lives, the thread that makes
+  // a call for another has the Asking of that other thread.
   [[nodiscard]] static Asking* here() noexcept;
   class Lent;
 
-  // Called by error handlers of ours in a call that this library makes: keeps the code if this thread is asking. True if the call
-  // must not go on to the handler, which is not that of the operation's communicator.
+  // Called by error handlers of ours in a call that this library makes: keeps the code if this
+  // thread is asking. True if the call must not go on to the handler, which is not that of the
+  // operation's communicator, or is called later.
   [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;
 
  private:
@@ -90,8 +91,8 @@ template <class F>
   return quiet.said(call());
 }
 
-// True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, if the
-// request of a collective fails (Open MPI 4), or any request (MPICH 4).
+// True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, if
+// the request of a collective fails (Open MPI 4), or any request (MPICH 4).
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 inline constexpr bool collectives_blame_world = true;
 #else
