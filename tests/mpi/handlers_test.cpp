@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "imbrex/mpi.h"
 #include "mpi_test.hpp"
 
 namespace imbrex::test {
@@ -231,6 +232,86 @@ TEST_F(HandlersTest, one_is_called_once_for_a_collective_whose_request_is_the_pr
     const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
     EXPECT_EQ(code != MPI_SUCCESS, fails_here());
     EXPECT_EQ(told.right.load() + told.wrong.load(), fails_here() ? 1 : 0);
+  });
+}
+
+// ---- calls that are none of MPI's --------------------------------------------------------------
+
+// Rank 1 begins a receive of one, and rank 0 has sent too many.
+MPI_Request begin_failing(MPI_Comm comm, int* value) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 1) MPI_Irecv(value, 1, MPI_INT, 0, 1, comm, &request);
+  if (rank == 0) {
+    const std::array<int, too_many> data{};
+    MPI_Send(data.data(), too_many, MPI_INT, 1, 1, comm);
+  }
+  MPI_Barrier(comm);
+  return request;
+}
+
+// A message that is right, between the same two.
+void expect_nothing_more(MPI_Comm comm) {
+  const int before = told.right.load();
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  int value = 7;
+  MPI_Request request;
+  if (rank == 0) {
+    MPI_Isend(&value, 1, MPI_INT, 1, 2, comm, &request);
+  } else {
+    EXPECT_EQ(MPI_Irecv(&value, 1, MPI_INT, 0, 2, comm, &request), MPI_SUCCESS);
+  }
+  EXPECT_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_EQ(value, 7);
+  EXPECT_EQ(told.right.load(), before);
+}
+
+// `hand_over(request)` is a call of imbrex's that must throw `Thrown`.
+template <class Thrown, class F>
+void expect_once(MPI_Comm comm, const F& hand_over) {
+  int value = 0;
+  MPI_Request request = begin_failing(comm, &value);
+  if (request != MPI_REQUEST_NULL) {
+    EXPECT_THROW(hand_over(request), Thrown);
+    EXPECT_EQ(told.right.load(), 1);
+  }
+  expect_nothing_more(comm);
+}
+
+TEST_F(HandlersTest, one_is_called_by_when_and_in_no_later_call) {
+  const auto hand_over = [](MPI_Request& request) { (void)when(request).get(); };
+  in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, hand_over); });
+  told.throws.store(true);
+  in_each_place(handler_, [&](MPI_Comm comm) { expect_once<Refused>(comm, hand_over); });
+}
+
+TEST_F(HandlersTest, one_is_called_by_release_after_and_in_no_later_call) {
+  const auto hand_over = [](MPI_Request& request) {
+    finish([&] { task("releases").launch([&] { release_after(request); }); });
+  };
+  in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, hand_over); });
+  told.throws.store(true);
+  in_each_place(handler_, [&](MPI_Comm comm) { expect_once<Refused>(comm, hand_over); });
+}
+
+TEST_F(HandlersTest, one_is_called_by_finish_owns_and_await_and_in_no_later_call) {
+  const auto own = [](MPI_Request& request) { finish([&] { finish_owns(request); }); };
+  in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, own); });
+  const auto wait = [](MPI_Request& request) { (void)await(request); };
+  in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, wait); });
+}
+
+TEST_F(HandlersTest, one_is_called_by_send_to_all_and_in_no_later_call) {
+  in_each_place(handler_, [](MPI_Comm comm) {
+    const int value = 0;
+    const int nobody = 5;
+    EXPECT_NE(IMBREX_Send_to_all(&value, 1, MPI_INT, &nobody, -1, 3, comm), MPI_SUCCESS);
+    EXPECT_EQ(told.right.load(), 1);
+    EXPECT_NE(IMBREX_Send_to_all(&value, 1, MPI_INT, &nobody, 1, 3, comm), MPI_SUCCESS);
+    EXPECT_EQ(told.right.load(), 2);
+    expect_nothing_more(comm);
   });
 }
 

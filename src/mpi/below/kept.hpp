@@ -3,6 +3,9 @@
 // in no task, under locks, or on a thread that makes the call for another. So they are kept, and
 // called by the code whose call has failed when MPI has returned: there they may suspend, throw and
 // jump.
+//
+// What is kept belongs to one call of MPI. It leaves the thread with the answer of that call (Said),
+// or at the end of the program's call; what neither has taken is forgotten when the next begins.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +15,20 @@
 
 namespace imbrex::mpi {
 
-// A call of an error handler of the program's that MPI has made.
+// A call of an error handler of the program's that MPI has made. Small, since operations hold one.
 struct KeptHandler {
-  using Function = void();  // whatever it is
-  // Calls `function` for the object of this handle; it may change the code. Null: nothing was kept.
-  void (*call)(Function* function, std::uintptr_t handle, int* code) = nullptr;
-  Function* function = nullptr;
-  std::uintptr_t handle = 0;
+  enum class Kind : std::uint8_t {
+    none,   // nothing was kept
+    fatal,  // the one that stands in for MPI_ERRORS_ARE_FATAL
+    comm,
+    window,
+    file,
+    session
+  };
+  std::uintptr_t handle = 0;  // of the object
   int code = MPI_SUCCESS;
+  Kind kind = Kind::none;
+  std::uint8_t index = 0;  // among the handlers of this kind
 
   template <class Handle>
   [[nodiscard]] static std::uintptr_t from(Handle handle) noexcept {
@@ -43,6 +52,10 @@ void keep(const KeptHandler& handler) noexcept;
 // What was kept for the calling thread, which is kept no more. Called where MPI has given an error,
 // before the code that called MPI suspends.
 [[nodiscard]] KeptHandler take_kept() noexcept;
+// Called where a call of MPI begins: what an earlier one has left is nobody's.
+inline void forget_kept() noexcept {
+  if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] (void)take_kept();
+}
 
 // While it lives, this thread is in an error handler of the program's: it may call MPI as all code
 // of the program's may, and leave by an exception or a jump. After a jump the thread is in no call

@@ -56,9 +56,6 @@ void ship(F call) {
   ship([](void* arguments) { (*static_cast<F*>(arguments))(); }, &call);
 }
 
-// An error handler that MPI has called for an errand: it is the caller's.
-void call_shipped_handler(const KeptHandler& kept);
-
 // Calls `Function` on the calling thread; world.cpp says which thread that is.
 template <auto Function>
 struct Passed;
@@ -84,7 +81,7 @@ struct Shipped<Function> {
       result = below<Function>(parameters...);
       if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] kept = take_kept();
     });
-    if (kept.call != nullptr) [[unlikely]] call_shipped_handler(kept);
+    if (kept.kind != KeptHandler::Kind::none) [[unlikely]] keep(kept);  // it is the caller's
     return result;
   }
 };

@@ -134,6 +134,7 @@ def exported_calls(found):
         passes, real = "passes_through", "passes_through || depth_below() != 0"
         if name in LIFE:
             passes, real = "false", "depth_below() != 0"
+        begin = "  forget_kept();\n"
         # Error handlers run when MPI has returned and the call has nothing left to do.
         end = "returned({})" if result == "int" else "{}"
         ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"
@@ -141,9 +142,9 @@ def exported_calls(found):
             ours = ("  if (notices::wanted.load(std::memory_order_relaxed)) [[unlikely]] {\n"
                     f"    return {end.format(f'imbrex_told_MPI_{name}({given})')};\n  }}\n{ours}")
         lines.append(f"IMBREX_EXPORT {result} MPI_{name}({taken}) {{\n"
-                     f"  if ({passes}) return next<PMPI_{name}>({given});\n{ours}\n"
+                     f"  if ({passes}) return next<PMPI_{name}>({given});\n{begin}{ours}\n"
                      f"IMBREX_EXPORT {result} PMPI_{name}({taken}) {{\n"
-                     f"  if ({real}) return real<PMPI_{name}>({given});\n{ours}")
+                     f"  if ({real}) return real<PMPI_{name}>({given});\n{begin}{ours}")
     lines.append("\nvoid imbrex::mpi::find_all() noexcept {")
     for name in sorted(found):
         kind = f"decltype(&PMPI_{name})"

@@ -45,9 +45,6 @@ class Engine::Done final : public Round {
     engine_.requests_.push_back(operation.request);
     engine_.singles_.push_back(&operation);
   }
-  void keep_handler(Operation& operation) noexcept override {
-    operation.handler = std::exchange(engine_.deferred_, {});
-  }
 
  private:
   Engine& engine_;
@@ -93,6 +90,7 @@ int Engine::poll() noexcept {
     if (!feeds_.empty() || feed_intake_.load(std::memory_order_relaxed) != nullptr) draw(done);
     if (!requests_.empty()) ask_singles(done);
     if (!groups_.empty()) ask_groups(done);
+    forget_kept();  // of questions that are nobody's
     poller_.store(pthread_t{}, std::memory_order_relaxed);
   }
   lock_.unlock();
@@ -143,7 +141,6 @@ void Engine::take_feeds() {
 
 void Engine::draw(Done& done) {
   take_feeds();
-  deferred_ = {};
   const std::size_t rounds = std::min(feeds_.size(), feeds_per_round);
   for (std::size_t i = 0; i < rounds; ++i) {
     if (next_feed_ >= feeds_.size()) next_feed_ = 0;
@@ -178,7 +175,6 @@ void Engine::ask_singles(Done& done) {
     indices_.resize(static_cast<std::size_t>(count));
   }
 
-  deferred_ = {};
   int found = 0;
   const auto look = [&]() IMBREX_REQUIRES(lock_) {
     return asked::Testsome(count, requests_.data() + first, &found, indices_.data(),
@@ -205,7 +201,6 @@ void Engine::ask_singles(Done& done) {
 
 void Engine::ask_each(int first, int count, Done& done) {
   for (int place = first; place < first + count; ++place) {
-    deferred_ = {};
     int flag = 0;
     MPI_Status status = {};
     const bool owes = singles_[place]->call.owes_handler();
@@ -213,7 +208,6 @@ void Engine::ask_each(int first, int count, Done& done) {
     const int code = said.code;
     if (code == MPI_SUCCESS && flag == 0) continue;
     singles_[place]->take(said);
-    singles_[place]->handler = deferred_;
     finish(place, status, code, done);
   }
 }
@@ -241,7 +235,7 @@ void Engine::settle_errors(int first, int count, int found, const Said& said, Do
     Operation& operation = *singles_[first + indices_[i]];
     if (indices_[i] == first_failed && !operation.call.owes_handler()) {
       operation.handler_ran = !said.owed;
-      operation.handler = deferred_;
+      operation.handler = said.kept;
     }
     if (statuses_[i].MPI_ERROR != MPI_SUCCESS) {
       operation.call.name_handler(said);
@@ -302,12 +296,10 @@ void Engine::ask_groups(Done& done) {
   for (std::size_t i = 0; i < rounds; ++i) {
     if (next_group_ >= groups_.size()) next_group_ = 0;
     Operation& operation = *groups_[next_group_];
-    deferred_ = {};
     if (!operation.ask(operation)) {
       ++next_group_;
       continue;
     }
-    operation.handler = deferred_;
     groups_[next_group_] = groups_.back();
     groups_.pop_back();
     done.complete(operation);

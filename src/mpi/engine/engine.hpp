@@ -61,19 +61,17 @@ struct Call {
 // makes progress, and they cannot suspend.
 class Callback {
  public:
-  Callback() noexcept { detail::enter_callback(); }
-  explicit Callback(const Call& call) noexcept { detail::enter_callback(call.name); }
+  Callback() noexcept {
+    forget_kept();
+    detail::enter_callback();
+  }
+  explicit Callback(const Call& call) noexcept {
+    forget_kept();
+    detail::enter_callback(call.name);
+  }
   ~Callback() { detail::leave_callback(); }
   Callback(const Callback&) = delete;
   Callback& operator=(const Callback&) = delete;
-};
-
-// An error handler of the user's that MPI called while the engine asked it. The engine holds its
-// lock then and runs as no task, so it keeps the call for the task whose operation failed.
-struct DeferredHandler {
-  MPI_Comm_errhandler_function* function = nullptr;
-  MPI_Comm comm = MPI_COMM_NULL;
-  int code = MPI_SUCCESS;
 };
 
 // One MPI operation that is under way. It lives where its owner put it (mostly on the waiting
@@ -93,7 +91,8 @@ struct Operation {
   // Set by the engine, to be read from `complete` on. In this order nothing is lost to alignment:
   // the code stands in what the handler leaves free, and a derived class goes on behind the flag.
   MPI_Status status = {};
-  [[no_unique_address]] DeferredHandler handler = {};
+  // An error handler that MPI has called meanwhile, for the task whose operation failed.
+  [[no_unique_address]] KeptHandler handler = {};
   int code = MPI_SUCCESS;
   bool handler_ran = false;  // MPI has called an error handler, or `handler` holds the call
 
@@ -101,6 +100,7 @@ struct Operation {
   void take(const Said& said) noexcept {
     code = said.code;
     handler_ran = code != MPI_SUCCESS && !said.owed;
+    handler = said.kept;
     call.name_handler(said);
   }
 };
@@ -116,9 +116,6 @@ class Round {
   }
   // `operation.request` is to be asked for from now on.
   virtual void under_way(Operation& operation) = 0;
-  // If the question that MPI has just answered for `operation` made it call an error handler of the
-  // user's, keeps that call in Operation::handler.
-  virtual void keep_handler(Operation& operation) noexcept = 0;
 
  protected:
   Round() = default;
@@ -203,7 +200,6 @@ class Engine {
 
   // True if this thread is in poll(): then the caller is called by MPI.
   [[nodiscard]] bool polling_here() const noexcept;
-  void defer(const DeferredHandler& handler) noexcept { deferred_ = handler; }
 
   // Calls visit(operation) for each operation under way, then look(settled), all with the lock
   // held: MPI completes none meanwhile, and no active message is handled. `settled`: it has just
@@ -264,7 +260,6 @@ class Engine {
   std::size_t next_group_ IMBREX_GUARDED_BY(lock_) = 0;
   std::size_t next_feed_ IMBREX_GUARDED_BY(lock_) = 0;
   std::size_t next_glance_ IMBREX_GUARDED_BY(lock_) = 0;
-  DeferredHandler deferred_;                   // kept while the present question is asked
 };
 
 // The engine of this process. It is never destroyed: workers may poll while static destructors run.

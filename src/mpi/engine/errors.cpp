@@ -64,55 +64,51 @@ constexpr std::size_t handlers_max = 32;
 // The kinds of objects that have handlers. Handles of two kinds may have one type.
 struct OfComm {
   using Handle = MPI_Comm;
+  static constexpr KeptHandler::Kind kind = KeptHandler::Kind::comm;
 };
 struct OfWindow {
   using Handle = MPI_Win;
+  static constexpr KeptHandler::Kind kind = KeptHandler::Kind::window;
 };
 struct OfFile {
   using Handle = MPI_File;
+  static constexpr KeptHandler::Kind kind = KeptHandler::Kind::file;
 };
 #if IMBREX_MPI_4
 struct OfSession {
   using Handle = MPI_Session;
+  static constexpr KeptHandler::Kind kind = KeptHandler::Kind::session;
 };
 #endif
 template <class Kind>
 using ErrorHandler = void(typename Kind::Handle*, int*, ...);
 
-// Calls the handler of the user's as MPI would, perhaps later. It may throw, or jump.
-template <class Kind>
-void call_function(KeptHandler::Function* const function, const std::uintptr_t handle, int* code) {
-  KeptHandler at;
-  at.handle = handle;
-  auto object = at.as<typename Kind::Handle>();
-  reinterpret_cast<ErrorHandler<Kind>*>(function)(&object, code, nullptr);
-}
-
 // The handlers of one kind of object. Set once each, by any thread.
 template <class Kind>
 std::array<std::atomic<ErrorHandler<Kind>*>, handlers_max> handlers;
+
+// Calls the handler of the user's as MPI would have called it. It may throw, or jump.
+template <class Kind>
+void call_function(const KeptHandler& kept, int* code) {
+  auto object = kept.as<typename Kind::Handle>();
+  handlers<Kind>[kept.index].load(std::memory_order_relaxed)(&object, code, nullptr);
+}
 
 // At another depth the call that has failed is one that a function of the program's makes within
 // MPI's, the operation of a reduction for instance.
 template <class Kind, std::size_t Index>
 void call_or_keep(typename Kind::Handle* object, int* code, ...) {
-  ErrorHandler<Kind>* const handler = handlers<Kind>[Index].load(std::memory_order_relaxed);
-  if constexpr (std::is_same_v<Kind, OfComm>) {
-    if (depth_below() == 1 && Asking::keep(*object, *code)) return;
-    if (engine().polling_here() && depth_below() == 1) {
-      engine().defer({handler, *object, *code});
-      return;
-    }
-  }
+  const KeptHandler kept{
+      .handle = KeptHandler::from(*object), .code = *code, .kind = Kind::kind, .index = Index};
   if (depth_below() == 1) {
-    keep({.call = &call_function<Kind>,
-          .function = reinterpret_cast<KeptHandler::Function*>(handler),
-          .handle = KeptHandler::from(*object),
-          .code = *code});
+    if constexpr (std::is_same_v<Kind, OfComm>) {
+      if (Asking::keep(*object, *code)) return;
+    }
+    keep(kept);
     return;
   }
   const InErrorHandler guard;
-  handler(object, code, nullptr);
+  call_function<Kind>(kept, code);
 }
 
 template <class Kind, std::size_t... Index>
@@ -154,7 +150,7 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 void on_fatal(MPI_Comm* comm, int* code, ...) {
   if (depth_below() == 1 && Asking::keep(*comm, *code)) return;
   if (engine().polling_here() && depth_below() == 1) {
-    engine().defer({&on_fatal, *comm, *code});
+    keep({.handle = KeptHandler::from(*comm), .code = *code, .kind = KeptHandler::Kind::fatal});
     return;
   }
   const char* call = detail::callback_call();
@@ -181,51 +177,48 @@ int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
   const bool ends = handler == fatal;
   PMPI_Errhandler_free(&handler);
   if (ends) end_program(call.name, detail::describe(task), comm, code);
-  PMPI_Comm_call_errhandler(comm, code);
-  (void)call_kept(take_kept(), code);
+  const Said told = PMPI_Comm_call_errhandler(comm, code);
+  (void)call_kept(told.kept, code);
   return code;
 }
 
 }  // namespace
 
 int raise_error(const Operation& operation) {
-  const DeferredHandler& kept = operation.handler;
+  const KeptHandler& kept = operation.handler;
   const MPI_Comm comm = operation.call.comm;
-  if (kept.function == nullptr || (comm != MPI_COMM_NULL && kept.comm != comm)) {
+  const bool is_of_comm =
+      kept.kind == KeptHandler::Kind::comm || kept.kind == KeptHandler::Kind::fatal;
+  const bool is_of_another =
+      is_of_comm && comm != MPI_COMM_NULL && kept.as<MPI_Comm>() != comm;
+  if (kept.kind == KeptHandler::Kind::none || is_of_another) {
     if (operation.handler_ran) return operation.code;
     return call_handler(operation.call, operation.task, operation.code);
   }
-  if (kept.function == &on_fatal) {
-    end_program(operation.call.name, detail::describe(operation.task), kept.comm, kept.code);
+  if (kept.kind == KeptHandler::Kind::fatal) {
+    end_program(operation.call.name, detail::describe(operation.task), kept.as<MPI_Comm>(),
+                kept.code);
   }
-  // As MPI would have called it: the code is MPI's, and the function may change it.
-  MPI_Comm its_comm = kept.comm;
-  int code = kept.code;
-  kept.function(&its_comm, &code, nullptr);
-  return operation.code == MPI_ERR_IN_STATUS ? MPI_ERR_IN_STATUS : code;
+  return call_kept(kept, operation.code);
 }
 
+// As MPI would have called it: the code is MPI's, and the function may change it.
 int call_kept(const KeptHandler& kept, const int code) {
-  if (kept.call == nullptr) return code;
   int changed = kept.code;
-  kept.call(kept.function, kept.handle, &changed);
-  return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS ? code : changed;
-}
-
-void take_kept_for(Operation& operation) noexcept {
-  const KeptHandler kept = take_kept();
-  if (kept.call != &call_function<OfComm>) return;
-  operation.handler = {reinterpret_cast<MPI_Comm_errhandler_function*>(kept.function),
-                       kept.as<MPI_Comm>(), kept.code};
-}
-
-void progress::call_shipped_handler(const KeptHandler& kept) {
-  if (engine().polling_here() && kept.call == &call_function<OfComm>) {
-    engine().defer({reinterpret_cast<MPI_Comm_errhandler_function*>(kept.function),
-                    kept.as<MPI_Comm>(), kept.code});
-  } else {
-    keep(kept);
+  switch (kept.kind) {
+    case KeptHandler::Kind::none: return code;
+    case KeptHandler::Kind::fatal:
+      end_program("a call of MPI", detail::describe_current_task(), kept.as<MPI_Comm>(), code);
+    case KeptHandler::Kind::comm: call_function<OfComm>(kept, &changed); break;
+    case KeptHandler::Kind::window: call_function<OfWindow>(kept, &changed); break;
+    case KeptHandler::Kind::file: call_function<OfFile>(kept, &changed); break;
+    case KeptHandler::Kind::session:
+#if IMBREX_MPI_4
+      call_function<OfSession>(kept, &changed);
+#endif
+      break;
   }
+  return code == MPI_SUCCESS || code == MPI_ERR_IN_STATUS ? code : changed;
 }
 
 int raise_error_in_callback(const Operation& operation) noexcept {

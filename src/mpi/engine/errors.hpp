@@ -20,9 +20,6 @@ struct Operation;
 // engine completed. Returns the code that the call returns. REQUIRES: operation.code is an error.
 [[nodiscard]] int raise_error(const Operation& operation);
 
-// `operation` has failed in a call of MPI that this thread has just made: what was kept is
-// raise_error()'s to call.
-void take_kept_for(Operation& operation) noexcept;
 // As raise_error(), where no task runs that an exception could reach: that is named on stderr.
 [[nodiscard]] int raise_error_in_callback(const Operation& operation) noexcept;
 

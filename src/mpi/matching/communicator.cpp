@@ -328,9 +328,8 @@ bool ask_probe(Operation& operation) {
   Receive& self = static_cast<Receive&>(operation);
   int found = 0;
   Arrived arrived{MPI_MESSAGE_NULL, {}};
-  self.code = self.communicator.look(self.link.key, self.kind == Receive::Kind::message, &found,
-                                     &arrived);
-  self.handler_ran = self.code != MPI_SUCCESS;
+  self.take(self.communicator.look(self.link.key, self.kind == Receive::Kind::message, &found,
+                                   &arrived));
   self.message = arrived.message;
   self.status = arrived.status;
   return found != 0 || self.code != MPI_SUCCESS;

@@ -164,7 +164,6 @@ void Receive::matched(const Arrived& arrived, Round& round) {
     round.under_way(*this);
     return;
   }
-  round.keep_handler(*this);
   round.complete(*this);
 }
 
@@ -175,7 +174,6 @@ void Receive::matched_here(const Arrived& arrived) {
     const Callback callback(call);
     over = begin_transfer(arrived);
   }
-  if (code != MPI_SUCCESS) take_kept_for(*this);
   if (over) {
     end();
   } else {

@@ -58,7 +58,7 @@ int end_kept(MPI_Request& request, int code) noexcept {
     if (PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
   }
   PMPI_Request_free(&request);
-  (void)take_kept();  // of these calls: the failure has been told, or will be
+  forget_kept();  // of these calls: the failure has been told, or will be
 #ifdef MPIX_ERR_PROC_FAILED_PENDING
   int error_class = code;
   PMPI_Error_class(code, &error_class);

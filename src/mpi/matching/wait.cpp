@@ -153,8 +153,7 @@ std::span<const MPI_Request> requests_of(const Operation& operation) noexcept {
 }
 
 int settle_error(const Call& call, const Said& said) {
-  const KeptHandler kept = take_kept();
-  if (!said.owed) return call_kept(kept, said.code);
+  if (!said.owed) return call_kept(said.kept, said.code);
   Call owing = call;
   owing.name_handler(said);
   return raise_error(owing, said.code);

@@ -121,12 +121,9 @@ struct ToAll {
     part.call = it.call_to(to);
     part.call.type = MPI_DATATYPE_NULL;  // the program may free it
     MPI_Request request = MPI_REQUEST_NULL;
-    part.code = isend(it, to, &request);
+    part.take(isend(it, to, &request));
     left.fetch_add(1, std::memory_order_relaxed);
-    if (part.code != MPI_SUCCESS) {
-      part.handler_ran = true;
-      return end_part(part);
-    }
+    if (part.code != MPI_SUCCESS) return end_part(part);
     if (Substitute* const stands_for = receive::substitute(request)) {
       part.placeholder.reset(stands_for);
       part.fire = &Part::told;
@@ -343,14 +340,16 @@ int carry_out(const Message& it, const int ranks[], const int n) {
 #define IMBREX_TO_ALL(suffix, Count)                                                              \
   int IMBREX_Send_to_all##suffix(const void* buffer, Count count, MPI_Datatype type,              \
                                  const int ranks[], int n, int tag, MPI_Comm comm) {              \
-    return imbrex::mpi::trees::carry_out(                                                         \
-        {"IMBREX_Send_to_all" #suffix, buffer, count, type, tag, comm}, ranks, n);                \
+    imbrex::mpi::forget_kept();                                                                   \
+    return imbrex::mpi::returned(imbrex::mpi::trees::carry_out(                                   \
+        {"IMBREX_Send_to_all" #suffix, buffer, count, type, tag, comm}, ranks, n));               \
   }                                                                                               \
   int IMBREX_Isend_to_all##suffix(const void* buffer, Count count, MPI_Datatype type,             \
                                   const int ranks[], int n, int tag, MPI_Comm comm,               \
                                   MPI_Request* request) {                                         \
-    return imbrex::mpi::trees::begin(                                                             \
-        {"IMBREX_Isend_to_all" #suffix, buffer, count, type, tag, comm}, ranks, n, request);      \
+    imbrex::mpi::forget_kept();                                                                   \
+    return imbrex::mpi::returned(imbrex::mpi::trees::begin(                                       \
+        {"IMBREX_Isend_to_all" #suffix, buffer, count, type, tag, comm}, ranks, n, request));     \
   }
 
 #pragma GCC visibility push(default)

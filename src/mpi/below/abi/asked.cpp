@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <optional>
+#include <utility>
 
 namespace imbrex::mpi {
 
@@ -151,6 +152,7 @@ Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[
   if (!reads_requests || count <= 0) return ask(ask_mpi);
   *found = 0;
   bool failed = false;
+  KeptHandler of_first;
   const auto end = [&](int place) {
     // As in MPI, the handler of the first request that has failed is called, and no other.
     std::optional<Asking> quiet;
@@ -159,7 +161,7 @@ Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[
     Said said = MPI_SUCCESS;
     if (!ends(requests[place], &status, &said)) return;
     status.MPI_ERROR = said.code;
-    failed = failed || said.code != MPI_SUCCESS;
+    if (said.code != MPI_SUCCESS && !std::exchange(failed, true)) of_first = said.kept;
     indices[*found] = place;
     if (statuses != MPI_STATUSES_IGNORE) statuses[*found] = status;
     ++*found;
@@ -170,7 +172,9 @@ Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[
   });
   if (seen.active == 0) return ask(ask_mpi);
   if (*found == 0 && seen.pending >= 0) end(seen.pending);
-  return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+  Said said = failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+  said.kept = of_first;
+  return said;
 }
 
 }  // namespace imbrex::mpi

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mpi/below/abi/request_state.hpp"
+#include "mpi/below/kept.hpp"
 #include "mpi/below/next.hpp"
 
 namespace imbrex::mpi {
@@ -21,10 +22,13 @@ struct Said {
   int code = MPI_SUCCESS;
   bool owed = false;  // the operation's error handler has not been called
   MPI_Comm whose = MPI_COMM_NULL;  // if owed: MPI would have called its handler
-  // The answer of a call that reports its own errors only.
-  Said(int its_code) noexcept : code(its_code) {}  // NOLINT: converts
+  KeptHandler kept;                // if not owed: MPI has called this one
+  // The answer of the call that this thread has just made.
+  Said(int its_code) noexcept : Said(its_code, false, MPI_COMM_NULL) {}  // NOLINT: converts
   Said(int its_code, bool is_owed, MPI_Comm its_comm) noexcept
-      : code(its_code), owed(is_owed), whose(is_owed ? its_comm : MPI_COMM_NULL) {}
+      : code(its_code), owed(is_owed), whose(is_owed ? its_comm : MPI_COMM_NULL) {
+    if (its_code != MPI_SUCCESS) [[unlikely]] kept = take_kept();
+  }
 };
 
 // While it lives, what MPI tells error handlers on this thread is kept in it. Thread safety: lives
