@@ -4,8 +4,8 @@
 // called by the code whose call has failed when MPI has returned: there they may suspend, throw and
 // jump.
 //
-// What is kept belongs to one call of MPI. It leaves the thread with the answer of that call (Said),
-// or at the end of the program's call; what neither has taken is forgotten when the next begins.
+// What is kept belongs to one call of MPI. It leaves the thread with the answer of that call
+// (Said), or at the end of the program's call. What neither takes is forgotten as the next begins.
 #pragma once
 
 #include <cstdint>
