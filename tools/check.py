@@ -7,6 +7,7 @@ one machine, and that every block of code in the documentation is cut from a fil
 """
 import argparse
 import ast
+import json
 import pathlib
 import re
 import sys
@@ -29,6 +30,9 @@ SOURCE = CPP | FORTRAN | {".def", ".py", ".cmake", ".sh", ".layers", ".in"}
 TEXT = SOURCE | {".md", ".json", ".txt", ".yml"}
 LEFT_OVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b(\(\w+\): \S+)?")  # not one itself
 MACHINE_PATH = re.compile(r"/(?:work|root|farm|home/\w+|tmp/bash_jobs[\w.]*)/")
+PRESETS_IN_TEXT = re.compile(r"\bpresets?((?:(?:\s|,|\band\b)+`[\w-]+`)+)", re.IGNORECASE)
+PRESET_OF_COMMAND = re.compile(r"\b(cmake --build|cmake --workflow|ctest|cmake) [^\n`\"$]*?"
+                               r"--preset[ =]([a-z][\w-]*)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
 
@@ -85,7 +89,7 @@ def main():
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
                   check_folders, check_layers, check_narrow_waist, check_thread_locals,
                   check_thread_ids, check_leftovers, check_dead_files, check_machine_paths,
-                  check_links, check_code_in_docs):
+                  check_links, check_code_in_docs, check_presets):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -374,6 +378,27 @@ def check_code_in_docs(tree):
             if not any(contains_in_order(source, cuts) for source in sources):
                 tree.report(name, line_of(text, match.start()) + 1, "this code is cut from no "
                             "file that is compiled (examples/, apps/, tests/, bench/, include/)")
+
+
+def check_presets(tree):
+    """CMakePresets.json has each preset that a page or a script names, for that command."""
+    presets = json.loads(tree.texts.get("CMakePresets.json", "{}"))
+    kinds = {"cmake": "configure", "cmake --build": "build", "ctest": "test",
+             "cmake --workflow": "workflow"}
+    there = {(kind, preset["name"]) for kind in kinds.values()
+             for preset in presets.get(f"{kind}Presets", []) if not preset.get("hidden")}
+    for name, text in tree.texts.items():
+        if not (name.endswith((".md", ".sh")) or text.startswith("#!")) or "check" in name:
+            continue
+        named = [(match.start(), kinds[match.group(1)], match.group(2))
+                 for match in PRESET_OF_COMMAND.finditer(text)]
+        for match in PRESETS_IN_TEXT.finditer(text) if name.endswith(".md") else ():
+            named += [(match.start(), "configure", one)
+                      for one in re.findall(r"`([\w-]+)`", match.group(1))]
+        for position, kind, preset in named:
+            if (kind, preset) not in there:
+                tree.report(name, line_of(text, position),
+                            f"CMakePresets.json has no {kind} preset {preset}")
 
 
 def compiled(name):

@@ -227,6 +227,15 @@ class Check(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn("include/imbrex:1: 25 names: 24 are", found[0])
 
+    def test_a_preset_that_is_not_there(self):
+        there = {"CMakePresets.json": '{"configurePresets": [{"name": "dev"}, {"name": "asan"}]}'}
+        page = CLEAN["README.md"] + "\nThe presets `dev` and\n`asan`; `cmake --preset dev`.\n"
+        self.assertEqual(self.run_on({**there, "README.md": page}), [])
+        for line, what in (("`ctest --preset dev`", "no test preset dev"),
+                           ("`cmake --workflow --preset=asan`", "no workflow preset asan"),
+                           ("The presets `dev` and `odd`.", "no configure preset odd")):
+            self.finds("README.md:12", what, {**there, "README.md": CLEAN["README.md"] + line})
+
     def test_a_path_of_one_machine(self):
         self.finds("README.md:1", "a path of one machine: /home" "/me/",
                    {"README.md": "see /home" "/me/x\n"})

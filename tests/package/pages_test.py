@@ -4,7 +4,8 @@ imbrex.
 
 A block of code whose paragraph before it ends in "`NAME`:" is that file. A block of shell commands
 that names one of the page's files is run, and prints what stands in a block `text` behind it.
-PREFIX is $HOME/imbrex to the commands, and its bin/ is in the PATH. WRAPPER is the MPI's mpicc.
+PREFIX is $HOME/imbrex to the commands, and its bin/ is in the PATH; an archive of the source in its
+place is $HOME/imbrex.tar.gz. WRAPPER is the MPI's mpicc.
 """
 import os
 import pathlib
@@ -62,7 +63,8 @@ class Page:
 
 def main(prefix, wrapper, *pages):
     with tempfile.TemporaryDirectory() as home:
-        os.symlink(prefix, os.path.join(home, "imbrex"))
+        archive = os.path.isfile(prefix)
+        os.symlink(prefix, os.path.join(home, "imbrex.tar.gz" if archive else "imbrex"))
         path = [os.path.join(prefix, "bin"), os.path.dirname(wrapper), os.environ["PATH"]]
         environment = dict(os.environ, HOME=home, PATH=":".join(path))
         environment.pop("XDG_CACHE_HOME", None)
