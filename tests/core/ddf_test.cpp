@@ -259,7 +259,7 @@ TEST_P(DdfTest, a_thread_of_the_program_may_hand_over_in_its_own_finish) {
     finish([&] { finish_owns(promise.future()); });
     over = true;
   });
-  let_others_run();
+  EXPECT_TRUE(comes_true([&] { return over || waits("foreign thread", "finish"); }));
   EXPECT_FALSE(over);
   promise.set(1);
   thread.join();

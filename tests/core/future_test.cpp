@@ -56,7 +56,7 @@ TEST_P(FutureTest, a_promise_may_be_set_by_a_thread_of_the_program) {
   Promise<int> promise;
   auto waiter = task("waiter").spawn([future = promise.future()] { return future.get() * 2; });
   std::thread thread([promise] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(comes_true([] { return waits("waiter", "future"); }));
     promise.set(21);
   });
   EXPECT_EQ(waiter.get(), 42);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/imbrex.hpp"
 
@@ -57,14 +58,37 @@ inline std::string name_of(const testing::TestParamInfo<Setup>& info) {
   return name + "_w" + std::to_string(info.param.workers);
 }
 
-// A descriptor is given back by the worker that ran the task, perhaps a moment after the last
-// waiter went on; so the counts are read until they are zero, or for two seconds.
-inline Statistics settled_statistics() {
-  Statistics now = statistics();
-  for (int round = 0; round < 2000 && (now.live_tasks != 0 || now.suspended_tasks != 0); ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    now = statistics();
+// True as soon as `is_so()`; false after two minutes, which is longer than any system keeps a
+// thread from its processor. Other threads run meanwhile, but no task on the calling worker.
+template <class F>
+bool comes_true(F&& is_so) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
   }
+  return true;
+}
+
+// Whether a task of this name ("main" and "foreign thread" are names, too) waits for what reports
+// call so. The answer is old at once, so it serves only to wait until a task that will not go on by
+// itself has got there.
+inline bool waits(const std::string& name, const std::string& what) {
+  const std::vector<detail::TaskView> views = detail::view_tasks(false);
+  return std::ranges::any_of(views, [&](const detail::TaskView& view) {
+    return !view.runs && view.task.name == name && view.waits_for.find(what) != std::string::npos;
+  });
+}
+
+// A descriptor is given back by the worker that ran the task, perhaps a moment after the last
+// waiter went on; so the counts are read until they are zero.
+inline Statistics settled_statistics() {
+  Statistics now;
+  (void)comes_true([&now] {
+    if (detail::in_task()) yield();
+    now = statistics();
+    return now.live_tasks == 0 && now.suspended_tasks == 0;
+  });
   return now;
 }
 
@@ -111,10 +135,24 @@ class Log {
   std::vector<int> entries_;
 };
 
-// Gives everything that is ready the chance to run, so that what must not run yet would.
+// Whether a task but the calling one runs, or could. Threads of the program's own do not count.
+inline bool others_run() {
+  const std::uint64_t own = detail::current_task().id;
+  const std::vector<detail::TaskView> views = detail::view_tasks(false);
+  return std::ranges::any_of(views, [own](const detail::TaskView& view) {
+    return view.runs && view.task.id != own && view.task.name != std::string("foreign thread");
+  });
+}
+
+// Runs all that is ready, until each task but the calling one has ended or waits: what must not run
+// yet would have run. Exact with one worker and under the seeded policy. With several workers one
+// may be between two tasks: so it looks twice, and gives other threads a turn before each look.
 inline void let_others_run() {
-  for (int round = 0; round < 20; ++round) yield();
-  std::this_thread::sleep_for(std::chrono::microseconds(200));
+  for (int looks = 0; looks < 2;) {
+    yield();
+    std::this_thread::yield();
+    looks = others_run() ? 0 : looks + 1;
+  }
 }
 
 }  // namespace imbrex::test

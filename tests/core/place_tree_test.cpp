@@ -232,19 +232,19 @@ TEST_P(ThievesTest, take_nothing_far_while_their_neighbours_have_work) {
   EXPECT_EQ(done[0] + done[1] + done[2] + done[3], 4 * tasks);
 }
 
+// Methodology: each task keeps its worker until five have one. The worker of the queue has none.
 TEST_P(ThievesTest, go_far_when_there_is_nothing_near) {
   std::atomic<unsigned> workers{0};
+  const auto five_work = [&workers] { return __builtin_popcount(workers.load()) >= 5; };
   finish([&] {
     task("fills").at(place(6)).launch([&] {
-      for (int round = 0; __builtin_popcount(workers.load()) < 5; ++round) {
-        if (round < 1000) {
-          task("any").at(Place()).launch([&] {
-            workers.fetch_or(1u << current_worker());
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
-          });
-        }
-        std::this_thread::yield();
+      for (int number = 0; number < 100; ++number) {
+        task("any").at(Place()).launch([&] {
+          workers.fetch_or(1u << current_worker());
+          EXPECT_TRUE(comes_true(five_work));
+        });
       }
+      EXPECT_TRUE(comes_true(five_work));
     });
   });
   EXPECT_GT(statistics().far_steals, 0u);

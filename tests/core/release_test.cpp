@@ -67,17 +67,20 @@ TEST_P(ReleaseTest, who_waits_before_and_after_the_end_of_the_task_is_let_go_onc
 TEST_P(ReleaseTest, finish_waits_for_the_event_and_taskwait_does_not) {
   Event arrived;
   int buffer = 0;
+  std::atomic<bool> over = false;
   std::thread thread;
   finish([&] {
     task("receive").out(buffer).launch([&] { release_after(arrived, buffer); });
     taskwait();
     EXPECT_FALSE(arrived.has_fired());
     thread = std::thread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(comes_true([&over] { return over || waits("main", "finish"); }));
+      EXPECT_FALSE(over);
       buffer = 3;
       arrived.fire();
     });
   });
+  over = true;
   EXPECT_EQ(buffer, 3);
   thread.join();
 }

@@ -677,7 +677,7 @@ class Run : Workbench {
   }
 
   using Clock = std::chrono::steady_clock;
-  static constexpr int give_up_s = 5;
+  static constexpr int give_up_s = 60;  // no system takes as long
 
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
   std::set<const Taking*> forgotten_;  // of requests that were freed
