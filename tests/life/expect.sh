@@ -3,14 +3,14 @@
 # expect.sh <end> [-s SECONDS] [-l SECONDS] [-e REGEX]... [-n REGEX]... [-c COUNT REGEX] --
 #   command...
 # Runs the command and checks how it ends: <end> is an exit code, or "abort" (SIGABRT), "killed"
-# (any signal), or "failure" (anything but 0), within -s seconds (default 20) and not before -l
+# (any signal), or "failure" (anything but 0), within -s seconds (default 50) and not before -l
 # seconds; each -e must be found in a line of what it prints, no -n may be, and -c exactly COUNT
 # times. (A launcher may print a line of one rank into that of another: what several ranks print has
 # no "^" or "$" in it then.)
 # The command finds what has been printed so far in the file that EXPECT_OUTPUT names.
 end=$1
 shift
-longest=20
+longest=50
 least=0
 count=
 output=$(mktemp)

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -17,11 +18,13 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "cases.hpp"
 #include "imbrex/imbrex.hpp"
+#include "until_printed.hpp"
 
 namespace {
 
@@ -29,6 +32,7 @@ using imbrex::Event;
 using imbrex::Future;
 using imbrex::Promise;
 using imbrex::task;
+using imbrex::test::until_printed;
 
 // Prints what `call` throws; a test looks for it.
 template <class F>
@@ -344,7 +348,7 @@ int stall_by_what_is_owned() {
 int late_owned() {
   Promise<int> promise("late promise");
   std::thread thread([promise] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    until_printed("late promise");
     promise.set(17);
   });
   imbrex::finish([&] {
@@ -359,7 +363,7 @@ int late_owned() {
 int late_joint() {
   Promise<int> promise("late promise");
   std::thread thread([promise] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    until_printed("when_any of 2");
     promise.set(17);
   });
   auto waiter = task("waits for it").spawn([future = promise.future()] {
@@ -424,7 +428,7 @@ int never_returns_0() {
 int never_triggered() {
   std::atomic<bool> over = false;
   std::thread patience([&over] {
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+    until_printed("nobody has triggered");
     imbrex::trigger("ghost_done");
     over = true;
   });
@@ -455,7 +459,8 @@ int triggers_outside() {
 int late_promise() {
   Promise<int> promise("late promise");
   std::thread thread([promise] {
-    std::this_thread::sleep_for(std::chrono::seconds(5));
+    until_printed("late promise");
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // for what must not be printed, too
     promise.set(17);
   });
   auto waiter = task("waits for it").spawn([future = promise.future()] { return future.get(); });
@@ -627,8 +632,16 @@ int view_of_a_lock() {
   std::thread looks([&] {
     const std::lock_guard guard(lock);
     held = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    for (const imbrex::detail::TaskView& view : imbrex::detail::view_tasks(false)) {
+    // Until the thread of the task sleeps: no duration would do on all machines.
+    std::vector<imbrex::detail::TaskView> views;
+    const auto waits = [](const imbrex::detail::TaskView& view) {
+      return !view.runs && std::strcmp(view.task.name, "wants the lock") == 0;
+    };
+    for (int look = 0; look < 3000 && std::ranges::none_of(views, waits); ++look) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      views = imbrex::detail::view_tasks(false);
+    }
+    for (const imbrex::detail::TaskView& view : views) {
       std::printf("%s: runs %d, waits for %s.\n", imbrex::detail::describe(view.task).c_str(),
                   view.runs ? 1 : 0, view.waits_for.c_str());
     }

@@ -22,6 +22,7 @@
 
 #include "cases.hpp"
 #include "imbrex/imbrex.hpp"
+#include "until_printed.hpp"
 
 namespace {
 
@@ -615,7 +616,7 @@ int main_ends_by_pthread_exit() {
   static Event never;
   task("waits").launch([] { await(never); });
   std::thread([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    imbrex::test::until_printed("main has ended by pthread_exit");
     std::printf("the other thread ends the process\n");
     std::_Exit(0);  // exit() would wait for the task
   }).detach();

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../until_printed.hpp"
 #include "cases.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
@@ -100,7 +101,7 @@ void late_message() {
     MPI_Recv(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   });
   std::thread sender([] {
-    std::this_thread::sleep_for(std::chrono::seconds(7));
+    imbrex::test::until_printed("MPI_Recv from 0, tag 7");
     const int one = 1;
     MPI_Send(&one, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
   });

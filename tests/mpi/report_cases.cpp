@@ -9,14 +9,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../until_printed.hpp"
 #include "cases.hpp"
 #include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
@@ -26,26 +25,9 @@
 namespace {
 
 using imbrex::task;
+using imbrex::test::until_printed;
 
 void sleep_ms(int duration) { std::this_thread::sleep_for(std::chrono::milliseconds(duration)); }
-
-// Until the report that this text is part of has been printed: machines are busy at times, and
-// no duration would do on all. Where none can be seen, since it is off or this was started by hand,
-// for a while.
-void until_printed(const std::string& text) {
-  const char* const output = std::getenv("EXPECT_OUTPUT");  // tests/life/expect.sh
-  const char* const seconds = std::getenv("IMBREX_STALL_S");
-  if (output == nullptr || (seconds != nullptr && seconds == std::string("0"))) {
-    return sleep_ms(2500);
-  }
-  const auto longest = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (std::chrono::steady_clock::now() < longest) {
-    std::stringstream printed;
-    printed << std::ifstream(output).rdbuf();
-    if (printed.str().find(text) != std::string::npos) return;
-    sleep_ms(50);
-  }
-}
 
 int rank_in_world() {
   int rank = 0;
@@ -282,11 +264,11 @@ void thrown_in_finish() {
 // A program whose messages always come, but slowly: no stall.
 void slow_messages() {
   const int rank = rank_in_world();
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < 12; ++round) {
     if (rank == 0) {
       task("receive").spawn([] { receive(1, 7, MPI_COMM_WORLD); }).get();
     } else {
-      sleep_ms(300);
+      sleep_ms(200);
       send(0, 7, MPI_COMM_WORLD);
     }
   }
@@ -311,7 +293,10 @@ void asked_while_busy() {
 void all_asked() {
   MPI_Barrier(MPI_COMM_WORLD);
   kill(getpid(), SIGUSR1);
-  task("pause").spawn([] { sleep_ms(1500); }).get();
+  task("pause").spawn([] {
+    until_printed("rank 1 of 2");
+    sleep_ms(500);  // for a second one
+  }).get();
 }
 
 // The program's own handler stays in place.
