@@ -218,6 +218,28 @@ TEST_P(PlugInTest, tasks_spawned_in_a_callback_run_where_they_are_spawned) {
   }).join();
 }
 
+TEST_P(PlugInTest, main_is_the_last_task_when_all_others_have_ended_and_no_callback_runs) {
+  EXPECT_TRUE(detail::in_main());
+  EXPECT_TRUE(detail::main_is_last());
+  {
+    const InCallback here;
+    EXPECT_FALSE(detail::in_main());
+    EXPECT_FALSE(detail::main_is_last());
+  }
+  Event go;
+  finish([&go] {
+    task("another").launch([&go] {
+      EXPECT_FALSE(detail::in_main());
+      await(go);
+    });
+    EXPECT_TRUE(detail::in_main());
+    EXPECT_FALSE(detail::main_is_last());
+    go.fire();
+  });
+  EXPECT_TRUE(detail::main_is_last());
+  std::thread([] { EXPECT_FALSE(detail::in_main()); }).join();
+}
+
 TEST_P(PlugInTest, what_cannot_run_in_a_callback_is_refused_with_the_call) {
   Event never;
   Promise<int> later;
