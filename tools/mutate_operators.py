@@ -237,6 +237,8 @@ def simple_statement(tokens, partners, at):
         if token.kind == "sign" and token.text in CLOSING:
             return none  # the head of a loop
         if kind == "call" or kind is None:
+            if token.text == "=" and tokens[at + 1].text in ("default", "delete"):
+                return none
             if token.text in ASSIGNMENTS and token.kind == "sign":
                 kind = "assignment"
             elif token.kind == "word" and before in (None, "::", ".", "->"):

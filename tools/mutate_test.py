@@ -7,6 +7,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import pathlib
 import subprocess
 import sys
@@ -60,7 +61,8 @@ class Operators(unittest.TestCase):
         self.assertEqual(changes("{ (void)f(a); }"), {("call", "`(void)f(a);` is `{}`")})
         self.assertEqual(changes("{ *a[i].b = c; }"), {("assignment", "`*a[i].b = c;` is `{}`")})
         for kept in ("{ return f(a); }", "{ Task& task = f(a); }", "{ std::lock_guard lock(a); }",
-                     "{ f(a)+g(b); }", "for (; a; f(b)) {}"):
+                     "{ f(a)+g(b); }", "for (; a; f(b)) {}",
+                     "{ A(A&&) = delete; }"):
             self.assertFalse([change for change in changes(kept)
                               if change[0] in ("call", "assignment")], kept)
 
@@ -203,6 +205,47 @@ class Running(unittest.TestCase):
             first = mutate_tests.Test("first", ["touch", f"{folder}/a"], {})
             second = mutate_tests.Test("second", ["test", "-e", f"{folder}/a"], {}, [first])
             self.assertIsNone(mutate_tests.run(second, "/", lambda: False))
+
+    def suite_of(self, folder, scripts):
+        """A suite of shell scripts that take no time without any mutant."""
+        entries = [{"name": name, "command": ["sh", "-c", script],
+                    "properties": [{"name": "LABELS", "value": ["core", *labels]},
+                                   {"name": "WORKING_DIRECTORY", "value": folder}]}
+                   for name, script, labels in scripts]
+        listing = subprocess.CompletedProcess([], 0, stdout=json.dumps({"tests": entries}))
+        with unittest.mock.patch.object(subprocess, "run", return_value=listing):
+            suite = mutate_tests.Suite(pathlib.Path(folder), pathlib.Path(folder, "times"), 2)
+        for test in suite.tests:
+            test.seconds = 0
+        return suite
+
+    def test_one_that_fails_again_kills_and_one_of_the_label_full_is_asked_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            suite = self.suite_of(folder, [
+                ("passes", "exit 0", []), ("waits", "exit 0", ["waiting"]),
+                ("by chance", "test -e a || { touch a; exit 1; }", []),
+                ("fails", "exit 1", ["full"])])
+            until = time.monotonic() + 100
+            self.assertIsNone(suite.run("a mutant", until))
+            self.assertEqual(suite.run("a mutant", until, full=True), "fails fails")
+
+    def test_tests_that_are_called_as_the_file_are_first(self):
+        self.assertEqual(mutate_tests.words_of("src/sched/waist/phasers/steps.cpp:2:call"),
+                         ["waist", "phaser", "step"])
+        with tempfile.TemporaryDirectory() as folder:
+            suite = self.suite_of(folder, [("other", "touch a", []), ("phaser", "test -e a", [])])
+            suite.jobs = 1
+            self.assertEqual(suite.run("src/task/phaser.cpp:1:call", time.monotonic() + 100),
+                             "phaser fails")
+
+    def test_what_has_passed_is_not_run_again_when_the_time_was_too_short(self):
+        with tempfile.TemporaryDirectory() as folder:
+            suite = self.suite_of(folder, [("once", "mkdir once", []), ("slow", "sleep 2", [])])
+            suite.tests[1].seconds = 1  # last
+            suite.jobs = 1
+            over = mutate_tests.TIME_IS_OVER
+            self.assertIs(suite.run("a mutant", time.monotonic() + 1), over)
+            self.assertIsNone(suite.run("a mutant", time.monotonic() + 100))
 
 
 if __name__ == "__main__":
