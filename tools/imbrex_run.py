@@ -23,8 +23,8 @@ LAUNCHER_NAMES = {"orterun": "openmpi", "prterun": "openmpi", "mpiexec.hydra": "
 
 # The table of the runtime's options: installed, and in the source.
 HERE = os.path.dirname(os.path.realpath(__file__))
-OPTION_TABLES = (os.path.join(HERE, "options.def"),
-                 os.path.join(os.path.dirname(HERE), "src/base/options.def"))
+POLICY_TABLES = (os.path.join(HERE, "policies.def"),
+                 os.path.join(os.path.dirname(HERE), "src/base/tables/policies.def"))
 
 
 def add_to(commands):
@@ -50,13 +50,12 @@ def add_to(commands):
 
 def policy(text):
     """A mistake is said here, once, and not by every rank when it has started."""
-    for place in OPTION_TABLES:
+    for place in POLICY_TABLES:
         if not os.path.isfile(place):
             continue
         with open(place, encoding="utf-8") as table:
-            line = re.search(r'^IMBREX_OPTION\(POLICY,[^"]*"[^"]*", "([^"]*)"', table.read(),
-                             re.MULTILINE)
-        valid = line.group(1).split(", ")
+            valid = [name + rest for name, rest in re.findall(
+                r'^IMBREX_POLICY\((\w+), "([^"]*)"\)$', table.read(), re.MULTILINE)]
         if not any(re.fullmatch(word.replace("<number>", "[0-9]+[KMGkmg]?"), text)
                    for word in valid):
             import difflib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/user/options.md from src/base/options.def; with --check only says whether it is up to
-date."""
+"""Writes docs/user/options.md from src/base/tables/; with --check only says whether it is up to
+date, and whether docs/user/policies.md has each policy."""
 import argparse
 import pathlib
 import re
@@ -22,23 +22,34 @@ them.
 |---|---|---|---|---|
 """
 TAIL = """
-This page is made from `src/base/options.def` by `tools/options_doc.py`.
+This page is made from `src/base/tables/options.def` and `src/base/tables/options_texts.def` by
+`tools/options_doc.py`.
 """
-OPTION = re.compile(r'^IMBREX_OPTION\(\s*(\w+),\s*(\w+),\s*("[^"]*"|-?\w+),\s*"([^"]*)",'
-                    r'\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.MULTILINE)
+OPTION = re.compile(r'^IMBREX_OPTION\((\w+), (\w+), ("[^"]*"|-?\w+)\)$', re.MULTILINE)
+TEXT = re.compile(r'^IMBREX_OPTION_TEXT\((\w+), ("[^"]*"|\w+), ("(?:[^"\\]|\\.)*")\)$',
+                  re.MULTILINE)
+POLICY = re.compile(r'^IMBREX_POLICY\((\w+), "([^"]*)"\)$', re.MULTILINE)
 
 
-def page(table):
+def page(folder):
+    table, texts, policies = ((folder / name).read_text(encoding="utf-8") for name in (
+        "options.def", "options_texts.def", "policies.def"))
+    of_option = {name: (valid, text) for name, valid, text in TEXT.findall(texts)}
+    valid_policies = ", ".join(name + rest for name, rest in POLICY.findall(policies))
     rows = []
-    for name, kind, default, valid, text in OPTION.findall(table):
+    for name, kind, default in OPTION.findall(table):
+        valid, text = of_option.get(name) or sys.exit(
+            f"tools/options_doc.py: options_texts.def has no line for {name}, or none of the form "
+            'IMBREX_OPTION_TEXT(name, "valid", "help")')
+        valid = valid_policies if valid == "valid_policies" else valid.strip('"')
         default = default.strip('"')
-        meaning = re.sub(r'"\s*"', "", text.strip())[1:-1].replace("|", "\\|").replace('\\"', '"')
+        meaning = text[1:-1].replace("|", "\\|").replace('\\"', '"')
         shown = f"`{readable(default, kind)}`" if default else "none"
         rows.append(f"| `IMBREX_{name}` | {kind} | {shown} | `{valid}` | {meaning} |\n")
     announced = len(re.findall(r"^IMBREX_OPTION\(", table, re.MULTILINE))
     if not rows or len(rows) != announced:
         sys.exit(f"tools/options_doc.py: understood {len(rows)} of the {announced} lines "
-                 "IMBREX_OPTION(name, kind, default, \"valid\", \"help\") of the table")
+                 "IMBREX_OPTION(name, kind, default) of options.def")
     return HEAD + "".join(rows) + TAIL
 
 
@@ -50,19 +61,30 @@ def readable(default, kind):
     return default
 
 
+def undescribed(policies, page):
+    """The policies of policies.def for which the users' page of policies has no row."""
+    return [name for name, _ in POLICY.findall(policies)
+            if not re.search(rf"^\| `{name}\b[^`]*`", page, re.MULTILINE)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--table", type=pathlib.Path, default=ROOT / "src/base/options.def")
+    parser.add_argument("--tables", type=pathlib.Path, default=ROOT / "src/base/tables",
+                        help="the folder of options.def, options_texts.def and policies.def")
     parser.add_argument("--page", type=pathlib.Path, default=ROOT / "docs/user/options.md")
     options = parser.parse_args()
-    wanted = page(options.table.read_text(encoding="utf-8"))
+    wanted = page(options.tables)
+    missing = undescribed((options.tables / "policies.def").read_text(encoding="utf-8"),
+                          (ROOT / "docs/user/policies.md").read_text(encoding="utf-8"))
+    if missing:
+        sys.exit(f"docs/user/policies.md:1: its table has no row for {', '.join(missing)}")
     if not options.check:
         options.page.write_text(wanted, encoding="utf-8")
         return 0
     if options.page.exists() and options.page.read_text(encoding="utf-8") == wanted:
         return 0
-    print(f"{options.page}:1: not up to date with {options.table.name}: run tools/options_doc.py")
+    print(f"{options.page}:1: not up to date with the tables: run tools/options_doc.py")
     return 1
 
 

@@ -17,6 +17,7 @@
 
 #include "base/check.hpp"
 #include "base/job.hpp"
+#include "base/tables/policies.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::base {
@@ -92,14 +93,37 @@ void parse(const char* name, const std::string_view text, const char* valid, std
   value = text;
 }
 
+// What users read of an option.
+struct Text {
+  std::string_view name;
+  const char* valid;
+  std::string_view help;
+};
+constexpr Text texts[] = {
+#define IMBREX_OPTION_TEXT(name, valid, help) {#name, valid, help},
+#include "base/tables/options_texts.def"
+#undef IMBREX_OPTION_TEXT
+};
+constexpr std::string_view names[] = {
+#define IMBREX_OPTION(name, kind, default_value) #name,
+#include "base/tables/options.def"
+#undef IMBREX_OPTION
+};
+static_assert(std::ranges::equal(names, texts, {}, {}, &Text::name),
+              "options.def and options_texts.def must have the same options in the same order");
+
+constexpr const Text& text_of(const std::string_view name) {
+  return *std::ranges::find(texts, name, &Text::name);
+}
+
 // True if `name` is in the table; then the value is stored.
 bool assign(Options& options, const std::string_view name, const std::string_view text) {
-#define IMBREX_OPTION(option, kind, default_value, valid, help) \
-  if (name == #option) {                                        \
-    parse(#option, text, valid, options.option);                \
-    return true;                                                \
+#define IMBREX_OPTION(option, kind, default_value)                       \
+  if (name == #option) {                                                 \
+    parse(#option, text, text_of(#option).valid, options.option);        \
+    return true;                                                         \
   }
-#include "base/options.def"
+#include "base/tables/options.def"
 #undef IMBREX_OPTION
   return false;
 }
@@ -140,9 +164,7 @@ std::string_view nearest_option(const std::string_view name) {
     least = away;
     nearest = option;
   };
-#define IMBREX_OPTION(option, kind, default_value, valid, help) look_at(#option);
-#include "base/options.def"
-#undef IMBREX_OPTION
+  std::ranges::for_each(names, look_at);
   return nearest;
 }
 
@@ -191,9 +213,9 @@ Options read_options() {
 }
 
 OptionValue option_value(const Options& options, const std::string_view name) {
-#define IMBREX_OPTION(option, kind, default_value, valid, help) \
+#define IMBREX_OPTION(option, kind, default_value) \
   if (name == #option) return options.option;
-#include "base/options.def"
+#include "base/tables/options.def"
 #undef IMBREX_OPTION
   IMBREX_CHECK(false, "a plug-in asks for an option that options.def does not have: {}", name);
   return {};
@@ -201,14 +223,13 @@ OptionValue option_value(const Options& options, const std::string_view name) {
 
 std::string options_help() {
   std::string text;
-  const auto line = [&text](const std::string_view name, const std::string& standard,
-                            const std::string_view valid, const std::string_view help) {
-    text += fmt::format("  IMBREX_{:<16} {}\n{:26}valid: {}; default: {}\n", name, help, "", valid,
+  const auto line = [&text](const std::string_view name, const std::string& standard) {
+    text += fmt::format("  IMBREX_{:<16} {}\n{:26}valid: {}; default: {}\n", name,
+                        text_of(name).help, "", text_of(name).valid,
                         standard.empty() ? "none" : standard);
   };
-#define IMBREX_OPTION(name, kind, default_value, valid, help) \
-  line(#name, fmt::format("{}", default_value), valid, help);
-#include "base/options.def"
+#define IMBREX_OPTION(name, kind, default_value) line(#name, fmt::format("{}", default_value));
+#include "base/tables/options.def"
 #undef IMBREX_OPTION
   return text;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The IMBREX_* options of the environment, from the one table options.def. Knows no meaning of
-// them.
+// The IMBREX_* options of the environment, from the table options.def. Knows no meaning of them.
+// Their texts stand in another table, so that a better one compiles no more than options.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Options {
   using size = std::int64_t;
   using boolean = bool;
   using text = std::string;
-#define IMBREX_OPTION(name, kind, default_value, valid, help) kind name = default_value;
-#include "base/options.def"
+#define IMBREX_OPTION(name, kind, default_value) kind name = default_value;
+#include "base/tables/options.def"
 #undef IMBREX_OPTION
 };
 

@@ -11,9 +11,11 @@
 #include <mutex>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/tables/policies.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/imbrex.hpp"
@@ -41,12 +43,21 @@ inline std::vector<Setup> setups(const std::vector<int>& workers,
   }
   return all;
 }
-inline const std::vector<const char*> unseeded_policies{"",    "steal", "fifo", "priority", "ma1",
-                                                        "ma2", "ma3",   "sa",   "fa",       "ga"};
+// The empty text is the default one.
+inline const std::vector<const char*> unseeded_policies = [] {
+  std::vector<const char*> names;
+  for (const std::string_view name : base::policy_names) {
+    if (name != "seeded") names.push_back(name == "default" ? "" : name.data());
+  }
+  return names;
+}();
+inline const std::vector<const char*> all_policies = [] {
+  std::vector<const char*> names = unseeded_policies;
+  names.insert(names.end(), {"seeded:1", "seeded:2026"});
+  return names;
+}();
 inline std::vector<Setup> every_policy(const std::vector<int>& workers) {
-  std::vector<const char*> policies = unseeded_policies;
-  policies.insert(policies.end(), {"seeded:1", "seeded:2026"});
-  return setups(workers, policies);
+  return setups(workers, all_policies);
 }
 inline std::vector<Setup> every_setup() { return every_policy({1, 2, 4, 8}); }
 inline std::vector<Setup> one_worker() { return every_policy({1}); }

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
+
+#include "base/tables/policies.hpp"
 
 namespace imbrex::test {
 
@@ -68,8 +71,7 @@ int run_campaign(const int argc, char** const argv, const Run run, const Print p
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
   Campaign campaign{.count = 50,
                     .workers = {1, 2, 4, 8},
-                    .policies = {"default", "steal", "fifo", "priority", "ma1", "ma2", "ma3", "sa",
-                                 "fa", "ga", "seeded"}};
+                    .policies = {std::begin(base::policy_names), std::end(base::policy_names)}};
   const auto take = [&](const std::string& key, const char* const value) {
     return campaign.take(key, value);
   };

@@ -10,9 +10,11 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/tables/policies.hpp"
 #include "base/topology.hpp"
 #include "imbrex/error.hpp"
 #include "sched/policy/stealing.hpp"
@@ -219,8 +221,8 @@ TEST_F(PolicyTest, what_leaves_leaves_the_others_in_their_order) {
   static constexpr int kind = 0;
   static constexpr detail::BodyOps leaves{nullptr, nullptr, nullptr, nullptr, &kind};
   static constexpr detail::BodyOps stays{nullptr, nullptr, nullptr};
-  for (const char* const name : {"default", "steal", "fifo", "priority", "ma1", "ma2", "ma3", "sa",
-                                 "fa", "ga", "seeded:1"}) {
+  for (const std::string_view policy : base::policy_names) {
+    const std::string name = policy == "seeded" ? "seeded:1" : std::string(policy);
     const auto rest = [&](const bool both) {
       use(name, 2);
       tasks_.clear();
@@ -242,7 +244,7 @@ TEST_F(PolicyTest, what_leaves_leaves_the_others_in_their_order) {
           EXPECT_TRUE(left.insert(taken[each]->id).second);
         }
       }
-      return std::string(name).starts_with("seeded") ? Ids() : drain(0);
+      return policy == "seeded" ? Ids() : drain(0);
     };
     EXPECT_EQ(rest(true), rest(false)) << name;
   }
