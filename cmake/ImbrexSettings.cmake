@@ -56,6 +56,14 @@ endif()
 set(imbrex_compile_quickly "$<$<CONFIG:RelWithDebInfo,Release>:-O1;-g1>"
   "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>")
 
+# imbrex_compile_together(<target> <count>): so many of its files go to the compiler at a time, for
+# their headers take it longer than they do; unless whoever configures has set CMAKE_UNITY_BUILD.
+function(imbrex_compile_together target count)
+  if(NOT DEFINED CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  endif()
+endfunction()
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

@@ -19,6 +19,23 @@ function(imbrex_use_gtest program)
   target_precompile_headers(${program} REUSE_FROM imbrex_gtest_headers)
 endfunction()
 
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/base/tables/policies.def imbrex_policies
+  REGEX "^IMBREX_POLICY")
+list(TRANSFORM imbrex_policies REPLACE "^IMBREX_POLICY\\(([a-z0-9]+).*" "\\1")
+if(IMBREX_SANITIZE)
+  list(REMOVE_ITEM imbrex_policies ma1 ma2 ma3 fa)  # parts of what sa and ga do
+endif()
+# `./test` leaves a test with the label `full` to `./test --full`. Those of policies that have no
+# code which these four lack get it: docs/design/tests.md. A test ends in the policy's name.
+set(imbrex_policies_full ${imbrex_policies} ma1 ma2 ma3 fa)
+list(REMOVE_ITEM imbrex_policies_full default priority ga seeded)
+list(JOIN imbrex_policies_full "|" imbrex_policies_full)
+function(imbrex_policy_label test)
+  if(test MATCHES "[._](${imbrex_policies_full})(_w[0-9]+)?$")
+    set_property(TEST ${test} APPEND PROPERTY LABELS full)
+  endif()
+endfunction()
+
 # imbrex_races(<test>...): a defect that these tests have found showed in some runs only. `./test
 # --full` repeats each of them a hundred times.
 function(imbrex_races)

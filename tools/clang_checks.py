@@ -23,6 +23,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERSION = "19"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+UNITY = re.compile(r"unity_\d+_cxx\.cxx$")  # in which CMake puts several files together
 GUARDED = re.compile(r"\bIMBREX_(?:PT_)?GUARDED_BY\(|\bIMBREX_REQUIRES\(")
 # GCC's declaration of a function of the C++ run-time library; libc++ has none.
 NOT_WITH_LIBCXX = {"src/fiber/fiber.cpp"}
@@ -73,15 +74,18 @@ def read_commands(tree):
     """Each file of ours that the tree compiles, and the flags that say what its text means."""
     compiled = {}
     for command in json.loads((tree / "compile_commands.json").read_text()):
-        path = pathlib.Path(command["file"])
-        if path.suffix != ".cpp" or not path.is_relative_to(ROOT) or path.is_relative_to(tree):
-            continue
+        paths = [pathlib.Path(command["file"])]
+        if UNITY.match(paths[0].name):
+            paths = [pathlib.Path(name) for name in INCLUDE.findall(paths[0].read_text())]
         words = shlex.split(command["command"])
         flags = [word for word in words if word.startswith(("-D", "-I", "-std"))]
         for at, word in enumerate(words[:-1]):
             if word in ("-isystem", "-include"):
                 flags += words[at:at + 2]
-        compiled.setdefault(path.relative_to(ROOT).as_posix(), flags)
+        for path in paths:
+            if (path.suffix == ".cpp" and path.is_relative_to(ROOT) and
+                    not path.is_relative_to(tree)):
+                compiled.setdefault(path.relative_to(ROOT).as_posix(), flags)
     return compiled
 
 

@@ -12,24 +12,24 @@ namespace {
 
 // What a std::source_location points to. Compilers fill it by this layout, which is the same for
 // libstdc++ and libc++; tests/core/c_test.c sees to it that the texts come out right.
-struct Place {
+struct Location {
   const char* file;
   const char* function;
   unsigned line;
   unsigned column;
 };
-static_assert(sizeof(std::source_location) == sizeof(const Place*));
+static_assert(sizeof(std::source_location) == sizeof(const Location*));
 
 }  // namespace
 
 std::source_location place(const char* const file, const int line) {
   if (file == nullptr) return {};
   static std::mutex lock;  // guards `places`; this layer does not see base/guarded.hpp
-  static auto& places = *new std::map<std::pair<const char*, int>, Place>;  // never destroyed
+  static auto& places = *new std::map<std::pair<const char*, int>, Location>;  // never destroyed
   const std::lock_guard guard(lock);
   const auto [found, inserted] = places.try_emplace(
-      {file, line}, Place{file, "", static_cast<unsigned>(line < 0 ? 0 : line), 0});
-  const Place* const place = &found->second;
+      {file, line}, Location{file, "", static_cast<unsigned>(line < 0 ? 0 : line), 0});
+  const Location* const place = &found->second;
   return std::bit_cast<std::source_location>(place);
 }
 

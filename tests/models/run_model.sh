@@ -1,12 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # run_model.sh MODEL [MUTANT...]: has spin look at every interleaving of MODEL, which must have no
-# error; then at the model with each defect that it can have, which must have one.
+# error; then at the model with each defect that it can have, which must have one. What spin found
+# is kept in the current directory, and said again as long as nothing of it has changed.
 set -e
 model=$(realpath "$1")
 shift
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+kept="$PWD/$(basename "$model").found"
+asked=$(spin -V; echo "$@"; cat "$model" "$0" | sha256sum)
+if [ -f "$kept" ] && [ "$asked" = "$(sed '/^found:$/,$d' "$kept")" ]; then
+  sed '1,/^found:$/d' "$kept"
+  echo "(unchanged since spin found this)"
+  exit
+fi
 cd "$folder"
 
 # check [-DNAME]: the number of errors that spin finds.
@@ -23,10 +31,11 @@ check() {
 }
 
 errors=$(check)
-grep -E "states, stored|errors:" pan.txt
+grep -E "states, stored|errors:" pan.txt | tee found.txt
 [ "$errors" = 0 ] || { cat pan.txt; exit 1; }
 for mutant in "$@"; do
   errors=$(check "-D$mutant")
-  echo "with the defect $mutant: $errors errors"
+  echo "with the defect $mutant: $errors errors" | tee -a found.txt
   [ "$errors" != 0 ] || { echo "spin does not find the defect $mutant" >&2; exit 1; }
 done
+{ echo "$asked"; echo found:; cat found.txt; } >"$kept"

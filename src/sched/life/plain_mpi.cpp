@@ -87,7 +87,7 @@ bool is_mpi(const std::string_view file) noexcept {
   return file.starts_with("libmpi") && file.find(".so") != std::string_view::npos;
 }
 
-struct Search {
+struct MpiSearch {
   std::string mpi;       // its path
   using Asks = int (*)(int*);
   Asks initialised = nullptr, finalised = nullptr;
@@ -97,7 +97,7 @@ struct Search {
 };
 
 int look_into(dl_phdr_info* const object, std::size_t, void* const data) noexcept {
-  Search& search = *static_cast<Search*>(data);
+  MpiSearch& search = *static_cast<MpiSearch*>(data);
   const std::string_view file = file_name(object->dlpi_name);
   const bool is_program = std::exchange(search.is_program, false);
   if (file.starts_with("libimbrex_mpi")) search.ours = true;
@@ -114,9 +114,9 @@ int look_into(dl_phdr_info* const object, std::size_t, void* const data) noexcep
   }
   if (void* const asks = find_function(*object, tables, "PMPI_Initialized")) {
     search.mpi = is_program ? "" : object->dlpi_name;
-    search.initialised = reinterpret_cast<Search::Asks>(asks);
+    search.initialised = reinterpret_cast<MpiSearch::Asks>(asks);
     search.finalised =
-        reinterpret_cast<Search::Asks>(find_function(*object, tables, "PMPI_Finalized"));
+        reinterpret_cast<MpiSearch::Asks>(find_function(*object, tables, "PMPI_Finalized"));
   }
   return 0;
 }
@@ -147,7 +147,7 @@ bool is_loaded(const std::string& path) noexcept {
   return before == loaded;
 }
 
-bool is_in_use(const Search& search) noexcept {
+bool is_in_use(const MpiSearch& search) noexcept {
   int initialised = 0;
   int finalised = 0;
   if (search.initialised != nullptr) search.initialised(&initialised);
@@ -158,7 +158,7 @@ bool is_in_use(const Search& search) noexcept {
 std::atomic<bool> has_said{false};  // any thread
 
 void look(const bool at_start) noexcept {
-  Search search;
+  MpiSearch search;
   dl_iterate_phdr(&look_into, &search);
   if (search.ours) has_said.store(true, std::memory_order_relaxed);  // nothing is forgotten
   if (search.ours || search.initialised == nullptr) return;

@@ -23,7 +23,7 @@ namespace imbrex::sched {
 
 namespace {
 
-struct Search {
+struct CopySearch {
   const void* own_base;
   std::string other;
 };
@@ -33,8 +33,8 @@ const void* base_of(const void* const address) noexcept {
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-int look_into(dl_phdr_info* const info, std::size_t, void* const data) {
-  Search& search = *static_cast<Search*>(data);
+int look_for_copy(dl_phdr_info* const info, std::size_t, void* const data) {
+  CopySearch& search = *static_cast<CopySearch*>(data);
   if (info->dlpi_name == nullptr || info->dlpi_name[0] == '\0') return 0;
   void* const handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return 0;
@@ -110,8 +110,8 @@ void on_fault(const int signal, siginfo_t* const info, void* const context) {
 }  // namespace
 
 void refuse_second_copy() {
-  Search search{base_of(imbrex_core_copy), {}};
-  dl_iterate_phdr(&look_into, &search);
+  CopySearch search{base_of(imbrex_core_copy), {}};
+  dl_iterate_phdr(&look_for_copy, &search);
   if (search.other.empty()) return;
   Dl_info own;
   dladdr(imbrex_core_copy, &own);

@@ -272,7 +272,7 @@ void leave_workers(Worker* const worker) {
 }
 
 // A worker for the calling thread, which is none.
-Worker& join(RuntimeState& runtime) {
+Worker& join_runtime(RuntimeState& runtime) {
   const std::lock_guard guard(runtime.foreign_lock);
   if (Worker* const left = runtime.left) {
     runtime.left = left->next_left;
@@ -348,7 +348,7 @@ void join_runtime() {
     if (sched::life().closed.load(std::memory_order_relaxed)) continue;
     if (sched::runtime() == nullptr) sched::start_if_none();
     if (sched::current_worker() != nullptr) return;  // it is worker 0
-    Worker& worker = sched::join(*sched::runtime());
+    Worker& worker = sched::join_runtime(*sched::runtime());
     sched::adopt_thread(worker, "thread");
     const sched::CallbacksOutside outside = std::exchange(sched::callbacks_outside(), {});
     worker.callbacks = outside.count;
