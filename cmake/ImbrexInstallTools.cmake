@@ -6,7 +6,8 @@ install(PROGRAMS tools/imbrex DESTINATION ${imbrex_share} COMPONENT tools)
 install(PROGRAMS tools/netlab DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 set(imbrex_tools compile config deaths errors fortran run)
 list(TRANSFORM imbrex_tools REPLACE "(.+)" "tools/imbrex_\\1.py")
-install(FILES ${imbrex_tools} src/base/tables/policies.def DESTINATION ${imbrex_share} COMPONENT tools)
+install(FILES ${imbrex_tools} src/base/tables/policies.def
+  DESTINATION ${imbrex_share} COMPONENT tools)
 install(DIRECTORY tools/imbrex_trace DESTINATION ${imbrex_share} COMPONENT tools
   FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
   PATTERN browser.py EXCLUDE PATTERN __pycache__ EXCLUDE)
