@@ -415,10 +415,15 @@ void open_paths() {
                .poll = []() noexcept { (void)active::post().poll(); }});
 }
 
+int initialise_library(int* argc, char*** argv, int* provided) {
+  const detail::LibraryThreads threads;
+  return progress::initialise_mpi(argc, argv, provided);
+}
+
 // Called by MPI_Init and MPI_Init_thread.
 int initialise(int* argc, char*** argv, int* provided) {
   report::remember_signal();
-  const int code = progress::initialise_mpi(argc, argv, provided);
+  const int code = initialise_library(argc, argv, provided);
   if (code != MPI_SUCCESS) return code;
   const Wrong wrong = try_to_start(*provided);
   if (wrong.text.empty()) tell_process();
@@ -438,6 +443,9 @@ int initialise(int* argc, char*** argv, int* provided) {
     PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
     end_all(MPI_COMM_WORLD, std::max(1, -all.status_negated));
   }
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  if (parent != MPI_COMM_NULL) other_processes.store(true, std::memory_order_relaxed);
   begin_errors();
   learn_to_read_requests();
   check::start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// block_cases <case>: code of the program's blocks a worker's thread, under a policy that lets one
-// worker run at a time. Others have their turns meanwhile.
+// block_cases <case>: code of the program's blocks a worker's thread, most under a policy that lets
+// one worker run at a time. Others have their turns meanwhile.
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -118,12 +119,42 @@ int all_block_but_one() {
   return 0;
 }
 
+// The only thread that could set the promise waits for good.
+int promise_of_a_blocked_thread() {
+  imbrex::Promise<int> promise("late promise");
+  std::promise<void> never;
+  std::thread thread([promise, go = never.get_future()] {
+    go.wait();
+    promise.set(17);
+  });
+  auto waiter = task("waits for it").spawn([future = promise.future()] { return future.get(); });
+  std::printf("got %d\n", waiter.get());
+  thread.join();
+  return 0;
+}
+
+// A task blocks its thread, but not for good.
+int blocks_for_a_time() {
+  imbrex::finish([] {
+    task("sleeps in a condition variable").launch([] {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, std::chrono::seconds(4));
+    });
+  });
+  std::printf("went on\n");
+  return 0;
+}
+
 const imbrex::test::Cases cases{
     {"main_joins", main_joins},
     {"blocks_in_a_lock", blocks_in_a_lock},
     {"blocks_in_a_pipe", blocks_in_a_pipe},
     {"blocks_in_sleeps", blocks_in_sleeps},
     {"all_block_but_one", all_block_but_one},
+    {"promise_of_a_blocked_thread", promise_of_a_blocked_thread},
+    {"blocks_for_a_time", blocks_for_a_time},
 };
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "cases.hpp"
 #include "imbrex/imbrex.hpp"
+#include "imbrex/runtime.hpp"
 #include "until_printed.hpp"
 
 namespace {
@@ -440,6 +441,14 @@ int never_triggered() {
   return 0;
 }
 
+int never_triggered_by_anyone() {
+  imbrex::finish([] {
+    imbrex::progress([] { return 1; });
+    task("border").in(imbrex::named("ghost_done")).launch([] { std::printf("border ran\n"); });
+  });
+  return 0;
+}
+
 int nobody_left_to_trigger() {
   imbrex::finish([] {
     task("border").in(imbrex::named("ghost_done")).launch([] { std::printf("border ran\n"); });
@@ -466,6 +475,15 @@ int late_promise() {
   auto waiter = task("waits for it").spawn([future = promise.future()] { return future.get(); });
   std::printf("got %d\n", waiter.get());
   thread.join();
+  return 0;
+}
+
+int future_after_its_runtime() {
+  const Promise<int> promise = [] {
+    const imbrex::Runtime runtime;
+    return Promise<int>("never");
+  }();
+  print_error_of("get", [&] { (void)promise.future().get(); });
   return 0;
 }
 
@@ -767,6 +785,8 @@ const imbrex::test::Cases cases{
     {"lock_across_a_wait", lock_across_a_wait},
     {"view_of_a_lock", view_of_a_lock},
     {"main_joins_threads", main_joins_threads},
+    {"future_after_its_runtime", future_after_its_runtime},
+    {"never_triggered_by_anyone", never_triggered_by_anyone},
     {"stall_of_promises", stall_of_promises},
     {"stall_of_an_event", stall_of_an_event},
     {"stall_in_place", stall_in_place},

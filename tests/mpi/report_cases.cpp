@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include "../until_printed.hpp"
 #include "cases.hpp"
 #include "imbrex/collective.hpp"
+#include "imbrex/detail/groups.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.h"
 #include "imbrex/mpi.hpp"
@@ -289,6 +291,34 @@ void asked_while_busy() {
   }
 }
 
+// What a task waited for has come, and the only worker computes: the thread that polls for it has
+// noticed, and is none of the program's.
+void polled_while_busy() {
+  if (rank_in_world() == 0) {
+    task("waiting").launch([] { receive(1, 7, MPI_COMM_WORLD); });
+    imbrex::yield();
+    int value = 0;
+    MPI_Request request;
+    MPI_Irecv(&value, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, &request);
+    const imbrex::Future<MPI_Status> second = imbrex::when(request);
+    send(1, 9, MPI_COMM_WORLD);
+    task("endless").spawn([&second] {
+      while (!second.ready()) {
+      }
+      kill(getpid(), SIGUSR1);
+      until_printed("[1] ");
+    }).get();
+    (void)second.get();
+    imbrex::taskwait();
+  } else {
+    receive(0, 9, MPI_COMM_WORLD);
+    send(0, 7, MPI_COMM_WORLD);
+    const int value = 1;
+    MPI_Send(&value, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+    until_printed("[1] ");
+  }
+}
+
 // Every rank is asked, as mpirun passes the signal on to all: one report is enough.
 void all_asked() {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -344,6 +374,161 @@ void both_receive() {
   imbrex::finish([] {
     task("exchange").launch([] { receive(1 - rank_in_world(), 3, MPI_COMM_WORLD); });
   });
+}
+
+// Long after a rank has said that all its tasks wait: under IMBREX_STALL=abort it has asked again.
+void long_after_the_report() {
+  until_printed(" waits, no message");
+  sleep_ms(3500);
+}
+
+// Rank 0 waits, and rank 1 is busy: in main, in a task, in a thread that imbrex does not know.
+void waits_for(void (*begin)()) {
+  if (rank_in_world() == 1) return begin();
+  task("receives").spawn([] { receive(1, 3, MPI_COMM_WORLD); }).get();
+  std::printf("went on\n");
+}
+void send_late() {
+  long_after_the_report();
+  send(0, 3, MPI_COMM_WORLD);
+}
+void waits_for_main() { waits_for(send_late); }
+void waits_for_task() {
+  waits_for([] { task("computes").spawn(send_late).get(); });
+}
+void waits_for_thread() {
+  waits_for([] {
+    std::jthread thread([] {
+      long_after_the_report();
+      send(1, 4, MPI_COMM_WORLD);
+    });
+    receive(1, 4, MPI_COMM_WORLD);
+    send(0, 3, MPI_COMM_WORLD);
+  });
+}
+void waits_for_lock() {
+  waits_for([] {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool set = false;
+    std::jthread thread([&] {
+      long_after_the_report();
+      const std::lock_guard guard(mutex);
+      set = true;
+      changed.notify_all();
+    });
+    task("blocks").spawn([&] {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return set; });
+    }).get();
+    send(0, 3, MPI_COMM_WORLD);
+  });
+}
+
+// Rank 0 waits while rank 1 computes, and then rank 1 ends without the message.
+void computes_and_forgets() {
+  if (rank_in_world() == 0) return receive(1, 3, MPI_COMM_WORLD);
+  task("computes").spawn(long_after_the_report).get();
+}
+
+// Each rank waits for what the other sends once it has the lock, which is held across the wait.
+void lock_on_both_ranks() {
+  static std::mutex mutex;
+  imbrex::finish([] {
+    task("holds").tied().launch([] {
+      const std::lock_guard guard(mutex);
+      receive(1 - rank_in_world(), 3, MPI_COMM_WORLD);
+    });
+    task("wants").launch([] {
+      const std::lock_guard guard(mutex);
+      send(1 - rank_in_world(), 3, MPI_COMM_WORLD);
+    });
+  });
+}
+
+// Main stands in a call that has no twin, before there is any task.
+void splits_alone() {
+  if (rank_in_world() == 0) {
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &half);
+  } else {
+    task("receives").spawn([] { receive(0, 3, MPI_COMM_WORLD); }).get();
+  }
+}
+
+// Loops that ask and sleep in between.
+void asks_and_sleeps() {
+  task("asks").spawn([] {
+    int value = 0;
+    MPI_Request request;
+    MPI_Irecv(&value, 1, MPI_INT, 1 - rank_in_world(), 7, MPI_COMM_WORLD, &request);
+    for (int done = 0; done == 0;) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }).get();
+}
+
+// Work between two questions, of which a part is sleep. No stall, however often it asks.
+void computes_and_sleeps() {
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto end = now() + std::chrono::milliseconds(3500);
+  while (now() < end) {
+    int there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    const auto step = now() + std::chrono::microseconds(200);
+    while (now() < step) {
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  std::printf("went on\n");
+}
+
+// A task that asks holds a lock of OpenMP's, so the ready ones have to wait.
+void asks_with_a_lock() {
+  if (rank_in_world() == 0) {
+    imbrex::finish([] {
+      task("asks").launch([] {
+        imbrex::detail::note_lock(1);
+        int value = 0;
+        MPI_Request request;
+        MPI_Irecv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &request);
+        for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        imbrex::detail::note_lock(-1);
+      });
+      for (int i = 0; i < 10; ++i) task("ready").launch([] {});
+    });
+  } else {
+    task("compute").spawn([] { until_printed("MPI_Test again"); }).get();
+    const int value = 1;
+    MPI_Send(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+  }
+  std::printf("went on\n");
+}
+
+// A message comes while the task that probes for it has let another go first.
+void probes_in_turn() {
+  if (rank_in_world() == 0) {
+    imbrex::finish([] {
+      task("probes").launch([] {
+        for (int there = 0; there == 0;) {
+          MPI_Iprobe(1, 8, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        }
+        receive(1, 8, MPI_COMM_WORLD);
+      });
+      task("computes").launch([] {
+        send(1, 9, MPI_COMM_WORLD);
+        sleep_ms(500);  // the message comes, and nobody of this rank looks
+        kill(getpid(), SIGUSR1);
+        until_printed("rank 1 of 2");
+      });
+    });
+  } else {
+    receive(0, 9, MPI_COMM_WORLD);
+    send(0, 8, MPI_COMM_WORLD);
+    until_printed("rank 1 of 2");
+  }
+  std::printf("went on\n");
 }
 
 void own_abort_handler() {
@@ -404,6 +589,15 @@ void held_by_root() {
   }
   x.all().get();
   std::puts("went on");
+}
+
+// Nobody ever sends, and all wait for it.
+void held_for_good() {
+  const std::vector<int> out(16);
+  std::vector<int> in(8);
+  const imbrex::Collective x = imbrex::scatter({out.data(), 8, MPI_INT}, {in.data(), 8, MPI_INT},
+                                               0, MPI_COMM_WORLD, {.hold = true});
+  x.all().get();
 }
 
 // Nobody ever sends.
@@ -503,17 +697,30 @@ const imbrex::test::Cases cases{
     {"thrown_in_finish", thrown_in_finish},
     {"slow_messages", slow_messages},
     {"asked_while_busy", asked_while_busy},
+    {"polled_while_busy", polled_while_busy},
     {"all_asked", all_asked},
     {"own_handler", own_handler},
     {"silent_rank", silent_rank},
     {"asked_in_finalize", asked_in_finalize},
     {"one_in_finalize", one_in_finalize},
     {"both_receive", both_receive},
+    {"waits_for_main", waits_for_main},
+    {"waits_for_task", waits_for_task},
+    {"waits_for_thread", waits_for_thread},
+    {"waits_for_lock", waits_for_lock},
+    {"computes_and_forgets", computes_and_forgets},
+    {"lock_on_both_ranks", lock_on_both_ranks},
+    {"splits_alone", splits_alone},
+    {"asks_and_sleeps", asks_and_sleeps},
+    {"computes_and_sleeps", computes_and_sleeps},
+    {"asks_with_a_lock", asks_with_a_lock},
+    {"probes_in_turn", probes_in_turn},
     {"own_abort_handler", own_abort_handler},
     {"alone", alone},
     {"messages_in_turn", messages_in_turn},
     {"held_part", held_part},
     {"held_by_root", held_by_root},
+    {"held_for_good", held_for_good},
     {"held_in_finalize", held_in_finalize},
     {"thrown_before_send_held", thrown_before_send_held},
     {"thrown_before_send_gone", thrown_before_send_gone},

@@ -57,8 +57,18 @@ struct Situation {
   // Some task asks in vain again and again, with no more than a few microseconds of computing in
   // between, and no worker runs any other.
   bool only_asks = false;
+  bool keeps_others = false;  // and it keeps its worker from tasks that are ready
+  // With IMBREX_STALL=abort: a report of this process has said that no task goes on, none has
+  // since, and the ranks are several. Then the plug-in that knows them has to decide.
+  bool halted = false;
 };
 [[nodiscard]] Situation situation() noexcept;
+
+// What the threads of this process do, as a text that stays the same while none of them goes on.
+// Empty if one may go on by itself: it runs code of the program's, or the system does not tell what
+// it sleeps in, or it sleeps for a time. The calling thread does not count. `waiting_task`: an id
+// of one that waits, though its thread may run; 0: none.
+[[nodiscard]] std::string standstill(std::uint64_t waiting_task);
 
 // One task that lives, as reports show it.
 struct TaskView {
@@ -74,6 +84,30 @@ struct TaskView {
 // One text for each of the last 16 tasks that have failed or did not run: what is waited for may be
 // what they would have done.
 [[nodiscard]] std::vector<std::string> recent_failures();
+
+// ---- threads ---------------------------------------------------------------------------------
+
+// While it lives, the calling thread is one of imbrex's own, which runs no code of the program's:
+// reports do not show it. To be made by each thread that a plug-in starts, and destroyed by it.
+class OwnThread {
+ public:
+  OwnThread() noexcept;
+  ~OwnThread();
+  OwnThread(const OwnThread&) = delete;
+  OwnThread& operator=(const OwnThread&) = delete;
+};
+// The threads that are there when it is destroyed, and were not when it was made, belong to another
+// library, which the caller has started in between.
+class LibraryThreads {
+ public:
+  LibraryThreads();
+  ~LibraryThreads();
+  LibraryThreads(const LibraryThreads&) = delete;
+  LibraryThreads& operator=(const LibraryThreads&) = delete;
+
+ private:
+  std::vector<int> before_;
+};
 
 // ---- reports ---------------------------------------------------------------------------------
 

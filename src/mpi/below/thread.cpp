@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/arch.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 
 namespace imbrex::mpi::progress {
@@ -260,6 +261,7 @@ void ProgressThread::start(const Setup& setup) {
   std::string refused;
   try {
     thread_ = std::thread([this] {
+      const detail::OwnThread own;
       run();
       last_join_.left();
     });

@@ -15,9 +15,11 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/guarded.hpp"
@@ -31,6 +33,7 @@ namespace {
 
 // One call. It lives on the suspended task's stack.
 struct SpareCall {
+  const char* const name;
   int (*const function)(void*);
   void* const arguments;
   int code = MPI_SUCCESS;    // written before `done` fires, read after it; so is the next
@@ -106,13 +109,16 @@ SpareCall* SpareThreads::take() {
 }
 
 void SpareThreads::run() {
+  std::optional<detail::OwnThread> own(std::in_place);
   // Signals are for the program's own threads.
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   sched_setaffinity(0, sizeof processors, &processors);
   while (SpareCall* const call = take()) {
+    if (works_on_file(call->name)) own.reset();  // who looks shall not take it for one that waits
     call->code = call->function(call->arguments);
+    if (!own) own.emplace();
     if (kept_count.load(std::memory_order_relaxed) != 0) call->kept = take_kept();
     {
       // Idle before the task goes on: its next call finds this thread.
@@ -172,8 +178,8 @@ bool nothing_under_way() {
 }  // namespace
 
 int call_on_spare_thread(const char* name, int (*function)(void* arguments), void* arguments) {
-  SpareCall call{.function = function, .arguments = arguments, .code = MPI_SUCCESS, .kept = {},
-                 .done = {}};
+  SpareCall call{.name = name, .function = function, .arguments = arguments,
+                 .code = MPI_SUCCESS, .kept = {}, .done = {}};
   if (!spare_threads().give(call)) {
     say_of(name,
            "blocks its worker: the system gives no thread for it. Raise the limit of threads "

@@ -4,6 +4,10 @@
 // call.
 #pragma once
 
+#include <atomic>
+#include <string_view>
+
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/below/ship.hpp"
 #include "mpi/matching/wait.hpp"
@@ -37,6 +41,33 @@ template <class F>
   return spare_threads_allowed() ? MPI_SUCCESS : refuse_to_block(name);
 }
 
+// Set for good when this process may have to do with processes outside of MPI_COMM_WORLD.
+inline std::atomic<bool> other_processes{false};
+[[nodiscard]] constexpr bool reaches_processes(const std::string_view name) noexcept {
+  return name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_accept" ||
+         name == "MPI_Comm_connect" || name == "MPI_Comm_join";
+}
+// Reading and writing take their time, and need nobody else.
+[[nodiscard]] constexpr bool works_on_file(const std::string_view name) noexcept {
+  return name.starts_with("MPI_File_");
+}
+
+// While it lives, reports say that the running task, which blocks its thread, waits in `name`.
+class BlockedCall {
+ public:
+  explicit BlockedCall(const char* const name) noexcept : waits_(!works_on_file(name)) {
+    if (waits_) detail::begin_idle(name);
+  }
+  ~BlockedCall() {
+    if (waits_) detail::end_idle();
+  }
+  BlockedCall(const BlockedCall&) = delete;
+  BlockedCall& operator=(const BlockedCall&) = delete;
+
+ private:
+  const bool waits_;
+};
+
 // Carries out a call that has no twin; `blocking()` is MPI's own function. A program without tasks
 // is spared the way to another thread (5 microseconds, as much as 50 calls of MPI_Win_flush):
 // nothing waits for the thread that would be blocked.
@@ -46,10 +77,13 @@ template <class Blocking>
     const int refused = refuse_to_block(name);
     return refused == MPI_SUCCESS ? blocking() : refused;
   }
+  if (reaches_processes(name)) other_processes.store(true, std::memory_order_relaxed);
   if (!suspends()) return blocking();
   const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
                      detail::main_is_alone();
-  return alone ? blocking() : on_spare_thread(name, blocking);
+  if (!alone) return on_spare_thread(name, blocking);
+  const BlockedCall call(name);
+  return blocking();
 }
 
 // Ends the threads that are idle; waits for them. Called before MPI is finalised.

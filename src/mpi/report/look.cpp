@@ -18,6 +18,8 @@
 
 #include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "mpi/calls/p2p/probed.hpp"
+#include "mpi/calls/spare.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/traffic.hpp"
 #include "mpi/matching/communicator.hpp"
@@ -64,6 +66,7 @@ class Search {
     MPI_Status status;
     if (PMPI_Iprobe(source, tag, comm_, &there, &status) != MPI_SUCCESS || there == 0) return;
     if (!seen_.emplace(status.MPI_SOURCE, status.MPI_TAG).second) return;
+    if (Probed::is_wanted(status.MPI_SOURCE, status.MPI_TAG, comm_)) return;
     found_.push_back(message_of(comm_, status));
   }
 
@@ -82,6 +85,7 @@ void find_held(receive::Communicator& communicator, std::vector<UnexpectedMessag
     if (held.size() < held_max) held.push_back(status);
   });
   for (const MPI_Status& status : held) {
+    if (Probed::is_wanted(status.MPI_SOURCE, status.MPI_TAG, communicator.handle())) continue;
     found.push_back(message_of(communicator.handle(), status));
   }
 }
@@ -261,7 +265,16 @@ Mark mark() noexcept {
           .messages = messages,
           .open = open,
           .all_wait = all_wait && !holds_sends,
-          .at_rest = now.at_rest};
+          .at_rest = now.at_rest,
+          .halted = now.halted,
+          .keeps_others = all_wait && now.keeps_others};
+}
+
+std::string standstill(const Mark& mark) {
+  if (other_processes.load(std::memory_order_relaxed)) return {};
+  const std::string threads = detail::standstill(in_finalize.load(std::memory_order_relaxed));
+  if (threads.empty()) return {};
+  return fmt::format("{} {} {}\n", mark.begun, mark.messages, mark.open) + threads;
 }
 
 std::int64_t largest_open() noexcept {

@@ -20,6 +20,8 @@ struct Mark {
   // Every task waits and something is open, or asks again and again; no message waits for its turn.
   bool all_wait = false;
   bool at_rest = false;   // no task asks
+  bool halted = false;    // Situation::halted
+  bool keeps_others = false;  // the same
   bool operator==(const Mark&) const = default;
 };
 [[nodiscard]] Mark mark() noexcept;
@@ -27,6 +29,10 @@ struct Mark {
 // A heading and what stands below it, 40 lines at most. `last` is a mark of a moment ago: if
 // nothing has happened since, what tasks wait for outside of MPI is told too.
 [[nodiscard]] Lines look(const Mark& last);
+
+// What this rank does, as a text that stays the same while nothing goes on here; empty if the rank
+// may go on by itself, or by processes outside of MPI_COMM_WORLD. `mark` is one of this moment.
+[[nodiscard]] std::string standstill(const Mark& mark);
 
 // The bytes of the largest message that MPI has, or of the largest that a receive takes.
 [[nodiscard]] std::int64_t largest_open() noexcept;

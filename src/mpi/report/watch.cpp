@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank that wants a report asks rank 0; rank 0 requests one from all, waits a second for the
-// answers, and prints them in one piece. A rank that rank 0 does not hear prints its own.
+// One rank that wants a report asks rank 0; rank 0 requests one from all, waits some seconds for
+// the answers, and prints them in one piece. A rank that rank 0 does not hear prints its own.
+//
+// IMBREX_STALL=abort: an answer also says whether the rank may go on by itself, and if not, what
+// all of its threads do. Rank 0 ends the program if the answers of all ranks say no, twice in a row
+// with the same words. All first answers are there before the second ones are requested: so there
+// was a moment at which no rank went on, nor had any message come since that was on its way.
 #include "mpi/report/watch.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,12 +122,26 @@ using detail::print;
 
 // Why a report is wanted. As text: its first character, then the heading.
 struct Wish {
-  bool abort;  // the program is to end after it
+  bool abort;         // the program is to end if no rank goes on
+  bool quiet;         // and the report is printed only then
   std::string heading;
 
-  [[nodiscard]] std::string text() const { return (abort ? "!" : " ") + heading; }
+  [[nodiscard]] std::string text() const { return (quiet ? "?" : abort ? "!" : " ") + heading; }
   [[nodiscard]] static Wish from(const std::string& text) {
-    return {text.starts_with('!'), text.substr(std::min<std::size_t>(text.size(), 1))};
+    return {text.starts_with('!') || text.starts_with('?'), text.starts_with('?'),
+            text.substr(std::min<std::size_t>(text.size(), 1))};
+  }
+};
+
+// What a rank answers. As text: a line with the state, then the report.
+struct Answer {
+  std::string state;   // a digest of standstill(); empty if the rank may go on
+  std::string report;
+
+  [[nodiscard]] std::string text() const { return state + "\n" + report; }
+  [[nodiscard]] static Answer from(const std::string& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    return {text.substr(0, end), text.substr(std::min(end + 1, text.size()))};
   }
 };
 
@@ -132,6 +152,7 @@ class Watch {
     last_join_.begin();
     try {
       thread_ = std::thread([this] {
+        const detail::OwnThread own;
         run();
         last_join_.left();
       });
@@ -169,19 +190,31 @@ class Watch {
   struct Gathering {
     Wish wish;
     Clock::time_point until;
-    std::map<int, std::string> answers;  // by rank
+    std::map<int, std::string> answers;  // the reports, by rank
+    std::map<int, std::string> states;   // by rank
     std::vector<int> askers;
+  };
+  // No rank went on, by the answers to one request: to be asked once more.
+  struct Suspicion {
+    std::map<int, std::string> states;
+    std::string heading;
+    bool printed;                        // the report
+    Clock::time_point again;
   };
 
   void run();
   void notice();
   [[nodiscard]] bool has_moved_data();
   void look_for_stall();
+  [[nodiscard]] static milliseconds needed();
   void want(const Wish& wish);
   void take(const Mail& mail);
   void gather(const Wish& wish, int asker);
-  void print_gathered();
-  [[nodiscard]] std::string own_answer();
+  void add(int rank, const Answer& answer);
+  void end_gathering();
+  [[nodiscard]] std::string gathered() const;
+  void decide();
+  [[nodiscard]] Answer own_answer(bool quiet);
 
   Channel channel_{"imbrex reports"};
   const std::int64_t seconds_ = detail::number_option("STALL_S");
@@ -195,7 +228,9 @@ class Watch {
   bool told_ = false;                          // this stall is reported already
   std::optional<Wish> asked_;                  // rank 0 has not said yet that it has printed this
   Clock::time_point asked_until_;
+  Clock::time_point wished_ = Clock::now();    // a report, or quietly
   std::optional<Gathering> gathering_;
+  std::optional<Suspicion> suspicion_;         // rank 0's
   Clock::time_point last_print_ = Clock::now() - std::chrono::hours(1);
 
   std::atomic<bool> ending_{false};            // main
@@ -236,18 +271,22 @@ void Watch::notice() {
   }
   while (const std::optional<Mail> mail = channel_.receive()) take(*mail);
   if (signalled.exchange(false, std::memory_order_relaxed)) {
-    want({false, fmt::format("rank {} was asked by SIGUSR1 what it does", channel_.rank())});
+    want({false, false, fmt::format("rank {} was asked by SIGUSR1 what it does", channel_.rank())});
   }
   look_for_stall();
   if (asked_ && Clock::now() > asked_until_) {
-    print("imbrex: " + asked_->heading + ", and rank 0 does not answer\n" +
-          prefixed(own_answer(), fmt::format("imbrex: [{}] ", channel_.rank())));
-    if (asked_->abort) end_program();
+    if (!asked_->quiet) {
+      print("imbrex: " + asked_->heading + ", and rank 0 does not answer\n" +
+            prefixed(own_answer(false).report, fmt::format("imbrex: [{}] ", channel_.rank())));
+    }
     asked_.reset();
+  }
+  if (suspicion_ && !gathering_ && Clock::now() >= suspicion_->again) {
+    gather({true, true, suspicion_->heading}, 0);
   }
   if (gathering_ && (std::ssize(gathering_->answers) == channel_.ranks() ||
                      Clock::now() > gathering_->until)) {
-    print_gathered();
+    end_gathering();
   }
 }
 
@@ -260,23 +299,38 @@ bool Watch::has_moved_data() {
 }
 
 void Watch::look_for_stall() {
-  if (seconds_ == 0 || told_ || !mark_.all_wait) return;
+  if (seconds_ == 0) return;
+  const std::chrono::seconds limit(seconds_);
+  // A report of this process alone has been printed, and does not know what other ranks do.
+  const bool halted = mark_.halted && channel_.ranks() > 1;
+  if (aborts_ && (halted || (told_ && mark_.all_wait)) && Clock::now() - wished_ > limit) {
+    want({true, true, fmt::format("no task of rank {} has run for {} s or more", channel_.rank(),
+                                  seconds_)});
+    return;
+  }
+  if (told_ || !mark_.all_wait) return;
   const auto waited = Clock::now() - since_;
-  if (waited < std::chrono::seconds(seconds_ * times_)) return;
-  // Nobody sees what moves through memory, or by a device: there it has the time that it may need.
-  constexpr std::int64_t bytes_each_ms = 100'000;
-  const milliseconds needed(largest_open() / bytes_each_ms);
-  if (waited < std::chrono::seconds(seconds_ * times_) + needed) return;
+  if (waited < limit * times_ || waited < limit * times_ + needed()) return;
   told_ = true;
   times_ *= 2;  // one that is merely slow shall not be drowned in reports
-  want({aborts_,
-        fmt::format("every task of rank {} waits, no message has arrived and no task has run "
-                    "for {} s",
-                    channel_.rank(),
+  const std::string what =
+      mark_.keeps_others ? fmt::format("a task of rank {} asks again and again and lets no other "
+                                       "run",
+                                       channel_.rank())
+                         : fmt::format("every task of rank {} waits", channel_.rank());
+  want({aborts_, false,
+        fmt::format("{}, no message has arrived and no task has run for {} s", what,
                     std::chrono::duration_cast<std::chrono::seconds>(waited).count())});
 }
 
+// Nobody sees what moves through memory, or by a device: there it has the time that it may need.
+milliseconds Watch::needed() {
+  constexpr std::int64_t bytes_each_ms = 100'000;
+  return milliseconds(largest_open() / bytes_each_ms);
+}
+
 void Watch::want(const Wish& wish) {
+  wished_ = Clock::now();
   if (channel_.rank() == 0) {
     gather(wish, 0);
   } else if (!asked_) {
@@ -289,9 +343,11 @@ void Watch::want(const Wish& wish) {
 void Watch::take(const Mail& mail) {
   switch (mail.letter) {
     case Letter::ask: gather(Wish::from(mail.text), mail.from); break;
-    case Letter::request: channel_.send(0, Letter::answer, own_answer()); break;
+    case Letter::request:
+      channel_.send(0, Letter::answer, own_answer(mail.text == "?").text());
+      break;
     case Letter::answer:
-      if (gathering_) gathering_->answers[mail.from] = mail.text;
+      if (gathering_) add(mail.from, Answer::from(mail.text));
       break;
     case Letter::printed: asked_.reset(); break;
     case Letter::begun:
@@ -308,17 +364,53 @@ void Watch::gather(const Wish& wish, const int asker) {
     return;
   }
   if (!gathering_) {
-    gathering_ = Gathering{wish, Clock::now() + answers_patience, {}, {}};
-    gathering_->answers[0] = own_answer();
+    gathering_ = Gathering{wish, Clock::now() + answers_patience, {}, {}, {}};
+    add(0, own_answer(wish.quiet));
     for (int rank = 1; rank < channel_.ranks(); ++rank) {
-      channel_.send(rank, Letter::request, "");
+      channel_.send(rank, Letter::request, wish.quiet ? "?" : "");
     }
   }
+  if (gathering_->wish.quiet && !wish.quiet) gathering_->wish = wish;
   gathering_->wish.abort = gathering_->wish.abort || wish.abort;
   if (asker != 0) gathering_->askers.push_back(asker);
 }
 
-void Watch::print_gathered() {
+void Watch::add(const int rank, const Answer& answer) {
+  gathering_->answers[rank] = answer.report;
+  gathering_->states[rank] = answer.state;
+}
+
+void Watch::end_gathering() {
+  if (!gathering_->wish.quiet) {
+    print(gathered());
+    last_print_ = Clock::now();
+  }
+  if (gathering_->wish.abort) decide();
+  for (const int asker : gathering_->askers) channel_.send(asker, Letter::printed, "");
+  gathering_.reset();
+}
+
+// Ends the program if no rank goes on, and none has since all were asked before.
+void Watch::decide() {
+  const bool all_wait =
+      std::ssize(gathering_->states) == channel_.ranks() &&
+      std::ranges::none_of(gathering_->states,
+                           [](const auto& state) { return state.second.empty(); });
+  const bool still = all_wait && suspicion_ && suspicion_->states == gathering_->states;
+  const bool printed = !gathering_->wish.quiet || (still && suspicion_->printed);
+  if (still) {
+    print((printed ? "" : gathered()) +
+          "imbrex: no rank goes on: the program is ended (IMBREX_STALL=abort)\n");
+    end_program();
+  }
+  suspicion_.reset();
+  if (!all_wait) return;
+  const milliseconds pause(std::clamp<std::int64_t>(seconds_ * 250, 500, 5000));
+  suspicion_ = Suspicion{gathering_->states, gathering_->wish.heading, printed,
+                         Clock::now() + pause};
+}
+
+std::string Watch::gathered() const {
   std::string text = "imbrex: " + gathering_->wish.heading + "\n";
   std::vector<int> silent;
   for (int rank = 0; rank < channel_.ranks(); ++rank) {
@@ -339,17 +431,20 @@ void Watch::print_gathered() {
                         std::chrono::duration_cast<std::chrono::seconds>(answers_patience).count(),
                         silent.size() == 1 ? "" : "s", ranges(silent));
   }
-  print(text);
-  last_print_ = Clock::now();
-  if (gathering_->wish.abort) end_program();
-  for (const int asker : gathering_->askers) channel_.send(asker, Letter::printed, "");
-  gathering_.reset();
+  return text;
 }
 
-// If it says that all wait, this stall needs no second report.
-std::string Watch::own_answer() {
-  if (mark_.all_wait && seconds_ != 0) told_ = true;
-  return join(look(mark_));
+// If it says that all wait, this stall needs no second report. A message that may still be on its
+// way lets the rank go on.
+Answer Watch::own_answer(const bool quiet) {
+  if (mark_.all_wait && seconds_ != 0 && !quiet) told_ = true;
+  Answer answer{"", join(look(mark_))};
+  if (!aborts_ || Clock::now() - since_ < needed()) return answer;
+  const std::string threads = standstill(mark_);
+  if (threads.empty()) return answer;
+  const auto since = since_.time_since_epoch().count();
+  answer.state = fmt::format("{:016x}", std::hash<std::string>()(threads + std::to_string(since)));
+  return answer;
 }
 
 // The one of this process, from MPI_Init to MPI_Finalize; main. Never destroyed at exit(): other

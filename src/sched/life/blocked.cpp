@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,9 @@
 
 #include "base/arch.hpp"
 #include "base/check.hpp"
+#include "base/threads/threads.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "sched/life/life.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/runtime_state.hpp"
 
@@ -73,18 +74,65 @@ void report(const Task& task, const std::uint64_t seconds) {
 
 }  // namespace
 
-std::string futex_call(const Worker& worker) {
-  const pid_t thread = worker.thread_id.load(std::memory_order_relaxed);
-  if (thread == 0) return {};
-  const std::string folder = fmt::format("/proc/self/task/{}/", thread);
-  std::string call;
-  if (!std::getline(std::ifstream(folder + "syscall"), call)) return {};
-  if (!call.starts_with(fmt::format("{} ", SYS_futex))) return {};
-  std::ifstream status(folder + "status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("voluntary_ctxt_switches")) return call + line;
+namespace {
+
+// Whether the thread of `worker` waits in imbrex, or in MPI where imbrex knows of it.
+bool waits_in_imbrex(Worker& worker, const std::uint64_t waiting_task) {
+  const Task* const task = worker.task.glance();
+  if (task == nullptr) return true;
+  if (worker.parked.load(std::memory_order_acquire) &&
+      task->state.load(std::memory_order_acquire) == task::State::suspended) {
+    return true;
   }
-  return call;
+  return worker.asking.only_waits(task) || (waiting_task != 0 && task->id == waiting_task);
+}
+
+struct KnownThread {
+  pid_t id;
+  bool waits;
+};
+// Those that have a worker. Empty if a function of the program's runs that stands in no thread.
+std::vector<KnownThread> known_threads(RuntimeState& runtime, const std::uint64_t waiting_task) {
+  std::vector<KnownThread> known{{life().ending_thread.load(), true}};
+  for (const auto& worker : runtime.workers) {
+    known.push_back({worker->thread_id.load(), waits_in_imbrex(*worker, waiting_task)});
+  }
+  const std::lock_guard guard(runtime.foreign_lock);
+  for (Worker* const worker : runtime.foreign) {
+    if (worker->guest && worker->inside.load(std::memory_order_relaxed)) return {};
+    if (worker->guest) continue;
+    known.push_back({worker->thread_id.load(), waits_in_imbrex(*worker, waiting_task)});
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string standstill(RuntimeState* const runtime, const std::uint64_t waiting_task) {
+  std::vector<KnownThread> known;
+  std::string text;
+  if (runtime != nullptr) {
+    known = known_threads(*runtime, waiting_task);
+    if (known.empty()) return {};
+    text = "runs\n";
+  }
+  const std::vector<pid_t> threads = base::thread_ids();
+  if (threads.empty()) return {};
+  for (const pid_t thread : threads) {
+    if (thread == base::kernel_thread_id() || base::is_own_thread(thread) ||
+        base::is_library_thread(thread)) {
+      continue;
+    }
+    const auto found = std::ranges::find(known, thread, &KnownThread::id);
+    if (found != known.end() && found->waits) {
+      text += fmt::format("{} waits\n", thread);
+      continue;
+    }
+    const base::FutexSleep sleep = base::futex_sleep_of(thread);
+    if (!sleep.for_good) return {};
+    text += fmt::format("{} {}\n", thread, sleep.call);
+  }
+  return text;
 }
 
 void BlockedWatch::begin(RuntimeState& runtime) noexcept {
@@ -104,11 +152,10 @@ void BlockedWatch::end() noexcept {
   if (!thread_.joinable()) return;
   ends_.release();
   thread_.join();
-  thread_id_.store(0, std::memory_order_relaxed);  // another thread may get it
 }
 
 void BlockedWatch::run(RuntimeState& runtime) {
-  thread_id_.store(base::kernel_thread_id(), std::memory_order_relaxed);
+  const detail::OwnThread own;
   const auto limit_ns = static_cast<std::uint64_t>(runtime.options.STALL_S) * 1'000'000'000u;
   const auto period =
       std::chrono::nanoseconds(std::clamp<std::uint64_t>(limit_ns / 8, 50'000'000, 5'000'000'000));
@@ -125,6 +172,7 @@ void BlockedWatch::run(RuntimeState& runtime) {
     for (std::size_t index = 0; index < seen.size(); ++index) {
       look(runtime, *runtime.workers[index], seen[index], limit_ns);
     }
+    look_at_halt(runtime);
   }
 }
 
@@ -150,6 +198,20 @@ void BlockedWatch::look_at_turn(RuntimeState& runtime) {
   policy.pass_over(turn);
 }
 
+// Each thread that a look finds asleep, and the next one in the same sleep, has slept all the time
+// between the two. So at that moment nobody was left who could wake any of them. Where there are
+// other ranks, a message of theirs could: MPI's watch asks them.
+void BlockedWatch::look_at_halt(RuntimeState& runtime) {
+  const bool decides = life().ranks == 1 && is_halted(runtime);
+  std::string now = decides ? standstill(&runtime, 0) : std::string();
+  if (!now.empty() && now == halt_) {
+    base::report("no thread of this process goes on: the program is ended (IMBREX_STALL=abort)");
+    detail::report_all_failures();
+    base::abort();
+  }
+  halt_ = std::move(now);
+}
+
 void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
                         const std::uint64_t limit_ns) {
   const std::uint64_t now = base::monotonic_ns();
@@ -159,7 +221,8 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
     seen = {.task = task, .begun = begun, .call = {}};
     return;
   }
-  std::string call = is_asleep_in_imbrex(worker) ? std::string() : futex_call(worker);
+  const pid_t thread = worker.thread_id.load(std::memory_order_relaxed);
+  std::string call = is_asleep_in_imbrex(worker) ? "" : base::futex_sleep_of(thread).call;
   if (call.empty() || call != seen.call) {
     seen.call = std::move(call);
     seen.since = now;
@@ -173,7 +236,7 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
   if (task->root && !(at_rest && keeps_others(runtime, worker))) return;
   seen.reported = true;
   report(*task, (now - seen.since) / 1'000'000'000u);
-  if (at_rest && runtime.options.STALL == "abort") base::abort();
+  if (at_rest) note_halt(runtime);
 }
 
 }  // namespace imbrex::sched

@@ -2,14 +2,13 @@
 // Workers whose threads are blocked by the code of a task, in a lock say: all that they hold waits
 // with them, and nobody else can see it, since the thread that would look may be the one. So a
 // thread of its own looks now and then, and says so once for each time. Where one worker runs at a
-// time, that thread also lets others have their turns while the one whose turn it is sleeps.
+// time, that thread also lets others have their turns while the one whose turn it is sleeps. And it
+// ends the program (IMBREX_STALL=abort) where a report has said that no task goes on, and no thread
+// does so either.
 //
-// Thread safety: begin() and end() by whoever starts and stops the runtime; futex_call() by any.
+// Thread safety: begin() and end() by whoever starts and stops the runtime.
 #pragma once
 
-#include <sys/types.h>
-
-#include <atomic>
 #include <cstdint>
 #include <semaphore>
 #include <string>
@@ -21,19 +20,14 @@ namespace imbrex::sched {
 struct RuntimeState;
 struct Worker;
 
-// The call that the thread of `worker` sleeps in, with its arguments and how often it has slept, if
-// it is a futex's; else empty. A moment's view.
-[[nodiscard]] std::string futex_call(const Worker& worker);
+// As detail::standstill(); `runtime` may be null.
+[[nodiscard]] std::string standstill(RuntimeState* runtime, std::uint64_t waiting_task);
 
 class BlockedWatch {
  public:
   // Starts the thread that looks. If the system has no thread left, nobody looks.
   void begin(RuntimeState& runtime) noexcept;
   void end() noexcept;
-  // The system's id of the thread; 0: there is none.
-  [[nodiscard]] pid_t thread_id() const noexcept {
-    return thread_id_.load(std::memory_order_relaxed);
-  }
 
  private:
   // The state in which a worker was seen last.
@@ -47,10 +41,10 @@ class BlockedWatch {
   };
   void look(RuntimeState& runtime, Worker& worker, Seen& seen, std::uint64_t limit_ns);
   void look_at_turn(RuntimeState& runtime);
+  void look_at_halt(RuntimeState& runtime);
   void run(RuntimeState& runtime);
 
   std::thread thread_;
-  std::atomic<pid_t> thread_id_{0};  // its thread writes
   std::binary_semaphore ends_{0};
   struct Turn {
     int worker = -1;
@@ -58,6 +52,7 @@ class BlockedWatch {
     int looks = 0;            // in a row at which it slept
   };
   Turn turn_;
+  std::string halt_;  // what all threads did at the last look, if no task went on
 };
 
 }  // namespace imbrex::sched

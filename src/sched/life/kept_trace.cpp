@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "base/check.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/process.hpp"
@@ -83,6 +84,7 @@ extern "C" void on_end(int signal, siginfo_t* info, void* context) {
 }
 
 [[noreturn]] void run_keeper() noexcept {
+  const detail::OwnThread own;
   for (;;) {
     std::uint64_t count = 0;
     if (::read(keeper.descriptor, &count, sizeof count) < 0) continue;

@@ -38,7 +38,8 @@ struct Life {
   bool hooked = false;           // on_exit and atfork are registered
   std::atomic<pid_t> process{0}; // that started it: a child of fork has no threads
   detail::Place place;
-  int rank = 0, ranks = 1;
+  int rank = 0;
+  std::atomic<int> ranks{1};     // main writes
   int joiners_max = 0;           // detail::expect_joiners(), as are the next two
   std::size_t stack_bytes = 0;   // 0: the option's default
   std::uint32_t runtimes = 0;    // that have been started

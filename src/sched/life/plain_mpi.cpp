@@ -19,6 +19,7 @@
 #include "base/arch.hpp"
 #include "base/check.hpp"
 #include "base/job.hpp"
+#include "imbrex/detail/observation.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/process.hpp"
 
@@ -137,6 +138,7 @@ bool is_loaded(const std::string& path) noexcept {
   if (state.compare_exchange_strong(before, asked, std::memory_order_acq_rel)) {
     try {
       std::thread([path] {
+        const detail::OwnThread own;
         state.store(wait_until_loaded(path) ? loaded : unknown, std::memory_order_release);
         next_look_ns.store(0, std::memory_order_relaxed);
       }).detach();

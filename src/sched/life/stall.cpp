@@ -6,7 +6,6 @@
 // such stall: the plug-in watches that itself, by means of situation() and view_tasks().
 #include "sched/life/stall.hpp"
 
-#include <dirent.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/threads/threads.hpp"
 #include "sched/life/life.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/notes.hpp"
@@ -133,7 +133,7 @@ Outlook look_ahead(RuntimeState& runtime) {
 
 // The threads that sleep in imbrex, by the system's ids: at rest none of them changes the graph.
 std::vector<pid_t> known_threads(RuntimeState& runtime) {
-  std::vector<pid_t> known{life().blocked_watch.thread_id(), life().ending_thread.load()};
+  std::vector<pid_t> known{life().ending_thread.load()};
   for (const auto& worker : runtime.workers) known.push_back(worker->thread_id.load());
   const std::lock_guard guard(runtime.foreign_lock);
   for (const Worker* const worker : runtime.foreign) {
@@ -150,16 +150,10 @@ std::vector<pid_t> known_threads(RuntimeState& runtime) {
 bool is_alone(RuntimeState& runtime) {
   if (life().ranks > 1) return false;
   const std::vector<pid_t> known = known_threads(runtime);
-  DIR* const folder = opendir("/proc/self/task");
-  if (folder == nullptr) return false;
-  bool alone = true;
-  while (const dirent* const entry = readdir(folder)) {
-    if (entry->d_name[0] == '.') continue;
-    const pid_t thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    alone = alone && std::ranges::find(known, thread) != known.end();
-  }
-  closedir(folder);
-  return alone;
+  const std::vector<pid_t> all = base::thread_ids();
+  return !all.empty() && std::ranges::all_of(all, [&known](const pid_t thread) {
+    return base::is_own_thread(thread) || std::ranges::find(known, thread) != known.end();
+  });
 }
 
 // What was let go by a thread that has ended since is on its way to a queue.
@@ -210,9 +204,7 @@ void watch_for_stall(RuntimeState& runtime) noexcept {
         fmt::format("no task has run for {} s, and only a thread that is no worker could change "
                     "that{}",
                     limit, abort ? "" : " (IMBREX_STALL=abort would end the program)"));
-  if (!abort) return;
-  report_all_failures();
-  base::abort();
+  note_halt(runtime);
 }
 
 }  // namespace imbrex::sched

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/threads/threads.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
@@ -138,6 +139,7 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
 
 Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker* const worker = make_foreign(runtime, "foreign thread");
+  worker->own = base::is_own_thread(worker->thread_id.load(std::memory_order_relaxed));
   const CallbacksOutside outside = std::exchange(callbacks_outside(), {});
   worker->callbacks = outside.count;
   worker->callback_call = outside.call;

@@ -167,6 +167,9 @@ struct RuntimeState {
   std::uint64_t progress_mark = 0;              // stall watch
   bool stall_reported = false;                  // stall watch
   std::uint64_t stall_look_at = 0;              // stall watch; ns; the next not before
+  // One more than begun() at the last report that no task goes on, if IMBREX_STALL=abort; else 0.
+  // Whoever reports writes; BlockedWatch reads, and who watches all ranks.
+  std::atomic<std::uint64_t> halted_at{0};
   task::Scope unowned;                          // what fails outside of any finish()
   const std::unique_ptr<Triggers> triggers;     // names and progress functions
   const Above above;
@@ -215,6 +218,16 @@ struct RuntimeState {
   base::SpinLock places_lock_;                  // whoever holds it links
   std::atomic<bool> places_used_{false};        // all are linked
 };
+
+// A report has said that no task of `runtime` goes on: the program is to end if IMBREX_STALL says
+// so, and if nothing else of it goes on either.
+inline void note_halt(RuntimeState& runtime) noexcept {
+  if (runtime.options.STALL != "abort") return;
+  runtime.halted_at.store(runtime.begun() + 1, std::memory_order_relaxed);
+}
+[[nodiscard]] inline bool is_halted(const RuntimeState& runtime) noexcept {
+  return runtime.halted_at.load(std::memory_order_relaxed) == runtime.begun() + 1;
+}
 
 // One of those that keep the memory of a stopped runtime is gone: a task that a future refers to,
 // or a thread that waited when it ended.

@@ -53,6 +53,13 @@ class Innermost {
   Task* task_ = nullptr;
 };
 
+// What the system tells of a thread, from its beginning on.
+struct ThreadUse {
+  bool known = false;
+  std::uint64_t delayed_ns = 0;        // in which it could have run, and had no processor
+  std::uint64_t reads = 0, writes = 0;  // calls of the system, on files and the like
+};
+
 // What the thread's task asks for again and again, in vain: detail::go_on_asking(). Its thread
 // writes; the atomic members are for threads that watch, and relaxed: nothing else goes by them.
 struct Asking {
@@ -62,6 +69,7 @@ struct Asking {
   unsigned in_a_row = 0;               // in vain
   unsigned found = 0;                  // answers since the task last let another go first
   std::uint64_t used_ns = 0;           // by the thread's clock, at the last look; 0: not looked at
+  ThreadUse use;                       // at the last look, if that was a long row; else unknown
   std::atomic<const Task*> task{nullptr};       // as `of`; also null: what stands in no task
   std::atomic<const char*> call{nullptr};       // null: nobody asks
   std::atomic<std::uint64_t> since_ns{0};       // of the row; at its first look
@@ -71,6 +79,21 @@ struct Asking {
   std::atomic<Keeps> keeps{Keeps::nobody};      // why it lets no other task run
   trace::Counter answers;              // questions that were answered
   std::atomic<std::uint64_t> turns{0};          // that tasks which ask in vain have gone on
+
+  // A row of questions that has not been looked at for so long has ended, or is slow.
+  static constexpr std::uint64_t row_lasts_ns = 2'000'000'000;
+  [[nodiscard]] bool asked_within(const std::uint64_t ns) const noexcept {
+    return call.load(std::memory_order_relaxed) != nullptr &&
+           base::monotonic_ns() - at_ns.load(std::memory_order_relaxed) < ns;
+  }
+  [[nodiscard]] bool asks(const Task* const one) const noexcept {
+    return task.load(std::memory_order_relaxed) == one && asked_within(row_lasts_ns);
+  }
+  // `one` does nothing but wait: it asks in vain, or polls in place.
+  [[nodiscard]] bool only_waits(const Task* const one) const noexcept {
+    return in_place.load(std::memory_order_relaxed) != nullptr ||
+           (idles.load(std::memory_order_relaxed) && asks(one));
+  }
 
   void begin(const Task* const asks) noexcept {
     of = asks;
@@ -148,6 +171,7 @@ struct Worker {
   std::atomic<bool> inside{false};     // a call, or waited for like one: visit.hpp; owner writes
   std::atomic<bool> over{false};       // its runtime has ended; who ends it writes
   bool known = false;                  // it has spawned or waited
+  bool own = false;                    // its thread is imbrex's: OwnThread
   bool guest = false;                  // of detail::enter_as(): no thread's, and it may spawn
   int creating = 0;                    // its tasks between create() and submit()
   alignas(base::cache_line_bytes) trace::Recorder recorder;

@@ -342,7 +342,7 @@ void Triggers::watch() noexcept {
       limit, abort ? "" : " (IMBREX_STALL=abort would end the program)");
   for (const std::string& event : awaited) text += "\n  " + event;
   base::report(text);
-  if (abort) base::abort();
+  note_halt(runtime_);
 }
 
 }  // namespace imbrex::sched

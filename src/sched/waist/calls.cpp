@@ -6,6 +6,7 @@
 #include <new>
 
 #include "imbrex/error.hpp"
+#include "sched/life/life.hpp"
 #include "sched/run/phasers/turn.hpp"
 #include "sched/trigger/trigger.hpp"
 
@@ -51,8 +52,15 @@ Worker& spawning_in_callback(Worker& worker, const char* const what) {
 }
 
 void refuse_without_runtime(const char* const what) {
-  throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope "
-                          "or make an imbrex::Runtime first",
+  if (sched::life().process.load(std::memory_order_relaxed) == 0) {
+    throw Error(fmt::format("imbrex: {} before the runtime runs: spawn a task, open a finish scope "
+                            "or make an imbrex::Runtime first",
+                            what));
+  }
+  throw Error(fmt::format("imbrex: {} after the runtime has ended, and what it waits for has not "
+                          "come: let the imbrex::Runtime live until all has come that is waited "
+                          "for, or start another one (spawn a task, make an imbrex::Runtime) "
+                          "before you wait",
                           what));
 }
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions for plug-ins: pollers, waits that poll in place, callbacks.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <limits>
 #include <mutex>
@@ -115,6 +121,48 @@ std::uint64_t used_ns() noexcept {
          static_cast<std::uint64_t>(used.tv_nsec);
 }
 
+// Reads /proc/thread-self/`name`, which is one call read().
+bool read_own(const char* const name, std::array<char, 512>& text) noexcept {
+  const int file = ::open(name, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t size = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  if (size <= 0) return false;
+  text[static_cast<std::size_t>(size)] = '\0';
+  return true;
+}
+
+std::uint64_t number_behind(const char* const text, const char* const name) noexcept {
+  const char* const found = std::strstr(text, name);
+  return found == nullptr ? 0 : std::strtoull(found + std::strlen(name), nullptr, 10);
+}
+
+// Of the calling thread.
+constexpr std::uint64_t reads_of_a_look = 2;
+sched::ThreadUse own_use() noexcept {
+  std::array<char, 512> text;
+  sched::ThreadUse use;
+  if (!read_own("/proc/thread-self/schedstat", text)) return use;
+  char* behind = nullptr;
+  (void)std::strtoull(text.data(), &behind, 10);
+  use.delayed_ns = std::strtoull(behind, nullptr, 10);
+  if (!read_own("/proc/thread-self/io", text)) return use;
+  use.reads = number_behind(text.data(), "syscr:");
+  use.writes = number_behind(text.data(), "syscw:");
+  use.known = true;
+  return use;
+}
+
+// Whether the thread has slept for more than four fifths of a row that took `wall_ns`, and read and
+// written nothing. Who waits for a processor does not sleep, so it is not taken for one that waits.
+bool sleeps_between(const sched::ThreadUse& before, const sched::ThreadUse& now,
+                    const std::uint64_t wall_ns, const std::uint64_t used_ns) noexcept {
+  if (!before.known || !now.known) return false;
+  if (now.reads - before.reads > reads_of_a_look || now.writes != before.writes) return false;
+  const std::uint64_t awake_ns = used_ns + (now.delayed_ns - before.delayed_ns);
+  return wall_ns > awake_ns && wall_ns - awake_ns > 4 * used_ns;
+}
+
 // A task that computes, and asks now and then, is none that waits. How much of a short row it has
 // computed need not be asked: the system says so, but not at once.
 void note_row(Asking& asking, const char* const call) noexcept {
@@ -128,11 +176,20 @@ void note_row(Asking& asking, const char* const call) noexcept {
       goes_on && now - asking.at_ns.load(std::memory_order_relaxed) < row_ns_max;
   const std::uint64_t used = short_row ? 0 : used_ns();
   // The first long row behind short ones tells nothing: the thread may have lost its processor.
+  sched::ThreadUse use;
   if (short_row || !goes_on) {
     asking.idles.store(short_row, std::memory_order_relaxed);
   } else if (asking.used_ns != 0) {
-    asking.idles.store(used - asking.used_ns < row_ns_max, std::memory_order_relaxed);
+    const std::uint64_t used_here = used - asking.used_ns;
+    bool idles = used_here < row_ns_max;
+    if (!idles) {
+      use = own_use();
+      const std::uint64_t wall = now - asking.at_ns.load(std::memory_order_relaxed);
+      idles = sleeps_between(asking.use, use, wall, used_here);
+    }
+    asking.idles.store(idles, std::memory_order_relaxed);
   }
+  asking.use = use;
   asking.used_ns = used;
   asking.task.store(asking.of, std::memory_order_relaxed);
   asking.call.store(call, std::memory_order_relaxed);
@@ -152,6 +209,7 @@ void resume_row(Asking& asking, const sched::Task* const task, const std::uint64
   asking.turns.store(asking.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   asking.begin(task);
   asking.used_ns = used_ns();
+  asking.use = {};
   asking.since_ns.store(since, std::memory_order_relaxed);
   asking.at_ns.store(base::monotonic_ns(), std::memory_order_relaxed);
   asking.idles.store(true, std::memory_order_relaxed);
@@ -264,7 +322,9 @@ bool main_is_alone() noexcept {
     if (other->joined) return false;
   }
   const std::lock_guard guard(worker->runtime->foreign_lock);
-  return std::ranges::all_of(worker->runtime->foreign, &Worker::guest);
+  return std::ranges::all_of(worker->runtime->foreign, [](const Worker* const other) {
+    return other->guest || other->own;
+  });
 }
 
 void begin_idle(const char* const call) noexcept {

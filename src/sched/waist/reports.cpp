@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/threads/threads.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/blocked.hpp"
@@ -41,12 +42,22 @@ class Watched {
 // The code of a task sleeps: no wait of imbrex's.
 constexpr const char* blocks_thread = "a lock, or something like it, that blocks its thread";
 
-// What has no code of its own: it is no task in a report.
-const Task* task_of_guest(RuntimeState& runtime) {
-  const std::lock_guard guard(runtime.foreign_lock);
-  const auto found = std::ranges::find_if(runtime.foreign, &sched::Worker::guest);
-  return found == runtime.foreign.end() ? nullptr : (*found)->root;
-}
+// Those that have no code of the program's: they are no tasks in a report.
+class Hidden {
+ public:
+  explicit Hidden(RuntimeState& runtime) {
+    const std::lock_guard guard(runtime.foreign_lock);
+    for (const Worker* const worker : runtime.foreign) {
+      if (worker->guest || worker->own) roots_.push_back(worker->root);
+    }
+  }
+  [[nodiscard]] bool contains(const Task& task) const {
+    return std::ranges::find(roots_, &task) != roots_.end();
+  }
+
+ private:
+  std::vector<const Task*> roots_;
+};
 
 std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
   std::vector<const Task*> tasks;
@@ -54,7 +65,8 @@ std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
     const Task* const task = worker->task.glance();
     const bool blocks = task != nullptr && !worker->parked.load(std::memory_order_relaxed) &&
                         !worker->in_poller.load(std::memory_order_relaxed) &&
-                        !sched::futex_call(*worker).empty();
+                        !base::futex_sleep_of(worker->thread_id.load(std::memory_order_relaxed))
+                             .call.empty();
     if (blocks && worker->task.glance() == task) tasks.push_back(task);
   }
   return tasks;
@@ -64,25 +76,13 @@ std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
 
 using sched::Asking;
 
-// A row of questions that has not been looked at for so long has ended, or is slow.
-constexpr std::uint64_t row_lasts_ns = 2'000'000'000;
-
-bool asked_within(const Asking& asking, const std::uint64_t ns) noexcept {
-  return asking.call.load(std::memory_order_relaxed) != nullptr &&
-         base::monotonic_ns() - asking.at_ns.load(std::memory_order_relaxed) < ns;
-}
-
-bool asks(const Asking& asking, const Task* const task) noexcept {
-  return asking.task.load(std::memory_order_relaxed) == task && asked_within(asking, row_lasts_ns);
-}
-
 // What the task of `worker` asks for, if it asks in vain; else empty.
 std::string describe_asking(Worker& worker, const Task* const task) {
   const Asking& asking = worker.asking;
   if (worker.task.glance() != task) return {};
   const char* const in_place = asking.in_place.load(std::memory_order_relaxed);
   if (in_place != nullptr) return in_place;
-  if (!asks(asking, task)) return {};
+  if (!asking.asks(task)) return {};
   const std::uint64_t ns =
       base::monotonic_ns() - asking.since_ns.load(std::memory_order_relaxed);
   const auto why = [&] {
@@ -112,11 +112,20 @@ bool only_asks(RuntimeState& runtime) noexcept {
     const Asking& asking = worker->asking;
     const Task* const task = worker->task.glance();
     const bool in_vain = asking.idles.load(std::memory_order_relaxed) &&
-                         (asks(asking, task) || asked_within(asking, turn_ns));
+                         (asking.asks(task) || asking.asked_within(turn_ns));
     if (task != nullptr && !in_vain) return false;
     any = any || in_vain;
   }
   return any;
+}
+
+// Whether a task that asks in vain keeps its worker from tasks that are ready.
+bool keeps_others(const RuntimeState& runtime) noexcept {
+  if (runtime.groups.ready() == 0) return false;
+  return std::ranges::any_of(runtime.workers, [](const Worker* const worker) {
+    return worker->asking.asked_within(Asking::row_lasts_ns) &&
+           worker->asking.keeps.load(std::memory_order_relaxed) != Asking::Keeps::nobody;
+  });
 }
 
 // What goes on and asks in vain is counted as gone on first, and a moment later as no progress. A
@@ -167,7 +176,7 @@ bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
   const std::uint64_t begun = runtime.begun();
   const std::vector<const Task*> on_workers = sched::tasks_on_workers(runtime);
   const std::vector<const Task*> blocked = tasks_that_block(runtime);
-  const Task* const of_guest = task_of_guest(runtime);
+  const Hidden hidden(runtime);
   runtime.task_slots.for_each([&](std::byte* const slot) {
     const Task& task = *reinterpret_cast<const Task*>(slot);
     const State state = task.state.load(std::memory_order_acquire);  // pairs with change_state()
@@ -175,7 +184,7 @@ bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
         state != State::resumable) {
       return;
     }
-    if (&task == of_guest) return;
+    if (hidden.contains(task)) return;
     const bool below = sched::is_below(task, on_workers);
     const bool blocks = state == State::running && (task.wishes & Task::blocking) == 0 &&
                         std::ranges::find(blocked, &task) != blocked.end();
@@ -230,7 +239,26 @@ Situation situation() noexcept {
   const bool at_rest = sched::rests(*runtime, sched::current_worker());
   return {.begun = progress(*runtime),
           .at_rest = at_rest,
-          .only_asks = only_asks(*runtime)};
+          .only_asks = only_asks(*runtime),
+          .keeps_others = keeps_others(*runtime),
+          .halted = sched::is_halted(*runtime)};
+}
+
+std::string standstill(const std::uint64_t waiting_task) {
+  const Watched watched;
+  return sched::standstill(watched.runtime(), waiting_task);
+}
+
+OwnThread::OwnThread() noexcept { base::add_own_thread(base::kernel_thread_id()); }
+OwnThread::~OwnThread() { base::remove_own_thread(base::kernel_thread_id()); }
+
+LibraryThreads::LibraryThreads() : before_(base::thread_ids()) {}
+LibraryThreads::~LibraryThreads() {
+  std::vector<pid_t> threads = base::thread_ids();
+  std::erase_if(threads, [this](const pid_t thread) {
+    return std::ranges::find(before_, thread) != before_.end() || base::is_own_thread(thread);
+  });
+  base::add_library_threads(threads);
 }
 
 std::vector<std::string> recent_failures() { return task::describe_failed(); }
@@ -240,9 +268,9 @@ std::vector<TaskView> view_tasks(const bool at_rest) {
   if (watched.runtime() == nullptr) return {};
   if (!at_rest) return view_in_motion(*watched.runtime());
   std::vector<TaskView> views;
-  const Task* const of_guest = task_of_guest(*watched.runtime());
+  const Hidden hidden(*watched.runtime());
   for (const auto& [task, waits] : sched::collect(*watched.runtime())) {
-    if (task == of_guest) continue;
+    if (hidden.contains(*task)) continue;
     bool in_mpi = false;
     for (const sched::Wait& wait : waits) in_mpi = in_mpi || wait.mpi;
     views.push_back({sched::label_of(*task), waits.empty(), in_mpi, sched::join(waits)});

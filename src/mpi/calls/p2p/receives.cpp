@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "mpi/calls/p2p/probed.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
@@ -280,7 +281,12 @@ int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* statu
   const int code = settle({.name = it.name}, look(it, flag, &arrived));
   const bool found = code == MPI_SUCCESS && *flag != 0;
   if (found) hand_out(it, arrived, message, status);
-  note_answer(it.name, found || code != MPI_SUCCESS);
+  if (found || code != MPI_SUCCESS) {
+    detail::asked_with_success();
+  } else if (detail::asked_in_vain()) [[unlikely]] {
+    const Probed probed(it.wanted.source, it.wanted.tag, it.comm);
+    go_on_asking(it.name);
+  }
   return code;
 }
 

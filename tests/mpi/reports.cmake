@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Reports: imbrex_mpi_report(<test> <case> <end> ENV A=b... EXPECT <options of expect.sh>...)
+imbrex_mpi_program(imbrex_mpi_report_cases report_cases.cpp)
+function(imbrex_mpi_report name case end)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENV;EXPECT")
+  if(end STREQUAL failure)  # a report ends the program: no backtrace of Open MPI's stands below it
+    list(APPEND arg_EXPECT -n "Process received signal")
+  endif()
+  imbrex_mpi_entry(report.${name}
+    sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh ${end} -s 50 ${arg_EXPECT} --
+    ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_report_cases> ${case}
+    WORKERS 1 ENVIRONMENT ${arg_ENV})
+endfunction()
+set(place "report_cases.cpp:[0-9]+")
+imbrex_mpi_report(wrong_tag wrong_tag 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e "every task of rank 0 waits, no message has arrived and no task has run for 1 s"
+  -e "^imbrex: .0.   MPI_Recv from 1, tag 7, 64 bytes, on halo: in .receive halo. .*${place}"
+  -e "receive block.*\\(and 59 more like this, in all tags 20-79\\)"
+  -e "a message from 1 with tag 8, 64 bytes, on halo is there and nobody receives it; rank 0 waits"
+  -e "; rank 0 waits for tag 7 from 1 in .receive halo. .*${place}"
+  -e "dependency on task .receive halo. .*: in .use halo."
+  -e "finish \\(.*${place}\\): in .main."
+  -e "^imbrex: \\[1\\] rank 1 of 2 .*: 1 of 2 tasks run"
+  -e "^imbrex: \\[1\\]   runs, or is ready to: .compute. .*${place}"
+  -e "^went on")
+set(imbrex_on_a_tree_64M
+  -e "^imbrex: .1.   on a tree from 0, tag 7, 800000 bytes: it is here and not received")
+set(imbrex_on_a_tree_0
+  -e "^imbrex: .0.   a tree begins here, tag 7, 800000 bytes. it goes to [12] .800000")
+foreach(memory 0 64M)
+  imbrex_mpi_entry(report.on_a_tree_memory_${memory}
+    sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 50 ${imbrex_on_a_tree_${memory}}
+    -c 2 "went on" --
+    ${imbrex_mpirun} 3 $<TARGET_FILE:imbrex_mpi_report_cases> on_a_tree
+    WORKERS 1 ENVIRONMENT IMBREX_STALL_S=1 IMBREX_TREE_MEMORY=${memory})
+endforeach()
+foreach(above 0 32)  # receives matched by imbrex, and by MPI
+  imbrex_mpi_report(wait_for_requests_above_${above} wait_for_requests 0
+    ENV IMBREX_STALL_S=1 IMBREX_MATCH_ABOVE=${above} EXPECT
+    -e "MPI_(Wait|Irecv) from 1, tag 7.*, on MPI_COMM_WORLD: in .one. .*${place}"
+    -e "from 1, tag 2[0-2].* on MPI_COMM_WORLD: in .all. .*and 2 more like this, in all tags 20-22"
+    -e "^went on")
+endforeach()
+imbrex_mpi_report(wrong_communicator wrong_communicator failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "rank [01] waits for tag 7 from [01] on right one" -e "rank 0 .*: all 2 tasks wait"
+  -e "^imbrex: \\[0\\]   MPI_Recv" -e "^imbrex: \\[1\\]   MPI_Recv")
+imbrex_mpi_report(asks_in_vain asks_in_vain 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e "every task of rank 0 waits, no message has arrived and no task has run for"
+  -e "^imbrex: .0. rank 0 of 2 .*: all 4 tasks wait"
+  -e "MPI_Test again and again, in vain.*: in .tests. .*${place}"
+  -e "MPI_Iprobe again and again, in vain.*: in .probes. .*${place}"
+  -e "MPI_Recv from 1, tag 9, .*: in .receives. .*${place}" -c 2 "went on")
+imbrex_mpi_report(asks_in_vain_in_main asks_in_vain_in_main failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "MPI_Test again and again, in vain for [0-9]+ s: in .main."
+  -e "MPI_Recv from 0, tag 9, .*: in .main.")
+imbrex_mpi_report(asks_in_vain_in_callback asks_in_vain_in_callback 0
+  ENV IMBREX_STALL_S=1 EXPECT
+  -e "^imbrex: .0.   MPI_Test again and again, in vain for .* s, and keeps its thread from all el"
+  -c 2 "went on")
+imbrex_mpi_report(asks_and_computes asks_and_computes 0
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -c 2 "went on" -n "imbrex:")
+# IMBREX_STALL=abort ends what can never go on, and nothing else.
+foreach(case waits_for_main waits_for_task waits_for_thread waits_for_lock)
+  imbrex_mpi_report(${case} ${case} 0 ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+    -e "every task of rank [01] waits, no message has arrived" -c 1 "went on" -n "is ended")
+endforeach()
+set(ended "no rank goes on: the program is ended")
+imbrex_mpi_report(computes_and_forgets computes_and_forgets failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "runs, or is ready to: .computes." -e "${ended}"
+  -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main.")
+imbrex_mpi_report(lock_on_both_ranks lock_on_both_ranks failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "task .wants. .*has blocked the" -e "${ended}")
+imbrex_mpi_report(splits_alone splits_alone failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .0.   MPI_Comm_split: in .main." -n "runs, or is ready" -e "${ended}")
+imbrex_mpi_report(asks_and_sleeps asks_and_sleeps failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "MPI_Test again and again, in vain for [0-9]+ s: in .asks." -e "${ended}")
+imbrex_mpi_report(computes_and_sleeps computes_and_sleeps 0
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -c 2 "went on" -n "imbrex:")
+imbrex_mpi_report(asks_with_a_lock asks_with_a_lock 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e "a task of rank 0 asks again and again and lets no other run, no message has arrived and no t"
+  -n "every task of rank 0" -e "MPI_Test again and again, in vain.*: it has a lock" -c 2 "went on")
+imbrex_mpi_report(probes_in_turn probes_in_turn 0 EXPECT
+  -e "MPI_Iprobe again and again, in vain" -n "nobody receives" -c 2 "went on")
+imbrex_mpi_report(other_order other_order failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: on MPI_COMM_WORLD ranks wait in different collectives: 1 in MPI_Bcast; 0 in MPI_Red"
+  -e "the same order.*IMBREX_CHECK=1")
+imbrex_mpi_report(turns turns failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .1.   MPI_Barrier on MPI_COMM_WORLD waits for its turn by key .other. .rank 0 has n"
+  -e "by key .second. .rank 0 has not come to it; of what it has begun, 1 in all, the last has key "
+  -e "has key [0-9]+ .a name that nobody has used here., and for .* no task has come here.: in .s")
+imbrex_mpi_report(failed_sender failed_sender failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .1.   task .load. .*${place}. has failed: no such file$"
+  -e "^imbrex: .1.   task .sends. .* did not run, since task .load. .* has failed")
+set(not_arrived "^imbrex: .1.   imbrex::alltoall, begun by .*: part 2 from rank 0 has not arrived")
+imbrex_mpi_report(thrown_before_send_held thrown_before_send_held 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e ${not_arrived} -e "^imbrex: .0.   task .compute. .*${place}. has failed: no such file$"
+  -e "^imbrex: .0.   imbrex::alltoall, .*: part 2 for rank 1 is held: nobody has called send"
+  -e "^went on")
+imbrex_mpi_report(thrown_before_send_gone thrown_before_send_gone failure
+  ENV IMBREX_STALL_S=5 IMBREX_STALL=abort EXPECT -n "every task of rank"
+  -e "not sent: part 2 for rank 1; nobody holds the collective any more .*, so they fail, also on"
+  -e "all.. throws: imbrex: imbrex::alltoall, .* not sent: part 2 for rank 1; "
+  -e "all.. throws: imbrex: imbrex::alltoall, .*: part 2 from rank 0 failed: .* rank 0 held it")
+imbrex_mpi_report(thrown_in_finish thrown_in_finish failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .1.   the body of finish.. .*${place}. has thrown: the mesh is empty")
+# And leaves the trace of every rank: mpirun ends the other one, by a signal that can be seen, but
+# MPICH's by SIGKILL.
+set(traced_ranks "2 ranks")
+if(NOT IMBREX_MPI_ABI STREQUAL openmpi)
+  set(traced_ranks "ended by signal 6")
+endif()
+set(tools_folder ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+if(IMBREX_CORE)
+  set(tools_folder ${IMBREX_CORE}/bin)
+endif()
+imbrex_mpi_entry(report.cut_trace ${Python3_EXECUTABLE} -B
+  ${PROJECT_SOURCE_DIR}/tests/life/cut_trace.py ${tools_folder}/imbrex
+  ${CMAKE_CURRENT_BINARY_DIR}/cut_trace -e "incomplete: .*ended by signal 6" -e "${traced_ranks}" --
+  ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_report_cases> wrong_communicator
+  WORKERS 1 ENVIRONMENT IMBREX_STALL_S=1 IMBREX_STALL=abort
+  OMPI_MCA_odls_base_sigkill_timeout=5 PRTE_MCA_odls_base_sigkill_timeout=5)
+imbrex_mpi_report(held_part held_part 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e "imbrex::alltoall, begun by .main.*: part 2 from rank 0 has not arrived$"
+  -e "imbrex::alltoall, begun by .main.*: part 2 for rank 1 is held: nobody has called send"
+  -c 2 "went on")
+set(held_by_root "imbrex::scatter, begun by .main.*: part 0 for rank 0 is held: .*and 1 more")
+set(cores_report "a thread that is no worker")
+imbrex_mpi_report(held_by_root held_by_root 0 ENV IMBREX_STALL_S=1 EXPECT
+  -e "every task of rank 0 waits, no message has arrived" -e "^imbrex: .0.   ${held_by_root}"
+  -n ${cores_report} -c 2 "went on")
+imbrex_mpi_report(held_for_good held_for_good failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .0.   ${held_by_root}" -e "^imbrex: .1. rank 1 of 2" -n ${cores_report})
+imbrex_mpi_report(held_in_finalize held_in_finalize 1 EXPECT
+  -e "not sent: part 0 for rank 0 and 7 more; MPI_Finalize has been called"
+  -e "MPI_Finalize: parts of a collective were not sent, .*: all ranks are ended")
+imbrex_mpi_report(messages_in_turn messages_in_turn 0
+  ENV IMBREX_STALL_S=1 IMBREX_SENDS_PATIENCE_MS=60000 EXPECT
+  -e "was asked by SIGUSR1" -n "every task of rank"
+  -e "MPI_Send .not sent yet: in imbrex.s queue, see IMBREX_SENDS. to 1, tag 2, 1048576 bytes"
+  -e "^went on")
+imbrex_mpi_report(off wrong_tag 0 ENV IMBREX_STALL_S=0 EXPECT -n "imbrex:" -e "^went on")
+imbrex_mpi_report(slow_messages slow_messages 0 ENV IMBREX_STALL_S=1 EXPECT -n "imbrex:")
+imbrex_mpi_report(asked_while_busy asked_while_busy 0 EXPECT
+  -e "rank 0 was asked by SIGUSR1" -e "MPI_Recv from 1, tag 7, .*: in .waiting."
+  -e "runs, or is ready to: .endless." -e "^imbrex: \\[1\\] ")
+imbrex_mpi_report(polled_while_busy polled_while_busy 0 EXPECT
+  -e "rank 0 was asked by SIGUSR1" -e "^imbrex: .0. rank 0 of 2 .* of 3 tasks run or are ready"
+  -e "runs, or is ready to: .endless." -n "foreign thread")
+imbrex_mpi_report(all_asked all_asked 0 EXPECT -e "was asked by SIGUSR1" -c 2 "rank . of 2")
+imbrex_mpi_report(own_handler own_handler 0 EXPECT -e "own handler ran 1 times" -n "imbrex:")
+imbrex_mpi_report(silent_rank silent_rank 0 EXPECT
+  -e "no answer within 3 s from rank 1" -e "by SIGUSR1 what it does, and rank 0 does not answer"
+  -e "^imbrex: \\[1\\] rank 1 of 2")
+imbrex_mpi_report(asked_in_finalize asked_in_finalize 0 EXPECT
+  -e "^imbrex: \\[0\\] rank 0 of 2" -e "^imbrex: \\[1\\]   runs, or is ready to: .late."
+  -e "^imbrex: \\[0\\]   MPI_Finalize, which waits for the other ranks: in .main.")
+# A rank that is missing in a receive, and one that has gone on to the end.
+imbrex_mpi_report(one_in_finalize one_in_finalize failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .main."
+  -e "^imbrex: .1.   MPI_Finalize, which waits for the other ranks: in .main."
+  -n "runs, or is ready" -n "a lock, or something like it")
+# Both ranks wait, in place first: each says so.
+imbrex_mpi_report(both_receive both_receive failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .exchange."
+  -e "^imbrex: .1.   MPI_Recv from 0, tag 3, .*: in .exchange." -n "runs, or is ready")
+# No backtrace below a report also where a trace is written first. A handler of the program's for
+# SIGABRT is called.
+imbrex_mpi_report(both_receive_traced both_receive failure ENV IMBREX_STALL_S=1 IMBREX_STALL=abort
+  IMBREX_TRACE=${CMAKE_CURRENT_BINARY_DIR}/both_receive_traced EXPECT
+  -e "^imbrex: .0.   MPI_Recv from 1, tag 3, .*: in .exchange.")
+imbrex_mpi_report(own_abort_handler own_abort_handler failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT -e "^own handler of SIGABRT")
