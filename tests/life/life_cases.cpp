@@ -24,7 +24,6 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "cases.hpp"
 #include "imbrex/imbrex.hpp"
-#include "imbrex/runtime.hpp"
 #include "until_printed.hpp"
 
 namespace {
@@ -478,15 +477,6 @@ int late_promise() {
   return 0;
 }
 
-int future_after_its_runtime() {
-  const Promise<int> promise = [] {
-    const imbrex::Runtime runtime;
-    return Promise<int>("never");
-  }();
-  print_error_of("get", [&] { (void)promise.future().get(); });
-  return 0;
-}
-
 // Two tasks on two promises.
 int stall_of_promises() {
   const Promise<int> a("a"), b("b");
@@ -785,7 +775,6 @@ const imbrex::test::Cases cases{
     {"lock_across_a_wait", lock_across_a_wait},
     {"view_of_a_lock", view_of_a_lock},
     {"main_joins_threads", main_joins_threads},
-    {"future_after_its_runtime", future_after_its_runtime},
     {"never_triggered_by_anyone", never_triggered_by_anyone},
     {"stall_of_promises", stall_of_promises},
     {"stall_of_an_event", stall_of_an_event},

@@ -483,6 +483,20 @@ long resident_pages() {
   return resident;
 }
 
+int future_after_its_runtime() {
+  const Promise<int> promise = [] {
+    const Runtime runtime;
+    return Promise<int>("never");
+  }();
+  try {
+    (void)promise.future().get();
+  } catch (const imbrex::Error& error) {
+    std::printf("%s\n", error.what());
+    return 0;
+  }
+  return 1;
+}
+
 // Futures that outlive a runtime keep its memory, and no longer than they live.
 int futures_outlive_runtimes() {
   long before = 0;
@@ -644,6 +658,7 @@ const imbrex::test::Cases cases{
     {"runtime_of_another_thread", runtime_of_another_thread},
     {"runtime_deleted_elsewhere", runtime_deleted_elsewhere},
     {"runtime_deleted_in_a_task", runtime_deleted_in_a_task},
+    {"future_after_its_runtime", future_after_its_runtime},
     {"futures_outlive_runtimes", futures_outlive_runtimes},
     {"result_destroyed_across_runtimes", result_destroyed_across_runtimes},
     {"fork_under_locks", fork_under_locks},
