@@ -52,8 +52,11 @@ def main():
     commands = parser.add_subparsers(dest="what", required=True)
     locks = commands.add_parser("locks", help="the analysis of thread safety")
     tidy = commands.add_parser("tidy", help="clang-tidy, on src/ or what has changed there")
-    tidy.add_argument("--since", metavar="COMMIT", help="only files that differ from where this "
-                      "branch has left COMMIT; if there is no such commit, --most of them all")
+    for command, what in ((locks, "only files that differ, or include one that does, from where "
+                           "this branch has left COMMIT; all if there is no such commit"),
+                          (tidy, "only files that differ from where this branch has left COMMIT; "
+                           "if there is no such commit, --most of them all")):
+        command.add_argument("--since", metavar="COMMIT", help=what)
     tidy.add_argument("--most", metavar="COUNT", type=int, help="look at so many files at most")
     for command in (locks, tidy):
         command.add_argument("--tree", type=pathlib.Path, default=ROOT / "build",
@@ -131,6 +134,12 @@ def check_locks(compiled, arguments):
     names = [name for name in sorted(compiled) if name.startswith("src/")
              and not name.endswith("_test.cpp") and name not in NOT_WITH_LIBCXX
              and sees_a_lock(name)]
+    changed = changed_since(arguments.since) if arguments.since else None
+    if changed is not None:
+        names = [name for name in names if not changed.isdisjoint(with_includes(name))]
+        if not names:
+            print("tools/clang_checks.py locks: nothing that sees a lock has changed")
+            return 0
     with tempfile.TemporaryDirectory() as folder:
         often = pathlib.Path(folder) / "often_included.hpp"
         often.write_text("".join(f"#include <{header}>\n" for header in OFTEN_INCLUDED))
@@ -153,15 +162,18 @@ def includes(name):
     return GUARDED.search(text) is not None, found
 
 
-def sees_a_lock(name):
+def with_includes(name):
+    """The file, and all of ours that it sees."""
     seen, ahead = {name}, [name]
     while ahead:
-        guarded, found = includes(ahead.pop())
-        if guarded:
-            return True
+        found = includes(ahead.pop())[1]
         ahead += [other for other in found if other not in seen]
         seen.update(found)
-    return False
+    return seen
+
+
+def sees_a_lock(name):
+    return any(includes(seen)[0] for seen in with_includes(name))
 
 
 # ---- tidy --------------------------------------------------------------------------------------
