@@ -18,6 +18,7 @@
 
 #include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "imbrex/runtime.hpp"
 #include "mpi/calls/p2p/probed.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/engine.hpp"
@@ -275,6 +276,11 @@ std::string standstill(const Mark& mark) {
   const std::string threads = detail::standstill(in_finalize.load(std::memory_order_relaxed));
   if (threads.empty()) return {};
   return fmt::format("{} {} {}\n", mark.begun, mark.messages, mark.open) + threads;
+}
+
+bool only_ends(const Mark& mark) noexcept {
+  return in_finalize.load(std::memory_order_relaxed) != 0 && mark.open == 0 &&
+         statistics().live_tasks == 0;
 }
 
 std::int64_t largest_open() noexcept {

@@ -34,6 +34,10 @@ struct Mark {
 // may go on by itself, or by processes outside of MPI_COMM_WORLD. `mark` is one of this moment.
 [[nodiscard]] std::string standstill(const Mark& mark);
 
+// Main is in MPI_Finalize, and nothing of the program's is left here: only a rank that is elsewhere
+// could keep it waiting.
+[[nodiscard]] bool only_ends(const Mark& mark) noexcept;
+
 // The bytes of the largest message that MPI has, or of the largest that a receive takes.
 [[nodiscard]] std::int64_t largest_open() noexcept;
 

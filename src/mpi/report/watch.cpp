@@ -120,6 +120,9 @@ using detail::print;
 
 // ---- the thread ------------------------------------------------------------------------------
 
+// The state of a rank that is in MPI_Finalize, with nothing left to do.
+constexpr const char* only_ending = "ends";
+
 // Why a report is wanted. As text: its first character, then the heading.
 struct Wish {
   bool abort;         // the program is to end if no rank goes on
@@ -135,7 +138,8 @@ struct Wish {
 
 // What a rank answers. As text: a line with the state, then the report.
 struct Answer {
-  std::string state;   // a digest of standstill(); empty if the rank may go on
+  // A digest of standstill(), or only_ending; empty if the rank may go on.
+  std::string state;
   std::string report;
 
   [[nodiscard]] std::string text() const { return state + "\n" + report; }
@@ -392,10 +396,12 @@ void Watch::end_gathering() {
 
 // Ends the program if no rank goes on, and none has since all were asked before.
 void Watch::decide() {
+  const auto& states = gathering_->states;
   const bool all_wait =
-      std::ssize(gathering_->states) == channel_.ranks() &&
-      std::ranges::none_of(gathering_->states,
-                           [](const auto& state) { return state.second.empty(); });
+      std::ssize(states) == channel_.ranks() &&
+      std::ranges::none_of(states, [](const auto& state) { return state.second.empty(); }) &&
+      // Where all ranks end, they do so as soon as they get a processor.
+      std::ranges::any_of(states, [](const auto& state) { return state.second != only_ending; });
   const bool still = all_wait && suspicion_ && suspicion_->states == gathering_->states;
   const bool printed = !gathering_->wish.quiet || (still && suspicion_->printed);
   if (still) {
@@ -442,6 +448,10 @@ Answer Watch::own_answer(const bool quiet) {
   if (!aborts_ || Clock::now() - since_ < needed()) return answer;
   const std::string threads = standstill(mark_);
   if (threads.empty()) return answer;
+  if (only_ends(mark_)) {
+    answer.state = only_ending;
+    return answer;
+  }
   const auto since = since_.time_since_epoch().count();
   answer.state = fmt::format("{:016x}", std::hash<std::string>()(threads + std::to_string(since)));
   return answer;
