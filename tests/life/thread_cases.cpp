@@ -240,13 +240,14 @@ int ends_under_drops() {
 // A thread is within finish(), or between its tasks, when the object goes: the end waits for it,
 // and later tasks get a runtime of the default kind.
 int ends_under_spawns() {
-  report_ran(3 * 400);
+  constexpr int turns = 40;  // two changes of threads each, slow ones beside other load
+  report_ran(3 * 4 * turns);
   std::optional<Runtime> runtime(std::in_place);
   task("first").spawn([] {}).get();
   std::vector<std::thread> threads;
   for (int index = 0; index < 3; ++index) {
     threads.emplace_back([] {
-      for (int i = 0; i < 100; ++i) {
+      for (int i = 0; i < turns; ++i) {
         imbrex::finish([] {
           for (int j = 0; j < 2; ++j) task("in finish").launch([] { ++ran; });
         });
