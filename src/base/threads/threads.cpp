@@ -14,6 +14,7 @@
 #include <mutex>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
@@ -37,8 +38,9 @@ bool contains(const std::vector<pid_t>& threads, const pid_t thread) {
 }
 
 #if IMBREX_TSAN
-// The sanitizer's own thread is there before any of the program's.
+// The sanitizer's own thread begins with the first other one.
 [[gnu::constructor]] void add_threads_of_sanitizer() {
+  std::thread([] {}).join();
   std::vector<pid_t> threads = thread_ids();
   std::erase(threads, kernel_thread_id());
   add_library_threads(threads);
