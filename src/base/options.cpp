@@ -104,12 +104,12 @@ constexpr Text texts[] = {
 #include "base/tables/options_texts.def"
 #undef IMBREX_OPTION_TEXT
 };
-constexpr std::string_view names[] = {
+constexpr std::string_view option_names[] = {
 #define IMBREX_OPTION(name, kind, default_value) #name,
 #include "base/tables/options.def"
 #undef IMBREX_OPTION
 };
-static_assert(std::ranges::equal(names, texts, {}, {}, &Text::name),
+static_assert(std::ranges::equal(option_names, texts, {}, {}, &Text::name),
               "options.def and options_texts.def must have the same options in the same order");
 
 constexpr const Text& text_of(const std::string_view name) {
@@ -164,7 +164,7 @@ std::string_view nearest_option(const std::string_view name) {
     least = away;
     nearest = option;
   };
-  std::ranges::for_each(names, look_at);
+  std::ranges::for_each(option_names, look_at);
   return nearest;
 }
 

@@ -13,10 +13,10 @@ inline constexpr std::string_view policy_names[] = {
 };
 
 // As messages list them: "default, steal, ..., seeded:<number>".
-inline constexpr const char* valid_policies =
+inline constexpr const char* valid_policies = &(
 #define IMBREX_POLICY(name, rest) ", " #name rest
 #include "base/tables/policies.def"
 #undef IMBREX_POLICY
-    + 2;
+    )[2];
 
 }  // namespace imbrex::base
