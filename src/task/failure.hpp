@@ -141,7 +141,7 @@ class FailureLog {
   // Empties the count of `inner`.
   [[nodiscard]] Left add_all(const FailureLog& inner) noexcept;
   void count(const Left& left) noexcept;
-  // The same where no finish() is around.
+  // As count(), where no finish() is around.
   static void count_lost(const Left& left) noexcept;
 
   // The first that failed by itself, else the first that did not run; its text, if it is an Error,

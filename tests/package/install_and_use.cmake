@@ -3,14 +3,7 @@
 #   -D python= -D d3= -D mpi= -D version= -D pages= -P this
 cmake_minimum_required(VERSION 3.25)
 
-# run(<what> <command>...): fails unless the command succeeds.
-function(run what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${what} failed (${status}):\n${text}")
-  endif()
-  message(STATUS "${what}: ok")
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 # refuses(<text> <words of find_package>...): a project that says them is not configured.
 function(refuses text)

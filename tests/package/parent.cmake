@@ -5,13 +5,7 @@
 # cmake -D imbrex= -D source= -D work= -D compiler= -D mpi= -D mpicc= -P this
 cmake_minimum_required(VERSION 3.25)
 
-function(run what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${what} failed (${status}):\n${text}")
-  endif()
-  message(STATUS "${what}: ok")
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 # installed(<prefix> <file>...): these and no other files
 function(installed prefix)

@@ -69,7 +69,6 @@ FutexSleep wait_for_sleep(const pid_t thread) {
   }
 }
 
-
 bool shows_calls() { return access("/proc/self/syscall", R_OK) == 0; }
 
 }  // namespace

@@ -45,12 +45,17 @@ inline void poll_for_others() noexcept {
 // To be called by each test and probe of the program's, as the last thing: code that loops on them
 // lets other tasks run in between, and is named in reports. `call` is a literal. Suspends.
 void go_on_asking(const char* call);
-inline void note_answer(const char* call, bool found) {
+// As the next, where go_on() calls go_on_asking().
+template <class GoOn>
+void note_answer(const bool found, GoOn go_on) {
   if (found) {
     detail::asked_with_success();
   } else if (detail::asked_in_vain()) [[unlikely]] {
-    go_on_asking(call);
+    go_on();
   }
+}
+inline void note_answer(const char* call, bool found) {
+  note_answer(found, [call] { go_on_asking(call); });
 }
 
 // True if this call may block in MPI.

@@ -21,7 +21,7 @@ struct Mark {
   bool all_wait = false;
   bool at_rest = false;   // no task asks
   bool halted = false;    // Situation::halted
-  bool keeps_others = false;  // the same
+  bool keeps_others = false;  // Situation::keeps_others
   bool operator==(const Mark&) const = default;
 };
 [[nodiscard]] Mark mark() noexcept;

@@ -72,10 +72,6 @@ void report(const Task& task, const std::uint64_t seconds) {
       describe(task), seconds, suspended_tasks()));
 }
 
-}  // namespace
-
-namespace {
-
 // Whether the thread of `worker` waits in imbrex, or in MPI where imbrex knows of it.
 bool waits_in_imbrex(Worker& worker, const std::uint64_t waiting_task) {
   const Task* const task = worker.task.glance();

@@ -137,12 +137,17 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
   return worker;
 }
 
+// The callbacks that the calling thread stands in are those of `worker`, its first one, from here.
+void take_over_callbacks(Worker& worker) noexcept {
+  const CallbacksOutside outside = std::exchange(callbacks_outside(), {});
+  worker.callbacks = outside.count;
+  worker.callback_call = outside.call;
+}
+
 Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   Worker* const worker = make_foreign(runtime, "foreign thread");
   worker->own = base::is_own_thread(worker->thread_id.load(std::memory_order_relaxed));
-  const CallbacksOutside outside = std::exchange(callbacks_outside(), {});
-  worker->callbacks = outside.count;
-  worker->callback_call = outside.call;
+  take_over_callbacks(*worker);
   set_visitor(worker);
   call_at_exit(worker, &end_thread);
   const std::lock_guard guard(runtime.foreign_lock);
@@ -352,9 +357,7 @@ void join_runtime() {
     if (sched::current_worker() != nullptr) return;  // it is worker 0
     Worker& worker = sched::join_runtime(*sched::runtime());
     sched::adopt_thread(worker, "thread");
-    const sched::CallbacksOutside outside = std::exchange(sched::callbacks_outside(), {});
-    worker.callbacks = outside.count;
-    worker.callback_call = outside.call;
+    sched::take_over_callbacks(worker);
     sched::call_at_exit(&worker, &sched::leave_workers);
     break;
   }

@@ -359,8 +359,11 @@ Wait suspended_wait(const Task& task) {
   std::string text = describe_reason(*reason);
   if (reason->kind == detail::WaitKind::finish && task.family != nullptr) {
     const task::Scope& scope = *task.family->current;
-    if (scope.kind == detail::ScopeKind::taskgroup) text = "the end of " + task::describe(scope);
-    if (scope.kind != detail::ScopeKind::taskgroup) text += detail::in_parentheses(scope.where);
+    if (scope.kind == detail::ScopeKind::taskgroup) {
+      text = "the end of " + task::describe(scope);
+    } else {
+      text += detail::in_parentheses(scope.where);
+    }
     for_each_owned(task, [&text](const detail::Completion& owned) {
       text += " which owns " + describe(owned);
     });

@@ -39,7 +39,7 @@ inline void flush_tally(Worker& worker) noexcept;
 // The body has ended and left scopes open: they end here, and the task fails, unless it has before.
 // Suspends. (waist/scopes.cpp, where scopes are opened and closed.)
 [[gnu::cold, gnu::noinline]] void end_open_scopes(Task& task) noexcept;
-// The same for the code of the calling thread, which belongs to no task. Suspends.
+// As end_open_scopes(), for the code of the calling thread, which belongs to no task.
 void end_scopes_of_thread() noexcept;
 
 inline void run_body(Worker& worker, Task& task) noexcept {

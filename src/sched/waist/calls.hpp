@@ -28,8 +28,6 @@ using task::Task;
 // Where a callback stands, as "inside a callback that MPI makes while it progresses".
 [[nodiscard]] std::string place_of_callback();
 
-// As "file:line".
-
 // In a callback, which runs in no task, tasks are spawned all the same: run in place, as children
 // of a stand-in (visit.hpp). Throws Error where nothing can be.
 [[nodiscard, gnu::cold, gnu::noinline]] Worker& spawning_in_callback(Worker& worker,

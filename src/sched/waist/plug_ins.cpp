@@ -137,8 +137,8 @@ std::uint64_t number_behind(const char* const text, const char* const name) noex
   return found == nullptr ? 0 : std::strtoull(found + std::strlen(name), nullptr, 10);
 }
 
-// Of the calling thread.
-constexpr std::uint64_t reads_of_a_look = 2;
+constexpr std::uint64_t reads_of_a_look = 2;  // own_use()'s own
+// What the system tells of the calling thread.
 sched::ThreadUse own_use() noexcept {
   std::array<char, 512> text;
   sched::ThreadUse use;

@@ -51,7 +51,7 @@ class Asking {
   [[nodiscard]] static Asking* here() noexcept;
   class Lent;
 
-  // Called by error handlers of ours in a call that this library makes: keeps the code if this
+  // This library's error handlers call it in a call that the library makes: keeps the code if the
   // thread is asking. True if the call must not go on to the handler, which is not that of the
   // operation's communicator, or is called later.
   [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;

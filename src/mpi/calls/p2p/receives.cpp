@@ -281,12 +281,10 @@ int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* statu
   const int code = settle({.name = it.name}, look(it, flag, &arrived));
   const bool found = code == MPI_SUCCESS && *flag != 0;
   if (found) hand_out(it, arrived, message, status);
-  if (found || code != MPI_SUCCESS) {
-    detail::asked_with_success();
-  } else if (detail::asked_in_vain()) [[unlikely]] {
+  note_answer(found || code != MPI_SUCCESS, [&it] {
     const Probed probed(it.wanted.source, it.wanted.tag, it.comm);
     go_on_asking(it.name);
-  }
+  });
   return code;
 }
 

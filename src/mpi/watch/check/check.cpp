@@ -212,10 +212,6 @@ void Table::compare_order(const Use& fresh) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::size_t findings_max = 20;  // that are printed
 
 struct Findings {
