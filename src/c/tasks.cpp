@@ -289,8 +289,9 @@ int imbrex_finish_end(imbrex_finish_t* const finish) {
       throw imbrex::Error(fmt::format("imbrex: imbrex_finish_end() in {} for a finish that {}",
                                       imbrex::detail::describe_current_task(), why));
     }
-    const std::unique_ptr<imbrex_finish_s> owned(std::exchange(*finish, nullptr));
+    const std::unique_ptr<imbrex_finish_s> owned(*finish);
     failure = imbrex::detail::close_scope(owned->memory);
+    *finish = nullptr;  // only now: its tasks may have looked at it
   });
   return failure ? imbrex::c::fail(IMBREX_ERR_TASK, failure) : code;
 }

@@ -252,7 +252,7 @@ void Lineage::sends(Task& task, const std::uint64_t message) noexcept {
 }
 
 void Lineage::receives(Task& task, const std::uint64_t message) noexcept {
-  if (!flow_.times() || task.root || task.accesses == nullptr) return;
+  if (!flow_.times() || task.is_root() || task.accesses == nullptr) return;
   leave(task.accesses->step);
   task.accesses->step = {0, 0};
   knowledge_->trails.begin(task.accesses->step, message);
@@ -307,7 +307,7 @@ void Lineage::precede(detail::Completion& predecessor, const Waiter& edge,
 void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& slots,
                    Outcome& outcome) {
   hold(waiting, other, outcome);
-  if (!flow_.control || !flow_.upward || waiting.root || waiting.accesses == nullptr) return;
+  if (!flow_.control || !flow_.upward || waiting.is_root() || waiting.accesses == nullptr) return;
   Predecessors* list = nullptr;
   for_each_task(other, [&](Task& earlier) { list = enter(earlier, list, slots); });
   // seq_cst, as the rise of a priority and then the look at the past: who raises this task sees the

@@ -35,7 +35,7 @@ class Profiles {
   [[nodiscard]] Profile* enter(Task& task) noexcept;
   // The same later on.
   [[nodiscard]] Profile* of(const Task& task) const noexcept {
-    return task.root || task.profile == 0 ? nullptr : &profiles_[task.profile - 1u];
+    return task.is_root() || task.profile == 0 ? nullptr : &profiles_[task.profile - 1u];
   }
 
   // The tasks of `profile` send, and those above create tasks that do. True if that is news.

@@ -41,7 +41,7 @@ void take_error_of_holds(Task& task) noexcept {
 // The life of `task` has ended. A loop, not a recursion: chains of ancestors may be long.
 void end_life(Task* task, Outcome& outcome) noexcept {
   while (task != nullptr) {
-    if (task->root) {  // of a foreign thread that has ended: nobody counts it
+    if (task->is_root()) {  // of a foreign thread that has ended: nobody counts it
       lose(*task, outcome);
       return;
     }
@@ -77,7 +77,10 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
     Scope& scope = *task.scope;
     // acquire: pairs with the parent's begin_wait()
     const std::uint64_t word = scope.finished.load(std::memory_order_acquire);
-    if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life || scope.owner->root) return;
+    if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life ||
+        scope.owner->is_root()) {
+      return;
+    }
     Task& parent = *scope.owner;
     if (scope.failures != nullptr) [[unlikely]] parent.scope->fail_with(scope);
     task.scope = parent.scope;
@@ -236,7 +239,7 @@ void Scope::forget_finished() noexcept {
 }
 
 Scope& Scope::for_failures() noexcept {
-  const bool of_thread = finish == nullptr && owner != nullptr && owner->root;
+  const bool of_thread = finish == nullptr && owner != nullptr && owner->is_root();
   return of_thread && owner->scope != nullptr ? *owner->scope : *this;
 }
 

@@ -53,7 +53,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::atomic<int> pending;      // (1); any thread
   std::atomic<State> state;      // change_state() only
   bool tied;                     // resumes on the thread that started it
-  bool root;                     // no body: the code of a thread
+  std::atomic<bool> root;        // no body: the code of a thread; read in slots that change hands
   bool failed_late;              // only if held(): has the body's result beside a hold's error
   const detail::BodyOps* ops;    // null for a root
   Scope* scope;                  // where it is counted
@@ -80,6 +80,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   enum Wish : std::uint8_t { blocking = 1, by_blocks = 2, holds_itself = 4 };
   std::uint8_t wishes;
 
+  [[nodiscard]] bool is_root() const noexcept { return root.load(std::memory_order_relaxed); }
   [[nodiscard]] bool held() const noexcept { return (wishes & holds_itself) != 0; }
   [[nodiscard]] void* closure() noexcept {
     return reinterpret_cast<std::byte*>(this) + sizeof(Task);
@@ -123,7 +124,7 @@ inline void initialise(Task& task, const Birth& birth) noexcept {
   task.failure = nullptr;
   task.state.store(State::created, std::memory_order_relaxed);
   task.tied = birth.tied;
-  task.root = false;
+  task.root.store(false, std::memory_order_relaxed);
   task.ops = birth.ops;
   task.scope = birth.scope;
   task.parent = birth.parent;

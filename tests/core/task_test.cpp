@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "core/on_runtime.hpp"
 #include "imbrex/detail/observation.hpp"
@@ -377,6 +378,24 @@ TEST_P(TaskTest, statistics_count_the_tasks_that_have_run) {
   EXPECT_EQ(worker_count(), GetParam().workers);
   (void)comes_true([before] { return statistics().tasks >= before + 100; });
   EXPECT_EQ(statistics().tasks, before + 100);
+}
+
+// A thread that looks at all slots meanwhile sees such as change hands: ThreadSanitizer judges.
+TEST_P(TaskTest, statistics_may_be_asked_while_tasks_come_and_go) {
+  std::atomic<bool> over = false;
+  std::thread looks([&over] {
+    do {
+      const Statistics now = statistics();
+      EXPECT_LE(now.suspended_tasks, now.live_tasks);
+    } while (!over);
+  });
+  for (int i = 0; i < 200; ++i) {
+    finish([] {
+      for (int child = 0; child < 10; ++child) task("short").launch([] {});
+    });
+  }
+  over = true;
+  looks.join();
 }
 
 // Workers leave alone what its creator will soon run itself, and are the slower to take more where

@@ -229,7 +229,7 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
   if (seen.reported || now - seen.since < limit_ns || (task->wishes & Task::blocking) != 0) return;
   const bool at_rest = runtime.begun() == seen.all_begun;
   // The code of a thread may block it: for others to end, say. But not while it is needed.
-  if (task->root && !(at_rest && keeps_others(runtime, worker))) return;
+  if (task->is_root() && !(at_rest && keeps_others(runtime, worker))) return;
   seen.reported = true;
   report(*task, (now - seen.since) / 1'000'000'000u);
   if (at_rest) note_halt(runtime);

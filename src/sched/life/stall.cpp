@@ -33,7 +33,7 @@ namespace {
 bool tells_more(const Task& first, const Task& second) {
   const auto rank = [](const Task& task) {
     const State state = task.state.load(std::memory_order_relaxed);
-    return task.root ? 2 : state == State::suspended ? 0 : 1;
+    return task.is_root() ? 2 : state == State::suspended ? 0 : 1;
   };
   return std::pair(rank(first), first.id) < std::pair(rank(second), second.id);
 }

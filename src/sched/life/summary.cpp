@@ -109,7 +109,7 @@ Statistics statistics() noexcept {
   runtime->task_slots.for_each([&result](std::byte* const slot) {
     const auto& task = *reinterpret_cast<const task::Task*>(slot);
     const task::State state = task.state.load(std::memory_order_acquire);
-    if (state == task::State::free || task.root) return;
+    if (state == task::State::free || task.is_root()) return;
     ++result.live_tasks;
     if (state == task::State::suspended) ++result.suspended_tasks;
   });

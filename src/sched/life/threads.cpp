@@ -39,7 +39,7 @@ Task& make_root(Worker& worker, const char* const name, const std::uint16_t grou
                           .group = group,
                           .slot_class = slot_class,
                           .tied = true});
-  root.root = true;
+  root.root.store(true, std::memory_order_relaxed);
   root.pending.store(0, std::memory_order_relaxed);
   root.reach = task::Reach::entry;
   root.state.store(task::State::running, std::memory_order_release);

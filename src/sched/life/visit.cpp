@@ -68,7 +68,7 @@ void destroy_outside(detail::Completion& completion) noexcept {
 // Tasks that became ready never run: they were given up with their runtime. Threads go on.
 static void settle_after_end(task::Outcome& outcome) noexcept {
   while (Task* const ready = outcome.ready.pop()) {
-    if (!ready->root || ready->fiber == nullptr) continue;
+    if (!ready->is_root() || ready->fiber == nullptr) continue;
     auto* const worker = static_cast<Worker*>(static_cast<fiber::Fiber*>(ready->fiber)->tied_to);
     if (worker->foreign()) worker->bell.ring();
   }

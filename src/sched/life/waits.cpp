@@ -179,7 +179,7 @@ std::string describe_at_phaser(const task::Registration& mine, const detail::Wai
 // A thread of the program's own that is registered, and is not waiting, may signal yet. Not so the
 // code of a worker's thread: all workers sleep, so it waits for a task that runs on its stack.
 bool runs_outside(const task::Registration& one) {
-  if (!one.task->root || one.task->state.load(std::memory_order_acquire) != State::running) {
+  if (!one.task->is_root() || one.task->state.load(std::memory_order_acquire) != State::running) {
     return false;
   }
   RuntimeState* const present = runtime();
@@ -244,11 +244,13 @@ const detail::WaitReason* reason_of(const Task& task) noexcept {
   return fiber == nullptr ? nullptr : static_cast<const detail::WaitReason*>(fiber->reason);
 }
 
-std::string describe_reason(const detail::WaitReason& reason) {
+bool asks_in_vain(const detail::WaitReason& reason) noexcept {
   const std::string_view what = reason.what;
-  if (reason.kind == detail::WaitKind::turn && what != text_of(reason.kind)) {
-    return fmt::format("{} again and again, in vain", reason.what);
-  }
+  return reason.kind == detail::WaitKind::turn && what != text_of(reason.kind);
+}
+
+std::string describe_reason(const detail::WaitReason& reason) {
+  if (asks_in_vain(reason)) return fmt::format("{} again and again, in vain", reason.what);
   if (reason.kind != detail::WaitKind::mpi) return reason.what;
   if (reason.peer < 0 && reason.tag < 0 && reason.bytes == 0) return reason.what;  // names none
   if (reason.tag < 0 && reason.bytes == 0) {
@@ -425,7 +427,7 @@ void created_waits(Task& task, std::vector<Wait>& waits) {
 // Visits the completions that hold back the completion of `task` and have not come yet.
 template <class Visit>
 void for_each_holder(const Task& task, Visit visit) {
-  if (task.root || task.family == nullptr) return;
+  if (task.is_root() || task.family == nullptr) return;
   for (const task::Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
     if (hold->scope != nullptr || hold->source == nullptr) continue;  // of a scope, or unknown
     if (!hold->source->event.has_fired()) visit(*hold->source);
@@ -437,7 +439,7 @@ void ended_waits(const Task& task, std::vector<Wait>& waits) {
   for_each_holder(task, [&waits](const detail::Completion& source) {
     waits.push_back({describe(source) + " given to release_after", foreign_could_fire(source)});
   });
-  if (waits.empty() && !task.root) {
+  if (waits.empty() && !task.is_root()) {
     // Not a literal: GCC 12 warns of the move of a short string.
     waits.push_back({fmt::format("{} given to release_after", "an event"), true});
   }
@@ -505,7 +507,7 @@ bool foreign_could_begin(Task& task) {
 }
 
 bool foreign_could_complete(const Task& task) {
-  bool could = !task.root;
+  bool could = !task.is_root();
   for_each_holder(task, [&could](const detail::Completion& source) {
     could = could && foreign_could_fire(source);
   });

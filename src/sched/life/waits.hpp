@@ -40,6 +40,9 @@ using Waits = std::map<Task*, std::vector<Wait>>;  // what each waits for
 
 // Why a suspended task waits; null where that is not known.
 [[nodiscard]] const detail::WaitReason* reason_of(const Task& task) noexcept;
+// Whether the task has let another go first as it asks again and again, in vain: it is queued, and
+// waits all the same. One that yields is just ready.
+[[nodiscard]] bool asks_in_vain(const detail::WaitReason& reason) noexcept;
 // `reason` without what it points to.
 [[nodiscard]] std::string describe_reason(const detail::WaitReason& reason);
 

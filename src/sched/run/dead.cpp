@@ -182,7 +182,7 @@ struct Dead::Rest {
 
 Dead::Dead() noexcept {
   parent_.references.store(1, std::memory_order_relaxed);
-  parent_.root = true;
+  parent_.root.store(true, std::memory_order_relaxed);
   parent_.failure = nullptr;
   parent_.scope = nullptr;
   parent_.family = nullptr;

@@ -86,7 +86,7 @@ void hold_running_task(EventWord& event, Completion* const source) {
   }
   Worker& worker = *sched::current_worker();
   check_may_wait(worker, "release_after");
-  if (worker.task->root) {
+  if (worker.task->is_root()) {
     throw Error("imbrex: release_after outside a task: the program's main code has no dependents");
   }
   task::Hold& hold = make_hold(worker, source);

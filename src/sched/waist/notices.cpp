@@ -38,7 +38,7 @@ namespace {
 // The lineage of a running task that is not the code of a thread, if it learns; else null.
 task::Lineage* lineage_of(const Worker* const worker) noexcept {
   if (worker == nullptr || worker->runtime == nullptr || worker->task == nullptr ||
-      worker->task->root || !worker->runtime->lineage.flow().learns) {
+      worker->task->is_root() || !worker->runtime->lineage.flow().learns) {
     return nullptr;
   }
   return &worker->runtime->lineage;

@@ -383,7 +383,7 @@ bool main_is_last() noexcept {
   bool others = false;
   sched::current_worker()->runtime->task_slots.for_each([&others](std::byte* const slot) {
     const auto& task = *reinterpret_cast<const task::Task*>(slot);
-    others = others || (sched::alive(task) && !task.root);
+    others = others || (sched::alive(task) && !task.is_root());
   });
   return !others;
 }

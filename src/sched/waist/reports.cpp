@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/threads/looks_on.hpp"
 #include "base/threads/threads.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -167,16 +168,22 @@ void add_callbacks(RuntimeState& runtime, std::vector<TaskView>& views) {
   }
 }
 
+// What became of a look at tasks that run.
+enum class View : std::uint8_t {
+  whole,
+  moved,  // a task has begun or gone on meanwhile: what they wait for is unknown
+  early   // one that asks in vain has just been picked, and will ask as soon as its thread goes on
+};
 // For a view while tasks run: only what lies in memory that is mapped for good (descriptors, whose
 // names are literals, and stacks) is looked at, under the slab's lock, and a reason counts only if
 // no task has begun or gone on since: then the stack that it lies on was still the waiting task's.
-// One attempt; false if a task has begun or gone on meanwhile: then what they wait for is unknown.
-bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
+View try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();
   const std::vector<const Task*> on_workers = sched::tasks_on_workers(runtime);
   const std::vector<const Task*> blocked = tasks_that_block(runtime);
   const Hidden hidden(runtime);
+  const base::LooksOn looks_on;
   runtime.task_slots.for_each([&](std::byte* const slot) {
     const Task& task = *reinterpret_cast<const Task*>(slot);
     const State state = task.state.load(std::memory_order_acquire);  // pairs with change_state()
@@ -188,22 +195,30 @@ bool try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
     const bool below = sched::is_below(task, on_workers);
     const bool blocks = state == State::running && (task.wishes & Task::blocking) == 0 &&
                         std::ranges::find(blocked, &task) != blocked.end();
-    const WaitReason* const reason = state == State::suspended ? sched::reason_of(task) : nullptr;
     std::string without_wait = below ? sched::waits_in_place : blocks ? blocks_thread : "";
     if (state == State::running && !below && !blocks) without_wait = asked_for(runtime, task);
+    // Queued: that it waits all the same is seen below.
+    const WaitReason* const reason = state == State::suspended || state == State::resumable
+                                         ? sched::reason_of(task)
+                                         : nullptr;
     const bool runs = state != State::suspended && without_wait.empty();
     views.push_back({sched::label_of(task), runs, false, std::move(without_wait)});
     reasons.push_back(reason != nullptr ? *reason
                                         : WaitReason{.kind = WaitKind::event, .what = nullptr});
   });
   add_callbacks(runtime, views);
-  if (runtime.begun() != begun) return false;
+  if (runtime.begun() != begun) return View::moved;
+  int ask = 0;
   for (std::size_t index = 0; index < reasons.size(); ++index) {
     if (reasons[index].what == nullptr) continue;
+    const bool asks = sched::asks_in_vain(reasons[index]);
+    if (views[index].runs && !asks) continue;
+    ask += asks ? 1 : 0;
+    views[index].runs = false;
     views[index].in_mpi = reasons[index].kind == WaitKind::mpi;
     views[index].waits_for = sched::describe_reason(reasons[index]);
   }
-  return true;
+  return ask < runtime.asking.load(std::memory_order_relaxed) ? View::early : View::whole;
 }
 
 std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
@@ -219,13 +234,19 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
   };
   const Still still(runtime);
   constexpr int attempts = 16;
-  for (int attempt = 1;; ++attempt) {
+  constexpr int early_ones = 400;  // a thread may have lost its processor for as long
+  int moved = 0;
+  int early = 0;
+  for (;;) {
     // One that has just gone on is seen to ask when its next row is over.
-    if (attempt > 1 || runtime.asking.load(std::memory_order_relaxed) != 0) {
+    if (moved + early > 0 || runtime.asking.load(std::memory_order_relaxed) != 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
     std::vector<TaskView> views;
-    if (try_view_in_motion(runtime, views) || attempt == attempts) return views;
+    const View view = try_view_in_motion(runtime, views);
+    moved += view == View::moved ? 1 : 0;
+    early += view == View::early ? 1 : 0;
+    if (view == View::whole || moved == attempts || early == early_ones) return views;
   }
 }
 

@@ -273,7 +273,7 @@ void end_scopes_of_thread() noexcept {
     return visit(Purpose::waits, [] { end_scopes_of_thread(); }, [] {});
   }
   const Task& root = *current_worker()->task;
-  if (!root.root || root.family == nullptr) return;
+  if (!root.is_root() || root.family == nullptr) return;
   task::Scope* outer = root.family->current;
   while (outer->outer != nullptr && outer->kind != detail::ScopeKind::finish) outer = outer->outer;
   if (root.family->current == outer) return;

@@ -26,7 +26,7 @@ bool in_task() noexcept {
 bool in_spawned_task() noexcept {
   const Worker* const worker = sched::current_worker();
   return worker != nullptr && worker->task != nullptr && worker->callbacks == 0 &&
-         !worker->task->root;
+         !worker->task->is_root();
 }
 
 void set_blocking(const bool blocks) {
