@@ -33,6 +33,9 @@ MACHINE_PATH = re.compile(r"/(?:work|root|farm|home/\w+|tmp/bash_jobs[\w.]*)/")
 PRESETS_IN_TEXT = re.compile(r"\bpresets?((?:(?:\s|,|\band\b)+`[\w-]+`)+)", re.IGNORECASE)
 PRESET_OF_COMMAND = re.compile(r"\b(cmake --build|cmake --workflow|ctest|cmake) [^\n`\"$]*?"
                                r"--preset[ =]([a-z][\w-]*)")
+WORD = re.compile(r"[A-Za-z_]\w*")
+NAME_OF_CODE = re.compile(r"\b[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|\b[A-Za-z_]\w*(?=\(\))")
+BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
 
@@ -89,7 +92,7 @@ def main():
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
                   check_folders, check_layers, check_narrow_waist, check_thread_locals,
                   check_thread_ids, check_leftovers, check_dead_files, check_machine_paths,
-                  check_links, check_code_in_docs, check_presets):
+                  check_links, check_code_in_docs, check_names_in_docs, check_presets):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -378,6 +381,25 @@ def check_code_in_docs(tree):
             if not any(contains_in_order(source, cuts) for source in sources):
                 tree.report(name, line_of(text, match.start()) + 1, "this code is cut from no "
                             "file that is compiled (examples/, apps/, tests/, bench/, include/)")
+
+
+def check_names_in_docs(tree):
+    """`a::b` and `f()` on a page of docs/ are in the code. A namespace that is not in it is another
+    library's."""
+    words = {"std"}
+    for name, text in tree.texts.items():
+        if not name.endswith((".md", ".json", ".txt")) or name.endswith("CMakeLists.txt"):
+            code = without_comments(text) if pathlib.PurePath(name).suffix in CPP else text
+            words.update(WORD.findall(code))
+    for name, text in tree.of({".md"}, "docs/"):
+        without_blocks = BLOCK.sub(lambda block: "\n" * block.group().count("\n"), text)
+        for tick in re.finditer(r"`[^`\n]+`", without_blocks):
+            for match in NAME_OF_CODE.finditer(tick.group()):
+                parts = WORD.findall(match.group())
+                foreign = parts[0] == "std" or (len(parts) > 1 and parts[0] not in words)
+                if not foreign and not words.issuperset(parts):
+                    tree.report(name, line_of(text, tick.start()),
+                                f"no code has the name {match.group()}")
 
 
 def check_presets(tree):

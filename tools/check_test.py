@@ -248,6 +248,13 @@ class Check(unittest.TestCase):
     def test_code_in_the_documentation_that_nobody_compiles(self):
         self.finds("README.md:2", "cut from no file", {"README.md": "```cpp\nint x;\n```\n"})
 
+    def test_a_name_that_no_code_has(self):
+        code = {"examples/named.cpp": SPDX + "// goes()\nnamespace here { void is(); }\n"}
+        for name in ("here::goes", "goes()"):
+            page = f"`here::is` and `is()`, `std::any`, `theirs::x`\n`{name}`\n"
+            self.finds("docs/page.md:2", "no code has the name " + name.removesuffix("()"),
+                       {**code, "docs/page.md": page})
+
     def test_the_parts_of_a_block_must_come_in_order(self):
         self.finds("README.md:2", "cut from no file",
                    {"README.md": "```cpp\n}\n// ...\nint main() {\n```\n"})

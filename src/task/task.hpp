@@ -4,9 +4,9 @@
 //
 // Memory: [Task][closure, to 64][Accesses]. The closure holds the result once the body has run.
 // Invariants:
-//   (1) a task may run, or go on, when `pending` is zero. Whoever prepares it (the spawner; the
-//       worker still on its stack) holds one count, so that an early wake-up is not lost and none
-//       comes twice.
+//   (1) a task may run, or go on, when `pending` is zero. Its spawner holds one count until it has
+//       registered the task with all that it follows. A task that waits has one, of what it waits
+//       for, which knows of it only when the worker has left its stack (sched/run/waiting.cpp).
 //   (2) a queue entry owns one reference. Who takes an entry out claims the task by a change of
 //       `state`; if that fails the entry was stale and its reference is dropped. The claimed
 //       entry's reference goes along with the run, until the end of the task's life (3).
