@@ -335,7 +335,7 @@ def write(path, results, published):
             "here share one machine, over `tools/netlab`, and their kernels sleep; the paper's "
             "were nodes of 16 and 32 cores with InfiniBand and Omni-Path. What is comparable is "
             "how systems stand to each other, not the seconds; 16 nodes and more are modelled "
-            "only.", "", f"![picture]({path.with_suffix('.svg').name})", "",
+            "only.", "", f"![picture]({page.picture_of(path).name})", "",
             "## Goals", "", describe_goals(results, published)]
 
     def picture(axes):

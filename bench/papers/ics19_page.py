@@ -471,7 +471,7 @@ def write(path, results, published):
             "said that they compute; the paper's were 128 nodes of 48 cores with Omni-Path. What "
             "is comparable is how variants stand to each other, not the seconds. With 2 and 4 "
             "ranks the paper's own scheme can save less than with 512: the model says how much.",
-            "", f"![picture]({path.with_suffix('.svg').name})", "",
+            "", f"![picture]({page.picture_of(path).name})", "",
             "## Goals", "", "With communication as long as computing.", "",
             describe_goals(results)]
 

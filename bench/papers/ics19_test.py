@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methodology: the model of bench/papers/ics19 against cases that can be told by hand, against what
 can never be, and against a table of another simulation, made before this one; then the way of the
-figures, with a program that is a script: its command, its medians, the page."""
+figures, with a program that is a script: its command, its medians, the file of results, the
+page."""
 import argparse
 import importlib.machinery
 import importlib.util
@@ -21,6 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import ics19_model as model  # noqa: E402
 import ics19_page  # noqa: E402
 import records  # noqa: E402
+import runner  # noqa: E402
 
 RATIOS = (0.5, 1, 2)  # communication to computing
 # Per cent less time than blocking. That simulation had ranks that share cores, and messages that
@@ -236,7 +238,7 @@ class BenchTest(unittest.TestCase):
         self.assertEqual((line["seconds"], line["least_s"], line["most_s"]), (1.5, 1, 4))
         self.assertEqual(line["each_s"], {"0": 1, "1": 1.5, "2": 4})
         self.assertEqual((line["repetitions"], line["transpose_s"]), (3, 1.5))
-        self.bench.replace(results, {"part": "fft", "system": "messages"}, {"seconds": 7})
+        runner.replace(results, {"part": "fft", "system": "messages"}, {"seconds": 7})
         self.assertEqual([line["seconds"] for line in results if line["system"] == "messages"], [7])
 
     def test_the_page(self):
@@ -309,6 +311,35 @@ class BenchTest(unittest.TestCase):
         said = ics19_page.polls({"results": lines}, published)
         self.assertIn("| miniFE | 4 | `callback` | 600 | 3.00 | 50 | 0.10 | 40 | - | 7 |", said)
         self.assertIn("| miniFE | 4 | 12.0 | 30.0 |", said)
+
+
+class ResultsTest(unittest.TestCase):
+    """Of all runners: one result a line, so that measuring again changes the lines measured."""
+
+    def saved(self, head, results):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "results.json"
+            runner.save(path, head, results)
+            return path.read_text()
+
+    def test_measuring_again_changes_one_line(self):
+        head, key = {"date": "today"}, {"part": "b", "ranks": 2}
+        results = [{"seconds": 1.5, **key}, {"part": "a", "each_s": {"0": 1.0}}]
+        before = self.saved(head, results)
+        self.assertEqual(before.count("\n"), 4)
+        self.assertEqual(json.loads(before), {**head, "results": results[::-1]})
+        runner.replace(results, key, {"seconds": 2.5})
+        after = self.saved(head, results)
+        self.assertEqual([pair for pair in zip(before.splitlines(), after.splitlines())
+                          if len(set(pair)) == 2],
+                         [tuple(json.dumps({**key, "seconds": seconds}, sort_keys=True)
+                                for seconds in (1.5, 2.5))])
+
+    def test_what_is_kept_here_is_written_so(self):
+        for path in sorted(HERE.glob("*_results.json")):
+            kept = json.loads(path.read_text())
+            results = kept.pop("results")
+            self.assertEqual(path.read_text(), self.saved(kept, results), path.name)
 
 
 class PictureTest(unittest.TestCase):

@@ -207,7 +207,7 @@ def write(path, results, published):
     text = [f"Written by `bench/papers/ipdps13` from the results of {results['date']} on "
             f"{results['machine']}, beside the figures of {published['source']}. The paper's ran "
             "on up to 1,024 nodes of 16 cores: what can be compared here is how systems stand to "
-            "each other, not the seconds.", "", f"![picture]({path.with_suffix('.svg').name})", ""]
+            "each other, not the seconds.", "", f"![picture]({page.picture_of(path).name})", ""]
 
     def picture(axes):
         draw_shares(axes[0][0], results)

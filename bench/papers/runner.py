@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the runners of bench/papers share: their options, the file of results, and how a page is
+made of it. A runner measures its parts and adds lines to the results; its page reads them."""
+
+import argparse
+import datetime
+import json
+import pathlib
+import sys
+
+import page
+import records
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def options(doc, paper, parts, repetitions):
+    """A parser with what every runner has; the runner adds its own."""
+    parser = argparse.ArgumentParser(description=doc,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(paper=paper)
+    parser.add_argument("--parts", nargs="*", choices=parts, default=parts, metavar="PART",
+                        help="of " + ", ".join(parts) + " (default: all); none: only the page")
+    parser.add_argument("--repetitions", type=int, default=repetitions,
+                        help=f"default {repetitions}")
+    parser.add_argument("--build", type=pathlib.Path, default=records.SOURCE / "build",
+                        help="build directory (default: build)")
+    parser.add_argument("--results", type=pathlib.Path, default=HERE / f"{paper}_results.json",
+                        help="where results are kept (default: beside this program)")
+    parser.add_argument("--page", type=pathlib.Path,
+                        default=records.SOURCE / "docs" / "papers" / f"{paper}.md",
+                        help="the page to write; its picture goes beside it, as .png")
+    return parser
+
+
+def parse(parser):
+    arguments = parser.parse_args()
+    if arguments.repetitions < 1:
+        parser.error("--repetitions: at least 1")
+    arguments.build = arguments.build.resolve()
+    return arguments
+
+
+def replace(results, key, line):
+    """`line` instead of what was measured of `key` before."""
+    results[:] = [old for old in results if any(old.get(n) != v for n, v in key.items())]
+    results.append({**line, **key})
+
+
+def save(path, head, results):
+    """One result a line, in an order of its own: measuring again changes the lines measured."""
+    lines = sorted(json.dumps(line, sort_keys=True) for line in results)
+    path.write_text(json.dumps(head)[:-1] + ', "results": [\n' + ",\n".join(lines) + "\n]}\n")
+
+
+def main(arguments, run_parts, write_page, **head):
+    """run_parts(arguments, results) adds lines; write_page(path, kept, published) writes."""
+    kept = json.loads(arguments.results.read_text()) if arguments.results.exists() else {}
+    results = kept.get("results", [])
+    if arguments.parts:
+        run_parts(arguments, results)
+        save(arguments.results, {"machine": page.machine(),
+                                 "date": datetime.date.today().isoformat(), **head}, results)
+    if not results:
+        sys.exit("bench: there are no results yet: run it with --parts")
+    published = json.loads((HERE / f"published_{arguments.paper}.json").read_text())
+    write_page(arguments.page, json.loads(arguments.results.read_text()), published)
+    records.say(f"page: {arguments.page}, picture: {page.picture_of(arguments.page)}")
