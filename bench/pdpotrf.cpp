@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ScaLAPACK's pdpotrf on the random matrix of apps/cholesky: the same entries, the same DGEMM rate
+// ScaLAPACK's pdpotrf on the random matrix of apps/tiled: the same entries, the same DGEMM rate
 // before and after each run, the same residual. Prints one JSON object for each run.
 // Nothing of imbrex is in this program: MPI is called as ScaLAPACK calls it.
 // Usage: mpirun -n RANKS pdpotrf N BLOCK ROWSxCOLUMNS RUNS
@@ -35,7 +35,7 @@ namespace {
 using tiled::GemmMeter;
 using tiled::RandomSource;
 
-constexpr int rate_size = 1024;  // as apps/cholesky
+constexpr int rate_size = 1024;  // as apps/tiled
 constexpr double rate_s = 0.25;
 constexpr int probes = 16;
 
@@ -77,7 +77,7 @@ double measure_rate(GemmMeter& meter) {
   return sum_over_ranks(meter.measure(MPI_Wtime() + rate_s, &MPI_Wtime));
 }
 
-// As apps/cholesky: Frobenius norms, the numerator from `probes` vectors of random signs.
+// As apps/tiled: Frobenius norms, the numerator from `probes` vectors of random signs.
 double residual(Local& factor, const RandomSource& source) {
   const RandomSource random(0, 20210901, 0);
   const auto n = static_cast<std::size_t>(factor.n);

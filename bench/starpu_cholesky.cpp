@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Cholesky factorisation of apps/cholesky on StarPU-MPI: the same matrix, tiles, distribution,
+// The Cholesky factorisation of apps/tiled on StarPU-MPI: the same matrix, tiles, distribution,
 // kernels (computed, or slept) and order of insertion; every rank inserts all tasks. Prints one
 // JSON object for each run. Nothing of imbrex is in this program.
 // Usage: mpirun -n RANKS starpu_cholesky N TILE ROWSxCOLUMNS RUNS PANEL_PRIORITY [A,B,C,D]
@@ -28,7 +28,7 @@ using tiled::Layout;
 using tiled::Tile;
 using tiled::TiledMatrix;
 
-constexpr int probes = 16;  // as apps/cholesky
+constexpr int probes = 16;  // as apps/tiled
 enum Kernel : int { potrf, trsm, syrk, gemm };
 
 // What the codelets see of the run.
@@ -165,7 +165,7 @@ double factor(TiledMatrix& matrix, int panel_priority) {
   return seconds;
 }
 
-// As apps/cholesky: Frobenius norms, the numerator from vectors of random signs.
+// As apps/tiled: Frobenius norms, the numerator from vectors of random signs.
 double residual(const TiledMatrix& matrix, const tiled::RandomSource& source) {
   const Layout& layout = matrix.layout();
   const auto n = static_cast<std::size_t>(layout.n);

@@ -15,9 +15,6 @@
 
 #include "../no_any_tag.hpp"
 #include "options.hpp"
-#ifndef IMBREX_SERIAL
-#include "measure.hpp"
-#endif
 
 namespace stencil1d {
 namespace {
@@ -179,7 +176,7 @@ class Benchmark {
 int run(const Options& options) {
 #ifndef IMBREX_SERIAL
   if (options.measure) {
-    fmt::print("{}", measure_progress(MPI_COMM_WORLD, options.computation_us, options.rounds));
+    measure_progress(options.progress);
     return 0;
   }
 #endif

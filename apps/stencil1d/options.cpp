@@ -38,6 +38,41 @@ void add_timed(CLI::App& app, Options& options, Timed& timed) {
       ->transform(CLI::CheckedTransformer(priorities));
 }
 
+#ifndef IMBREX_SERIAL
+void add_progress(CLI::App& app, Options& options) {
+  ProgressOptions& progress = options.progress;
+  app.add_flag("--measure-progress", options.measure,
+               "Instead: rank 0 receives a message while it computes, in every way to write that; "
+               "how much of the shorter of the two is hidden: (t_blocking - t) / "
+               "min(t_communication, t_computation). Run it on tools/netlab: over shared memory a "
+               "transfer takes the processor that the computation wants");
+  app.add_option("--sizes", progress.sizes, "Of its messages in bytes, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--ratios", progress.ratios,
+                 "Of its computation to the communication, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+  app.add_option("--computation-us", progress.computation_us,
+                 "One more computation of so many microseconds; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--step-us", progress.step_us,
+                 "Between two of its calls of MPI_Test, and the length of a computing task")
+      ->check(CLI::Range(1.0, 1e7))
+      ->capture_default_str();
+  app.add_option("--rounds", progress.rounds, "Of each way")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+}
+#endif
+
 }  // namespace
 
 const std::vector<Variant>& all_variants() {
@@ -88,15 +123,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   add_timed(app, options, timed);
   app.add_flag("--json", options.json, "Print the figures of each variant as a line of JSON, too");
 #ifndef IMBREX_SERIAL
-  app.add_flag("--measure-progress", options.measure,
-               "Instead: time to receive with IW, ICW and ITCW, and with tasks, for sizes of "
-               "messages; pairs of ranks");
-  app.add_option("--computation-us", options.computation_us, "Of --measure-progress")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "Of --measure-progress")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_progress(app, options);
 #endif
   try {
     app.parse(argc, argv);
@@ -107,6 +134,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
     throw InputError(std::string(error.what()) + " (--help lists the options)");
   }
   options.periodic = boundary == "periodic";
+  options.progress.json = options.json;
   if (timed.kernels == "timed") {
     if (options.verify) {
       throw InputError("--verify: --kernels timed computes no field that could be verified");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "measure.hpp"
 #include "variants.hpp"
 
 namespace stencil1d {
@@ -39,8 +40,7 @@ struct Options {
   Priorities priorities = Priorities::borders;
 
   bool measure = false;  // of progress, instead of the benchmark
-  double computation_us = 500;
-  int rounds = 1000;
+  ProgressOptions progress;
 };
 
 // `help` is set, and nothing else, if that was asked for. Throws InputError.

@@ -27,6 +27,27 @@ namespace tiled {
 // Which step of the algorithm needs tile (i, j): min(i, j), in a factorisation; j; or i.
 enum class StepOf : std::uint8_t { smaller, column, row };
 
+// Which tasks get a priority.
+enum class Priorities : std::uint8_t {
+  none,
+  panel,  // the panel and its messages, before the update
+  sends   // the sends alone: what communication-aware policies go by
+};
+
+// How an algorithm makes its tasks.
+struct TaskOptions {
+  // With messages: steps of the algorithm whose received tiles may be in memory at once.
+  int lookahead = 3;
+  Priorities priorities = Priorities::none;
+  // Inserted: leave out of the loop, on each rank, what does not concern it.
+  bool trim = false;
+  // Inserted products: each tile of C is a sum of so many parts, which are made by as many groups
+  // of ranks at once and put together by a reduction: 2.5-D, after Solomonik and Demmel, 2011. It
+  // divides the number of ranks. Not with `trim`.
+  int slices = 1;
+  std::int64_t window = -1;  // inserted: of the space
+};
+
 struct ExchangeOptions {
   int lookahead;         // steps whose received tiles may be in memory at once
   int send_priority;     // of the tasks

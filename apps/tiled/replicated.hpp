@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels.hpp"
@@ -24,6 +25,12 @@ struct MultiVector {
   std::int64_t n;
   int count;
   std::vector<double> entries;
+};
+
+// How far a result is off, in multiples of what rounding explains, and how that is found.
+struct Residual {
+  double value;
+  std::string method;
 };
 
 [[nodiscard]] MultiVector random_signs(std::int64_t n, int count);  // always the same
