@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Active messages: bytes that are sent to a rank and handed there to a function, its handler. As
-// plugin.hpp, this names no type of MPI's; docs/design/active.md shows how the same functions map
-// to GASNet-EX and UCX.
+// Active messages: bytes that are sent to a rank and handed there to a function, its handler. This
+// is the second narrow waist: what stands above MPI sees this header of src/mpi, and no other. It
+// names no type of MPI's, so that what is compiled against it once runs with every MPI;
+// docs/design/active.md shows how the same functions map to GASNet-EX and UCX.
 //
 // They go by a communicator of their own, which has the ranks of MPI_COMM_WORLD. It is opened in
 // MPI_Init on all ranks if one of them wants it, or policy ga does, and closed in MPI_Finalize when

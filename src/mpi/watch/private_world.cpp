@@ -7,17 +7,13 @@ namespace imbrex::mpi::private_world {
 
 namespace {
 
-constexpr int first_claimed = 1;  // 0 is nobody's, lest a tag that was never set be taken
-constexpr int first_drawn = 1024;
-
 // Written in MPI_Init and MPI_Finalize only.
 MPI_Comm the_comm = MPI_COMM_NULL;
 int my_rank = 0;
 int world_size = 1;
 unsigned tags = 1;  // how many may be drawn
 
-std::atomic<int> claimed{first_claimed};  // any thread
-std::atomic<unsigned> drawn{0};           // any thread
+std::atomic<unsigned> drawn{0};  // any thread
 
 }  // namespace
 
@@ -31,7 +27,7 @@ void open() {
   int found = 0;
   PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&largest), &found);
   const int last = found != 0 ? *static_cast<const int*>(largest) : 32767;
-  tags = static_cast<unsigned>(last - first_drawn) + 1u;
+  tags = static_cast<unsigned>(last) + 1u;
 }
 
 void close() noexcept { PMPI_Comm_free(&the_comm); }
@@ -40,22 +36,10 @@ MPI_Comm comm() noexcept { return the_comm; }
 int rank() noexcept { return my_rank; }
 int size() noexcept { return world_size; }
 
-int claim_tags(const int count) noexcept {
-  int first = claimed.load(std::memory_order_relaxed);
-  do {
-    if (count < 1 || count > first_drawn - first) return -1;
-  } while (!claimed.compare_exchange_weak(first, first + count, std::memory_order_relaxed));
-  return first;
-}
-
-bool is_claimed(const int tag) noexcept {
-  return tag >= first_claimed && tag < claimed.load(std::memory_order_relaxed);
-}
-
 int draw_tag() noexcept {
   const unsigned rounds = tags / static_cast<unsigned>(world_size);
   const unsigned round = drawn.fetch_add(1, std::memory_order_relaxed) % (rounds == 0 ? 1 : rounds);
-  return first_drawn + static_cast<int>(round) * world_size + my_rank;
+  return static_cast<int>(round) * world_size + my_rank;
 }
 
 }  // namespace imbrex::mpi::private_world

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The runtime's own communicator, a duplicate of MPI_COMM_WORLD: no message of the program's is
-// touched there, and imbrex matches no receives. Each of its users has tags of its own. (Reports
-// have a communicator for themselves: they must work when all else hangs.)
+// touched there. (Reports have a communicator for themselves: they must work when all else hangs.)
 //
 // Thread safety: open() and close(), in MPI_Init and MPI_Finalize; the rest, any thread between.
 #pragma once
@@ -17,12 +16,6 @@ void close() noexcept;
 [[nodiscard]] MPI_Comm comm() noexcept;
 [[nodiscard]] int rank() noexcept;
 [[nodiscard]] int size() noexcept;
-
-// The first of `count` tags for a plug-in: the same on all ranks that claim in the same order. -1
-// if there are no more.
-[[nodiscard]] int claim_tags(int count) noexcept;
-// True if a plug-in has claimed it in this process.
-[[nodiscard]] bool is_claimed(int tag) noexcept;
 
 // A tag that no other process draws (it contains this one's rank), for the calls of tagged.cpp.
 [[nodiscard]] int draw_tag() noexcept;
