@@ -25,27 +25,6 @@ int imbrex_when_request(MPI_Request* request, imbrex_future_t* future);
    waiting for the request too. */
 int imbrex_release_after_request(MPI_Request* request);
 
-/* Sends the same to each of `ranks[0]` to `ranks[n - 1]`, who receive it by any call that receives,
-   as if this rank had sent it to each by MPI_Send or MPI_Isend. Codes are MPI's. A rank that is
-   listed twice gets it twice, MPI_PROC_NULL nothing; this rank may be among them. `n` may be 0.
-
-   On a communicator that was made by MPI_Comm_dup_with_info with imbrex_trees=true, or was given
-   that by MPI_Comm_set_info, the data go along a tree of the recipients, each of whom passes them
-   on: this rank sends them once, or a few times. The same value on all ranks; see
-   docs/user/send-to-all.md. */
-int IMBREX_Send_to_all(const void* buffer, int count, MPI_Datatype type, const int ranks[], int n,
-                       int tag, MPI_Comm comm);
-/* Returns at once. The request is complete when the buffer may be used again; it may be given to
-   every call on requests but MPI_Cancel, which does nothing. `ranks` may be changed at once. */
-int IMBREX_Isend_to_all(const void* buffer, int count, MPI_Datatype type, const int ranks[], int n,
-                        int tag, MPI_Comm comm, MPI_Request* request);
-#if MPI_VERSION >= 4
-int IMBREX_Send_to_all_c(const void* buffer, MPI_Count count, MPI_Datatype type, const int ranks[],
-                         int n, int tag, MPI_Comm comm);
-int IMBREX_Isend_to_all_c(const void* buffer, MPI_Count count, MPI_Datatype type,
-                          const int ranks[], int n, int tag, MPI_Comm comm, MPI_Request* request);
-#endif
-
 /* Collectives of tasks that run at the same time: those that the calling task starts from the
    beginning of a scope to its end start in an order that all ranks share, as by imbrex::ordered()
    and imbrex::ordered_as_spawned() of <imbrex/mpi.hpp>, which says how. Scopes are brackets: ended

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -96,19 +95,6 @@ class ArrivedMessage {
 // arguments, made now, would get (wildcards included). A task that takes the future by .in() starts
 // only then: it costs no stack and no worker while it waits. get() throws MpiError.
 [[nodiscard]] Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm);
-
-// Sends the same to each of `ranks`, who receive it by any call that receives: IMBREX_Send_to_all
-// of mpi.h, which says what becomes of ranks that are listed twice, and when the data go along a
-// tree.
-// Returns when the buffer may be used again. Throws MpiError, after the communicator's own error
-// handler. Suspends.
-void send_to_all(const void* buffer, int count, MPI_Datatype type, std::span<const int> ranks,
-                 int tag, MPI_Comm comm);
-// Returns at once; the future is ready when the buffer may be used again, and get() throws what
-// fails by then. What is wrong with the arguments is thrown at once. `ranks` may change at once.
-[[nodiscard]] Future<MPI_Status> start_send_to_all(const void* buffer, int count,
-                                                   MPI_Datatype type, std::span<const int> ranks,
-                                                   int tag, MPI_Comm comm);
 
 namespace detail {
 struct OrderScope;

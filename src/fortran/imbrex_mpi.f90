@@ -6,7 +6,6 @@ module imbrex_mpi
   implicit none
   private
   public :: imbrex_await_request, imbrex_when_request, imbrex_release_after_request
-  public :: imbrex_send_to_all, imbrex_isend_to_all
   public :: imbrex_begin_ordered, imbrex_begin_ordered_by_name
   public :: imbrex_begin_ordered_as_spawned, imbrex_end_ordered
 
@@ -31,21 +30,6 @@ module imbrex_mpi
         bind(C, name="imbrex_release_after_request_fortran")
       import
       integer, intent(inout) :: request
-    end function
-    integer(c_int) function c_send_to_all(buffer, count, type, ranks, n, tag, comm) &
-        bind(C, name="imbrex_send_to_all_fortran")
-      import
-      type(c_ptr), value :: buffer
-      integer, value :: count, type, n, tag, comm
-      integer, intent(in) :: ranks(*)
-    end function
-    integer(c_int) function c_isend_to_all(buffer, count, type, ranks, n, tag, comm, request) &
-        bind(C, name="imbrex_isend_to_all_fortran")
-      import
-      type(c_ptr), value :: buffer
-      integer, value :: count, type, n, tag, comm
-      integer, intent(in) :: ranks(*)
-      integer, intent(out) :: request
     end function
     ! Collectives between a beginning and an end start in an order that all ranks share.
     integer(c_int) function imbrex_begin_ordered(key) bind(C, name="imbrex_begin_ordered")
@@ -75,23 +59,6 @@ contains
   integer(c_int) function imbrex_begin_ordered_by_name(name)
     character(len=*), intent(in) :: name
     imbrex_begin_ordered_by_name = c_begin_ordered_by_name(name // c_null_char)
-  end function
-
-  ! IMBREX_Send_to_all: the same to each of `ranks`, who receive it by any call that receives.
-  ! `buffer`: c_loc of what is sent; handles are integers, as requests are. Returns MPI's codes.
-  integer function imbrex_send_to_all(buffer, count, type, ranks, tag, comm)
-    type(c_ptr), intent(in) :: buffer
-    integer, intent(in) :: count, type, ranks(:), tag, comm
-    imbrex_send_to_all = c_send_to_all(buffer, count, type, ranks, size(ranks), tag, comm)
-  end function
-
-  ! Returns at once; the buffer may be used again when the request is complete.
-  integer function imbrex_isend_to_all(buffer, count, type, ranks, tag, comm, request)
-    type(c_ptr), intent(in) :: buffer
-    integer, intent(in) :: count, type, ranks(:), tag, comm
-    integer, intent(out) :: request
-    imbrex_isend_to_all = &
-      c_isend_to_all(buffer, count, type, ranks, size(ranks), tag, comm, request)
   end function
 
   ! Suspends the running task until the request is complete, as MPI_Wait. `status`: of

@@ -49,7 +49,6 @@
 #include "mpi/report/look.hpp"
 #include "mpi/report/watch.hpp"
 #include "mpi/sends/begin.hpp"
-#include "mpi/trees/trees.hpp"
 #include "mpi/watch/check/check.hpp"
 #include "mpi/watch/messages.hpp"
 #include "mpi/watch/paths.hpp"
@@ -535,7 +534,6 @@ void finish_runtime() {
   order::end_all_orders();
   decompose::end();
   partial::end_all_places();
-  trees::end_all_trees();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
   // An operation that is counted and not described is about to be forgotten by who completed it.

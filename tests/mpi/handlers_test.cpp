@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "imbrex/mpi.h"
 #include "mpi_test.hpp"
 
 namespace imbrex::test {
@@ -301,18 +300,6 @@ TEST_F(HandlersTest, one_is_called_by_finish_owns_and_await_and_in_no_later_call
   in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, own); });
   const auto wait = [](MPI_Request& request) { (void)await(request); };
   in_each_place(handler_, [&](MPI_Comm comm) { expect_once<MpiError>(comm, wait); });
-}
-
-TEST_F(HandlersTest, one_is_called_by_send_to_all_and_in_no_later_call) {
-  in_each_place(handler_, [](MPI_Comm comm) {
-    const int value = 0;
-    const int nobody = 5;
-    EXPECT_NE(IMBREX_Send_to_all(&value, 1, MPI_INT, &nobody, -1, 3, comm), MPI_SUCCESS);
-    EXPECT_EQ(told.right.load(), 1);
-    EXPECT_NE(IMBREX_Send_to_all(&value, 1, MPI_INT, &nobody, 1, 3, comm), MPI_SUCCESS);
-    EXPECT_EQ(told.right.load(), 2);
-    expect_nothing_more(comm);
-  });
 }
 
 }  // namespace

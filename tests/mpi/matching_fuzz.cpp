@@ -3,10 +3,7 @@
 // every call that does, with wildcards, on several communicators; each message says what it is, so
 // that MPI's order is checked. Every receive is large enough.
 //
-//   matching_fuzz [--seed N] [--count N] [--scale N] [--trees BYTES]
-//
-// With --trees some messages are for several ranks, IMBREX_Send_to_all, on communicators with
-// imbrex_trees=BYTES; 0: without trees.
+//   matching_fuzz [--seed N] [--count N] [--scale N]
 //
 // A seed that fails is run again by the arguments that the program prints.
 #include <mpi.h>
@@ -14,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +23,6 @@
 #include <vector>
 
 #include "imbrex/imbrex.hpp"
-#include "imbrex/mpi.h"
 
 namespace {
 
@@ -38,7 +33,6 @@ int below(Random& random, int end) {
 
 int rank = 0;
 int ranks = 1;
-bool to_all = false;
 std::atomic<int> failures{0};
 
 void expect(bool condition, const char* what, int first, int second) {
@@ -54,7 +48,6 @@ struct Message {
   int tag;
   int number;  // grows over all from this source on this communicator
   int ints;    // at least head_ints
-  std::vector<int> others = {};  // who get it too
 };
 constexpr int head_ints = 4;
 constexpr int ints_max = 40'000;
@@ -83,7 +76,7 @@ int check(const int values[], const MPI_Status& status) {
   MPI_Get_count(&status, MPI_INT, &count);
   expect(count >= head_ints, "a message has no head", count, status.MPI_TAG);
   if (count < head_ints) return -1;
-  const Message said{values[0], -1, values[1], values[2], values[3], {}};
+  const Message said{values[0], -1, values[1], values[2], values[3]};
   expect(said.source == status.MPI_SOURCE, "the status has another source", said.source,
          status.MPI_SOURCE);
   expect(said.tag == status.MPI_TAG, "the status has another tag", said.tag, status.MPI_TAG);
@@ -180,21 +173,6 @@ void send_all(MPI_Comm comm, const std::vector<Message>& messages, Random random
       requests.push_back(request);
       flights.push_back({std::move(values), persistent});
     };
-    if (!it.others.empty()) {
-      std::vector<int> to = it.others;
-      to.push_back(it.destination);
-      const int n = static_cast<int>(to.size());
-      if (below(random, 2) == 0) {
-        IMBREX_Send_to_all(values.data(), it.ints, MPI_INT, to.data(), n, it.tag, comm);
-      } else {
-        MPI_Request request;
-        IMBREX_Isend_to_all(values.data(), it.ints, MPI_INT, to.data(), n, it.tag, comm, &request);
-        requests.push_back(request);
-        flights.push_back({std::move(values), false});
-      }
-      if (requests.size() > window) finish();
-      continue;
-    }
     switch (below(random, 7)) {
       case 0: MPI_Send(values.data(), it.ints, MPI_INT, it.destination, it.tag, comm); break;
       case 1: MPI_Ssend(values.data(), it.ints, MPI_INT, it.destination, it.tag, comm); break;
@@ -221,8 +199,7 @@ void receive_all(MPI_Comm comm, const std::vector<Wanted>& list, bool at_once, R
   const auto note = [&](const Wanted& wanted, const MPI_Status& status, int number) {
     const std::array key{wanted.source, wanted.tag, status.MPI_SOURCE};
     const auto [place, fresh] = latest.try_emplace(key, number);
-    const bool again = to_all && number == place->second;  // a rank may be listed twice
-    expect(fresh || number > place->second || again, "a message has overtaken another", number,
+    expect(fresh || number > place->second, "a message has overtaken another", number,
            place->second);
     place->second = number;
   };
@@ -302,14 +279,10 @@ void plan_crowd(MPI_Comm comm, int scale, Random& plan, std::vector<Job>& jobs) 
     for (int i = 0; i < count; ++i) {
       const int to = below(plan, ranks);
       // A standard send to oneself may wait for its receive, which is another task's.
-      messages.push_back({source, to, below(plan, tags), number++, random_ints(plan), {}});
-      Message& it = messages.back();
-      for (int other = 0; to_all && i % 2 == 0 && other < ranks; ++other) {
-        if (below(plan, 3) != 0) it.others.push_back(other);  // `to` may get it twice
-      }
+      messages.push_back({source, to, below(plan, tags), number++, random_ints(plan)});
+      const Message& it = messages.back();
       const Wanted fits{kind == 1 ? source : MPI_ANY_SOURCE, kind == 2 ? it.tag : MPI_ANY_TAG};
       wanted[to].push_back(fits);
-      for (const int other : it.others) wanted[other].push_back(fits);
     }
     const Random seed(plan());
     if (source == me) jobs.push_back([=] { send_all(comm, messages, seed); });
@@ -334,7 +307,7 @@ void plan_pairs(MPI_Comm comm, int scale, Random& plan, std::vector<Job>& jobs) 
     const int count = 1 + below(plan, 12);
     std::vector<Message> messages;
     for (int i = 0; i < count; ++i) {
-      messages.push_back({source, to, tag, i, random_ints(plan), {}});
+      messages.push_back({source, to, tag, i, random_ints(plan)});
     }
     const std::vector<Wanted> wanted(static_cast<std::size_t>(count),
                                      {from_any ? MPI_ANY_SOURCE : source, tag});
@@ -370,25 +343,14 @@ void run(std::vector<Job> jobs, Random random) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// With trees, if this is asked for.
-MPI_Comm duplicate(MPI_Comm comm, unsigned trees) {
-  MPI_Info info;
-  MPI_Info_create(&info);
-  if (trees != 0) MPI_Info_set(info, "imbrex_trees", std::to_string(trees).c_str());
-  MPI_Comm made;
-  MPI_Comm_dup_with_info(comm, info, &made);
-  MPI_Info_free(&info);
-  return made;
-}
-
-void run_program(unsigned seed, int scale, unsigned trees) {
+void run_program(unsigned seed, int scale) {
   Random plan(seed);  // the same on all ranks
   std::array<MPI_Comm, 3> comms;
   MPI_Comm reversed;
   MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed);
-  comms[0] = duplicate(MPI_COMM_WORLD, trees);
-  comms[1] = duplicate(reversed, trees);
-  comms[2] = duplicate(reversed, trees);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[0]);
+  MPI_Comm_dup(reversed, &comms[1]);
+  MPI_Comm_dup(reversed, &comms[2]);
   MPI_Comm_free(&reversed);
   std::vector<Job> jobs;
   plan_crowd(comms[0], scale, plan, jobs);
@@ -408,27 +370,22 @@ void run_program(unsigned seed, int scale, unsigned trees) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr unsigned not_to_all = UINT_MAX;
-  std::map<std::string, unsigned> options{
-      {"--seed", 1}, {"--count", 1}, {"--scale", 1}, {"--trees", not_to_all}};
+  std::map<std::string, unsigned> options{{"--seed", 1}, {"--count", 1}, {"--scale", 1}};
   for (int i = 1; i + 1 < argc; i += 2) {
     options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
   }
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  to_all = options["--trees"] != not_to_all;
-  const unsigned trees = to_all ? options["--trees"] : 0;
   int wrong = 0;
   for (unsigned i = 0; i < options["--count"] && wrong == 0; ++i) {
     const unsigned seed = options["--seed"] + i;
-    run_program(seed, static_cast<int>(options["--scale"]), trees);
+    run_program(seed, static_cast<int>(options["--scale"]));
     const int mine = failures.load();
     MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (wrong != 0 && rank == 0) {
-      std::fprintf(stderr, "matching_fuzz: failed with --seed %u --scale %u%s on %d ranks\n", seed,
-                   options["--scale"],
-                   to_all ? (" --trees " + std::to_string(trees)).c_str() : "", ranks);
+      std::fprintf(stderr, "matching_fuzz: failed with --seed %u --scale %u on %d ranks\n", seed,
+                   options["--scale"], ranks);
     }
   }
   if (rank == 0 && wrong == 0) std::printf("%u programs are right\n", options["--count"]);

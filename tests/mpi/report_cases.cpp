@@ -21,7 +21,6 @@
 #include "imbrex/collective.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/imbrex.hpp"
-#include "imbrex/mpi.h"
 #include "imbrex/mpi.hpp"
 
 namespace {
@@ -44,31 +43,6 @@ void receive(int source, int tag, MPI_Comm comm) {
 void send(int destination, int tag, MPI_Comm comm) {
   const double values[8] = {};
   MPI_Send(values, 8, MPI_DOUBLE, destination, tag, comm);
-}
-
-// The other ranks want another message first than the one that comes along a tree.
-void on_a_tree() {
-  MPI_Info info;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "imbrex_trees", "1");
-  MPI_Comm comm;
-  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
-  MPI_Info_free(&info);
-  constexpr int many = 100'000;
-  std::vector<double> values(many);
-  if (rank_in_world() == 0) {
-    const int others[] = {1, 2};
-    MPI_Request request;
-    IMBREX_Isend_to_all(values.data(), many, MPI_DOUBLE, others, 2, 7, comm, &request);
-    task("compute").spawn([] { until_printed("tag 7, 800000 bytes"); }).get();
-    for (const int other : others) send(other, 8, comm);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    receive(0, 8, comm);
-    MPI_Recv(values.data(), many, MPI_DOUBLE, 0, 7, comm, MPI_STATUS_IGNORE);
-    std::printf("went on\n");
-  }
-  MPI_Comm_free(&comm);
 }
 
 // Rank 1 sends with another tag than rank 0 receives with; after a report it sends what is
@@ -683,7 +657,6 @@ void messages_in_turn() {
 }
 
 const imbrex::test::Cases cases{
-    {"on_a_tree", on_a_tree},
     {"wrong_tag", wrong_tag},
     {"asks_in_vain", asks_in_vain},
     {"asks_in_vain_in_main", asks_in_vain_in_main},

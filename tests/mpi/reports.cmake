@@ -23,17 +23,6 @@ imbrex_mpi_report(wrong_tag wrong_tag 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "^imbrex: \\[1\\] rank 1 of 2 .*: 1 of 2 tasks run"
   -e "^imbrex: \\[1\\]   runs, or is ready to: .compute. .*${place}"
   -e "^went on")
-set(imbrex_on_a_tree_64M
-  -e "^imbrex: .1.   on a tree from 0, tag 7, 800000 bytes: it is here and not received")
-set(imbrex_on_a_tree_0
-  -e "^imbrex: .0.   a tree begins here, tag 7, 800000 bytes. it goes to [12] .800000")
-foreach(memory 0 64M)
-  imbrex_mpi_entry(report.on_a_tree_memory_${memory}
-    sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 50 ${imbrex_on_a_tree_${memory}}
-    -c 2 "went on" --
-    ${imbrex_mpirun} 3 $<TARGET_FILE:imbrex_mpi_report_cases> on_a_tree
-    WORKERS 1 ENVIRONMENT IMBREX_STALL_S=1 IMBREX_TREE_MEMORY=${memory})
-endforeach()
 foreach(above 0 32)  # receives matched by imbrex, and by MPI
   imbrex_mpi_report(wait_for_requests_above_${above} wait_for_requests 0
     ENV IMBREX_STALL_S=1 IMBREX_MATCH_ABOVE=${above} EXPECT

@@ -12,7 +12,7 @@ export_calls.py <folder> <compiler and flags that find mpi.h>...: writes
                         that somebody may look on at (notices.py)
   exported_calls.cpp    MPI_X and PMPI_X, which lead there, past what tells if nobody looks on
 
-Where our sources call MPI_X they call what tells, if there is such; IMBREX_OWN(X) does not tell.
+Where our sources call MPI_X they call what tells, if there is such.
 """
 import pathlib
 import re
@@ -89,8 +89,7 @@ def own_names(found):
         lines += [f'extern "C" decltype(PMPI_{name}) {one};'
                   for one in sorted({names[name], f"imbrex_MPI_{name}"})]
     lines += ["#pragma GCC diagnostic pop\n",
-              '#define IMBREX_FUNCTION(name) extern "C" int imbrex_MPI_##name',
-              "#define IMBREX_OWN(name) imbrex_MPI_##name\n",
+              '#define IMBREX_FUNCTION(name) extern "C" int imbrex_MPI_##name\n',
               "#ifndef IMBREX_PROGRAMS_NAMES"]
     for name in sorted(found):
         kind = "Passed" if name in LIFE else "Blocking" if name in BLOCKING else "Shipped"

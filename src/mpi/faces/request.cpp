@@ -230,31 +230,6 @@ void cancel(const Future<MPI_Status>& future) {
       [](bool) {});
 }
 
-namespace {
-void throw_if_failed(const char* const call, const int code) {
-  if (code != MPI_SUCCESS) throw mpi::make_error(call, code, detail::describe_current_task());
-}
-}  // namespace
-
-void send_to_all(const void* const buffer, const int count, MPI_Datatype type,
-                 const std::span<const int> ranks, const int tag, MPI_Comm comm) {
-  require_active("send_to_all()");
-  throw_if_failed("send_to_all()",
-                  IMBREX_Send_to_all(buffer, count, type, ranks.data(),
-                                     static_cast<int>(ranks.size()), tag, comm));
-}
-
-Future<MPI_Status> start_send_to_all(const void* const buffer, const int count, MPI_Datatype type,
-                                     const std::span<const int> ranks, const int tag,
-                                     MPI_Comm comm) {
-  constexpr const char* name = "start_send_to_all()";
-  require_active(name);
-  MPI_Request request = MPI_REQUEST_NULL;
-  throw_if_failed(name, IMBREX_Isend_to_all(buffer, count, type, ranks.data(),
-                                            static_cast<int>(ranks.size()), tag, comm, &request));
-  return mpi::take_over(name, request, {});
-}
-
 void release_after(MPI_Request& request) {
   if (!detail::in_spawned_task()) {
     throw Error("imbrex: release_after(MPI_Request) called outside a task: use when()");

@@ -145,7 +145,6 @@ void Communicator::for_each(const std::function<void(const Operation&)>& visit) 
   const auto each = [&](const Link& link) { visit(*static_cast<const Receive*>(link.owner)); };
   queue_.for_each(each);
   probes_.for_each(each);
-  if (detour() != nullptr) detour()->for_each(visit);
 }
 
 // ---- messages --------------------------------------------------------------------------------
@@ -162,13 +161,12 @@ bool Communicator::draw(Round& round) {
     }
     bool failed = false;
     count = take_from_mpi(arrived.data(), &failed);
-    if (detour() != nullptr) count = take_by_detour(count, arrived.data(), round);
     for (int i = 0; i < count; ++i) receives[i] = match(arrived[i], round);
     if (failed) {
       // This happens if a process has failed, for instance. Each receive asks MPI for itself from
       // now on.
       std::vector<Receive*> refused;
-      detour() != nullptr ? fail_all(refused) : leave_matching(refused);
+      leave_matching(refused);
       for (Receive* const receive : refused) round.complete(*receive);
     }
   }
@@ -200,16 +198,6 @@ int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
     queue_.fetch_link({arrived[i].status.MPI_SOURCE, arrived[i].status.MPI_TAG});
   }
   return count;
-}
-
-// As many of those that are here as one round takes, instead of those that MPI has given.
-int Communicator::take_by_detour(int count, Arrived arrived[], Round& round) {
-  Detour& by = *detour();
-  for (int i = 0; i < count; ++i) by.take(arrived[i]);
-  by.move(round);
-  int taken = 0;
-  while (taken < messages_at_once && by.next(arrived[taken])) ++taken;
-  return taken;
 }
 
 // The receive that gets the message, or null: then it is held.
@@ -245,7 +233,7 @@ int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived)
         return MPI_SUCCESS;
       }
       // Whatever MPI has is nobody else's.
-      if (queue_.empty() && watcher() == nullptr && detour() == nullptr) {
+      if (queue_.empty() && watcher() == nullptr) {
         return take ? PMPI_Improbe(wanted.source, wanted.tag, handle_, found, &arrived->message,
                                    &arrived->status)
                     : PMPI_Iprobe(wanted.source, wanted.tag, handle_, found, &arrived->status);
@@ -262,7 +250,7 @@ int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived)
 // A watch counts as an operation: whoever waits must draw.
 bool Communicator::watch(const Watcher& its_watcher) {
   const std::lock_guard guard(lock_);
-  if (!may_match() || detour() != nullptr) return false;
+  if (!may_match()) return false;
   if (watcher_.exchange(&its_watcher, std::memory_order_release) != nullptr) return true;
   watched_.fetch_add(1, std::memory_order_relaxed);
   state_.store(State::matching, std::memory_order_relaxed);
@@ -282,41 +270,6 @@ void Communicator::drop_watch() {
   watched_.fetch_sub(1, std::memory_order_relaxed);
   engine().leave_feed();
   engine().withdraw();
-}
-
-// ---- messages that come through others ------------------------------------------------------
-
-bool Communicator::may_detour() {
-  const std::lock_guard guard(lock_);
-  return may_match() && open_.load(std::memory_order_relaxed) == 0 && watcher() == nullptr;
-}
-
-// As a watch, it counts as an operation.
-void Communicator::begin_detour(Detour& its_detour) {
-  const std::lock_guard guard(lock_);
-  detour_.store(&its_detour, std::memory_order_release);
-  state_.store(State::matching, std::memory_order_relaxed);
-  engine().expect();
-  engine().attend();
-  if (!std::exchange(listed_, true)) engine().add(*this);
-}
-
-void Communicator::end_detour() {
-  const std::lock_guard guard(lock_);
-  if (detour_.exchange(nullptr, std::memory_order_relaxed) == nullptr) return;
-  engine().leave_feed();
-  engine().withdraw();
-}
-
-// MPI gives no more messages, since a process has failed for instance. Receives are not handed to
-// it: what it has still may be meant for the detour.
-void Communicator::fail_all(std::vector<Receive*>& failed) {
-  take_all(queue_, failed);
-  take_all(probes_, failed);
-  for (Receive* const receive : failed) {
-    receive->status = empty_status();
-    receive->code = MPI_ERR_OTHER;
-  }
 }
 
 // ---- the end of matching ---------------------------------------------------------------------
@@ -459,7 +412,7 @@ int tag_upper_bound() {
 void Communicator::name(MPI_Comm comm) {
   const std::lock_guard guard(lock_);
   while (Held<Arrived>* const held = held_.find({MPI_ANY_SOURCE, MPI_ANY_TAG})) {
-    forget_origin(take_held(*held).message);
+    (void)take_held(*held);
   }
   handle_ = comm;
   peers_ = peers_of(comm);

@@ -15,7 +15,6 @@
 #include "base/guarded.hpp"
 #include "mpi/below/ship.hpp"
 #include "mpi/engine/engine.hpp"
-#include "mpi/matching/detour.hpp"
 #include "mpi/matching/match_queue.hpp"
 #include "mpi/matching/receive.hpp"
 
@@ -56,7 +55,7 @@ struct Watcher {
 // Invariants, under the lock: (1) no message that is held could serve a receive that is queued;
 // (2) a receive is posted only while nothing is queued and nothing held could serve it; (3) only
 // draw() takes messages from MPI that it was not asked for, and only while something is queued, or
-// the communicator is watched or has a detour; (4) while it has a detour, no receive is posted.
+// the communicator is watched.
 class Communicator final : public Feed {
  public:
   Communicator() = default;
@@ -127,25 +126,6 @@ class Communicator final : public Feed {
     return watched_.load(std::memory_order_relaxed) != 0;
   }
 
-  // From now on all messages come by `detour`, and receives are matched here. REQUIRES:
-  // may_detour() was true, and no other thread has used the communicator since.
-  void begin_detour(Detour& detour);
-  // False if MPI has receives already, or receives cannot be matched here.
-  [[nodiscard]] bool may_detour();
-  // Messages come from MPI again. REQUIRES: nothing is under way by the detour.
-  void end_detour();
-  [[nodiscard]] Detour* detour() const noexcept {
-    return detour_.load(std::memory_order_acquire);  // pairs with begin_detour()
-  }
-  // Calls `f()` under the lock, as the functions of the detour are.
-  template <class F>
-  auto with_detour(F f) {
-    const std::lock_guard guard(lock_);
-    return f();
-  }
-  [[nodiscard]] int tag_max() const noexcept { return tag_max_; }
-  [[nodiscard]] int peers() const noexcept { return peers_; }
-
   // From now on all receives are MPI's own: the communicator asserts that it has no wildcards.
   void stop_matching();
   // As stop_matching(), because the communicator is about to be freed; or, if MPI can take no more
@@ -187,7 +167,7 @@ class Communicator final : public Feed {
   void drop_watch() IMBREX_REQUIRES(lock_);
   // True while draw() must not be left to those who wait.
   [[nodiscard]] bool draws() const noexcept IMBREX_REQUIRES(lock_) {
-    return !queue_.empty() || !probes_.empty() || watcher() != nullptr || detour() != nullptr;
+    return !queue_.empty() || !probes_.empty() || watcher() != nullptr;
   }
   [[nodiscard]] bool crowded() IMBREX_REQUIRES(lock_);
   void settle_state() IMBREX_REQUIRES(lock_);
@@ -197,9 +177,6 @@ class Communicator final : public Feed {
   static void take_all(ReceiveQueue& queue, std::vector<Receive*>& all);
   void post_queued(std::vector<Receive*>& impossible) IMBREX_REQUIRES(lock_);
   void leave_matching(std::vector<Receive*>& failed) IMBREX_REQUIRES(lock_);
-  void fail_all(std::vector<Receive*>& failed) IMBREX_REQUIRES(lock_);
-  [[nodiscard]] int take_by_detour(int count, Arrived arrived[], Round& round)
-      IMBREX_REQUIRES(lock_);
   [[nodiscard]] int take_from_mpi(Arrived arrived[], bool* failed) IMBREX_REQUIRES(lock_);
   [[nodiscard]] Receive* match(const Arrived& arrived, Round& round) IMBREX_REQUIRES(lock_);
 
@@ -208,7 +185,6 @@ class Communicator final : public Feed {
   progress::CallLock lock_;  // held over calls of MPI that do not block, and over no user code
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
   std::atomic<const Watcher*> watcher_{nullptr};  // under the lock; watcher() reads it without
-  std::atomic<Detour*> detour_{nullptr};  // under the lock; detour() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
   std::atomic<Permission> any_tag_{Permission::unknown};  // any thread; the same answer for all
   std::atomic<std::uint32_t> life_{0};        // written under the lock

@@ -10,7 +10,6 @@
 #include "mpi/below/abi/types.hpp"
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicator.hpp"
-#include "mpi/matching/detour.hpp"
 #include "mpi/matching/spares.hpp"
 #include "mpi/watch/messages.hpp"
 
@@ -130,33 +129,12 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   if (kind == Kind::message) message = arrived.message;
   if (kind != Kind::data) return true;
   MPI_Message its_message = arrived.message;
-  if (Origin origin{}; find_origin(its_message, origin)) {
-    forget_origin(its_message);
-    link.key = origin.came;
-    complete = &Receive::end_detoured;
-  }
   Said said = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
                               &request);
   int over = 0;
   if (said.code == MPI_SUCCESS) said = asked::Test(call.owes_handler(), &request, &over, &status);
   take(said);
-  const bool ended = over != 0 || code != MPI_SUCCESS;
-  if (ended && complete == &Receive::end_detoured) name_origin();
-  return ended;
-}
-
-// MPI knows the message as one of a communicator of ours, whose errors are returned: that of the
-// program's communicator is owed.
-void Receive::name_origin() noexcept {
-  status.MPI_SOURCE = link.key.source;
-  status.MPI_TAG = link.key.tag;
-  handler_ran = false;
-  handler = {};
-}
-
-void Receive::end_detoured(Operation& self) noexcept {
-  static_cast<Receive&>(self).name_origin();
-  completed(self);
+  return over != 0 || code != MPI_SUCCESS;
 }
 
 void Receive::matched(const Arrived& arrived, Round& round) {

@@ -55,8 +55,6 @@ class alignas(64) Receive final : public Substitute {
   Link link;  // under the communicator's lock
 
  private:
-  static void end_detoured(Operation& self) noexcept;
-  void name_origin() noexcept;
   // Starts the transfer; true if it is over.
   [[nodiscard]] bool begin_transfer(const Arrived& arrived);
 

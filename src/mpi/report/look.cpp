@@ -40,7 +40,6 @@ namespace {
 constexpr std::size_t waits_max = 18;
 constexpr std::size_t messages_max = 8;
 constexpr std::size_t tasks_max = 12;
-constexpr std::size_t trees_max = 8;
 constexpr std::size_t collectives_max = 8;
 constexpr std::size_t turns_max = 8;
 constexpr std::size_t above_max = 12;
@@ -114,18 +113,6 @@ std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
     }
   }
   return found;
-}
-
-// ---- messages on their way through this rank ---------------------------------------------------
-
-Lines on_trees() {
-  Lines lines;
-  receive::for_each_communicator([&lines](receive::Communicator& communicator) {
-    communicator.with_detour([&] {
-      if (receive::Detour* const detour = communicator.detour()) detour->describe(lines);
-    });
-  });
-  return lines;
 }
 
 // ---- what stands above MPI ---------------------------------------------------------------------
@@ -325,7 +312,7 @@ Lines look(const Mark& last) {
   }
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
-        explain(messages, waits, rank, messages_max), unite(on_trees(), trees_max),
+        explain(messages, waits, rank, messages_max),
         unite(partial::describe_open(), collectives_max),
         unite(order::describe_waiting(), turns_max), from_above(), of_messages,
         detail::recent_failures()}) {

@@ -138,7 +138,6 @@ enum {
   MPI_ERR_PENDING,
   MPI_ERR_NO_MEM,
   MPI_ERR_KEYVAL,
-  MPI_ERR_INFO,
   MPI_ERR_INFO_VALUE,
   MPI_ERR_UNSUPPORTED_OPERATION,
   MPIX_ERR_PROC_FAILED,
@@ -189,4 +188,3 @@ int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* group);  // for who finds it 
 // For src/mpi, in place of what export_calls.py makes for a real MPI: our functions are those that
 // programs see, and replace the weak ones. So nobody is told of calls here (notices.py).
 #define IMBREX_FUNCTION(name) extern "C" int MPI_##name
-#define IMBREX_OWN(name) MPI_##name

@@ -191,32 +191,6 @@ contains
     error stop 1
   end subroutine
 
-  ! Rank 0 to all others: by a call that blocks, and by a request.
-  subroutine send_to_all()
-    integer, target, asynchronous :: out(3), in(3)
-    integer :: turn, i
-    REQUEST_OF :: request
-    out = [5, 6, 7]
-    do turn = 1, 2
-      if (rank == 0) then
-        if (turn == 1) then
-          code = imbrex_send_to_all(c_loc(out), 3, HANDLE(MPI_INTEGER), [(i, i = 1, ranks - 1)], &
-            202, HANDLE(MPI_COMM_WORLD))
-          call expect(code == MPI_SUCCESS, "a send to all")
-        else
-          code = imbrex_isend_to_all(c_loc(out), 3, HANDLE(MPI_INTEGER), [(i, i = 1, ranks - 1)], &
-            202, HANDLE(MPI_COMM_WORLD), HANDLE(request))
-          call expect(code == MPI_SUCCESS, "a send to all that has begun")
-          call MPI_Wait(request, MPI_STATUS_IGNORE, code)
-        end if
-      else
-        in = 0
-        call MPI_Recv(in, 3, MPI_INTEGER, 0, 202, MPI_COMM_WORLD, MPI_STATUS_IGNORE, code)
-        call expect(all(in == [5, 6, 7]), "a message to all")
-      end if
-    end do
-  end subroutine
-
   ! MPI_IN_PLACE, MPI_BOTTOM, MPI_UNWEIGHTED, sections of arrays.
   subroutine in_main()
     integer :: sums(2), values(2), neighbours(1), far(6), i
@@ -238,7 +212,6 @@ contains
     call expect(all(sums == [previous, 3]), "a message from MPI_BOTTOM")
     call MPI_Type_free(there, code)
 
-    call send_to_all()
     call MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, [previous], MPI_UNWEIGHTED, 1, &
       [following], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., graph, code)
     call MPI_Neighbor_allgather([rank], 1, MPI_INTEGER, neighbours, 1, MPI_INTEGER, graph, code)

@@ -29,22 +29,6 @@ int imbrex_release_after_request_fortran(MPI_Fint* const request) {
   return imbrex_release_after_request(it);
 }
 
-// Codes are MPI's.
-int imbrex_send_to_all_fortran(const void* const buffer, const MPI_Fint count, const MPI_Fint type,
-                               const MPI_Fint ranks[], const MPI_Fint n, const MPI_Fint tag,
-                               const MPI_Fint comm) {
-  return IMBREX_Send_to_all(buffer, count, PMPI_Type_f2c(type), ranks, n, tag,
-                            PMPI_Comm_f2c(comm));
-}
-
-int imbrex_isend_to_all_fortran(const void* const buffer, const MPI_Fint count,
-                                const MPI_Fint type, const MPI_Fint ranks[], const MPI_Fint n,
-                                const MPI_Fint tag, const MPI_Fint comm, MPI_Fint* const request) {
-  FortranRequest it(*request);
-  return IMBREX_Isend_to_all(buffer, count, PMPI_Type_f2c(type), ranks, n, tag,
-                             PMPI_Comm_f2c(comm), it);
-}
-
 }  // extern "C"
 #pragma GCC visibility pop
 #endif

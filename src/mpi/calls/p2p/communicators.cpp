@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that end a communicator or change what is known of it.
+#include "mpi/below/abi/standard.hpp"
+#include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/engine/active.hpp"
 #include "mpi/matching/communicators.hpp"
+#include "mpi/matching/wait.hpp"
 #include "mpi/order/order.hpp"
 #include "mpi/sends/begin.hpp"
+#include "mpi/watch/check/check.hpp"
 #include "mpi/watch/check/comm_free.hpp"
 #include "mpi/watch/check/ranks/ranks.hpp"
+#include "mpi/watch/messages.hpp"
 
 namespace imbrex::mpi::receive {
 
@@ -20,16 +25,26 @@ int close_for(const char* call, MPI_Comm comm) {
   if (const int code = order::refuse_to_free(call, comm); code != MPI_SUCCESS) return code;
   if (Communicator* const it = known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);
-    if (Detour* const detour = it->detour()) {
-      const int code = detour->drain(call);
-      if (code != MPI_SUCCESS) return code;
-      it->end_detour();
-      detour->end();
-    }
     it->close(true);
   }
   check::end_communicator(comm);
   return MPI_SUCCESS;
+}
+
+int dup_with_info(const Call& call, MPI_Info info, MPI_Comm* made) {
+#if IMBREX_MPI_4
+  if (!in_service()) return PMPI_Comm_dup_with_info(call.comm, info, made);
+  const TracedCollective traced(call);
+  check::Guard guard;
+  const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
+  return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
+    const int code = PMPI_Comm_idup_with_info(call.comm, info, made, request);
+    if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, {});
+    return code;
+  });
+#else
+  return by_spare_thread(call.name, [&] { return PMPI_Comm_dup_with_info(call.comm, info, made); });
+#endif
 }
 
 }  // namespace
@@ -51,4 +66,29 @@ IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
   if (refused == MPI_SUCCESS) refused = receive::close_for(name, *comm);
   if (refused != MPI_SUCCESS) return refused;
   return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
+}
+
+IMBREX_FUNCTION(Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* duplicate) {
+  using namespace imbrex::mpi;
+  const Call call{.name = "MPI_Comm_dup_with_info", .comm = comm, .kind = Kind::collective};
+  int code = decompose::look_at_info(call, info);
+  if (code == MPI_SUCCESS) code = receive::dup_with_info(call, info, duplicate);
+  return code == MPI_SUCCESS ? decompose::keep_info(call, *duplicate, info) : code;
+}
+
+IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
+  using namespace imbrex::mpi;
+  const Call call{.name = "MPI_Comm_set_info", .comm = comm};
+  if (const int code = decompose::look_at_info(call, info); code != MPI_SUCCESS) return code;
+  // This comes before MPI is told, since another thread may poll just now.
+  if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
+    if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
+  }
+  int code = PMPI_Comm_set_info(comm, info);
+  if (code == MPI_SUCCESS) code = decompose::keep_info(call, comm, info);
+  if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
+    sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
+    it->forget_assertions();
+  }
+  return code;
 }

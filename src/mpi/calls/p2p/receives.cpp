@@ -12,7 +12,6 @@
 #include "mpi/engine/errors.hpp"
 #include "mpi/matching/communicator.hpp"
 #include "mpi/matching/communicators.hpp"
-#include "mpi/matching/detour.hpp"
 #include "mpi/matching/request_table.hpp"
 #include "mpi/matching/token.hpp"
 #include "mpi/matching/wait.hpp"
@@ -36,18 +35,12 @@ struct Started {
   MPI_Request request = MPI_REQUEST_NULL;  // unless it is queued
 };
 
-// A message that has come by a detour is received at once; then it counts as queued. REQUIRES:
-// `receive` is not null if such a message may be held.
 Started start(const Arguments& it, Communicator& communicator, Receive* receive) {
   Started started{};
   Arrived arrived;
   started.begun = communicator.begin(it.wanted, receive, &arrived,
                                      [&] { started.code = post(it, &started.request); });
-  if (started.begun != Begun::held) return started;
-  if (Origin origin{}; find_origin(arrived.message, origin)) {
-    receive->matched_here(arrived);  // its status is not MPI's
-    started.begun = Begun::queued;
-  } else {
+  if (started.begun == Begun::held) {
     started.code = receive_message(it, &arrived.message, &started.request);
   }
   return started;
@@ -166,49 +159,6 @@ void note_receive(MPI_Request request, MPI_Comm comm) {
   if (traces_messages && substitute(request) == nullptr) trace_receive(request, members_of(comm));
 }
 
-// ---- matched messages --------------------------------------------------------------------------
-
-namespace {
-
-// The communicator of a message that has come by a detour, and what is asked for. Null: it has not,
-// or MPI's own call answers at once.
-Communicator* place_of(MPI_Message message, Arguments& it) {
-  Origin origin{};
-  if (!in_service() || !find_origin(message, origin)) return nullptr;
-  it.wanted = origin.came;
-  it.comm = origin.comm;
-  Communicator* const communicator = communicator_of(origin.comm);
-  return communicator != nullptr && communicator->accepts(it) ? communicator : nullptr;
-}
-
-template <class Own>
-int mrecv(const char* name, Arguments it, MPI_Message* message, MPI_Status* status, Own mpis_own) {
-  Communicator* const communicator = place_of(*message, it);
-  if (communicator == nullptr) return mpis_own();
-  Receive receive(name, it, *communicator, Receive::Kind::data, false);
-  receive.matched_here({std::exchange(*message, MPI_MESSAGE_NULL), {}});
-  wait_for(receive);
-  copy_status(receive.status, status);
-  return receive.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(receive);
-}
-
-template <class Own>
-int imrecv(const char* name, Arguments it, MPI_Message* message, MPI_Request* request,
-           Own mpis_own) {
-  Communicator* const communicator = place_of(*message, it);
-  if (communicator == nullptr) return mpis_own();
-  auto receive = std::make_unique<Receive>(name, it, *communicator, Receive::Kind::data, true);
-  Token* const token = take_token(*receive);
-  if (token == nullptr) return MPI_ERR_NO_MEM;
-  receive->give_handle(*token);
-  Receive& its_own = *receive.release();  // conclude() ends it
-  its_own.matched_here({std::exchange(*message, MPI_MESSAGE_NULL), {}});
-  *request = token->request;
-  return MPI_SUCCESS;
-}
-
-}  // namespace
-
 // ---- probes ----------------------------------------------------------------------------------
 
 namespace {
@@ -317,17 +267,7 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
   IMBREX_FUNCTION(Mrecv##suffix)(void* buffer, Count count, MPI_Datatype type,                    \
                                  MPI_Message* message, MPI_Status* status) {                      \
     const imbrex::mpi::Call call{.name = "MPI_Mrecv" #suffix, .count = count, .type = type};      \
-    const imbrex::mpi::receive::Arguments it{buffer, count, type, {0, 0}, MPI_COMM_NULL};         \
-    return imbrex::mpi::receive::mrecv(call.name, it, message, status, [&] {                      \
-      return imbrex::mpi::carry_out(call, status, [&](MPI_Request* request) {                     \
-        return PMPI_Imrecv##suffix(buffer, count, type, message, request);                        \
-      });                                                                                         \
-    });                                                                                           \
-  }                                                                                               \
-  IMBREX_FUNCTION(Imrecv##suffix)(void* buffer, Count count, MPI_Datatype type,                   \
-                                  MPI_Message* message, MPI_Request* request) {                   \
-    const imbrex::mpi::receive::Arguments it{buffer, count, type, {0, 0}, MPI_COMM_NULL};         \
-    return imbrex::mpi::receive::imrecv("MPI_Imrecv" #suffix, it, message, request, [&] {         \
+    return imbrex::mpi::carry_out(call, status, [&](MPI_Request* request) {                       \
       return PMPI_Imrecv##suffix(buffer, count, type, message, request);                          \
     });                                                                                           \
   }
