@@ -119,14 +119,12 @@ void Engine::take_intake() {
     oldest = operation;
     operation = next;
   }
-  auto* const begin = begin_.load(std::memory_order_relaxed);
   for (; oldest != nullptr; oldest = oldest->next) {
     if (oldest->ask != nullptr) {
       groups_.push_back(oldest);
     } else {
       requests_.push_back(oldest->request);
       singles_.push_back(oldest);
-      if (begin != nullptr) begin(oldest->request);
     }
   }
 }

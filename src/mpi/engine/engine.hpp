@@ -189,14 +189,9 @@ class Engine {
     return wanted_.load(std::memory_order_relaxed) != 0;
   }
 
-  // For the callback modes. glance(): true if one of a few single requests, others at each call, is
-  // complete by `is_complete`; completes nothing, and gives up if another thread has the lock.
-  // watch(): `begin`, unless null, is called for each single request that is taken in, under the
-  // lock.
+  // For the callback modes: true if one of a few single requests, others at each call, is complete
+  // by `is_complete`; completes nothing, and gives up if another thread has the lock.
   [[nodiscard]] bool glance(bool (*is_complete)(MPI_Request)) noexcept;
-  void watch(void (*begin)(MPI_Request) noexcept) noexcept {
-    begin_.store(begin, std::memory_order_relaxed);
-  }
 
   // True if this thread is in poll(): then the caller is called by MPI.
   [[nodiscard]] bool polling_here() const noexcept;
@@ -244,7 +239,6 @@ class Engine {
   std::atomic<Feed*> feed_intake_{nullptr};    // the same
   std::atomic<int> wanted_{0};                 // threads in hold_still() that wait for it
   std::atomic<pthread_t> poller_{};            // who holds it; only compared with oneself
-  std::atomic<void (*)(MPI_Request) noexcept> begin_{nullptr};  // watch() sets it, at start and end
 
   base::SpinLock lock_;                        // only tried
   // No bound: one entry for each suspended task or pending future.

@@ -8,7 +8,6 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/below/abi/asked.hpp"
 #include "mpi/engine/engine.hpp"
-#include "mpi/progress/open_mpi_request.hpp"
 #include "mpi/progress/timing.hpp"
 
 namespace imbrex::mpi::progress {
@@ -25,12 +24,6 @@ void notice() noexcept {
   if (noticed.exchange(true, std::memory_order_relaxed)) return;
   count.fetch_add(1, std::memory_order_relaxed);
   detail::wake_worker();
-}
-
-// What a request calls when it is complete.
-void on_completion() noexcept {
-  const Timed timed(callbacks_spent);
-  notice();
 }
 
 // ---- the hook ----------------------------------------------------------------------------------
@@ -125,22 +118,15 @@ void unhook_from_progress() noexcept {}
 
 }  // namespace
 
-std::string start_noticing(const bool in_requests) {
+std::string start_noticing() {
   noticing.store(true, std::memory_order_relaxed);
-  std::string wrong;
-  if (in_requests) {
-    wrong = check_request_callback(&on_completion);
-    if (wrong.empty()) engine().watch(&call_back_when_complete);
-  } else {
-    wrong = hook_into_progress();
-  }
+  std::string wrong = hook_into_progress();
   if (!wrong.empty()) noticing.store(false, std::memory_order_relaxed);
   return wrong;
 }
 
 void stop_noticing() noexcept {
   if (!noticing.exchange(false, std::memory_order_relaxed)) return;
-  engine().watch(nullptr);
   unhook_from_progress();
 }
 

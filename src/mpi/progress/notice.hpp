@@ -14,9 +14,9 @@
 
 namespace imbrex::mpi::progress {
 
-// Empty if completions are noticed from now on; else why not and what to do. With `in_requests` by
-// the callback inside Open MPI's requests. REQUIRES: MPI is initialised; any thread, once.
-[[nodiscard]] std::string start_noticing(bool in_requests);
+// Empty if completions are noticed from now on; else why not and what to do. REQUIRES: MPI is
+// initialised; any thread, once.
+[[nodiscard]] std::string start_noticing();
 void stop_noticing() noexcept;
 
 // True from a notice to forget_notices(), which is called before each poll.

@@ -149,9 +149,7 @@ void start(detail::Poller& poller) {
   State& now = state();
   const Mode asked = asked_mode();
   Obstacles obstacles;
-  if (has_callback(asked)) {
-    obstacles.callback = start_noticing(detail::number_option("REQUEST_CALLBACK") != 0);
-  }
+  if (has_callback(asked)) obstacles.callback = start_noticing();
   obstacles.own_processor = obstacle_to_own_processor();
   now.choice = choose(asked, obstacles);
   now.runs = true;

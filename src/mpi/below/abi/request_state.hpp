@@ -20,12 +20,6 @@ enum class RequestState : std::uint8_t {
 
 #ifdef OPEN_MPI
 
-// Offsets of members of ompi_request_t, in the release builds.
-namespace request_layout {
-inline constexpr std::size_t complete_at = 88;  // a pointer
-inline constexpr std::size_t state_at = 96;     // an int
-}  // namespace request_layout
-
 // Written by MPI_Init only, before any task calls MPI.
 extern bool reads_requests;
 // REQUIRES: MPI is initialised.
@@ -33,15 +27,17 @@ void learn_to_read_requests() noexcept;
 
 // REQUIRES: reads_requests.
 [[nodiscard]] inline RequestState state_of(MPI_Request request) noexcept {
+  // Offsets of members of ompi_request_t, in the release builds.
+  constexpr std::size_t complete_at = 88;  // a pointer
+  constexpr std::size_t state_at = 96;     // an int
   constexpr int inactive = 1;
   const char* const memory = reinterpret_cast<const char*>(request);
   int state = 0;
-  __atomic_load(reinterpret_cast<const int*>(memory + request_layout::state_at), &state,
-                __ATOMIC_RELAXED);
+  __atomic_load(reinterpret_cast<const int*>(memory + state_at), &state, __ATOMIC_RELAXED);
   if (state == inactive) return RequestState::inactive;
   std::uintptr_t complete = 0;  // acquire: MPI stores it last
-  __atomic_load(reinterpret_cast<const std::uintptr_t*>(memory + request_layout::complete_at),
-                &complete, __ATOMIC_ACQUIRE);
+  __atomic_load(reinterpret_cast<const std::uintptr_t*>(memory + complete_at), &complete,
+                __ATOMIC_ACQUIRE);
   return complete == 1 ? RequestState::complete : RequestState::pending;
 }
 
