@@ -16,7 +16,7 @@ the runtime starts. A malformed value is refused then, with the valid ones: the 
 status 2. An unknown `IMBREX_*` name is ignored, and one process says so in one line, with the
 option that it may have been meant to be. `IMBREX_ROOT`, `IMBREX_DIR`, `IMBREX_HOME`,
 `IMBREX_PREFIX`, `IMBREX_BASE` and `IMBREX_VERSION` are ignored without a word: module files set
-them.
+them. So is `IMBREX_TELL_PROCESS`, by which `imbrex run` asks each rank which process it is.
 
 | option | kind | default | valid | meaning |
 |---|---|---|---|---|
@@ -43,6 +43,9 @@ def page(folder):
             'IMBREX_OPTION_TEXT(name, "valid", "help")')
         valid = valid_policies if valid == "valid_policies" else valid.strip('"')
         default = default.strip('"')
+        if not re.search(r"[.] Set it [^.;]+[.]$", text[1:-1]):
+            sys.exit(f"tools/options_doc.py: the text of {name} must end with a sentence that says "
+                     'when a user sets it: "Set it ..."')
         meaning = text[1:-1].replace("|", "\\|").replace('\\"', '"')
         shown = f"`{readable(default, kind)}`" if default else "none"
         rows.append(f"| `IMBREX_{name}` | {kind} | {shown} | `{valid}` | {meaning} |\n")

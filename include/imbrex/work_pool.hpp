@@ -42,14 +42,13 @@
 namespace imbrex {
 
 struct WorkPoolOptions {
-  // Items that go from one worker to another, or to a rank, at least. 0: IMBREX_POOL_CHUNK, which
-  // chooses 1 to 64 by the time that an item takes.
+  // Items that go from one worker to another, or to a rank, at least. 0: 1 to 64, by the time that
+  // an item takes.
   std::uint32_t chunk = 0;
-  // Items after which a worker shares and polls. 0: IMBREX_POOL_INTERVAL, which takes as many as
-  // are done in 100 us.
+  // Items after which a worker shares and polls. 0: as many as are done in 100 us.
   std::uint32_t poll_interval = 0;
-  // Ranks that are asked at random before those of the lifelines. 0: IMBREX_POOL_VICTIMS.
-  std::uint32_t victims = 0;
+  // Ranks that are asked at random before those of the lifelines. 0: none.
+  std::uint32_t victims = 1;
   Name name = "work pool";  // for reports
 };
 

@@ -129,10 +129,10 @@ bool assign(Options& options, const std::string_view name, const std::string_vie
 }
 
 constexpr std::string_view prefix = "IMBREX_";
-// What is no option, and no mistake: what the `imbrex` command reads, and what the module files and
-// build scripts of a site set to say where an installed package is.
-constexpr std::string_view not_options[] = {"D3",     "ROOT", "DIR",    "HOME",
-                                            "PREFIX", "BASE", "VERSION"};
+// What is no option, and no mistake: what the `imbrex` command reads or tells the ranks, and what
+// the module files and build scripts of a site set to say where an installed package is.
+constexpr std::string_view not_options[] = {"D3",   "TELL_PROCESS", "ROOT", "DIR",
+                                            "HOME", "PREFIX",       "BASE", "VERSION"};
 
 // Letters to change, add, leave out, or swap with their neighbour, to make one of the other
 // (Damerau's distance, in its restricted form).

@@ -23,6 +23,7 @@
 
 #include "fuzz/campaign.hpp"
 #include "fuzz/engine_run.hpp"
+#include "mpi/sends/limits.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -50,9 +51,8 @@ bool run_program(const Program& program) {
     // Messages of this rank that are longer wait for their turn.
     constexpr const char* sends_above[] = {"0", "16", "65536", "8"};
     setenv("IMBREX_SENDS_ABOVE", sends_above[program.seed / 5 % std::size(sends_above)], 1);
-    setenv("IMBREX_SENDS_UNDER_WAY", program.seed % 3 == 0 ? "2" : "1", 1);
-    setenv("IMBREX_SENDS_IN_ALL", program.seed % 7 == 0 ? "2" : "0", 1);
-    setenv("IMBREX_SENDS_BYTES", "0", 1);
+    mpi::sends::initial_limits().each = program.seed % 3 == 0 ? 2 : 1;
+    mpi::sends::initial_limits().bytes = 0;
     Config config;
     config.workers = program.workers;
     config.policy = program.policy == "seeded" ? "seeded:" + std::to_string(program.seed)

@@ -16,6 +16,7 @@
 #include "imbrex/continue.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
+#include "mpi/sends/limits.hpp"
 
 namespace {
 
@@ -455,10 +456,10 @@ int run(const std::string& name) {
 
 int main(int argc, char** argv) {
   setenv("IMBREX_SENDS_ABOVE", "64", 1);
-  setenv("IMBREX_SENDS_UNDER_WAY", "1", 1);
-  setenv("IMBREX_SENDS_BYTES", "0", 1);
   const bool waits_long = argc == 2 && std::string(argv[1]) != "stuck";
-  setenv("IMBREX_SENDS_PATIENCE_MS", waits_long ? "1000000" : "5", 1);
+  constexpr imbrex::mpi::sends::Time ms = 1'000'000;
+  imbrex::mpi::sends::initial_limits() = {
+      .each = 1, .bytes = 0, .patience = waits_long ? 1'000'000 * ms : 5 * ms};
   setenv("IMBREX_POLICY", "priority", 0);
   return argc == 2 ? run(argv[1]) : 2;
 }

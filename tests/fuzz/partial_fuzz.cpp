@@ -45,6 +45,7 @@
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 #include "mpi/partial/place.hpp"
+#include "mpi/sends/limits.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -660,8 +661,8 @@ void prepare(const std::uint64_t seed, const int workers, const std::string& pol
   set_environment(seed, workers, policy);
   if (seed % 2 == 0) {  // every part takes its turn
     setenv("IMBREX_SENDS_ABOVE", "0", 1);
-    setenv("IMBREX_SENDS_UNDER_WAY", "1", 1);
-    setenv("IMBREX_SENDS_BYTES", "0", 1);
+    mpi::sends::initial_limits().each = 1;
+    mpi::sends::initial_limits().bytes = 0;
   }
   fake_mpi::reset({.ranks = ranks, .seed = seed, .patience = 20, .yields = 5,
                    .late = seed % 2 == 0, .tag_max = tag_max});

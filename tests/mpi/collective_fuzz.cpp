@@ -30,6 +30,7 @@
 #include "collective_fuzz_data.hpp"
 #include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
+#include "send_in_turn.hpp"
 
 namespace {
 
@@ -628,16 +629,17 @@ void run_program(const unsigned seed, const int most, const std::array<MPI_Comm,
 
 int main(int argc, char** argv) {
   std::map<std::string, unsigned> options{
-      {"--seed", 1}, {"--count", 1}, {"--longest", 20'000}, {"--most", 8}};
+      {"--seed", 1}, {"--count", 1}, {"--longest", 20'000}, {"--most", 8}, {"--in-turn", 0}};
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc || !options.contains(argv[i])) {
-      std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--longest NUMBERS] [--most N]\n",
-                   argv[0]);
+      std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--longest NUMBERS] [--most N] "
+                           "[--in-turn 1]\n", argv[0]);
       return 2;
     }
     options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
   }
   longest = static_cast<int>(options["--longest"]);
+  if (options["--in-turn"] != 0) imbrex::test::send_in_turn();
   MPI_Init(&argc, &argv);
   int rank = 0;
   int ranks = 0;
@@ -651,8 +653,9 @@ int main(int argc, char** argv) {
     const int mine = failures.load();
     MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (wrong != 0 && rank == 0) {
-      std::fprintf(stderr, "fails: mpirun -n %d %s --seed %u --count 1 --longest %d --most %u\n",
-                   ranks, argv[0], seed, longest, options["--most"]);
+      std::fprintf(stderr, "fails: mpirun -n %d %s --seed %u --count 1 --longest %d --most %u "
+                           "--in-turn %u\n",
+                   ranks, argv[0], seed, longest, options["--most"], options["--in-turn"]);
     }
   }
   if (rank == 0 && wrong == 0) std::printf("%u programs are right\n", options["--count"]);

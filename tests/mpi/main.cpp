@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // main() of the MPI tests: a failure on any rank fails all; only rank 0 prints what passes.
+// --sends-in-turn: of messages that are long one is in flight at a time to each rank.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <cstdio>
+#include <string_view>
+
+#include "send_in_turn.hpp"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--sends-in-turn") imbrex::test::send_in_turn();
+  }
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -22,6 +22,7 @@
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
+#include "mpi/sends/limits.hpp"
 
 namespace {
 
@@ -705,6 +706,9 @@ int main(int argc, char** argv) {
   const auto& [name, run] = imbrex::test::chosen(cases, argc, argv);
   if (name == "own_handler") {
     signal(SIGUSR1, [](int) { handled.fetch_add(1); });
+  }
+  if (name == "messages_in_turn") {
+    imbrex::mpi::sends::initial_limits().patience = 60'000'000'000;  // none goes for want of time
   }
   MPI_Init(&argc, &argv);
   run();

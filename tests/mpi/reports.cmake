@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Reports: imbrex_mpi_report(<test> <case> <end> ENV A=b... EXPECT <options of expect.sh>...)
 imbrex_mpi_program(imbrex_mpi_report_cases report_cases.cpp)
+target_include_directories(imbrex_mpi_report_cases PRIVATE ${PROJECT_SOURCE_DIR}/src)
 function(imbrex_mpi_report name case end)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENV;EXPECT")
   if(end STREQUAL failure)  # a report ends the program: no backtrace of Open MPI's stands below it
@@ -129,7 +130,7 @@ imbrex_mpi_report(held_in_finalize held_in_finalize 1 EXPECT
   -e "not sent: part 0 for rank 0 and 7 more; MPI_Finalize has been called"
   -e "MPI_Finalize: parts of a collective were not sent, .*: all ranks are ended")
 imbrex_mpi_report(messages_in_turn messages_in_turn 0
-  ENV IMBREX_STALL_S=1 IMBREX_SENDS_PATIENCE_MS=60000 EXPECT
+  ENV IMBREX_STALL_S=1 EXPECT
   -e "was asked by SIGUSR1" -n "every task of rank"
   -e "MPI_Send .not sent yet: in imbrex.s queue, see IMBREX_SENDS. to 1, tag 2, 1048576 bytes"
   -e "^went on")

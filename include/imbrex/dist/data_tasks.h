@@ -69,7 +69,7 @@ typedef struct {
 typedef struct {
   const char* name; /* for messages; copied; null: "space" */
   int64_t window;   /* tasks of this rank that insert() may be ahead; 0: any number;
-                       -1: IMBREX_DATA_WINDOW */
+                       -1: 4096 */
 } imbrex_space_options;
 
 /* Collective. Suspends until all ranks have come as far, and frees the space and its data. What has

@@ -28,12 +28,6 @@ struct PoolState {
   ~PoolState() { pools.remove(pool); }
 };
 
-namespace {
-[[nodiscard]] std::uint32_t or_option(const std::uint32_t value, const char* const option) {
-  return value != 0 ? value : static_cast<std::uint32_t>(number_option(option));
-}
-}  // namespace
-
 void want_pools() noexcept { active::want(); }
 
 std::uint64_t new_pool_id() {
@@ -54,9 +48,9 @@ PoolState* make_pool(const PoolSpec& spec) {
   options.item_bytes = spec.item_bytes;
   options.ranks.assign(spec.ranks.begin(), spec.ranks.end());
   options.name = spec.name;
-  options.chunk = or_option(spec.chunk, "POOL_CHUNK");
-  options.interval = or_option(spec.poll_interval, "POOL_INTERVAL");
-  options.victims = or_option(spec.victims, "POOL_VICTIMS");
+  options.chunk = spec.chunk;
+  options.interval = spec.poll_interval;
+  options.victims = spec.victims;
   options.workers = std::max(1, worker_count());
   return new PoolState(options);
 }

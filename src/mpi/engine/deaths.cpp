@@ -8,8 +8,8 @@
 #include <climits>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
-#include "imbrex/detail/plug_ins.hpp"
 #include "mpi/engine/errors.hpp"
 
 namespace imbrex::mpi {
@@ -33,7 +33,8 @@ void tell_end(const int status, void*) {
 }  // namespace
 
 void tell_process() {
-  if (detail::number_option("TELL_PROCESS") == 0) return;
+  const char* const asked = std::getenv("IMBREX_TELL_PROCESS");
+  if (asked == nullptr || std::string_view(asked) != "1") return;
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   char host[HOST_NAME_MAX + 1] = "";

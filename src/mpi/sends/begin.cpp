@@ -41,13 +41,16 @@ std::int64_t bytes_of(const MPI_Count count, const MPI_Datatype type) noexcept {
   return static_cast<std::int64_t>(count) * bytes;
 }
 
+Limits& initial_limits() noexcept {
+  static Limits limits;
+  return limits;
+}
+
 void start() {
   if (detail::number_option("SENDS") == 0) return;
-  window().limit({.each = static_cast<int>(detail::number_option("SENDS_UNDER_WAY")),
-                  .all = static_cast<int>(detail::number_option("SENDS_IN_ALL")),
-                  .bytes = detail::number_option("SENDS_BYTES"),
-                  .patience = 1'000'000 * detail::number_option("SENDS_PATIENCE_MS"),
-                  .network = &moved_over_tcp});
+  Limits limits = initial_limits();
+  limits.network = &moved_over_tcp;
+  window().limit(limits);
   const std::int64_t bytes = detail::number_option("SENDS_ABOVE");
   bounds.few.store(bytes / element_bytes_max, std::memory_order_relaxed);
   bounds.bytes.store(bytes, std::memory_order_relaxed);

@@ -92,8 +92,6 @@ void Turns::ended(Turn& turn, const Time now) noexcept {
     --process.count;
     if (turn.is_part && --process.parts == 0) std::erase(with_parts_, &process);
     process.bytes -= turn.bytes;
-    --count_;
-    bytes_ -= turn.bytes;
   } else {  // how long it took says more of us than of the link
     --process.overdue;
   }
@@ -134,11 +132,9 @@ bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
   // Receivers of parts are ready for all of them, and use the first before the last is there.
   const std::int64_t bytes = turn.of_collective ? limits_.bytes : bytes_at_once(process);
   const bool here = process.count < limits_.each || process.bytes + turn.bytes <= bytes;
-  const bool in_all = limits_.all == 0 || count_ < limits_.all ||
-                      bytes_ + turn.bytes <= limits_.bytes;
   const bool among_few = !turn.is_part || process.parts > 0 ||
                          std::ssize(with_parts_) < limits_.with_parts;
-  return here && in_all && among_few;
+  return here && among_few;
 }
 
 // A message beside collectives does not wait until there is room for a part.
@@ -165,8 +161,6 @@ void Turns::admit(Turn& turn, const Time now) noexcept {
   ++process.count;
   if (turn.is_part && process.parts++ == 0) with_parts_.push_back(&process);
   process.bytes += turn.bytes;
-  ++count_;
-  bytes_ += turn.bytes;
   turn.term = process.term;
   turn.began = now;
 }
@@ -239,8 +233,6 @@ void Turns::give_up_waiting(Process& process, const Time now) noexcept {
   if (process.count == 0 || !is_at_rest(process, now)) return;
   const bool of_collective = process.first != nullptr && process.first->of_collective;
   if (of_collective && now - process.moved <= patience_with_parts) return;
-  count_ -= process.count;
-  bytes_ -= process.bytes;
   process.overdue += process.count;
   process.count = 0;
   if (std::exchange(process.parts, 0) != 0) std::erase(with_parts_, &process);
@@ -252,12 +244,8 @@ void Turns::give_up_waiting(Process& process, const Time now) noexcept {
 }
 
 void Turns::look_at_patience(const Time now) noexcept {
-  if (limits_.all == 0) {
-    for (Process* const process : waiting_) give_up_waiting(*process, now);
-    for (std::size_t i = with_parts_.size(); i-- > 0;) give_up_waiting(*with_parts_[i], now);
-  } else {  // one that nothing waits for may take the room of others
-    for (auto& [key, process] : processes_) give_up_waiting(process, now);
-  }
+  for (Process* const process : waiting_) give_up_waiting(*process, now);
+  for (std::size_t i = with_parts_.size(); i-- > 0;) give_up_waiting(*with_parts_[i], now);
 }
 
 void Turns::queue(Lane& lane) noexcept {

@@ -12,11 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/below/moved.hpp"
+#include "mpi/sends/limits.hpp"
 
 namespace imbrex::mpi::sends {
-
-using Time = std::int64_t;  // in nanoseconds, from any moment on
 
 // Messages of one lane go in the order in which they came: MPI's order holds between them.
 struct LaneKey {
@@ -50,22 +48,6 @@ struct Turn {
   Turn* later = nullptr;
   Time began = 0;
   std::uint32_t term = 0;  // of its process when it went; 0: it is not under way
-};
-
-[[nodiscard]] inline Moved nothing_moved(bool) noexcept { return {}; }
-
-struct Limits {
-  int each = 2;                     // under way to one process
-  int all = 0;                      // to all together; 0: any number
-  // So many bytes may be under way, whatever their number; more where the network is not watched.
-  // 0: only the number counts.
-  std::int64_t bytes = 1024 * 1024;
-  Time patience = 0;                 // at least
-  Moved (*network)(bool look_for_new) noexcept = &nothing_moved;  // what the network has done
-  // To so many processes large parts of collectives are under way. If all ranks send to all at
-  // once, some messages are slow by chance, and in the end links are idle; and no block is here
-  // early.
-  int with_parts = 2;
 };
 
 // Thread safety: none.
@@ -124,8 +106,6 @@ class Turns {
   std::set<Process*> waiting_;  // those that a lane waits for
   std::vector<Lane*> loose_;    // whose first is short: it goes at once
   std::vector<Process*> with_parts_;  // to which parts that count are under way
-  int count_ = 0;               // of those that count, of all processes
-  std::int64_t bytes_ = 0;
   Moved network_;               // when it was looked at last
   Time looked_ = 0;             // then
   Time looked_before_ = 0;      // the time before

@@ -83,18 +83,20 @@ TEST(Turns, another_process_is_not_concerned) {
   }
 }
 
-TEST(Turns, a_limit_of_all_counts_all_processes) {
-  Fixture it({.all = 3});
-  Turn& first = it.make({nullptr, 0, 0}, mib);
-  EXPECT_TRUE(it.enter(first));
-  EXPECT_TRUE(it.enter(it.make({nullptr, 0, 1}, mib)));
-  EXPECT_TRUE(it.enter(it.make({nullptr, 1, 0}, mib)));
-  Turn& low = it.make({nullptr, 2, 0}, mib, 1);
-  Turn& high = it.make({nullptr, 3, 0}, mib, 2);
+TEST(Turns, of_two_processes_with_room_the_more_urgent_message_goes_first) {
+  Fixture it({.each = 1, .bytes = 0});
+  Turn& to_one = it.make({nullptr, 0, 0}, mib);
+  Turn& to_other = it.make({nullptr, 1, 0}, mib);
+  EXPECT_TRUE(it.enter(to_one));
+  EXPECT_TRUE(it.enter(to_other));
+  Turn& low = it.make({nullptr, 0, 1}, mib, 1);
+  Turn& high = it.make({nullptr, 1, 1}, mib, 2);
   EXPECT_FALSE(it.enter(low));
   EXPECT_FALSE(it.enter(high));
-  it.end(first);
-  EXPECT_EQ(it.next(), &high) << "the more urgent of two processes";
+  it.end(to_one);
+  it.end(to_other);
+  EXPECT_EQ(it.next(), &high);
+  EXPECT_EQ(it.next(), &low);
   EXPECT_EQ(it.next(), nullptr);
 }
 
@@ -390,8 +392,8 @@ TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
     const auto below = [&](const int end) {
       return static_cast<int>(random() % static_cast<unsigned>(end));
     };
-    const Limits limits{.each = 1 + below(3), .all = below(2) * (2 + below(3)),
-                        .bytes = below(2) * mib, .with_parts = 1 + below(2)};
+    const Limits limits{
+        .each = 1 + below(3), .bytes = below(2) * mib, .with_parts = 1 + below(2)};
     Fixture it(limits);
     std::map<LaneKey, std::deque<Turn*>> model;
     std::vector<Turn*> under_way;

@@ -159,7 +159,8 @@ TEST(inserted_tasks, find_the_factor_of_those_with_messages_to_the_last_bit) {
       TiledMatrix expected({n, tile, grid}, team.rank());
       fill(expected, source);
       ASSERT_EQ(factor(team, expected, true), 0);
-      // The whole loop, with a window of the option and of two tasks; and trimmed, without a bound.
+      // The whole loop, with the default window and with one of two tasks; and trimmed, without a
+      // bound.
       for (const std::int64_t window : {-1, 2, 0}) {
         SCOPED_TRACE(testing::Message() << grid.rows << "x" << grid.columns << " n " << n
                                         << " window " << window);

@@ -66,9 +66,12 @@ struct DataTaskSpec {
   int on = -1;  // a rank of the space; -1: the owner of the first datum that it writes
 };
 
+// Large enough to find the broadcasts of a factorisation, small beside the memory of its tasks.
+inline constexpr std::int64_t window_by_default = 4096;
+
 struct SpaceOptions {
   // Tasks of this rank that are inserted and have not ended: insert() waits above it. 0: no bound.
-  // -1: IMBREX_DATA_WINDOW.
+  // -1: window_by_default.
   std::int64_t window = -1;
   std::string name = "space";  // for messages
 };

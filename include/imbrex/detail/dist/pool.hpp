@@ -81,7 +81,7 @@ struct PoolSpec {
   std::size_t item_bytes;
   std::span<const int> ranks;  // of MPI_COMM_WORLD, this one among them
   const char* name;            // not copied
-  std::uint32_t chunk, poll_interval, victims;  // 0: as the option says
+  std::uint32_t chunk, poll_interval, victims;  // as WorkPoolOptions has them
 };
 
 // imbrex::mpi shall open active messages in MPI_Init.

@@ -29,9 +29,7 @@ DataSpace::DataSpace(const dist::DataNetwork& network, SpaceRanks ranks, SpaceOp
                             options_.name, network.rank));
   }
   me_ = static_cast<int>(found - ranks_.world.begin());
-  const std::int64_t window =
-      options_.window < 0 ? number_option("DATA_WINDOW") : options_.window;
-  window_ = static_cast<std::uint64_t>(window);
+  window_ = static_cast<std::uint64_t>(options_.window < 0 ? window_by_default : options_.window);
   broadcasts().open_space(id(), options_.name);
   // Ranks of the process that are not of this space share a node with nobody.
   std::vector<int> nodes(
