@@ -12,7 +12,6 @@ import math
 import pathlib
 import sys
 import tempfile
-import types
 import unittest
 from unittest import mock
 
@@ -154,7 +153,9 @@ class BenchTest(unittest.TestCase):
         self.bench = bench()
         self.arguments = argparse.Namespace(
             build=self.folder, repetitions=3, ratio=[1.0], n2=64, n3=16, tuple_bytes=1000,
-            mpi=types.SimpleNamespace(mpirun="mpirun", yields=False, environment={}))
+            mpi=records.MpiRunner.__new__(records.MpiRunner))
+        vars(self.arguments.mpi).update(build=self.folder, mpirun="mpirun", yields=False,
+                                        environment={})
 
     def script(self, name, variants):
         path = self.folder / "bin" / name

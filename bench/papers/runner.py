@@ -2,7 +2,6 @@
 """What the runners of bench/papers share: their options, the file of results, and how a page is
 made of it. A runner measures its parts and adds lines to the results; its page reads them."""
 
-import argparse
 import datetime
 import json
 import pathlib
@@ -16,29 +15,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def options(doc, paper, parts, repetitions):
     """A parser with what every runner has; the runner adds its own."""
-    parser = argparse.ArgumentParser(description=doc,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = records.options(doc, repetitions, prints_rows=False)
     parser.set_defaults(paper=paper)
     parser.add_argument("--parts", nargs="*", choices=parts, default=parts, metavar="PART",
                         help="of " + ", ".join(parts) + " (default: all); none: only the page")
-    parser.add_argument("--repetitions", type=int, default=repetitions,
-                        help=f"default {repetitions}")
-    parser.add_argument("--build", type=pathlib.Path, default=records.SOURCE / "build",
-                        help="build directory (default: build)")
     parser.add_argument("--results", type=pathlib.Path, default=HERE / f"{paper}_results.json",
                         help="where results are kept (default: beside this program)")
     parser.add_argument("--page", type=pathlib.Path,
                         default=records.SOURCE / "docs" / "papers" / f"{paper}.md",
                         help="the page to write; its picture goes beside it, as .png")
     return parser
-
-
-def parse(parser):
-    arguments = parser.parse_args()
-    if arguments.repetitions < 1:
-        parser.error("--repetitions: at least 1")
-    arguments.build = arguments.build.resolve()
-    return arguments
 
 
 def replace(results, key, line):
