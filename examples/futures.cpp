@@ -31,7 +31,7 @@ int main() {
   imbrex::task("set").launch([early] { early.set(1); });
   if (imbrex::when_any(late.future(), early.future()).get() != 1) return 3;  // a position
   bool ran = false;
-  imbrex::task("either").after_any(late.future(), early.future()).spawn([&ran] {
+  imbrex::task("either").in(imbrex::when_any(late.future(), early.future())).spawn([&ran] {
     ran = true;
   }).get();
   if (!ran) return 5;

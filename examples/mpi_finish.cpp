@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   int late = -1;
   MPI_Irecv(&late, 1, MPI_INT, previous, 2, MPI_COMM_WORLD, &request);
   imbrex::Future<void> added =
-      imbrex::task("add").await_all(request).spawn([&sum, &late] { sum += late; });
+      imbrex::task("add").in(imbrex::when(request)).spawn([&sum, &late] { sum += late; });
   MPI_Send(&rank, 1, MPI_INT, next, 2, MPI_COMM_WORLD);
   added.get();
 

@@ -186,8 +186,8 @@ class Messages {
 
   void compute(std::size_t step, std::size_t k, const Range& lines) {
     auto task = imbrex::task("lines").out(computed_[step][k]);
-    if (step > 0 && objects_) static_cast<void>(task.await_all(parts_[step - 1][k]));
-    if (step > 0 && !objects_) static_cast<void>(task.await_all(arrivals_[step - 1][k]));
+    if (step > 0 && objects_) static_cast<void>(task.in(imbrex::when_all(parts_[step - 1][k])));
+    if (step > 0 && !objects_) static_cast<void>(task.in(imbrex::when_all(arrivals_[step - 1][k])));
     task.launch([this, step, lines] {
       for (std::int64_t line = lines.first; line < lines.last; ++line) {
         work_.lines.transform(work_.steps[step] + line * work_.pipeline.n());
@@ -256,7 +256,7 @@ void run_partial_receive(const Work& work) {
         for (int from = 0; from < stage.transposition.ranks; ++from) {
           here.push_back(moves.from(from, part));
         }
-        imbrex::task("lines").await_all(here).launch([&, part] {
+        imbrex::task("lines").in(imbrex::when_all(here)).launch([&, part] {
           const Range& lines = stage.groups[static_cast<std::size_t>(part)].lines;
           for (std::int64_t line = lines.first; line < lines.last; ++line) {
             transform(s + 1, line);

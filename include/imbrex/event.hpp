@@ -31,8 +31,8 @@ class Event {
   detail::EventWord word_;
 };
 
-// Suspends the running task until `event` fires. In a thread that imbrex does not know it throws
-// Error if the runtime does not run; else it blocks that thread.
+// Suspends the running task until `event` fires; blocks a thread that imbrex does not know. As the
+// first use of the runtime it starts that. Throws Error if the runtime has ended.
 inline void await(Event& event) {
   static constexpr detail::WaitReason reason{.kind = detail::WaitKind::event};
   if (!event.has_fired()) detail::await(event.word_, reason);

@@ -4,10 +4,11 @@
 
 #include "imbrex/detail/language.hpp"
 
+#include <array>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <new>
-#include <ranges>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -25,19 +26,6 @@ template <class T>
 class Future;
 
 namespace detail {
-
-// Memory in which a value is built later; void needs none.
-template <class T>
-union Slot {
-  static_assert(std::is_same_v<T, std::remove_cvref_t<T>>,
-                "the value of a future, promise or task is neither const nor a reference: give it "
-                "as a copy, a pointer, or a std::reference_wrapper");
-  Slot() noexcept {}
-  ~Slot() {}
-  T value;
-};
-template <>
-union Slot<void> {};
 
 template <class T>
 struct PromiseStateOf : PromiseState {
@@ -82,7 +70,45 @@ class FutureBase {
     wait();
     if (completion_->failure != nullptr) [[unlikely]] rethrow_failure(*completion_);
   }
+  // False as long as nothing is there.
+  [[nodiscard]] bool is_there_or_rethrow() const {
+    if (completion_ == nullptr) throw Error("imbrex: try_get() of an empty future");
+    if (!completion_->event.has_fired()) return false;
+    if (completion_->failure != nullptr) [[unlikely]] rethrow_failure(*completion_);
+    return true;
+  }
   Completion* completion_ = nullptr;
+};
+
+// A future's way to its value, which counts it there where that matters. REQUIRES: the memory of
+// the value outlives it, by a reference to the completion.
+template <class T>
+class SlotRef {
+ public:
+  SlotRef() = default;
+  explicit SlotRef(Slot<T>* const slot) noexcept : slot_(slot) { add(); }
+  SlotRef(const SlotRef& other) noexcept : slot_(other.slot_) { add(); }
+  SlotRef(SlotRef&& other) noexcept : slot_(other.slot_) {
+    if constexpr (counts_futures<T>) other.slot_ = nullptr;
+  }
+  SlotRef& operator=(SlotRef) = delete;
+  ~SlotRef() {
+    if constexpr (counts_futures<T>) {
+      // release: whoever finds itself alone comes after all that was read by way of this one
+      if (slot_ != nullptr) slot_->futures.count.fetch_sub(1, std::memory_order_release);
+    }
+  }
+  void swap(SlotRef& other) noexcept { std::swap(slot_, other.slot_); }
+  [[nodiscard]] Slot<T>* operator->() const noexcept { return slot_; }
+
+ private:
+  void add() noexcept {
+    if constexpr (counts_futures<T>) {
+      // relaxed: who copies has one, or a promise, which keeps the count from being the last
+      if (slot_ != nullptr) slot_->futures.count.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  Slot<T>* slot_ = nullptr;
 };
 
 }  // namespace detail
@@ -93,17 +119,43 @@ template <class T>
 class Future : public detail::FutureBase {
  public:
   Future() = default;
+  Future(const Future&) = default;
+  Future(Future&&) = default;
+  Future& operator=(Future other) noexcept {
+    slot_.swap(other.slot_);
+    std::swap(completion_, other.completion_);
+    return *this;
+  }
 
-  // Suspends until the value is there; rethrows what the task threw. From an rvalue the value is
-  // moved out, which other copies then see. Throws BrokenPromise if nobody can set it any more.
+  // Suspends until the value is there; rethrows what the task threw. Throws BrokenPromise if nobody
+  // can set it any more. The reference is valid as long as a future of the value lives.
   [[nodiscard]] const T& get() const& {
     wait_and_rethrow();
     return slot_->value;
   }
-  [[nodiscard]] T get() && {
+  // The same, from an rvalue: moves the value out if no other Future of it lives, and no Promise
+  // that could make one; else copies it. A value that cannot be copied is moved out also while a
+  // Promise lives, whose future() throws Error from then on; where another Future holds it, and
+  // where it was moved out before, get() throws Error. (A struct with a std::vector of such values
+  // deletes its copy constructor, which the language would declare.) Where T cannot be moved
+  // either, get() of an rvalue is the one above.
+  [[nodiscard]] T get() &&
+    requires std::move_constructible<T>
+  {
     wait_and_rethrow();
-    return std::move(slot_->value);
+    if constexpr (detail::counts_futures<T>) {
+      constexpr bool copyable = detail::is_copyable<T>;
+      const bool ours = detail::take_value(*completion_, slot_->futures, copyable);
+      if (ours || !copyable) return std::move(slot_->value);
+    }
+    if constexpr (detail::is_copyable<T>) return slot_->value;
   }
+  // Never waits: the value, or null as long as it is not there. Rethrows what get() would. A task
+  // that asks again and again calls yield() in between.
+  [[nodiscard]] const T* try_get() const& {
+    return is_there_or_rethrow() ? &slot_->value : nullptr;
+  }
+  const T* try_get() const&& = delete;  // the value may end with the future
 
  private:
   friend class TaskBuilder;
@@ -111,9 +163,14 @@ class Future : public detail::FutureBase {
   friend class Promise;
   template <class U>
   friend class FutureSpace;
+  template <class... U>
+  friend Future<std::size_t> when_any(const Future<U>&... futures);
+  template <class F>
+    requires detail::is_future<F>
+  friend Future<std::size_t> when_any(const std::vector<F>& futures);
   Future(detail::Completion* owned, detail::Slot<T>* slot) noexcept
       : FutureBase(owned), slot_(slot) {}
-  detail::Slot<T>* slot_ = nullptr;
+  detail::SlotRef<T> slot_;
 };
 
 template <>
@@ -123,6 +180,8 @@ class Future<void> : public detail::FutureBase {
   // Takes over a reference; for plug-ins.
   explicit Future(detail::Completion* owned) noexcept : FutureBase(owned) {}
   void get() const { wait_and_rethrow(); }
+  // Never waits: false as long as get() would. Rethrows what that would.
+  [[nodiscard]] bool try_get() const { return is_there_or_rethrow(); }
 
  private:
   friend class Phaser;
@@ -175,9 +234,14 @@ class Promise {
     if (state_ != nullptr) detail::drop_holder(*state_);
   }
 
+  // Throws Error if the value, which cannot be copied, was moved out by a future.
   [[nodiscard]] Future<T> future() const {
     detail::retain(*state_);
-    return Future<T>(state_, &state_->slot);
+    Future<T> made(state_, &state_->slot);
+    if constexpr (!std::is_void_v<T> && !detail::is_copyable<T>) {
+      detail::check_not_taken(*state_, state_->slot.futures);
+    }
+    return made;
   }
 
   // Throws Error if a value or an exception was set before.
@@ -206,10 +270,11 @@ class Promise {
   State* state_;
 };
 
-// Completes when all have; get() rethrows the first failure in argument order.
+// Ready when all are, at once if there are none; get() rethrows the first failure in the order of
+// the arguments.
 template <class... T>
 [[nodiscard]] Future<void> when_all(const Future<T>&... futures) {
-  detail::Completion* const parts[] = {futures.completion()...};
+  const std::array<detail::Completion*, sizeof...(T)> parts{futures.completion()...};
   return Future<void>(detail::join_all(parts));
 }
 template <class F>
@@ -220,27 +285,22 @@ template <class F>
   return Future<void>(detail::join_all(parts));
 }
 
-// The future of the first that has a value: its position. What fails counts only if all do.
-class [[nodiscard]] FirstOf : public Future<void> {
- public:
-  using Future<void>::Future;
-  // Suspends. The position, among the arguments, of the first that has a value; 0 if all fail.
-  [[nodiscard]] std::size_t get() const {
-    wait();
-    return detail::joint_index(*completion_);
-  }
-};
+// Ready when the first has a value, with its position among the arguments. What fails counts only
+// if all do: then get() rethrows the first failure in argument order. Throws Error if there are
+// none.
 template <class... T>
-[[nodiscard]] FirstOf when_any(const Future<T>&... futures) {
-  detail::Completion* const parts[] = {futures.completion()...};
-  return FirstOf(detail::join_any(parts));
+[[nodiscard]] Future<std::size_t> when_any(const Future<T>&... futures) {
+  const std::array<detail::Completion*, sizeof...(T)> parts{futures.completion()...};
+  detail::Completion* const joint = detail::join_any(parts);
+  return Future<std::size_t>(joint, &detail::joint_index(*joint));
 }
 template <class F>
   requires detail::is_future<F>
-[[nodiscard]] FirstOf when_any(const std::vector<F>& futures) {
+[[nodiscard]] Future<std::size_t> when_any(const std::vector<F>& futures) {
   std::vector<detail::Completion*> parts;
   for (const F& future : futures) parts.push_back(future.completion());
-  return FirstOf(detail::join_any(parts));
+  detail::Completion* const joint = detail::join_any(parts);
+  return Future<std::size_t>(joint, &detail::joint_index(*joint));
 }
 
 // As release_after(event, object) of event.hpp, for a future, which may fail: then the failure is
@@ -261,35 +321,5 @@ inline void finish_owns(const detail::FutureBase& future) {
   if (!future.valid()) throw Error("imbrex: finish_owns() of an empty future");
   detail::hold_finish(*future.completion());
 }
-
-namespace detail {
-
-// What a task may await: future() makes a future of it. mpi.hpp adds requests.
-template <class T>
-struct Awaited;
-template <class T>
-  requires is_future<T>
-struct Awaited<T> {
-  [[nodiscard]] static const T& future(const T& future) noexcept { return future; }
-};
-template <class T>  // as deduced from T&&
-concept awaitable =
-    requires(T&& thing) { Awaited<std::remove_cvref_t<T>>::future(std::forward<T>(thing)); };
-// A vector, an array, ... of such things.
-template <class T>
-concept awaitable_range = !awaitable<T> && std::ranges::input_range<T> &&
-                          awaitable<std::ranges::range_reference_t<T>>;
-
-// Calls visit(const FutureBase&) for `thing`, or for each of its elements.
-template <class T, class Visit>
-void each_future(T&& thing, Visit visit) {
-  if constexpr (awaitable<T>) {
-    visit(Awaited<std::remove_cvref_t<T>>::future(std::forward<T>(thing)));
-  } else {
-    for (auto&& element : thing) each_future(std::forward<decltype(element)>(element), visit);
-  }
-}
-
-}  // namespace detail
 
 }  // namespace imbrex

@@ -13,11 +13,17 @@
 
 #include "imbrex/detail/language.hpp"
 
+#include <atomic>
 #include <concepts>
+#include <cstddef>
+#include <exception>
 #include <memory>
+#include <ranges>
 #include <source_location>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "imbrex/accumulator.hpp"
 #include "imbrex/imbrex.hpp"
@@ -39,8 +45,6 @@ using imbrex::yield;
 using enum imbrex::PhaserMode;
 
 template <class T>
-using ddf = Ddf<T>;
-template <class T>
 using promise_t = Promise<T>;
 template <class T>
 using future_t = Future<T>;
@@ -50,6 +54,92 @@ template <class T>
 using accumulator = Accumulator<T>;
 
 using Where = std::source_location;
+
+// A data-driven future: makes a future, and has both of its ends. put() sets the value, once;
+// get() reads it, and never waits. A task that reads it awaits it (async_await()), or depends on
+// its future(). A put after the first, and a get before it, throw Error, which names both places.
+// Copies share one value; when the last copy is gone and nothing was put, a task that awaits it
+// fails with BrokenPromise.
+// (Taşırlar and Sarkar, ICPP 2011; Chatterjee et al., IPDPS 2013.)
+// Thread safety: any thread may put and get, also one that imbrex does not know.
+template <class T>
+class ddf {
+ public:
+  explicit ddf(const Name name = "ddf", const Where& where = Where::current())
+      : state_(std::make_shared<State>(name, where)) {}
+  // A text that was handed on, as for Promise.
+  template <std::size_t N>
+  explicit ddf(const char (&name)[N], const Where& where = Where::current())
+      : ddf(Name(static_cast<const char*>(name)), where) {}
+
+  template <class U = T>
+    requires(!std::is_void_v<T> && std::constructible_from<T, U>)
+  void put(U&& value, const Where& where = Where::current()) const {
+    claim(where).set(std::forward<U>(value));
+  }
+  void put(const Where& where = Where::current()) const
+    requires std::is_void_v<T>
+  {
+    claim(where).set();
+  }
+  // A task that awaits the value fails, and get() rethrows `error`. Throws Error if that is null.
+  void put_exception(std::exception_ptr error, const Where& where = Where::current()) const {
+    if (error == nullptr) return state().promise.set_exception(nullptr);  // which throws
+    claim(where).set_exception(std::move(error));
+  }
+
+  // Never suspends. The reference is valid as long as a copy of the ddf lives.
+  decltype(auto) get(const Where& where = Where::current()) const {
+    const State& one = state();
+    if (!one.future.ready()) {
+      throw Error("imbrex: a get of " + one.text() + ", at " + text_of(where) +
+                  ", before anything was put: the task should have awaited it");
+    }
+    return one.future.get();
+  }
+
+  [[nodiscard]] const Future<T>& future() const { return state().future; }
+
+ private:
+  struct State {
+    State(const Name its_name, const Where& its_where)
+        : promise(its_name, its_where), name(its_name.text()), where(its_where) {}
+    [[nodiscard]] std::string text() const {
+      return std::string("the ddf \"") + name + "\" (" + text_of(where) + ")";
+    }
+    const Promise<T> promise;
+    const Future<T> future = promise.future();
+    const char* const name;
+    const Where where;
+    std::atomic<Where> put_at{};  // line 0: nowhere yet; any thread
+  };
+  [[nodiscard]] static std::string text_of(const Where& where) {
+    return std::string(where.file_name()) + ":" + std::to_string(where.line());
+  }
+  [[nodiscard]] State& state() const {
+    if (state_ == nullptr) throw Error("imbrex: use of a ddf that was moved from");
+    return *state_;
+  }
+  // The promise, for the first caller; throws Error for any other.
+  [[nodiscard]] const Promise<T>& claim(const Where& where) const {
+    State& one = state();
+    Where before;
+    // relaxed: the place alone is handed on
+    if (!one.put_at.compare_exchange_strong(before, where, std::memory_order_relaxed)) {
+      throw Error("imbrex: a second put to " + one.text() + ", at " + text_of(where) +
+                  ": it was put at " + text_of(before));
+    }
+    return one.promise;
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+// The innermost finish() around the running code waits for the value, as for a future.
+template <class T>
+void finish_owns(const ddf<T>& value) {
+  imbrex::finish_owns(value.future());
+}
 
 // A task, which finish() waits for. Suspends if the caller is far ahead (IMBREX_WINDOW).
 template <class F>
@@ -103,29 +193,55 @@ class Body {
   Where where_;
 };
 
-template <class... T>
-concept awaited = requires(TaskBuilder& builder, T&&... things) {
-  builder.await_all(std::forward<T>(things)...);
-};
+template <class T>
+inline constexpr bool makes_future = false;
+template <class T>
+inline constexpr bool makes_future<Future<T>> = true;
+template <class T>
+inline constexpr bool makes_future<ddf<T>> = true;
+// A future, a ddf, or a vector or an array of them. when() of mpi.hpp makes a future of a request.
+template <class T>
+concept awaited = makes_future<std::remove_cvref_t<T>> ||
+                  (std::ranges::input_range<T> &&
+                   makes_future<std::remove_cvref_t<std::ranges::range_reference_t<T>>>);
 
-// Begins when all of these are there: futures, data-driven futures, requests of MPI (with
-// imbrex/mpi.hpp), vectors of them.
-template <class... T>
-  requires awaited<T...>
-void async_await(const Body body, T&&... things) {
-  body.launch(body.task("async_await").await_all(std::forward<T>(things)...));
+// Calls visit(future) for each future of `thing`.
+template <class T>
+void each_future(const Future<T>& future, const auto& visit) {
+  visit(future);
+}
+template <class T>
+void each_future(const ddf<T>& value, const auto& visit) {
+  visit(value.future());
+}
+template <std::ranges::input_range Things>
+void each_future(const Things& things, const auto& visit) {
+  for (const auto& thing : things) each_future(thing, visit);
+}
+
+// Begins when all of these are there.
+template <awaited... T>
+  requires(sizeof...(T) != 0)
+void async_await(const Body body, const T&... things) {
+  TaskBuilder builder = body.task("async_await");
+  (each_future(things, [&](const auto& future) { (void)builder.in(future); }), ...);
+  body.launch(builder);
 }
 // Begins, once, when one of them is there.
-template <class... T>
-  requires awaited<T...>
-void async_await_any(const Body body, T&&... things) {
-  body.launch(body.task("async_await_any").await_any(std::forward<T>(things)...));
+template <awaited... T>
+  requires(sizeof...(T) != 0)
+void async_await_any(const Body body, const T&... things) {
+  std::vector<Future<void>> all;
+  (each_future(things, [&](const auto& future) { all.push_back(when_all(future)); }), ...);
+  TaskBuilder builder = body.task("async_await_any");
+  body.launch(builder.in(when_any(all)));
 }
 // Begins at the place, when `thing` is there, which may be a vector.
-template <class T>
-  requires awaited<T>
-void async_await_at(const Body body, T&& thing, const place_t place) {
-  body.launch(body.task("async_await_at").await_all(std::forward<T>(thing)).at(place));
+template <awaited T>
+void async_await_at(const Body body, const T& thing, const place_t place) {
+  TaskBuilder builder = body.task("async_await_at");
+  each_future(thing, [&](const auto& future) { (void)builder.in(future); });
+  body.launch(builder.at(place));
 }
 
 // Runs on the workers of the place.

@@ -158,8 +158,8 @@ int imbrex_future_get(imbrex_future_t future, void* value, size_t bytes);
 int imbrex_future_ready(imbrex_future_t future); /* 1 or 0 */
 void imbrex_future_free(imbrex_future_t* future);
 
-/* Ready when all are; when the first is, whose position imbrex_future_index() then tells (-1 if
-   this is no such future, or not ready). */
+/* Ready when all are, at once if there are none; when the first is, whose position
+   imbrex_future_index() then tells (-1 if this is no such future, or not ready). */
 int imbrex_when_all(int count, const imbrex_future_t futures[], imbrex_future_t* all);
 int imbrex_when_any(int count, const imbrex_future_t futures[], imbrex_future_t* first);
 int imbrex_future_index(imbrex_future_t first);

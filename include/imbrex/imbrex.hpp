@@ -8,7 +8,6 @@
 #ifdef IMBREX_SERIAL
 #include "imbrex/detail/serial.hpp"  // without the runtime
 #else
-#include "imbrex/ddf.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/event.hpp"
 #include "imbrex/future.hpp"

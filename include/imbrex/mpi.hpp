@@ -59,14 +59,6 @@ void release_after(MPI_Request& request);
 // around, and for a persistent request. (Chatterjee et al., IPDPS 2013, figure 3.)
 void finish_owns(MPI_Request& request);
 
-namespace detail {
-// A task may await a request.
-template <>
-struct Awaited<MPI_Request> {
-  [[nodiscard]] static Future<MPI_Status> future(MPI_Request& request) { return when(request); }
-};
-}  // namespace detail
-
 // A message that is here, and taken out of MPI's matching: nobody else can receive it. It must be
 // received; one that is destroyed before is named on standard error.
 // Thread safety: as an int.

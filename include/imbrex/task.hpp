@@ -130,7 +130,8 @@ class [[nodiscard]] TaskBuilder {
 
   // detail/access.hpp says what may be named.
   template <class... T>
-  // reads; a Future: runs after it has completed
+  // reads; a Future: runs after it is ready, or fails as it has. when_all() and when_any() make one
+  // of several, when() of mpi.hpp one of a request.
   [[nodiscard]] TaskBuilder& in(T&&... objects) {
     (add<T>(objects, Kind::in), ...);
     return *this;
@@ -158,37 +159,6 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder& inoutset(T&&... objects) {  // both, in any order, together
     (add<T>(objects, Kind::inoutset), ...);
     return *this;
-  }
-  // Runs, once, after the first of these futures that has a value; a dependency that has failed
-  // if all of them have. Throws Error if one is empty, or there are none.
-  template <class... T>
-    requires(sizeof...(T) != 0)
-  [[nodiscard]] TaskBuilder& after_any(const Future<T>&... futures) {
-    return in(when_any(futures...));
-  }
-  template <class T>
-  [[nodiscard]] TaskBuilder& after_any(const std::vector<Future<T>>& futures) {
-    return in(when_any(futures));
-  }
-  // Runs after all of these: futures, data-driven futures, requests (mpi.hpp, which takes them
-  // over), and vectors or arrays of them. One that fails fails the task.
-  template <class... T>
-    requires(sizeof...(T) != 0 && ((detail::awaitable<T> || detail::awaitable_range<T>) && ...))
-  [[nodiscard]] TaskBuilder& await_all(T&&... things) {
-    const auto add_one = [this](const detail::FutureBase& future) {
-      static_cast<void>(in(future));
-    };
-    (detail::each_future(std::forward<T>(things), add_one), ...);
-    return *this;
-  }
-  // As after_any(), for the same things.
-  template <class... T>
-    requires(sizeof...(T) != 0 && ((detail::awaitable<T> || detail::awaitable_range<T>) && ...))
-  [[nodiscard]] TaskBuilder& await_any(T&&... things) {
-    std::vector<detail::FutureBase> all;
-    const auto add_one = [&all](const detail::FutureBase& future) { all.push_back(future); };
-    (detail::each_future(std::forward<T>(things), add_one), ...);
-    return in(when_any(all));
   }
   // Larger runs first; default 0.
   [[nodiscard]] TaskBuilder& priority(int level) noexcept {

@@ -60,7 +60,8 @@ std::string describe_new_promise() {
 template <class Join>
 void join(const int count, const imbrex_future_t* const futures, imbrex_future_t* const joint,
           const Join& join_parts) {
-  require(futures, "the array of futures");
+  if (count < 0) throw Error(fmt::format("imbrex: a future for {} futures", count));
+  if (count != 0) require(futures, "the array of futures");
   require(joint, "the future for all");
   std::vector<detail::Completion*> parts;
   for (int index = 0; index < count; ++index) {
@@ -132,7 +133,7 @@ int imbrex_when_any(const int count, const imbrex_future_t futures[],
 
 int imbrex_future_index(const imbrex_future_t first) {
   if (first == nullptr || !first->first_of || !first->future.ready()) return -1;
-  return static_cast<int>(imbrex::detail::joint_index(*first->future.completion()));
+  return static_cast<int>(imbrex::detail::joint_index(*first->future.completion()).value);
 }
 
 int imbrex_promise_create(const size_t bytes, imbrex_promise_t* const promise,

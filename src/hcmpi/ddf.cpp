@@ -4,11 +4,39 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "c/places.hpp"
 #include "hcmpi/report.hpp"
+#include "imbrex/detail/observation.hpp"
 
 namespace imbrex::hcmpi {
+
+Put::Put(const char* const name, const std::source_location& made)
+    : promise_(std::string_view(name), made), future_(promise_.future()), made_(made) {}
+
+void Put::put(const char* const call, void* const pointer, const std::source_location& where) {
+  std::source_location before;
+  // relaxed: the place alone is handed on
+  if (!put_at_.compare_exchange_strong(before, where, std::memory_order_relaxed)) {
+    refuse(call, MPI_ERR_OTHER,
+           "a second put to the ddf made at " + detail::text_of(made_) + ", at " +
+               detail::text_of(where) + ": it was put at " + detail::text_of(before));
+  }
+  promise_.set(pointer);
+}
+
+void* Put::get(const std::source_location& where) const {
+  void* const* const pointer = future_.try_get();
+  if (pointer == nullptr) {
+    refuse("DDF_GET", MPI_ERR_OTHER,
+           "a get of the ddf made at " + detail::text_of(made_) + ", at " +
+               detail::text_of(where) +
+               ", before anything was put: the task should have awaited it");
+  }
+  return *pointer;
+}
 
 Ref<hc_ddf> ddf_of(const char* const call, const void* const handle) {
   Ref<hc_ddf> found = Ddfs::all().find(handle);
@@ -35,7 +63,7 @@ namespace {
 
 DDF_t* make(const hc_ddf::Kind kind, const char* const name, const std::source_location& where) {
   auto made = std::make_unique<hc_ddf>(kind);
-  made->data.emplace(Name(std::string_view(name)), where);
+  made->data.emplace(name, where);
   return Ddfs::all().add(std::move(made));
 }
 
@@ -98,7 +126,7 @@ int hc_ddf_put(DDF_t* const ddf, void* const pointer, const char* const file, co
     if (found->kind == Kind::distributed) {
       found->distributed->put(pointer, imbrex::c::place(file, line));
     } else {
-      found->data->put(pointer, imbrex::c::place(file, line));
+      found->data->put("DDF_PUT", pointer, imbrex::c::place(file, line));
     }
   });
 }

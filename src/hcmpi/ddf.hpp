@@ -5,16 +5,39 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <vector>
 
 #include "hcmpi.h"
 #include "hcmpi/distributed.hpp"
 #include "hcmpi/handles.hpp"
-#include "imbrex/ddf.hpp"
+#include "imbrex/future.hpp"
 #include "imbrex/mpi.hpp"
+
+namespace imbrex::hcmpi {
+
+// A pointer that the program puts once. put() and get() know the places of both calls, and of the
+// creation. Thread safety: any thread.
+class Put {
+ public:
+  Put(const char* name, const std::source_location& made);
+  // Misuse if one was put before; `call` names it.
+  void put(const char* call, void* pointer, const std::source_location& where);
+  [[nodiscard]] void* get(const std::source_location& where) const;  // Misuse before the put
+  [[nodiscard]] const Future<void*>& future() const noexcept { return future_; }
+
+ private:
+  const Promise<void*> promise_;
+  const Future<void*> future_;
+  const std::source_location made_;
+  std::atomic<std::source_location> put_at_{};  // line 0: nowhere yet; any thread
+};
+
+}  // namespace imbrex::hcmpi
 
 // Thread safety: as Counted; `status` is set before the handle is given out.
 struct hc_ddf : imbrex::hcmpi::Counted {
@@ -29,11 +52,11 @@ struct hc_ddf : imbrex::hcmpi::Counted {
   // Ready when it has been put. Of a distributed one, when it is here, which this asks for.
   [[nodiscard]] imbrex::Future<void> done() const {
     if (kind == Kind::distributed) return of(*distributed->future().completion());
-    return of(kind == Kind::operation ? *status.completion() : *data->completion());
+    return of(kind == Kind::operation ? *status.completion() : *data->future().completion());
   }
 
   const Kind kind;
-  std::optional<imbrex::Ddf<void*>> data;  // if it is `data` or `made`
+  std::optional<imbrex::hcmpi::Put> data;  // if it is `data` or `made`
   std::unique_ptr<imbrex::hcmpi::Distributed> distributed;
   imbrex::Future<MPI_Status> status;       // of an operation
 

@@ -47,8 +47,7 @@ MPI_Status empty_status(const int code) {
 // Suspends until `request` is complete, and rethrows what it has failed by.
 MPI_Status status_of(const hc_ddf& request) {
   if (request.kind == Kind::operation) return request.status.get();
-  request.data->wait();
-  const auto* const given = static_cast<const MPI_Status*>(request.data->get());
+  const auto* const given = static_cast<const MPI_Status*>(request.data->future().get());
   return given == nullptr ? empty_status(MPI_SUCCESS) : *given;
 }
 
@@ -135,7 +134,10 @@ int wait_any(const char* const call, const Requests& requests, int* const index,
   if (found == requests.size()) {
     std::vector<Future<void>> futures;
     for (const Ref<hc_ddf>& request : requests) futures.push_back(request->done());
-    found = when_any(futures).get();
+    const Future<std::size_t> first = when_any(futures);
+    first.wait();
+    // Where all have failed, the first of them tells why.
+    found = first.completion()->failure != nullptr ? 0 : first.get();
   }
   *index = static_cast<int>(found);
   return wait(call, requests[found], status);

@@ -142,7 +142,7 @@ void add_phasers(const hc_clauses& clauses, TaskBuilder& task) {
 void apply(const hc_clauses& clauses, TaskBuilder& task) {
   for (const auto& future : futures_of(clauses.await, clauses.await_count)) (void)task.in(future);
   if (clauses.await_any_count != 0) {
-    (void)task.after_any(futures_of(clauses.await_any, clauses.await_any_count));
+    (void)task.in(when_any(futures_of(clauses.await_any, clauses.await_any_count)));
   }
   if (clauses.await_list != nullptr) {
     const Ref<hc_ddf_list> list = Handles<hc_ddf_list>::all().find(clauses.await_list);

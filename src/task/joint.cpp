@@ -63,7 +63,7 @@ Waiter* let_go_part(Joint::Part& part) noexcept {
     if (part.of->failure != nullptr) {
       take_over_failure(joint);
     } else {
-      joint.index = part.position;
+      joint.index.value = part.position;
     }
     waiters = fire_joint(joint);
     if (joint.armed.load(std::memory_order_seq_cst)) take_back_others(joint);
@@ -112,6 +112,7 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all) {
   joint.all = all;
   joint.count = parts.size();
   joint.failure = nullptr;
+  joint.index.value = 0;
   joint.remaining.store(parts.size() + (all ? 1 : 0), std::memory_order_relaxed);
   for (std::size_t position = 0; position < parts.size(); ++position) {
     Joint::Part& part = joint.parts[position];

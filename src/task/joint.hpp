@@ -43,7 +43,8 @@ struct Joint : detail::Completion {
   std::atomic<bool> decided{false};              // any: (2)
   std::atomic<bool> armed{false};
   std::atomic<bool> cleaned{false};
-  std::size_t index = 0;                         // any: the first with a value, once fired
+  // any: the position of the first with a value, once fired; read as a future's value
+  detail::Slot<std::size_t> index;
 };
 
 // The caller owns the reference. Throws std::bad_alloc.

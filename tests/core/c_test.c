@@ -135,6 +135,11 @@ static void arguments_are_copied_and_results_are_futures(void) {
   CHECK(imbrex_future_ready(all) == 1);
   CHECK(imbrex_future_index(all) == -1);
   imbrex_future_free(&all);
+  SUCCEEDS(imbrex_when_all(0, NULL, &all));
+  CHECK(imbrex_future_ready(all) == 1);
+  imbrex_future_free(&all);
+  CHECK(imbrex_when_any(0, NULL, &all) == IMBREX_ERR_USE);
+  CHECK(imbrex_when_all(-1, NULL, &all) == IMBREX_ERR_USE);
   for (int i = 0; i < count; ++i) {
     int value = -1;
     SUCCEEDS(imbrex_future_get(results[i], &value, sizeof value));

@@ -457,7 +457,7 @@ TEST_P(PhaserTest, passed_is_a_future_like_any_other) {
     Phaser step;
     Promise<void> never;
     auto second = task("after phase 1").in(step.passed(1)).spawn([&] { return ++order; });
-    task("either").after_any(step.passed(0), never.future()).launch([&, step] {
+    task("either").in(when_any(step.passed(0), never.future())).launch([&, step] {
       EXPECT_GE(step.phase(), 1u);
     });
     task("both").in(when_all(step.passed(0), step.passed(1))).launch([&, step] {

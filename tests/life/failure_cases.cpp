@@ -360,10 +360,6 @@ int no_exception_is_set() {
   expect_what([&] { promise.set_exception(nullptr); });
   promise.set(7);
   std::printf("got %d\n", promise.future().get());
-  const imbrex::Ddf<int> ddf("table");
-  expect_what([&] { ddf.put_exception(nullptr); });
-  ddf.put(8);
-  std::printf("got %d\n", ddf.get());
   return 0;
 }
 

@@ -111,6 +111,34 @@ void report_ran(const int expected) {
   });
 }
 
+// A wait is the first use, and starts the runtime: what it waits for comes when that runs.
+template <class Complete, class Wait>
+int wait_first(const Complete& complete, const Wait& wait) {
+  std::thread thread([&complete] {
+    while (imbrex::worker_count() == 0) std::this_thread::yield();
+    complete();
+  });
+  const int value = wait();
+  thread.join();
+  return value == 7 ? 0 : 1;
+}
+int get_is_the_first_use() {
+  const Promise<int> promise;
+  return wait_first([promise] { promise.set(7); }, [&] { return promise.future().get(); });
+}
+int get_of_a_thread_is_the_first_use() {
+  int result = 1;
+  std::thread([&result] { result = get_is_the_first_use(); }).join();
+  return result;
+}
+int await_is_the_first_use() {
+  Event event;
+  return wait_first([&event] { event.fire(); }, [&event] {
+    imbrex::await(event);
+    return 7;
+  });
+}
+
 int first_thread_ends() {
   report_ran(20);
   std::thread([] {
@@ -641,6 +669,9 @@ int main_ends_by_pthread_exit() {
 const imbrex::test::Cases cases{
     {"first_tasks_at_once", first_tasks_at_once},
     {"first_tasks_with_main", first_tasks_with_main},
+    {"get_is_the_first_use", get_is_the_first_use},
+    {"get_of_a_thread_is_the_first_use", get_of_a_thread_is_the_first_use},
+    {"await_is_the_first_use", await_is_the_first_use},
     {"first_thread_ends", first_thread_ends},
     {"main_comes_second", main_comes_second},
     {"ends_under_waits", ends_under_waits},

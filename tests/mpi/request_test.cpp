@@ -148,7 +148,7 @@ TEST_F(Truncated, request_that_a_finish_owns_makes_it_throw) {
 }
 
 TEST_F(Truncated, request_that_a_task_awaits_makes_that_fail) {
-  auto awaits = task("awaits").await_all(request_).spawn([] {});
+  auto awaits = task("awaits").in(when(request_)).spawn([] {});
   EXPECT_EQ(request_, MPI_REQUEST_NULL);
   task("send").launch([this] { send(); });
   try {
@@ -212,22 +212,22 @@ TEST(When, of_many_requests_completes_with_all) {
   taskwait();
 }
 
-TEST(When, mixes_with_futures_and_data_driven_ones) {
+TEST(When, mixes_with_futures_and_promises) {
   const Ring ring;
-  const Ddf<int> ddf("never before the message");
+  const Promise<int> never("never before the message");
   int values[4] = {-1, -1, -1, -1};
   MPI_Request requests[2] = {receive_one(ring, 1, &values[0]), receive_one(ring, 2, &values[1])};
   MPI_Request third = receive_one(ring, 3, &values[2]);
   MPI_Request fourth = receive_one(ring, 4, &values[3]);
   finish([&] {
-    auto any = task("any").await_any(third, ddf).spawn([&] {
+    auto any = task("any").in(when_any(when(third), never.future())).spawn([&] {
       EXPECT_EQ(values[2], ring.previous());
     });
-    auto all = task("all").await_all(requests, any).spawn([&] {
+    auto all = task("all").in(when(requests[0]), when(requests[1]), any).spawn([&] {
       EXPECT_EQ(values[0] + values[1], 2 * ring.previous());
     });
     EXPECT_EQ(requests[1], MPI_REQUEST_NULL);
-    auto mixed = when_all(when(fourth), all, when_any(all, ddf));
+    auto mixed = when_all(when(fourth), all, when_any(all, never.future()));
     for (int tag = 1; tag <= 4; ++tag) send_one(ring, tag);
     mixed.get();
   });

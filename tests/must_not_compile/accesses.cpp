@@ -11,7 +11,6 @@
 int x = 0;
 imbrex::Promise<int> promise;
 imbrex::Event event;
-const imbrex::Ddf<int> ddf;
 std::vector<double> v(8);
 std::vector<bool> flags(8);
 double few[4] = {};
@@ -20,24 +19,9 @@ double* pointer = block;
 const double* const read_only = block;
 const std::span<double> view(v);
 const imbrex::Future<int> future = promise.future();
+std::vector<imbrex::Future<int>> futures{future};
 struct Opaque;  // as the handles of C libraries are
 extern Opaque* const opaque;
-
-void misuse_ddf() {
-#if MISUSE == 24  // what cannot be awaited
-  imbrex::task("wrong").await_all(x).launch([] {});
-#elif MISUSE == 25
-  imbrex::task("wrong").await_any(promise).launch([] {});
-#elif MISUSE == 26
-  imbrex::task("wrong").await_all().launch([] {});
-#elif MISUSE == 27
-  imbrex::task("wrong").out(ddf).launch([] {});
-#elif MISUSE == 28  // neither another type, nor nothing
-  ddf.put("text");
-#elif MISUSE == 29
-  ddf.put();
-#endif
-}
 
 int main() {
 #if MISUSE == 0
@@ -47,7 +31,7 @@ int main() {
       .out(x, imbrex::at(block + 3), imbrex::at(&pointer), v, imbrex::at(opaque))
       .inoutset(imbrex::range(block, 4), imbrex::range(few), imbrex::range(view))
       .in(imbrex::range(std::as_const(v)), imbrex::range(view.subspan(1, 2)))
-      .await_all(ddf, future, std::vector{future}).await_any(ddf, imbrex::when_any(future))
+      .in(imbrex::when_all(std::vector{future}), imbrex::when_any(future), imbrex::at(&futures))
       .launch([&] {
         imbrex::release(v[1]);
         imbrex::release(imbrex::at(block + 3));
@@ -100,8 +84,10 @@ int main() {
   imbrex::task("wrong").in(imbrex::range(x)).launch([] {});
 #elif MISUSE == 23
   imbrex::task("wrong").in(imbrex::range(flags)).launch([] {});
-#elif MISUSE >= 24 && MISUSE <= 29
-  misuse_ddf();
+#elif MISUSE == 24  // what is waited for as a whole, or by its parts
+  imbrex::task("wrong").in(futures).launch([] {});
+#elif MISUSE == 25  // the pointer would outlive the value
+  (void)promise.future().try_get();
 #else
 #error "no such misuse"
 #endif

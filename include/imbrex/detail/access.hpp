@@ -78,6 +78,10 @@ inline constexpr bool is_handle = false;
 template <class T>
 inline constexpr bool is_future = std::is_base_of_v<FutureBase, T>;
 template <class T>
+inline constexpr bool is_future_list = false;
+template <class F, class A>
+inline constexpr bool is_future_list<std::vector<F, A>> = is_future<F>;
+template <class T>
 inline constexpr bool is_promise = false;
 template <class T>
 inline constexpr bool is_promise<Promise<T>> = true;
@@ -112,6 +116,9 @@ constexpr void check_named() {
                   "imbrex: a function is no memory that a task accesses");
     static_assert(!std::is_same_v<Object, Event>,
                   "imbrex: an access to an Event does not wait for it: await() it in the task");
+    static_assert(!is_future_list<Object>,
+                  "imbrex: an access to a vector of futures does not wait for them: give "
+                  "when_all() or when_any() of it to in()");
     static_assert(!is_promise<Object>,
                   "imbrex: an access to a Promise does not wait for it: give its future() to in()");
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of an event and of a thing that completes once, with a value or a failure. Layout
-// only, so that headers can look at it without a call; what changes it is behind waist.hpp.
+// The memory of an event, of a thing that completes once, with a value or a failure, and of that
+// value. Layout only, so that headers can look at it without a call; what changes it is behind
+// waist.hpp.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 namespace imbrex::detail {
 
@@ -47,5 +49,44 @@ struct Completion {
   EventWord event;           // fires when the value, or `failure`, is there
   Failure* failure;         // null, or why there is no value: written once, before `event` fires
 };
+
+// Whether a value can be copied. A container says so of itself whatever its elements are.
+template <class T>
+inline constexpr bool is_copyable = std::is_copy_constructible_v<T>;
+template <class T>
+  requires requires { typename T::value_type; } && (!std::is_same_v<typename T::value_type, T>)
+inline constexpr bool is_copyable<T> =
+    std::is_copy_constructible_v<T> && is_copyable<typename T::value_type>;
+
+// Whether it matters who else holds a value of this type when one of its futures gives it away: a
+// copy that costs no more than a move is always made.
+template <class T>
+inline constexpr bool counts_futures = !std::is_trivially_copyable_v<T> || !is_copyable<T>;
+
+template <bool counted>
+struct FutureCount {};
+template <>
+struct FutureCount<true> {
+  static constexpr std::uint32_t taken_out = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> count{0};  // any thread; the Future objects that could read the value
+};
+
+// Memory in which a value is built later; void needs none.
+template <class T>
+struct Slot {
+  static_assert(std::is_same_v<T, std::remove_cvref_t<T>>,
+                "the value of a future, promise or task is neither const nor a reference: give it "
+                "as a copy, a pointer, or a std::reference_wrapper");
+  Slot() noexcept {}
+  ~Slot() {}
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+  union {
+    T value;
+  };
+  [[no_unique_address]] FutureCount<counts_futures<T>> futures;
+};
+template <>
+struct Slot<void> {};
 
 }  // namespace imbrex::detail

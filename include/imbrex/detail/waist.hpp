@@ -189,16 +189,25 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
 // ---- completions that are no tasks -----------------------------------------------------------
 
 // These make a completion that completes when all of `parts` have (its failure: their first), or
-// when any has a value or all have failed; `index` is then the position of the first that has one.
-// The caller owns the reference. REQUIRES: `parts` not empty.
+// when any has a value or all have failed. The caller owns the reference. join_any() throws Error
+// if `parts` is empty.
 [[nodiscard]] Completion* join_all(std::span<Completion* const> parts);
 [[nodiscard]] Completion* join_any(std::span<Completion* const> parts);
-[[nodiscard]] std::size_t joint_index(const Completion& joint) noexcept;
+// The value of such a completion, once it has fired: the position of the first part that has a
+// value; 0 if all have failed.
+[[nodiscard]] Slot<std::size_t>& joint_index(Completion& joint) noexcept;
 
 // Why `completion`, which has fired, has no value; from now on that counts as taken. Null: it has
 // one.
 [[nodiscard]] std::exception_ptr take_failure(const Completion& completion) noexcept;
 [[noreturn]] void rethrow_failure(const Completion& completion);  // REQUIRES: it has failed
+// Whether the caller's future may move the value of `completion`, which is there, out: it is the
+// only one, and no other can be made. Then it counts as taken out. Throws Error if it was taken out
+// before, and, if the value is not `copyable`, where another future holds it.
+[[nodiscard]] bool take_value(const Completion& completion, FutureCount<true>& futures,
+                              bool copyable);
+// Throws Error if take_value() has returned true before.
+void check_not_taken(const Completion& completion, const FutureCount<true>& futures);
 
 // Promises are allocated by the public header. `destroy` is called at reference count zero.
 struct PromiseState : Completion {
@@ -208,7 +217,6 @@ struct PromiseState : Completion {
   void (*destroy)(PromiseState& state) noexcept;  // deletes the whole
   const char* name;
   std::source_location where;
-  std::atomic<std::source_location> put_at{};  // where a Ddf was put; line 0: nowhere yet
 };
 // Of kind `remote`. `describe` appends what reports shall say of it.
 struct RemoteState : PromiseState {
@@ -220,10 +228,6 @@ void fail(PromiseState& state, std::exception_ptr error) noexcept;
 void complete(PromiseState& state) noexcept;
 [[noreturn]] void throw_set_twice(const PromiseState& state);
 [[noreturn]] void throw_no_exception(const PromiseState& state, const char* call);
-// For a Ddf, which knows where it was put. The first of those who put goes on to take(); any other
-// throws Error.
-void put_once(PromiseState& state, const std::source_location& where);
-[[noreturn]] void throw_not_put(const PromiseState& state, const std::source_location& where);
 void drop_holder(PromiseState& state) noexcept;
 
 // ---- named events ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
+#include "sched/run/notes.hpp"
 #include "sched/trigger/trigger.hpp"
 #include "sched/waist/calls.hpp"
 #include "task/failure.hpp"
@@ -23,8 +24,19 @@ std::string describe(const PromiseState& state) {
   return fmt::format("promise \"{}\" ({})", state.name, text_of(state.where));
 }
 
+// Where the value of `completion` comes from.
+std::string describe_source(const Completion& completion) {
+  if (task::is_task(completion)) {
+    return fmt::format("task {}", sched::describe(static_cast<const Task&>(completion)));
+  }
+  const auto& state = static_cast<const PromiseState&>(completion);
+  if (completion.kind == CompletionKind::remote) {
+    return fmt::format("a future of \"{}\"", state.name);
+  }
+  return describe(state);
+}
+
 Completion* join(const std::span<Completion* const> parts, const bool all, const char* what) {
-  if (parts.empty()) throw Error(fmt::format("imbrex: {} of no futures", what));
   for (const Completion* const part : parts) {
     if (part == nullptr) throw Error(fmt::format("imbrex: {} with an empty future", what));
   }
@@ -38,10 +50,46 @@ Completion* join_all(const std::span<Completion* const> parts) {
   return join(parts, true, "when_all");
 }
 Completion* join_any(const std::span<Completion* const> parts) {
+  if (parts.empty()) throw Error("imbrex: when_any of no futures");
   return join(parts, false, "when_any");
 }
-std::size_t joint_index(const Completion& joint) noexcept {
-  return static_cast<const task::Joint&>(joint).index;
+Slot<std::size_t>& joint_index(Completion& joint) noexcept {
+  return static_cast<task::Joint&>(joint).index;
+}
+
+// A promise that lives could make another future, which is told apart in time only for a value that
+// cannot be copied (check_not_taken()). A named future of several ranks can always be asked for
+// again. acquire: who sees no promise counts every future that one has made.
+bool take_value(const Completion& completion, FutureCount<true>& futures, const bool copyable) {
+  constexpr std::uint32_t taken_out = FutureCount<true>::taken_out;
+  const bool named = completion.kind == CompletionKind::remote;
+  const bool promised =
+      completion.kind == CompletionKind::promise &&
+      static_cast<const PromiseState&>(completion).holders.load(std::memory_order_acquire) != 0;
+  std::uint32_t count = 1;
+  // acquire: after all that others have read; relaxed otherwise: nothing is handed on
+  if (!named && !(copyable && promised) &&
+      futures.count.compare_exchange_strong(count, count | taken_out, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+    return true;
+  }
+  check_not_taken(completion, futures);
+  if (copyable) return false;
+  const std::string others =
+      named ? "other tasks can ask for it by its name"
+            : fmt::format("{} more {} it", count - 1, count == 2 ? "Future holds" : "Futures hold");
+  throw Error(fmt::format("imbrex: the value of {}, which cannot be copied, is asked for in task "
+                          "{} by get() of an rvalue, and {}: read it by get() of a named future, "
+                          "which returns a reference",
+                          describe_source(completion), describe_current_task(), others));
+}
+
+void check_not_taken(const Completion& completion, const FutureCount<true>& futures) {
+  const std::uint32_t count = futures.count.load(std::memory_order_relaxed);
+  if ((count & FutureCount<true>::taken_out) == 0) return;
+  throw Error(fmt::format("imbrex: the value of {} is asked for in task {}, and was moved out "
+                          "before, by get() of an rvalue",
+                          describe_source(completion), describe_current_task()));
 }
 
 std::exception_ptr take_failure(const Completion& completion) noexcept {
@@ -90,23 +138,6 @@ void throw_no_exception(const PromiseState& state, const char* const call) {
                           "give it std::current_exception() in a catch clause, or "
                           "std::make_exception_ptr()",
                           call, describe(state), describe_current_task()));
-}
-
-void put_once(PromiseState& state, const std::source_location& where) {
-  std::source_location before;
-  // relaxed: the place alone is handed on
-  if (state.put_at.compare_exchange_strong(before, where, std::memory_order_relaxed)) return;
-  throw Error(fmt::format("imbrex: a second put to the ddf \"{}\" ({}), at {} in {}: it was put at "
-                          "{}",
-                          state.name, text_of(state.where), text_of(where),
-                          describe_current_task(), text_of(before)));
-}
-
-void throw_not_put(const PromiseState& state, const std::source_location& where) {
-  throw Error(fmt::format("imbrex: a get of the ddf \"{}\" ({}), at {} in {}, before anything "
-                          "was put: the task should have awaited it",
-                          state.name, text_of(state.where), text_of(where),
-                          describe_current_task()));
 }
 
 void drop_holder(PromiseState& state) noexcept {

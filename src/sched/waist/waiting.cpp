@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "sched/life/life.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/waiting.hpp"
@@ -64,11 +65,13 @@ bool releases_by_blocks() noexcept {
 
 namespace {
 
-// The event may have fired when the runtime ended, or may still fire after that.
+// The first use of the runtime starts it. The event may have fired when the runtime ended, or may
+// still fire after that.
 template <class Call>
 [[gnu::cold, gnu::noinline]] void await_outside(const EventWord& event, const char* const what,
                                                 Call call) {
-  sched::visit(Purpose::waits, call, [&] {
+  const bool first = sched::life().process.load(std::memory_order_relaxed) == 0;
+  sched::visit(first && !event.has_fired() ? Purpose::spawns : Purpose::waits, call, [&] {
     if (!event.has_fired() && !sched::await_after_end(event)) refuse_without_runtime(what);
   });
 }
