@@ -309,7 +309,8 @@ def target_of(included, layers):
     """The layer of an included file, the one that names most of its path; None for the system's
     and for neighbours."""
     if included.startswith("imbrex/"):
-        return "waist" if included.startswith("imbrex/detail/") else "public"
+        folder = included.split("/")[1]
+        return {"detail": "waist", "compat": "compat"}.get(folder, "public")
     folders = [str(folder) for folder in pathlib.PurePath(included).parents]
     return next((folder for folder in folders if folder in layers), None)
 

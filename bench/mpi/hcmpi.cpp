@@ -2,7 +2,7 @@
 // messages.hpp by HCMPI's calls in tasks, on as many workers.
 //
 //   mpirun -n 2 message_hcmpi <tasks>
-#include <hcmpi.h>
+#include <imbrex/compat/hcmpi.h>
 
 #include <imbrex/runtime.hpp>
 

@@ -4,7 +4,7 @@
 #define HCMPI_SHORT_NAMES
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { PART_SIZE = 16, SIZE = 16 * 1000 };
 

@@ -3,7 +3,7 @@
    spawned in any order and start when what they await has been put. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { LEAVES = 64, NODES = 2 * LEAVES }; /* node i has the children 2i and 2i + 1; 1 is the root */
 

@@ -2,7 +2,7 @@
 /* Figure 2 of Chatterjee et al., IPDPS 2013: a vector is added in parts, a task for each. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { PART_SIZE = 16, SIZE = 16 * 1000 };
 

@@ -3,7 +3,7 @@
    it, so that it makes a blocking receive of one that does not block. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { COUNT = 1000 };
 

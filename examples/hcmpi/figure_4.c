@@ -2,7 +2,7 @@
 /* Figure 4 of Chatterjee et al., IPDPS 2013: a request is a data-driven future: tasks await it. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { COUNT = 1000 };
 

@@ -3,7 +3,7 @@
    come. Only the waiting task is suspended. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { MOST = 100 };
 

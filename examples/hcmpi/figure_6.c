@@ -3,7 +3,7 @@
    it; A() may run meanwhile, B() ends before, C() begins after. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 static int rank, size, b_done, c_saw, a_done;
 

@@ -2,7 +2,7 @@
 /* Figure 7 of Chatterjee et al., IPDPS 2013: one barrier over all tasks of all ranks. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { n = 8 };
 

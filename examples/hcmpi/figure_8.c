@@ -3,7 +3,7 @@
    can read in the next phase, and main after the finish. */
 #include <stdio.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { n = 8 };
 

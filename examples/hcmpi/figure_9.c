@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 enum { height = 41, width = 61 }; /* with a row and a column of zeros before the first letters */
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 #include "hcmpi/distributed.hpp"
 #include "hcmpi/report.hpp"
 

@@ -12,7 +12,7 @@
 #include <source_location>
 #include <vector>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 #include "hcmpi/distributed.hpp"
 #include "hcmpi/handles.hpp"
 #include "imbrex/future.hpp"

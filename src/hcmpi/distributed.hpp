@@ -13,7 +13,7 @@
 #include <source_location>
 #include <vector>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 #include "imbrex/future.hpp"
 
 namespace imbrex::hcmpi {

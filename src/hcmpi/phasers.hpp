@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 #include "hcmpi/handles.hpp"
 #include "imbrex/phaser.hpp"
 

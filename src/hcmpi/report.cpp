@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 namespace imbrex::hcmpi {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 #include "hcmpi/ddf.hpp"
 #include "hcmpi/handles.hpp"
 #include "hcmpi/report.hpp"

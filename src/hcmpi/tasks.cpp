@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "c/places.hpp"
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 #include "hcmpi/ddf.hpp"
 #include "hcmpi/handles.hpp"
 #include "hcmpi/phasers.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Habanero's names: each does what the call does that it stands for, for every kind of body.
-#include "imbrex/habanero.hpp"
+#include "imbrex/compat/habanero.hpp"
 
 #include <atomic>
 #include <functional>

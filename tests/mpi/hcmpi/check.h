@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hcmpi.h"
+#include "imbrex/compat/hcmpi.h"
 
 #define CHECK(condition)                                                                         \
   do {                                                                                           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A receive and a send in two tasks, through HCMPI's interface: ends with 0, and prints nothing. */
-#include <hcmpi.h>
+#include <imbrex/compat/hcmpi.h>
 
 static int value;
 static void send(void* argument) {

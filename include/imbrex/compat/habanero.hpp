@@ -11,8 +11,6 @@
 //   });
 #pragma once
 
-#include "imbrex/detail/language.hpp"
-
 #include <atomic>
 #include <concepts>
 #include <cstddef>
