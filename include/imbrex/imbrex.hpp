@@ -6,7 +6,9 @@
 #include "imbrex/detail/language.hpp"
 
 #ifdef IMBREX_SERIAL
-#include "imbrex/detail/serial.hpp"  // without the runtime
+#include "imbrex/imbrex.h"
+// Without the runtime; needs what is above.
+#include "imbrex/detail/serial.hpp"
 #else
 #include "imbrex/error.hpp"
 #include "imbrex/event.hpp"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex.hpp under IMBREX_SERIAL: a program that was written for tasks, named events and progress
-// functions, without the runtime; nothing is linked. A task is a plain call at the place where it
-// is launched; so what it names must have happened before: that is what noprogress() is for.
+// imbrex.hpp under IMBREX_SERIAL: the face in C++ of detail/serial.h. A task is a plain call at the
+// place where it is launched; so what it names must have happened before: that is what noprogress()
+// is for. Only imbrex.hpp includes it, after imbrex.h.
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -12,17 +14,19 @@ namespace imbrex {
 
 struct SerialEvent {};
 [[nodiscard]] inline SerialEvent named(std::string_view, std::int64_t = 0) { return {}; }
-inline void trigger(std::string_view, std::int64_t = 0) {}
+inline void trigger(std::string_view name, std::int64_t number = 0) {
+  (void)imbrex_trigger(std::string(name).c_str(), number);
+}
 template <class F>
-void progress(F&&) {}
+void progress(F&&) {}  // nobody would call it
 template <class F>
 void noprogress(F&& function) {
-  std::forward<F>(function)();
+  if (imbrex_noprogress() != 0) std::forward<F>(function)();
 }
 
 // All that runs does so at the one place.
 class Place {};
-[[nodiscard]] inline int place_count() { return 1; }
+[[nodiscard]] inline int place_count() { return imbrex_place_count(); }
 [[nodiscard]] inline Place place(int) { return {}; }
 
 // Program order satisfies every access.
@@ -52,8 +56,10 @@ class [[nodiscard]] SerialBuilder {
 template <class F>
 void finish(F&& body) {
   std::forward<F>(body)();
+  imbrex_finish_t spawned = nullptr;  // by the functions of C
+  if (imbrex_finish_end(&spawned) != IMBREX_SUCCESS) throw std::runtime_error(imbrex_message());
 }
-inline void taskwait() {}
-inline void yield() {}
+inline void taskwait() { (void)imbrex_taskwait(); }
+inline void yield() { (void)imbrex_yield(); }
 
 }  // namespace imbrex

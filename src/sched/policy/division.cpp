@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <fstream>
 #include <optional>
 
 #include "imbrex/error.hpp"
@@ -125,6 +128,17 @@ std::vector<PlannedPlace> parts(const std::string_view text, const std::optional
   return places;
 }
 
+// Of a file of places. A MiB is more than all that there can be need, and what is longer ends
+// before its last element does.
+std::string content_of(const std::string_view path) {
+  std::ifstream file{std::string(path), std::ios::binary};
+  std::string content(1 << 20, '\0');
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  content.resize(static_cast<std::size_t>(file.gcount()));
+  if (file.is_open() && !file.bad()) return content;
+  refuse(path, fmt::format("the file cannot be read: {}", std::strerror(errno)));
+}
+
 }  // namespace
 
 Division divide(const std::string_view text, const std::vector<int>& processors,
@@ -132,7 +146,7 @@ Division divide(const std::string_view text, const std::vector<int>& processors,
   const std::size_t workers = processors.size();
   if (text == "tree") return make_tree(parts_of_machine(processors, topology), workers);
   if (text.ends_with(".xml")) {
-    return make_tree(read_place_file(std::string(text), workers), workers);
+    return make_tree(parse_places(content_of(text), std::string(text), workers), workers);
   }
   const std::optional<base::Level> level = level_of(text);
   if (level || text == "worker") return {.places = parts(text, level, processors, topology)};

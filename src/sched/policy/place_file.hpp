@@ -12,11 +12,9 @@
 
 namespace imbrex::sched {
 
-// The workers are numbered in the order of the file, which must have as many of them; but where
-// there is one worker alone, it is all of them. Throws Error, which names the file and the line.
-[[nodiscard]] Sketch read_place_file(const std::string& path, std::size_t workers);
-
-// The same of what stands in the file. `name`: for errors.
+// Of what stands in the file. The workers are numbered in its order, and it must have as many of
+// them; but where there is one worker alone, it is all of them. Throws Error, which says `name` and
+// the line.
 [[nodiscard]] Sketch parse_places(std::string_view text, const std::string& name,
                                   std::size_t workers);
 
