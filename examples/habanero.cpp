@@ -55,7 +55,7 @@ int main() {
   // All that the caller is registered on, with a sum over the tasks of a phase.
   finish([&] {
     const phaser step;
-    const accumulator<int> sum(step, imbrex::sum);
+    const accumulator<int> sum(step, imbrex::op::sum);
     for (int i = 1; i <= 4; ++i) {
       async_phased([=, &right] {
         sum.put(i);

@@ -10,6 +10,7 @@
 #include "imbrex/imbrex.hpp"
 
 int main(int argc, char** argv) {
+  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   bool right = true;
   {
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
         std::fill(x.begin(), x.end(), 1.0 + rank);
       });
       // Each rank adds to elements of its own, which are combined before the first that reads them.
-      space.task("largest").read(part).reduce(largest, imbrex::Max()).on(rank).insert(
+      space.task("largest").read(part).reduce(largest, imbrex::op::max).on(rank).insert(
           [](imbrex::View<const double> x, imbrex::View<double> max) {
             max[0] = std::max(max[0], *std::max_element(x.begin(), x.end()));
           });

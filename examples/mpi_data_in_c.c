@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   imbrex_data_t parts[64], sum;
   imbrex_data_view mine;
   int ranks, rank, right;
+  imbrex_open_messages();
   MPI_Init(&argc, &argv);
   check(imbrex_space_create(MPI_COMM_WORLD, NULL, &space));
   ranks = imbrex_space_size(space) < 64 ? imbrex_space_size(space) : 64;

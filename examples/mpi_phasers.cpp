@@ -41,15 +41,15 @@ int main(int argc, char** argv) {
   Rod odd = even;
   int steps = 0;
   imbrex::finish([&] {
-    const imbrex::MpiPhaser step(MPI_COMM_WORLD);
-    const imbrex::Accumulator<double> change(step, imbrex::max);
+    const imbrex::MpiPhaser step(MPI_COMM_WORLD, imbrex::signal_wait);
+    const imbrex::Accumulator<double> change(step, imbrex::op::max);
     for (int part = 0; part < parts; ++part) {
       imbrex::task("part").phased(step).launch([&, part, change] {
         const int first = 1 + part * points / parts, last = 1 + (part + 1) * points / parts;
         Rod *old = &even, *now = &odd;
         for (double largest = 1; largest > enough;) {
           change.put(relax(*old, *now, first, last));
-          imbrex::signal();  // the others may compute while these two tasks wait for messages
+          imbrex::Phaser::signal_all();  // others may compute while these two wait for messages
           const auto exchange = [&](int neighbour, int mine, int theirs) {
             MPI_Sendrecv(&(*now)[static_cast<std::size_t>(mine)], 1, MPI_DOUBLE, neighbour, 0,
                          &(*now)[static_cast<std::size_t>(theirs)], 1, MPI_DOUBLE, neighbour, 0,
@@ -57,9 +57,9 @@ int main(int argc, char** argv) {
           };
           if (part == 0) exchange(left, 1, 0);
           if (part == parts - 1) exchange(right, points, points + 1);
-          imbrex::wait();
+          imbrex::Phaser::wait_all();
           largest = change.get();  // of all tasks of all ranks
-          imbrex::next();          // the points of the neighbours are here
+          imbrex::Phaser::next_all();  // the points of the neighbours are here
           std::swap(old, now);
           if (part == 0) ++steps;
         }

@@ -37,14 +37,15 @@ int main() {
   int steps = 0;
   imbrex::finish([&] {
     const imbrex::Phaser step(imbrex::single);
-    const imbrex::Accumulator<double> change(step, imbrex::max);
+    const imbrex::Accumulator<double> change(step, imbrex::op::max);
     for (int part = 0; part < parts; ++part) {
       imbrex::task("part").phased(step).launch([&, part, change] {
         const int first = part * points / parts, last = (part + 1) * points / parts;
         Rod *old = &even, *now = &odd;
         do {
           change.put(relax(*old, *now, first, last));
-          imbrex::next(imbrex::single, [&] { ++steps; });  // one of them, while the others wait
+          // One of them runs this, while the others wait.
+          imbrex::Phaser::next_all(imbrex::single, [&] { ++steps; });
           std::swap(old, now);
         } while (change.get() > enough);
       });

@@ -24,6 +24,7 @@
 #include "variants.hpp"
 #ifndef SMITH_WATERMAN_PLAIN
 #include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.hpp>
 #endif
 
 namespace smith_waterman {
@@ -176,7 +177,7 @@ int threads_of(Variant variant) {
   return variant == Variant::mpi ? fork_join_threads() : 1;
 }
 
-void become_plain(int, char**) {}
+void before_mpi(int, char**) {}
 #else
 Score run_variant(const Problem& problem, Variant) { return run_tasks(problem, MPI_COMM_WORLD); }
 
@@ -197,6 +198,11 @@ void become_plain(int argc, char** argv) {
   fmt::print(stderr, "smith_waterman: cannot run {}, which has this variant: {}\n", plain,
              std::strerror(errno));
   std::exit(1);
+}
+
+void before_mpi(int argc, char** argv) {
+  become_plain(argc, argv);
+  imbrex::open_messages();
 }
 #endif
 
@@ -356,7 +362,7 @@ void run(int argc, char** argv) {
 }  // namespace smith_waterman
 
 int main(int argc, char** argv) {
-  smith_waterman::become_plain(argc, argv);
+  smith_waterman::before_mpi(argc, argv);
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <imbrex/mpi.hpp>
+
 #include "kernels.hpp"
 
 int main(int argc, char** argv) {
   tiled::use_one_blas_thread();
+  imbrex::open_messages();  // some need them
   MPI_Init(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);
   int failed = RUN_ALL_TESTS();

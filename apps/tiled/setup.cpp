@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <imbrex/detail/observation.hpp>
+#include <imbrex/mpi.hpp>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +18,7 @@ namespace tiled {
 int run_program(const char* const name, int argc, char** argv, int (*const run)(int, char**)) {
   use_one_blas_thread();
   imbrex::detail::want_times();  // they are part of what is reported
+  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -25,6 +25,7 @@
 #include "report.hpp"
 #ifndef UTS_PLAIN
 #include <imbrex/imbrex.hpp>
+#include <imbrex/mpi.hpp>
 #endif
 
 namespace uts {
@@ -158,6 +159,7 @@ void become_plain(int argc, char** argv) {
 
 void init(int& argc, char**& argv) {
   become_plain(argc, argv);
+  imbrex::open_messages();
   MPI_Init(&argc, &argv);
 }
 #endif

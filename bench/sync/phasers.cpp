@@ -22,7 +22,7 @@ double timed(const imbrex::Fusion fusion, const Make make) {
     const auto part = make(step);
     for (int i = 0; i < workers; ++i) {
       imbrex::task("part").phased(step).launch([&begin, i, part] {
-        imbrex::next();
+        imbrex::Phaser::next_all();
         if (i == 0) begin = MPI_Wtime();
         part();
       });
@@ -36,7 +36,7 @@ double barrier(const imbrex::Fusion fusion, const int count) {
     return [count] {
       for (int i = 0; i < count; ++i) {
         delay();
-        imbrex::next();
+        imbrex::Phaser::next_all();
       }
     };
   });
@@ -46,12 +46,12 @@ double fuzzy(const int count) { return barrier(imbrex::Fusion::fuzzy, count); }
 
 double reduction(const int count) {
   return timed(imbrex::Fusion::strict, [count](const imbrex::Phaser& step) {
-    const imbrex::Accumulator<int> sum(step, imbrex::sum);
+    const imbrex::Accumulator<int> sum(step, imbrex::op::sum);
     return [count, sum] {
       for (int i = 0; i < count; ++i) {
         delay();
         sum.put(1);
-        imbrex::next();
+        imbrex::Phaser::next_all();
         (void)sum.get();
       }
     };

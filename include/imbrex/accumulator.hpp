@@ -2,9 +2,9 @@
 // Accumulators: reductions over the tasks of a phaser, phase after phase (Chatterjee et al., IPDPS
 // 2013, section II.C).
 //
-//   imbrex::Phaser step;
-//   imbrex::Accumulator<double> residual(step, imbrex::sum);
-//   ... tasks with .phased(step):  residual.put(mine); imbrex::next(); if (residual.get() < e) ...
+//   imbrex::Phaser step(imbrex::signal_wait);
+//   imbrex::Accumulator<double> residual(step, imbrex::op::sum);
+//   ... tasks with .phased(step):  residual.put(mine); step.next(); if (residual.get() < e) ...
 //
 // What tasks put in phase k is put together once, when phase k is over, and can be read in phase
 // k + 1, until the next next().
@@ -37,6 +37,7 @@ namespace imbrex {
 
 // Operations: function objects that say what stands for nothing put. One of a program's own is any
 // type that can be called as T(T, T), is associative and commutative, and comes with an identity.
+namespace op {
 struct Sum {
   template <class T>
   [[nodiscard]] static T identity() { return T(); }
@@ -80,6 +81,7 @@ inline constexpr Product product;
 inline constexpr Min min;
 inline constexpr Max max;
 inline constexpr Any any;
+}  // namespace op
 
 enum class Accumulation : std::uint8_t {
   lazy,         // in a place of each worker; they are put together at the end of the phase

@@ -18,8 +18,7 @@
 // Every rank must insert what concerns it, in the same order. A loop may leave out the rest: the
 // builder's concerns() tells, if it is asked for each task in turn.
 //
-// Include this header in a file that is loaded before MPI_Init: it is what opens the messages
-// between ranks.
+// open_messages() before MPI_Init opens the messages between ranks that it needs.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -33,34 +32,16 @@
 
 namespace imbrex {
 
-namespace detail {
-inline SpaceRanks space_ranks(const MPI_Comm comm) {
-  SpaceRanks ranks;
-  ranks.world = world_ranks(comm);
-  ranks.id = agree_on_id(comm, draw_data_space_id);
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  int first = rank;
-  MPI_Bcast(&first, 1, MPI_INT, 0, node);
-  MPI_Comm_free(&node);
-  ranks.nodes.resize(ranks.world.size());
-  MPI_Allgather(&first, 1, MPI_INT, ranks.nodes.data(), 1, MPI_INT, comm);
-  return ranks;
-}
-}  // namespace detail
-
 // Data, and the tasks that use them, on the ranks of a communicator.
 // Thread safety: one thread or task makes data and inserts, the one that made the space, since the
 // order of insertions is the meaning of the program; bodies run anywhere.
 class Space : public detail::SpaceBase {
  public:
   // Collective over `comm`, which may be freed afterwards. Suspends. Throws Error for an
-  // inter-communicator, and if messages between ranks are not open: outside of MPI_Init and
-  // MPI_Finalize, or if this header was loaded too late.
+  // inter-communicator, and if messages between ranks are not open.
   explicit Space(const MPI_Comm comm, SpaceOptions options = {})
-      : SpaceBase(detail::make_data_space(detail::space_ranks(comm), std::move(options))) {}
+      : SpaceBase(detail::make_data_space(detail::members_of(comm, "a space of data", true),
+                                          std::move(options))) {}
   // Collective: finish(), then waits until all ranks have come as far. Suspends. What finish()
   // would throw is printed, and fails the process.
   ~Space() = default;

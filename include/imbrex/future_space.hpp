@@ -58,11 +58,11 @@ class FutureSpace {
 
  public:
   // Collective over `comm`, which may be freed afterwards. Suspends. Throws Error if there is no
-  // `home`, for an inter-communicator, for ranks that are not of MPI_COMM_WORLD, and outside of
-  // MPI_Init and MPI_Finalize.
+  // `home`, for an inter-communicator, for ranks that are not of MPI_COMM_WORLD, and if messages
+  // between ranks are not open.
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
-      : FutureSpace(detail::world_ranks(comm, "space of futures \"" + options.name + "\""),
-                    detail::agree_on_id(comm, detail::draw_space_id), std::move(options)) {}
+      : FutureSpace(detail::members_of(comm, "space of futures \"" + options.name + "\""),
+                    std::move(options)) {}
   // For who has opened it another way: HCMPI's interface, and tests, which have networks of theirs.
   explicit FutureSpace(detail::Space& space) noexcept : space_(&space) {}
   // Closes, if close() was not called.
@@ -109,8 +109,9 @@ class FutureSpace {
   }
 
  private:
-  FutureSpace(std::vector<int> members, const std::uint64_t id, FutureSpaceOptions&& options)
-      : space_(&detail::open_space({id, std::move(members), &detail::ValueOpsOf<T>::ops(),
+  FutureSpace(detail::Members members, FutureSpaceOptions&& options)
+      : space_(&detail::open_space({members.id, std::move(members.world),
+                                    &detail::ValueOpsOf<T>::ops(),
                                     std::move(options.home), std::move(options.size),
                                     std::move(options.readers), std::move(options.name)})) {}
   detail::Space* space_;

@@ -3,11 +3,11 @@
 // is over when the tasks of all ranks that signal have done so.
 //
 //   imbrex::finish([&] {
-//     const imbrex::MpiPhaser step(MPI_COMM_WORLD);
-//     const imbrex::Accumulator<double> residual(step, imbrex::max);
+//     const imbrex::MpiPhaser step(MPI_COMM_WORLD, imbrex::signal_wait);
+//     const imbrex::Accumulator<double> residual(step, imbrex::op::max);
 //     for (int i = 0; i < parts; ++i) {
 //       imbrex::task("part").phased(step).launch([=] {
-//         do { residual.put(relax(i)); imbrex::next(); } while (residual.get() > enough);
+//         do { residual.put(relax(i)); step.next(); } while (residual.get() > enough);
 //       });
 //     }
 //   });
@@ -79,9 +79,9 @@ class MpiPhaser : public Phaser {
   // Suspends. Throws Error, on every rank and naming two, if ranks make phasers of different names
   // or options here; for mode wait_only (a rank has somebody who signals), an inter-communicator, a
   // key out of range, or outside of MPI_Init and MPI_Finalize. Throws MpiError.
-  explicit MpiPhaser(const MPI_Comm comm, const PhaserMode mode = signal_wait,
-                     const MpiPhaserOptions& options = {},
-                     const std::source_location& where = std::source_location::current())
+  MpiPhaser(const MPI_Comm comm, const PhaserMode mode,
+            const MpiPhaserOptions& options = {},
+            const std::source_location& where = std::source_location::current())
       : Phaser(detail::make_mpi_phaser({comm, mode, &options}, where)) {}
 };
 

@@ -7,10 +7,10 @@
 // registered where they are spawned, not where they start:
 //
 //   imbrex::finish([&] {
-//     imbrex::Phaser step;
+//     imbrex::Phaser step(imbrex::signal_wait);
 //     for (int i = 0; i < parts; ++i) {
 //       imbrex::task("part").phased(step).launch([=] {
-//         compute(i); imbrex::next(); exchange(i);
+//         compute(i); step.next(); exchange(i);
 //       });
 //     }
 //   });
@@ -59,8 +59,8 @@ struct PhaserOptions {
 // Those that act throw Error if the caller is not registered.
 class Phaser {
  public:
-  // Registers the running task, in phase 0. Throws Error if `ahead` is too large.
-  explicit Phaser(const PhaserMode mode = signal_wait, const PhaserOptions& options = {},
+  // Registers the running task as `mode`, in phase 0. Throws Error if `ahead` is too large.
+  explicit Phaser(const PhaserMode mode, const PhaserOptions& options = {},
                   const std::source_location& where = std::source_location::current())
       : state_(&detail::make_phaser({mode, options.ahead, options.name.text(), nullptr}, where)) {}
   Phaser(const Phaser& other) noexcept : state_(other.state_) { detail::retain(*state_); }
@@ -89,6 +89,18 @@ class Phaser {
   // The running task is registered no more; that may end a phase, as a signal may.
   void drop() const { detail::drop(state_); }
 
+  // The same on all phasers of the running task, as Habanero's `next` statement: first every signal
+  // is given, then it waits for each.
+  static void signal_all() { detail::signal(nullptr); }
+  static void wait_all() { detail::wait(nullptr); }
+  static void next_all() { detail::next(nullptr); }
+  static void drop_all() { detail::drop(nullptr); }
+  // Throws Error if the running task is registered on several phasers.
+  template <class F>
+  static void next_all(const PhaserMode mode, F&& function) {
+    next_single(nullptr, mode, function);
+  }
+
   // Ready when `phase`, counted from 0, is over, or no signaller is left: for tasks that are not
   // registered, and when_any().
   [[nodiscard]] Future<void> passed(const std::uint64_t phase) const {
@@ -109,9 +121,6 @@ class Phaser {
 
  private:
   template <class F>
-  friend void next(PhaserMode mode, F&& function);
-
-  template <class F>
   static void next_single(detail::PhaserState* const state, const PhaserMode mode, F& function) {
     if (mode != single) {
       throw Error("imbrex: next() with a function takes the mode `single` and no other");
@@ -124,17 +133,6 @@ class Phaser {
 
   detail::PhaserState* state_;  // has a reference
 };
-
-// The same on all phasers of the running task: first every signal is given, then it waits for each.
-inline void signal() { detail::signal(nullptr); }
-inline void wait() { detail::wait(nullptr); }
-inline void next() { detail::next(nullptr); }
-inline void drop() { detail::drop(nullptr); }
-// REQUIRES: the running task is registered on one phaser only; else Error.
-template <class F>
-void next(const PhaserMode mode, F&& function) {
-  Phaser::next_single(nullptr, mode, function);
-}
 
 }  // namespace imbrex
 

@@ -15,8 +15,7 @@
 // they have some to spare (lifelines; Saraswat et al., PPoPP 2011). So it makes no sense to have
 // items of less than some 10 ns, and no difference whether there are ten or a billion of them.
 //
-// Include this header in a file that is loaded before MPI_Init: it is what opens the messages
-// between ranks.
+// open_messages() before MPI_Init opens the messages between ranks that it needs.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -27,6 +26,7 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -53,32 +53,17 @@ struct WorkPoolOptions {
 };
 
 namespace detail {
-inline const bool pools_wanted = (want_pools(), true);
-
-// The ranks of `comm` in MPI_COMM_WORLD, and a number that they all agree on.
-struct PoolRanks {
-  std::vector<int> ranks;
-  std::uint64_t id = 0;
-
-  PoolRanks(const MPI_Comm comm, const std::size_t item_bytes, const char* const name) {
-    int is_inter = 0;
-    MPI_Comm_test_inter(comm, &is_inter);
-    if (is_inter != 0) throw_pool_error(name, "is made on an inter-communicator");
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    const auto bytes = static_cast<std::int64_t>(item_bytes);
-    const std::int64_t mine[3] = {rank == 0 ? static_cast<std::int64_t>(new_pool_id()) : 0, bytes,
-                                  -bytes};
-    std::int64_t all[3];
-    MPI_Allreduce(mine, all, 3, MPI_INT64_T, MPI_MAX, comm);
-    if (all[1] != -all[2]) throw_pool_error(name, "has items of different sizes on its ranks");
-    id = static_cast<std::uint64_t>(all[0]);
-    ranks = translated_ranks(comm);
-    for (const int one : ranks) {
-      if (one < 0) throw_pool_error(name, "has a rank that is not of MPI_COMM_WORLD");
-    }
-  }
-};
+// The ranks of a pool, whose items have one size on all of them.
+inline Members members_of_pool(const MPI_Comm comm, const std::size_t item_bytes,
+                               const char* const name) {
+  Members members = members_of(comm, std::string("work pool \"") + name + "\"");
+  const auto bytes = static_cast<std::int64_t>(item_bytes);
+  const std::int64_t mine[2] = {bytes, -bytes};
+  std::int64_t most[2];
+  MPI_Allreduce(mine, most, 2, MPI_INT64_T, MPI_MAX, comm);
+  if (most[0] != -most[1]) throw_pool_error(name, "has items of different sizes on its ranks");
+  return members;
+}
 }  // namespace detail
 
 // Thread safety: one thread or task at a time; process() of different pools at the same time.
@@ -94,11 +79,11 @@ class WorkPool {
  public:
   // Collective over `comm`, in the order of its other collectives; `comm` may be freed before the
   // pool ends. Suspends. Throws Error, on all ranks, if their items have different sizes; for an
-  // inter-communicator; and if messages between ranks are not open: outside of MPI_Init and
-  // MPI_Finalize, or if this header was loaded too late.
+  // inter-communicator; and if messages between ranks are not open.
   explicit WorkPool(const MPI_Comm comm, const WorkPoolOptions& options = {}) {
-    const detail::PoolRanks ranks(comm, sizeof(Item), options.name.text());
-    pool_.reset(detail::make_pool({ranks.id, sizeof(Item), ranks.ranks, options.name.text(),
+    const detail::Members ranks =
+        detail::members_of_pool(comm, sizeof(Item), options.name.text());
+    pool_.reset(detail::make_pool({ranks.id, sizeof(Item), ranks.world, options.name.text(),
                                    options.chunk, options.poll_interval, options.victims}));
   }
 

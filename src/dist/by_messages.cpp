@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "c/guard.hpp"
 #include "dist/calls.hpp"
 #include "dist/data/broadcasts.hpp"
 #include "dist/data/space/space.hpp"
@@ -14,6 +15,7 @@
 #include "dist/pool/pools.hpp"
 #include "dist/transfers.hpp"
 #include "dist/waves.hpp"
+#include "imbrex/detail/dist/members.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/plugin/active.hpp"
 
@@ -74,51 +76,65 @@ Broadcasts& broadcasts() {
 
 namespace imbrex::detail {
 
-namespace {
-void check_open(const char* const what) {
+void require_messages(const std::string& what) {
   if (mpi::active::is_open()) return;
-  throw Error(std::string("imbrex: ") + what + " outside of MPI_Init and MPI_Finalize, or in a "
-              "program whose headers for it were loaded after MPI_Init");
+  throw Error("imbrex: " + what + " while messages between ranks are not open: call "
+              "imbrex::open_messages() (imbrex_open_messages() in C and Fortran; open_calls() for "
+              "remote calls) before MPI_Init, and use them between MPI_Init and MPI_Finalize");
 }
-[[nodiscard]] dist::Futures& futures_of_spaces() {
-  check_open("a FutureSpace");
-  return dist::futures();
+
+Space& open_space(SpaceSpec spec) {
+  require_messages(spec.name);
+  return dist::futures().open(std::move(spec));
 }
-}  // namespace
 
-Space& open_space(SpaceSpec spec) { return futures_of_spaces().open(std::move(spec)); }
-std::uint64_t draw_space_id() { return futures_of_spaces().draw_id(); }
-
-DataSpace* make_data_space(SpaceRanks ranks, SpaceOptions options) {
-  check_open("a Space of data");
+DataSpace* make_data_space(Members members, SpaceOptions options) {
   return new DataSpace({dist::broadcasts(), dist::waves(), mpi::active::rank(),
                         mpi::active::all_check()},
-                       std::move(ranks), std::move(options));
-}
-std::uint64_t draw_data_space_id() {
-  check_open("a Space of data");
-  static std::atomic<std::uint32_t> drawn{0};
-  return static_cast<std::uint64_t>(mpi::active::rank()) << 32 |
-         drawn.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number
+                       std::move(members), std::move(options));
 }
 
 void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
              CallEnded ended) {
-  check_open("a remote call");
+  require_messages("a remote call");
   if (rank.rank < 0 || rank.rank >= mpi::active::ranks()) {
     throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": there are " +
                 std::to_string(mpi::active::ranks()));
   }
   dist::calls().call(rank, callee, std::move(arguments), std::move(ended));
 }
-bool want_calls() noexcept {
-  (void)want_messages();
-  mpi::active::at_open([] { (void)dist::calls(); });
-  return true;
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+namespace {
+void want(const char* const call) {
+  if (mpi::active::want()) return;
+  throw Error(std::string("imbrex: ") + call + "() comes too late: call it before MPI_Init");
 }
-bool want_messages() noexcept {
-  mpi::active::want();
-  return true;
+}  // namespace
+
+void open_messages() { want("open_messages"); }
+
+void open_calls() {
+  want("open_calls");
+  mpi::active::at_open([] { (void)dist::calls(); });
 }
 
-}  // namespace imbrex::detail
+}  // namespace imbrex
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int imbrex_open_messages() {
+  return imbrex::c::guard(IMBREX_ERR_USE, [] { imbrex::open_messages(); });
+}
+
+std::uint64_t imbrex_new_id() {
+  static std::atomic<std::uint32_t> count{0};
+  return static_cast<std::uint64_t>(imbrex::mpi::active::rank()) << 32 |
+         count.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

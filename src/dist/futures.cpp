@@ -34,11 +34,6 @@ detail::Space& Futures::open(detail::SpaceSpec spec) {
   return space;
 }
 
-std::uint64_t Futures::draw_id() noexcept {
-  return (static_cast<std::uint64_t>(transfers_.rank()) << 32) |
-         drawn_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number
-}
-
 void Futures::receive(const int from, const Bytes message) noexcept {
   SpaceOn::Head head;
   std::memcpy(&head, message.data(), sizeof head);

@@ -174,7 +174,6 @@ class Futures {
  public:
   Futures(Transfers& transfers, Waves& waves) noexcept : transfers_(transfers), waves_(waves) {}
   [[nodiscard]] detail::Space& open(detail::SpaceSpec spec);
-  [[nodiscard]] std::uint64_t draw_id() noexcept;
   void receive(int from, Bytes message) noexcept;
 
  private:
@@ -187,7 +186,6 @@ class Futures {
   };
   Transfers& transfers_;
   Waves& waves_;
-  std::atomic<std::uint64_t> drawn_{0};
   std::mutex mutex_;  // held for a look
   std::unordered_map<std::uint64_t, Known> spaces_ IMBREX_GUARDED_BY(mutex_);
 };

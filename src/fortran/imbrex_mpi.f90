@@ -6,6 +6,7 @@ module imbrex_mpi
   implicit none
   private
   public :: imbrex_await_request, imbrex_when_request, imbrex_release_after_request
+  public :: imbrex_open_messages
   public :: imbrex_begin_ordered, imbrex_begin_ordered_by_name
   public :: imbrex_begin_ordered_as_spawned, imbrex_end_ordered
 
@@ -30,6 +31,10 @@ module imbrex_mpi
         bind(C, name="imbrex_release_after_request_fortran")
       import
       integer, intent(inout) :: request
+    end function
+    ! Before MPI_Init: it shall open messages between ranks, for C or C++ code that spans ranks.
+    integer(c_int) function imbrex_open_messages() bind(C, name="imbrex_open_messages")
+      import
     end function
     ! Collectives between a beginning and an end start in an order that all ranks share.
     integer(c_int) function imbrex_begin_ordered(key) bind(C, name="imbrex_begin_ordered")

@@ -4,9 +4,11 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "hcmpi/ddf.hpp"
 #include "hcmpi/report.hpp"
@@ -18,6 +20,11 @@ namespace {
 
 constexpr std::size_t unknown = detail::ValueOps::varying;
 
+int ranks() {
+  int count = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &count);
+  return count;
+}
 int rank_here() {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -172,8 +179,10 @@ void* Distributed::get() {
 void forget_handle(const hc_ddf& handle) { Guids::all().forget(handle); }
 
 void open_distributed() try {
+  std::vector<int> all(static_cast<std::size_t>(ranks()));
+  std::iota(all.begin(), all.end(), 0);
   opened.store(&detail::open_space(
-                   {number_of_space, detail::world_ranks(MPI_COMM_WORLD),
+                   {number_of_space, std::move(all),
                     &detail::ValueOpsOf<Distributed::Bytes>::ops(),
                     [](const std::uint64_t guid) { return Guids::all().home_of(guid); },
                     [](const std::uint64_t guid) { return Guids::all().size_of(guid); },
@@ -190,12 +199,10 @@ extern "C" DDF_t* hc_ddf_handle(const uint64_t guid, const int home, const size_
   DDF_t* handle = nullptr;
   (void)guard("DDF_HANDLE", [&] {
     imbrex::detail::Space& all = space("DDF_HANDLE");
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (home < 0 || home >= ranks) {
+    if (home < 0 || home >= ranks()) {
       refuse("DDF_HANDLE", MPI_ERR_ARG,
              "DDF_HOME of guid " + std::to_string(guid) + " is " + std::to_string(home) +
-                 ", which is none of " + std::to_string(ranks) + " ranks");
+                 ", which is none of " + std::to_string(ranks()) + " ranks");
     }
     handle = Guids::all().handle_of("DDF_HANDLE", guid, home, bytes);
     all.expect();

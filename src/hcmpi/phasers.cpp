@@ -259,25 +259,25 @@ int PHASER_FREE(hc_phaser** const handle) {
 }
 
 int hc_next(void) {
-  return guard("hc_next", [] { imbrex::next(); });
+  return guard("hc_next", [] { imbrex::Phaser::next_all(); });
 }
 int hc_next_single(void (*const f)(void*), void* const argument) {
   return guard("hc_next_single", [&] {
     require(reinterpret_cast<const void*>(f), "hc_next_single", "the function");
-    imbrex::next(imbrex::PhaserMode::single, [&] { f(argument); });
+    imbrex::Phaser::next_all(imbrex::PhaserMode::single, [&] { f(argument); });
   });
 }
 int hc_signal(hc_phaser* const handle) {
   return act("hc_signal", handle, [](const imbrex::Phaser& one) { one.signal(); },
-             [] { imbrex::signal(); });
+             [] { imbrex::Phaser::signal_all(); });
 }
 int hc_wait(hc_phaser* const handle) {
   return act("hc_wait", handle, [](const imbrex::Phaser& one) { one.wait(); },
-             [] { imbrex::wait(); });
+             [] { imbrex::Phaser::wait_all(); });
 }
 int hc_drop(hc_phaser* const handle) {
   return act("hc_drop", handle, [](const imbrex::Phaser& one) { one.drop(); },
-             [] { imbrex::drop(); });
+             [] { imbrex::Phaser::drop_all(); });
 }
 
 int accum_next(const void* const value) {
@@ -290,7 +290,7 @@ int accum_next(const void* const value) {
              "hc_next()");
     }
     for (const auto& one : mine) one->reduction->put(value);
-    imbrex::next();
+    imbrex::Phaser::next_all();
   });
 }
 void* accum_get(hc_phaser* const accumulator) {

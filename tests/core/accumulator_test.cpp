@@ -25,9 +25,9 @@ TEST_P(AccumulatorTest, what_is_put_in_a_phase_is_read_in_the_next_and_no_later)
        {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
     std::atomic<int> wrong{0};
     finish([&] {
-      Phaser step;
-      Accumulator<long> total(step, sum, how);
-      Accumulator<long> largest(step, max, how);
+      Phaser step(signal_wait);
+      Accumulator<long> total(step, op::sum, how);
+      Accumulator<long> largest(step, op::max, how);
       for (int i = 0; i < tasks; ++i) {
         task("part").phased(step).launch([&, step, i, total, largest] {
           wrong += total.get() != 0;  // nothing was before
@@ -36,11 +36,11 @@ TEST_P(AccumulatorTest, what_is_put_in_a_phase_is_read_in_the_next_and_no_later)
             total.put(phase);
             largest.put(i * phase);
             if (phase % 3 == 0) yield();
-            next();
+            Phaser::next_all();
             wrong += total.get() != tasks * (tasks - 1) / 2 + phase * tasks;
             wrong += largest.get() != (tasks - 1) * phase;
           }
-          next();
+          Phaser::next_all();
           wrong += total.get() != 0;  // nobody has put anything
           wrong += largest.get() != std::numeric_limits<long>::lowest();
         });
@@ -53,8 +53,8 @@ TEST_P(AccumulatorTest, what_is_put_in_a_phase_is_read_in_the_next_and_no_later)
 TEST_P(AccumulatorTest, the_last_result_is_there_after_the_finish) {
   std::vector<Accumulator<int>> kept;
   finish([&] {
-    Phaser step;
-    kept.emplace_back(step, product);
+    Phaser step(signal_wait);
+    kept.emplace_back(step, op::product);
     for (int i = 1; i <= 5; ++i) {
       task("factor").phased(step).launch([i, all = kept[0]] { all.put(i); });
     }
@@ -76,13 +76,13 @@ constexpr auto plus = [](const Counted& a, const Counted& b) { return Counted(a.
 // Three tasks put and get in `how`; `leave` is called by each of them at its end.
 template <class Leave>
 void count_in_phases(const Accumulation how, const Leave& leave) {
-  Phaser step;
+  Phaser step(signal_wait);
   const Accumulator<Counted> total(step, plus, Counted(0), how);
   for (int i = 0; i < 3; ++i) {
     task("part").phased(step).launch([=] {
       for (int phase = 0; phase < 5; ++phase) {
         total.put(1);
-        next();
+        Phaser::next_all();
         EXPECT_EQ(total.get().value, 3);
       }
       leave(step);
@@ -112,7 +112,7 @@ TEST_P(AccumulatorTest, the_values_of_an_accumulator_end_before_the_finish_does)
 TEST_P(AccumulatorTest, a_kept_accumulator_keeps_its_values) {
   std::vector<Accumulator<Counted>> kept;
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     kept.emplace_back(step, plus, Counted(0));
     kept[0].put(7);
     step.next();
@@ -125,12 +125,12 @@ TEST_P(AccumulatorTest, a_kept_accumulator_keeps_its_values) {
 TEST_P(AccumulatorTest, a_result_survives_a_last_phase_in_which_nothing_is_put) {
   std::vector<Accumulator<int>> kept;
   finish([&] {
-    Phaser step;
-    kept.emplace_back(step, sum);
+    Phaser step(signal_wait);
+    kept.emplace_back(step, op::sum);
     for (int i = 1; i <= 4; ++i) {
       task("part").phased(step).launch([i, all = kept[0]] {
         all.put(i);
-        next();
+        Phaser::next_all();
         EXPECT_EQ(all.get(), 10);
       });
     }
@@ -141,21 +141,21 @@ TEST_P(AccumulatorTest, a_result_survives_a_last_phase_in_which_nothing_is_put) 
 TEST_P(AccumulatorTest, phases_that_one_has_signalled_ahead_end_though_all_have_left) {
   finish([&] {
     const Phaser step(signal_wait, {.ahead = 4});
-    const Accumulator<int> amount(step, sum);
+    const Accumulator<int> amount(step, op::sum);
     Promise<void> ran_ahead;
     task("ahead").phased(step, signal_only).launch([=] {
       for (int phase = 0; phase < 4; ++phase) {
         amount.put(10 + phase);
-        signal();
+        Phaser::signal_all();
       }
       ran_ahead.set();
     });
     task("consumer").phased(step, wait_only).launch([=] {
       for (int phase = 0; phase < 4; ++phase) {
-        wait();
+        Phaser::wait_all();
         EXPECT_EQ(amount.get(), 10 + phase);
       }
-      wait();  // nobody signals any more
+      Phaser::wait_all();  // nobody signals any more
       EXPECT_EQ(amount.get(), 13);
     });
     ran_ahead.future().wait();
@@ -167,8 +167,8 @@ TEST_P(AccumulatorTest, a_reproducible_sum_is_the_same_to_the_last_bit) {
   const auto run = [](const unsigned seed) {
     std::vector<Accumulator<double>> kept;
     finish([&] {
-      Phaser step;
-      kept.emplace_back(step, sum, Accumulation::reproducible);
+      Phaser step(signal_wait);
+      kept.emplace_back(step, op::sum, Accumulation::reproducible);
       for (int i = 0; i < 20; ++i) {
         task("outer").phased(step).launch([&, step, i, all = kept[0]] {
           std::mt19937 random(seed + static_cast<unsigned>(i));
@@ -194,7 +194,7 @@ TEST_P(AccumulatorTest, any_type_and_operation_may_be_reduced) {
        {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
     std::vector<Accumulator<std::string>> kept;
     finish([&] {
-      Phaser step;
+      Phaser step(signal_wait);
       kept.emplace_back(step, Longer(), std::string(), how);
       for (int i = 1; i <= 5; ++i) {
         task("word").phased(step).launch([i, all = kept[0]] {
@@ -211,15 +211,15 @@ TEST_P(AccumulatorTest, what_an_operation_throws_is_thrown_by_put_or_get) {
     int operator()(int, int) const { throw std::domain_error("as it should"); }
   };
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     const Accumulator<int> at_once(step, Throws(), 0, Accumulation::eager);
     const Accumulator<int> at_the_end(step, Throws(), 0, Accumulation::reproducible);
     EXPECT_THROW((at_once.put(1), at_once.put(2)), std::domain_error);
     at_the_end.put(1);
     task("other").phased(step).launch([at_the_end] { at_the_end.put(3); });
-    next();
+    Phaser::next_all();
     EXPECT_THROW((void)at_the_end.get(), std::domain_error);
-    next();
+    Phaser::next_all();
     EXPECT_EQ(at_the_end.get(), 0);
   });
 }
@@ -227,20 +227,20 @@ TEST_P(AccumulatorTest, what_an_operation_throws_is_thrown_by_put_or_get) {
 TEST_P(AccumulatorTest, misuse_of_accumulators_says_who_and_where) {
   finish([] {
     Phaser step(signal_wait, {.name = "halo"});
-    const Accumulator<int> all(step, sum);
+    const Accumulator<int> all(step, op::sum);
     task("waits").phased(step, wait_only).launch([all] {
       EXPECT_TRUE(has(error_of([&] { all.put(1); }), {"put()", "\"waits\"", "halo", "wait_only"}));
     });
     task("signals").phased(step, signal_only).launch([all] {
       EXPECT_TRUE(has(error_of([&] { (void)all.get(); }), {"get()", "\"signals\"", "signal_only"}));
-      for (int i = 0; i < 5; ++i) signal();
+      for (int i = 0; i < 5; ++i) Phaser::signal_all();
       EXPECT_TRUE(has(error_of([&] { all.put(1); }), {"put()", "ahead", ".ahead = n"}));
     });
     task("stranger").launch([all] {
       EXPECT_TRUE(has(error_of([&] { all.put(1); }), {"put()", "\"stranger\"", "not registered"}));
     });
-    signal();
-    EXPECT_TRUE(has(error_of([&] { Accumulator<int> late(step, sum); }),
+    Phaser::signal_all();
+    EXPECT_TRUE(has(error_of([&] { Accumulator<int> late(step, op::sum); }),
                     {"an accumulator made", "halo", "before a task is registered"}));
     taskwait();  // else the end of finish() drops, and the phases go on
   });
@@ -255,7 +255,7 @@ TEST_P(AccumulatorTest, an_operation_must_not_wait) {
   };
   std::vector<Accumulator<int>> kept;
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     kept.emplace_back(step, Waits(), 0, Accumulation::reproducible);
     for (int i = 0; i < 3; ++i) {
       task("part").phased(step).launch([all = kept[0]] { all.put(1); });

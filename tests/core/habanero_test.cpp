@@ -238,7 +238,7 @@ TEST_P(HabaneroTest, async_phased_registers_on_one_or_all) {
   hc::finish([&] {
     const hc::phaser step;
     const hc::phaser other;
-    const hc::accumulator<int> sum(step, imbrex::sum);
+    const hc::accumulator<int> sum(step, imbrex::op::sum);
     const auto check = [=, &right](const bool on_other, const PhaserMode mode) {
       right += step.mode() == mode && other.is_registered() == on_other;
     };

@@ -172,9 +172,9 @@ class PhaserSpanTest : public OnRuntime {
                  !mine.signalled.compare_exchange_weak(before, phase + 1)) {
           }
           if (mode == single) {
-            next(single, [&] { ++functions; });
+            Phaser::next_all(single, [&] { ++functions; });
           } else {
-            next();
+            Phaser::next_all();
           }
           wrong += sum_of.get() == ranks * tasks ? 0 : 1;
         }
@@ -182,7 +182,7 @@ class PhaserSpanTest : public OnRuntime {
       const auto rank = [&](Told& mine) {
         finish([&] {
           const Spanned step(network, mine, mode);
-          const Accumulator<int> sum_of(step, sum);
+          const Accumulator<int> sum_of(step, op::sum);
           for (int i = 0; i < tasks; ++i) {
             task("part").phased(step).launch([&, sum_of] {
               try {
@@ -236,7 +236,7 @@ TEST_P(PhaserSpanTest, a_failure_reaches_futures_and_accumulators) {
   Network network(1, 1, 1);
   finish([&] {
     const Spanned step(network, told, signal_wait);
-    const Accumulator<int> value(step, sum);
+    const Accumulator<int> value(step, op::sum);
     const Future<void> first = step.passed(0);
     const Future<void> third = step.passed(2);
     value.put(1);

@@ -31,14 +31,14 @@ void check_barrier(const int tasks, const int phases) {
   std::vector<std::atomic<int>> steps(static_cast<std::size_t>(tasks));
   std::atomic<int> wrong{0};
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     for (int i = 0; i < tasks; ++i) {
       task("part").phased(step).launch([&, step, i] {
         for (int phase = 1; phase <= phases; ++phase) {
           steps[static_cast<std::size_t>(i)] = phase;
-          next();
+          Phaser::next_all();
           for (const std::atomic<int>& other : steps) wrong += other < phase ? 1 : 0;
-          next();
+          Phaser::next_all();
         }
       });
     }
@@ -82,7 +82,7 @@ void come_and_go(const int tasks, const int phases, const unsigned seed) {
   };
   try {
     finish([&] {
-      Phaser step;
+      Phaser step(signal_wait);
       expect(0, phases);
       for (int i = 1; i < tasks; ++i) {
         expect(0, phases);
@@ -119,8 +119,8 @@ TEST_P(PhaserWideTest, tasks_may_come_and_go_while_others_advance) {
 
 TEST_P(PhaserTest, one_task_alone_never_waits) {
   finish([] {
-    Phaser step;
-    for (int i = 0; i < 100; ++i) next();
+    Phaser step(signal_wait);
+    for (int i = 0; i < 100; ++i) Phaser::next_all();
     EXPECT_EQ(step.phase(), 100u);
     EXPECT_TRUE(step.is_registered());
     step.drop();
@@ -132,20 +132,20 @@ TEST_P(PhaserTest, a_task_is_registered_where_it_is_spawned) {
   // The child has not begun when its parent waits for its signal.
   bool signalled = false;
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("child").phased(step).launch([&, step] {
       yield();
       signalled = true;
-      signal();
+      Phaser::signal_all();
     });
-    next();
+    Phaser::next_all();
     EXPECT_TRUE(signalled);
   });
 }
 
 TEST_P(PhaserTest, a_child_has_signalled_what_its_parent_has) {
   finish([] {
-    Phaser step;
+    Phaser step(signal_wait);
     step.signal();
     task("child").phased(step).launch([&, step] {
       EXPECT_EQ(step.phase(), 1u);  // the phase ended by its parent's signal alone
@@ -161,7 +161,7 @@ TEST_P(PhaserTest, a_child_has_signalled_what_its_parent_has) {
 
 TEST_P(PhaserTest, a_second_signal_in_one_phase_changes_nothing) {
   finish([] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("other").phased(step).launch([&, step] {
       for (int i = 0; i < 3; ++i) {
         step.signal();
@@ -183,17 +183,17 @@ TEST_P(PhaserTest, producers_run_ahead_of_consumers) {
   std::vector<int> values(count, 0);
   long total = 0;
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("consumer").phased(step, wait_only).launch([&, step] {
       for (int i = 0; i < count; ++i) {
-        next();
+        Phaser::next_all();
         total += values[static_cast<std::size_t>(i)];
       }
     });
     task("producer").phased(step, signal_only).launch([&, step] {
       for (int i = 0; i < count; ++i) {
         values[static_cast<std::size_t>(i)] = i;
-        next();  // never waits
+        Phaser::next_all();  // never waits
       }
       EXPECT_EQ(step.mode(), signal_only);
     });
@@ -210,14 +210,14 @@ TEST_P(PhaserTest, a_bounded_producer_waits_for_the_slowest_consumer) {
     Phaser step(signal_wait, {.ahead = ahead, .name = "pipe"});
     task("consumer").phased(step, wait_only).launch([&, step] {
       for (int i = 0; i < 40; ++i) {
-        next();
+        Phaser::next_all();
         ++consumed;
         yield();
       }
     });
     task("producer").phased(step, signal_only).launch([&, step] {
       for (int i = 0; i < 40; ++i) {
-        next();
+        Phaser::next_all();
         ++produced;
         most = std::max(most, produced - consumed);
       }
@@ -231,7 +231,7 @@ TEST_P(PhaserTest, a_bounded_producer_waits_for_the_slowest_consumer) {
 TEST_P(PhaserTest, those_who_wait_go_on_when_no_signaller_is_left) {
   int waits = 0;
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("waits").phased(step, wait_only).launch([&, step] {
       for (; waits < 1000; ++waits) step.wait();
     });
@@ -250,14 +250,14 @@ TEST_P(PhaserTest, a_phaser_made_to_wait_only_holds_nobody) {
 
 TEST_P(PhaserTest, phased_without_arguments_hands_on_all) {
   finish([] {
-    Phaser first;
+    Phaser first(signal_wait);
     Phaser second(signal_wait);
     task("child").phased().launch([first, second] {
       EXPECT_TRUE(first.is_registered());
       EXPECT_TRUE(second.is_registered());
-      next();
+      Phaser::next_all();
     });
-    next();
+    Phaser::next_all();
     EXPECT_EQ(first.phase(), 1u);
     EXPECT_EQ(second.phase(), 1u);
   });
@@ -286,7 +286,7 @@ TEST_P(PhaserTest, a_chain_of_phasers_is_a_pipeline) {
         }
       });
     }
-    drop();
+    Phaser::drop_all();
   });
   EXPECT_EQ(wrong, 0);
 }
@@ -304,13 +304,13 @@ TEST_P(PhaserTest, one_task_runs_the_function_while_all_others_wait) {
       task("part").phased(step).launch([&, step] {
         for (int phase = 1; phase <= 10; ++phase) {
           ++inside;
-          next(single, [&] {
+          Phaser::next_all(single, [&] {
             wrong += inside != tasks * phase ? 1 : 0;
             yield();
             ++runs;
           });
           wrong += runs < phase ? 1 : 0;
-          next();
+          Phaser::next_all();
         }
       });
     }
@@ -323,7 +323,7 @@ TEST_P(PhaserTest, the_function_runs_too_if_the_last_to_come_leaves) {
   int runs = 0;
   finish([&] {
     Phaser step(single);
-    task("waits").phased(step).launch([&, step] { next(single, [&] { ++runs; }); });
+    task("waits").phased(step).launch([&, step] { Phaser::next_all(single, [&] { ++runs; }); });
     task("leaves").phased(step).launch([&, step] {
       for (int i = 0; i < 3; ++i) yield();
     });
@@ -338,7 +338,7 @@ TEST_P(PhaserTest, what_the_function_throws_is_thrown_where_it_ran_and_the_other
     Phaser step(single);
     for (int i = 0; i < 4; ++i) {
       task("part").phased(step).launch([&, step] {
-        next(single, [] { throw std::domain_error("in single"); });
+        Phaser::next_all(single, [] { throw std::domain_error("in single"); });
         ++went_on;
       });
     }
@@ -351,14 +351,14 @@ TEST_P(PhaserTest, what_the_function_throws_is_thrown_where_it_ran_and_the_other
 TEST_P(PhaserTest, a_task_that_throws_drops_and_the_others_go_on) {
   std::atomic<int> passed{0};
   EXPECT_THROW(finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("throws").phased(step).launch([] {
-      next();
+      Phaser::next_all();
       throw std::domain_error("as it should");
     });
     for (int i = 0; i < 3; ++i) {
       task("goes on").phased(step).launch([&, step] {
-        for (int phase = 0; phase < 5; ++phase) next();
+        for (int phase = 0; phase < 5; ++phase) Phaser::next_all();
         ++passed;
       });
     }
@@ -369,11 +369,11 @@ TEST_P(PhaserTest, a_task_that_throws_drops_and_the_others_go_on) {
 TEST_P(PhaserTest, a_task_that_never_runs_drops) {
   bool passed = false;
   EXPECT_THROW(finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     auto fails = task("fails").spawn([]() -> int { throw std::domain_error("as it should"); });
     task("never").in(fails).phased(step).launch([] { FAIL(); });
     task("waits").phased(step).launch([&, step] {
-      next();
+      Phaser::next_all();
       passed = true;
     });
   }), std::domain_error);
@@ -387,32 +387,32 @@ TEST_P(PhaserTest, a_task_whose_closure_cannot_be_copied_leaves_nothing_register
     void operator()() const {}
   };
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     const Throws body;
     EXPECT_THROW(task("none").phased(step).launch(body), std::domain_error);
-    next();
+    Phaser::next_all();
   });
 }
 
 TEST_P(PhaserTest, the_end_of_finish_drops_what_its_owner_has_there_and_no_more) {
   finish([] {
-    Phaser outer;
+    Phaser outer(signal_wait);
     finish([] {
-      Phaser inner;
-      task("child").phased(inner).launch([] { next(); });
+      Phaser inner(signal_wait);
+      task("child").phased(inner).launch([] { Phaser::next_all(); });
       // The body ends without a signal.
     });
     EXPECT_TRUE(outer.is_registered());
-    next();
+    Phaser::next_all();
   });
 }
 
 TEST_P(PhaserTest, a_body_of_finish_that_throws_drops_too) {
   bool passed = false;
   EXPECT_THROW(finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("child").phased(step).launch([&, step] {
-      next();
+      Phaser::next_all();
       passed = true;
     });
     throw std::domain_error("as it should");
@@ -442,7 +442,7 @@ TEST_P(PhaserTest, a_destructor_of_the_closure_may_signal) {
     bool mine = true;
   };
   finish([] {
-    Phaser step;
+    Phaser step(signal_wait);
     task("signals late").phased(step).launch([late = Signals(step)] {});
     step.next();
     EXPECT_EQ(step.phase(), 1u);
@@ -454,7 +454,7 @@ TEST_P(PhaserTest, a_destructor_of_the_closure_may_signal) {
 TEST_P(PhaserTest, passed_is_a_future_like_any_other) {
   std::atomic<int> order{0};
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     Promise<void> never;
     auto second = task("after phase 1").in(step.passed(1)).spawn([&] { return ++order; });
     task("either").in(when_any(step.passed(0), never.future())).launch([&, step] {
@@ -476,11 +476,11 @@ TEST_P(PhaserTest, passed_is_a_future_like_any_other) {
 TEST_P(PhaserTest, a_phase_that_never_ends_is_passed_when_no_signaller_is_left) {
   Future<void> last, last_but_one;
   finish([&] {
-    Phaser step;
+    Phaser step(signal_wait);
     last = step.passed(UINT64_MAX);
     last_but_one = step.passed(UINT64_MAX - 1);
     task("part").phased(step).launch([] {
-      for (int phase = 0; phase < 3; ++phase) next();
+      for (int phase = 0; phase < 3; ++phase) Phaser::next_all();
     });
     for (int phase = 0; phase < 3; ++phase) {
       EXPECT_FALSE(last.ready());
@@ -501,12 +501,12 @@ TEST_P(PhaserTest, a_thread_of_the_program_may_be_registered) {
   Promise<void> over;
   std::thread thread([&] {
     finish([&] {
-      Phaser step;
+      Phaser step(signal_wait);
       for (int i = 0; i < 3; ++i) {
         task("part").phased(step).launch([&, step] {
           for (int phase = 0; phase < 5; ++phase) {
             ++signals;
-            next();
+            Phaser::next_all();
           }
         });
       }
@@ -514,7 +514,7 @@ TEST_P(PhaserTest, a_thread_of_the_program_may_be_registered) {
         if (phase % 2 == 0) {
           EXPECT_TRUE(comes_true([&] { return signals >= 3 * phase; }));
         }
-        next();
+        Phaser::next_all();
         EXPECT_GE(signals, 3 * phase);
       }
     });
@@ -527,8 +527,8 @@ TEST_P(PhaserTest, a_thread_of_the_program_may_be_registered) {
 TEST_P(PhaserTest, a_thread_that_ends_drops) {
   Future<void> child;
   std::thread([&child] {
-    const Phaser step;
-    child = task("child").phased(step).spawn([] { next(); });
+    const Phaser step(signal_wait);
+    child = task("child").phased(step).spawn([] { Phaser::next_all(); });
   }).join();
   child.get();
 }
@@ -551,7 +551,8 @@ TEST_P(PhaserTest, misuse_says_who_and_where) {
     task("stranger").launch([&, step] {
       EXPECT_TRUE(has(error_of([&] { step.next(); }),
                       {"next()", "\"stranger\"", "halo", "not registered"}));
-      EXPECT_TRUE(has(error_of([] { next(); }), {"next()", "\"stranger\"", "no phaser"}));
+      EXPECT_TRUE(has(error_of([] { Phaser::next_all(); }),
+                      {"next()", "\"stranger\"", "no phaser"}));
       EXPECT_TRUE(has(error_of([&] { (void)step.mode(); }), {"mode()", "not registered"}));
       EXPECT_TRUE(has(error_of([&] { task("child").phased(step).launch([] {}); }),
                       {"phased()", "\"stranger\"", "halo", "not registered"}));
@@ -561,10 +562,11 @@ TEST_P(PhaserTest, misuse_says_who_and_where) {
                       {"phased()", "\"weak\"", "task \"strong\"", "as signal_wait", "no such right",
                        "wait_only", "in phase"}));
     });
-    EXPECT_TRUE(has(error_of([&] { next(single, [] {}); }),
+    EXPECT_TRUE(has(error_of([&] { Phaser::next_all(single, [] {}); }),
                     {"next(single)", "halo", "must be so as single", "registered as"}));
-    EXPECT_TRUE(has(error_of([&] { next(signal_wait, [] {}); }), {"the mode `single`"}));
-    drop();
+    EXPECT_TRUE(has(error_of([&] { Phaser::next_all(signal_wait, [] {}); }),
+                    {"the mode `single`"}));
+    Phaser::drop_all();
     EXPECT_TRUE(has(error_of([&] { step.drop(); }), {"drop()", "halo", "has dropped"}));
   });
   EXPECT_TRUE(has(error_of([] { Phaser(signal_wait, {.ahead = UINT32_MAX}); }),
@@ -574,7 +576,8 @@ TEST_P(PhaserTest, misuse_says_who_and_where) {
 TEST_P(PhaserTest, next_single_on_one_of_two_phasers_names_it) {
   finish([] {
     Phaser first(single), second(single);
-    EXPECT_TRUE(has(error_of([] { next(single, [] {}); }), {"next(single)", "registered on"}));
+    EXPECT_TRUE(has(error_of([] { Phaser::next_all(single, [] {}); }),
+                    {"next(single)", "registered on"}));
     int runs = 0;
     first.next(single, [&] {
       ++runs;

@@ -44,7 +44,7 @@ class Rank {
 
 [[nodiscard]] detail::DataSpace* open(Rank& rank, const int own, const Plan& plan,
                                       const std::int64_t window) {
-  detail::SpaceRanks ranks;
+  detail::Members ranks;
   ranks.id = plan.seed;
   for (int i = 0; i < plan.ranks; ++i) {
     ranks.world.push_back(i);

@@ -293,7 +293,7 @@ class Run {
     const PhaserMode mode = program_.root.on.at(index);
     Held held{index, Phaser(mode, {.ahead = ahead}), {}, nullptr};
     if (program_.sums) {
-      for (const Accumulation how : ways) held.sums.emplace_back(held.phaser, sum, how);
+      for (const Accumulation how : ways) held.sums.emplace_back(held.phaser, op::sum, how);
     }
     models_.push_back(std::make_unique<Model>(ahead));
     held.model = models_.back().get();
@@ -334,18 +334,18 @@ class Run {
     switch (step.what) {
       case Do::next:
         signal_all(node, held);
-        imbrex::next();
+        imbrex::Phaser::next_all();
         checks_after_signal(node, held);
         check_waits(node, held);
         return;
       case Do::signal:
         signal_all(node, held);
-        imbrex::signal();
+        imbrex::Phaser::signal_all();
         checks_after_signal(node, held);
         return;
       case Do::wait:
         signal_all(node, held, false);  // modes that only signal have nothing to wait for
-        imbrex::wait();
+        imbrex::Phaser::wait_all();
         check_waits(node, held);
         return;
       case Do::put:

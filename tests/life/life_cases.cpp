@@ -494,7 +494,7 @@ int stall_of_an_event() {
 // main runs the task in place, which waits for main's signal.
 int stall_in_place() {
   imbrex::finish([] {
-    const imbrex::Phaser phaser;
+    const imbrex::Phaser phaser(imbrex::signal_wait);
     auto task_of_main = task("first task").phased(phaser).spawn([phaser] { phaser.next(); });
     task_of_main.get();
   });
@@ -576,7 +576,7 @@ int slow_thread_at_a_phaser() {
   // The signal comes from a thread that is no worker: no stall.
   std::thread thread([] {
     imbrex::finish([] {
-      const imbrex::Phaser step;
+      const imbrex::Phaser step(imbrex::signal_wait);
       task("waits").phased(step).launch([=] { step.next(); });
       std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       step.next();

@@ -88,7 +88,7 @@ void wait_by_await() {
 }
 void wait_at_phaser() {
   imbrex::finish([] {
-    const imbrex::Phaser phaser;
+    const imbrex::Phaser phaser(imbrex::signal_wait);
     task("member").phased(phaser).launch([phaser] { phaser.next(); });
     phaser.next();
     ++ran;

@@ -23,7 +23,7 @@ using dist::Buffer;
 using dist::Recipient;
 using dist::TreeKind;
 
-[[maybe_unused]] const bool wanted = (mpi::active::want(), true);
+[[maybe_unused]] const bool wanted = mpi::active::want();
 
 int my_rank() { return mpi::active::rank(); }
 

@@ -13,6 +13,8 @@
 namespace imbrex::test {
 namespace {
 
+[[maybe_unused]] const bool opened = imbrex_open_messages() == IMBREX_SUCCESS;  // before MPI_Init
+
 bool message_has(const std::string& part) {
   return std::string(imbrex_message()).find(part) != std::string::npos;
 }

@@ -207,6 +207,7 @@ int main(int argc, char** argv) {
                                   {"reader_left_out", reader_left_out},
                                   {"broadcast", broadcast}};
   const auto& chosen = imbrex::test::chosen(cases, argc, argv);
+  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -98,6 +98,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
   }
+  imbrex::open_messages();
   MPI_Init(&argc, &argv);
   int rank = 0;
   int ranks = 0;

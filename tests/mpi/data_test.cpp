@@ -16,6 +16,8 @@
 namespace imbrex::test {
 namespace {
 
+[[maybe_unused]] const bool opened = (open_messages(), true);  // before MPI_Init
+
 // The text of the Error that `call` throws.
 template <class F>
 std::string error_of(F&& call) {
@@ -179,11 +181,11 @@ TEST(DataWithOwners, reductions_add_to_the_value_that_is_there) {
   const auto largest = space.temporary<int>(1, "largest");
   space.task("begin").write(sum).insert([](View<std::int64_t> to) { to[0] = to[1] = 1000; });
   for (int i = 0; i < 4 * ring.size; ++i) {
-    space.task("add").reduce(sum, Sum()).on(i % ring.size).insert([i](View<std::int64_t> part) {
+    space.task("add").reduce(sum, op::sum).on(i % ring.size).insert([i](View<std::int64_t> part) {
       part[0] += i;
       part[1] += 1;
     });
-    space.task("max").reduce(largest, Max()).on(i % ring.size).insert([i](View<int> part) {
+    space.task("max").reduce(largest, op::max).on(i % ring.size).insert([i](View<int> part) {
       part[0] = std::max(part[0], i);
     });
   }

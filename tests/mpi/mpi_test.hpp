@@ -70,4 +70,18 @@ void on_unknown_thread(F&& body) {
   thread.join();
 }
 
+// What `body` throws says; empty: it throws nothing.
+template <class F>
+[[nodiscard]] std::string thrown_by(F&& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+#define EXPECT_SAYS(text, part) \
+  EXPECT_NE((text).find(part), std::string::npos) << "it says: " << (text)
+
 }  // namespace imbrex::test

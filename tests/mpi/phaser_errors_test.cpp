@@ -29,7 +29,7 @@ int reached(const Ring& ring, const MpiPhaserOptions& options, const bool accumu
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait, options);
     std::optional<Accumulator<int>> total;
-    if (accumulates) total.emplace(step, sum);
+    if (accumulates) total.emplace(step, op::sum);
     never = step.passed(100);
     failing_after(calls_before);
     for (int i = 0; i < 3; ++i) {
@@ -37,7 +37,7 @@ int reached(const Ring& ring, const MpiPhaserOptions& options, const bool accumu
         try {
           for (int phase = 0; phase < 6; ++phase) {
             if (total) total->put(1);
-            next();
+            Phaser::next_all();
             if (total) {
               EXPECT_EQ(total->get(), 3 * ring.size);
             }
@@ -47,7 +47,7 @@ int reached(const Ring& ring, const MpiPhaserOptions& options, const bool accumu
           EXPECT_EQ(error.code(), MPI_ERR_OTHER);
           EXPECT_NE(std::string(error.what()).find("faulty"), std::string::npos) << error.what();
         }
-        EXPECT_THROW(signal(), MpiError);
+        EXPECT_THROW(Phaser::signal_all(), MpiError);
       });
     }
   });
@@ -72,10 +72,10 @@ TEST(PhaserErrors, of_one_rank_reach_the_others) {
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait, {.name = "faulty"});
     task("part").phased(step).launch([&] {
-      next();
+      Phaser::next_all();
       if (ring.rank == 0) failing_after(0);
       try {
-        next();
+        Phaser::next_all();
       } catch (const Error& error) {
         told = error.what();
       }
@@ -83,8 +83,8 @@ TEST(PhaserErrors, of_one_rank_reach_the_others) {
   });
   EXPECT_NE(told.find(ring.rank == 0 ? "faulty" : "rank 0"), std::string::npos) << told;
   finish([&] {  // of communicators that have not failed
-    const MpiPhaser step(ring.comm);
-    task("part").phased(step).launch([] { next(); });
+    const MpiPhaser step(ring.comm, signal_wait);
+    task("part").phased(step).launch([] { Phaser::next_all(); });
   });
 }
 

@@ -57,19 +57,6 @@ class Progress {
   Count* mine_ = nullptr;
 };
 
-template <class F>
-std::string thrown_by(F&& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
-
-#define EXPECT_SAYS(text, part) \
-  EXPECT_NE((text).find(part), std::string::npos) << "it says: " << (text)
-
 // ---- barriers --------------------------------------------------------------------------------
 
 void expect_barrier(const Ring& ring, const MpiPhaserOptions& options, const int tasks,
@@ -82,10 +69,10 @@ void expect_barrier(const Ring& ring, const MpiPhaserOptions& options, const int
         for (int phase = 0; phase < phases; ++phase) {
           progress.advance();
           if ((phase + ring.rank) % 7 == 0) yield();
-          next();
+          Phaser::next_all();
           const std::int64_t least = progress.least();
           EXPECT_GE(least, std::int64_t{tasks} * (phase + 1));
-          next();  // nobody advances before all have looked
+          Phaser::next_all();  // nobody advances before all have looked
         }
       });
     }
@@ -104,13 +91,13 @@ TEST(MpiPhaser, is_a_barrier_of_all_tasks_of_all_ranks) {
 TEST(MpiPhaser, ranks_may_have_different_numbers_of_tasks) {
   const Ring ring;
   finish([&] {
-    const MpiPhaser step(ring.comm);
-    const Accumulator<int> tasks(step, sum);
+    const MpiPhaser step(ring.comm, signal_wait);
+    const Accumulator<int> tasks(step, op::sum);
     for (int i = 0; i <= ring.rank; ++i) {
       task("part").phased(step).launch([=, size = ring.size] {
         for (int phase = 0; phase < 20; ++phase) {
           tasks.put(1);
-          next();
+          Phaser::next_all();
           EXPECT_EQ(tasks.get(), size * (size + 1) / 2);
         }
       });
@@ -124,15 +111,15 @@ TEST(MpiPhaser, a_fuzzy_one_waits_for_one_task_of_other_ranks_only) {
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait, {.fusion = Fusion::fuzzy});
     task("early").phased(step).launch([&] {
-      next();
+      Phaser::next_all();
       if (ring.rank == 1) MPI_Send(nullptr, 0, MPI_BYTE, 0, 1, ring.comm);
-      next();
+      Phaser::next_all();
     });
     task("late").phased(step).launch([&] {
       // With a strict one it would never come: rank 1 would wait for this task's signal.
       if (ring.rank == 0) MPI_Recv(nullptr, 0, MPI_BYTE, 1, 1, ring.comm, MPI_STATUS_IGNORE);
-      next();
-      next();
+      Phaser::next_all();
+      Phaser::next_all();
     });
   });
 }
@@ -142,15 +129,15 @@ TEST(MpiPhaser, a_strict_one_waits_for_all_tasks_of_other_ranks) {
   if (ring.size == 1) GTEST_SKIP();
   std::atomic<bool> passed{false};
   finish([&] {
-    const MpiPhaser step(ring.comm);
+    const MpiPhaser step(ring.comm, signal_wait);
     task("early").phased(step).launch([&] {
-      next();
+      Phaser::next_all();
       passed.store(true);
     });
     task("late").phased(step).launch([&] {
       if (ring.rank == 0) sleep_ms(60);
       EXPECT_FALSE(passed.load());
-      next();
+      Phaser::next_all();
     });
   });
 }
@@ -159,16 +146,16 @@ TEST(MpiPhaser, in_two_steps_with_work_between) {
   const Ring ring;
   const Progress progress(ring);
   finish([&] {
-    const MpiPhaser step(ring.comm);
+    const MpiPhaser step(ring.comm, signal_wait);
     for (int i = 0; i < 3; ++i) {
       task("part").phased(step).launch([&] {
         for (int phase = 0; phase < 30; ++phase) {
           progress.advance();
-          signal();
+          Phaser::signal_all();
           yield();
-          wait();
+          Phaser::wait_all();
           EXPECT_GE(progress.least(), 3 * (phase + 1));
-          next();
+          Phaser::next_all();
         }
       });
     }
@@ -179,16 +166,16 @@ TEST(MpiPhaser, producers_run_ahead_as_far_as_they_may) {
   const Ring ring;
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait, {.ahead = 3});
-    const Accumulator<int> amount(step, sum);
+    const Accumulator<int> amount(step, op::sum);
     task("producer").phased(step, signal_only).launch([=] {
       for (int phase = 0; phase < 50; ++phase) {
         amount.put(phase);
-        signal();
+        Phaser::signal_all();
       }
     });
     task("consumer").phased(step, wait_only).launch([=, size = ring.size] {
       for (int phase = 0; phase < 50; ++phase) {
-        wait();
+        Phaser::wait_all();
         EXPECT_EQ(amount.get(), size * phase);
       }
     });
@@ -206,12 +193,12 @@ TEST(MpiPhaser, a_function_of_single_runs_on_each_rank_when_all_have_signalled) 
       task("part").phased(step).launch([&] {
         for (int phase = 0; phase < 20; ++phase) {
           progress.advance();
-          next(single, [&] {
+          Phaser::next_all(single, [&] {
             EXPECT_GE(progress.least(), 4 * (phase + 1));
             ++runs;
           });
           EXPECT_EQ(runs.load(), phase + 1);
-          next();
+          Phaser::next_all();
         }
       });
     }
@@ -227,11 +214,11 @@ TEST(MpiPhaser, what_a_function_of_single_throws_is_thrown_there_and_others_go_o
     for (int i = 0; i < 3; ++i) {
       task("part").phased(step).launch([&] {
         try {
-          next(single, [] { throw std::runtime_error("of the function"); });
+          Phaser::next_all(single, [] { throw std::runtime_error("of the function"); });
         } catch (const std::runtime_error&) {
           ++thrown;
         }
-        next();
+        Phaser::next_all();
       });
     }
   });
@@ -242,11 +229,11 @@ TEST(MpiPhaser, passed_is_a_future_for_tasks_that_are_not_registered) {
   const Ring ring;
   Future<void> third;
   finish([&] {
-    const MpiPhaser step(ring.comm);
+    const MpiPhaser step(ring.comm, signal_wait);
     third = step.passed(2);
     task("observer").in(third).launch([step] { EXPECT_GE(step.phase(), 3u); });
     task("part").phased(step).launch([step] {
-      for (int phase = 0; phase < 3; ++phase) next();
+      for (int phase = 0; phase < 3; ++phase) Phaser::next_all();
       EXPECT_TRUE(step.passed(2).ready());
       EXPECT_FALSE(step.passed(3).ready());
     });
@@ -259,8 +246,8 @@ TEST(MpiPhaser, two_advance_in_different_orders_on_different_ranks) {
   finish([&] {
     const MpiPhaser one(ring.comm, signal_wait, {.name = "one"});
     const MpiPhaser two(ring.comm, signal_wait, {.name = "two"});
-    const Accumulator<int> sum_one(one, sum);
-    const Accumulator<int> sum_two(two, sum);
+    const Accumulator<int> sum_one(one, op::sum);
+    const Accumulator<int> sum_two(two, op::sum);
     const auto run = [&ring](const Phaser& phaser, const Accumulator<int>& values,
                              const bool slow) {
       for (int phase = 0; phase < 30; ++phase) {
@@ -296,12 +283,12 @@ TEST(MpiAccumulator, of_every_operation_and_kind) {
   for (const Accumulation how :
        {Accumulation::lazy, Accumulation::eager, Accumulation::reproducible}) {
     finish([&] {
-      const MpiPhaser step(ring.comm);
-      const Accumulator<std::int64_t> total(step, sum, how);
-      const Accumulator<double> factor(step, product, how);
-      const Accumulator<int> least(step, min, how);
-      const Accumulator<std::uint8_t> most(step, max, how);
-      const Accumulator<int> some(step, any, how);
+      const MpiPhaser step(ring.comm, signal_wait);
+      const Accumulator<std::int64_t> total(step, op::sum, how);
+      const Accumulator<double> factor(step, op::product, how);
+      const Accumulator<int> least(step, op::min, how);
+      const Accumulator<std::uint8_t> most(step, op::max, how);
+      const Accumulator<int> some(step, op::any, how);
       const Accumulator<Extremes> range(step, Widen(), {1e9, -1e9, 0}, how);
       const int offset = 10;
       const Accumulator<int> caught(
@@ -316,7 +303,7 @@ TEST(MpiAccumulator, of_every_operation_and_kind) {
             if (ring.rank == 0) some.put(7);
             range.put({-1.0 * ring.rank - i, 1.0 * ring.rank, 1});
             caught.put(offset + 1);
-            next();
+            Phaser::next_all();
             EXPECT_EQ(total.get(), 3 * (size * (size - 1) / 2 + size * phase));
             EXPECT_EQ(factor.get(), static_cast<double>(std::uint64_t{1} << (3 * size)));
             EXPECT_EQ(least.get(), 1 - size);
@@ -326,7 +313,7 @@ TEST(MpiAccumulator, of_every_operation_and_kind) {
             EXPECT_EQ(range.get().high, size - 1.0);
             EXPECT_EQ(range.get().count, 3 * size);
             EXPECT_EQ(caught.get(), offset + 3 * size);
-            next();
+            Phaser::next_all();
             EXPECT_EQ(some.get(), 0);  // nobody put anything
           }
         });
@@ -339,8 +326,8 @@ TEST(MpiAccumulator, answers_after_the_finish) {
   const Ring ring;
   std::unique_ptr<Accumulator<int>> total;
   finish([&] {
-    const MpiPhaser step(ring.comm);
-    total = std::make_unique<Accumulator<int>>(step, sum);
+    const MpiPhaser step(ring.comm, signal_wait);
+    total = std::make_unique<Accumulator<int>>(step, op::sum);
     for (int i = 0; i < 4; ++i) {
       task("part").phased(step).launch([values = *total] { values.put(1); });  // and ends
     }
@@ -353,7 +340,7 @@ TEST(MpiAccumulator, an_operation_that_throws_is_an_error_on_every_rank) {
   const int culprit = ring.size - 1;
   std::atomic<int> caught{0};
   finish([&] {
-    const MpiPhaser step(ring.comm);
+    const MpiPhaser step(ring.comm, signal_wait);
     const Accumulator<int> value(
         step,
         [&ring, culprit](const int a, const int b) {
@@ -365,7 +352,7 @@ TEST(MpiAccumulator, an_operation_that_throws_is_an_error_on_every_rank) {
       task("part").phased(step).launch([=, &ring, &caught] {
         // With the lock of this kind, put() calls the operation and throws as well.
         if (thrown_by([&] { value.put(1); }) != "") ++caught;
-        next();
+        Phaser::next_all();
         const std::string error = thrown_by([&] { (void)value.get(); });
         if (ring.rank == culprit) {
           EXPECT_EQ(error, "no sum today");
@@ -380,7 +367,7 @@ TEST(MpiAccumulator, an_operation_that_throws_is_an_error_on_every_rank) {
 TEST(MpiAccumulator, of_a_type_that_cannot_be_sent_is_refused) {
   const Ring ring;
   finish([&] {
-    const MpiPhaser step(ring.comm);
+    const MpiPhaser step(ring.comm, signal_wait);
     const std::string error = thrown_by([&] {
       const Accumulator<std::string> text(
           step, [](const std::string& a, const std::string& b) { return a + b; }, "");
@@ -396,14 +383,14 @@ TEST(MpiAccumulator, that_not_all_ranks_have_is_an_error_on_all) {
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait, {.name = "uneven"});
     std::unique_ptr<Accumulator<double>> extra;
-    if (ring.rank == 0) extra = std::make_unique<Accumulator<double>>(step, sum);
+    if (ring.rank == 0) extra = std::make_unique<Accumulator<double>>(step, op::sum);
     for (int i = 0; i < 2; ++i) {
       task("part").phased(step).launch([&] {
-        const std::string error = thrown_by([] { next(); });
+        const std::string error = thrown_by([] { Phaser::next_all(); });
         EXPECT_SAYS(error, "accumulators");
         EXPECT_SAYS(error, "uneven");
         ++errors;
-        EXPECT_NE(thrown_by([] { signal(); }), "");
+        EXPECT_NE(thrown_by([] { Phaser::signal_all(); }), "");
       });
     }
   });
@@ -427,7 +414,7 @@ TEST(MpiPhaser, names_the_rank_that_has_left_to_all_who_wait_for_it) {
         task("part").phased(step).launch([&] {
           const int phases = ring.rank == leaver ? 3 : 6;
           for (int phase = 0; phase < phases; ++phase) {
-            const std::string error = thrown_by([] { next(); });
+            const std::string error = thrown_by([] { Phaser::next_all(); });
             if (error == "") continue;
             ++errors;
             EXPECT_EQ(phase, 3);
@@ -453,11 +440,11 @@ TEST(MpiPhaser, a_task_that_throws_leaves) {
   if (ring.size == 1) GTEST_SKIP();
   const auto run = [&ring] {
     finish([&] {
-      const MpiPhaser step(ring.comm);
+      const MpiPhaser step(ring.comm, signal_wait);
       task("part").phased(step).launch([&] {
-        next();
+        Phaser::next_all();
         if (ring.rank == 0) throw std::runtime_error("rank 0 has failed");
-        next();
+        Phaser::next_all();
       });
     });
   };
@@ -468,12 +455,12 @@ TEST(MpiPhaser, goes_on_without_ranks_that_may_leave) {
   const Ring ring;
   finish([&] {
     const MpiPhaser step(ring.comm, signal_wait, {.ranks_may_leave = true});
-    const Accumulator<int> present(step, sum);
+    const Accumulator<int> present(step, op::sum);
     for (int i = 0; i < 2; ++i) {
       task("part").phased(step).launch([=, &ring] {
         for (int phase = 0; phase < 3 * (ring.rank + 1); ++phase) {
           present.put(1);
-          next();
+          Phaser::next_all();
           EXPECT_EQ(present.get(), 2 * (ring.size - phase / 3));
         }
       });
@@ -488,20 +475,20 @@ TEST(MpiPhaser, a_rank_may_have_no_task_at_all) {
     const MpiPhaser step(ring.comm, signal_wait, options);
     if (ring.rank != 0) return;
     task("part").phased(step).launch([] {
-      for (int phase = 0; phase < 10; ++phase) next();
+      for (int phase = 0; phase < 10; ++phase) Phaser::next_all();
     });
   });
-  finish([&] { const MpiPhaser nobody_uses_it(ring.comm); });
+  finish([&] { const MpiPhaser nobody_uses_it(ring.comm, signal_wait); });
 }
 
 TEST(MpiPhaser, that_is_slow_is_no_error) {  // the others ask meanwhile whether it has left
   const Ring ring;
   finish([&] {
-    const MpiPhaser step(ring.comm);
+    const MpiPhaser step(ring.comm, signal_wait);
     task("part").phased(step).launch([&] {
       for (int phase = 0; phase < 3; ++phase) {
         if (ring.rank == 0) sleep_ms(250);
-        next();
+        Phaser::next_all();
       }
     });
   });
@@ -515,11 +502,11 @@ TEST(MpiPhaser, its_communicator_may_be_freed_before_it_ends) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(ring.comm, &comm);
   finish([&] {
-    const MpiPhaser step(comm);
+    const MpiPhaser step(comm, signal_wait);
     const MpiPhaser other(comm, signal_wait, {.key = 0});
     MPI_Comm_free(&comm);
     task("part").phased(step).phased(other).launch([] {
-      for (int phase = 0; phase < 10; ++phase) next();
+      for (int phase = 0; phase < 10; ++phase) Phaser::next_all();
     });
   });
 }
@@ -531,7 +518,7 @@ TEST(MpiPhaser, three_hundred_after_each_other) {
     if (i % 3 == 0) options.key = i % 9;
     finish([&] {
       const MpiPhaser step(ring.comm, signal_wait, options);
-      task("part").phased(step).launch([] { next(); });
+      task("part").phased(step).launch([] { Phaser::next_all(); });
     });
   }
 }
@@ -543,8 +530,8 @@ TEST(MpiPhaser, of_many_communicators) {
     MPI_Comm_split(ring.comm, ring.rank % 2, 0, &comm);
     expect_barrier(ring, {.key = 1}, 1, 1);
     finish([&] {
-      const MpiPhaser step(comm);
-      task("part").phased(step).launch([] { next(); });
+      const MpiPhaser step(comm, signal_wait);
+      task("part").phased(step).launch([] { Phaser::next_all(); });
     });
     MPI_Comm_free(&comm);
   }
@@ -561,11 +548,11 @@ TEST(MpiPhaser, of_keys_are_made_by_tasks_in_any_order) {
         if ((key + ring.rank) % 3 == 0) yield();
         finish([&] {
           const MpiPhaser step(comm, signal_wait, {.key = key});
-          const Accumulator<int> keys(step, sum);
+          const Accumulator<int> keys(step, op::sum);
           task("part").phased(step).launch([=, &ring] {
             for (int phase = 0; phase < 10; ++phase) {
               keys.put(key);
-              next();
+              Phaser::next_all();
               EXPECT_EQ(keys.get(), key * ring.size);
             }
           });
@@ -602,7 +589,7 @@ TEST(MpiPhaser, misuse_is_refused) {
     EXPECT_SAYS(thrown_by([&] { const MpiPhaser p(ring.comm, signal_wait, {.key = -1}); }), "-1");
     EXPECT_SAYS(thrown_by([&] { const MpiPhaser p(ring.comm, signal_wait, {.ahead = 70'000}); }),
                 "70000");
-    EXPECT_NE(thrown_by([&] { const MpiPhaser p(MPI_COMM_NULL); }), "");
+    EXPECT_NE(thrown_by([&] { const MpiPhaser p(MPI_COMM_NULL, signal_wait); }), "");
   });
   if (ring.size > 1) {
     MPI_Comm half = MPI_COMM_NULL;
@@ -610,7 +597,7 @@ TEST(MpiPhaser, misuse_is_refused) {
     const bool low = ring.rank < ring.size / 2;
     MPI_Comm_split(ring.comm, low ? 0 : 1, 0, &half);
     MPI_Intercomm_create(half, 0, ring.comm, low ? ring.size / 2 : 0, 9, &between);
-    EXPECT_SAYS(thrown_by([&] { const MpiPhaser p(between); }), "inter-communicator");
+    EXPECT_SAYS(thrown_by([&] { const MpiPhaser p(between, signal_wait); }), "inter-communicator");
     MPI_Comm_free(&between);
     MPI_Comm_free(&half);
   }
@@ -620,14 +607,14 @@ TEST(MpiPhaser, is_made_and_used_by_a_thread_of_the_programs_own) {
   const Ring ring;
   on_unknown_thread([&] {
     finish([&] {
-      const MpiPhaser step(ring.comm);
-      const Accumulator<int> total(step, sum);
+      const MpiPhaser step(ring.comm, signal_wait);
+      const Accumulator<int> total(step, op::sum);
       task("part").phased(step).launch([=] {
         total.put(1);
-        next();
+        Phaser::next_all();
       });
       total.put(1);
-      next();
+      Phaser::next_all();
       EXPECT_EQ(total.get(), 2 * ring.size);
     });
   });
@@ -657,7 +644,7 @@ class RandomRun {
     }
     finish([&] {
       const MpiPhaser step(ring_.comm, signal_wait, options);
-      const Accumulator<std::int64_t> total(step, sum, how);
+      const Accumulator<std::int64_t> total(step, op::sum, how);
       for (const Plan& plan : plans) {
         if (plan.rank == ring_.rank) launch(step, total, plan);
       }
@@ -700,11 +687,11 @@ class RandomRun {
         total.put(one.value);
         for (int i = 0; i < one.yields; ++i) yield();
         if (one.in_two) {
-          signal();
+          Phaser::signal_all();
           yield();
-          wait();
+          Phaser::wait_all();
         } else {
-          next();
+          Phaser::next_all();
         }
         EXPECT_EQ(total.get(), expected_[static_cast<std::size_t>(phase)]);
         ++phase;
@@ -733,7 +720,7 @@ TEST(MpiPhaser, random_programs_reduce_as_the_model_says) {
 // Main is registered for good: MPI_Finalize leaves for it. To be the last test.
 TEST(MpiPhaserAtTheEnd, is_left_by_finalize) {
   const Ring ring;
-  const MpiPhaser step(ring.comm);
+  const MpiPhaser step(ring.comm, signal_wait);
   step.next();
   if (ring.rank == 0) step.signal();
 }

@@ -11,6 +11,8 @@
 namespace imbrex::test {
 namespace {
 
+[[maybe_unused]] const bool opened = (open_messages(), true);  // before MPI_Init
+
 struct Sum {
   std::int64_t value = 0;
   // Over all ranks.

@@ -10,6 +10,9 @@
 #include <random>
 
 #include "sequence/sequence.hpp"
+#ifndef SMITH_WATERMAN_PLAIN
+#include <imbrex/mpi.hpp>
+#endif
 
 namespace smith_waterman {
 namespace {
@@ -109,6 +112,9 @@ TEST(Variants, tasks_find_what_the_definition_does) { check_all(&run_tasks); }
 
 // A failure on one rank is a failure of all.
 int main(int argc, char** argv) {
+#ifndef SMITH_WATERMAN_PLAIN
+  imbrex::open_messages();
+#endif
   MPI_Init(&argc, &argv);
   testing::InitGoogleTest(&argc, argv);
   int failed = RUN_ALL_TESTS();

@@ -48,7 +48,8 @@ class Insertion {
     } else {
       const int rank = k % slices_ * group_ + i % group_grid_.rows * group_grid_.columns +
                        j % group_grid_.columns;
-      insert_(space_.task("gemm").read(a_(i, k), b_(k, j)).reduce(c_(i, j), imbrex::sum).on(rank),
+      auto& c = c_(i, j);
+      insert_(space_.task("gemm").read(a_(i, k), b_(k, j)).reduce(c, imbrex::op::sum).on(rank),
               gemm);
     }
   }

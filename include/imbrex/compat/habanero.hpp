@@ -30,15 +30,11 @@
 namespace imbrex::habanero {
 
 using imbrex::current_place;
-using imbrex::drop;
 using imbrex::finish;
 using imbrex::finish_owns;
-using imbrex::next;
 using imbrex::parent_place;
 using imbrex::place;
 using imbrex::place_count;
-using imbrex::signal;
-using imbrex::wait;
 using imbrex::yield;
 using enum imbrex::PhaserMode;
 
@@ -47,9 +43,25 @@ using promise_t = Promise<T>;
 template <class T>
 using future_t = Future<T>;
 using place_t = Place;
-using phaser = Phaser;
+// Whoever makes it is registered, as `mode`.
+class phaser : public Phaser {
+ public:
+  explicit phaser(const PhaserMode mode = signal_wait, const PhaserOptions& options = {},
+                  const std::source_location& where = std::source_location::current())
+      : Phaser(mode, options, where) {}
+};
 template <class T>
 using accumulator = Accumulator<T>;
+
+// On all phasers of the running task.
+inline void signal() { Phaser::signal_all(); }
+inline void wait() { Phaser::wait_all(); }
+inline void next() { Phaser::next_all(); }
+template <class F>
+void next(const PhaserMode mode, F&& function) {
+  Phaser::next_all(mode, function);
+}
+inline void drop() { Phaser::drop_all(); }
 
 using Where = std::source_location;
 

@@ -106,8 +106,8 @@ int imbrex_data_get(imbrex_data_t data, imbrex_data_view* view);
 
 /* ---- what imbrex_space_create() of data.h is made of ---- */
 
-void imbrex_space_want_messages(void);
-uint64_t imbrex_space_draw_id(void);
+/* IMBREX_ERR_USE: messages between ranks are not open. */
+int imbrex_space_check(void);
 int imbrex_space_open(uint64_t id, int ranks, const int world[], const int nodes[],
                       const imbrex_space_options* options, imbrex_space_t* space);
 /* Fails with IMBREX_ERR_USE, for a reason that imbrex_message() then tells. */

@@ -230,7 +230,7 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto update(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::update>(data);
   }
-  // It adds to this by `op` (imbrex::Sum() and others of accumulator.hpp, or one of the program's
+  // It adds to this by `op` (imbrex::op::sum and others of accumulator.hpp, or one of the program's
   // own): tasks that do so next to each other with one `op` run in any order and on any ranks, each
   // rank on elements of its own, which begin as what changes nothing and are combined along a tree
   // before the next access of another kind.

@@ -33,9 +33,6 @@ namespace imbrex {
 
 namespace detail {
 
-// MPI_Init makes a program that includes this ready to be called.
-inline const bool wants_calls = want_calls();
-
 // What runs on the other rank, of one signature.
 template <class R, class... P>
 struct Remotely {

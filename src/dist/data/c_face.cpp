@@ -133,9 +133,9 @@ using imbrex::dist::space_of;
 #pragma GCC visibility push(default)
 extern "C" {
 
-void imbrex_space_want_messages(void) { (void)imbrex::detail::want_messages(); }
-
-uint64_t imbrex_space_draw_id(void) { return imbrex::detail::draw_data_space_id(); }
+int imbrex_space_check(void) {
+  return guard(IMBREX_ERR_USE, [] { imbrex::detail::require_messages("a space of data"); });
+}
 
 int imbrex_space_open(const uint64_t id, const int ranks, const int world[], const int nodes[],
                       const imbrex_space_options* const options, imbrex_space_t* const space) {

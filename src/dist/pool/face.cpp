@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 
 #include "dist/pool/pools.hpp"
@@ -27,19 +26,6 @@ struct PoolState {
   }
   ~PoolState() { pools.remove(pool); }
 };
-
-void want_pools() noexcept { active::want(); }
-
-std::uint64_t new_pool_id() {
-  static std::atomic<std::uint32_t> count{0};
-  if (!active::is_open()) {
-    throw Error("imbrex: a WorkPool is made outside of MPI_Init and MPI_Finalize, or by a library "
-                "that was loaded after MPI_Init while nothing before included "
-                "<imbrex/work_pool.hpp>");
-  }
-  return static_cast<std::uint64_t>(active::rank()) << 32 |
-         count.fetch_add(1, std::memory_order_relaxed);  // a number, no more
-}
 
 PoolState* make_pool(const PoolSpec& spec) {
   if (!started()) start();

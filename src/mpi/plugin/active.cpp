@@ -55,7 +55,13 @@ void require_countable(const char* const call, const std::size_t bytes) {
 
 }  // namespace
 
-void want() noexcept { wanted.store(true, std::memory_order_relaxed); }
+bool want() noexcept {
+  int initialised = 0;
+  PMPI_Initialized(&initialised);
+  if (initialised != 0) return is_open();
+  wanted.store(true, std::memory_order_relaxed);
+  return true;
+}
 void at_open(void (*const begin)()) {
   if (is_open()) return begin();
   openers().push_back(begin);

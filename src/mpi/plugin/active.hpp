@@ -38,9 +38,9 @@ enum class Id : std::uint8_t {
   first_free = 16, last = 63
 };
 
-// Says that this process may use active messages, before MPI_Init: mostly from the initialiser of a
-// static variable. After MPI_Init it changes nothing; is_open() tells.
-void want() noexcept;
+// Says that this process may use active messages, before MPI_Init. False: MPI_Init has been called,
+// and has not opened them.
+bool want() noexcept;
 // MPI_Init calls `begin` when they are open; if they are already, this does. For who has to take
 // messages from then on. `begin` makes no task and does not wait.
 void at_open(void (*begin)());

@@ -173,7 +173,7 @@ class Player {
 
   void insert_reduction(const Operation& operation, const std::size_t index) {
     auto task = space_.task("reduce")
-                    .reduce(data_[static_cast<std::size_t>(operation.datum)], Sum())
+                    .reduce(data_[static_cast<std::size_t>(operation.datum)], op::sum)
                     .on(operation.on);
     if (plan_.trimmed && !task.concerns()) return;
     std::move(task).insert([this, index](const View<Word> part) {

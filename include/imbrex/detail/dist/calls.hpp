@@ -11,6 +11,14 @@
 
 #pragma GCC visibility push(default)
 
+namespace imbrex {
+
+// On all ranks, before MPI_Init: as open_messages(), and this rank can be called. From MPI_Init to
+// MPI_Finalize a worker that has nothing to do asks for messages then, and does not sleep.
+void open_calls();
+
+}  // namespace imbrex
+
 namespace imbrex::detail {
 
 using AnyFunction = void();
@@ -25,8 +33,6 @@ struct Callee {
 using CallEnded = std::function<void(const std::exception_ptr& error,
                                      std::span<const std::byte> result)>;
 
-// Says that this process calls and is called, as want_messages() does. True.
-bool want_calls() noexcept;
 // A rank, and where the program calls a function on it.
 struct CalledRank {
   CalledRank(const int its_rank,  // NOLINT: converts

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "imbrex/detail/dist/members.hpp"
 #include "imbrex/detail/waist.hpp"
 
 #pragma GCC visibility push(default)
@@ -91,14 +92,7 @@ struct SpaceCounters {
 };
 
 // What the ranks agree on.
-struct SpaceRanks {
-  std::uint64_t id = 0;
-  std::vector<int> world;  // its ranks, as MPI_COMM_WORLD numbers them
-  std::vector<int> nodes;  // equal for ranks that share memory
-};
-
-[[nodiscard]] std::uint64_t draw_data_space_id();
-[[nodiscard]] DataSpace* make_data_space(SpaceRanks ranks, SpaceOptions options);
+[[nodiscard]] DataSpace* make_data_space(Members ranks, SpaceOptions options);
 // Collective. Suspends: finish_data(), then until all ranks have come as far.
 void close_data_space(DataSpace* space);
 

@@ -84,10 +84,6 @@ struct PoolSpec {
   std::uint32_t chunk, poll_interval, victims;  // as WorkPoolOptions has them
 };
 
-// imbrex::mpi shall open active messages in MPI_Init.
-void want_pools() noexcept;
-[[nodiscard]] std::uint64_t new_pool_id();  // no other rank makes the same
-
 struct PoolState;
 [[nodiscard]] PoolState* make_pool(const PoolSpec& spec);
 void destroy_pool(PoolState* pool) noexcept;

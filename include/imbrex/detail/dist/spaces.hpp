@@ -75,9 +75,6 @@ class Space {
 };
 
 [[nodiscard]] Space& open_space(SpaceSpec spec);
-[[nodiscard]] std::uint64_t draw_space_id();  // on the rank that the others have it from
-// Before MPI_Init, else nothing.
-bool want_messages() noexcept;
 
 }  // namespace imbrex::detail
 

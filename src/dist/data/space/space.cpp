@@ -19,7 +19,7 @@ using dist::Copy;
 
 // ---- the space -------------------------------------------------------------------------------
 
-DataSpace::DataSpace(const dist::DataNetwork& network, SpaceRanks ranks, SpaceOptions options)
+DataSpace::DataSpace(const dist::DataNetwork& network, Members ranks, SpaceOptions options)
     : network_(network), ranks_(std::move(ranks)), options_(std::move(options)),
       checks_(network.checks), tickets_to_(ranks_.world.size()),
       tickets_from_(ranks_.world.size()) {

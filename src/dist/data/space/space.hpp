@@ -59,7 +59,7 @@ namespace imbrex::detail {
 class DataSpace {
  public:
   // Throws Error if an option or the list of ranks is wrong.
-  DataSpace(const dist::DataNetwork& network, SpaceRanks ranks, SpaceOptions options);
+  DataSpace(const dist::DataNetwork& network, Members ranks, SpaceOptions options);
   DataSpace(const DataSpace&) = delete;
   DataSpace& operator=(const DataSpace&) = delete;
   // Collective; see close_data_space().
@@ -171,7 +171,7 @@ class DataSpace {
   [[nodiscard]] std::exception_ptr compare_sequences();
 
   const dist::DataNetwork network_;
-  const SpaceRanks ranks_;
+  const Members ranks_;
   const SpaceOptions options_;
   int me_ = -1;
   std::uint64_t window_ = 0;  // 0: none
