@@ -18,9 +18,9 @@ PUBLIC_NAMES_MAX = 24
 # The worker of a thread; how deep a thread is in calls of MPI, and its handler, in which nothing
 # suspends; objects that it keeps, in functions that are not inlined into what suspends.
 # No header: what is inlined into a caller may keep the address over a suspension.
-THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/below/next.cpp",
-                      "src/mpi/engine/handlers.cpp", "src/mpi/matching/receive.cpp",
-                      "src/mpi/matching/token.cpp")
+THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/abi/next.cpp",
+                      "src/mpi/engine/handlers.cpp", "src/mpi/messages/matching/receive.cpp",
+                      "src/mpi/messages/matching/generalized_request.cpp")
 THREAD_ID_FILE = "src/base/arch.hpp"
 THREAD_ID = re.compile(r"\b(pthread_self|this_thread::get_id|gettid|SYS_gettid|thrd_current)\b")
 FOR_PLUG_INS = {f"imbrex/detail/{name}.hpp" for name in ("plug_ins", "groups", "observation")}
@@ -284,7 +284,7 @@ def read_layers(tree):
         if not line or line.startswith("#"):
             continue
         layer, _, below = line.partition(":")
-        layers[layer] = set()
+        layers.setdefault(layer, set())
         for word in below.split():
             other = word.removesuffix("+")
             if other not in layers or other == layer:

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "imbrex/detail/waist.hpp"
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
 #include "pair.hpp"
 #include "raw_mpi.hpp"
 

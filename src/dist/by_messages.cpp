@@ -17,7 +17,7 @@
 #include "dist/waves.hpp"
 #include "imbrex/detail/dist/members.hpp"
 #include "imbrex/detail/plug_ins.hpp"
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
 
 namespace imbrex::dist {
 

@@ -8,7 +8,7 @@
 
 #include "base/guarded.hpp"
 #include "dist/transfers.hpp"
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
 
 namespace imbrex::dist {
 

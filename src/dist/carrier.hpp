@@ -14,7 +14,7 @@ using Bytes = std::span<const std::byte>;
 inline constexpr std::size_t message_bytes_max = 3968;  // head and body together
 
 // One rank's way to all others. Messages from one rank to another arrive as they were sent, and
-// what takes them on a rank runs once at a time (mpi/plugin/active.hpp).
+// what takes them on a rank runs once at a time (mpi/active/active.hpp).
 class Carrier {
  public:
   [[nodiscard]] virtual int rank() const noexcept = 0;  // of MPI_COMM_WORLD, as all ranks here

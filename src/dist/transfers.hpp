@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dist/carrier.hpp"
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
 
 namespace imbrex::dist {
 

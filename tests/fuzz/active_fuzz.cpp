@@ -32,8 +32,8 @@
 #include "fuzz/on_fake_mpi.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
-#include "mpi/active/packet.hpp"
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
+#include "mpi/active/post/packet.hpp"
 
 namespace imbrex::test {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "fuzz/campaign.hpp"
 #include "fuzz/engine_run.hpp"
-#include "mpi/sends/limits.hpp"
+#include "mpi/messages/sends/limits.hpp"
 
 namespace imbrex::test {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "fuzz/engine_workbench.hpp"
 #include "imbrex/events.h"
-#include "mpi/active/packet.hpp"
+#include "mpi/active/post/packet.hpp"
 
 namespace imbrex::test {
 

@@ -16,7 +16,7 @@
 #include "imbrex/continue.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
-#include "mpi/sends/limits.hpp"
+#include "mpi/messages/sends/limits.hpp"
 
 namespace {
 

@@ -36,7 +36,7 @@
 #include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
-#include "mpi/order/scope.hpp"
+#include "mpi/collectives/order/order_scope.hpp"
 
 namespace imbrex::mpi::order {
 // order.hpp is for who knows which MPI it is compiled for.

@@ -44,8 +44,8 @@
 #include "imbrex/events.h"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
-#include "mpi/partial/place.hpp"
-#include "mpi/sends/limits.hpp"
+#include "mpi/collectives/blocks/block_channel.hpp"
+#include "mpi/messages/sends/limits.hpp"
 
 namespace imbrex::test {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/partial/place.hpp"
+#include "mpi/collectives/blocks/block_channel.hpp"
 
 namespace imbrex::test {
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How a rank tells the first rank of a communicator which collectives it begins, under IMBREX_CHECK
- * (src/mpi/watch/check/ranks/). Checked for every interleaving by spin (run_model.sh).
+ * (src/mpi/check/ranks/). Checked for every interleaving by spin (run_model.sh).
  *
  * Two tasks begin a collective each and write a letter about it. The number of the communicator comes
  * by a broadcast, or with that of its parent, and letters written before wait for it. Who has written, and who

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How ranks learn that one of them has left a phaser (src/mpi/faces/phasers/span.hpp). Checked for
+ * How ranks learn that one of them has left a phaser (src/mpi/phasers/rank_phaser.hpp). Checked for
  * every interleaving by spin (run_model.sh).
  *
  * Each rank takes part in as many phases as it likes, of PHASES, and leaves. A phase is a barrier,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How ranks agree on the order in which collectives start (src/mpi/order/). Checked for every
+ * How ranks agree on the order in which collectives start (src/mpi/collectives/order/). Checked for every
  * interleaving by spin (run_model.sh).
  *
  * Each rank has TASKS tasks, which come in any order, each with a key; two of them share one. Rank 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A plug-in that uses active messages and knows no MPI: compiled once, linked and run with every
 // MPI.
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
 
 #include <algorithm>
 #include <array>

@@ -22,7 +22,7 @@
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
-#include "mpi/sends/limits.hpp"
+#include "mpi/messages/sends/limits.hpp"
 
 namespace {
 

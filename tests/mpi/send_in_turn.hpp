@@ -3,7 +3,7 @@
 // Used before MPI_Init by programs that also set IMBREX_SENDS_ABOVE.
 #pragma once
 
-#include "mpi/sends/limits.hpp"
+#include "mpi/messages/sends/limits.hpp"
 
 namespace imbrex::test {
 

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "dist/pool/pools.hpp"
-#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/dist/pool.hpp"
+#include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
-#include "mpi/plugin/active.hpp"
+#include "mpi/active/active.hpp"
 
 namespace imbrex::detail {
 

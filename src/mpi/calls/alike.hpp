@@ -10,7 +10,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "mpi/watch/check/ranks/ranks.hpp"
+#include "mpi/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::alike {
 

@@ -22,7 +22,8 @@ import sys
 import notices
 
 DECLARATION = re.compile(r"\b(int|double|MPI_\w+)\s+PMPI_(\w+)\s*\(([^;{}]*?)\)[^;(){}]*;")
-# Life and death of MPI: world.cpp says who makes these calls; an abort waits for nobody.
+# Life and death of MPI: init_and_finalize.cpp says who makes these calls; an abort waits for
+# nobody.
 LIFE = {"Init", "Init_thread", "Finalize", "Abort"}
 # The clock is anyone's.
 NOT_OURS = {"Wtime", "Wtick", "Pcontrol"}
@@ -31,7 +32,7 @@ BLOCKING = ["Recv", "Send", "Ssend", "Rsend", "Bsend", "Sendrecv", "Mrecv", "Pro
             "Wait", "Waitall", "Waitany", "Waitsome", "Recv_c", "Send_c", "Ssend_c", "Rsend_c",
             "Bsend_c", "Sendrecv_c", "Mrecv_c"]
 # MPI calls functions of the program's in them: ship.hpp. Error handlers are not meant:
-# errors.cpp decides where they run.
+# mpi_errors.cpp decides where they run.
 REDUCTIONS = ["Iallreduce", "Ireduce", "Iscan", "Iexscan", "Ireduce_scatter",
               "Ireduce_scatter_block", "Reduce_local"]
 CALLING_BACK = [*REDUCTIONS, *(name + "_c" for name in REDUCTIONS), "Start", "Startall", "Cancel",
@@ -79,8 +80,8 @@ def body_that_tells(name, parameters):
 
 
 def own_names(found):
-    lines = [HEAD, "#pragma once\n", "#include <mpi.h>\n", '#include "mpi/below/ship.hpp"',
-             '#include "mpi/below/ship_blocking.hpp"\n', "#pragma GCC diagnostic push",
+    lines = [HEAD, "#pragma once\n", "#include <mpi.h>\n", '#include "mpi/engine/threads/ship.hpp"',
+             '#include "mpi/engine/threads/ship_blocking.hpp"\n', "#pragma GCC diagnostic push",
              '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"']
     names = {}
     for name, (_, parameters) in sorted(found.items()):
@@ -113,7 +114,7 @@ def default_calls(found):
 
 
 def told_calls(found):
-    lines = [HEAD, '#include "mpi/calls/p2p/notices.hpp"\n', "using namespace imbrex::mpi;\n"]
+    lines = [HEAD, '#include "mpi/calls/told.hpp"\n', "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):
         body = body_that_tells(name, parameters)
         if body is not None:
@@ -123,8 +124,8 @@ def told_calls(found):
 
 
 def exported_calls(found):
-    lines = [HEAD, '#include "mpi/below/kept.hpp"', '#include "mpi/below/next.hpp"',
-             '#include "mpi/calls/p2p/notices.hpp"\n',
+    lines = [HEAD, '#include "mpi/abi/error_handlers.hpp"', '#include "mpi/abi/next.hpp"',
+             '#include "mpi/calls/told.hpp"\n',
              '#define IMBREX_EXPORT extern "C" [[gnu::visibility("default")]]',
              "using namespace imbrex::mpi;\n"]
     for name, (result, parameters) in sorted(found.items()):

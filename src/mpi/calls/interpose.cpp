@@ -5,18 +5,18 @@
 #include <string_view>
 #include <tuple>
 
-#include "mpi/below/abi/standard.hpp"
+#include "mpi/abi/standard.hpp"
 #include "mpi/calls/alike.hpp"
-#include "mpi/calls/decompose.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/calls/split.hpp"
 #include "mpi/calls/twins.hpp"
-#include "mpi/matching/wait.hpp"
-#include "mpi/order/order.hpp"
-#include "mpi/sends/begin.hpp"
-#include "mpi/watch/check/buffers.hpp"
-#include "mpi/watch/check/check.hpp"
-#include "mpi/watch/messages.hpp"
+#include "mpi/check/buffers.hpp"
+#include "mpi/check/checks.hpp"
+#include "mpi/collectives/blocks/decompose.hpp"
+#include "mpi/collectives/order/order.hpp"
+#include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/sends/outgoing.hpp"
+#include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi {
 

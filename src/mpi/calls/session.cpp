@@ -2,7 +2,7 @@
 // Sessions: MPI_Session_init asks for MPI_THREAD_MULTIPLE, whatever the program asks for. The level
 // of the first initialisation may hold for the whole process, so a session that comes before
 // MPI_Init could take from the workers what they need.
-#include "mpi/below/abi/standard.hpp"
+#include "mpi/abi/standard.hpp"
 
 #if IMBREX_MPI_4
 

@@ -25,7 +25,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "mpi/engine/errors.hpp"
+#include "mpi/engine/mpi_errors.hpp"
 
 namespace imbrex::mpi {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Spare threads: where calls of MPI are made that may block and have no non-blocking twin, while
-// the task that makes them is suspended. Used by interpose.cpp; ended by world.cpp. Knows no MPI
-// call.
+// the task that makes them is suspended. Used by interpose.cpp; ended by init_and_finalize.cpp.
+// Knows no MPI call.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
-#include "mpi/below/ship.hpp"
-#include "mpi/matching/wait.hpp"
+#include "mpi/engine/threads/ship.hpp"
+#include "mpi/messages/matching/wait.hpp"
 
 namespace imbrex::mpi {
 

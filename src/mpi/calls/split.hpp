@@ -13,7 +13,7 @@
 #include <mutex>
 
 #include "base/guarded.hpp"
-#include "mpi/matching/wait.hpp"
+#include "mpi/messages/matching/wait.hpp"
 
 namespace imbrex::mpi {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "mpi/calls/spare.hpp"
-#include "mpi/engine/errors.hpp"
-#include "mpi/matching/wait.hpp"
-#include "mpi/watch/private_world.hpp"
+#include "mpi/engine/mpi_errors.hpp"
+#include "mpi/messages/matching/wait.hpp"
+#include "mpi/report/waits/private_world.hpp"
 
 namespace imbrex::mpi {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "mpi/engine/errors.hpp"
+#include "mpi/engine/mpi_errors.hpp"
 
 namespace imbrex::mpi {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The completion engine: finds out which MPI operations are complete, while the tasks that wait for
-// them are suspended. Used by wait.cpp and request.cpp; knows no task: what happens at completion
-// is a function in the operation.
+// them are suspended. Used by wait.cpp and when_request.cpp; knows no task: what happens at
+// completion is a function in the operation.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "mpi/below/abi/asked.hpp"
+#include "mpi/abi/completion_calls.hpp"
 
 namespace imbrex::mpi {
 

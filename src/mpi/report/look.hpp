@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "mpi/watch/lines.hpp"
+#include "mpi/report/waits/wait_text.hpp"
 
 namespace imbrex::mpi::report {
 

@@ -30,10 +30,10 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "mpi/below/last_join.hpp"
-#include "mpi/below/moved.hpp"
+#include "mpi/abi/tcp_bytes.hpp"
+#include "mpi/engine/threads/last_join.hpp"
 #include "mpi/report/look.hpp"
-#include "mpi/watch/channel.hpp"
+#include "mpi/report/waits/channel.hpp"
 
 namespace imbrex::mpi::report {
 

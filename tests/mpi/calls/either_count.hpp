@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "mpi/below/abi/standard.hpp"
+#include "mpi/abi/standard.hpp"
 
 namespace imbrex::test {
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Error handlers of the program's. MPI calls them in the middle of its call, where a worker may be
+// in no task, under locks, or on a thread that makes the call for another. So they are kept, and
+// called by the code whose call has failed when MPI has returned: there they may suspend, throw and
+// jump.
+//
+// What is kept belongs to one call of MPI. It leaves the thread with the answer of that call
+// (Said), or at the end of the program's call. What neither takes is forgotten as the next begins.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "mpi/abi/next.hpp"
+
+namespace imbrex::mpi {
+
+// A call of an error handler of the program's that MPI has made. Small, since operations hold one.
+struct KeptHandler {
+  enum class Kind : std::uint8_t {
+    none,   // nothing was kept
+    fatal,  // the one that stands in for MPI_ERRORS_ARE_FATAL
+    comm,
+    window,
+    file,
+    session
+  };
+  std::uintptr_t handle = 0;  // of the object
+  int code = MPI_SUCCESS;
+  Kind kind = Kind::none;
+  std::uint8_t index = 0;  // among the handlers of this kind
+
+  template <class Handle>
+  [[nodiscard]] static std::uintptr_t from(Handle handle) noexcept {
+    if constexpr (std::is_pointer_v<Handle>) {
+      return reinterpret_cast<std::uintptr_t>(handle);
+    } else {
+      return static_cast<std::uintptr_t>(handle);
+    }
+  }
+  template <class Handle>
+  [[nodiscard]] Handle as() const noexcept {
+    if constexpr (std::is_pointer_v<Handle>) {
+      return reinterpret_cast<Handle>(handle);
+    } else {
+      return static_cast<Handle>(handle);
+    }
+  }
+};
+// Keeps it for the calling thread, in place of an earlier one.
+void keep(const KeptHandler& handler) noexcept;
+// What was kept for the calling thread, which is kept no more. Called where MPI has given an error,
+// before the code that called MPI suspends.
+[[nodiscard]] KeptHandler take_kept() noexcept;
+// Called where a call of MPI begins: what an earlier one has left is nobody's.
+inline void forget_kept() noexcept {
+  if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] (void)take_kept();
+}
+
+// While it lives, this thread is in an error handler of the program's: it may call MPI as all code
+// of the program's may, and leave by an exception or a jump. After a jump the thread is in no call
+// of MPI, as is right.
+class InErrorHandler {
+ public:
+  InErrorHandler() noexcept : depth_(depth_below()) { depth_below() = 0; }
+  ~InErrorHandler() { depth_below() = depth_; }
+  InErrorHandler(const InErrorHandler&) = delete;
+  InErrorHandler& operator=(const InErrorHandler&) = delete;
+
+ private:
+  const int depth_;
+};
+
+// Calls a handler that was kept while a call ended with `code`, if there is one. Returns the
+// code that the call returns. The handler may suspend, throw, and jump.
+[[nodiscard]] int call_kept(const KeptHandler& kept, int code);
+
+// A call of the program's returns `code`. To be called as the last thing.
+[[nodiscard]] inline int returned(const int code) {
+  if (code == MPI_SUCCESS && kept_count.load(std::memory_order_relaxed) == 0) [[likely]] {
+    return code;
+  }
+  return call_kept(take_kept(), code);
+}
+
+}  // namespace imbrex::mpi

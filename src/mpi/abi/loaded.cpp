@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which MPI libraries are in this process. Each has a binary interface of its own (handles are
+// pointers here and integers there), and this library is compiled for one: a program that brings
+// another would crash in its first call, so it is refused when it is loaded. So is one that brings
+// TAMPI, which defines the same functions for tasks of another runtime.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace imbrex::mpi {
+
+namespace {
+
+constexpr std::string_view own_interface = IMBREX_MPI_ABI;
+
+std::string_view name_of_interface() {
+  if (own_interface == "openmpi") return "Open MPI";
+  if (own_interface == "mpich") return "MPICH";
+  return "the MPI standard's binary interface";
+}
+
+struct Loaded {
+  std::vector<std::string> mpis;
+  std::vector<std::string> tampis;  // libtampi, libtampi-c, libtampi-fortran
+};
+
+// An MPI library is what defines PMPI_Wtime itself; tools on top of one define MPI_X only, and this
+// library defines PMPI_X too, but not of the clock.
+int look(dl_phdr_info* object, std::size_t, void* found) {
+  const std::string_view file = object->dlpi_name;
+  if (file.empty()) return 0;  // the program: it has linked its MPI in, and then there is no other
+  auto& loaded = *static_cast<Loaded*>(found);
+  if (file.substr(file.rfind('/') + 1).starts_with("libtampi")) loaded.tampis.emplace_back(file);
+  void* const library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  // Searches the libraries that this one needs, too: what is found may belong to one of them.
+  void* const address = dlsym(library, "PMPI_Wtime");
+  Dl_info place;
+  if (address != nullptr && dladdr(address, &place) != 0 && place.dli_fname == file) {
+    loaded.mpis.emplace_back(file);
+  }
+  dlclose(library);
+  return 0;
+}
+
+std::string own_file() {
+  Dl_info here;
+  return dladdr(reinterpret_cast<void*>(&look), &here) != 0 ? here.dli_fname : "imbrex::mpi";
+}
+
+std::string join(const std::vector<std::string>& files) {
+  std::string list;
+  for (const std::string& file : files) list += (list.empty() ? "" : " and ") + file;
+  return list;
+}
+
+void refuse_two_mpis(const std::vector<std::string>& files) {
+  if (files.size() < 2) return;
+  std::fprintf(stderr,
+               "imbrex: this process has loaded %zu MPI libraries: %s. The program needs one, and "
+               "%s is built for the other: %s. Link or preload the libimbrex_mpi_*.so of the "
+               "program's MPI (openmpi, mpich or abi), or build it: cmake -DIMBREX_MPI=<the "
+               "compiler wrapper that the program was built with>.\n",
+               files.size(), join(files).c_str(), own_file().c_str(),
+               std::string(name_of_interface()).c_str());
+  std::_Exit(1);
+}
+
+void refuse_tampi(const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  std::fprintf(stderr,
+               "imbrex: this process has loaded %s beside %s: both carry out TAMPI's calls, and "
+               "MPI's blocking ones, each for the tasks of another runtime. For tasks of imbrex "
+               "link the program without -ltampi (imbrex::mpi has TAMPI's interface); for others, "
+               "without imbrex, and do not preload it.\n",
+               join(files).c_str(), own_file().c_str());
+  std::_Exit(1);
+}
+
+// Before the check that programs reach us (init_and_finalize.cpp), which two MPIs would lead to a
+// wrong advice, and before all else in this library, of which it uses nothing.
+[[gnu::constructor(1000)]] void refuse_what_does_not_fit() {
+  Loaded loaded;
+  dl_iterate_phdr(&look, &loaded);
+  refuse_two_mpis(loaded.mpis);
+  refuse_tampi(loaded.tampis);
+}
+
+}  // namespace
+}  // namespace imbrex::mpi

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Below this library: the next definition of each MPI function, which is a profiling tool's or the
+// MPI library's.
+//
+// export_calls.py makes every MPI_X and PMPI_X that programs see. Both lead to our X, for a tool
+// above us, and the Fortran bindings of most MPIs, call PMPI_X. But a tool below us calls PMPI_X
+// too, and so does the MPI library within itself: while this thread is in a call that we have made,
+// PMPI_X is the real one.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <string_view>
+#include <type_traits>
+
+#include "trace/races.hpp"
+
+namespace imbrex::mpi {
+
+// True while a preloaded library has nothing to do: no part of the program asks for tasks. Then
+// each MPI_X is a jump to the next. Written when this library is loaded, and in MPI_Init.
+extern bool passes_through;
+
+// Sets all of next<> and real<>. Called when this library is loaded, and before: the constructors
+// of others may come first, and call MPI.
+void find_all() noexcept;
+
+template <auto Function>
+struct First;
+
+// The definition behind ours of MPI_X, and of PMPI_X, by the address that PMPI_X has in this
+// library.
+template <auto Function>
+inline decltype(Function) next = &First<Function>::of_next;
+template <auto Function>
+inline decltype(Function) real = &First<Function>::of_real;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...)>
+struct First<Function> {
+  static Result of_next(Parameters... parameters) {
+    find_all();
+    return next<Function>(parameters...);
+  }
+  static Result of_real(Parameters... parameters) {
+    find_all();
+    return real<Function>(parameters...);
+  }
+};
+
+// The definition of `name` behind this library, or of `or_else`; ends the program if there is none.
+[[nodiscard]] void* find_next(const char* name, const char* or_else) noexcept;
+
+// The number of calls of this library that this thread stands in. It belongs to the thread and not
+// to a task, since nothing suspends inside such a call. The function is never inlined, so that no
+// caller keeps the address over a call that does suspend.
+[[nodiscard]] int& depth_below() noexcept;
+
+class Below {
+ public:
+  Below() noexcept : depth_(depth_below()) { ++depth_; }
+  ~Below() { --depth_; }
+  Below(const Below&) = delete;
+  Below& operator=(const Below&) = delete;
+
+ private:
+  int& depth_;  // nothing suspends meanwhile: error handlers are kept (error_handlers.hpp)
+  [[no_unique_address]] trace::races::Silent silent_;
+};
+
+// True if MPI itself calls the right error handler when an operation has failed, and gives its
+// code.
+inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
+
+// How many calls of error handlers are kept for all threads (error_handlers.hpp). Relaxed: of
+// interest is the thread's own, if any.
+extern std::atomic<int> kept_count;
+// The code that MPI has told the handler that is kept for the calling thread, if any is, else
+// `code`. MPICH 5 returns MPI_SUCCESS once a handler has returned.
+[[nodiscard, gnu::cold]] int code_of_kept(int code) noexcept;
+
+template <auto Function, class... Arguments>
+auto below(Arguments... arguments) {
+  const auto call = [&] {
+    const Below guard;
+    return next<Function>(arguments...);
+  };
+  if constexpr (mpi_calls_own_handler || !std::is_same_v<decltype(call()), int>) {
+    return call();
+  } else {
+    const int code = call();
+    if (code != MPI_SUCCESS || kept_count.load(std::memory_order_relaxed) == 0) return code;
+    return code_of_kept(code);
+  }
+}
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What plug-ins see of active messages: its checks, and nothing else.
+#include "mpi/active/active.hpp"
+
+#include <limits>
+#include <string>
+
+#include "mpi/active/post/post.hpp"
+#include "mpi/check/ranks/ranks.hpp"
+#include "mpi/engine/traffic.hpp"
+#include "mpi/report/look.hpp"
+
+namespace imbrex::mpi::active {
+
+namespace {
+
+static_assert(static_cast<std::size_t>(Id::last) < Post::ids);
+static_assert(transfer_bytes_max <= std::numeric_limits<int>::max());
+static_assert(Packet::place_after(sizeof(PacketHead)) + sizeof(MessageHead) + message_bytes_max <=
+              packet_bytes);
+
+void require_open(const char* const call) {
+  if (is_open()) return;
+  throw Error(std::string("imbrex: active::") + call +
+              " called while active messages are not open: call active::want() before MPI_Init, "
+              "and use them between MPI_Init and MPI_Finalize");
+}
+
+int rank_of(const char* const call, const int rank) {
+  if (rank < 0 || rank >= post().ranks()) {
+    throw Error(std::string("imbrex: active::") + call + ": there is no rank " +
+                std::to_string(rank) + ": ranks are 0 to " + std::to_string(post().ranks() - 1));
+  }
+  return rank;
+}
+
+std::uint32_t id_of(const char* const call, const Id id) {
+  if (id > Id::last) {
+    throw Error(std::string("imbrex: active::") + call + ": there is no handler " +
+                std::to_string(static_cast<int>(id)) + ": 63 is the last");
+  }
+  return static_cast<std::uint32_t>(id);
+}
+
+void require_function(const char* const call, const bool given) {
+  if (!given) throw Error(std::string("imbrex: active::") + call + " without a function");
+}
+
+void require_countable(const char* const call, const std::size_t bytes) {
+  if (bytes <= transfer_bytes_max) return;
+  throw Error(std::string("imbrex: active::") + call + " of " + std::to_string(bytes) +
+              " bytes: " + std::to_string(transfer_bytes_max) +
+              " are the most, transfer it in parts");
+}
+
+}  // namespace
+
+bool want() noexcept {
+  int initialised = 0;
+  PMPI_Initialized(&initialised);
+  if (initialised != 0) return is_open();
+  wanted.store(true, std::memory_order_relaxed);
+  return true;
+}
+void at_open(void (*const begin)()) {
+  if (is_open()) return begin();
+  openers().push_back(begin);
+}
+bool is_open() noexcept { return post().is_open(); }
+
+bool all_check() noexcept { return check::compares; }
+
+int rank() {
+  require_open("rank");
+  return post().rank();
+}
+int ranks() {
+  require_open("ranks");
+  return post().ranks();
+}
+
+void set_handler(const Id id, const Handler handler, void* const context) {
+  require_function("set_handler", handler != nullptr);
+  if (!post().set_handler(id_of("set_handler", id), handler, context)) {
+    throw Error("imbrex: active::set_handler: handler " + std::to_string(static_cast<int>(id)) +
+                " is there already: take another number");
+  }
+}
+
+void send(const int to, const Id id, const std::span<const std::byte> head,
+          const std::span<const std::byte> body) {
+  require_open("send");
+  if (head.size() > message_bytes_max || body.size() > message_bytes_max - head.size()) {
+    throw Error("imbrex: active::send of " + std::to_string(head.size()) + " and " +
+                std::to_string(body.size()) + " bytes: " + std::to_string(message_bytes_max) +
+                " are the most, use deliver()");
+  }
+  post().send(rank_of("send", to), id_of("send", id), head, body);
+}
+
+void flush() noexcept {
+  if (is_open()) post().flush();
+}
+
+Landing offer(const int from, const std::span<std::byte> memory, const Ended ended,
+              void* const context) {
+  require_open("offer");
+  require_function("offer", ended != nullptr);
+  require_countable("offer", memory.size());
+  return {post().offer(rank_of("offer", from), memory, ended, context), post().rank(),
+          memory.size()};
+}
+
+void deliver(const Landing& landing, const std::span<const std::byte> data, const Ended ended,
+             void* const context) {
+  require_open("deliver");
+  require_function("deliver", ended != nullptr);
+  require_countable("deliver", data.size());
+  if (landing.tag < 1) throw Error("imbrex: active::deliver to a landing that nobody has offered");
+  if (data.size() > landing.bytes) {
+    throw Error("imbrex: active::deliver of " + std::to_string(data.size()) +
+                " bytes to a landing of " + std::to_string(landing.bytes));
+  }
+  post().deliver(rank_of("deliver", landing.rank), landing.tag, data, ended, context);
+}
+
+Expecting::Expecting() noexcept { post().expect(); }
+Expecting::~Expecting() { post().expect_no_more(); }
+
+void describe_by(const Describe describe, void* const context) {
+  require_function("describe_by", describe != nullptr);
+  report::add_description(describe, context);
+}
+
+Counts counts() noexcept {
+  // What is handled has been sent: read in this order, one process never has handled more.
+  const std::uint64_t handled = traffic().handled.load(std::memory_order_acquire);
+  return {traffic().sent.load(std::memory_order_relaxed), handled};
+}
+
+}  // namespace imbrex::mpi::active

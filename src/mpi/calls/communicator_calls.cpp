@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that end a communicator or change what is known of it.
+#include "mpi/abi/standard.hpp"
+#include "mpi/calls/spare.hpp"
+#include "mpi/check/checks.hpp"
+#include "mpi/check/comm_free.hpp"
+#include "mpi/check/ranks/ranks.hpp"
+#include "mpi/collectives/blocks/decompose.hpp"
+#include "mpi/collectives/order/order.hpp"
+#include "mpi/engine/lifetime.hpp"
+#include "mpi/messages/matching/communicators.hpp"
+#include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/sends/outgoing.hpp"
+#include "mpi/recording/message_records.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+// Called before `call` takes the handle away. Receives that wait here are MPI's to complete from
+// now on. Not MPI_SUCCESS if a task waits on `comm`: then the call must return the code.
+int close_for(const char* call, MPI_Comm comm) {
+  const int refused = check::refuse_to_free(call, comm);
+  if (refused != MPI_SUCCESS || !in_service()) return refused;
+  if (const int code = order::refuse_to_free(call, comm); code != MPI_SUCCESS) return code;
+  if (Communicator* const it = known_communicator_of(comm)) {
+    sends::let_go_before(comm, -1);
+    it->close(true);
+  }
+  check::end_communicator(comm);
+  return MPI_SUCCESS;
+}
+
+int dup_with_info(const Call& call, MPI_Info info, MPI_Comm* made) {
+#if IMBREX_MPI_4
+  if (!in_service()) return PMPI_Comm_dup_with_info(call.comm, info, made);
+  const TracedCollective traced(call);
+  check::Guard guard;
+  const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
+  return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
+    const int code = PMPI_Comm_idup_with_info(call.comm, info, made, request);
+    if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, {});
+    return code;
+  });
+#else
+  return by_spare_thread(call.name, [&] { return PMPI_Comm_dup_with_info(call.comm, info, made); });
+#endif
+}
+
+}  // namespace
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+IMBREX_FUNCTION(Comm_free)(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  const int refused = receive::close_for("MPI_Comm_free", *comm);
+  return refused == MPI_SUCCESS ? PMPI_Comm_free(comm) : refused;
+}
+
+IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
+  using namespace imbrex::mpi;
+  constexpr const char* name = "MPI_Comm_disconnect";
+  int refused = refuse_where_forbidden(name);
+  if (refused == MPI_SUCCESS) refused = receive::close_for(name, *comm);
+  if (refused != MPI_SUCCESS) return refused;
+  return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
+}
+
+IMBREX_FUNCTION(Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* duplicate) {
+  using namespace imbrex::mpi;
+  const Call call{.name = "MPI_Comm_dup_with_info", .comm = comm, .kind = Kind::collective};
+  int code = decompose::look_at_info(call, info);
+  if (code == MPI_SUCCESS) code = receive::dup_with_info(call, info, duplicate);
+  return code == MPI_SUCCESS ? decompose::keep_info(call, *duplicate, info) : code;
+}
+
+IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
+  using namespace imbrex::mpi;
+  const Call call{.name = "MPI_Comm_set_info", .comm = comm};
+  if (const int code = decompose::look_at_info(call, info); code != MPI_SUCCESS) return code;
+  // This comes before MPI is told, since another thread may poll just now.
+  if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
+    if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
+  }
+  int code = PMPI_Comm_set_info(comm, info);
+  if (code == MPI_SUCCESS) code = decompose::keep_info(call, comm, info);
+  if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
+    sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
+    it->forget_assertions();
+  }
+  return code;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is told of the calls of programs: to the trace, to policies that learn which tasks send
+// (sending_calls.hpp), to IMBREX_CHECK; and in event handlers calls are refused. The functions that
+// notices.py makes (told_calls.cpp) call this before and after ours. Thread safety: any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+
+#include "mpi/check/checks.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/handlers.hpp"
+#include "mpi/messages/calls/sending_calls.hpp"
+#include "mpi/messages/matching/receive.hpp"
+#include "mpi/recording/message_records.hpp"
+
+namespace imbrex::mpi::notices {
+
+// Whether anybody looks on: else programs' calls go past all this. Set by MPI_Init, or before an
+// event handler is known to anybody. Relaxed: what runs because of either sees it.
+inline std::atomic<bool> wanted{false};
+
+// ---- messages --------------------------------------------------------------------------------
+
+// Before MPI has the message.
+inline void sends(const Call& call) noexcept {
+  if (senders::watched) senders::message(call.peer);
+  if (traces_messages) trace_sent(call);
+}
+
+// Where the message that is about to be received was found; null if nobody wants to know.
+[[nodiscard]] inline const Members* taken(const MPI_Message* const message) noexcept {
+  return traces_messages ? trace_taken(*message) : nullptr;
+}
+
+// A receive that blocks. It gives the call a status to fill, if the program has none.
+class Received {
+ public:
+  explicit Received(MPI_Status*& status) noexcept {
+    if (traces_messages && status == MPI_STATUS_IGNORE) status = &own_;
+    status_ = status;
+  }
+  Received(const Received&) = delete;
+  Received& operator=(const Received&) = delete;
+
+  void end(const int code, const Members* const where) const noexcept {
+    if (traces_messages && code == MPI_SUCCESS) trace_received(where, *status_, 0);
+  }
+  void end(const int code, MPI_Comm where) const {
+    if (traces_messages && code == MPI_SUCCESS) end(code, members_of(where));
+  }
+
+ private:
+  MPI_Status own_;
+  const MPI_Status* status_;
+};
+
+// MPI_Imrecv. A receive of ours tells of itself.
+inline void takes(const int code, const MPI_Request* const request, const Members* const where) {
+  if (where != nullptr && code == MPI_SUCCESS && receive::substitute(*request) == nullptr) {
+    trace_receive(*request, where);
+  }
+}
+
+// MPI_Isendrecv: one request for both. `out_buffer` is null if it is the receive's.
+inline void begun(const int code, const MPI_Request* const request, const Call& out,
+                  const void* const out_buffer, const Call& in, const void* const in_buffer) {
+  (void)check::begun({.name = out.name, .comm = out.comm}, request, code, [&] {
+    check::Buffers buffers;
+    if (in.peer != MPI_PROC_NULL) buffers.push_back({in_buffer, in.count, in.type, true});
+    if (out.peer != MPI_PROC_NULL && out_buffer != nullptr) {
+      buffers.push_back({out_buffer, out.count, out.type, false});
+    }
+    return buffers;
+  });
+}
+
+// ---- persistent requests ---------------------------------------------------------------------
+
+// One that sends.
+inline void prepared(const int code, const MPI_Request* const request, const Call& out) {
+  if (code != MPI_SUCCESS) return;
+  if (senders::watched) senders::made(code, request);
+  if (traces_messages) trace_send_init(*request, out);
+}
+
+inline void starting(const int count, const MPI_Request* const requests) noexcept {
+  if (senders::watched) senders::start(count, requests);
+  for (int i = 0; traces_messages && i < count; ++i) trace_start(requests[i]);
+}
+inline void started(const int code, const int count, const MPI_Request* const requests) {
+  if (!check::on() || code != MPI_SUCCESS) return;
+  for (int i = 0; i < count; ++i) check::start_request(requests[i]);
+}
+
+// Any request, before its handle means nothing any more.
+inline void freeing(const MPI_Request* const request) noexcept {
+  if (senders::watched) senders::freed(request);
+  if (traces_messages) trace_freed(*request);
+  check::forget_request(*request);
+}
+
+}  // namespace imbrex::mpi::notices

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/check/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/check/double_wait.hpp"
+#include "mpi/check/memory.hpp"
+#include "mpi/report/waits/mpi_waits.hpp"
+
+namespace imbrex::mpi::check {
+
+bool enabled = false;
+
+void start() { enabled = detail::number_option("CHECK") != 0; }
+
+// A part of the memory that an operation uses.
+struct Part {
+  Part(const Use& its_use, const Buffer& buffer)
+      : use(its_use), writes(buffer.writes), memory(buffer.address, buffer.count, buffer.type) {}
+
+  const Use& use;
+  bool writes;
+  Memory memory;
+};
+
+// An operation that is under way, or a persistent one that may be started.
+struct Use {
+  Use(const Call& call, const detail::TaskLabel& task, const Buffers& buffers)
+      : comm(call.comm),
+        wait(report::wait_of(call, task)),
+        ordered(call.kind == Kind::collective) {
+    if (call.peer == MPI_PROC_NULL) return;
+    for (const Buffer& buffer : buffers) {
+      if (buffer.address == nullptr) continue;
+      parts.emplace_back(*this, buffer);
+      if (parts.back().memory.empty()) parts.pop_back();
+    }
+  }
+
+  MPI_Comm comm;
+  [[nodiscard]] std::string text() const { return report::describe(wait); }
+
+  report::Wait wait;  // told at once: the communicator may be freed before the operation ends
+  bool ordered;       // a collective
+  bool active = false;
+  bool persistent = false;
+  std::deque<Part> parts;  // stay where they are
+  Compared collective;
+};
+
+namespace {
+
+// Thread safety: every member, any thread.
+// Calls of MPI under the lock are local and call nothing of the user's.
+class Table {
+ public:
+  void add(const Use& use);  // of a call that blocks
+  void remove(const Use& use) noexcept;
+  void add(MPI_Request request, std::unique_ptr<Use> use);
+  void start(MPI_Request request);
+  void remove(MPI_Request request) noexcept;  // it has completed
+  void forget(MPI_Request request) noexcept;  // it means nothing any more
+  void keep_open(MPI_Request request, Compared& collective);
+
+ private:
+  using Parts = std::multimap<std::uintptr_t, const Part*>;  // by first byte
+
+  void enter(const Use& use) IMBREX_REQUIRES(lock_);
+  void leave(const Use& use) noexcept IMBREX_REQUIRES(lock_);
+  void compare_memory(const Use& fresh) IMBREX_REQUIRES(lock_);
+  void compare_order(const Use& fresh) IMBREX_REQUIRES(lock_);
+
+  std::mutex lock_;
+  Parts parts_ IMBREX_GUARDED_BY(lock_);  // no bound: of each operation that is under way
+  // Of all that were ever here, so that a look begins far enough left.
+  std::uintptr_t longest_ IMBREX_GUARDED_BY(lock_) = 0;
+  std::vector<const Use*> in_order_ IMBREX_GUARDED_BY(lock_);  // collectives that block
+  std::map<MPI_Request, std::unique_ptr<Use>> by_request_ IMBREX_GUARDED_BY(lock_);
+};
+
+Table& table() {
+  static Table& the_table = *new Table;  // tasks may end operations while static objects are gone
+  return the_table;
+}
+
+void Table::add(const Use& use) {
+  const std::lock_guard guard(lock_);
+  if (use.ordered) {
+    compare_order(use);
+    in_order_.push_back(&use);
+  }
+  enter(use);
+}
+
+void Table::remove(const Use& use) noexcept {
+  const std::lock_guard guard(lock_);
+  if (use.ordered) std::erase(in_order_, &use);
+  leave(use);
+}
+
+void Table::add(MPI_Request request, std::unique_ptr<Use> use) {
+  const std::lock_guard guard(lock_);
+  std::unique_ptr<Use>& place = by_request_[request];
+  if (place != nullptr && place->active) leave(*place);  // it ended out of our sight
+  place = std::move(use);
+  if (place->persistent) return;
+  place->active = true;
+  enter(*place);
+}
+
+void Table::start(MPI_Request request) {
+  std::string task = detail::describe_current_task();
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place == by_request_.end() || !place->second->persistent) return;
+  Use& use = *place->second;
+  if (use.active) leave(use);
+  use.wait.task = std::move(task);
+  use.active = true;
+  enter(use);
+}
+
+void Table::remove(MPI_Request request) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place == by_request_.end()) return;
+  Use& use = *place->second;
+  if (std::exchange(use.active, false)) leave(use);
+  if (!use.persistent) by_request_.erase(place);
+}
+
+void Table::forget(MPI_Request request) noexcept {
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place == by_request_.end()) return;
+  if (place->second->active) leave(*place->second);
+  by_request_.erase(place);
+}
+
+void Table::keep_open(MPI_Request request, Compared& collective) {
+  const std::lock_guard guard(lock_);
+  const auto place = by_request_.find(request);
+  if (place != by_request_.end()) place->second->collective = std::move(collective);
+}
+
+void Table::enter(const Use& use) {
+  compare_memory(use);
+  for (const Part& part : use.parts) {
+    longest_ = std::max(longest_, part.memory.end() - part.memory.begin());
+    parts_.emplace(part.memory.begin(), &part);
+  }
+}
+
+void Table::leave(const Use& use) noexcept {
+  for (const Part& part : use.parts) {
+    const auto [first, last] = parts_.equal_range(part.memory.begin());
+    const auto place =
+        std::find_if(first, last, [&](const auto& entry) { return entry.second == &part; });
+    if (place != last) parts_.erase(place);
+  }
+}
+
+// One finding for two operations, however many of their parts overlap.
+void Table::compare_memory(const Use& fresh) {
+  std::set<const Use*> told;
+  for (const Part& part : fresh.parts) {
+    const std::uintptr_t begin = part.memory.begin();
+    const std::uintptr_t from = begin > longest_ ? begin - longest_ : 0;
+    for (auto place = parts_.lower_bound(from);
+         place != parts_.end() && place->first < part.memory.end(); ++place) {
+      const Part& other = *place->second;
+      if (!part.writes && !other.writes) continue;  // two sends may read the same
+      if (told.contains(&other.use)) continue;
+      const std::uintptr_t where = Memory::meet(part.memory, other.memory);
+      if (where == 0) continue;
+      told.insert(&other.use);
+      say_finding(fmt::format("two operations that are under way use the byte at {:#x}:\n"
+                      "imbrex:   {} ({} {:#x} to {:#x})\nimbrex:   {} ({} {:#x} to {:#x})\n"
+                      "imbrex:   Let the first complete before the second begins (by a dependency "
+                      "on the buffer), or give each a buffer of its own",
+                      where, other.use.text(), other.writes ? "writes" : "reads",
+                      other.memory.begin(), other.memory.end(), fresh.text(),
+                      part.writes ? "writes" : "reads", begin, part.memory.end()));
+    }
+  }
+}
+
+void Table::compare_order(const Use& fresh) {
+  for (const Use* const other : in_order_) {
+    if (other->comm != fresh.comm) continue;
+    say_finding(fmt::format("two tasks are in collectives on one communicator at the same time:\n"
+                    "imbrex:   {}\nimbrex:   {}\n"
+                    "imbrex:   Every rank must begin them in the same order, but tasks run in any: "
+                    "order the tasks by a dependency, or give each a communicator of its own "
+                    "(MPI_Comm_dup)",
+                    other->text(), fresh.text()));
+  }
+}
+
+constexpr std::size_t findings_max = 20;  // that are printed
+
+struct Findings {
+  std::mutex lock;
+  std::set<std::size_t> known IMBREX_GUARDED_BY(lock);  // of the texts: a word for each
+};
+// Never destroyed: tasks may end while static objects are gone.
+Findings& findings() noexcept {
+  static Findings* const made = new Findings;
+  return *made;
+}
+
+}  // namespace
+
+void say_finding(const std::string& finding) {
+  if (finding.empty()) return;
+  Findings& all = findings();
+  const std::lock_guard guard(all.lock);
+  if (!all.known.insert(std::hash<std::string>{}(finding)).second) return;
+  if (all.known.size() > findings_max) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
+               all.known.size() == findings_max ? " (Further ones are counted at the end.)" : "");
+}
+
+void count_findings() noexcept {
+  Findings& all = findings();
+  const std::lock_guard guard(all.lock);
+  if (all.known.size() <= findings_max) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: ... and %zu more\n",
+               all.known.size() - findings_max);
+}
+
+void Guard::begin(const Call& call, const detail::TaskLabel& task, const Buffers& buffers) {
+  auto use = std::make_unique<Use>(call, task, buffers);
+  if (!use->ordered && use->parts.empty()) return;
+  table().add(*use);
+  use_ = use.release();
+}
+
+void Guard::end() noexcept {
+  const std::unique_ptr<Use> use(use_);
+  table().remove(*use);
+}
+
+namespace {
+
+void enter_request(MPI_Request request, const Call& call, const Buffers& buffers,
+                   const bool persistent) {
+  if (!on() || request == MPI_REQUEST_NULL) return;
+  auto use = std::make_unique<Use>(call, detail::current_task(), buffers);
+  use->persistent = persistent;
+  forget_waits(request);
+  table().add(request, std::move(use));
+}
+
+}  // namespace
+
+void begin_request(MPI_Request request, const Call& call, const Buffers& buffers) {
+  enter_request(request, call, buffers, false);
+}
+void prepare_request(MPI_Request request, const Call& call, const Buffers& buffers) {
+  enter_request(request, call, buffers, true);
+}
+void start_request(MPI_Request request) {
+  if (on()) table().start(request);
+}
+void end_request(MPI_Request request) noexcept {
+  if (on()) table().remove(request);
+}
+void keep_open(MPI_Request request, Compared collective) { table().keep_open(request, collective); }
+void forget_request(MPI_Request request) noexcept {
+  if (on()) table().forget(request);
+}
+
+}  // namespace imbrex::mpi::check

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/check/ranks/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace imbrex::mpi::check {
+
+std::string Comparison::begin(const int rank, const Begun& begun) {
+  ++ends_[static_cast<std::size_t>(rank)].begun;
+  if (told_) return "";
+  Round& round = rounds_[begun.number];
+  round.all.push_back({rank, begun});
+  const bool learns = begun.unordered && !round.unordered;
+  round.unordered = round.unordered || begun.unordered;
+  std::string finding = compare(round, learns ? 1 : round.all.size() - 1);
+  if (finding.empty()) finding = look_for_end();
+  if (!told_) forget_old_rounds();
+  return finding;
+}
+
+std::string Comparison::set_unordered(const std::uint64_t number) {
+  if (told_ || number < first_kept_) return "";
+  Round& round = rounds_[number];
+  round.unordered = true;
+  return compare(round, 1);
+}
+
+std::string Comparison::end(const int rank, const End& end) {
+  Said& said = ends_[static_cast<std::size_t>(rank)];
+  said.is_said = true;
+  said.total = end.total;
+  said.freed = end.freed;
+  return told_ ? "" : look_for_end();
+}
+
+std::string Comparison::end_all() {
+  for (Said& said : ends_) said.is_said = true;
+  return told_ ? "" : look_for_end();
+}
+
+bool Comparison::is_over() const noexcept {
+  return std::ranges::all_of(
+      ends_, [](const Said& it) { return it.is_said && it.begun == it.total; });
+}
+
+// Compares those from `first` on with the first that came: what is equal to it is equal.
+std::string Comparison::compare(const Round& round, const std::size_t first) {
+  for (std::size_t i = std::max<std::size_t>(first, 1); i < round.all.size(); ++i) {
+    const One* one = &round.all.front();
+    const One* other = &round.all[i];
+    const std::string words = difference(one->begun, other->begun, round.unordered);
+    if (words.empty()) continue;
+    if (one->rank > other->rank) std::swap(one, other);
+    return tell(fmt::format(
+        "ranks of a communicator disagree on its collective {}, on {}:\n"
+        "imbrex:   rank {}: {}\nimbrex:   rank {}: {}\nimbrex:   They differ in: {}. {}",
+        one->begun.number, one->begun.comm, one->rank, describe(one->begun), other->rank,
+        describe(other->begun), words, advise(one->begun, other->begun)));
+  }
+  return "";
+}
+
+// A rank that begins no more, and has begun fewer than another.
+std::string Comparison::look_for_end() {
+  for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
+    const Said& end = ends_[rank];
+    if (!end.is_said) continue;
+    const auto next = rounds_.upper_bound(end.total);
+    if (next == rounds_.end() || next->second.all.empty()) continue;
+    const One& one = next->second.all.front();
+    return tell(fmt::format(
+        "a rank of a communicator has begun fewer collectives than another, on {}:\n"
+        "imbrex:   rank {}: {}, its collective {}\n"
+        "imbrex:   rank {}: {} in all, and it {}\n"
+        "imbrex:   All ranks must call the same collectives: see that each comes to that one",
+        one.begun.comm, one.rank, describe(one.begun), one.begun.number, rank, end.total,
+        end.freed ? "has freed the communicator" : "is in MPI_Finalize"));
+  }
+  return "";
+}
+
+void Comparison::forget_old_rounds() {
+  while (rounds_.size() > rounds_kept &&
+         std::cmp_equal(rounds_.begin()->second.all.size(), size_)) {
+    first_kept_ = rounds_.begin()->first + 1;
+    rounds_.erase(rounds_.begin());
+  }
+}
+
+std::string Comparison::tell(std::string finding) {
+  told_ = true;
+  rounds_.clear();
+  return finding;
+}
+
+}  // namespace imbrex::mpi::check

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of one communicator say of its collectives, compared by one of them. Knows no MPI.
+// docs/design/ordered.md says what is compared, and why nothing else.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mpi/check/ranks/begun_collective.hpp"
+
+namespace imbrex::mpi::check {
+
+// Thread safety: one thread at a time.
+// Invariants: (1) a round is kept until all ranks have begun that collective, and then for
+// `rounds_kept` more; (2) nothing is said after the first finding: what follows is shifted.
+class Comparison {
+ public:
+  // How many collectives a rank has begun, when it begins no more.
+  struct End {
+    std::uint64_t total = 0;
+    bool freed = false;  // else it is in MPI_Finalize
+  };
+
+  explicit Comparison(int size) : ends_(static_cast<std::size_t>(size)), size_(size) {}
+
+  // Each returns a finding, or nothing. Letters of one rank may come in any order.
+  [[nodiscard]] std::string begin(int rank, const Begun& begun);
+  [[nodiscard]] std::string set_unordered(std::uint64_t number);
+  [[nodiscard]] std::string end(int rank, const End& end);
+  // All letters have come: a rank that has said no end has begun none.
+  [[nodiscard]] std::string end_all();
+
+  // True if all ranks have ended, and no letter of theirs is still to come.
+  [[nodiscard]] bool is_over() const noexcept;
+
+ private:
+  struct One {
+    int rank;
+    Begun begun;
+  };
+  struct Round {
+    bool unordered = false;
+    std::vector<One> all;  // in the order in which they came
+  };
+  struct Said : End {
+    bool is_said = false;
+    std::uint64_t begun = 0;  // letters
+  };
+  static constexpr std::size_t rounds_kept = 128;
+
+  [[nodiscard]] std::string compare(const Round& round, std::size_t first);
+  [[nodiscard]] std::string look_for_end();
+  void forget_old_rounds();
+  std::string tell(std::string finding);
+
+  std::map<std::uint64_t, Round> rounds_;  // by number; no bound: a rank may be far ahead
+  std::uint64_t first_kept_ = 1;
+  std::vector<Said> ends_;  // by rank
+  int size_;
+  bool told_ = false;
+};
+
+}  // namespace imbrex::mpi::check

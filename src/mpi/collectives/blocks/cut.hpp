@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks that are cut by bytes of what they hold: the only length that both sides of a message
+// know, whatever types they name and however many elements of these. Used by blocks.cpp.
+// docs/design/partial-collectives.md has the argument.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "imbrex/collective.hpp"
+
+namespace imbrex::mpi::partial {
+
+// A part has more elements than MPI counts.
+struct TooLong {};
+
+// What a block of elements holds, without gaps.
+[[nodiscard]] std::int64_t data_bytes(MPI_Count count, MPI_Datatype type);
+
+// Which bytes of a block's data a part is, the same on both sides.
+struct DataRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+[[nodiscard]] DataRange part_of(std::int64_t bytes, int number, int parts) noexcept;
+
+// Thread safety: none. Owns the types of the parts that it has cut through elements.
+class Cuts {
+ public:
+  Cuts() = default;
+  ~Cuts();
+  Cuts(const Cuts&) = delete;
+  Cuts& operator=(const Cuts&) = delete;
+
+  // Part `number` of `parts` of the block of `count` elements, `displacement` bytes from where
+  // all begin. Throws TooLong, and Error for a type that this MPI cannot say the bytes of.
+  [[nodiscard]] Piece part(std::ptrdiff_t displacement, MPI_Count count, MPI_Datatype type,
+                           int number, int parts);
+
+ private:
+  // Bytes of an element that lie together, in the order in which they are sent.
+  struct Run {
+    MPI_Aint place = 0;  // from the element's address
+    std::int64_t bytes = 0;
+  };
+  using Runs = std::vector<Run>;
+
+  [[nodiscard]] const Runs& runs_of(MPI_Datatype type);
+  [[nodiscard]] MPI_Datatype type_of(MPI_Datatype element, const DataRange& range);
+
+  std::map<MPI_Datatype, Runs> runs_;
+  std::vector<MPI_Datatype> made_;
+};
+
+}  // namespace imbrex::mpi::partial

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives that go block by block (IMBREX_PARTIAL). The calls find here whether that is for
+// them; blocks.cpp carries them out.
+//
+// All ranks must decide alike. So what decides is the same on all by MPI's own rules: the kind of
+// the call, its communicator and what its info says, the bytes of a block where all have the same,
+// MPI_IN_PLACE of an all-to-all; and the options, which MPI_Init compares.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "mpi/engine/engine.hpp"
+
+namespace imbrex::mpi::decompose {
+
+enum class Mode : std::uint8_t {
+  off,      // MPI's own calls
+  on,       // long blocks go one by one; accesses end early in tasks that ask for it
+  release,  // and in all others
+  all       // blocks of any length
+};
+struct Setting {
+  Mode mode = Mode::off;
+  int parts = 1;  // of each block
+  [[nodiscard]] bool operator==(const Setting&) const = default;
+};
+// What IMBREX_PARTIAL and IMBREX_PARTIAL_PARTS say. Throws Error.
+[[nodiscard]] Setting setting_by_options();
+
+// Whether some communicator's calls may go block by block. Relaxed: written in MPI_Init, and where
+// a communicator is given an info, behind which MPI orders its users' calls.
+inline std::atomic<bool> wanted{false};
+// In MPI_Init: what holds where no info says anything else. In MPI_Finalize.
+void begin(const Setting& setting) noexcept;
+void end() noexcept;
+
+// The info keys imbrex_partial and imbrex_partial_parts of a call that gives a communicator an
+// info. The first says, before MPI is told, whether they are valid: the error handler of the call's
+// communicator has been called if not. The second keeps them.
+[[nodiscard]] int look_at_info(const Call& call, MPI_Info info);
+[[nodiscard]] int keep_info(const Call& call, MPI_Comm comm, MPI_Info info);
+
+enum class Shape : std::uint8_t {
+  alltoall,
+  allgather,
+  gather,
+  scatter,
+  neighbor_alltoall,
+  neighbor_allgather,
+  other
+};
+
+// One side of a collective, as its call names it. Pointers are valid during the call.
+struct Side {
+  const void* address = nullptr;
+  MPI_Count count = 0;  // of each block, where `counts` is null
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  // Of each rank, or neighbour: how many elements, in int or in MPI_Count; where, in int or in
+  // MPI_Aint; of which type, and then the place is in bytes. Null: all blocks are alike, one behind
+  // the other.
+  const int* counts = nullptr;
+  const MPI_Count* large_counts = nullptr;
+  const int* places = nullptr;
+  const MPI_Aint* large_places = nullptr;
+  const MPI_Datatype* types = nullptr;
+
+  void set(MPI_Datatype of_all) noexcept { type = of_all; }
+  void set(const MPI_Datatype* of_each) noexcept { types = of_each; }
+  [[nodiscard]] MPI_Count count_of(int rank) const noexcept {
+    return counts != nullptr ? counts[rank] : large_counts != nullptr ? large_counts[rank] : count;
+  }
+  [[nodiscard]] MPI_Datatype type_of(int rank) const noexcept {
+    return types != nullptr ? types[rank] : type;
+  }
+};
+
+struct Asked {
+  Shape shape = Shape::other;
+  // Its name ends in v or w: blocks need not have one size. (Not seen by the counts: a rank that is
+  // no root may give null for what does not concern it.)
+  bool varies = false;
+  Side send;
+  Side receive;
+  int root = 0;
+  MPI_Comm comm = MPI_COMM_NULL;
+  Setting setting;  // of the communicator, once the call has been accepted
+};
+
+// These carry out, or begin, what has been accepted. Nothing is begun on a communicator that was
+// not prepared. Set in MPI_Init.
+inline int (*carry_out)(const Call& call, const Asked& asked) = nullptr;
+inline std::optional<int> (*begin_request)(const Call& call, const Asked& asked,
+                                           MPI_Request* request) = nullptr;
+// Makes what forms I need, which may not wait for other ranks. Collective; suspends.
+inline int (*prepare)(const Call& call, MPI_Comm comm) = nullptr;
+
+// Whether all ranks decide for it.
+[[nodiscard]] bool accepts(Asked& asked);
+
+// Of the name of a call, blocking or not, with int or with large counts.
+[[nodiscard]] consteval std::string_view plain(std::string_view name) {
+  if (name.ends_with("_c")) name.remove_suffix(2);
+  if (name.starts_with('I')) name.remove_prefix(1);
+  return name;
+}
+[[nodiscard]] consteval bool varies(std::string_view name) {
+  return plain(name).ends_with('v') || plain(name).ends_with('w');
+}
+[[nodiscard]] consteval Shape shape_of(std::string_view name) {
+  name = plain(name);
+  if (varies(name)) name.remove_suffix(1);
+  // Behind an I the name begins with a small letter.
+  if (name == "Alltoall" || name == "alltoall") return Shape::alltoall;
+  if (name == "Allgather" || name == "allgather") return Shape::allgather;
+  if (name == "Gather" || name == "gather") return Shape::gather;
+  if (name == "Scatter" || name == "scatter") return Shape::scatter;
+  if (name == "Neighbor_alltoall" || name == "neighbor_alltoall") return Shape::neighbor_alltoall;
+  if (name == "Neighbor_allgather" || name == "neighbor_allgather") {
+    return Shape::neighbor_allgather;
+  }
+  return Shape::other;
+}
+
+// ---- from arguments ----------------------------------------------------------------------------
+
+// Each takes what it stands for from the front of a call's arguments, and hands on the rest: the
+// sides, a root where there is one, and the communicator.
+inline void read_end(Asked& it, MPI_Comm comm) { it.comm = comm; }
+inline void read_end(Asked& it, int root, MPI_Comm comm) {
+  it.root = root;
+  it.comm = comm;
+}
+
+template <class Next, class... Rest>
+void read_side(Side& side, Next next, const void* address, MPI_Count count, MPI_Datatype type,
+               Rest... rest) {
+  side = {.address = address, .count = count, .type = type};
+  next(rest...);
+}
+template <class Next, class Types, class... Rest>
+void read_side(Side& side, Next next, const void* address, const int* counts, const int* places,
+               Types types, Rest... rest) {
+  side = {.address = address, .counts = counts, .places = places};
+  side.set(types);
+  next(rest...);
+}
+template <class Next, class Types, class... Rest>
+void read_side(Side& side, Next next, const void* address, const int* counts,
+               const MPI_Aint* places, Types types, Rest... rest) {
+  side = {.address = address, .counts = counts, .large_places = places};
+  side.set(types);
+  next(rest...);
+}
+template <class Next, class Types, class... Rest>
+void read_side(Side& side, Next next, const void* address, const MPI_Count* counts,
+               const MPI_Aint* places, Types types, Rest... rest) {
+  side = {.address = address, .large_counts = counts, .large_places = places};
+  side.set(types);
+  next(rest...);
+}
+
+template <class... Arguments>
+[[nodiscard]] Asked read(Arguments... arguments) {
+  Asked it;
+  const auto read_receive = [&it](auto... rest) {
+    read_side(it.receive, [&it](auto... end) { read_end(it, end...); }, rest...);
+  };
+  read_side(it.send, read_receive, arguments...);
+  return it;
+}
+
+// What the call returns, if it has gone block by block; if `request` is not null, if it has begun.
+template <Shape shape, bool varies, class... Arguments>
+[[nodiscard]] std::optional<int> attempt([[maybe_unused]] const Call& call,
+                                         [[maybe_unused]] MPI_Request* const request,
+                                         [[maybe_unused]] Arguments... arguments) {
+  if constexpr (shape != Shape::other) {
+    if (wanted.load(std::memory_order_relaxed)) [[unlikely]] {
+      Asked asked = read(arguments...);
+      asked.shape = shape;
+      asked.varies = varies;
+      if (!accepts(asked)) return std::nullopt;
+      return request != nullptr ? begin_request(call, asked, request) : carry_out(call, asked);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace imbrex::mpi::decompose

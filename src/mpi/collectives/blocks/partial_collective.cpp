@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/collectives/blocks/partial_collective.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "mpi/abi/types.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/mpi_errors.hpp"
+#include "mpi/messages/matching/communicator.hpp"
+#include "mpi/messages/matching/receive.hpp"
+#include "mpi/messages/sends/outgoing.hpp"
+
+namespace imbrex {
+
+namespace mpi::partial {
+namespace {
+
+std::string describe(const Part& part) {
+  return fmt::format("part {} {} rank {}{}", part.number, part.incoming ? "from" : "for", part.peer,
+                     part.neighbor < 0 ? "" : fmt::format(" (neighbour {})", part.neighbor));
+}
+
+// The lowest address of what it occupies. A type may have its data anywhere.
+const void* first_byte_of(const Part& part) {
+  MPI_Aint least = 0;
+  MPI_Aint true_extent = 0;
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_true_extent(part.type, &least, &true_extent);
+  PMPI_Type_get_extent(part.type, &lower, &extent);
+  const MPI_Aint last = (part.count - 1) * extent;  // negative strides go down
+  return static_cast<const char*>(part.address) + least + std::min<MPI_Aint>(last, 0);
+}
+
+// Why it has failed with this code.
+MpiError error_of(const detail::CollectiveState& state, const Part& part, const int code) {
+  if (!part.withdrawn) {
+    const std::string place =
+        fmt::format("{} ({})", detail::describe(state.task), describe(part));
+    return make_error(state.call, code, place);
+  }
+  const bool relayed = state.kind == Kind::broadcast && part.peer != state.root;
+  return {fmt::format("imbrex: {}, begun by {}: {} failed: MPI_ERR_OTHER: rank {} {}", state.call,
+                      detail::describe(state.task), describe(part), part.peer,
+                      relayed ? "could not pass it on, since it has not got it itself: the rank "
+                                "where that began says why"
+                              : "held it, and nobody is left there who could call send() for it"),
+          state.call, code, code};
+}
+
+}  // namespace
+}  // namespace mpi::partial
+
+namespace detail {
+
+namespace partial = mpi::partial;
+
+CollectiveState::CollectiveState(const char* const its_call, std::shared_ptr<Place> its_place,
+                                 const partial::Kind its_kind, const int its_root,
+                                 const CollectiveOptions& options,
+                                 std::unique_ptr<const partial::Neighbors> its_neighbors)
+    : call(its_call),
+      place(std::move(its_place)),
+      kind(its_kind),
+      root(its_root),
+      parts(options.parts),
+      hold(options.hold),
+      neighbors(std::move(its_neighbors)),
+      incoming(static_cast<std::size_t>(blocks(true)) * static_cast<std::size_t>(parts)),
+      outgoing(static_cast<std::size_t>(blocks(false)) * static_cast<std::size_t>(parts)) {
+  ready.set();
+}
+
+CollectiveState::~CollectiveState() {
+  for (auto& [type, copy] : types) PMPI_Type_free(&copy);
+}
+
+MPI_Datatype CollectiveState::keep(MPI_Datatype type) {
+  if (!mpi::receive::is_derived(type)) return type;
+  const auto [place_of_it, is_new] = types.try_emplace(type, MPI_DATATYPE_NULL);
+  if (is_new) place_of_it->second = mpi::copy_of(type);
+  return place_of_it->second;
+}
+
+void CollectiveState::plan(const bool comes, const int block, const int number,
+                           const void* const address, const Piece& piece) {
+  if (piece.count == 0) return;
+  if (piece.count < 0 || piece.type == MPI_DATATYPE_NULL) {
+    throw Error(fmt::format("imbrex: {}: part {} of the block {} rank {} has {}: give 0 or more "
+                            "elements of a type",
+                            call, number, comes ? "from" : "for", peer_of(comes, block),
+                            piece.count < 0 ? fmt::format("{} elements", piece.count)
+                                            : std::string("no type")));
+  }
+  if (mpi::sends::bytes_of(piece.count, piece.type) == 0) return;
+  auto part = std::make_unique<Part>();
+  part->ended = &CollectiveState::ended;
+  const char* const first = static_cast<const char*>(address) + piece.displacement;
+  part->address = const_cast<char*>(first);  // NOLINT: a send only reads there
+  part->count = piece.count;
+  part->type = keep(piece.type);
+  part->peer = peer_of(comes, block);
+  if (neighbors != nullptr) {
+    const auto& ends = comes ? neighbors->sources : neighbors->destinations;
+    part->neighbor = block;
+    part->edge = ends[static_cast<std::size_t>(block)].edge;
+  }
+  part->state = this;
+  part->incoming = comes;
+  part->number = number;
+  part->displacement = piece.displacement;
+  (comes ? incoming : outgoing)[index(comes, block, number)] = std::move(part);
+  open.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Receives of all parts come first: what a later task of this rank sends may depend on them.
+void CollectiveState::start() {
+  if (hold) mpi::engine().hold(1);
+  for (Parts* const some : {&incoming, &outgoing}) {
+    for (const std::unique_ptr<Part>& part : *some) {
+      if (part == nullptr) continue;
+      part->tag = place->tags.tag(instance, kind, part->edge * parts + part->number);
+    }
+  }
+  if (kind == partial::Kind::allreduce) {
+    start_reductions();
+    count_down();
+    return;
+  }
+  const auto each = [&](const Parts& some, const int step, auto visit) {
+    const bool comes = step < 0;
+    const int size = blocks(comes);
+    for (int number = 0; number < parts; ++number) {
+      for (int distance = 1; distance <= size; ++distance) {
+        const int block = neighbors != nullptr
+                              ? distance - 1
+                              : (place->rank + size + step * distance) % size;
+        Part* const part = some[index(comes, block, number)].get();
+        if (part != nullptr) visit(*part);
+      }
+    }
+  };
+  each(incoming, -1, [&](Part& part) {
+    watch(part, nullptr);
+    if (part.peer != place->rank) begin_receive(*place, part, call);
+  });
+  if (!hold) {
+    each(outgoing, 1, [&](Part& part) {
+      const bool goes_on = kind == partial::Kind::broadcast && place->rank != root;
+      if (!goes_on) let_go(part);
+    });
+  }
+  count_down();
+}
+
+void CollectiveState::watch(Part& part, const void* const sent) {
+  if (!mpi::check::on()) [[likely]] return;
+  const mpi::Call seen{.name = call,
+                       .peer = part.peer,
+                       .count = part.count,
+                       .type = part.type,
+                       .kind = part.incoming ? mpi::Kind::receive : mpi::Kind::send};
+  mpi::check::Buffers buffers{{part.address, part.count, part.type, part.incoming}};
+  if (sent != nullptr) buffers.push_back({sent, part.count, part.type, false});
+  part.guard = std::make_unique<mpi::check::Guard>();
+  part.guard->begin(seen, task, buffers);
+}
+
+void CollectiveState::start_reductions() {
+  for (int number = 0; number < parts; ++number) {
+    Part* const part = incoming[index(true, place->rank, number)].get();
+    if (part == nullptr) continue;
+    const bool in_place = reduced == MPI_IN_PLACE;
+    const void* const from =
+        in_place ? reduced : static_cast<const char*>(reduced) + part->displacement;
+    watch(*part, in_place ? nullptr : from);
+    begin_reduction(*place, *part, from, op, call);
+  }
+}
+
+void CollectiveState::let_go(Part& part) {
+  if (part.left.exchange(true, std::memory_order_relaxed)) {
+    throw Error(fmt::format("imbrex: {} has been sent already, by send() of {}",
+                            partial::describe(part), call));
+  }
+  watch(part, nullptr);
+  if (part.peer != place->rank) {
+    begin_send(*place, part, call);
+    return;
+  }
+  Part& to = *part.partner;
+  const int code = copy(*place, part, to);
+  ended(to, code);
+  ended(part, code);
+}
+
+void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcept {
+  Part& part = static_cast<Part&>(transfer);
+  CollectiveState& state = *part.state;
+  std::exception_ptr error = part.withdrawn_for;
+  if (error == nullptr && code != MPI_SUCCESS) {
+    error = std::make_exception_ptr(partial::error_of(state, part, code));
+  }
+  part.guard.reset();  // before the memory is sent on
+  // First what others wait for. Both parts are open, and so keep the state.
+  if (Part* const next = part.incoming ? part.partner : nullptr) {
+    if (error == nullptr) {
+      next->left.store(true, std::memory_order_relaxed);
+      state.watch(*next, nullptr);
+      begin_send(*state.place, *next, state.call);
+    } else {
+      state.withdraw(*next, error);
+    }
+  }
+  state.end(part, error != nullptr && code == MPI_SUCCESS ? MPI_ERR_OTHER : code, error);
+}
+
+void CollectiveState::withdraw(Part& part, const std::exception_ptr& why) noexcept {
+  part.left.store(true, std::memory_order_relaxed);
+  part.withdrawn_for = why;
+  begin_withdrawal(*place, part, call);
+}
+
+void CollectiveState::end(Part& part, const int code, const std::exception_ptr& error) noexcept {
+  part.guard.reset();  // before those run who wait for it, and may use its memory
+  if (error == nullptr) {
+    part.promise.set();
+  } else {
+    {
+      const std::lock_guard guard(lock);
+      if (first_error == nullptr) first_error = error;
+    }
+    part.promise.set_exception(error);
+    // As taken: if nobody takes that of all(), that one is reported, and not each of its parts.
+    try {
+      part.promise.future().get();
+    } catch (...) {
+    }
+  }
+  tell(part, code);  // before all() is ready: whoever has waited for that has been told of each
+  count_down();
+}
+
+void CollectiveState::tell(const Part& part, const int code) const noexcept {
+  const mpi::receive::Watcher* const watcher = place->watcher();
+  if (watcher == nullptr) return;
+  watcher->ended({.comm = place->program,
+                  .incoming = part.incoming,
+                  .peer = part.peer,
+                  .block = part.neighbor < 0 ? part.peer : part.neighbor,
+                  .part = part.number,
+                  .address = partial::first_byte_of(part),
+                  .call = call,
+                  .code = code});
+}
+
+void CollectiveState::count_down() noexcept {
+  // Release: what each part has done is seen by who ends it, by acquire.
+  if (open.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  std::exception_ptr error;
+  {
+    const std::lock_guard guard(lock);
+    error = first_error;
+  }
+  compared = {};
+  place->end(instance, error == nullptr);
+  if (error == nullptr) {
+    all.set();
+  } else {
+    all.set_exception(error);
+  }
+  if (hold) mpi::engine().hold(-1);  // whoever waited is ready by now
+  drop_reference();
+}
+
+void CollectiveState::drop_reference() noexcept {
+  if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+void CollectiveState::abandon() noexcept {
+  (void)give_up("nobody holds the collective any more who could send them");
+  drop_reference();
+}
+
+bool CollectiveState::give_up(const char* const why) noexcept {
+  if (!hold || (kind == partial::Kind::broadcast && place->rank != root)) return false;
+  std::vector<Part*> held;
+  for (const std::unique_ptr<Part>& part : outgoing) {
+    if (part != nullptr && !part->left.exchange(true, std::memory_order_relaxed)) {
+      held.push_back(part.get());
+    }
+  }
+  if (held.empty()) return false;
+  const std::string more = held.size() == 1 ? "" : fmt::format(" and {} more", held.size() - 1);
+  const std::string text = fmt::format(
+      "{}, begun by {}: not sent: {}{}; {}, so they fail, also on the ranks that they are for. "
+      "Call send() for each part, or do not hold",
+      call, detail::describe(task), partial::describe(*held.front()), more, why);
+  mpi::say(text);
+  const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
+  for (Part* const part : held) {
+    if (part->peer != place->rank) {
+      withdraw(*part, error);
+    } else {
+      end(*part->partner, MPI_ERR_OTHER, error);
+      end(*part, MPI_ERR_OTHER, error);
+    }
+  }
+  return true;
+}
+
+void CollectiveState::describe(std::vector<std::string>& lines) const {
+  const auto add = [&](const Parts& some, const char* const what, auto waits) {
+    const Part* first = nullptr;
+    int more = -1;
+    for (const std::unique_ptr<Part>& part : some) {
+      if (part == nullptr || part->promise.future().ready() || !waits(*part)) continue;
+      if (first == nullptr) first = part.get();
+      ++more;
+    }
+    if (first == nullptr) return;
+    lines.push_back(fmt::format("{}, begun by {}: {} {}{}", call, detail::describe(task),
+                                partial::describe(*first), what,
+                                more == 0 ? "" : fmt::format(", and {} more", more)));
+  };
+  add(incoming, "has not arrived", [](const Part&) { return true; });
+  if (!hold) return;
+  add(outgoing, "is held: nobody has called send() for it",
+      [](const Part& part) { return !part.left.load(std::memory_order_relaxed); });
+}
+
+int CollectiveState::blocks(const bool comes) const noexcept {
+  if (neighbors == nullptr) return place->size;
+  return static_cast<int>((comes ? neighbors->sources : neighbors->destinations).size());
+}
+
+int CollectiveState::peer_of(const bool comes, const int block) const noexcept {
+  if (neighbors == nullptr) return block;
+  const auto& ends = comes ? neighbors->sources : neighbors->destinations;
+  return ends[static_cast<std::size_t>(block)].rank;
+}
+
+std::size_t CollectiveState::index(const bool comes, const int block, const int part) const {
+  if (block < 0 || block >= blocks(comes) || part < 0 || part >= parts) {
+    const char* const whose = neighbors == nullptr ? "rank" : "neighbour";
+    throw Error(fmt::format("imbrex: {} has no part {} of {} {}: it has {} parts of {} {}s", call,
+                            part, whose, block, parts, blocks(comes), whose));
+  }
+  return static_cast<std::size_t>(block) * static_cast<std::size_t>(parts) +
+         static_cast<std::size_t>(part);
+}
+
+int CollectiveState::neighbour_for(const int rank, const int step) const {
+  (void)index(step < 0, rank, 0);
+  if (kind == partial::Kind::allreduce) return place->rank;
+  if (kind != partial::Kind::broadcast) return rank;
+  return (place->rank + step + place->size) % place->size;
+}
+
+Future<void> CollectiveState::future_of(const bool comes, const int block, const int part) const {
+  const std::unique_ptr<Part>& it = (comes ? incoming : outgoing)[index(comes, block, part)];
+  return it == nullptr ? ready.future() : it->promise.future();
+}
+
+}  // namespace detail
+
+// ---- what programs hold ------------------------------------------------------------------------
+
+namespace {
+
+detail::CollectiveState& require_state(detail::CollectiveState* const state) {
+  if (state == nullptr) throw Error("imbrex: a Collective that stands for none was used");
+  return *state;
+}
+
+}  // namespace
+
+Collective::Collective(const Collective& other) noexcept : state_(other.state_) {
+  if (state_ != nullptr) state_->handles.fetch_add(1, std::memory_order_relaxed);
+}
+Collective::Collective(Collective&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)) {}
+Collective& Collective::operator=(Collective other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Collective::~Collective() {
+  // Acquire: what others have sent is seen by abandon().
+  if (state_ != nullptr && state_->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    state_->abandon();
+  }
+}
+
+Future<void> Collective::from(const int rank, const int part) const {
+  detail::CollectiveState& it = require_state(state_);
+  return it.future_of(true, it.neighbour_for(rank, -1), part);
+}
+
+Future<void> Collective::to(const int rank, const int part) const {
+  detail::CollectiveState& it = require_state(state_);
+  const bool reduces = it.kind == mpi::partial::Kind::allreduce;
+  return it.future_of(reduces, it.neighbour_for(rank, 1), part);
+}
+
+void Collective::send(const int rank, const int part) const {
+  detail::CollectiveState& it = require_state(state_);
+  (void)it.index(false, rank, part);
+  if (!it.hold) {
+    throw Error(fmt::format("imbrex: send() of {}, which holds nothing: begin it with .hold = true",
+                            it.call));
+  }
+  if (it.kind == mpi::partial::Kind::broadcast && it.place->rank != it.root) return;
+  if (auto& goes = it.outgoing[it.index(false, it.neighbour_for(rank, 1), part)]) it.let_go(*goes);
+}
+
+Future<void> Collective::all() const { return require_state(state_).all.future(); }
+int Collective::parts() const { return require_state(state_).parts; }
+
+}  // namespace imbrex

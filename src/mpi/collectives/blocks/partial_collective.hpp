@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A partial collective while it is under way: its parts, each a transfer and a promise. Used by
+// block_plans.cpp, which says what the parts of each kind are.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "imbrex/collective.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "mpi/check/checks.hpp"
+#include "mpi/check/ranks/ranks.hpp"
+#include "mpi/collectives/blocks/block_channel.hpp"
+#include "mpi/collectives/blocks/block_transfer.hpp"
+#include "mpi/collectives/blocks/neighbors.hpp"
+
+namespace imbrex::mpi::partial {
+
+// One part of a block, one way.
+struct Part : Transfer {
+  detail::CollectiveState* state = nullptr;
+  Promise<void> promise{"part of a collective", std::source_location()};
+  bool incoming = false;
+  int number = 0;
+  int neighbor = -1;  // its index, in a collective of neighbours
+  int edge = 0;       // Neighbor::edge
+  std::ptrdiff_t displacement = 0;
+  std::atomic<bool> left{false};  // outgoing: it has been let go, or withdrawn
+  std::exception_ptr withdrawn_for;  // outgoing: why; written before it begins
+  Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
+  std::unique_ptr<check::Guard> guard;  // under IMBREX_CHECK, while it uses its memory
+};
+
+}  // namespace imbrex::mpi::partial
+
+namespace imbrex::detail {
+
+// Thread safety: plan() and start(), one thread, before others know it; the rest, any.
+// Invariants: (1) `open` counts the parts that have not ended, and one more until start() has
+// returned; (2) it lives until nobody holds it and `open` is 0.
+struct CollectiveState {
+  using Place = mpi::partial::Place;
+  using Part = mpi::partial::Part;
+  using Parts = std::vector<std::unique_ptr<Part>>;
+
+  CollectiveState(const char* its_call, std::shared_ptr<Place> its_place,
+                  mpi::partial::Kind its_kind, int its_root, const CollectiveOptions& options,
+                  std::unique_ptr<const mpi::partial::Neighbors> its_neighbors);
+  ~CollectiveState();
+  CollectiveState(const CollectiveState&) = delete;
+  CollectiveState& operator=(const CollectiveState&) = delete;
+
+  // Adds a part of a block, unless it has no bytes: a message of none withdraws a part. Throws
+  // Error for wrong arguments.
+  void plan(bool incoming, int block, int part, const void* address, const Piece& piece);
+  // Lets it begin. REQUIRES: it has its number, and the place its duplicates.
+  void start();
+  void start_reductions();
+  // `part` uses its memory from now on. `sent`: what a reduction reads besides.
+  void watch(Part& part, const void* sent);
+  void let_go(Part& part);
+  // The part of the other rank shall fail, too.
+  void withdraw(Part& part, const std::exception_ptr& why) noexcept;
+  // `error` is null if and only if `code` is MPI_SUCCESS.
+  void end(Part& part, int code, const std::exception_ptr& error) noexcept;
+  void tell(const Part& part, int code) const noexcept;  // those who want events
+  void count_down() noexcept;
+  void drop_reference() noexcept;
+  // Nobody holds it any more.
+  void abandon() noexcept;
+  // What is held ends with an error, since nobody can send it any more. False: nothing was. The
+  // caller has a reference.
+  bool give_up(const char* why) noexcept;
+
+  // Blocks are counted by rank or, in a collective of neighbours, by neighbour.
+  [[nodiscard]] int blocks(bool incoming) const noexcept;
+  [[nodiscard]] int peer_of(bool incoming, int block) const noexcept;
+  [[nodiscard]] std::size_t index(bool incoming, int block, int part) const;  // throws Error
+  // Its parts that have not ended. REQUIRES: it has started, and is open.
+  void describe(std::vector<std::string>& lines) const;
+  // `rank`, but in a broadcast the rank before or after this one, and in a reduction this one: it
+  // has parts with no other.
+  [[nodiscard]] int neighbour_for(int rank, int step) const;
+  [[nodiscard]] Future<void> future_of(bool incoming, int block, int part) const;
+  [[nodiscard]] MPI_Datatype keep(MPI_Datatype type);
+
+  static void ended(mpi::partial::Transfer& transfer, int code) noexcept;
+
+  const char* const call;
+  const std::shared_ptr<Place> place;
+  const mpi::partial::Kind kind;
+  const int root;
+  const int parts;
+  const bool hold;
+  // Null: the blocks are those of the ranks.
+  const std::unique_ptr<const mpi::partial::Neighbors> neighbors;
+  const TaskLabel task = current_task();
+  const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
+  MPI_Op op = MPI_OP_NULL;
+  int instance = -1;  // its number on the communicator
+  mpi::check::Compared compared;  // until all its parts have ended
+  Parts incoming;  // by block and part; null: nothing is sent
+  Parts outgoing;
+  std::map<MPI_Datatype, MPI_Datatype> types;  // copies of those that the program may free
+  Promise<void> ready{"part of a collective", std::source_location()};
+  Promise<void> all{"collective", std::source_location()};
+  std::atomic<int> handles{1};
+  std::atomic<int> references{2};  // that of all handles, and that of what is open
+  std::atomic<int> open{1};
+  std::mutex lock;
+  std::exception_ptr first_error IMBREX_GUARDED_BY(lock);
+};
+
+}  // namespace imbrex::detail

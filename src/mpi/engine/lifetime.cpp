@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/engine/lifetime.hpp"
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "mpi/engine/mpi_errors.hpp"
+
+namespace imbrex::mpi {
+
+std::atomic<bool> is_active{false};
+std::atomic<bool> is_ending{false};
+
+bool call_while_inactive() noexcept {
+  static std::atomic<bool> said{false};  // any thread
+  if (detail::in_task() && !is_ending.load(std::memory_order_relaxed) &&
+      !said.exchange(true, std::memory_order_relaxed)) {
+    say("an MPI call in task " + detail::describe_current_task() +
+        " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "
+        "that uses sessions can call MPI_Init too.");
+  }
+  return false;
+}
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every call of MPI made by one thread, where MPI gives less than MPI_THREAD_MULTIPLE: others ship
+// theirs to it, and wait for the answer.
+//
+// A generated header renames each PMPI_X in the sources of this library to Shipped<PMPI_X>::call or
+// the like (export_calls.py), so that no call, of ours or the program's, gets past it.
+#pragma once
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+#include "base/guarded.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "mpi/abi/error_handlers.hpp"
+#include "mpi/abi/next.hpp"
+
+namespace imbrex::mpi::progress {
+
+// True from MPI_Init to MPI_Finalize, if calls must be shipped. Written there only; relaxed, since
+// MPI orders its users' calls behind MPI_Init.
+extern std::atomic<bool> shipping;
+[[nodiscard]] bool on_mpi_thread() noexcept;
+
+// Runs `function(arguments)` on the thread that makes MPI's calls, and returns when it has.
+// REQUIRES: that thread runs, and is not the caller. Blocks for as long as one call of MPI takes.
+void ship(void (*function)(void* arguments), void* arguments) noexcept;
+
+// Called between two attempts at a lock under which MPI is called: its holder may wait for this
+// thread.
+void wait_for_lock() noexcept;
+
+// A lock under which MPI is called. First come, first served: MPI may yield the processor inside a
+// probe, and where threads outnumber processors the others then run only while the lock is held. A
+// prober that takes it again and again would keep them out for seconds.
+class IMBREX_LOCK CallLock {
+ public:
+  void lock() noexcept IMBREX_ACQUIRE() {
+    const unsigned mine = next_.fetch_add(1, std::memory_order_relaxed);
+    while (served_.load(std::memory_order_acquire) != mine) wait_for_lock();  // pairs with unlock()
+  }
+  void unlock() noexcept IMBREX_RELEASE() {
+    served_.store(served_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<unsigned> next_{0};
+  std::atomic<unsigned> served_{0};
+};
+
+template <class F>
+void ship(F call) {
+  ship([](void* arguments) { (*static_cast<F*>(arguments))(); }, &call);
+}
+
+// Calls `Function` on the calling thread; init_and_finalize.cpp says which thread that is.
+template <auto Function>
+struct Passed;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...)>
+struct Passed<Function> {
+  static Result call(Parameters... parameters) { return below<Function>(parameters...); }
+};
+
+// Calls `Function` on the thread that may call MPI.
+template <auto Function>
+struct Shipped;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...)>
+struct Shipped<Function> {
+  static Result call(Parameters... parameters) {
+    if (!shipping.load(std::memory_order_relaxed) || on_mpi_thread()) [[likely]] {
+      return below<Function>(parameters...);
+    }
+    Result result{};
+    KeptHandler kept;
+    ship([&] {
+      result = below<Function>(parameters...);
+      if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] kept = take_kept();
+    });
+    if (kept.kind != KeptHandler::Kind::none) [[unlikely]] keep(kept);  // it is the caller's
+    return result;
+  }
+};
+
+// ---- calls in which MPI calls functions of the program's ------------------------------------
+
+// Operations of reductions, functions of attributes and of generalised requests: MPI may hold a
+// lock meanwhile, and a task that is suspended there would take the thread out of the call. So
+// these functions stand in no task.
+
+// A literal as an argument of a template.
+template <std::size_t Size>
+struct CallName {
+  consteval CallName(const char (&text)[Size]) { std::copy_n(text, Size, characters); }
+  char characters[Size];
+};
+
+class InCallback {
+ public:
+  explicit InCallback(const char* const call) noexcept { detail::enter_callback(call); }
+  ~InCallback() { detail::leave_callback(); }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+};
+
+template <auto Function, CallName Name>
+struct CallsBack;
+
+template <class Result, class... Parameters, Result (*Function)(Parameters...), CallName Name>
+struct CallsBack<Function, Name> {
+  static Result call(Parameters... parameters) {
+    const InCallback here(Name.characters);
+    return Shipped<Function>::call(parameters...);
+  }
+};
+
+}  // namespace imbrex::mpi::progress

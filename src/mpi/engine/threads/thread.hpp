@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread that makes progress in the modes that have one: how it divides its time between
+// polling and leaving the processor to the workers. Knows the poller that it calls, not what that
+// does.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "mpi/engine/threads/last_join.hpp"
+#include "mpi/engine/threads/patience.hpp"
+
+namespace imbrex::mpi::progress {
+
+enum class Pace : std::uint8_t {
+  steps_in,  // sleeps, and polls when no worker has for a while
+  shares,    // polls, and backs off while the workers need the processors
+  owns,      // polls all the time, and drives MPI when nothing is outstanding
+  serves     // only runs the errands of others
+};
+
+// Something that another thread wants to be done by this one. It lives on the stack of that thread.
+struct Errand {
+  void (*function)(void* arguments);
+  void* arguments;
+  Errand* next = nullptr;
+  std::atomic<bool> done{false};  // the progress thread sets it; release pairs with the wait for it
+};
+
+// Thread safety: start() and stop() by one thread; the rest by any.
+// Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is
+// `asleep`, or for a short nap. Whoever makes something outstanding, or leaves an errand, rings
+// after it; of its read-modify-write of `bell_` and the sleeper's, one is later: either the ringer
+// reads `asleep` and wakes, or the sleeper's synchronises with the ringer's and it sees what there
+// is to do.
+class ProgressThread {
+ public:
+  // `drive` makes progress though nothing is outstanding; called with Pace::owns only.
+  struct Setup {
+    const detail::Poller* poller;
+    Pace pace;
+    std::uint64_t gap_us;  // for Pace::steps_in
+    int processor;         // -1: any
+    void (*drive)();
+  };
+  static constexpr Setup serving{nullptr, Pace::serves, 0, -1, nullptr};
+  void start(const Setup& setup);
+  void serve();                      // start() with Pace::serves
+  void change(const Setup& setup);   // by the thread itself, in an errand
+  // Returns when the thread has run it. REQUIRES: it has been started, and is not the caller.
+  void run(Errand& errand) noexcept;
+  void run_errands() noexcept;       // those that wait; by the thread itself, also within one
+  [[nodiscard]] bool is_caller() const noexcept;
+  void stop();  // returns when it has ended; nothing if it is the caller, or was never started
+  // The same at exit(), but a thread that waits for whoever ends the process is not waited for.
+  void leave();
+  void ring() noexcept;
+
+  [[nodiscard]] std::uint64_t polls() const noexcept {
+    return polls_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] double seconds() const noexcept;  // of processor time
+
+ private:
+  void run();
+  void tell_to_stop() noexcept;
+  void prepare() noexcept;
+  void sleep_until_rung() noexcept;
+  void step_in();
+  void poll_while_it_moves();
+  void nap_at_a_price(std::uint64_t ns) noexcept;
+  void share();
+  void own();
+  [[nodiscard]] bool quiet() const noexcept;
+  [[nodiscard]] bool poll_once();
+  void nap(std::uint64_t ns) noexcept;
+  void wait_for_bell(std::uint64_t ns) noexcept;
+
+  enum Bell : std::uint32_t { awake, asleep };
+
+  Setup setup_{};                          // set before the thread, then changed by it
+  bool serving_ = false;                   // set before the thread: it runs errands
+  std::atomic<std::uint32_t> stopping_{0};  // stop() sets it to 1, and wakes from naps
+  std::atomic<std::uint32_t> bell_{awake};  // see (1)
+  std::atomic<Errand*> errands_{nullptr};   // any thread pushes, the thread takes all
+  std::atomic<bool> has_processor_{false}; // the thread sets it; for those that wait for it
+  std::atomic<pthread_t> self_{};           // the thread sets it; others compare it with themselves
+  std::atomic<std::uint64_t> polls_{0};    // the thread writes it
+  std::atomic<std::uint64_t> cpu_ns_{0};   // the thread writes it at its end
+  std::thread thread_;
+  LastJoin last_join_;
+
+  // The thread's own.
+  std::uint64_t last_ns_ = 0;      // of its last poll, or when it woke
+  std::uint64_t cost_ns_ = 500;    // of a poll that finds nothing: the least of late
+  int in_vain_ = 0;                // polls in a row
+  // Used with `steps_in` only.
+  std::uint64_t rung_ns_ = 0;      // when it last woke by the bell
+  Patience patience_;
+  std::uint64_t wake_ns_ = 40'000;   // see nap_at_a_price(); dear until it is known
+  std::uint64_t napped_at_ns_ = 0;   // processor time at the end of its last nap
+  std::uint64_t moment_ns_ = 0;    // for which it waits for more after a poll that moved something
+};
+
+// The one of this process.
+[[nodiscard]] ProgressThread& the_thread() noexcept;
+
+}  // namespace imbrex::mpi::progress

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Continuations: functions that are called when requests are complete (imbrex/continue.h). A
+// request lives in an operation on the heap until the engine has completed it; what imbrex matches
+// or sends itself says when it is.
+#include "imbrex/continue.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/engine/handlers.hpp"
+#include "mpi/engine/mpi_errors.hpp"
+#include "mpi/messages/calls/receives.hpp"
+#include "mpi/messages/matching/generalized_request.hpp"
+#include "mpi/messages/matching/persistent.hpp"
+#include "mpi/messages/matching/request_table.hpp"
+#include "mpi/messages/matching/substitute.hpp"
+#include "mpi/messages/matching/wait.hpp"
+#include "mpi/recording/message_records.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+using receive::Substitute;
+
+// One call of imbrex_continue or imbrex_continue_all.
+// Thread safety: settle() and let_go(), any thread.
+// Invariants: (1) `open_` counts the parts that are not complete, and the call that makes this.
+class Continuation {
+ public:
+  Continuation(int count, imbrex_continuation* function, void* argument)
+      : function_(function), argument_(argument), statuses_(static_cast<std::size_t>(count)) {}
+
+  void expect_one() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Part `place` is complete.
+  void settle(int place, const MPI_Status& status, int code) noexcept {
+    MPI_Status& own = statuses_[static_cast<std::size_t>(place)];
+    own = status;
+    own.MPI_ERROR = code;
+    if (let_go()) run_handler({&Continuation::run, this, true});
+  }
+
+  // True for the last one, which shall run() it.
+  [[nodiscard]] bool let_go() noexcept {
+    // Release: this part's status; acquire: those of all others.
+    return open_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  static void run(void* self) {
+    const std::unique_ptr<Continuation> owned(static_cast<Continuation*>(self));
+    owned->call();
+  }
+
+ private:
+  void call() {
+    int code = MPI_SUCCESS;
+    for (const MPI_Status& status : statuses_) {
+      if (status.MPI_ERROR == MPI_SUCCESS) continue;
+      code = statuses_.size() == 1 ? status.MPI_ERROR : static_cast<int>(MPI_ERR_IN_STATUS);
+    }
+    function_(code, static_cast<int>(statuses_.size()), statuses_.data(), argument_);
+  }
+
+  imbrex_continuation* function_;
+  void* argument_;
+  std::vector<MPI_Status> statuses_;  // by position: whoever settles the part
+  std::atomic<int> open_{1};          // any thread; see (1)
+};
+
+// A request of MPI's own.
+struct Part : Operation {
+  Continuation* whole = nullptr;
+  int place = 0;
+  MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
+
+  static void settle(Operation& self) noexcept {
+    const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
+    if (traces_messages && owned->code == MPI_SUCCESS) {
+      trace_completed(owned->given, owned->status, owned->task.id);
+    }
+    receive::requests().settle(owned->given);
+    int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(*owned);
+    if (code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL) {
+      PMPI_Request_free(&owned->request);
+      say_persistent();
+      code = MPI_ERR_REQUEST;
+    }
+    owned->whole->settle(owned->place, owned->status, code);
+  }
+
+  static void say_persistent() {
+    say("imbrex_continue was given a persistent request, which it cannot give back: the request is "
+        "freed. Use MPI_Wait or MPI_Test for persistent requests");
+  }
+};
+
+void end_of(Substitute& ours) noexcept {
+  if (ours.code != MPI_SUCCESS) {
+    ours.forget_freed();
+  } else if (traces_messages) {
+    trace_completed(ours, ours.task.id);
+  }
+}
+
+// An operation of ours.
+struct OurPart : receive::Listener {
+  std::unique_ptr<Substitute> operation;
+  Continuation* whole = nullptr;
+  int place = 0;
+
+  static void settle(receive::Listener& self) noexcept {
+    const std::unique_ptr<OurPart> owned(static_cast<OurPart*>(&self));
+    Substitute& its = *owned->operation;
+    end_of(its);
+    const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
+    owned->whole->settle(owned->place, its.status, code);
+  }
+};
+
+// All was complete already: the next round of the engine says so, since the continuation does not
+// run within the call that asks for it.
+struct Later : Operation {
+  Handler handler;
+
+  static bool yes(Operation&) { return true; }
+  static void run(Operation& self) noexcept {
+    const std::unique_ptr<Later> owned(static_cast<Later*>(&self));
+    run_handler(owned->handler);
+  }
+};
+
+void run_later(const Handler& handler) {
+  auto later = std::make_unique<Later>();
+  later->call = {.name = "imbrex_continue"};
+  later->complete = &Later::run;
+  later->ask = &Later::yes;
+  later->handler = handler;
+  engine().add(*later.release());
+}
+
+// The only request of a continuation, and an operation of ours: nothing else is needed, so
+// that little memory is touched when very many wait.
+struct OnlyOne : receive::Listener {
+  std::unique_ptr<Substitute> operation;
+  imbrex_continuation* function;
+  void* argument;
+
+  [[nodiscard]] Handler handler() noexcept { return {&OnlyOne::run, this, true}; }
+  static void settle(receive::Listener& self) noexcept {
+    run_handler(static_cast<OnlyOne&>(self).handler());
+  }
+  static void run(void* self) {
+    const std::unique_ptr<OnlyOne> owned(static_cast<OnlyOne*>(self));
+    Substitute& its = *owned->operation;
+    end_of(its);
+    its.status.MPI_ERROR = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
+    owned->function(its.status.MPI_ERROR, 1, &its.status, owned->argument);
+  }
+};
+
+void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* function,
+                      void* argument) {
+  auto one = std::make_unique<OnlyOne>();
+  one->fire = &OnlyOne::settle;
+  one->operation.reset(&ours);
+  one->function = function;
+  one->argument = argument;
+  OnlyOne& waiting = *one.release();
+  receive::Token& token = *ours.token();
+  request = MPI_REQUEST_NULL;
+  ours.take_handle();
+  const bool waits = ours.attend(waiting);
+  give_token(token);  // not the operation's: that may have ended
+  if (!waits) run_later(waiting.handler());
+  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+}
+
+void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request& request) {
+  auto part = std::make_unique<OurPart>();
+  part->fire = &OurPart::settle;
+  part->operation.reset(&ours);
+  part->whole = &whole;
+  part->place = place;
+  OurPart* const waiting = part.release();
+  receive::Token& token = *ours.token();
+  request = MPI_REQUEST_NULL;
+  ours.take_handle();
+  const bool waits = ours.attend(*waiting);
+  give_token(token);  // not the operation's: that may have ended
+  if (!waits) OurPart::settle(*waiting);
+}
+
+void take_over(Continuation& whole, int place, MPI_Request& request) {
+  whole.expect_one();
+  if (Substitute* const ours = receive::substitute(request)) {
+    return continue_ours(whole, place, *ours, request);
+  }
+  auto part = std::make_unique<Part>();
+  part->call = receive::naming_communicator({.name = "imbrex_continue", .at_once = true}, request);
+  part->complete = &Part::settle;
+  part->whole = &whole;
+  part->place = place;
+  part->given = part->request = std::exchange(request, MPI_REQUEST_NULL);
+  engine().add(*part.release());
+}
+
+MPI_Status status_of_null() noexcept {
+  MPI_Status status = {};
+  int flag = 0;
+  MPI_Request none = MPI_REQUEST_NULL;
+  PMPI_Test(&none, &flag, &status);
+  return status;
+}
+
+int refuse(int code, const std::string& what) {
+  say("imbrex_continue " + what);
+  return code;
+}
+
+int continue_all(int count, MPI_Request requests[], imbrex_continuation* function,
+                 void* argument) {
+  if (refused("imbrex_continue")) return MPI_ERR_OTHER;
+  if (!in_service()) {
+    return refuse(MPI_ERR_OTHER,
+                  "is called outside of MPI_Init and MPI_Finalize: call MPI_Init first");
+  }
+  if (count < 0) return refuse(MPI_ERR_COUNT, "is given " + std::to_string(count) + " requests");
+  if (function == nullptr) return refuse(MPI_ERR_ARG, "is given no function to call");
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == MPI_REQUEST_NULL) continue;
+    if (receive::requests().find(requests[i]).persistent() != nullptr) {
+      return refuse(MPI_ERR_REQUEST,
+                    "is given a persistent request, which it cannot give back: use MPI_Wait or "
+                    "MPI_Test for it");
+    }
+  }
+
+  Continuation& whole = *std::make_unique<Continuation>(count, function, argument).release();
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] != MPI_REQUEST_NULL) {
+      take_over(whole, i, requests[i]);
+    } else {
+      whole.expect_one();
+      whole.settle(i, status_of_null(), MPI_SUCCESS);
+    }
+  }
+  if (whole.let_go()) run_later({&Continuation::run, &whole, true});
+  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace imbrex::mpi
+
+extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* request,
+                                                              imbrex_continuation* function,
+                                                              void* argument) {
+  using namespace imbrex::mpi;
+  note_asked_for();
+  if (in_service() && function != nullptr) {
+    Substitute* const ours = receive::substitute(*request);
+    if (ours != nullptr && ours->token() != nullptr) {
+      continue_ours(*ours, *request, function, argument);
+      return MPI_SUCCESS;
+    }
+  }
+  return continue_all(1, request, function, argument);
+}
+
+extern "C" [[gnu::visibility("default")]] int imbrex_continue_all(int count,
+                                                                  MPI_Request requests[],
+                                                                  imbrex_continuation* function,
+                                                                  void* argument) {
+  imbrex::mpi::note_asked_for();
+  return imbrex::mpi::continue_all(count, requests, function, argument);
+}
+
+extern "C" [[gnu::visibility("default")]] int imbrex_progress(void) {
+  using namespace imbrex;
+  if (!mpi::in_service()) return 0;
+  if (mpi::in_handler()) {
+    mpi::say("imbrex_progress is called within a continuation or an event handler, and does "
+             "nothing there: the thread that runs it makes progress afterwards");
+    return 0;
+  }
+  return mpi::engine().poll();
+}

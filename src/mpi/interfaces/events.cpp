@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events of messages, sends and parts of collectives (imbrex/events.h). What arrives is told by the
+// communicators that match their receives here; for a send the program gets a generalised request,
+// and the engine asks for MPI's own; parts are told of by partial/ as they end.
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/events.h"
+#include "mpi/calls/told.hpp"
+#include "mpi/engine/handlers.hpp"
+#include "mpi/engine/lifetime.hpp"
+#include "mpi/engine/mpi_errors.hpp"
+#include "mpi/messages/matching/communicator.hpp"
+#include "mpi/messages/matching/communicators.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+base::SpinLock events_lock;
+imbrex_event_handler* event_handler IMBREX_GUARDED_BY(events_lock) = nullptr;
+void* handler_argument IMBREX_GUARDED_BY(events_lock) = nullptr;
+// No bound: as many as the program has messages and lets lie.
+std::deque<imbrex_event> events IMBREX_GUARDED_BY(events_lock);
+
+imbrex_event event_of(const int kind, MPI_Comm comm, const int peer, const int tag,
+                      MPI_Request request) {
+  return {.kind = kind,
+          .comm = comm,
+          .peer = peer,
+          .tag = tag,
+          .request = request,
+          .code = MPI_SUCCESS,
+          .block = -1,
+          .part = -1,
+          .address = nullptr,
+          .call = nullptr};
+}
+
+struct Delivery {
+  imbrex_event event;
+  imbrex_event_handler* handler;
+  void* argument;
+
+  static void run(void* self) {
+    const std::unique_ptr<Delivery> owned(static_cast<Delivery*>(self));
+    owned->handler(&owned->event, owned->argument);
+  }
+};
+
+// REQUIRES: no lock of ours is held.
+void deliver(const imbrex_event& event) {
+  auto delivery = std::make_unique<Delivery>(event, nullptr, nullptr);
+  {
+    const std::lock_guard guard(events_lock);
+    delivery->handler = event_handler;
+    delivery->argument = handler_argument;
+    if (event_handler == nullptr) events.push_back(event);
+  }
+  if (delivery->handler != nullptr) run_handler({&Delivery::run, delivery.release(), false});
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+// An arrival is told together with the operations that the round completes, without a lock.
+struct ArrivalEvent : Operation {
+  imbrex_event event;
+
+  static void tell(Operation& self) noexcept {
+    const std::unique_ptr<ArrivalEvent> owned(static_cast<ArrivalEvent*>(&self));
+    deliver(owned->event);
+  }
+};
+
+void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Request request) {
+  auto arrival = std::make_unique<ArrivalEvent>();
+  arrival->call = {.name = "an event"};
+  arrival->complete = &ArrivalEvent::tell;
+  arrival->event = event_of(IMBREX_INCOMING_PTP, comm, status.MPI_SOURCE, status.MPI_TAG, request);
+  engine().expect();  // counted as an operation until it is told
+  engine().leave_feed();
+  engine().attend();
+  round.complete(*arrival.release());
+}
+
+// ---- sends -----------------------------------------------------------------------------------
+
+// Invariants: (1) it is freed when the engine has told of it and MPI has let go of the handle.
+struct WatchedSend : Operation {
+  imbrex_event event = {};  // `request` is the handle that the program has
+  std::atomic<int> owners{2};
+
+  void let_go() noexcept {
+    if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  static void over(Operation& base) noexcept {
+    WatchedSend& self = static_cast<WatchedSend&>(base);
+    imbrex_event event = self.event;
+    event.code = self.code;
+    PMPI_Grequest_complete(event.request);  // MPI orders the code before the query
+    self.let_go();
+    deliver(event);
+  }
+  // Called by MPI for the handle.
+  static int query(void* state, MPI_Status* status) {
+    *status = {};
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
+    return static_cast<WatchedSend*>(state)->code;
+  }
+  static int release(void* state) {
+    static_cast<WatchedSend*>(state)->let_go();
+    return MPI_SUCCESS;
+  }
+  static int cancel(void*, int) { return MPI_SUCCESS; }  // too late, as for most sends
+};
+
+// `request` has begun; its handle is replaced by one of ours.
+void watch_send(const Call& call, MPI_Request* request) {
+  auto send = std::make_unique<WatchedSend>();
+  send->call = call;
+  send->call.type = MPI_DATATYPE_NULL;  // the program may free it
+  send->complete = &WatchedSend::over;
+  send->request = *request;
+  MPI_Request handle = MPI_REQUEST_NULL;
+  const int code = PMPI_Grequest_start(&WatchedSend::query, &WatchedSend::release,
+                                       &WatchedSend::cancel, send.get(), &handle);
+  if (code != MPI_SUCCESS) return;  // MPI gives no more: the send has no event
+  send->event = event_of(IMBREX_OUTGOING_PTP, call.comm, call.peer, call.tag, handle);
+  *request = handle;
+  engine().add(*send.release());
+  detail::wake_poller();
+}
+
+// ---- parts of collectives --------------------------------------------------------------------
+
+void note_part(const receive::EndedPart& it) {
+  deliver({.kind = it.incoming ? IMBREX_COLLECTIVE_PARTIAL_INCOMING
+                               : IMBREX_COLLECTIVE_PARTIAL_OUTGOING,
+           .comm = it.comm,
+           .peer = it.peer,
+           .tag = MPI_ANY_TAG,
+           .request = MPI_REQUEST_NULL,
+           .code = it.code,
+           .block = it.block,
+           .part = it.part,
+           .address = it.address,
+           .call = it.call});
+}
+
+constexpr receive::Watcher watcher{&note_incoming, &watch_send, &note_part};
+
+// The object of `comm`. Null, after having said so, if the call may not be made.
+receive::Communicator* communicator_for(const char* call, MPI_Comm comm) {
+  if (refused(call)) return nullptr;
+  receive::Communicator* const found = in_service() ? receive::communicator_of(comm) : nullptr;
+  if (found == nullptr) {
+    say(call + std::string(in_service() ? " is given a communicator that MPI does not know"
+                                    : " is called outside of MPI_Init and MPI_Finalize: call "
+                                      "MPI_Init first"));
+  }
+  return found;
+}
+
+int begin(MPI_Comm comm) {
+  receive::Communicator* const it = communicator_for("imbrex_events_begin", comm);
+  if (it == nullptr) return MPI_ERR_COMM;
+  if (it->watcher() != nullptr) return MPI_SUCCESS;
+  if (!it->watch(watcher)) {
+    say("imbrex_events_begin needs that imbrex matches the receives of the communicator: it may "
+        "not assert that it uses no wildcards, and IMBREX_MATCH_ABOVE may not be 1000000000");
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+  }
+  detail::wake_poller();
+  return MPI_SUCCESS;
+}
+
+int end(MPI_Comm comm) {
+  receive::Communicator* const it = communicator_for("imbrex_events_end", comm);
+  if (it == nullptr) return MPI_ERR_COMM;
+  it->end_watch();
+  return MPI_SUCCESS;
+}
+
+bool take_event(imbrex_event* event) {
+  const std::lock_guard guard(events_lock);
+  if (events.empty()) return false;
+  *event = events.front();
+  events.pop_front();
+  return true;
+}
+
+}  // namespace
+}  // namespace imbrex::mpi
+
+// ---- what programs call ----------------------------------------------------------------------
+
+#define IMBREX_PUBLIC extern "C" [[gnu::visibility("default")]]
+
+IMBREX_PUBLIC int imbrex_events_begin(MPI_Comm comm) { return imbrex::mpi::begin(comm); }
+IMBREX_PUBLIC int imbrex_events_end(MPI_Comm comm) { return imbrex::mpi::end(comm); }
+
+IMBREX_PUBLIC int imbrex_event_poll(imbrex_event* event) {
+  using namespace imbrex::mpi;
+  if (!in_service() || refused("imbrex_event_poll")) return 0;
+  if (take_event(event)) return 1;
+  engine().poll();
+  return take_event(event) ? 1 : 0;
+}
+
+IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument) {
+  const std::lock_guard guard(imbrex::mpi::events_lock);
+  imbrex::mpi::note_asked_for();
+  if (handler != nullptr) imbrex::mpi::notices::wanted.store(true, std::memory_order_relaxed);
+  imbrex::mpi::event_handler = handler;
+  imbrex::mpi::handler_argument = argument;
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that take requests: waits, tests, cancel, free, status. Any request may stand for an
+// operation of ours, which MPI does not know; of arrays see requests.hpp. A wait or test tells a
+// trace itself what it has completed: before it, nobody knows which of the requests that will be.
+#include <algorithm>
+#include <span>
+
+#include "mpi/messages/calls/receives.hpp"
+#include "mpi/messages/calls/requests.hpp"
+#include "mpi/messages/matching/communicator.hpp"
+#include "mpi/messages/matching/generalized_request.hpp"
+#include "mpi/messages/matching/persistent.hpp"
+#include "mpi/messages/matching/receive.hpp"
+#include "mpi/messages/matching/request_table.hpp"
+#include "mpi/messages/matching/wait.hpp"
+#include "mpi/recording/message_records.hpp"
+
+namespace imbrex::mpi::receive {
+
+namespace {
+
+bool done_or_poll(const Substitute& operation) noexcept {
+  if (!operation.done()) engine().poll();
+  return operation.done();
+}
+
+// ---- one request -----------------------------------------------------------------------------
+
+// A request of MPI's own, which is over when this ends, also by what an error handler throws.
+struct Settled {
+  explicit Settled(MPI_Request its_request) noexcept : request(its_request) {}
+  ~Settled() { requests().settle(request); }
+  Settled(const Settled&) = delete;
+  Settled& operator=(const Settled&) = delete;
+  const MPI_Request request;
+};
+
+int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
+                 check::Waiting& waiting) {
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  waiting.begin_asking();
+  if (may_block()) {
+    const Callback callback(call);
+    said = asked::Wait(call.owes_handler(), request, status);
+    waiting.set_over();
+    return settle(call, said);
+  }
+  {
+    const Callback callback(call);
+    said = asked::Test(call.owes_handler(), request, &done, status);
+  }
+  const bool over = done != 0 || said.code != MPI_SUCCESS;
+  waiting.end_asking(over);
+  if (over) return settle(call, said);
+  return wait_pending(call, *request, status, &waiting);
+}
+
+int test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (Substitute* const ours = substitute(*request)) {
+    const bool done = done_or_poll(*ours);
+    *flag = done ? 1 : 0;
+    note_answer("MPI_Test", done);
+    return done ? conclude(*ours, request, status) : MPI_SUCCESS;
+  }
+  const MPI_Request before = *request;
+  const Call call = naming_communicator({.name = "MPI_Test"}, before);
+  MPI_Status own;
+  if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
+  const Said said = asked::Test(call.owes_handler(), request, flag, status);
+  const int code = said.code;
+  if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
+  const bool over = *flag != 0 || code != MPI_SUCCESS;
+  if (over) {
+    requests().settle(before);
+  } else {
+    poll_for_others();
+  }
+  if (before != MPI_REQUEST_NULL) note_answer("MPI_Test", over);
+  return settle(call, said);
+}
+
+}  // namespace
+
+int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
+  check::Waiting waiting(call.name, 1, request);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  const int refused = may_block() ? MPI_SUCCESS : check::second_wait(call.name, *request);
+  if (refused != MPI_SUCCESS) return refused;
+  if (Substitute* const ours = substitute(*request)) {
+    if (!ours->done()) {
+      waiting.enter(1, request);
+      if (waiting.code() != MPI_SUCCESS) return waiting.code();
+      wait_for(*ours);
+    }
+    waiting.set_over();
+    return conclude(*ours, request, status);
+  }
+  const Settled before(*request);
+  MPI_Status own;
+  if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
+  const Call named = naming_communicator(call, before.request);
+  const int code = wait_for_mpi(named, request, status, waiting);
+  if (traces_messages && code == MPI_SUCCESS) trace_completed(before.request, *status, 0);
+  return code;
+}
+
+Call naming_communicator(const Call& call, MPI_Request request) noexcept {
+  Call named = call;
+  if constexpr (!mpi_calls_own_handler) {
+    if (call.comm != MPI_COMM_NULL || request == MPI_REQUEST_NULL) return named;
+    const Known known = requests().find(request);
+    if (const Communicator* const on = known.posted_on()) named.comm = on->handle_unless_freed();
+    if (const Persistent* const persistent = known.persistent()) {
+      named.comm = persistent->communicator.handle_unless_freed();
+    }
+  }
+  return named;
+}
+
+int cancel(MPI_Request* request) {
+  Substitute* const ours = substitute(*request);
+  if (ours == nullptr) return PMPI_Cancel(request);
+  ours->cancel();  // too late is no error
+  return MPI_SUCCESS;
+}
+
+namespace {
+
+int free_request(MPI_Request* request) {
+  const Known known = *request == MPI_REQUEST_NULL ? Known() : requests().find(*request);
+  if (const Token* const token = known.token()) {
+    let_go(*token->operation);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
+  if (Persistent* const persistent = known.persistent()) {
+    return free_persistent(*persistent, request);
+  }
+  requests().settle(*request);
+  return PMPI_Request_free(request);
+}
+
+int get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  Substitute* const ours = substitute(request);
+  if (ours == nullptr) {
+    const int code = PMPI_Request_get_status(request, flag, status);
+    const bool over = code != MPI_SUCCESS || *flag != 0;
+    if (!over) poll_for_others();
+    note_answer("MPI_Request_get_status", over);
+    return code;
+  }
+  const bool done = done_or_poll(*ours);
+  *flag = done ? 1 : 0;
+  if (done) copy_status(ours->status, status);
+  note_answer("MPI_Request_get_status", done);
+  return MPI_SUCCESS;
+}
+
+// ---- many requests ---------------------------------------------------------------------------
+
+// True if no request can be ours, so that nothing need be looked at one by one.
+bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
+  return !in_service() || count <= 0 || requests == nullptr ||
+         (receive::requests().empty() && !check::on() && !traces_messages);
+}
+
+// ---- the calls -------------------------------------------------------------------------------
+
+// What these three return is settled before note_answer(), which may suspend.
+int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  const char* const name = "MPI_Testall";
+  int code = MPI_SUCCESS;
+  if (all_are_mpis(count, requests)) {
+    code = PMPI_Testall(count, requests, flag, statuses);
+    poll_for_others();
+  } else {
+    Requests all(count, requests);
+    code = settle({.name = name}, all.test_all(flag, nullptr));
+    if (*flag != 0 || code != MPI_SUCCESS) code = all.finish_all(code, statuses);
+  }
+  note_answer(name, code != MPI_SUCCESS || *flag != 0);
+  return code;
+}
+
+int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  const char* const name = "MPI_Testany";
+  int code = MPI_SUCCESS;
+  if (all_are_mpis(count, requests)) {
+    code = reads_requests ? asked::Testany(count, requests, index, flag, status).code
+                          : PMPI_Testany(count, requests, index, flag, status);
+    poll_for_others();
+  } else {
+    Requests all(count, requests);
+    code = settle({.name = name}, all.test_any(flag));
+    if (*flag != 0 || code != MPI_SUCCESS) {
+      code = all.finish_any(code, index, status);
+    } else {
+      *index = MPI_UNDEFINED;
+    }
+  }
+  // No request is active: that is no answer.
+  if (*flag != 0 && *index == MPI_UNDEFINED && code == MPI_SUCCESS) return code;
+  note_answer(name, code != MPI_SUCCESS || *flag != 0);
+  return code;
+}
+
+int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
+  const char* const name = "MPI_Testsome";
+  int code = MPI_SUCCESS;
+  if (all_are_mpis(count, requests)) {
+    code = reads_requests ? asked::Testsome(count, requests, found, indices, statuses).code
+                          : PMPI_Testsome(count, requests, found, indices, statuses);
+    poll_for_others();
+  } else {
+    Requests all(count, requests);
+    int done = 0;
+    code = settle({.name = name}, all.test_some(&done));
+    code = all.finish_some(code, found, indices, statuses);
+  }
+  if (*found == MPI_UNDEFINED && code == MPI_SUCCESS) return code;  // as in test_any()
+  note_answer(name, code != MPI_SUCCESS || *found != 0);
+  return code;
+}
+
+// As wait_until() with `ask(&done)`, by a call that waits for many, of which `requests` are MPI's.
+template <class Ask>
+int wait_for_many(const char* name, check::Waiting& waiting,
+                  const std::span<const MPI_Request> requests, Ask ask) {
+  auto told = [&](int* done) {
+    waiting.begin_asking();
+    const Said said = ask(done);
+    waiting.end_asking(*done != 0 || said.code != MPI_SUCCESS);
+    return said;
+  };
+  Question asked = question(told);
+  asked.requests = requests;
+  return wait_until({.name = name}, asked);
+}
+
+// True if the waiting may be left to MPI.
+bool may_block(int count, const MPI_Request requests[]) noexcept {
+  return mpi::may_block() && all_are_mpis(count, requests);
+}
+
+std::span<const MPI_Request> span_of(int count, const MPI_Request requests[]) noexcept {
+  return {requests, static_cast<std::size_t>(std::max(count, 0))};
+}
+
+int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  const char* const name = "MPI_Waitall";
+  check::Waiting waiting(name, count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  if (may_block(count, requests)) {
+    waiting.begin_asking();
+    return PMPI_Waitall(count, requests, statuses);
+  }
+  asked::Testall test_all;
+  if (all_are_mpis(count, requests)) {
+    return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
+      return test_all(count, requests, done, statuses);
+    });
+  }
+  Requests all(count, requests);
+  all.wait_for_ours(name);
+  const int code = wait_for_many(name, waiting, all.mpis(), [&](int* done) {
+    const int ended = test_all.ended();
+    const Said said = all.test_all(done, &test_all);
+    if (*done == 0 && test_all.ended() != ended) all.keep_waiting(waiting);
+    return said;
+  });
+  return all.finish_all(code, statuses);
+}
+
+int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  const char* const name = "MPI_Waitany";
+  check::Waiting waiting(name, count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  if (may_block(count, requests)) {
+    waiting.begin_asking();
+    return PMPI_Waitany(count, requests, index, status);
+  }
+  if (all_are_mpis(count, requests)) {
+    return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
+      return asked::Testany(count, requests, index, done, status);
+    });
+  }
+  Requests all(count, requests);
+  const int code =
+      wait_for_many(name, waiting, all.mpis(), [&](int* done) { return all.test_any(done); });
+  return all.finish_any(code, index, status);
+}
+
+int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
+  const char* const name = "MPI_Waitsome";
+  check::Waiting waiting(name, count, requests);
+  if (waiting.code() != MPI_SUCCESS) return waiting.code();
+  if (may_block(count, requests)) {
+    waiting.begin_asking();
+    return PMPI_Waitsome(count, requests, found, indices, statuses);
+  }
+  if (all_are_mpis(count, requests)) {
+    return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
+      const Said said = asked::Testsome(count, requests, found, indices, statuses);
+      *done = said.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
+      return said;
+    });
+  }
+  Requests all(count, requests);
+  const int code =
+      wait_for_many(name, waiting, all.mpis(), [&](int* done) { return all.test_some(done); });
+  return all.finish_some(code, found, indices, statuses);
+}
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+int get_status_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  const int code =
+      all_are_mpis(count, requests)
+          ? PMPI_Request_get_status_any(count, requests, index, flag, status)
+          : Requests(count, requests).get_status_any(index, flag, status);
+  note_answer("MPI_Request_get_status_any", code != MPI_SUCCESS || *flag != 0);
+  return code;
+}
+
+int get_status_some(int count, MPI_Request requests[], int* found, int indices[],
+                    MPI_Status statuses[]) {
+  const int code =
+      all_are_mpis(count, requests)
+          ? PMPI_Request_get_status_some(count, requests, found, indices, statuses)
+          : Requests(count, requests).get_status_some(found, indices, statuses);
+  note_answer("MPI_Request_get_status_some", code != MPI_SUCCESS || *found != 0);
+  return code;
+}
+
+int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  *flag = 1;
+  for (int i = 0; i < count && *flag != 0; ++i) {
+    const int code = get_status(requests[i], flag,
+                                statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+#endif
+
+}  // namespace
+
+}  // namespace imbrex::mpi::receive
+
+// ---- what programs call ----------------------------------------------------------------------
+
+#define IMBREX_REQUEST_CALL(name, parameters, call) \
+  IMBREX_FUNCTION(name) parameters { return imbrex::mpi::receive::call; }
+
+IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
+                    wait({"MPI_Wait"}, request, status))
+IMBREX_REQUEST_CALL(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+                    wait_all(count, requests, statuses))
+IMBREX_REQUEST_CALL(Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status),
+                    wait_any(count, requests, index, status))
+IMBREX_REQUEST_CALL(Waitsome,
+                    (int count, MPI_Request requests[], int* found, int indices[],
+                     MPI_Status statuses[]),
+                    wait_some(count, requests, found, indices, statuses))
+IMBREX_REQUEST_CALL(Test, (MPI_Request* request, int* flag, MPI_Status* status),
+                    test(request, flag, status))
+IMBREX_REQUEST_CALL(Testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]),
+                    test_all(count, requests, flag, statuses))
+IMBREX_REQUEST_CALL(Testany,
+                    (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status),
+                    test_any(count, requests, index, flag, status))
+IMBREX_REQUEST_CALL(Testsome,
+                    (int count, MPI_Request requests[], int* found, int indices[],
+                     MPI_Status statuses[]),
+                    test_some(count, requests, found, indices, statuses))
+IMBREX_REQUEST_CALL(Cancel, (MPI_Request* request), cancel(request))
+IMBREX_REQUEST_CALL(Request_free, (MPI_Request* request), free_request(request))
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+// Some headers have the array as const.
+IMBREX_REQUEST_CALL(Request_get_status_any,
+                    (int count, const MPI_Request requests[], int* index, int* flag,
+                     MPI_Status* status),
+                    get_status_any(count, const_cast<MPI_Request*>(requests), index, flag, status))
+IMBREX_REQUEST_CALL(Request_get_status_some,
+                    (int count, const MPI_Request requests[], int* found, int indices[],
+                     MPI_Status statuses[]),
+                    get_status_some(count, const_cast<MPI_Request*>(requests), found, indices,
+                                    statuses))
+IMBREX_REQUEST_CALL(Request_get_status_all,
+                    (int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]),
+                    get_status_all(count, const_cast<MPI_Request*>(requests), flag, statuses))
+#endif
+IMBREX_REQUEST_CALL(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status),
+                    get_status(request, flag, status))

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests in C++: await, when, release_after, finish_owns. A request that is handed over lives in
+// an operation on the heap until the engine has completed it.
+#include "mpi/messages/calls/when_request.hpp"
+
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <utility>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/mpi.h"
+#include "mpi/engine/mpi_errors.hpp"
+#include "mpi/messages/calls/receives.hpp"
+#include "mpi/messages/matching/communicators.hpp"
+#include "mpi/messages/matching/generalized_request.hpp"
+#include "mpi/messages/matching/persistent.hpp"
+#include "mpi/messages/matching/request_table.hpp"
+#include "mpi/messages/matching/substitute.hpp"
+#include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/sends/window.hpp"
+#include "mpi/recording/message_records.hpp"
+
+namespace imbrex {
+
+namespace {
+
+using mpi::Operation;
+using mpi::receive::Substitute;
+
+void require_active(const char* call) {
+  if (mpi::in_service()) return;
+  throw Error(std::string("imbrex: ") + call +
+              " called outside MPI_Init and MPI_Finalize: call MPI_Init first");
+}
+
+// Settles the promise for a request that was handed over, once it is complete.
+struct Promised {
+  Promised(const char* its_call, const mpi::StatusPlace& its_place)
+      : call(its_call), place(its_place) {}
+
+  void settle(const Operation& operation, bool persistent) noexcept {
+    try {
+      const int code =
+          operation.code == MPI_SUCCESS ? MPI_SUCCESS : mpi::raise_error(operation);
+      if (place.write != nullptr) place.write(place.to, operation.status, code);
+      if (operation.code != MPI_SUCCESS) {
+        promise.set_exception(
+            std::make_exception_ptr(mpi::make_error(call, code, detail::describe(task))));
+      } else if (persistent) {
+        promise.set_exception(std::make_exception_ptr(refuse()));
+      } else {
+        promise.set(operation.status);
+      }
+    } catch (...) {  // of an error handler of the user's, or for want of memory
+      promise.set_exception(std::current_exception());
+    }
+  }
+
+  // A request that is complete and still there is persistent.
+  [[nodiscard]] Error refuse() const {
+    return Error(std::string("imbrex: ") + call + " was given a persistent request (by " +
+                 detail::describe(task) +
+                 "), which it cannot give back: use MPI_Wait or imbrex::await()");
+  }
+
+  const char* call;
+  mpi::StatusPlace place;
+  detail::TaskLabel task = detail::current_task();
+  Promise<MPI_Status> promise{"MPI request", std::source_location()};
+};
+
+// A persistent request that was handed over: the program has its handle no more, and MPI may give
+// it again, for anything.
+void free_refused(MPI_Request& request) noexcept {
+  if (mpi::traces_messages) mpi::trace_freed(request);
+  auto* const known = mpi::receive::requests().find(request).persistent();
+  if (known != nullptr) {
+    (void)mpi::receive::free_persistent(*known, &request);
+  } else {
+    PMPI_Request_free(&request);
+  }
+}
+
+// MPI's own request.
+struct PromisedOperation : Operation {
+  PromisedOperation(const char* its_call, const mpi::StatusPlace& place)
+      : promised(its_call, place) {
+    call = {.name = its_call, .at_once = true, .throws = true};
+    complete = &PromisedOperation::settle;
+  }
+  static void settle(Operation& self) noexcept {
+    const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
+    if (mpi::traces_messages && owned->code == MPI_SUCCESS) {
+      mpi::trace_completed(owned->given, owned->status, owned->promised.task.id);
+    }
+    mpi::receive::requests().settle(owned->given);
+    const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
+    if (persistent) free_refused(owned->request);
+    owned->promised.settle(*owned, persistent);
+  }
+
+  Promised promised;
+  MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
+};
+
+// An operation of ours: nobody asks MPI for it, since it tells of its completion itself.
+struct PromisedOurs : mpi::receive::Listener {
+  PromisedOurs(const char* its_call, Substitute& ours, const mpi::StatusPlace& place)
+      : operation(ours), promised(its_call, place) {
+    fire = &PromisedOurs::settle;
+  }
+  static void settle(Listener& self) noexcept {
+    const std::unique_ptr<PromisedOurs> owned(static_cast<PromisedOurs*>(&self));
+    const std::unique_ptr<Substitute> ended(&owned->operation);
+    const bool persistent = owned->persistent != MPI_REQUEST_NULL;
+    if (persistent) {
+      ended->persistent()->active = nullptr;
+      mpi::receive::free_persistent(*ended->persistent(), &owned->persistent);
+    }
+    if (ended->code != MPI_SUCCESS) {
+      ended->forget_freed();
+    } else if (mpi::traces_messages) {
+      mpi::trace_completed(*ended, owned->promised.task.id);
+    }
+    owned->promised.settle(*ended, persistent);
+  }
+
+  Substitute& operation;
+  Promised promised;
+  MPI_Request persistent = MPI_REQUEST_NULL;
+};
+
+Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Request& request,
+                                  const mpi::StatusPlace& place) {
+  auto promised = std::make_unique<PromisedOurs>(call, ours, place);
+  mpi::receive::Token* const token = ours.token();
+  mpi::check::end_request(request);  // from now on it has no handle
+  if (token == nullptr) {
+    if (ours.done()) throw promised->promised.refuse();
+    promised->persistent = request;
+  }
+  request = MPI_REQUEST_NULL;
+  ours.take_handle();
+  Future<MPI_Status> future = promised->promised.promise.future();
+  PromisedOurs& waiting = *promised.release();
+  const bool waits = ours.attend(waiting);
+  if (token != nullptr) give_token(*token);
+  if (waits) {
+    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  } else {
+    PromisedOurs::settle(waiting);
+  }
+  return future;
+}
+
+}  // namespace
+
+Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
+                                  const StatusPlace& place) {
+  require_active(call);
+  if (Substitute* const ours = receive::substitute(request)) {
+    return take_over_ours(call, *ours, request, place);
+  }
+  auto operation = std::make_unique<PromisedOperation>(call, place);
+  Future<MPI_Status> future = operation->promised.promise.future();
+  operation->given = request;
+
+  int done = 0;
+  {
+    const Callback callback;
+    const Said said = asked::Test(&request, &done, &operation->status);
+    operation->take(said);
+  }
+  if (done != 0 && request != MPI_REQUEST_NULL) throw operation->promised.refuse();
+  operation->request = std::exchange(request, MPI_REQUEST_NULL);
+  if (done != 0 || operation->code != MPI_SUCCESS) {
+    PromisedOperation::settle(*operation.release());
+  } else {
+    engine().add(*operation.release());
+    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  }
+  return future;
+}
+
+MPI_Status await(MPI_Request& request) {
+  constexpr const char* name = "await(MPI_Request)";
+  require_active(name);
+  MPI_Status status = {};
+  const int code = mpi::receive::wait({.name = name, .throws = true}, &request, &status);
+  if (code != MPI_SUCCESS) {
+    throw mpi::make_error(name, code, detail::describe_current_task());
+  }
+  return status;
+}
+
+Future<MPI_Status> when(MPI_Request& request) {
+  return mpi::take_over("when(MPI_Request)", request, {});
+}
+
+void cancel(const Future<MPI_Status>& future) {
+  if (!future.valid()) throw Error("imbrex: cancel() of an empty future");
+  require_active("cancel()");
+  const auto is_its = [&future](const Promised& promised) {
+    return promised.promise.future().completion() == future.completion();
+  };
+  bool found = false;
+  mpi::receive::for_each_communicator([&](mpi::receive::Communicator& communicator) {
+    found = found || communicator.cancel_of([&is_its](const mpi::receive::Listener& listener) {
+      return listener.fire == &PromisedOurs::settle &&
+             is_its(static_cast<const PromisedOurs&>(listener).promised);
+    });
+  });
+  found = found || mpi::sends::window().cancel_of([&is_its](const mpi::receive::Listener& one) {
+    return one.fire == &PromisedOurs::settle &&
+           is_its(static_cast<const PromisedOurs&>(one).promised);
+  });
+  if (found) return;
+  // Under the engine's lock nobody completes, and so frees, the request. Not there: it is complete.
+  mpi::engine().hold_still(
+      [&is_its](const Operation& operation) {
+        if (operation.complete != &PromisedOperation::settle ||
+            !is_its(static_cast<const PromisedOperation&>(operation).promised)) {
+          return;
+        }
+        MPI_Request request = operation.request;  // which MPI only reads
+        PMPI_Cancel(&request);
+      },
+      [](bool) {});
+}
+
+void release_after(MPI_Request& request) {
+  if (!detail::in_spawned_task()) {
+    throw Error("imbrex: release_after(MPI_Request) called outside a task: use when()");
+  }
+  const Future<MPI_Status> future = mpi::take_over("release_after(MPI_Request)", request, {});
+  if (future.ready()) {
+    (void)future.get();
+    return;
+  }
+  detail::release_after(*future.completion());
+}
+
+void finish_owns(MPI_Request& request) {
+  constexpr const char* name = "finish_owns(MPI_Request)";
+  if (!detail::in_finish()) {
+    throw Error(std::string("imbrex: ") + name + " called outside of any finish(): use when()");
+  }
+  finish_owns(mpi::take_over(name, request, {}));
+}
+
+}  // namespace imbrex

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting for MPI: in a task, and on threads that stand in none.
+#include "mpi/messages/matching/wait.hpp"
+
+#include <sched.h>
+
+#include <atomic>
+
+#include "base/arch.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "mpi/engine/mpi_errors.hpp"
+#include "mpi/messages/matching/substitute.hpp"
+#include "mpi/recording/paths.hpp"
+
+namespace imbrex::mpi {
+
+namespace {
+
+// A round in place asks a few times, about 50 ns each, between two looks at whether something else
+// has become ready. After rounds_of_spinning the processor is offered to other processes
+// each time: ranks may share it. After in_place_ns_max the task suspends after all: then reports
+// show all of what it waits for, and the cost of being woken is nothing beside the wait. The limit
+// is one of time, since other processes may keep the processor that they are offered.
+constexpr int asks_per_round = 8;
+constexpr int rounds_of_spinning = 250;
+constexpr std::uint64_t in_place_ns_max = 5'000'000;
+
+// One thread polls in place at a time: two that spin inside one MPI cost 100 times the latency of
+// one when they share processors (measured with Open MPI). A race lets two in; that is slow,
+// not wrong.
+std::atomic<bool> someone_in_place{false};
+
+// True if this worker has nothing better to do than to spin for its own operation. If others wait,
+// they need the engine, and a worker that runs them as soon as their operations are complete.
+bool alone() noexcept { return detail::nothing_ready() && !engine().attended(); }
+
+// The running task is shown as idle while this lives.
+class Idle {
+ public:
+  explicit Idle(const char* const call) noexcept {
+    someone_in_place.store(true, std::memory_order_relaxed);
+    detail::begin_idle(call);
+  }
+  ~Idle() {
+    detail::end_idle();
+    someone_in_place.store(false, std::memory_order_relaxed);
+  }
+  Idle(const Idle&) = delete;
+  Idle& operator=(const Idle&) = delete;
+};
+
+// Calls `ask` until it returns true, then returns true; false if the task should make room.
+template <class Ask>
+bool spin_in_place(const char* const call, Ask ask) {
+  if (someone_in_place.load(std::memory_order_relaxed) || !alone() || detail::workers_share()) {
+    return false;
+  }
+  const Idle idle(call);
+  const std::uint64_t begin = base::monotonic_ns();
+  for (int round = 0; alone(); ++round) {
+    if (round > rounds_of_spinning) {
+      sched_yield();
+      if (base::monotonic_ns() - begin > in_place_ns_max) return false;
+    }
+    for (int i = 0; i < asks_per_round; ++i) {
+      if (ask()) return true;
+    }
+    if (engine().must_feed()) engine().poll();  // receives that nobody waits for
+    if (round % 16 == 15) paths::poll();        // as rarely as costs nothing
+    check::poll_ranks();
+  }
+  return false;
+}
+
+// For a thread that stands in no task: there is nothing else that it could do.
+template <class Ask>
+void spin_outside(Ask ask) {
+  for (int round = 0; !ask(); ++round) {
+    if (in_service()) engine().poll();
+    check::poll_ranks();
+    if (round > rounds_of_spinning) sched_yield();
+  }
+}
+
+// Asks in a Callback, since MPI may call the user's functions. True once it is answered.
+bool ask_once(const Call& call, const Question& question, Said* said) {
+  const Callback callback(call);
+  int done = 0;
+  *said = question.function(question.arguments, &done);
+  return done != 0 || said->code != MPI_SUCCESS;
+}
+
+detail::WaitReason reason_of(const Call& call) noexcept {
+  int type_bytes = 0;
+  if (call.type != MPI_DATATYPE_NULL) PMPI_Type_size(call.type, &type_bytes);
+  return {.kind = detail::WaitKind::mpi,
+          .what = call.name,
+          .peer = call.peer == Call::none ? -1 : call.peer,
+          .tag = call.tag == Call::none ? -1 : call.tag,
+          .bytes = static_cast<std::size_t>(type_bytes) * static_cast<std::size_t>(call.count)};
+}
+
+struct WaitingOperation : Operation {
+  detail::EventWord event;
+  check::Waiting* waiting = nullptr;
+
+  static void wake(Operation& base) noexcept {
+    auto& self = static_cast<WaitingOperation&>(base);
+    if (self.waiting != nullptr) self.waiting->set_over();
+    detail::fire(self.event);
+  }
+};
+
+// Suspends. After it `operation` is complete.
+void suspend(WaitingOperation& operation) {
+  const detail::WaitReason reason = reason_of(operation.call);
+  operation.complete = &WaitingOperation::wake;
+  engine().add(operation);
+  detail::await(operation.event, reason);
+}
+
+struct AskingOperation : WaitingOperation {
+  Question question;
+
+  // Called by the engine, which has said already that this is a callback.
+  static bool ask(Operation& base) {
+    AskingOperation& self = static_cast<AskingOperation&>(base);
+    int done = 0;
+    const Said said = self.question.function(self.question.arguments, &done);
+    self.take(said);
+    return done != 0 || said.code != MPI_SUCCESS;
+  }
+};
+
+}  // namespace
+
+// In a function that MPI calls nothing suspends, also where a call of imbrex led there.
+void go_on_asking(const char* const call) {
+  detail::go_on_asking(call, in_service() && depth_below() == 0);
+}
+
+void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
+  if (to == MPI_STATUS_IGNORE) return;
+  const int error = to->MPI_ERROR;
+  *to = from;
+  to->MPI_ERROR = error;
+}
+
+std::span<const MPI_Request> requests_of(const Operation& operation) noexcept {
+  if (operation.ask == nullptr) return {&operation.request, 1};
+  if (operation.ask != &AskingOperation::ask) return {};
+  return static_cast<const AskingOperation&>(operation).question.requests;
+}
+
+int settle_error(const Call& call, const Said& said) {
+  if (!said.owed) return call_kept(said.kept, said.code);
+  Call owing = call;
+  owing.name_handler(said);
+  return raise_error(owing, said.code);
+}
+
+bool ask_in_place(const Call& call, const Question& question, Said* said) {
+  const auto ask = [&] { return ask_once(call, question, said); };
+  return ask() || spin_in_place(call.name, ask);
+}
+
+int wait_until(const Call& call, Question question) {
+  Said said = MPI_SUCCESS;
+  if (!suspends()) {
+    spin_outside([&] { return ask_once(call, question, &said); });
+    return settle(call, said);
+  }
+  if (ask_in_place(call, question, &said)) return settle(call, said);
+
+  AskingOperation operation;
+  operation.call = call;
+  operation.question = question;
+  operation.Operation::ask = &AskingOperation::ask;
+  suspend(operation);
+  return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
+}
+
+int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
+                 check::Waiting* const waiting) {
+  auto test = [&](int* done) {
+    if (waiting != nullptr) waiting->begin_asking();
+    const Said said = asked::Test(call.owes_handler(), &request, done, status);
+    if (waiting != nullptr) waiting->end_asking(*done != 0 || said.code != MPI_SUCCESS);
+    return said;
+  };
+  Said said = MPI_SUCCESS;
+  const auto ask = [&] { return ask_once(call, question(test), &said); };
+  if (!suspends()) {
+    if (must_poll()) {
+      spin_outside(ask);
+    } else {
+      if (waiting != nullptr) waiting->begin_asking();
+      const Callback callback(call);
+      said = asked::Wait(call.owes_handler(), &request, status);
+      if (waiting != nullptr) waiting->end_asking(true);
+    }
+    return settle(call, said);
+  }
+  if (spin_in_place(call.name, ask)) return settle(call, said);
+
+  WaitingOperation operation;
+  operation.call = call;
+  operation.request = request;
+  operation.waiting = waiting;
+  if (waiting != nullptr) {
+    waiting->enter(1, &request);
+    if (waiting->code() != MPI_SUCCESS) return waiting->code();
+    waiting->hand_over();
+  }
+  suspend(operation);
+  request = operation.request;
+  copy_status(operation.status, status);
+  return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
+}
+
+// ---- operations of ours ------------------------------------------------------------------------
+
+namespace {
+
+struct WaitingTask : receive::Listener {
+  detail::EventWord event;
+
+  static void wake(receive::Listener& self) noexcept {
+    detail::fire(static_cast<WaitingTask&>(self).event);
+  }
+};
+
+}  // namespace
+
+void wait_for(receive::Substitute& operation) {
+  const auto ask = [&] {
+    engine().poll();
+    return operation.done();
+  };
+  if (!suspends()) {
+    spin_outside([&] { return operation.done(); });
+    return;
+  }
+  // If others wait too, somebody polls for them, and one more look for each message is too much.
+  if ((!engine().attended() && ask()) || spin_in_place(operation.call.name, ask)) return;
+  WaitingTask listener;
+  listener.fire = &WaitingTask::wake;
+  listener.woken = detail::footprint();
+  if (operation.attend(listener)) detail::await(listener.event, reason_of(operation.call));
+}
+
+void Countdown::count_down() noexcept {
+  if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::fire(event_);
+}
+
+void Countdown::wait(const Call& call) {
+  if (suspends()) {
+    engine().poll();
+    detail::await(event_, reason_of(call));
+  } else {
+    spin_outside([&] { return event_.has_fired(); });
+  }
+}
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a call that blocks is carried out: start its non-blocking twin, look once, poll in place
+// while nothing else could run, else suspend. Used by interpose.cpp, messages/calls/ and
+// others.
+#pragma once
+
+#include <mpi.h>
+
+#include <span>
+
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/abi/error_handlers.hpp"
+#include "mpi/check/checks.hpp"
+#include "mpi/check/double_wait.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/engine/lifetime.hpp"
+
+namespace imbrex::mpi {
+
+namespace receive {
+class Substitute;
+}
+
+// Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
+// OpenMP's shall. Relaxed: the task that asked sees its own store.
+inline std::atomic<bool> some_task_blocks{false};
+
+// True if a blocking call of this thread suspends a task: the library is initialised, and the
+// thread stands in a task, not in a callback.
+[[nodiscard]] inline bool suspends() noexcept {
+  return in_service() && detail::in_task() &&
+         !(some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
+}
+
+// True if a thread that stands in no task must poll while it waits: a receive that imbrex matches
+// may depend on it, as MPI's own would on any thread that is in MPI.
+[[nodiscard]] inline bool must_poll() noexcept { return in_service() && engine().must_feed(); }
+
+// Polls for receives that only a poll brings forward. A thread that tests in vain does it, since
+// perhaps no other thread does.
+inline void poll_for_others() noexcept {
+  if (must_poll()) engine().poll();
+}
+
+// To be called by each test and probe of the program's, as the last thing: code that loops on them
+// lets other tasks run in between, and is named in reports. `call` is a literal. Suspends.
+void go_on_asking(const char* call);
+// As the next, where go_on() calls go_on_asking().
+template <class GoOn>
+void note_answer(const bool found, GoOn go_on) {
+  if (found) {
+    detail::asked_with_success();
+  } else if (detail::asked_in_vain()) [[unlikely]] {
+    go_on();
+  }
+}
+inline void note_answer(const char* call, bool found) {
+  note_answer(found, [call] { go_on_asking(call); });
+}
+
+// True if this call may block in MPI.
+[[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
+
+// A question to MPI that does not block: sets *done. It is asked in a Callback.
+struct Question {
+  Said (*function)(void* arguments, int* done);
+  void* arguments;
+  std::span<const MPI_Request> requests = {};  // those it asks for, if any; for reports
+};
+
+// REQUIRES: `lambda` outlives the question.
+template <class F>
+[[nodiscard]] Question question(F& lambda) noexcept {
+  return {[](void* arguments, int* done) -> Said {
+            return (*static_cast<F*>(arguments))(done);
+          },
+          &lambda,
+          {}};
+}
+
+// Calls the error handler if it is still owed, or was kept; it may throw, so the caller's own state
+// is settled before. Returns the code that the call returns.
+[[nodiscard, gnu::cold]] int settle_error(const Call& call, const Said& said);
+[[nodiscard]] inline int settle(const Call& call, const Said& said) {
+  return said.code == MPI_SUCCESS ? MPI_SUCCESS : settle_error(call, said);
+}
+
+// Asks once, then again while this worker has nothing better to do. True once it is answered; false
+// if the task should suspend.
+[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, Said* said);
+
+// Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
+// elsewhere.
+[[nodiscard]] int wait_until(const Call& call, Question answer);
+
+// Waits, as MPI_Wait, for one request that has been asked for once, in vain. `waiting`, if there is
+// one, is told of all questions, and may refuse the wait. Suspends.
+[[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
+                               check::Waiting* waiting);
+
+// The requests that `operation` asks MPI for. REQUIRES: the engine's lock.
+[[nodiscard]] std::span<const MPI_Request> requests_of(const Operation& operation) noexcept;
+
+// Waits for an operation of ours that nobody attends to. Suspends.
+void wait_for(receive::Substitute& operation);
+
+// Waits until `count` calls of count_down() have been made. Suspends in a task, polls elsewhere.
+class Countdown {
+ public:
+  explicit Countdown(int count) noexcept : left_(count) {}
+  void count_down() noexcept;
+  void wait(const Call& call);
+
+ private:
+  std::atomic<int> left_;  // any thread; acq_rel: what each has done is seen by who waits
+  detail::EventWord event_;
+};
+
+// Starts an operation and waits for it. `start(&request)` returns MPI's code. Suspends in a task.
+template <class Start>
+[[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback(call);
+    said = start(&request);
+    if (said.code == MPI_SUCCESS) said = asked::Test(call.owes_handler(), &request, &done, status);
+  }
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  return wait_pending(call, request, status, nullptr);
+}
+
+// The same; `started()` is called when MPI has been asked to start it, in vain or not, by the task.
+template <class Start, class Started>
+[[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start, Started started) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int done = 0;
+  Said said = MPI_SUCCESS;
+  {
+    const Callback callback(call);
+    said = start(&request);
+  }
+  started();
+  if (said.code == MPI_SUCCESS) {
+    const Callback callback(call);
+    said = asked::Test(call.owes_handler(), &request, &done, status);
+  }
+  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  return wait_pending(call, request, status, nullptr);
+}
+
+// Copies as MPI does for calls that return one status: the error field stays as it was.
+void copy_status(const MPI_Status& from, MPI_Status* to) noexcept;
+
+}  // namespace imbrex::mpi

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/messages/sends/turns.hpp"
+
+#include <algorithm>
+
+namespace imbrex::mpi::sends {
+
+namespace {
+
+constexpr Time expected_most = 2'000'000'000;
+// What is under way may share its link with messages to other processes.
+constexpr double slower = 4;
+constexpr std::int64_t bytes_of_pace = 65536;  // of what is shorter the time is mostly latency
+// Of the time that all messages to a process should take, the part that waiting in vain may add.
+constexpr double share_of_wait = 1.0 / 16;
+constexpr Time patience_least = 300'000;
+// Receivers of parts are ready for them: what does not move waits for a processor.
+constexpr Time patience_with_parts = 300'000'000;
+constexpr Time patience_beside = 5'000'000;  // beside what others move, with the time it takes
+// Of a network that moves less than 0.5 MB/s nobody knows that it does. What is queued may be one
+// packet for so long.
+constexpr std::uint64_t bytes_least = 4096;
+constexpr Time time_of_byte = 2000;
+constexpr Time time_of_packet = 20'000'000;
+constexpr int looks_enough = 8;
+// Who polls seldom shall not keep a fast network waiting.
+constexpr Time time_between_polls = 5'000'000;
+
+}  // namespace
+
+bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const Time now) {
+  turn.sequence = ++sequence_;
+  const auto there = lanes_.find(turn.key);
+  if (there == lanes_.end() && !turn.is_long) return true;
+  turn.to = &processes_[process];
+  if (there == lanes_.end()) {
+    const bool waits = !turn.to->lanes.empty() || (turn.is_part && turn.to->waits());
+    if (!waits && has_room(*turn.to, turn)) {
+      admit(turn, now);
+      return true;
+    }
+    if (!turn.to->waits()) turn.to->moved = now;  // until now nobody was made to wait
+    turn.to->bytes_waiting += turn.bytes;
+    Lane& lane = lanes_[turn.key];
+    lane = {.key = turn.key, .to = turn.to, .first = &turn, .last = &turn, .urgency = turn.urgency};
+    turn.lane = &lane;
+    queue(lane);
+    return false;
+  }
+  Lane& lane = there->second;
+  turn.lane = &lane;
+  turn.to->bytes_waiting += turn.bytes;
+  lane.last->next = &turn;
+  lane.last = &turn;
+  if (turn.urgency > lane.urgency) {
+    take_from_queue(lane);
+    lane.urgency = turn.urgency;
+    queue(lane);
+  }
+  return false;
+}
+
+Turn* Turns::next(const Time now) noexcept {
+  if (!loose_.empty()) return &pop(*loose_.back());
+  if (waiting_.empty()) return nullptr;
+  look_at_patience(now);
+  // Of the lanes that are first at their processes, the first for which there is room.
+  Lane* best = nullptr;
+  for (const Process* const process : waiting_) {
+    Lane* const lane = first_with_room(*process);
+    if (lane != nullptr && (best == nullptr || GoesBefore()(lane, best))) best = lane;
+  }
+  if (best == nullptr) return nullptr;
+  Turn& turn = pop(*best);
+  admit(turn, now);
+  return &turn;
+}
+
+void Turns::ended(Turn& turn, const Time now) noexcept {
+  if (turn.term == 0) return;
+  Process& process = *turn.to;
+  const bool counted = turn.term == process.term;
+  turn.term = 0;
+  const int place = process.take(turn);
+  process.learn_pace(turn, now);
+  learn_network(process, turn);
+  process.moved = process.ended = now;
+  if (counted) {
+    const double pace = static_cast<double>(now - turn.began) /
+                        static_cast<double>(std::max(turn.bytes, bytes_of_pace));
+    process.pace = std::max(pace, process.pace * 15 / 16);
+    --process.count;
+    if (turn.is_part && --process.parts == 0) std::erase(with_parts_, &process);
+    process.bytes -= turn.bytes;
+  } else {  // how long it took says more of us than of the link
+    --process.overdue;
+  }
+  process.learn_order(place);
+}
+
+void Turns::remove(Turn& turn) noexcept {
+  Lane& lane = *turn.lane;
+  if (lane.first == &turn) {
+    pop(lane);
+    return;
+  }
+  Turn* before = lane.first;
+  while (before->next != &turn) before = before->next;
+  before->next = turn.next;
+  if (lane.last == &turn) lane.last = before;
+  lane.to->bytes_waiting -= turn.bytes;
+  turn.next = nullptr;
+  turn.lane = nullptr;
+}
+
+Turn* Turns::force(const void* const communicator, const int peer) noexcept {
+  if (communicator == nullptr) return lanes_.empty() ? nullptr : &pop(lanes_.begin()->second);
+  const LaneKey first{communicator, peer < 0 ? 0 : peer, INT32_MIN};
+  const auto found = lanes_.lower_bound(first);
+  if (found == lanes_.end() || found->first.communicator != communicator ||
+      (peer >= 0 && found->first.peer != peer)) {
+    return nullptr;
+  }
+  return &pop(found->second);
+}
+
+// ---- the parts -------------------------------------------------------------------------------
+
+bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
+  if (process.under_way < process.burst) return true;
+  if (!turn.of_collective && process.under_way < process.window) return true;
+  // Receivers of parts are ready for all of them, and use the first before the last is there.
+  const std::int64_t bytes = turn.of_collective ? limits_.bytes : bytes_at_once(process);
+  const bool here = process.count < limits_.each || process.bytes + turn.bytes <= bytes;
+  const bool among_few = !turn.is_part || process.parts > 0 ||
+                         std::ssize(with_parts_) < limits_.with_parts;
+  return here && among_few;
+}
+
+// A message beside collectives does not wait until there is room for a part.
+Lane* Turns::first_with_room(const Process& process) const noexcept {
+  Lane* found = nullptr;
+  for (const auto* const lanes : {&process.lanes, &process.lanes_of_parts}) {
+    if (lanes->empty()) continue;
+    Lane* const lane = *lanes->begin();
+    const bool goes = has_room(process, *lane->first);
+    if (goes && (found == nullptr || GoesBefore()(lane, found))) found = lane;
+  }
+  return found;
+}
+
+// REQUIRES: has_room().
+void Turns::admit(Turn& turn, const Time now) noexcept {
+  Process& process = *turn.to;
+  if (process.count == 0) process.moved = process.ended = now;
+  if (process.under_way == 0 && process.network == Process::Network::unknown) {
+    process.sent_before = limits_.network(true).sent;
+    process.bytes_since = 0;
+  }
+  process.add(turn);
+  ++process.count;
+  if (turn.is_part && process.parts++ == 0) with_parts_.push_back(&process);
+  process.bytes += turn.bytes;
+  turn.term = process.term;
+  turn.began = now;
+}
+
+// How long nothing may move before what is under way is taken for messages that wait for their
+// receiver. Then twice as many go, and so on until one ends, each time after a part of it.
+Time Turns::patience(const Process& process) const noexcept {
+  const double whole = process.time_of_late / process.bytes_of_late *
+                       static_cast<double>(process.bytes_under_way + process.bytes_waiting);
+  const Time expected = static_cast<Time>(std::min(whole * share_of_wait,
+                                                   static_cast<double>(expected_most)));
+  const Time once = std::max(expected, patience_least);
+  return limits_.patience + (process.times_given_up == 0 ? once : once / 8);
+}
+
+// The same while the network moves messages, which may be those to other processes.
+Time Turns::longest_patience(const Process& process) const noexcept {
+  const double expected = slower * process.pace * static_cast<double>(process.bytes);
+  return limits_.patience + patience_beside +
+         static_cast<Time>(std::min(expected, static_cast<double>(expected_most)));
+}
+
+// `since`: what was sent before is not what is asked for.
+void Turns::look_at_network(const Time since, const Time now) noexcept {
+  const Moved last = std::exchange(network_, limits_.network(false));
+  looked_before_ = std::exchange(looked_, now);
+  const Time apart = now - looked_before_;
+  const std::uint64_t least = bytes_least + static_cast<std::uint64_t>(apart / time_of_byte);
+  const bool moved = network_.sent > last.sent + least && now - apart >= since;
+  const bool begins = network_.queued && (!last.queued || now - apart < since);
+  if (moved || begins) network_moved_ = now;
+}
+
+// A message has ended. Over TCP it has been acknowledged, or it is queued.
+void Turns::learn_network(Process& process, const Turn& turn) noexcept {
+  if (process.network != Process::Network::unknown) return;
+  process.bytes_since += turn.bytes;
+  const Moved moved = limits_.network(true);
+  const std::uint64_t half = static_cast<std::uint64_t>(process.bytes_since) / 2;
+  if (!moved.queued && moved.sent < process.sent_before + half) {
+    process.network = Process::Network::other;
+  } else if (++process.looks == looks_enough) {  // as long as it may be other messages' share
+    process.network = Process::Network::tcp;
+  }
+}
+
+std::int64_t Turns::bytes_at_once(const Process& process) const noexcept {
+  if (process.network != Process::Network::other || limits_.bytes == 0) return limits_.bytes;
+  const double fast = time_between_polls * process.bytes_of_late / process.time_of_late;
+  return std::max(limits_.bytes, static_cast<std::int64_t>(std::min(fast, 1e12)));
+}
+
+// Whether nothing has moved for the patience of the process. The network is looked at twice at
+// least in this time.
+bool Turns::is_at_rest(const Process& process, const Time now) noexcept {
+  const Time limit = patience(process);
+  const Time quiet = now - process.moved;
+  if (quiet <= limit / 2) return false;
+  if (quiet > longest_patience(process)) return true;
+  const Time half = process.moved + limit / 2;
+  if (looked_ < half || (quiet > limit && now - looked_ > patience_least / 2)) {
+    look_at_network(process.moved, now);
+  }
+  if (quiet <= limit || looked_before_ < half) return false;
+  return now - network_moved_ > limit + (network_.queued ? time_of_packet : 0);
+}
+
+// See (3).
+void Turns::give_up_waiting(Process& process, const Time now) noexcept {
+  if (process.count == 0 || !is_at_rest(process, now)) return;
+  const bool of_collective = process.first != nullptr && process.first->of_collective;
+  if (of_collective && now - process.moved <= patience_with_parts) return;
+  process.overdue += process.count;
+  process.count = 0;
+  if (std::exchange(process.parts, 0) != 0) std::erase(with_parts_, &process);
+  process.bytes = 0;
+  if (++process.term == 0) process.term = 1;
+  process.moved = now;
+  ++process.times_given_up;
+  process.burst = 2 * process.under_way;
+}
+
+void Turns::look_at_patience(const Time now) noexcept {
+  for (Process* const process : waiting_) give_up_waiting(*process, now);
+  for (std::size_t i = with_parts_.size(); i-- > 0;) give_up_waiting(*with_parts_[i], now);
+}
+
+void Turns::queue(Lane& lane) noexcept {
+  if (!lane.first->is_long) {
+    loose_.push_back(&lane);
+    return;
+  }
+  (lane.first->is_part ? lane.to->lanes_of_parts : lane.to->lanes).insert(&lane);
+  waiting_.insert(lane.to);
+}
+
+// REQUIRES: its first and its urgency are as when it was queued.
+void Turns::take_from_queue(Lane& lane) noexcept {
+  if (!lane.first->is_long) {
+    std::erase(loose_, &lane);
+    return;
+  }
+  (lane.first->is_part ? lane.to->lanes_of_parts : lane.to->lanes).erase(&lane);
+  if (lane.to->lanes.empty() && lane.to->lanes_of_parts.empty()) waiting_.erase(lane.to);
+}
+
+// The first of the lane, taken out.
+Turn& Turns::pop(Lane& lane) noexcept {
+  take_from_queue(lane);
+  Turn& turn = *lane.first;
+  lane.to->bytes_waiting -= turn.bytes;
+  lane.first = std::exchange(turn.next, nullptr);
+  turn.lane = nullptr;
+  if (lane.first != nullptr) {
+    queue(lane);
+  } else {
+    lanes_.erase(LaneKey(lane.key));
+  }
+  return turn;
+}
+
+// ---- a process -------------------------------------------------------------------------------
+
+void Process::add(Turn& turn) noexcept {
+  turn.earlier = std::exchange(last, &turn);
+  (turn.earlier != nullptr ? turn.earlier->later : first) = &turn;
+  ++under_way;
+  bytes_under_way += turn.bytes;
+}
+
+// Looks from both ends, since most messages end in the order in which they went, or in reverse.
+int Process::take(Turn& turn) noexcept {
+  int steps = 0;
+  const Turn* from_first = first;
+  const Turn* from_last = last;
+  for (; from_first != &turn && from_last != &turn; ++steps) {
+    from_first = from_first->later;
+    from_last = from_last->earlier;
+  }
+  const int place = from_first == &turn ? steps + 1 : under_way - steps;
+  (turn.earlier != nullptr ? turn.earlier->later : first) = turn.later;
+  (turn.later != nullptr ? turn.later->earlier : last) = turn.earlier;
+  turn.earlier = turn.later = nullptr;
+  --under_way;
+  bytes_under_way -= turn.bytes;
+  return place;
+}
+
+// One has ended that was at `place`. After some were given up that shows how many the receiver
+// wants to choose from. Else it says little: of two that share a link any may end first.
+void Process::learn_order(const int place) noexcept {
+  burst = 0;
+  if (std::exchange(times_given_up, 0) != 0) {
+    window = std::max(window, static_cast<double>(place));
+  } else if (place <= overdue + 1 && under_way > overdue) {
+    window -= window / 16;
+  }
+}
+
+// One message alone, which may have waited for its receiver, changes the mean by half at most.
+void Process::learn_pace(const Turn& turn, const Time now) noexcept {
+  const double ended_bytes = static_cast<double>(turn.bytes);
+  const double expected = time_of_late / bytes_of_late * ended_bytes;
+  bytes_of_late += ended_bytes - bytes_of_late / 8;
+  time_of_late += std::min(static_cast<double>(now - ended), 4 * expected) - time_of_late / 8;
+}
+
+}  // namespace imbrex::mpi::sends

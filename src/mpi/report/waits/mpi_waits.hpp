@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a call waits for, as reports and findings name it: wait_text.hpp makes text of that.
+#pragma once
+
+#include <string>
+
+#include "imbrex/detail/observation.hpp"
+#include "mpi/engine/engine.hpp"
+#include "mpi/report/waits/wait_text.hpp"
+
+namespace imbrex::mpi::report {
+
+// REQUIRES: handles that are not freed.
+[[nodiscard]] Wait wait_of(const Call& call, const detail::TaskLabel& task);
+
+[[nodiscard]] std::string name_of(MPI_Comm comm);
+
+}  // namespace imbrex::mpi::report
