@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +22,6 @@
 
 namespace imbrex::mpi::check {
 
-bool enabled = false;
 
 void start() { enabled = detail::number_option("CHECK") != 0; }
 
@@ -212,37 +209,7 @@ void Table::compare_order(const Use& fresh) {
   }
 }
 
-constexpr std::size_t findings_max = 20;  // that are printed
-
-struct Findings {
-  std::mutex lock;
-  std::set<std::size_t> known IMBREX_GUARDED_BY(lock);  // of the texts: a word for each
-};
-// Never destroyed: tasks may end while static objects are gone.
-Findings& findings() noexcept {
-  static Findings* const made = new Findings;
-  return *made;
-}
-
 }  // namespace
-
-void say_finding(const std::string& finding) {
-  if (finding.empty()) return;
-  Findings& all = findings();
-  const std::lock_guard guard(all.lock);
-  if (!all.known.insert(std::hash<std::string>{}(finding)).second) return;
-  if (all.known.size() > findings_max) return;
-  std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
-               all.known.size() == findings_max ? " (Further ones are counted at the end.)" : "");
-}
-
-void count_findings() noexcept {
-  Findings& all = findings();
-  const std::lock_guard guard(all.lock);
-  if (all.known.size() <= findings_max) return;
-  std::fprintf(stderr, "imbrex: IMBREX_CHECK: ... and %zu more\n",
-               all.known.size() - findings_max);
-}
 
 void Guard::begin(const Call& call, const detail::TaskLabel& task, const Buffers& buffers) {
   auto use = std::make_unique<Use>(call, task, buffers);

@@ -13,17 +13,11 @@
 #include "imbrex/detail/observation.hpp"
 #include "mpi/check/ranks/ranks.hpp"
 #include "mpi/engine/engine.hpp"
+#include "mpi/report/waits/findings.hpp"
 
 namespace imbrex::mpi::check {
 
-// Written by MPI_Init only, before any task calls MPI.
-extern bool enabled;
-[[nodiscard]] inline bool on() noexcept { return enabled; }
 void start();
-// Prints it, unless it was said before or is empty, or 20 have been printed.
-void say_finding(const std::string& finding);
-// Prints how many were found beside those, if any.
-void count_findings() noexcept;
 
 struct Use;
 

@@ -21,11 +21,11 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/completion_calls.hpp"
-#include "mpi/check/checks.hpp"
 #include "mpi/check/ranks/comparison.hpp"
 #include "mpi/engine/of_communicators.hpp"
 #include "mpi/engine/threads/ship.hpp"
 #include "mpi/report/waits/channel.hpp"
+#include "mpi/report/waits/findings.hpp"
 #include "mpi/report/waits/mpi_waits.hpp"
 
 namespace imbrex::mpi::check {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/report/waits/findings.hpp"
+
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <set>
+
+#include "base/guarded.hpp"
+
+namespace imbrex::mpi::check {
+
+namespace {
+
+constexpr std::size_t findings_max = 20;  // that are printed
+
+struct Findings {
+  std::mutex lock;
+  std::set<std::size_t> known IMBREX_GUARDED_BY(lock);  // of the texts: a word for each
+};
+// Never destroyed: tasks may end while static objects are gone.
+Findings& findings() noexcept {
+  static Findings* const made = new Findings;
+  return *made;
+}
+
+}  // namespace
+
+bool enabled = false;
+
+void say_finding(const std::string& finding) {
+  if (finding.empty()) return;
+  Findings& all = findings();
+  const std::lock_guard guard(all.lock);
+  if (!all.known.insert(std::hash<std::string>{}(finding)).second) return;
+  if (all.known.size() > findings_max) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: %s.%s\n", finding.c_str(),
+               all.known.size() == findings_max ? " (Further ones are counted at the end.)" : "");
+}
+
+void count_findings() noexcept {
+  Findings& all = findings();
+  const std::lock_guard guard(all.lock);
+  if (all.known.size() <= findings_max) return;
+  std::fprintf(stderr, "imbrex: IMBREX_CHECK: ... and %zu more\n",
+               all.known.size() - findings_max);
+}
+
+}  // namespace imbrex::mpi::check
