@@ -98,6 +98,32 @@ void asks_in_vain() {
   std::printf("went on\n");
 }
 
+// An element of 4 GiB, of which nothing comes.
+void waits_for_large_type() {
+  MPI_Datatype row = MPI_DATATYPE_NULL;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(1 << 20, MPI_BYTE, &row);
+  MPI_Type_contiguous(1 << 12, row, &type);
+  MPI_Type_commit(&type);
+  if (rank_in_world() == 0) {
+    auto large = task("large").spawn([type] {
+      char none = 0;
+      MPI_Recv(&none, 1, type, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    });
+    imbrex::yield();  // there is one worker: it waits now
+    send(1, 8, MPI_COMM_WORLD);
+    large.get();
+  } else {
+    receive(0, 8, MPI_COMM_WORLD);
+    kill(getpid(), SIGUSR1);  // as a stall it would be told after the time that 4 GiB may need
+    task("compute").spawn([] { until_printed("in \"large\""); }).get();
+    MPI_Send(nullptr, 0, MPI_BYTE, 0, 9, MPI_COMM_WORLD);
+  }
+  MPI_Type_free(&row);
+  MPI_Type_free(&type);
+  std::printf("went on\n");
+}
+
 void asks_in_vain_in_main() {
   if (rank_in_world() == 1) return receive(0, 9, MPI_COMM_WORLD);
   int value = 0;
@@ -660,6 +686,7 @@ void messages_in_turn() {
 const imbrex::test::Cases cases{
     {"wrong_tag", wrong_tag},
     {"asks_in_vain", asks_in_vain},
+    {"waits_for_large_type", waits_for_large_type},
     {"asks_in_vain_in_main", asks_in_vain_in_main},
     {"asks_in_vain_in_callback", asks_in_vain_in_callback},
     {"asks_and_computes", asks_and_computes},

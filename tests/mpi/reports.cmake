@@ -41,6 +41,8 @@ imbrex_mpi_report(asks_in_vain asks_in_vain 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "MPI_Test again and again, in vain.*: in .tests. .*${place}"
   -e "MPI_Iprobe again and again, in vain.*: in .probes. .*${place}"
   -e "MPI_Recv from 1, tag 9, .*: in .receives. .*${place}" -c 2 "went on")
+imbrex_mpi_report(waits_for_large_type waits_for_large_type 0 ENV IMBREX_WORKERS=1 EXPECT
+  -e "MPI_Recv from 1, tag 9, 4294967296 bytes, .*: in .large." -c 2 "went on")
 imbrex_mpi_report(asks_in_vain_in_main asks_in_vain_in_main failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "MPI_Test again and again, in vain for [0-9]+ s: in .main."

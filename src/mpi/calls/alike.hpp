@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/check/ranks/ranks.hpp"
 
 namespace imbrex::mpi::alike {
@@ -35,14 +36,6 @@ constexpr What what_of(std::string_view name) {
           .bytes = has_block || rest == "cast"};
 }
 
-inline std::int64_t bytes_of(const MPI_Count count, MPI_Datatype type) noexcept {
-  int bytes = 0;
-  if (PMPI_Type_size(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) {
-    return check::Alike::none;
-  }
-  return static_cast<std::int64_t>(count) * bytes;
-}
-
 // Of a call with these arguments. They end with count, type, operation, root, and communicator, as
 // far as it has them.
 template <What what, class... Arguments>
@@ -55,7 +48,9 @@ check::Alike arguments_of(const Arguments&... arguments) {
   if constexpr (what.root) alike.root = std::get<root>(all);
   if constexpr (what.operation) alike.op = check::name_of(std::get<operation>(all));
   if constexpr (what.bytes) {
-    alike.bytes = bytes_of(std::get<operation - 2>(all), std::get<operation - 1>(all));
+    const std::int64_t bytes =
+        bytes_of(std::get<operation - 2>(all), std::get<operation - 1>(all));
+    alike.bytes = bytes < 0 ? check::Alike::none : bytes;
   }
   return alike;
 }

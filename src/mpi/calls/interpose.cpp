@@ -208,7 +208,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
     const Call call = collective_call("MPI_" #name, comm);                                 \
     const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
     if (const std::optional<int> code =                                                    \
-            decompose::attempt<decompose::shape_of(#name), decompose::varies(#name)>       \
+            decompose::attempt<decompose::kind_of(#name), decompose::varies(#name)>       \
                 IMBREX_CALL_NULL_AND arguments) {                                          \
       return *code;                                                                        \
     }                                                                                      \
@@ -243,7 +243,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     const Call call = begun_collective("MPI_" #function, comm);                            \
     if (const std::optional<int> code =                                                    \
-            decompose::attempt<decompose::shape_of(#function),                             \
+            decompose::attempt<decompose::kind_of(#function),                             \
                                decompose::varies(#function)>                               \
                 IMBREX_CALL_REQUEST_AND arguments) {                                       \
       return *code;                                                                        \

@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "mpi/abi/inquiries.hpp"
+
 namespace imbrex::mpi {
 
 // The counts that a twin is given instead of the program's; they live until it is complete.
@@ -49,8 +51,7 @@ class NoBytes {
 
  private:
   [[nodiscard]] static bool is_empty(MPI_Datatype type) noexcept {
-    int bytes = 1;
-    return type != MPI_DATATYPE_NULL && PMPI_Type_size(type, &bytes) == MPI_SUCCESS && bytes == 0;
+    return bytes_of(type) == 0;
   }
   [[nodiscard]] static std::size_t peers_in(MPI_Comm comm) noexcept {
     if (comm == MPI_COMM_NULL) return 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mpi/abi/inquiries.hpp"
+
 namespace imbrex::mpi::check::buffers {
 
 namespace {
@@ -72,17 +74,9 @@ Peers neighbors(MPI_Comm comm) {
   int topology = MPI_UNDEFINED;
   PMPI_Topo_test(comm, &topology);
   if (topology == MPI_CART) return neighbors_in_grid(comm);
-  int in = 0;
-  int out = 0;
-  if (topology == MPI_GRAPH) {
-    PMPI_Graph_neighbors_count(comm, rank_in(comm), &in);
-    out = in;
-  } else {
-    int weighted = 0;
-    PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-  }
-  return {std::vector<bool>(static_cast<std::size_t>(out), true),
-          std::vector<bool>(static_cast<std::size_t>(in), true)};
+  const Degrees degrees = degrees_of(comm).value_or(Degrees());
+  return {std::vector<bool>(static_cast<std::size_t>(degrees.out), true),
+          std::vector<bool>(static_cast<std::size_t>(degrees.in), true)};
 }
 
 void add(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,

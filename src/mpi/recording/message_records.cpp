@@ -3,6 +3,7 @@
 // attribute, so that they go when it goes.
 #include "mpi/recording/message_records.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/recording/paths.hpp"
 
@@ -67,10 +69,8 @@ Members translate(MPI_Comm comm) {
   return members;
 }
 
-std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept {
-  int bytes = 0;
-  if (type != MPI_DATATYPE_NULL) PMPI_Type_size(type, &bytes);
-  return static_cast<std::uint64_t>(bytes) * static_cast<std::uint64_t>(count);
+std::uint64_t known_bytes(const MPI_Count count, MPI_Datatype type) noexcept {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_of(count, type), 0));
 }
 
 // The values that are known for handles which the program holds. MPI may use a handle again before
@@ -121,7 +121,7 @@ bool describe(const Call& it, detail::MessageRecord* record) noexcept {
   // MPI_PROC_NULL, or what MPI will refuse
   if (it.peer < 0 || it.comm == MPI_COMM_NULL) return false;
   const Members& members = *members_of(it.comm);
-  *record = {true, in_world(members, it.peer), it.tag, bytes_of(it.count, it.type), members.id};
+  *record = {true, in_world(members, it.peer), it.tag, known_bytes(it.count, it.type), members.id};
   return record->peer != MPI_UNDEFINED;  // else of a dynamic process
 }
 
@@ -256,7 +256,7 @@ const Members* trace_taken(MPI_Message taken) noexcept {
 TracedCollective::TracedCollective(const Call& it) noexcept {
   if (!traces_messages || it.comm == MPI_COMM_NULL) return;
   call_ = it.name;
-  bytes_ = bytes_of(it.count, it.type);
+  bytes_ = known_bytes(it.count, it.type);
   communicator_ = members_of(it.comm)->id;
   detail::trace_collective({true, call_, bytes_, communicator_});
 }

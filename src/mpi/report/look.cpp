@@ -19,6 +19,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/runtime.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/collectives/blocks/block_channel.hpp"
 #include "mpi/collectives/order/order.hpp"
@@ -275,12 +276,7 @@ std::int64_t largest_open() noexcept {
   engine().hold_still(
       [&largest](const Operation& operation) {
         const Call& call = operation.call;
-        int bytes = 0;
-        if (call.type == MPI_DATATYPE_NULL || call.waits_here ||
-            PMPI_Type_size(call.type, &bytes) != MPI_SUCCESS || bytes < 0) {
-          return;
-        }
-        largest = std::max(largest, static_cast<std::int64_t>(call.count) * bytes);
+        if (!call.waits_here) largest = std::max(largest, bytes_of(call.count, call.type));
       },
       [](bool) {});
   return largest;

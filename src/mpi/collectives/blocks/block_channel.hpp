@@ -19,6 +19,7 @@
 
 #include "base/guarded.hpp"
 #include "imbrex/future.hpp"
+#include "mpi/collectives/blocks/kinds.hpp"
 
 namespace imbrex::detail {
 struct CollectiveState;
@@ -30,18 +31,6 @@ struct Watcher;
 }  // namespace imbrex::mpi::receive
 
 namespace imbrex::mpi::partial {
-
-// What the ranks must agree on lest parts of different collectives meet: it is in the tags.
-enum class Kind : std::uint8_t {
-  alltoall,
-  allgather,
-  gather,
-  scatter,
-  broadcast,
-  allreduce,
-  neighbor_alltoall,
-  neighbor_allgather
-};
 
 // How a tag is divided: instance, kind, part, from the highest bits down. With the least MPI_TAG_UB
 // that MPI allows there are 6, 3 and 6 bits.

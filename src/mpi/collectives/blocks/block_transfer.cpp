@@ -11,6 +11,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/completion_calls.hpp"
 #include "mpi/abi/crossing.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
@@ -102,7 +103,7 @@ std::int64_t standard_most() {
 // Sends `count` elements from its address.
 void send(Place& place, Transfer& it, const int count, MPI_Datatype type, const char* const call) {
   const Call its_call = call_of(place, it, call, mpi::Kind::send);
-  const std::int64_t bytes = sends::bytes_of(count, type);
+  const std::int64_t bytes = bytes_of(count, type);
   const bool takes_turns = bytes > short_most;
   const sends::Outgoing outgoing{
       it.address, count, type, it.peer, it.tag, place.comm,
@@ -160,9 +161,9 @@ void begin_reduction(Place& place, Transfer& it, const void* const from, MPI_Op 
 }
 
 int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
-  const std::int64_t bytes = sends::bytes_of(from.count, from.type);
+  const std::int64_t bytes = bytes_of(from.count, from.type);
   // An MPI need not say so of a message to oneself: Open MPI 4 does not.
-  if (bytes > sends::bytes_of(to.count, to.type)) return MPI_ERR_TRUNCATE;
+  if (bytes > bytes_of(to.count, to.type)) return MPI_ERR_TRUNCATE;
   MPI_Aint least = 0;
   MPI_Aint extent = 0;
   PMPI_Type_get_extent(from.type, &least, &extent);

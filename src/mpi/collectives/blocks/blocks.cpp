@@ -38,7 +38,6 @@ namespace {
 
 using decompose::Asked;
 using decompose::Mode;
-using decompose::Shape;
 using decompose::Side;
 
 std::atomic<std::uint64_t> decomposed{0};
@@ -119,25 +118,12 @@ std::uintptr_t address_of(const detail::OpenAccess& it) {
   return reinterpret_cast<std::uintptr_t>(it.address);
 }
 
-Kind kind_of(const Shape shape) noexcept {
-  switch (shape) {
-    case Shape::alltoall: return Kind::alltoall;
-    case Shape::allgather: return Kind::allgather;
-    case Shape::gather: return Kind::gather;
-    case Shape::scatter: return Kind::scatter;
-    case Shape::neighbor_alltoall: return Kind::neighbor_alltoall;
-    case Shape::neighbor_allgather:
-    case Shape::other: break;
-  }
-  return Kind::neighbor_allgather;
-}
-
 // What the parts of the blocks of one call are. There is a block for each rank or, among
 // neighbours, for each of them.
 class Blocks {
  public:
   Blocks(const Call& call, const Asked& asked)
-      : it_(asked), kind_(kind_of(asked.shape)), parts_(std::min(asked.setting.parts,
+      : it_(asked), kind_(asked.kind), parts_(std::min(asked.setting.parts,
                                                                  most_parts(asked.comm))) {
     PMPI_Comm_rank(it_.comm, &me_);
     if (kind_ == Kind::neighbor_alltoall || kind_ == Kind::neighbor_allgather) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "imbrex/error.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/messages/matching/receive.hpp"
 
 namespace imbrex::mpi::partial {
@@ -16,16 +17,6 @@ namespace {
 
 // Cuts that do not fall on the elements of all types at least fall on those of MPI's own.
 constexpr std::int64_t bytes_of_largest = 16;
-
-std::int64_t element_bytes(MPI_Datatype type) {
-  MPI_Count bytes = 0;
-#if MPI_VERSION >= 4
-  PMPI_Type_size_c(type, &bytes);
-#else
-  PMPI_Type_size_x(type, &bytes);
-#endif
-  return bytes;
-}
 
 // MPI packs the data of an element in the order in which it sends them, so it can be asked where
 // each byte lies: of a buffer whose bytes hold their own places, as many digits as a byte has room
@@ -61,7 +52,7 @@ std::vector<std::uint32_t> places_of(MPI_Datatype type, const std::int64_t bytes
 }  // namespace
 
 std::int64_t data_bytes(const MPI_Count count, MPI_Datatype type) {
-  return static_cast<std::int64_t>(count) * element_bytes(type);
+  return static_cast<std::int64_t>(count) * bytes_of(type);
 }
 
 DataRange part_of(const std::int64_t bytes, const int number, const int parts) noexcept {
@@ -81,7 +72,7 @@ Cuts::~Cuts() {
 
 Piece Cuts::part(const std::ptrdiff_t displacement, const MPI_Count count, MPI_Datatype type,
                  const int number, const int parts) {
-  const std::int64_t element = element_bytes(type);
+  const std::int64_t element = bytes_of(type);
   const DataRange range = part_of(element * static_cast<std::int64_t>(count), number, parts);
   if (range.begin == range.end) return {};
   if (range.begin % element != 0 || range.end % element != 0) {
@@ -98,7 +89,7 @@ Piece Cuts::part(const std::ptrdiff_t displacement, const MPI_Count count, MPI_D
 const Cuts::Runs& Cuts::runs_of(MPI_Datatype type) {
   const auto [there, is_new] = runs_.try_emplace(type);
   if (!is_new) return there->second;
-  const std::int64_t bytes = element_bytes(type);
+  const std::int64_t bytes = bytes_of(type);
   MPI_Aint least = 0;
   MPI_Aint extent = 0;
   PMPI_Type_get_true_extent(type, &least, &extent);
@@ -127,7 +118,7 @@ MPI_Datatype Cuts::type_of(MPI_Datatype type, const DataRange& range) {
     places.push_back(place);
     types.push_back(of);
   };
-  const std::int64_t element = element_bytes(type);
+  const std::int64_t element = bytes_of(type);
   MPI_Aint least = 0;
   MPI_Aint extent = 0;
   PMPI_Type_get_extent(type, &least, &extent);

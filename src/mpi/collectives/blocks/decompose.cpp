@@ -12,6 +12,7 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/engine/of_communicators.hpp"
@@ -97,33 +98,6 @@ bool is_wrong(const Side& side, const int size) noexcept {
   return false;
 }
 
-struct Degrees {
-  int in = 0;
-  int out = 0;
-};
-// How many neighbours there are. None: `comm` has no topology.
-std::optional<Degrees> degrees_of(MPI_Comm comm) noexcept {
-  int topology = MPI_UNDEFINED;
-  PMPI_Topo_test(comm, &topology);
-  Degrees degrees;
-  if (topology == MPI_CART) {
-    int dimensions = 0;
-    PMPI_Cartdim_get(comm, &dimensions);
-    degrees = {2 * dimensions, 2 * dimensions};
-  } else if (topology == MPI_GRAPH) {
-    int rank = 0;
-    PMPI_Comm_rank(comm, &rank);
-    PMPI_Graph_neighbors_count(comm, rank, &degrees.in);
-    degrees.out = degrees.in;
-  } else if (topology == MPI_DIST_GRAPH) {
-    int weighted = 0;
-    PMPI_Dist_graph_neighbors_count(comm, &degrees.in, &degrees.out, &weighted);
-  } else {
-    return std::nullopt;
-  }
-  return degrees;
-}
-
 // Neighbours that are not connected with others may have blocks of another length, and who sends
 // blocks of one length may get those of another. So no length decides.
 bool accepts_neighbors(const Asked& it) noexcept {
@@ -131,7 +105,7 @@ bool accepts_neighbors(const Asked& it) noexcept {
   if (!degrees || it.send.address == MPI_IN_PLACE || it.receive.address == MPI_IN_PLACE) {
     return false;
   }
-  const int sent = it.shape == Shape::neighbor_allgather ? 1 : degrees->out;
+  const int sent = it.kind == Kind::neighbor_allgather ? 1 : degrees->out;
   return !is_wrong(it.send, degrees->out == 0 ? 0 : sent) && !is_wrong(it.receive, degrees->in);
 }
 
@@ -199,19 +173,19 @@ bool accepts(Asked& it) {
   if (PMPI_Comm_test_inter(it.comm, &between_groups) != MPI_SUCCESS || between_groups != 0) {
     return false;
   }
-  if (it.shape == Shape::alltoall && it.send.address == MPI_IN_PLACE) return false;
-  if (it.shape == Shape::neighbor_alltoall || it.shape == Shape::neighbor_allgather) {
+  if (it.kind == Kind::alltoall && it.send.address == MPI_IN_PLACE) return false;
+  if (it.kind == Kind::neighbor_alltoall || it.kind == Kind::neighbor_allgather) {
     return accepts_neighbors(it);
   }
   int size = 0;
   int rank = 0;
   PMPI_Comm_size(it.comm, &size);
   PMPI_Comm_rank(it.comm, &rank);
-  const bool rooted = it.shape == Shape::gather || it.shape == Shape::scatter;
+  const bool rooted = it.kind == Kind::gather || it.kind == Kind::scatter;
   if (rooted && (it.root < 0 || it.root >= size)) return false;
   if (it.varies) {
-    const bool sends = it.shape != Shape::scatter || rank == it.root;
-    const bool receives = it.shape != Shape::gather || rank == it.root;
+    const bool sends = it.kind != Kind::scatter || rank == it.root;
+    const bool receives = it.kind != Kind::gather || rank == it.root;
     const bool own_sent = it.send.address == MPI_IN_PLACE;
     const bool own_here = it.receive.address == MPI_IN_PLACE;
     return !(sends && !own_sent && is_wrong(it.send, size)) &&
@@ -219,9 +193,9 @@ bool accepts(Asked& it) {
   }
   // Of the sides that count on this rank, one that says how long a block is.
   const bool by_receive = it.send.address == MPI_IN_PLACE ||
-                          (it.shape == Shape::scatter && it.receive.address != MPI_IN_PLACE);
+                          (it.kind == Kind::scatter && it.receive.address != MPI_IN_PLACE);
   const Side& side = by_receive ? it.receive : it.send;
-  const std::int64_t bytes = sends::bytes_of(side.count, side.type);
+  const std::int64_t bytes = bytes_of(side.count, side.type);
   return bytes >= (it.setting.mode == Mode::all ? 1 : bytes_least);
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 
+#include "mpi/collectives/blocks/kinds.hpp"
 #include "mpi/engine/engine.hpp"
 
 namespace imbrex::mpi::decompose {
@@ -45,15 +46,7 @@ void end() noexcept;
 [[nodiscard]] int look_at_info(const Call& call, MPI_Info info);
 [[nodiscard]] int keep_info(const Call& call, MPI_Comm comm, MPI_Info info);
 
-enum class Shape : std::uint8_t {
-  alltoall,
-  allgather,
-  gather,
-  scatter,
-  neighbor_alltoall,
-  neighbor_allgather,
-  other
-};
+using partial::Kind;
 
 // One side of a collective, as its call names it. Pointers are valid during the call.
 struct Side {
@@ -80,7 +73,7 @@ struct Side {
 };
 
 struct Asked {
-  Shape shape = Shape::other;
+  Kind kind = Kind::alltoall;
   // Its name ends in v or w: blocks need not have one size. (Not seen by the counts: a rank that is
   // no root may give null for what does not concern it.)
   bool varies = false;
@@ -111,19 +104,26 @@ inline int (*prepare)(const Call& call, MPI_Comm comm) = nullptr;
 [[nodiscard]] consteval bool varies(std::string_view name) {
   return plain(name).ends_with('v') || plain(name).ends_with('w');
 }
-[[nodiscard]] consteval Shape shape_of(std::string_view name) {
+// `there`: a collective of this name can go block by block.
+struct MaybeKind {
+  bool there = false;
+  Kind kind = Kind::alltoall;
+};
+[[nodiscard]] consteval MaybeKind kind_of(std::string_view name) {
   name = plain(name);
   if (varies(name)) name.remove_suffix(1);
   // Behind an I the name begins with a small letter.
-  if (name == "Alltoall" || name == "alltoall") return Shape::alltoall;
-  if (name == "Allgather" || name == "allgather") return Shape::allgather;
-  if (name == "Gather" || name == "gather") return Shape::gather;
-  if (name == "Scatter" || name == "scatter") return Shape::scatter;
-  if (name == "Neighbor_alltoall" || name == "neighbor_alltoall") return Shape::neighbor_alltoall;
-  if (name == "Neighbor_allgather" || name == "neighbor_allgather") {
-    return Shape::neighbor_allgather;
+  if (name == "Alltoall" || name == "alltoall") return {true, Kind::alltoall};
+  if (name == "Allgather" || name == "allgather") return {true, Kind::allgather};
+  if (name == "Gather" || name == "gather") return {true, Kind::gather};
+  if (name == "Scatter" || name == "scatter") return {true, Kind::scatter};
+  if (name == "Neighbor_alltoall" || name == "neighbor_alltoall") {
+    return {true, Kind::neighbor_alltoall};
   }
-  return Shape::other;
+  if (name == "Neighbor_allgather" || name == "neighbor_allgather") {
+    return {true, Kind::neighbor_allgather};
+  }
+  return {};
 }
 
 // ---- from arguments ----------------------------------------------------------------------------
@@ -175,14 +175,14 @@ template <class... Arguments>
 }
 
 // What the call returns, if it has gone block by block; if `request` is not null, if it has begun.
-template <Shape shape, bool varies, class... Arguments>
+template <MaybeKind kind, bool varies, class... Arguments>
 [[nodiscard]] std::optional<int> attempt([[maybe_unused]] const Call& call,
                                          [[maybe_unused]] MPI_Request* const request,
                                          [[maybe_unused]] Arguments... arguments) {
-  if constexpr (shape != Shape::other) {
+  if constexpr (kind.there) {
     if (wanted.load(std::memory_order_relaxed)) [[unlikely]] {
       Asked asked = read(arguments...);
-      asked.shape = shape;
+      asked.kind = kind.kind;
       asked.varies = varies;
       if (!accepts(asked)) return std::nullopt;
       return request != nullptr ? begin_request(call, asked, request) : carry_out(call, asked);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/abi/types.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/mpi_errors.hpp"
@@ -96,7 +97,7 @@ void CollectiveState::plan(const bool comes, const int block, const int number,
                             piece.count < 0 ? fmt::format("{} elements", piece.count)
                                             : std::string("no type")));
   }
-  if (mpi::sends::bytes_of(piece.count, piece.type) == 0) return;
+  if (mpi::bytes_of(piece.count, piece.type) == 0) return;
   auto part = std::make_unique<Part>();
   part->ended = &CollectiveState::ended;
   const char* const first = static_cast<const char*>(address) + piece.displacement;

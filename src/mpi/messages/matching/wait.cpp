@@ -8,6 +8,7 @@
 
 #include "base/arch.hpp"
 #include "imbrex/detail/observation.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/recording/paths.hpp"
@@ -91,13 +92,12 @@ bool ask_once(const Call& call, const Question& question, Said* said) {
 }
 
 detail::WaitReason reason_of(const Call& call) noexcept {
-  int type_bytes = 0;
-  if (call.type != MPI_DATATYPE_NULL) PMPI_Type_size(call.type, &type_bytes);
+  const std::int64_t bytes = bytes_of(call.count, call.type);
   return {.kind = detail::WaitKind::mpi,
           .what = call.name,
           .peer = call.peer == Call::none ? -1 : call.peer,
           .tag = call.tag == Call::none ? -1 : call.tag,
-          .bytes = static_cast<std::size_t>(type_bytes) * static_cast<std::size_t>(call.count)};
+          .bytes = bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
 }
 
 struct WaitingOperation : Operation {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/abi/inquiries.hpp"
 #include "mpi/abi/tcp_bytes.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
@@ -31,15 +32,6 @@ constexpr std::int64_t large_part = 1024 * 1024;
 bool is_on() noexcept { return bounds.bytes.load(std::memory_order_relaxed) >= 0; }
 
 }  // namespace
-
-std::int64_t bytes_of(const MPI_Count count, const MPI_Datatype type) noexcept {
-  int bytes = 0;
-  if (count < 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &bytes) != MPI_SUCCESS) {
-    return -1;
-  }
-  if (bytes < 0) return std::numeric_limits<std::int64_t>::max();  // MPI_UNDEFINED: 2 GiB and more
-  return static_cast<std::int64_t>(count) * bytes;
-}
 
 Limits& initial_limits() noexcept {
   static Limits limits;

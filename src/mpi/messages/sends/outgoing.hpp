@@ -23,10 +23,6 @@ namespace imbrex::mpi::sends {
 void start();
 void finish() noexcept;
 
-// The bytes of a message; the largest number for an element of 2 GiB and more; -1 if MPI will
-// refuse these arguments.
-[[nodiscard]] std::int64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept;
-
 // What a call of this name, without MPI_, asks of the receiver; a buffered one never waits.
 enum class Asks : std::uint8_t { nothing, receive, posted, buffers };
 [[nodiscard]] consteval Asks asks_of(std::string_view name) {

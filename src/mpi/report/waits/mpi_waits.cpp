@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "mpi/abi/inquiries.hpp"
+
 namespace imbrex::mpi::report {
 
 std::string name_of(MPI_Comm comm) {
@@ -32,10 +34,9 @@ Wait wait_of(const Call& call, const detail::TaskLabel& task) {
   if (call.tag != Call::none) wait.tag = call.tag == MPI_ANY_TAG ? any : call.tag;
   wait.receives = call.kind == Kind::receive;
   if (call.type != MPI_DATATYPE_NULL) {
-    int type_bytes = 0;
-    PMPI_Type_size(call.type, &type_bytes);
-    wait.sized = true;
-    wait.bytes = static_cast<std::uint64_t>(type_bytes) * static_cast<std::uint64_t>(call.count);
+    const std::int64_t bytes = bytes_of(call.count, call.type);
+    wait.sized = bytes >= 0;
+    if (wait.sized) wait.bytes = static_cast<std::uint64_t>(bytes);
   }
   return wait;
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What MPI says of types and communicators. Knows no operation. Thread safety: any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace imbrex::mpi {
+
+// Of one element, of 2 GiB and more too; below 0 where MPI cannot say, as of MPI_DATATYPE_NULL.
+[[nodiscard]] inline std::int64_t bytes_of(const MPI_Datatype type) noexcept {
+  MPI_Count bytes = -1;
+  if (type == MPI_DATATYPE_NULL) return -1;
+#if MPI_VERSION >= 4
+  if (PMPI_Type_size_c(type, &bytes) != MPI_SUCCESS) return -1;
+#else
+  if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS) return -1;
+#endif
+  return bytes;
+}
+
+// Of `count` elements; below 0 for a count below 0, too. At most the greatest number.
+[[nodiscard]] inline std::int64_t bytes_of(const MPI_Count count,
+                                           const MPI_Datatype type) noexcept {
+  const std::int64_t each = bytes_of(type);
+  if (count < 0 || each < 0) return -1;
+  std::int64_t all = 0;
+  if (__builtin_mul_overflow(each, count, &all)) return std::numeric_limits<std::int64_t>::max();
+  return all;
+}
+
+// How many neighbours send to this rank, and get something of it.
+struct Degrees {
+  int in = 0;
+  int out = 0;
+};
+// None: `comm` has no topology.
+[[nodiscard]] inline std::optional<Degrees> degrees_of(const MPI_Comm comm) noexcept {
+  int topology = MPI_UNDEFINED;
+  PMPI_Topo_test(comm, &topology);
+  Degrees degrees;
+  if (topology == MPI_CART) {
+    int dimensions = 0;
+    PMPI_Cartdim_get(comm, &dimensions);
+    degrees = {2 * dimensions, 2 * dimensions};
+  } else if (topology == MPI_GRAPH) {
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Graph_neighbors_count(comm, rank, &degrees.in);
+    degrees.out = degrees.in;
+  } else if (topology == MPI_DIST_GRAPH) {
+    int weighted = 0;
+    PMPI_Dist_graph_neighbors_count(comm, &degrees.in, &degrees.out, &weighted);
+  } else {
+    return std::nullopt;
+  }
+  return degrees;
+}
+
+}  // namespace imbrex::mpi
