@@ -232,19 +232,6 @@ TEST_P(EventTest, an_outsider_lets_a_foreign_thread_go_on_while_the_worker_is_ke
   }
 }
 
-TEST(WithoutRuntimeTest, a_thread_that_waits_is_told_so) {
-  std::string text;
-  std::thread([&text] {
-    Event event;
-    try {
-      await(event);
-    } catch (const Error& error) {
-      text = error.what();
-    }
-  }).join();
-  EXPECT_NE(text, "");
-}
-
 TEST(WithoutRuntimeTest, an_event_can_fire_and_be_asked) {
   Event event;
   event.fire();
