@@ -137,6 +137,23 @@ TEST(PoolTest, an_exception_arrives_on_every_rank) {
   EXPECT_EQ(sum(static_cast<std::uint64_t>(visited)), calls(3) * ring.size);
 }
 
+TEST(PoolTest, more_items_than_there_can_be_are_refused) {
+  const Ring ring;
+  WorkPool<std::int64_t> pool(MPI_COMM_WORLD, {.victims = UINT32_MAX});  // no more than there are
+  if (ring.rank == 0) pool.push(1);
+  std::atomic<int> refused{0};
+  pool.process([&refused](const std::int64_t&, Emit<std::int64_t>& emit) {
+    for (const std::size_t count : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8 + 1}) {
+      try {
+        (void)emit.place(count);
+      } catch (const std::bad_alloc&) {
+        ++refused;
+      }
+    }
+  });
+  EXPECT_EQ(sum(static_cast<std::uint64_t>(refused.load())), 3);
+}
+
 TEST(PoolTest, items_that_fill_a_message_and_functions_that_call_mpi) {
   struct Big {
     int n;

@@ -26,6 +26,7 @@ class Emit {
  public:
   void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
   // `count` items, uninitialised, to be written before the next item is made and before `f` ends.
+  // Throws std::bad_alloc.
   [[nodiscard]] Item* place(const std::size_t count) {
     if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
     Item* const first = top_;
@@ -67,6 +68,7 @@ class Emit {
   }
   void store() noexcept { stack_.top = reinterpret_cast<std::byte*>(top_); }
   void make_room(const std::size_t count) {  // `this` goes to nobody: its members stay registers
+    if (count > PTRDIFF_MAX / sizeof(Item)) throw std::bad_alloc();
     store();
     stack_.make_room(count * sizeof(Item));
     load();

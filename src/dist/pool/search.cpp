@@ -6,7 +6,8 @@
 namespace imbrex::dist {
 
 Search::Search(const std::size_t place, const std::size_t ranks, const std::uint32_t victims)
-    : place_(place), ranks_(ranks), victims_(victims),
+    : place_(place), ranks_(ranks),
+      victims_(std::min(victims, static_cast<std::uint32_t>(ranks - 1))),
       random_(static_cast<std::uint32_t>(place * 7919 + 1)) {
   for (std::size_t bit = 1; bit < ranks; bit *= 2) {
     if ((place ^ bit) < ranks) lifelines_.push_back({place ^ bit});

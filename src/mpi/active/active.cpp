@@ -22,8 +22,9 @@ static_assert(Packet::place_after(sizeof(PacketHead)) + sizeof(MessageHead) + me
 void require_open(const char* const call) {
   if (is_open()) return;
   throw Error(std::string("imbrex: active::") + call +
-              " called while active messages are not open: call active::want() before MPI_Init, "
-              "and use them between MPI_Init and MPI_Finalize");
+              " while messages between ranks are not open: call imbrex::open_messages() before "
+              "MPI_Init, and end all that spans ranks (Space, FutureSpace, WorkPool, calls) before "
+              "MPI_Finalize");
 }
 
 int rank_of(const char* const call, const int rank) {
