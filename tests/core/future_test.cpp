@@ -5,11 +5,14 @@
 #include <atomic>
 #include <deque>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "core/error_of.hpp"
 #include "core/on_runtime.hpp"
@@ -74,6 +77,12 @@ TEST_P(FutureTest, values_may_be_void_or_move_only) {
   EXPECT_EQ(*task("result").spawn([] { return std::make_unique<int>(5); }).get(), 5);
   const auto several = [] { return std::vector<std::unique_ptr<int>>(6); };
   EXPECT_EQ(task("results").spawn(several).get().size(), 6u);
+  const auto pair = [several] { return std::pair(1, std::map<int, decltype(several())>()); };
+  EXPECT_EQ(task("pair").spawn(pair).get().first, 1);
+  const auto tuple = [several] { return std::tuple(several(), std::string("two")); };
+  EXPECT_EQ(std::get<1>(task("tuple").spawn(tuple).get()), "two");
+  const auto table = [several] { return std::map<int, decltype(several())>(); };
+  EXPECT_TRUE(task("table").spawn(table).get().empty());
 }
 
 // ---- who gets the value ------------------------------------------------------------------------

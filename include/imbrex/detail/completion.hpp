@@ -5,8 +5,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace imbrex::detail {
 
@@ -57,6 +59,16 @@ template <class T>
   requires requires { typename T::value_type; } && (!std::is_same_v<typename T::value_type, T>)
 inline constexpr bool is_copyable<T> =
     std::is_copy_constructible_v<T> && is_copyable<typename T::value_type>;
+// So do pairs and tuples.
+template <class T, std::size_t... part>
+consteval bool has_copyable_parts(std::index_sequence<part...> /*parts*/) {
+  return (is_copyable<std::tuple_element_t<part, T>> && ...);
+}
+template <class T>
+  requires(requires { std::tuple_size<T>::value; } && !requires { typename T::value_type; })
+inline constexpr bool is_copyable<T> =
+    std::is_copy_constructible_v<T> &&
+    has_copyable_parts<T>(std::make_index_sequence<std::tuple_size<T>::value>());
 
 // Whether it matters who else holds a value of this type when one of its futures gives it away: a
 // copy that costs no more than a move is always made.
