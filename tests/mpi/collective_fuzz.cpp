@@ -30,6 +30,7 @@
 #include "collective_fuzz_data.hpp"
 #include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
+#include "mpi/collectives/blocks/kinds.hpp"
 #include "send_in_turn.hpp"
 
 namespace {
@@ -48,16 +49,7 @@ void expect(const bool condition, const std::string& name, const char* const wha
 
 // ---- a collective ------------------------------------------------------------------------------
 
-enum class Kind {
-  alltoall,
-  allgather,
-  gather,
-  scatter,
-  broadcast,
-  allreduce,
-  neighbor_alltoall,
-  neighbor_allgather
-};
+using mpi::partial::Kind;
 constexpr std::array names{"alltoall",  "allgather", "gather",            "scatter",
                            "broadcast", "allreduce", "neighbor_alltoall", "neighbor_allgather"};
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "../expect_near.hpp"
 #include "factor.hpp"
 
 namespace lu {
@@ -31,21 +32,6 @@ std::vector<double> dense_factor(const Source& source, int n) {
     }
   }
   return a;
-}
-
-void expect_equal(const TiledMatrix& matrix, const std::vector<double>& dense) {
-  const Layout& layout = matrix.layout();
-  for_each_tile_of_mine(matrix, [&](int i, int j) {
-    for (int c = 0; c < layout.extent(j); ++c) {
-      for (int r = 0; r < layout.extent(i); ++r) {
-        const double expected = dense[static_cast<std::size_t>(
-            (layout.first(j) + c) * layout.n + layout.first(i) + r)];
-        ASSERT_NEAR(matrix.tile(i, j)[c * layout.extent(i) + r], expected,
-                    1e-11 * std::abs(expected) + 1e-13)
-            << "tile " << i << ", " << j << " row " << r << " column " << c;
-      }
-    }
-  });
 }
 
 template <class Visit>
@@ -74,7 +60,7 @@ TEST(lu, finds_the_factors_of_the_textbook_on_every_grid_and_shape) {
             .lookahead = lookahead,
             .priorities = lookahead == 2 ? Priorities::sends : Priorities::none};
         ASSERT_EQ(factor(team, matrix, {}, options, use), 0);
-        expect_equal(matrix, dense);
+        expect_near(matrix, dense, 1e-11, 1e-13);
         EXPECT_LT(residual(team, matrix, source, 16), 1);
         EXPECT_LE(use.tiles_peak, static_cast<std::size_t>(lookahead * 2 * ((n - 1) / tile + 1)));
       }
@@ -180,7 +166,7 @@ TEST(lu, with_timed_kernels_runs_the_whole_graph_and_changes_nothing) {
   EXPECT_EQ(use.bytes_received == 0, rank_count() == 1);
   std::vector<double> dense(100 * 100);
   source.fill({0, 0, 100, 100}, dense.data());
-  expect_equal(matrix, dense);
+  expect_near(matrix, dense, 1e-11, 1e-13);
 }
 
 }  // namespace

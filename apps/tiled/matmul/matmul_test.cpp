@@ -10,6 +10,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "../expect_near.hpp"
 #include "multiply.hpp"
 
 namespace matmul {
@@ -45,20 +46,6 @@ std::vector<double> dense_product(const Source& a, const Source& b, int n) {
   return c;
 }
 
-void expect_near(const TiledMatrix& matrix, const std::vector<double>& dense) {
-  const Layout& layout = matrix.layout();
-  for_each_tile_of_mine(matrix, [&](int i, int j) {
-    for (int c = 0; c < layout.extent(j); ++c) {
-      for (int r = 0; r < layout.extent(i); ++r) {
-        const double expected = dense[static_cast<std::size_t>(
-            (layout.first(j) + c) * layout.n + layout.first(i) + r)];
-        ASSERT_NEAR(matrix.tile(i, j)[c * layout.extent(i) + r], expected, 1e-13)
-            << "tile " << i << ", " << j << " row " << r << " column " << c;
-      }
-    }
-  });
-}
-
 bool same_bits(const TiledMatrix& a, const TiledMatrix& b) {
   const Layout& layout = a.layout();
   bool same = true;
@@ -91,7 +78,7 @@ TEST(messages_and_inserted_tasks, find_the_product_of_dgemm_and_each_others_bits
     Matrices expected = make(team, layout, a, b);
     TaskUse use;
     multiply_messages(team, expected, {}, {.lookahead = 2}, use);
-    expect_near(expected.c, dense);
+    expect_near(expected.c, dense, 0, 1e-13);
     EXPECT_LE(use.tiles_peak, static_cast<std::size_t>(2 * 2 * layout.tiles()));
     for (const bool trim : {false, true}) {
       Matrices matrices = make(team, layout, a, b);
@@ -110,7 +97,7 @@ TEST(slices, are_summed_to_the_product) {
       Matrices matrices = make(team, layout, a, b);
       TaskUse use;
       multiply_inserted(team, matrices, {}, {.slices = slices}, use);
-      expect_near(matrices.c, dense);
+      expect_near(matrices.c, dense, 0, 1e-13);
     }
   });
 }

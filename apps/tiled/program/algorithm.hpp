@@ -24,7 +24,7 @@ class Algorithm {
   virtual ~Algorithm() = default;
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
-  // Of kernels that sleep; empty if they compute.
+  // The times that kernels sleep; empty if they compute.
   [[nodiscard]] const KernelTimes& times() const noexcept { return times_; }
 
   [[nodiscard]] virtual std::string description() const = 0;
@@ -39,7 +39,7 @@ class Algorithm {
   // For people: that the minor of this order is bad.
   [[nodiscard]] virtual std::string describe_minor(std::int64_t order) const;
 
-  // Of what run() has made.
+  // How far the result of run() is off.
   [[nodiscard]] virtual Residual residual() const = 0;
   [[nodiscard]] virtual Figures use_result() const { return {}; }
 

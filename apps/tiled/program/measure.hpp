@@ -16,7 +16,7 @@ struct Run {
   std::int64_t bad_minor;  // if not 0, the rest says nothing
   double seconds;          // from a barrier to the last rank's end
   double gflops;           // Gflop/s
-  // Of kernels that compute; those that sleep make no result and have no rate.
+  // Kernels that sleep make no result and have no rate.
   double rate;  // Gflop/s of DGEMM on all workers of all ranks: before and after, mean; or 0
   Activity activity;
   // Of fork-join, 0: the next three are known of tasks.

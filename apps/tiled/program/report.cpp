@@ -95,7 +95,7 @@ void print_memory(const Problem& problem, const std::vector<Run>& runs) {
   }
 }
 
-// Of the last run of each variant.
+// Each variant's last run.
 void print_figures(const std::vector<Run>& runs) {
   for (const Variant variant : variants_of(runs)) {
     const auto last = std::find_if(runs.rbegin(), runs.rend(),

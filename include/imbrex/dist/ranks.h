@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,15 +24,12 @@ uint64_t imbrex_new_id(void);
 #endif
 
 /* `count` ranks of `comm`, which is no inter-communicator, as MPI_COMM_WORLD numbers them: below 0
-   where it has no such rank. Null `ranks`: 0, 1, ... */
+   where it has no such rank. */
 static inline void imbrex_world_ranks(MPI_Comm comm, int count, const int* ranks, int* world) {
   MPI_Group group, all;
   MPI_Comm_group(comm, &group);
   MPI_Comm_group(MPI_COMM_WORLD, &all);
-  for (int i = 0; i < count; ++i) {
-    const int rank = ranks == NULL ? i : ranks[i];
-    MPI_Group_translate_ranks(group, 1, &rank, all, &world[i]);
-  }
+  MPI_Group_translate_ranks(group, count, ranks, all, world);
   MPI_Group_free(&group);
   MPI_Group_free(&all);
 }
@@ -43,11 +41,16 @@ static inline void imbrex_world_ranks(MPI_Comm comm, int count, const int* ranks
 static inline uint64_t imbrex_members(MPI_Comm comm, int* world, int* nodes) {
   uint64_t id = 0;
   int rank = 0, size = 0;
+  int* ranks;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
   if (rank == 0) id = imbrex_new_id();
   MPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
-  imbrex_world_ranks(comm, size, NULL, world);
+  ranks = (int*)malloc((size_t)size * sizeof(int));
+  if (ranks == NULL) abort(); /* the others would wait */
+  for (int i = 0; i < size; ++i) ranks[i] = i;
+  imbrex_world_ranks(comm, size, ranks, world);
+  free(ranks);
   if (nodes != NULL) {
     MPI_Comm node;
     int first = rank;

@@ -10,7 +10,8 @@
 
 namespace imbrex::mpi {
 
-// Of one element, of 2 GiB and more too; below 0 where MPI cannot say, as of MPI_DATATYPE_NULL.
+// One element's, also where it has 2 GiB or more; below 0 where MPI cannot say, as for
+// MPI_DATATYPE_NULL.
 [[nodiscard]] inline std::int64_t bytes_of(const MPI_Datatype type) noexcept {
   MPI_Count bytes = -1;
   if (type == MPI_DATATYPE_NULL) return -1;
@@ -22,7 +23,7 @@ namespace imbrex::mpi {
   return bytes;
 }
 
-// Of `count` elements; below 0 for a count below 0, too. At most the greatest number.
+// Those of `count` elements; below 0 for a count below 0, too. At most the greatest number.
 [[nodiscard]] inline std::int64_t bytes_of(const MPI_Count count,
                                            const MPI_Datatype type) noexcept {
   const std::int64_t each = bytes_of(type);

@@ -90,8 +90,8 @@ std::vector<Worker*> visitors_of(RuntimeState& runtime) {
   return runtime.foreign;
 }
 
-// Whether a task lives that is not the code of a thread. Roots are told by their address: what else
-// a descriptor says may just be written.
+// Whether a task lives that is not the code of a thread; the stand-in of a callback counts as one,
+// so is_root() does not serve, and the roots of threads are told by their address.
 bool has_tasks(RuntimeState& runtime) {
   std::vector<const void*> roots;
   for (const auto& worker : runtime.workers) roots.push_back(worker->root);
