@@ -79,8 +79,8 @@ namespace imbrex::detail {
 void require_messages(const std::string& what) {
   if (mpi::active::is_open()) return;
   throw Error("imbrex: " + what + " while messages between ranks are not open: call "
-              "imbrex::open_messages() (imbrex_open_messages() in C and Fortran; open_calls() for "
-              "remote calls) before MPI_Init, and use them between MPI_Init and MPI_Finalize");
+              "imbrex::open_messages() (imbrex_open_messages() in C and Fortran) before MPI_Init, "
+              "and use them between MPI_Init and MPI_Finalize");
 }
 
 Space& open_space(SpaceSpec spec) {
@@ -96,7 +96,11 @@ DataSpace* make_data_space(Members members, SpaceOptions options) {
 
 void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
              CallEnded ended) {
-  require_messages("a remote call");
+  if (!mpi::active::calls_are_open()) {
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + " while no rank "
+                "takes calls: call imbrex::open_calls() before MPI_Init, on one rank at least, and "
+                "call between MPI_Init and MPI_Finalize");
+  }
   if (rank.rank < 0 || rank.rank >= mpi::active::ranks()) {
     throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": there are " +
                 std::to_string(mpi::active::ranks()));
@@ -108,18 +112,18 @@ void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte
 namespace imbrex {
 
 namespace {
-void want(const char* const call) {
-  if (mpi::active::want()) return;
+[[maybe_unused]] const bool is_named =
+    (mpi::active::take_calls_by([] { (void)dist::calls(); }), true);
+
+void require_early(const char* const call, const bool is_early) {
+  if (is_early) return;
   throw Error(std::string("imbrex: ") + call + "() comes too late: call it before MPI_Init");
 }
 }  // namespace
 
-void open_messages() { want("open_messages"); }
+void open_messages() { require_early("open_messages", mpi::active::want()); }
 
-void open_calls() {
-  want("open_calls");
-  mpi::active::at_open([] { (void)dist::calls(); });
-}
+void open_calls() { require_early("open_calls", mpi::active::want_calls()); }
 
 }  // namespace imbrex
 

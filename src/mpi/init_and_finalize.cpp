@@ -233,6 +233,7 @@ struct Agreement {
   int well;               // their start has not failed
   int learns_paths;       // by their policy
   int is_quiet;           // nobody wants active messages
+  int calls_nobody;       // nobody wants calls of other ranks
   int checks;             // IMBREX_CHECK is on
   int partial_least;      // of what IMBREX_PARTIAL says; and by the next, the largest negated
   int partial_negated;
@@ -250,17 +251,18 @@ Agreement view_of(const Wrong& wrong) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int paths = detail::learns_paths() ? 1 : 0;
-  const int quiet = active::wanted.load(std::memory_order_relaxed) ? 0 : 1;
+  const int quiet = active::wishes.messages.load(std::memory_order_relaxed) ? 0 : 1;
+  const int no_calls = active::wishes.calls.load(std::memory_order_relaxed) ? 0 : 1;
   const int checks = wrong.text.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
   if (wrong.text.empty()) {
     const decompose::Setting setting = decompose::setting_by_options();
     const int partial = static_cast<int>(setting.mode);
-    return {1,    paths,   quiet,   checks, partial, -partial, setting.parts, -setting.parts,
-            rank, INT_MAX, INT_MAX, INT_MAX, 0};
+    return {1,       paths,   quiet,          no_calls,       checks,  partial,
+            -partial, setting.parts, -setting.parts, rank, INT_MAX, INT_MAX, INT_MAX, 0};
   }
   const int why = static_cast<int>(std::hash<std::string>()(wrong.text) >> 34);  // not negative
-  return {0,       paths,   quiet, checks, INT_MAX, INT_MAX,      INT_MAX,
-          INT_MAX, INT_MAX, rank,  why,    -why,    -wrong.status};
+  return {0,       paths,   quiet, no_calls, checks, INT_MAX, INT_MAX, INT_MAX,
+          INT_MAX, INT_MAX, rank,  why,      -why,   -wrong.status};
 }
 
 // All ranks must use the same kind of collectives. A rank of another program that does not know
@@ -454,6 +456,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   sends::start();
   const decompose::Setting setting = decompose::setting_by_options();
   partial::start_decomposing(setting);
+  active::wishes.calls_agreed = all.calls_nobody == 0;
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
   if (all.learns_paths != 0) open_paths();
   start_messages();
@@ -461,9 +464,7 @@ int initialise(int* argc, char*** argv, int* provided) {
     notices::wanted.store(true, std::memory_order_relaxed);
   }
   progress::start(poller);
-  if (active::post().is_open()) {
-    for (void (*const begin)() : active::openers()) begin();
-  }
+  if (active::calls_are_open()) active::wishes.take_calls();
   report::start_watch();
   if (detail::text_option("OMP_SUSPEND") != "all") {
     some_task_blocks.store(true, std::memory_order_relaxed);

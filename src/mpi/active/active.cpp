@@ -19,6 +19,12 @@ static_assert(transfer_bytes_max <= std::numeric_limits<int>::max());
 static_assert(Packet::place_after(sizeof(PacketHead)) + sizeof(MessageHead) + message_bytes_max <=
               packet_bytes);
 
+bool is_initialised() noexcept {
+  int initialised = 0;
+  PMPI_Initialized(&initialised);
+  return initialised != 0;
+}
+
 void require_open(const char* const call) {
   if (is_open()) return;
   throw Error(std::string("imbrex: active::") + call +
@@ -56,18 +62,12 @@ void require_countable(const char* const call, const std::size_t bytes) {
 
 }  // namespace
 
-bool want() noexcept {
-  int initialised = 0;
-  PMPI_Initialized(&initialised);
-  if (initialised != 0) return is_open();
-  wanted.store(true, std::memory_order_relaxed);
-  return true;
-}
-void at_open(void (*const begin)()) {
-  if (is_open()) return begin();
-  openers().push_back(begin);
-}
+bool want() noexcept { return is_initialised() ? is_open() : wishes.want(); }
+bool want_calls() noexcept { return is_initialised() ? calls_are_open() : wishes.want_calls(); }
+void take_calls_by(void (*const begin)()) noexcept { wishes.take_calls = begin; }
+
 bool is_open() noexcept { return post().is_open(); }
+bool calls_are_open() noexcept { return is_open() && wishes.calls_agreed; }
 
 bool all_check() noexcept { return check::compares; }
 

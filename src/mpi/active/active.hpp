@@ -41,11 +41,15 @@ enum class Id : std::uint8_t {
 // Says that this process may use active messages, before MPI_Init. False: MPI_Init has been called,
 // and has not opened them.
 bool want() noexcept;
-// MPI_Init calls `begin` when they are open; if they are already, this does. For who has to take
-// messages from then on. `begin` makes no task and does not wait.
-void at_open(void (*begin)());
+// Says that this process may call functions of other ranks, too.
+bool want_calls() noexcept;
+// If a rank has called want_calls(), MPI_Init calls `begin` on all ranks, also where nobody has
+// asked for it: a rank that may be called must take the messages of calls. REQUIRES: the library is
+// being loaded. `begin` makes no task and does not wait.
+void take_calls_by(void (*begin)()) noexcept;
 // True from MPI_Init to MPI_Finalize, on all ranks alike, where a rank wanted it.
 [[nodiscard]] bool is_open() noexcept;
+[[nodiscard]] bool calls_are_open() noexcept;
 
 [[nodiscard]] int rank();
 [[nodiscard]] int ranks();

@@ -13,8 +13,10 @@
 
 namespace imbrex {
 
-// On all ranks, before MPI_Init: as open_messages(), and this rank can be called. From MPI_Init to
-// MPI_Finalize a worker that has nothing to do asks for messages then, and does not sleep.
+// Before MPI_Init: as open_messages(), and all ranks can be called. One rank that calls it is
+// enough. From MPI_Init to MPI_Finalize a worker that has nothing to do asks for messages then, on
+// all ranks, and does not sleep. Throws Error if MPI_Init has been called and has not opened calls.
+// Thread safety: any thread.
 void open_calls();
 
 }  // namespace imbrex

@@ -21,8 +21,6 @@
 
 namespace imbrex::mpi::active {
 
-std::atomic<bool> wanted{false};
-
 namespace {
 
 constexpr int tag_of_packets = 0;
@@ -50,11 +48,6 @@ class InGuest {
 Post& post() noexcept {
   static Post& the_post = *new Post;
   return the_post;
-}
-
-std::vector<void (*)()>& openers() {
-  static auto& all = *new std::vector<void (*)()>;
-  return all;
 }
 
 // A rank that cannot be reached, most likely: nobody who waits for it can go on.

@@ -205,9 +205,22 @@ class Post {
 // The one of this process; never destroyed.
 [[nodiscard]] Post& post() noexcept;
 
-// Whether this process wants active messages; before MPI_Init.
-extern std::atomic<bool> wanted;
-// What MPI_Init calls when they are open: by one thread, in initialisers and there.
-[[nodiscard]] std::vector<void (*)()>& openers();
+// What this process has asked for before MPI_Init; there, one wish of any rank is the wish of all.
+struct Wishes {
+  [[nodiscard]] bool want() noexcept {
+    messages.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  [[nodiscard]] bool want_calls() noexcept {
+    calls.store(true, std::memory_order_relaxed);
+    return want();
+  }
+
+  std::atomic<bool> messages{false};  // any thread; relaxed: whoever calls MPI_Init comes later
+  std::atomic<bool> calls{false};     // likewise
+  void (*take_calls)() = nullptr;     // set while the library is loaded
+  bool calls_agreed = false;          // written in MPI_Init, before Post::open()
+};
+inline constinit Wishes wishes;
 
 }  // namespace imbrex::mpi::active
