@@ -107,10 +107,38 @@ class Check(unittest.TestCase):
         self.finds("src/dist/d.cpp:2", "dist includes mpi/high/h.hpp",
                    {**self.DIVIDED, "src/dist/d.cpp": SPDX + '#include "mpi/high/h.hpp"\n'})
 
+    def test_a_test_may_see_all_of_its_own_part(self):
+        test = SPDX + '#include "mpi/high/h.hpp"\n'
+        build = self.DIVIDED["src/CMakeLists.txt"] + "x(mpi/low/l_test.cpp task/t_test.cpp)\n"
+        tree = {**self.DIVIDED, "src/CMakeLists.txt": build, "src/mpi/low/l_test.cpp": test}
+        self.assertEqual(self.run_on(tree), [])
+        self.finds("src/task/t_test.cpp:2", "task includes mpi/high/h.hpp",
+                   {**tree, "src/task/t_test.cpp": test})
+
+    def test_a_ring_of_files(self):
+        """A .cpp counts with its header; a test is in no ring."""
+        def ring(names):
+            files = {}
+            for name, following in zip(names, names[1:] + names[:1]):
+                files[f"src/base/{name}.hpp"] = SPDX
+                files[f"src/base/{name}.cpp"] = (SPDX + f'#include "base/{name}.hpp"\n'
+                                                 f'#include "base/{following}.hpp"\n')
+            return files
+
+        build = {"src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] +
+                 "x(base/b.cpp base/c.cpp base/d.cpp base/e.cpp base/f.cpp base/a_test.cpp)\n",
+                 "src/base/a_test.cpp": SPDX + '#include "base/e.hpp"\n'}
+        self.assertEqual(self.run_on({**build, **ring("abcd"), **ring("ef")}), [])
+        self.finds("src/base/a.cpp:1", "5 files need each other in a ring, 4 are the limit: "
+                   "src/base/a src/base/b src/base/c src/base/d src/base/e",
+                   {**build, **ring("abcde"), "src/base/f.cpp": SPDX + '#include "base/a.hpp"\n'})
+
     def test_no_folder_of_the_scheduler_or_of_openmp_sees_one_above_it(self):
         """In the layers of this very tree."""
         layers = pathlib.Path(CHECK.parent.parent, "src/imbrex.layers").read_text(encoding="utf-8")
-        chains = [["sched/policy", "sched/run", "sched/trigger", "sched/life", "sched/waist"],
+        chains = [["task", "task/access", "task/ending", "sched/policy", "sched/run",
+                   "sched/run/phasers", "sched/run/loop", "sched/trigger", "sched/life",
+                   "sched/waist", "sched/waist/phasers"],
                   ["omp/environment", "omp/region", "omp/tasks", "omp/sharing"],
                   ["omp/region", "omp/calls"], ["omp/tasks", "omp/host"]]
         for lower, upper in [pair for chain in chains for pair in zip(chain, chain[1:])]:

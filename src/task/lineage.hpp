@@ -35,7 +35,7 @@
 #include <utility>
 
 #include "base/slab.hpp"
-#include "task/depend.hpp"
+#include "task/access_block.hpp"
 #include "task/profile.hpp"
 #include "task/recent.hpp"
 

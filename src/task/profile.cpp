@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "task/depend.hpp"
+#include "task/access_block.hpp"
 
 namespace imbrex::task {
 

@@ -20,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "base/arch.hpp"
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/plug_ins.hpp"
@@ -189,86 +188,9 @@ struct Family {
   std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
 };
 
-// Tasks of one scope that a worker has completed and not yet counted there. It may wait with the
-// count as long as the next task that it runs belongs to the same scope: whoever waits for the
-// scope waits for that task too.
-struct Tally {
-  Scope* scope = nullptr;
-  std::uint64_t amount = 0;
-};
-// Counts what the tally holds.
-void flush(Tally& tally, Outcome& outcome) noexcept;
-
-// The running `task`, once its body has ended, completes only after `event`. `hold` must live as
-// long as the task.
-void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
-
-// The scope `hold.scope` of the running `task` ends only after `event`: it counts the hold as a
-// descendant that is complete. So a finish() around the task waits for it, and so does the task's
-// life. With an address, that is of an access which stays open after the task's end until `event`
-// fires. REQUIRES: such an access has been given to hold_access().
-void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept;
-
 // True for what a finish() was given, false for what holds a task or an access.
 [[nodiscard]] inline bool is_owned(const Hold& hold) noexcept {
   return hold.scope != nullptr && hold.address == nullptr;
 }
-
-// The body of `task` has ended and its closure is gone: true if nothing holds its completion.
-[[nodiscard]] inline bool body_ended(Task& task) noexcept {
-  if (!task.held()) [[likely]] return true;
-  change_state(task, State::running, State::ended);
-  return task.holds.fetch_sub(1, std::memory_order_acq_rel) == 1;  // pairs with the other holds
-}
-
-// The end of `task`, whose body has ended in its parent `parent` that waited for it and whose
-// future nobody else holds: the same as complete() without atomic operations. False, and nothing
-// done, if it has more to end than itself. REQUIRES: `parent` runs; a run's reference and
-// `parent`'s.
-//
-// One future may be used by several tasks at a time, without a reference for each. Whoever is not
-// the parent calls share() first: what this reads is then read again, or has been acted upon.
-[[nodiscard, gnu::always_inline]] inline bool complete_alone(Task& task,
-                                                              const Task& parent) noexcept {
-  if (task.family != nullptr || task.accesses != nullptr || task.held() ||
-      task.failure != nullptr ||
-      task.scope->owner != &parent) {
-    return false;
-  }
-  task.in_place.store(detail::InPlace::ends, std::memory_order_relaxed);
-  base::light_fence();  // pairs with the heavy one of share()
-  const bool alone = task.references.load(std::memory_order_acquire) == 2 &&
-                     !task.shared.load(std::memory_order_relaxed);
-  if (alone) [[likely]] {
-    task.state.store(State::complete, std::memory_order_release);  // share() reads it
-    task.scope->spawned -= Scope::one_complete | Scope::one_deep;
-    task.references.store(1, std::memory_order_relaxed);
-    task.event.head.store(detail::EventWord::fired, std::memory_order_release);
-  }
-  task.in_place.store(detail::InPlace::no, std::memory_order_release);
-  return alone;
-}
-
-// `user`, which may be null, is about to wait for `completion`, to copy a future of it, or to make
-// another completion follow it, by way of a future that may be somebody else's.
-[[gnu::noinline]] void share(detail::Completion& completion, const Task* user) noexcept;
-
-// Whether nobody else refers to `task`, whose body has ended, and it ends nothing but itself.
-[[nodiscard]] inline bool is_unknown(const Task& task) noexcept {
-  return task.references.load(std::memory_order_acquire) == 1 && task.accesses == nullptr &&
-         task.family == nullptr && !task.held() && task.failure == nullptr;
-}
-// The end of such a task: counts it, and the descriptor is the caller's.
-inline void complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcept {
-  if (tally.scope != task.scope) [[unlikely]] {
-    flush(tally, outcome);
-    tally.scope = task.scope;
-  }
-  tally.amount += Scope::one_complete | Scope::one_deep;
-}
-
-// `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and follows
-// what that ends.
-void complete(Task& task, Tally& tally, Outcome& outcome) noexcept;
 
 }  // namespace imbrex::task

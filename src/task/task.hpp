@@ -6,7 +6,7 @@
 // Invariants:
 //   (1) a task may run, or go on, when `pending` is zero. Its spawner holds one count until it has
 //       registered the task with all that it follows. A task that waits has one, of what it waits
-//       for, which knows of it only when the worker has left its stack (sched/run/waiting.cpp).
+//       for, which knows of it only when the worker has left its stack (sched/run/loop/).
 //   (2) a queue entry owns one reference. Who takes an entry out claims the task by a change of
 //       `state`; if that fails the entry was stale and its reference is dropped. The claimed
 //       entry's reference goes along with the run, until the end of the task's life (3).
@@ -26,8 +26,8 @@
 
 namespace imbrex::task {
 
-struct AccessBlock;  // depend.hpp
-class DependTable;   // depend.hpp
+struct AccessBlock;  // access_block.hpp
+class DependTable;   // access/depend.hpp
 struct Scope;        // scope.hpp
 struct Family;       // scope.hpp
 
@@ -209,9 +209,9 @@ inline void lose(Task& task, Outcome& outcome) noexcept;
 // one keeps its state until it is queued: once that is `ready`, others may give it a second entry,
 // and it may run, and stand in another list, while this one is still being emptied.
 inline void make_ready(Task& task, ReadyList& ready) noexcept;
-// depend.cpp
+// access/mutexes.cpp
 [[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;
-[[nodiscard]] bool needs_mutexes(const Task& task) noexcept;          // depend.cpp
+[[nodiscard]] bool needs_mutexes(const Task& task) noexcept;
 
 // ---- bodies of event.hpp ---------------------------------------------------------------------
 

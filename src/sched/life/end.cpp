@@ -25,12 +25,13 @@
 #include "sched/life/stall.hpp"
 #include "sched/life/visit.hpp"
 #include "sched/run/dead.hpp"
-#include "sched/run/loop.hpp"
+#include "sched/run/loop/destructors.hpp"
+#include "sched/run/loop/loop.hpp"
+#include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
 #include "sched/trigger/trigger.hpp"
 #include "task/failure.hpp"
 
@@ -208,7 +209,7 @@ void close_outermost_region() noexcept {
   close();
   // Entries that are left belong to tasks that have been raised, and have run by another entry.
   give_way(*current_worker(), 0);
-  current_worker()->runtime->dead.await();
+  await_destructors();
 }
 
 // The same, after what a program's end has to say.

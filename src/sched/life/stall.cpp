@@ -19,7 +19,7 @@
 #include "sched/life/life.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/notes.hpp"
-#include "task/depend.hpp"
+#include "task/access/accesses.hpp"
 #include "task/failure.hpp"
 
 namespace imbrex::sched {

@@ -9,25 +9,27 @@
 #include <system_error>
 #include <thread>
 
+#include "base/arch.hpp"
 #include "base/check.hpp"
 #include "base/job.hpp"
-#include "base/arch.hpp"
 #include "base/options.hpp"
 #include "base/topology.hpp"
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
-#include "sched/run/dead.hpp"
 #include "sched/life/life.hpp"
-#include "sched/life/visit.hpp"
-#include "sched/run/notes.hpp"
+#include "sched/life/process.hpp"
 #include "sched/life/stall.hpp"
-#include "sched/run/loop.hpp"
-#include "sched/trigger/trigger.hpp"
+#include "sched/life/visit.hpp"
 #include "sched/policy/place_tree.hpp"
 #include "sched/policy/stealing.hpp"
-#include "sched/life/process.hpp"
+#include "sched/run/dead.hpp"
+#include "sched/run/loop/destructors.hpp"
+#include "sched/run/loop/loop.hpp"
+#include "sched/run/loop/waiting.hpp"
+#include "sched/run/notes.hpp"
+#include "sched/trigger/trigger.hpp"
 
 namespace imbrex::sched {
 
@@ -264,7 +266,10 @@ RuntimeState::RuntimeState(const base::Options& its_options, Share its_share,
       parking(workers_wanted + joiners_max),
       workers(workers_wanted + joiners_max),
       triggers(std::make_unique<Triggers>(*this)),
-      above{.before_sleep = &look_for_plain_mpi, .nothing_to_do = &watch_for_stall} {
+      above{.run_where_spawned = &run_where_spawned,
+            .before_sleep = &look_for_plain_mpi,
+            .nothing_to_do = &watch_for_stall},
+      dead(&run_destructors) {
   time.start();
   poll_gap = ticks_of(10);
   poll_cost_min = ticks_of(0.05);

@@ -12,6 +12,7 @@
 #include "sched/life/visit.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/turn.hpp"
+#include "task/access/accesses.hpp"
 #include "task/failure.hpp"
 #include "task/joint.hpp"
 

@@ -18,7 +18,9 @@
 #include "base/topology.hpp"
 #include "imbrex/error.hpp"
 #include "sched/policy/stealing.hpp"
-#include "task/depend.hpp"
+#include "task/access/accesses.hpp"
+#include "task/access/depend.hpp"
+#include "task/ending/complete.hpp"
 
 namespace imbrex::sched {
 namespace {

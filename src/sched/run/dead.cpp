@@ -5,10 +5,11 @@
 #include <new>
 #include <utility>
 
-#include "sched/run/phasers/turn.hpp"
+#include "sched/run/in_accumulator.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
+#include "task/access/depend.hpp"
+#include "task/access/inheritance.hpp"
 #include "task/joint.hpp"
 
 namespace imbrex::sched {
@@ -175,12 +176,7 @@ Worker& destroy_result(Worker& worker, Task& task) noexcept {
 
 // ---- by a task -------------------------------------------------------------------------------
 
-struct Dead::Rest {
-  task::ReadyList tasks;
-  detail::Completion* other;  // null: none
-};
-
-Dead::Dead() noexcept {
+Dead::Dead(void (*const run)(void* rest)) noexcept : ops_{run, nullptr, nullptr} {
   parent_.references.store(1, std::memory_order_relaxed);
   parent_.root.store(true, std::memory_order_relaxed);
   parent_.failure = nullptr;
@@ -195,7 +191,6 @@ Dead::Dead() noexcept {
 
 void Dead::queue(Worker& worker, const task::ReadyList tasks,
                  detail::Completion* const other) noexcept {
-  static constexpr detail::BodyOps ops{&Dead::run, nullptr, nullptr};
   constexpr std::size_t bytes = sizeof(Task) + sizeof(Rest);
   constexpr std::size_t slot_class = trace::races::shown ? 0 : base::slab_class(bytes);
   void* const memory = slot_class == 0 ? worker.runtime->task_slots.take_large(bytes)
@@ -204,7 +199,7 @@ void Dead::queue(Worker& worker, const task::ReadyList tasks,
   task::initialise(task, {.id = worker.runtime->next_id.fetch_add(1, std::memory_order_relaxed),
                           .name = "destructors of results",
                           .where = tasks.empty() ? std::source_location() : tasks.head->where,
-                          .ops = &ops,
+                          .ops = &ops_,
                           .parent = &parent_,
                           .scope = &scope_,
                           .priority = 0,
@@ -225,19 +220,6 @@ void Dead::queue(Worker& worker, const task::ReadyList tasks,
   enqueue(worker, task, Origin::released);
 }
 
-void Dead::run(void* const rest) {
-  const Rest& mine = *static_cast<const Rest*>(rest);
-  Outcome outcome;
-  outcome.dead = mine.tasks;
-  if (mine.other != nullptr) task::destroy_other(*mine.other, outcome);
-  destroy_all(outcome);
-  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::children};
-  if (task::Family* const family = current_worker()->task->family) {
-    await_descendants(*family, reason);
-  }
-  current_worker()->runtime->dead.ended();
-}
-
 void Dead::ended() noexcept {
   detail::EventWord* awaiting = nullptr;
   {
@@ -247,17 +229,11 @@ void Dead::ended() noexcept {
   if (awaiting != nullptr) fire(*current_worker(), *awaiting);
 }
 
-void Dead::await() noexcept {
-  static constexpr detail::WaitReason reason{.kind = detail::WaitKind::end};
-  for (;;) {
-    detail::EventWord none_left;
-    {
-      const std::lock_guard guard(lock_);
-      if (count_ == 0) return;
-      awaiting_ = &none_left;
-    }
-    wait_for(*current_worker(), none_left, reason);
-  }
+bool Dead::await(detail::EventWord& none_left) noexcept {
+  const std::lock_guard guard(lock_);
+  if (count_ == 0) return false;
+  awaiting_ = &none_left;
+  return true;
 }
 
 }  // namespace imbrex::sched

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "sched/run/runtime_state.hpp"
+#include "task/access/accesses.hpp"
 
 namespace imbrex::sched {
 

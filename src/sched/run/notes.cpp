@@ -6,7 +6,6 @@
 #include "base/check.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
-#include "task/depend.hpp"
 #include "task/failure.hpp"
 #include "trace/trace.hpp"
 

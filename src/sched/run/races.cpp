@@ -2,6 +2,8 @@
 // Only in the variant for ThreadSanitizer; docs/design/races.md has the argument.
 #include "sched/run/races.hpp"
 
+#include "task/access/conflicts.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

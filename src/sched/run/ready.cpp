@@ -8,7 +8,6 @@
 #include "sched/policy/ordered_queue.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/run/notes.hpp"
-#include "sched/run/waiting.hpp"
 #include "task/event.hpp"
 #include "trace/races.hpp"
 
@@ -89,7 +88,7 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
   if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
   if (task.group != worker.group || worker.queues == nullptr || !worker.queues->push(task, origin))
       [[unlikely]] {
-    if (task.group == Groups::in_place) return run_where_spawned(worker, task);
+    if (task.group == Groups::in_place) return runtime.above.run_where_spawned(worker, task);
     if (origin == Origin::forked && runtime.lineage.marks()) notes::mark(worker, task);
     push_to_group(worker, task, tied_to != nullptr ? tied_to->id : no_worker, origin);
     return;

@@ -84,21 +84,25 @@ class WorkerList {
 // Thread safety: any thread, but await(): main's code.
 class Dead {
  public:
-  Dead() noexcept;
+  // What one of those tasks destroys; lies in its closure.
+  struct Rest {
+    task::ReadyList tasks;
+    detail::Completion* other;  // null: none
+  };
+  // `run` is their body, which gets a Rest and calls ended() last (loop/destructors.cpp).
+  explicit Dead(void (*run)(void* rest)) noexcept;
   ~Dead() = default;
   Dead(const Dead&) = delete;
   Dead& operator=(const Dead&) = delete;
 
   // Queues a task that destroys the tasks of `tasks` and `other`, if it is not null.
   void queue(Worker& worker, task::ReadyList tasks, detail::Completion* other) noexcept;
-  // Suspends until none of those tasks is left.
-  void await() noexcept;
+  void ended() noexcept;
+  // False if none of those tasks is left; else `none_left` fires when that is so.
+  [[nodiscard]] bool await(detail::EventWord& none_left) noexcept;
 
  private:
-  struct Rest;  // what one of them destroys
-  static void run(void* rest);
-  void ended() noexcept;
-
+  const detail::BodyOps ops_;
   Task parent_{};         // of all of them; not the code of any thread
   task::Scope scope_;     // where they are counted; one more never ends, so nobody is woken
   base::SpinLock lock_;
@@ -108,8 +112,10 @@ class Dead {
 
 class Triggers;
 
-// Functions of the layer above that the workers call; start.cpp says which these are.
+// Functions of the layers above that the workers call; start.cpp says which these are.
 struct Above {
+  // `task` belongs to a callback's stand-in and is ready: it runs as a call (loop/waiting.hpp).
+  void (*run_where_spawned)(Worker& worker, Task& task) noexcept;
   void (*before_sleep)(const RuntimeState& runtime) noexcept;  // by a worker, again and again
   void (*nothing_to_do)(RuntimeState& runtime) noexcept;  // by worker 0, where it has slept long
 };

@@ -23,9 +23,9 @@
 #include "base/parking.hpp"
 #include "base/slab.hpp"
 #include "fiber/fiber.hpp"
-#include "sched/run/group.hpp"
 #include "sched/policy/stealing.hpp"
-#include "task/depend.hpp"
+#include "sched/run/group.hpp"
+#include "task/ending/complete.hpp"
 #include "task/scope.hpp"
 #include "trace/trace.hpp"
 

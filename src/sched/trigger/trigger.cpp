@@ -10,10 +10,10 @@
 #include "base/check.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
 #include "sched/run/runtime_state.hpp"
 #include "trace/races.hpp"
 

@@ -7,6 +7,7 @@
 
 #include "imbrex/error.hpp"
 #include "sched/life/life.hpp"
+#include "sched/run/in_accumulator.hpp"
 #include "sched/run/phasers/turn.hpp"
 #include "sched/trigger/trigger.hpp"
 

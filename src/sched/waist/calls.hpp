@@ -9,7 +9,7 @@
 
 #include "imbrex/detail/waist.hpp"
 #include "sched/life/visit.hpp"
-#include "task/depend.hpp"
+#include "task/in_place.hpp"
 
 namespace imbrex::detail {
 

@@ -15,6 +15,7 @@
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/waist/calls.hpp"
+#include "task/access/accesses.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::detail {

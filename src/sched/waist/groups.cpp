@@ -6,6 +6,8 @@
 #include "sched/run/notes.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
+#include "task/access/depend.hpp"
+#include "task/in_place.hpp"
 
 namespace imbrex::detail {
 

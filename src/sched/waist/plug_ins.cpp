@@ -18,9 +18,9 @@
 #include "sched/life/visit.hpp"
 #include "sched/life/waits.hpp"
 #include "sched/run/dead.hpp"
+#include "sched/run/loop/waiting.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
 #include "sched/trigger/trigger.hpp"
 
 namespace imbrex::detail {

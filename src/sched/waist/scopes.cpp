@@ -12,14 +12,16 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/dead.hpp"
-#include "sched/run/loop.hpp"
+#include "sched/run/loop/loop.hpp"
+#include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
 #include "sched/trigger/trigger.hpp"
 #include "sched/waist/calls.hpp"
+#include "task/access/depend.hpp"
+#include "task/access/inheritance.hpp"
 #include "task/failure.hpp"
 
 namespace imbrex::detail {

@@ -4,12 +4,14 @@
 #include <new>
 
 #include "sched/run/dead.hpp"
+#include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
 #include "sched/waist/calls.hpp"
+#include "task/access/accesses.hpp"
+#include "task/access/depend.hpp"
 
 namespace imbrex::detail {
 

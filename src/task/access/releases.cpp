@@ -3,9 +3,10 @@
 
 #include <utility>
 
-#include "task/accesses.hpp"
+#include "task/access/conflicts.hpp"
+#include "task/access/inheritance.hpp"
+#include "task/access/mutexes.hpp"
 #include "task/lineage.hpp"
-#include "task/scope.hpp"
 
 namespace imbrex::task {
 

@@ -27,7 +27,8 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "task/access/interval_tree.hpp"
-#include "task/depend.hpp"
+#include "task/access_block.hpp"
+#include "task/failure.hpp"
 
 namespace imbrex::task {
 
@@ -111,7 +112,7 @@ class Releases {
 
 // The parts of an AccessBlock that few tasks need.
 struct Rare {
-  std::atomic<struct Inherited*> inherited{nullptr};  // failure.cpp
+  std::atomic<struct Inherited*> inherited{nullptr};  // inheritance.cpp
   std::atomic<Releases*> releases{nullptr};  // made by the running task, before the event is swept
   ~Rare();
 };

@@ -2,6 +2,7 @@
 #include "sched/run/phasers/turn.hpp"
 
 #include "sched/run/dead.hpp"
+#include "sched/run/in_accumulator.hpp"
 #include "sched/run/ready.hpp"
 #include "trace/races.hpp"
 

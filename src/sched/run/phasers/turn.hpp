@@ -3,8 +3,6 @@
 // the promises that it is over. Used where tasks signal and where they leave.
 #pragma once
 
-#include <utility>
-
 #include "sched/run/runtime_state.hpp"
 #include "task/phaser.hpp"
 
@@ -14,28 +12,6 @@ namespace imbrex::sched {
 struct PassedPromise : detail::PromiseState {
   task::PhaseWait wait;
   task::Phases* phases;  // that it waits for; there until it has fired
-};
-
-// What Worker::callback_call says while functions of an accumulator run.
-inline constexpr char accumulator_call[] = "the operation of an accumulator";
-
-// While it lives, functions of an accumulator run, and destructors of its values: none may wait.
-class InAccumulator {
- public:
-  explicit InAccumulator(Worker& worker) noexcept
-      : worker_(worker), outer_(std::exchange(worker.callback_call, accumulator_call)) {
-    ++worker_.callbacks;
-  }
-  ~InAccumulator() {
-    --worker_.callbacks;
-    worker_.callback_call = outer_;
-  }
-  InAccumulator(const InAccumulator&) = delete;
-  InAccumulator& operator=(const InAccumulator&) = delete;
-
- private:
-  Worker& worker_;
-  const char* const outer_;
 };
 
 // A signal has been given: the caller has the turn if it was the last. Functions of accumulators

@@ -4,13 +4,13 @@
 
 #include <mutex>
 
+#include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
-#include "imbrex/detail/observation.hpp"
+#include "sched/run/loop/waiting.hpp"
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/phasers/turn.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/waiting.hpp"
 #include "sched/waist/phasers/registrations.hpp"
 #include "task/failure.hpp"
 #include "trace/races.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "task/depend.hpp"
+#include "task/access/depend.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "task/access/conflicts.hpp"
+#include "task/access/inheritance.hpp"
+#include "task/access/interval_tree.hpp"
+#include "task/access/mutexes.hpp"
 #include "task/access/releases.hpp"
-#include "task/accesses.hpp"
 #include "task/lineage.hpp"
 #include "task/scope.hpp"
 

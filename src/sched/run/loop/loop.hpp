@@ -8,6 +8,8 @@
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
+#include "task/access/depend.hpp"
+#include "task/access_block.hpp"
 
 namespace imbrex::sched {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The accesses of one task: what it may declare, how they are built, mutexes, early release.
+#include "task/access/accesses.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <string>
 #include <tuple>
@@ -13,9 +13,12 @@
 #include "base/few_addresses.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
+#include "task/access/conflicts.hpp"
+#include "task/access/depend.hpp"
+#include "task/access/inheritance.hpp"
+#include "task/access/mutexes.hpp"
 #include "task/access/releases.hpp"
-#include "task/accesses.hpp"
-#include "task/lineage.hpp"
+#include "task/in_place.hpp"
 #include "task/scope.hpp"
 
 namespace imbrex::task {
@@ -103,44 +106,7 @@ namespace {
   }
 }
 
-// True if `access` has its mutex now; else it waits in the mutex's queue.
-[[nodiscard]] bool acquire(Mutex& mutex, Access& access) noexcept {
-  const std::lock_guard guard(mutex.lock);
-  if (mutex.owner == nullptr) {
-    mutex.owner = access.edge.task;
-    return true;
-  }
-  access.edge.next = nullptr;
-  if (mutex.first == nullptr) {
-    mutex.first = &access;
-  } else {
-    mutex.last->edge.next = &access.edge;
-  }
-  mutex.last = &access;
-  return false;
-}
-
-// The access of `edge`, its first member.
-[[nodiscard]] Access* access_of(Waiter* const edge) noexcept {
-  return reinterpret_cast<Access*>(edge);
-}
-static_assert(offsetof(Access, edge) == 0);
-
 }  // namespace
-
-void give_back(Access& access, ReadyList& ready) noexcept {
-  Mutex& mutex = *access.mutex();
-  Access* next;
-  {
-    const std::lock_guard guard(mutex.lock);
-    next = mutex.first;
-    mutex.owner = next == nullptr ? nullptr : next->edge.task;
-    if (next != nullptr) mutex.first = access_of(next->edge.next);
-  }
-  if (next == nullptr) return;
-  ++next->edge.task->accesses->acquired;
-  make_ready_with_mutexes(*next->edge.task, ready);
-}
 
 bool blocks(Task& task, Task& next) noexcept {
   const bool by_range = next.accesses->linked_at != 0;
@@ -166,25 +132,6 @@ bool holds_access(const Task& task) noexcept {
   return std::ranges::any_of(block->accesses(), [](const Access& access) {
     return access.end.load(std::memory_order_relaxed) == End::by_event;
   });
-}
-
-void drop_mutex(Mutex* const mutex) noexcept {
-  if (mutex->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete mutex;
-}
-
-bool needs_mutexes(const Task& task) noexcept {
-  return (task.accesses->marks & AccessBlock::mutexes) != 0;
-}
-
-void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
-  AccessBlock& block = *task.accesses;
-  while (block.acquired < block.count) {
-    Access& access = block.accesses()[block.acquired];
-    // Once queued, the access may be handed the mutex, and the task go on, in another thread.
-    if (access.mutex() != nullptr && !acquire(*access.mutex(), access)) return;
-    ++block.acquired;
-  }
-  ready.push(task);
 }
 
 void end_marked(Task& task, Waiter* const first, ReadyList& ready) noexcept {

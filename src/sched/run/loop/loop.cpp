@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sched/run/loop.hpp"
+#include "sched/run/loop/loop.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,6 +13,8 @@
 #include "sched/run/idle.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
+#include "task/access/accesses.hpp"
+#include "task/access/inheritance.hpp"
 
 namespace imbrex::sched {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accesses that name more than an address: which conflict, and how the entries that say where an
-// object or a range ends stay behind those that say where it begins. For depend.cpp.
+// object or a range ends stay behind those that say where it begins.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,20 @@
 #include <span>
 #include <vector>
 
-#include "task/depend.hpp"
+#include "task/access/interval_tree.hpp"
+#include "task/access_block.hpp"
 
 namespace imbrex::task {
+
+// The memory that an access covers. REQUIRES: it names memory.
+[[nodiscard]] inline Interval interval_of(const Access& access) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(access.address);
+  if (access.bytes != 0) return {begin, begin + access.bytes};
+  return {begin, reinterpret_cast<std::uintptr_t>((&access + 1)->address)};
+}
+[[nodiscard]] inline bool is_range(const Access& access) noexcept {
+  return access.bytes == 0 && (&access + 1)->kind == AccessKind::range_end;
+}
 
 [[nodiscard]] inline bool is_set(const AccessKind kind) noexcept {
   return kind == AccessKind::mutexinoutset || kind == AccessKind::inoutset;

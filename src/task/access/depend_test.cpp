@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The graph logic without threads: tasks are made by hand, "run" by completing them in any order.
-#include "task/depend.hpp"
+#include "task/access/depend.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@
 
 #include "base/arch.hpp"
 #include "imbrex/error.hpp"
-#include "task/scope.hpp"
+#include "task/access/accesses.hpp"
+#include "task/ending/complete.hpp"
 
 namespace imbrex::task {
 namespace {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sched/run/waiting.hpp"
+#include "sched/run/loop/waiting.hpp"
 
 #include <algorithm>
 
 #include "sched/run/dead.hpp"
 #include "sched/run/idle.hpp"
-#include "sched/run/loop.hpp"
+#include "sched/run/loop/loop.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
+#include "task/access/depend.hpp"
 #include "task/event.hpp"
+#include "task/in_place.hpp"
 
 namespace imbrex::sched {
 

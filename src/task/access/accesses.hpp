@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The accesses of one task: what it may declare, how they are built and end, early release.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/slab.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "task/access_block.hpp"
+
+namespace imbrex::task {
+
+// Throws Error if one address is given with two kinds.
+[[gnu::noinline]] void check_accesses(const char* name, std::span<const AccessSpec> specs);
+
+// Builds the block of `task` in `memory`, of AccessBlock::bytes(specs.size()).
+void build_accesses(Task& task, void* memory, std::span<const AccessSpec> specs) noexcept;
+
+// Gives up what the block of a dead task owns, except its futures: release_futures() comes first.
+void destroy_accesses(Task& task, base::SlabCache& edges) noexcept;
+
+// `task` starts: what it waited for is past. Calls release(completion) for the reference of each.
+template <class Release>
+void release_futures(Task& task, Release release) noexcept {
+  if ((task.accesses->marks & AccessBlock::futures) == 0) return;
+  task.accesses->marks &= static_cast<std::uint8_t>(~AccessBlock::futures);
+  for (const Access& access : task.accesses->accesses()) {
+    if (access.kind != AccessKind::after) continue;
+    release(*static_cast<detail::Completion*>(const_cast<void*>(access.address)));
+  }
+}
+
+// `task` is complete, its event has fired, and its waiters, from `first` on, are not let go yet:
+// its mutexes go to the next, its failures to those who follow.
+[[gnu::noinline]] void end_marked(Task& task, Waiter* first, ReadyList& ready) noexcept;
+inline void end_accesses(Task& task, Waiter* const first, ReadyList& ready) noexcept {
+  if (task.accesses->has_mark(AccessBlock::mutexes | AccessBlock::failed)) [[unlikely]] {
+    end_marked(task, first, ready);
+  }
+}
+
+// Whether `next` must still wait for an access of `task` that has not ended. REQUIRES: both
+// declared some.
+[[nodiscard]] bool blocks(Task& task, Task& next) noexcept;
+
+// Adds those of the running `task` that plug_ins.hpp's open_accesses() says. REQUIRES: it declared
+// some.
+void list_open(Task& task, std::vector<detail::OpenAccess>& open);
+
+// Whether an access of `task`, which is complete, is still open until its event fires. For reports:
+// what it reads may be a moment old.
+[[nodiscard]] bool holds_access(const Task& task) noexcept;
+
+// Ends the access of the running `task` to `address`, or with `bytes` to that range. False if it
+// declared none.
+[[nodiscard]] bool release_access(Task& task, const void* address, std::size_t bytes,
+                                  Outcome& outcome) noexcept;
+
+// Keeps the access of the running `task` to `address` open until end_hold(), as Releases has it;
+// false if there is none.
+[[nodiscard]] bool hold_access(Task& task, const void* address, std::size_t bytes,
+                               Outcome& outcome) noexcept;
+
+[[noreturn]] void throw_not_declared(const char* what, const Task& task, const void* address,
+                                     std::size_t bytes);
+
+}  // namespace imbrex::task

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The accesses of one task, as they lie behind its descriptor: what each names, the edges by which
+// it follows others, and the marks of all together. For lineage, and for access/, which links them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/arch.hpp"
+#include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
+#include "imbrex/detail/waist.hpp"
+#include "task/task.hpp"
+#include "task/trail.hpp"
+
+namespace imbrex::task {
+
+using detail::AccessKind;
+using detail::AccessSpec;
+
+// Excludes neighbours of a mutexinoutset from each other. Taken in the order of addresses when a
+// task's count is zero, kept while it is suspended, handed over in the order of asking.
+struct Mutex {
+  base::SpinLock lock;
+  Task* owner IMBREX_GUARDED_BY(lock) = nullptr;
+  struct Access* first IMBREX_GUARDED_BY(lock) = nullptr;  // waiting, linked by Access::edge.next
+  struct Access* last IMBREX_GUARDED_BY(lock) = nullptr;
+  std::atomic<std::uint32_t> references{1};
+  std::uint32_t version = 0;        // of all neighbours
+  std::atomic<std::uint32_t> overwritten{0};  // as that of an Access
+};
+
+// When an access ends. Changed under the lock of Releases only.
+enum class End : std::uint8_t {
+  with_task,  // once the task's event fires
+  early,      // it has, before
+  by_event,   // once another event fires, whatever becomes of the task
+  late        // it has, behind the task
+};
+
+// One access of one task. The edge is linked into the event of a predecessor, later into a mutex.
+struct Access {
+  Waiter edge;
+  const void* address = nullptr;    // AccessKind::after: a Completion, with a reference
+  Access* next = nullptr;           // link in a list of a Location
+  std::uintptr_t mutex_or_version = 0;  // a version below, and above it `overwritten`
+  AccessKind kind = AccessKind::in;
+  std::atomic<End> end{End::with_task};  // depend.hpp (3)
+  std::uint16_t bytes = 1;          // as in AccessSpec
+  std::uint32_t offset = 0;         // from its block, bytes
+
+  // acquire: pairs with the ends of releases.cpp.
+  [[nodiscard]] bool has_ended() const noexcept {
+    const End now = end.load(std::memory_order_acquire);
+    if (now == End::with_task) [[likely]] return edge.task->event.has_fired();
+    return now != End::by_event;
+  }
+
+  // Null unless it is a mutexinoutset that has been linked.
+  [[nodiscard]] Mutex* mutex() const noexcept {
+    return kind == AccessKind::mutexinoutset ? reinterpret_cast<Mutex*>(mutex_or_version) : nullptr;
+  }
+  // How often the address had been written when this task had, as its Location counts: depend.hpp
+  // (5).
+  [[nodiscard]] std::uint64_t version() const noexcept {
+    if (kind != AccessKind::mutexinoutset) return static_cast<std::uint32_t>(word());
+    return mutex() != nullptr ? mutex()->version : not_linked;
+  }
+  static constexpr std::uint32_t not_linked = UINT32_MAX;  // named before by the same task
+  // The time at which it was taken out of the table by another; 0: never. Only among
+  // ranges: depend.hpp (7).
+  [[nodiscard]] std::uint32_t overwritten() const noexcept {
+    if (kind != AccessKind::mutexinoutset) return static_cast<std::uint32_t>(word() >> 32);
+    return mutex() != nullptr ? mutex()->overwritten.load(std::memory_order_relaxed) : 0;
+  }
+  // Creating code. REQUIRES: it has been linked.
+  void overwrite(const std::uint32_t time) noexcept {
+    if (kind == AccessKind::mutexinoutset) {
+      mutex()->overwritten.store(time, std::memory_order_relaxed);
+    } else {
+      const std::uint64_t made = std::uint64_t{time} << 32 | version();
+      std::atomic_ref(mutex_or_version).store(made, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  // The time and the version of an access that has no mutex. Relaxed: whoever asks for either has
+  // the one that it needs from an edge, and a later one does not change the answer.
+  [[nodiscard]] std::uint64_t word() const noexcept {
+    return std::atomic_ref(const_cast<std::uintptr_t&>(mutex_or_version))
+        .load(std::memory_order_relaxed);
+  }
+};
+
+// A further edge of an access that follows several tasks.
+struct ExtraEdge {
+  Waiter edge;
+  ExtraEdge* next;
+};
+
+struct Rare;  // access/releases.hpp
+
+struct alignas(base::cache_line_bytes) AccessBlock {  // Accesses follow it, each in its own line
+  std::uint64_t last_linked = 0;    // creating code: id of the last task with an edge from here
+  static constexpr std::uint32_t leaving = UINT32_MAX;
+  // depend.hpp (1), (4)
+  std::uint32_t places;             // creating code, from link() on; `leaving`: none
+  std::uint32_t count = 0;
+  std::uint32_t acquired = 0;       // mutexes held are among the first `acquired` accesses
+  std::uint8_t marks = 0;           // below; `failed` and `apart` by any thread, by mark()
+  static constexpr std::uint8_t mutexes = 1;
+  static constexpr std::uint8_t futures = 2;  // AccessKind::after; let go when the task starts
+  static constexpr std::uint8_t failed = 4;  // the task has, or it has inherited a failure
+  static constexpr std::uint8_t ranges = 8;  // AccessKind::range_end
+  static constexpr std::uint8_t apart = 32;  // an access ends apart from the task; by mark()
+  bool after_failure = false;       // it runs although what it depends on has failed
+  std::uint32_t linked_at = 0;      // creating code: the time, or 0: linked by addresses
+  ExtraEdge* extra = nullptr;       // owned
+  std::atomic<std::uintptr_t> past{0};  // lineage.hpp
+  std::atomic<Rare*> rare{nullptr};  // owned; null: neither failures of others, nor `apart`
+  Step step;                        // on a message's trail; only under a policy that measures
+  [[nodiscard]] std::span<Access> accesses() noexcept {
+    return {reinterpret_cast<Access*>(this + 1), count};
+  }
+  // To be called before the event fires, and before a count of the task that it marks is given
+  // back: so whoever reads the marks plainly after either sees it.
+  void mark(const std::uint8_t what) noexcept {
+    std::atomic_ref(marks).fetch_or(what, std::memory_order_relaxed);
+  }
+  // Atomic, since a task that has released an access may be failing.
+  [[nodiscard]] bool has_mark(const std::uint8_t what) noexcept {
+    return (std::atomic_ref(marks).load(std::memory_order_relaxed) & what) != 0;
+  }
+  [[nodiscard]] bool is_failed() noexcept { return has_mark(failed); }
+  [[nodiscard]] static constexpr std::size_t bytes(const std::size_t count) noexcept {
+    return sizeof(AccessBlock) + count * sizeof(Access);
+  }
+};
+
+static_assert(sizeof(Access) == base::cache_line_bytes);
+
+// The block of an access: without a look at its task, whose lines are mostly in no near cache.
+[[nodiscard]] inline AccessBlock& block_of(Access& access) noexcept {
+  return *reinterpret_cast<AccessBlock*>(reinterpret_cast<std::byte*>(&access) - access.offset);
+}
+
+[[nodiscard]] inline std::size_t position_of(const Access& access) noexcept {
+  return (access.offset - sizeof(AccessBlock)) / sizeof(Access);
+}
+
+// Whether an access of this kind names memory: the kinds from `in` to `inoutset` do.
+[[nodiscard]] constexpr bool names_memory(const AccessKind kind) noexcept {
+  return kind <= AccessKind::inoutset;
+}
+// Whether one of this kind keeps siblings in order: what only says where an object ends, or names a
+// future, does not.
+[[nodiscard]] constexpr bool orders_siblings(const AccessKind kind) noexcept {
+  return names_memory(kind) || kind == AccessKind::everything;
+}
+}  // namespace imbrex::task

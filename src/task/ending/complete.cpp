@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "task/ending/complete.hpp"
+
+#include <utility>
+
+#include "task/access/accesses.hpp"
+#include "task/access/inheritance.hpp"
+#include "task/access/releases.hpp"
+#include "task/lineage.hpp"
+#include "trace/races.hpp"
+
+namespace imbrex::task {
+
+namespace {
+
+// The owner of `scope` waited for what has just happened. A task that waits becomes ready; one
+// that has ended is returned: its life has ended too.
+Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
+  Task& owner = *scope.owner;
+  if (scope.awaiting == Await::life) return &owner;
+  if (owner.release()) make_ready(owner, ready);
+  return nullptr;
+}
+
+// All holds are released: what their sources wrote before is visible by way of `holds`.
+void take_error_of_holds(Task& task) noexcept {
+  for (const Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
+    if (hold->scope != nullptr || hold->source == nullptr) continue;
+    if (hold->source->failure == nullptr) continue;
+    take(*hold->source->failure);
+    fail_task(task, failure_of_task(task, exception_of(*hold->source->failure)));
+    task.failed_late = true;
+    return;
+  }
+}
+
+// The life of `task` has ended. A loop, not a recursion: chains of ancestors may be long.
+void end_life(Task* task, Outcome& outcome) noexcept {
+  while (task != nullptr) {
+    if (task->is_root()) {  // of a foreign thread that has ended: nobody counts it
+      lose(*task, outcome);
+      return;
+    }
+    Scope& scope = *task->scope;
+    if (task->family != nullptr && task->family->children.failures != nullptr) [[unlikely]] {
+      scope.fail_with(task->family->children);
+    }
+    lose(*task, outcome);  // `scope` is its parent's, which lives
+    task = scope.count_finished(Scope::one_deep) ? wake_owner(scope, outcome.ready) : nullptr;
+  }
+}
+
+}  // namespace
+
+[[gnu::noinline]] void flush(Tally& tally, Outcome& outcome) noexcept {
+  if (tally.scope == nullptr) return;
+  Scope& scope = *std::exchange(tally.scope, nullptr);
+  if (scope.count_finished(std::exchange(tally.amount, 0))) {
+    end_life(wake_owner(scope, outcome.ready), outcome);
+  }
+}
+
+namespace {
+
+// As long as all that the life of an ended parent waits for is `task`, `task` takes its place in
+// the parent's scope, and the parent's life ends uncounted. So a chain of tasks that each spawn the
+// next and end keeps no ancestors.
+// Nobody else can be changing what is read here: with one outstanding, which is `task`, and the
+// owner ended, nobody is left to count or to spawn there; and `task.scope` is read next by whoever
+// ends the life of `task`, after its begin_wait().
+void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
+  for (;;) {
+    Scope& scope = *task.scope;
+    // acquire: pairs with the parent's begin_wait()
+    const std::uint64_t word = scope.finished.load(std::memory_order_acquire);
+    if (Scope::deep_part(word) != -1 || scope.awaiting != Await::life ||
+        scope.owner->is_root()) {
+      return;
+    }
+    Task& parent = *scope.owner;
+    if (scope.failures != nullptr) [[unlikely]] parent.scope->fail_with(scope);
+    task.scope = parent.scope;
+    lose(parent, outcome);  // `scope` is its
+  }
+}
+
+// `task` has had children; `left` references of the table's are ours.
+[[gnu::noinline]] void complete_parent(Task& task, const std::uint32_t left, Tally& tally,
+                                       Outcome& outcome) noexcept {
+  // Never the last: the run's is kept.
+  if (left != 0) task.references.fetch_sub(left, std::memory_order_acq_rel);
+  // Counted before our life may end: the last descendant, elsewhere, may end the scope's.
+  tally.amount += Scope::one_complete;
+  flush(tally, outcome);
+  take_place_of_ended_parents(task, outcome);
+  if (task.family->children.begin_wait(Await::life)) end_life(&task, outcome);
+}
+
+}  // namespace
+
+namespace {
+
+// The event of `task`, which is complete, has fired.
+struct Fired {
+  Waiter* waiters;         // to be let go
+  std::uint32_t left;      // references that are ours
+};
+inline Fired fire_end(Task& task, ReadyList& ready) noexcept {
+  if (task.held() && task.failure == nullptr) [[unlikely]] take_error_of_holds(task);
+  if (task.failure != nullptr) [[unlikely]] task.scope->fail(*task.failure);
+  task.state.store(State::complete, std::memory_order_release);  // from running or ended
+  std::uintptr_t head = EventWord::fired;
+  (void)event::exchange(task.event, head);
+  Waiter* first = event::first_waiter(head);
+  if ((head & event::swept_bit) != 0) [[unlikely]] first = fire_apart(task, first);
+  if (task.accesses != nullptr) end_accesses(task, first, ready);
+  if (task.reach == Reach::flow) [[unlikely]] forget_edges(first);
+  return {first, (head & event::left_bit) != 0 ? 1u : 0u};
+}
+
+inline void count_end(Task& task, const std::uint32_t left, Tally& tally,
+                      Outcome& outcome) noexcept {
+  if (task.family != nullptr) [[unlikely]] {
+    complete_parent(task, left, tally, outcome);
+    return;
+  }
+  tally.amount += Scope::one_complete | Scope::one_deep;
+  if (drop(task, 1 + left)) outcome.dead.push(task);
+}
+
+inline void tally_for(Scope& scope, Tally& tally, Outcome& outcome) noexcept {
+  if (tally.scope == &scope) [[likely]] return;
+  flush(tally, outcome);
+  tally.scope = &scope;
+}
+
+}  // namespace
+
+void complete(Task& task, Tally& tally, Outcome& outcome) noexcept {
+  tally_for(*task.scope, tally, outcome);
+  const Fired fired = fire_end(task, outcome.ready);
+  event::let_go_all(fired.waiters, outcome);
+  count_end(task, fired.left, tally, outcome);
+}
+
+void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
+  if (!task.held()) {
+    task.wishes |= Task::holds_itself;
+    task.failed_late = false;
+    task.holds.store(1, std::memory_order_relaxed);  // the body's; published with the waiter
+  }
+  task.holds.fetch_add(1, std::memory_order_relaxed);  // we hold the body's: not the last
+  hold.task = &task;
+  hold.notify = [](Waiter& waiter, Outcome& outcome) noexcept -> Waiter* {
+    Task& held = *waiter.task;
+    const detail::Completion* const source = static_cast<Hold&>(waiter).source;
+    trace::races::let_go_hold(&held.event, source != nullptr ? &source->event : nullptr);
+    if (held.holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
+    Tally tally{held.scope, 0};
+    const Fired fired = fire_end(held, outcome.ready);
+    count_end(held, fired.left, tally, outcome);
+    flush(tally, outcome);
+    return fired.waiters;
+  };
+  if (!event::add(event, hold)) {
+    trace::races::after(&event);
+    task.holds.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+namespace {
+
+// The access fails with what it waited for, and so does the scope that waits. Not the task: that
+// has its result, and perhaps its scope is another's just now.
+Failure* fail_by_source(Task& task, const Hold& hold) noexcept {
+  if (hold.source == nullptr || hold.source->failure == nullptr) return nullptr;
+  take(*hold.source->failure);
+  Failure& failure = failure_of_task(task, exception_of(*hold.source->failure));
+  hold.scope->fail(failure);
+  return &failure;
+}
+
+void end_hold(Task& task, const Hold& hold, Outcome& outcome) noexcept {
+  Failure* const failure = fail_by_source(task, hold);
+  if (hold.address != nullptr) {
+    releases_of(*task.accesses)->end_hold(hold.address, hold.bytes, failure, outcome);
+  }
+  if (failure != nullptr) drop(*failure);
+  Tally tally{hold.scope, Scope::one_deep};  // the last touch: the scope's end may free the hold
+  flush(tally, outcome);
+}
+
+}  // namespace
+
+void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept {
+  Scope& scope = *hold.scope;
+  scope.count_spawned();
+  (void)scope.count_finished(Scope::one_complete);  // the owner runs: it waits for nothing
+  hold.task = &task;
+  hold.notify = [](Waiter& waiter, Outcome& result) noexcept -> Waiter* {
+    const auto& ended = static_cast<const Hold&>(waiter);
+    const detail::Completion* const source = ended.source;
+    trace::races::let_go_hold(&waiter.task->event, source != nullptr ? &source->event : nullptr);
+    end_hold(*waiter.task, ended, result);
+    return nullptr;
+  };
+  if (event::add(event, hold)) return;
+  trace::races::after(&event);
+  end_hold(task, hold, outcome);
+}
+
+}  // namespace imbrex::task
