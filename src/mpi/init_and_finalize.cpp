@@ -52,7 +52,7 @@
 #include "mpi/recording/paths.hpp"
 #include "mpi/report/look.hpp"
 #include "mpi/report/waits/private_world.hpp"
-#include "mpi/report/watch.hpp"
+#include "mpi/report/watchdog.hpp"
 
 namespace imbrex::mpi {
 
@@ -274,13 +274,13 @@ Agreement agree(const Agreement& mine) {
   constexpr int words = sizeof(Agreement) / sizeof(int);
   PMPI_Iallreduce(&mine, &all, words, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
   const Clock::time_point begin = Clock::now();
-  for (bool said = false; done == 0;) {
+  for (bool warned = false; done == 0;) {
     PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done == 0) sched_yield();
-    if (!said && Clock::now() - begin > std::chrono::seconds(20)) {
+    if (!warned && Clock::now() - begin > std::chrono::seconds(20)) {
       say("MPI_Init has waited 20 s for the other ranks. Is every program of this mpirun linked "
           "with imbrex::mpi? All must be, since collectives of one that is not do not match.");
-      said = true;
+      warned = true;
     }
   }
   return all;
@@ -465,7 +465,7 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   progress::start(poller);
   if (active::calls_are_open()) active::wishes.take_calls();
-  report::start_watch();
+  report::start_watchdog();
   if (detail::text_option("OMP_SUSPEND") != "all") {
     some_task_blocks.store(true, std::memory_order_relaxed);
   }
@@ -525,7 +525,7 @@ void finish_runtime() {
   if (detail::in_task()) detail::drain();
   end_if_a_task_failed();
   sends::finish();
-  phasers::Span::end_all();
+  phasers::RankPhaser::end_all();
   if (paths::are_open()) paths::close();
   if (active::post().is_open()) {
     active::post().close();
@@ -585,7 +585,7 @@ IMBREX_FUNCTION(Finalize)() {
     if (mpi::active::post().is_open()) mpi::active::post().close();
     if (mpi::check::compares) mpi::check::end_comparing();
     mpi::check::count_findings();
-    mpi::report::stop_watch();
+    mpi::report::stop_watchdog();
     mpi::report::note_finalize(false);
     mpi::is_ending.store(true, std::memory_order_relaxed);
     mpi::is_active.store(false, std::memory_order_relaxed);

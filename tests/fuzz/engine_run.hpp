@@ -637,11 +637,11 @@ class Run : Workbench {
     const MPI_Comm by_tag = comms_[without_wildcards];
     std::vector<fake_mpi::Sent> sent = fake_mpi::sent();
     for (const Own& own : in_order_) {
-      const auto same_lane = [&](const fake_mpi::Sent& one) {
+      const auto same_channel = [&](const fake_mpi::Sent& one) {
         return one.comm == own.comm && one.destination == own.peer &&
                (own.comm != by_tag || one.tag == own.tag) && is_of_root(one);
       };
-      const auto first = std::find_if(sent.begin(), sent.end(), same_lane);
+      const auto first = std::find_if(sent.begin(), sent.end(), same_channel);
       if (first == sent.end() || !has_content(*first, own.content)) {
         std::printf("FAILS: a message of this rank has overtaken another\n");
         return false;

@@ -65,24 +65,24 @@ void copy_statuses(const std::vector<MPI_Status>& from, const bool failed, MPI_S
 
 }  // namespace
 
-Said asked::Testall::operator()(int count, MPI_Request requests[], int* done,
-                                MPI_Status statuses[]) {
+Outcome completion::Testall::operator()(int count, MPI_Request requests[], int* done,
+                                        MPI_Status statuses[]) {
   if constexpr (!one_by_one) return PMPI_Testall(count, requests, done, statuses);
   *done = 0;
   for (; next_ < count; ++next_) {
     const Asking asking(true);
     MPI_Status status = {};
     int complete = 0;
-    const Said said = asking.said(PMPI_Test(&requests[next_], &complete, &status));
-    if (complete == 0 && said.code == MPI_SUCCESS) return MPI_SUCCESS;
-    if (said.code != MPI_SUCCESS) failed_ = true;
+    const Outcome outcome = asking.outcome(PMPI_Test(&requests[next_], &complete, &status));
+    if (complete == 0 && outcome.code == MPI_SUCCESS) return MPI_SUCCESS;
+    if (outcome.code != MPI_SUCCESS) failed_ = true;
     if (statuses == MPI_STATUSES_IGNORE) continue;
-    status.MPI_ERROR = said.code;
+    status.MPI_ERROR = outcome.code;
     statuses_.push_back(status);
   }
   *done = 1;
   if (statuses != MPI_STATUSES_IGNORE) copy_statuses(statuses_, failed_, statuses);
-  return failed_ ? Said(MPI_ERR_IN_STATUS, true, told_of_many()) : Said(MPI_SUCCESS);
+  return failed_ ? Outcome(MPI_ERR_IN_STATUS, true, told_of_many()) : Outcome(MPI_SUCCESS);
 }
 
 // ---- any and some ----------------------------------------------------------------------------
@@ -119,22 +119,22 @@ Seen look_through(int count, const MPI_Request requests[], Found found) {
 }
 
 // True if the operation at this place is over.
-bool ends(MPI_Request& request, MPI_Status* status, Said* said) {
+bool ends(MPI_Request& request, MPI_Status* status, Outcome* outcome) {
   int complete = 0;
-  *said = asked::Test(&request, &complete, status);
-  return complete != 0 || said->code != MPI_SUCCESS;
+  *outcome = completion::Test(&request, &complete, status);
+  return complete != 0 || outcome->code != MPI_SUCCESS;
 }
 
 }  // namespace
 
-Said asked::Testany(int count, MPI_Request requests[], int* index, int* done,
-                    MPI_Status* status) {
+Outcome completion::Testany(int count, MPI_Request requests[], int* index, int* done,
+                            MPI_Status* status) {
   const auto ask_mpi = [&] { return PMPI_Testany(count, requests, index, done, status); };
   if (!reads_requests || count <= 0) return ask(ask_mpi);
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   *index = MPI_UNDEFINED;
   const auto end = [&](int place) {
-    if (!ends(requests[place], status, &said)) return false;
+    if (!ends(requests[place], status, &outcome)) return false;
     *index = place;
     return true;
   };
@@ -143,11 +143,11 @@ Said asked::Testany(int count, MPI_Request requests[], int* index, int* done,
   // So MPI makes progress, and sees a process that has failed.
   if (*index == MPI_UNDEFINED && seen.pending >= 0) end(seen.pending);
   *done = *index != MPI_UNDEFINED ? 1 : 0;
-  return said;
+  return outcome;
 }
 
-Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[],
-                     MPI_Status statuses[]) {
+Outcome completion::Testsome(int count, MPI_Request requests[], int* found, int indices[],
+                             MPI_Status statuses[]) {
   const auto ask_mpi = [&] { return PMPI_Testsome(count, requests, found, indices, statuses); };
   if (!reads_requests || count <= 0) return ask(ask_mpi);
   *found = 0;
@@ -158,10 +158,10 @@ Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[
     std::optional<Asking> quiet;
     if (failed) quiet.emplace(true);
     MPI_Status status = {};
-    Said said = MPI_SUCCESS;
-    if (!ends(requests[place], &status, &said)) return;
-    status.MPI_ERROR = said.code;
-    if (said.code != MPI_SUCCESS && !std::exchange(failed, true)) of_first = said.kept;
+    Outcome outcome = MPI_SUCCESS;
+    if (!ends(requests[place], &status, &outcome)) return;
+    status.MPI_ERROR = outcome.code;
+    if (outcome.code != MPI_SUCCESS && !std::exchange(failed, true)) of_first = outcome.kept;
     indices[*found] = place;
     if (statuses != MPI_STATUSES_IGNORE) statuses[*found] = status;
     ++*found;
@@ -172,9 +172,9 @@ Said asked::Testsome(int count, MPI_Request requests[], int* found, int indices[
   });
   if (seen.active == 0) return ask(ask_mpi);
   if (*found == 0 && seen.pending >= 0) end(seen.pending);
-  Said said = failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
-  said.kept = of_first;
-  return said;
+  Outcome outcome = failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+  outcome.kept = of_first;
+  return outcome;
 }
 
 }  // namespace imbrex::mpi

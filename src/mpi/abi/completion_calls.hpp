@@ -18,14 +18,14 @@
 namespace imbrex::mpi {
 
 // MPI's answer to a question.
-struct Said {
+struct Outcome {
   int code = MPI_SUCCESS;
   bool owed = false;  // the operation's error handler has not been called
   MPI_Comm whose = MPI_COMM_NULL;  // if owed: MPI would have called its handler
   KeptHandler kept;                // if not owed: MPI has called this one
   // The answer of the call that this thread has just made.
-  Said(int its_code) noexcept : Said(its_code, false, MPI_COMM_NULL) {}  // NOLINT: converts
-  Said(int its_code, bool is_owed, MPI_Comm its_comm) noexcept
+  Outcome(int its_code) noexcept : Outcome(its_code, false, MPI_COMM_NULL) {}  // NOLINT: converts
+  Outcome(int its_code, bool is_owed, MPI_Comm its_comm) noexcept
       : code(its_code), owed(is_owed), whose(is_owed ? its_comm : MPI_COMM_NULL) {
     if (its_code != MPI_SUCCESS) [[unlikely]] kept = take_kept();
   }
@@ -41,7 +41,7 @@ class Asking {
   ~Asking();
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
-  [[nodiscard]] Said said(int code) const noexcept {
+  [[nodiscard]] Outcome outcome(int code) const noexcept {
     const int its_code = code == MPI_SUCCESS ? kept_code_ : code;
     return {its_code, owed_ || (quiet_ && its_code != MPI_SUCCESS), comm_};
   }
@@ -78,21 +78,21 @@ class Asking::Lent {
 // `call()` asks MPI and returns MPI's code. Not noexcept, nor is what is built on it: outside of
 // tasks MPI calls error handlers of the program's in it, and these may throw.
 template <class F>
-[[nodiscard]] Said ask(F call) {
+[[nodiscard]] Outcome ask(F call) {
   if constexpr (mpi_calls_own_handler) {
     return call();
   } else {
     const Asking asking(false);
-    return asking.said(call());
+    return asking.outcome(call());
   }
 }
 
 // Asks MPI by `call()` for an operation of this library's own, or for one whose error handler this
 // library calls itself: MPI calls no handler.
 template <class F>
-[[nodiscard]] Said ask_quietly(F call) {
+[[nodiscard]] Outcome ask_quietly(F call) {
   const Asking quiet(true);
-  return quiet.said(call());
+  return quiet.outcome(call());
 }
 
 // True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, if
@@ -109,14 +109,14 @@ inline constexpr bool requests_blame_world = false;
 #endif
 
 // These do the same as MPI's own of these names.
-namespace asked {
+namespace completion {
 
-[[nodiscard]] inline Said Test(MPI_Request* request, int* done, MPI_Status* status) {
+[[nodiscard]] inline Outcome Test(MPI_Request* request, int* done, MPI_Status* status) {
   return ask([&] { return PMPI_Test(request, done, status); });
 }
 // Where `quietly`, as ask_quietly().
-[[nodiscard]] inline Said Test(const bool quietly, MPI_Request* request, int* done,
-                               MPI_Status* status) {
+[[nodiscard]] inline Outcome Test(const bool quietly, MPI_Request* request, int* done,
+                                  MPI_Status* status) {
   const auto test = [&] { return PMPI_Test(request, done, status); };
   return quietly ? ask_quietly(test) : ask(test);
 }
@@ -126,8 +126,8 @@ namespace asked {
 // collectives, partitioned messages and files, so there each is asked for on its own, in turn.)
 class Testall {
  public:
-  [[nodiscard]] Said operator()(int count, MPI_Request requests[], int* done,
-                                MPI_Status statuses[]);
+  [[nodiscard]] Outcome operator()(int count, MPI_Request requests[], int* done,
+                                   MPI_Status statuses[]);
   // How many are over, and null in the array, although others are not.
   [[nodiscard]] int ended() const noexcept { return next_; }
 
@@ -138,11 +138,11 @@ class Testall {
   std::vector<MPI_Status> statuses_;  // of those before next_
 };
 
-[[nodiscard]] Said Testany(int count, MPI_Request requests[], int* index, int* done,
-                           MPI_Status* status);
-[[nodiscard]] Said Testsome(int count, MPI_Request requests[], int* found, int indices[],
-                            MPI_Status statuses[]);
-[[nodiscard]] inline Said Wait(const bool quietly, MPI_Request* request, MPI_Status* status) {
+[[nodiscard]] Outcome Testany(int count, MPI_Request requests[], int* index, int* done,
+                              MPI_Status* status);
+[[nodiscard]] Outcome Testsome(int count, MPI_Request requests[], int* found, int indices[],
+                               MPI_Status statuses[]);
+[[nodiscard]] inline Outcome Wait(const bool quietly, MPI_Request* request, MPI_Status* status) {
   const auto wait = [&] { return PMPI_Wait(request, status); };
   return quietly ? ask_quietly(wait) : ask(wait);
 }
@@ -159,6 +159,6 @@ class Testall {
   return Test(true, &request, &done, MPI_STATUS_IGNORE).code != MPI_SUCCESS || done != 0;
 }
 
-}  // namespace asked
+}  // namespace completion
 
 }  // namespace imbrex::mpi

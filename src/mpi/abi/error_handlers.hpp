@@ -5,7 +5,8 @@
 // jump.
 //
 // What is kept belongs to one call of MPI. It leaves the thread with the answer of that call
-// (Said), or at the end of the program's call. What neither takes is forgotten as the next begins.
+// (Outcome), or at the end of the program's call. What neither takes is forgotten as the next one
+// begins.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +63,8 @@ inline void forget_kept() noexcept {
 // of MPI, as is right.
 class InErrorHandler {
  public:
-  InErrorHandler() noexcept : depth_(depth_below()) { depth_below() = 0; }
-  ~InErrorHandler() { depth_below() = depth_; }
+  InErrorHandler() noexcept : depth_(depth_in_next()) { depth_in_next() = 0; }
+  ~InErrorHandler() { depth_in_next() = depth_; }
   InErrorHandler(const InErrorHandler&) = delete;
   InErrorHandler& operator=(const InErrorHandler&) = delete;
 

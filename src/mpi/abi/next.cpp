@@ -16,7 +16,7 @@ namespace {
 constinit thread_local int depth [[gnu::tls_model("initial-exec")]] = 0;
 }  // namespace
 
-[[gnu::noinline]] int& depth_below() noexcept {
+[[gnu::noinline]] int& depth_in_next() noexcept {
   asm volatile("" ::: "memory");  // two calls may answer differently
   return depth;
 }

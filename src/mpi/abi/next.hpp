@@ -54,14 +54,14 @@ struct First<Function> {
 // The number of calls of this library that this thread stands in. It belongs to the thread and not
 // to a task, since nothing suspends inside such a call. The function is never inlined, so that no
 // caller keeps the address over a call that does suspend.
-[[nodiscard]] int& depth_below() noexcept;
+[[nodiscard]] int& depth_in_next() noexcept;
 
-class Below {
+class InNext {
  public:
-  Below() noexcept : depth_(depth_below()) { ++depth_; }
-  ~Below() { --depth_; }
-  Below(const Below&) = delete;
-  Below& operator=(const Below&) = delete;
+  InNext() noexcept : depth_(depth_in_next()) { ++depth_; }
+  ~InNext() { --depth_; }
+  InNext(const InNext&) = delete;
+  InNext& operator=(const InNext&) = delete;
 
  private:
   int& depth_;  // nothing suspends meanwhile: error handlers are kept (error_handlers.hpp)
@@ -80,9 +80,9 @@ extern std::atomic<int> kept_count;
 [[nodiscard, gnu::cold]] int code_of_kept(int code) noexcept;
 
 template <auto Function, class... Arguments>
-auto below(Arguments... arguments) {
+auto call_next(Arguments... arguments) {
   const auto call = [&] {
-    const Below guard;
+    const InNext guard;
     return next<Function>(arguments...);
   };
   if constexpr (mpi_calls_own_handler || !std::is_same_v<decltype(call()), int>) {

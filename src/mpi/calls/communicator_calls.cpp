@@ -31,19 +31,20 @@ int close_for(const char* call, MPI_Comm comm) {
   return MPI_SUCCESS;
 }
 
-int dup_with_info(const Call& call, MPI_Info info, MPI_Comm* made) {
+int dup_with_info(const Call& call, MPI_Info info, MPI_Comm* created) {
 #if IMBREX_MPI_4
-  if (!in_service()) return PMPI_Comm_dup_with_info(call.comm, info, made);
+  if (!in_service()) return PMPI_Comm_dup_with_info(call.comm, info, created);
   const TracedCollective traced(call);
   check::Guard guard;
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
   return carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
-    const int code = PMPI_Comm_idup_with_info(call.comm, info, made, request);
+    const int code = PMPI_Comm_idup_with_info(call.comm, info, created, request);
     if (check::on() && code == MPI_SUCCESS) [[unlikely]] guard.begin(call, task, {});
     return code;
   });
 #else
-  return by_spare_thread(call.name, [&] { return PMPI_Comm_dup_with_info(call.comm, info, made); });
+  return by_spare_thread(call.name,
+                         [&] { return PMPI_Comm_dup_with_info(call.comm, info, created); });
 #endif
 }
 

@@ -94,10 +94,10 @@ def own_names(found):
               "#ifndef IMBREX_PROGRAMS_NAMES"]
     for name in sorted(found):
         kind = "Passed" if name in LIFE else "Blocking" if name in BLOCKING else "Shipped"
-        said = f"PMPI_{name}"
+        arguments = f"PMPI_{name}"
         if name in CALLING_BACK:
-            kind, said = "CallsBack", f'PMPI_{name}, "MPI_{name}"'
-        lines += [f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<{said}>::call)",
+            kind, arguments = "CallsBack", f'PMPI_{name}, "MPI_{name}"'
+        lines += [f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<{arguments}>::call)",
                   f"#define MPI_{name} {names[name]}"]
     return "\n".join([*lines, "#endif"]) + "\n"
 
@@ -131,9 +131,9 @@ def exported_calls(found):
     for name, (result, parameters) in sorted(found.items()):
         every = named(parameters)
         taken, given = ", ".join(every), ", ".join(map(name_of, every))
-        passes, real = "passes_through", "passes_through || depth_below() != 0"
+        passes, real = "passes_through", "passes_through || depth_in_next() != 0"
         if name in LIFE:
-            passes, real = "false", "depth_below() != 0"
+            passes, real = "false", "depth_in_next() != 0"
         begin = "  forget_kept();\n"
         # Error handlers run when MPI has returned and the call has nothing left to do.
         end = "returned({})" if result == "int" else "{}"

@@ -78,13 +78,13 @@ int begin_in_turn(const Call& call, MPI_Request* const request, Begin begin, Fin
   check::Compared compared(in_service() ? call.comm : MPI_COMM_NULL);
   order::Turn in_turn(call);
   if (in_turn.code() != MPI_SUCCESS) return in_turn.code();
-  const Said said = begin();
-  if (compared.is_wanted() && said.code == MPI_SUCCESS) [[unlikely]] {
+  const Outcome outcome = begin();
+  if (compared.is_wanted() && outcome.code == MPI_SUCCESS) [[unlikely]] {
     compared.begin(call, detail::current_task(), find_alike(), in_turn.ordering());
     if (request != nullptr) check::keep_open(*request, std::move(compared));
   }
   const int of_turn = in_turn.end();  // which may suspend
-  return said.code == MPI_SUCCESS ? of_turn : settle(call, said);
+  return outcome.code == MPI_SUCCESS ? of_turn : end_call(call, outcome);
 }
 
 // The data that a collective's arguments name first: what this rank gives, or what it has in a

@@ -27,7 +27,7 @@ OTHERS = [
     (r"Start", "notices::starting(1, {0})", "notices::started(code, 1, {0})"),
     (r"Startall", "notices::starting({0}, {1})", "notices::started(code, {0}, {1})"),
     (r"Request_free", "notices::freeing({0})", ""),
-    (r"Psend_init", "", "senders::made(code, {request})"),
+    (r"Psend_init", "", "senders::note_persistent(code, {request})"),
     (r"Pready(_range|_list)?", "senders::part()", ""),
     (r"I?(bcast|scatterv?)", "senders::from_root({root}, {comm})", ""),
     (r"I?(gatherv?|reduce)", "senders::to_root({root}, {comm})", ""),
@@ -136,10 +136,10 @@ def told(name, every, names):
     """The body of a function that tells of MPI_name and calls ours; None if nobody looks on."""
     plain = re.sub(r"_c$", "", name)
     refused = is_refused(plain)
-    said = of_messages(name, plain, names) or of_others(plain, every, names)
-    if not refused and said is None:
+    notice = of_messages(name, plain, names) or of_others(plain, every, names)
+    if not refused and notice is None:
         return None
-    before, after = said or ([], [])
+    before, after = notice or ([], [])
     if refused:
         before.insert(0, f'if (refused("MPI_{name}")) return MPI_ERR_OTHER;')
     own = f"imbrex_MPI_{name}({', '.join(names)})"

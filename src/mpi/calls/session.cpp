@@ -12,9 +12,9 @@ IMBREX_FUNCTION(Session_init)(MPI_Info info, MPI_Errhandler handler, MPI_Session
       info == MPI_INFO_NULL ? PMPI_Info_create(&raised) : PMPI_Info_dup(info, &raised);
   if (code != MPI_SUCCESS) return PMPI_Session_init(info, handler, session);  // it says why
   PMPI_Info_set(raised, "thread_level", "MPI_THREAD_MULTIPLE");
-  const int made = PMPI_Session_init(raised, handler, session);
+  const int code = PMPI_Session_init(raised, handler, session);
   PMPI_Info_free(&raised);
-  return made;
+  return code;
 }
 
 #endif

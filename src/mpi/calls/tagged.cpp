@@ -92,14 +92,14 @@ int tell_number(const Ranks& members, MPI_Comm comm, int tag, int* number) {
   return MPI_SUCCESS;
 }
 
-int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
   // This comes before anybody is told a number.
   const int refused = refuse_where_forbidden("MPI_Comm_create_group");
   if (refused != MPI_SUCCESS) return refused;
   const Ranks members = ranks_of(comm, group, tag);
   if (members.in_world.empty()) {
     return by_spare_thread("MPI_Comm_create_group",
-                           [&] { return PMPI_Comm_create_group(comm, group, tag, made); });
+                           [&] { return PMPI_Comm_create_group(comm, group, tag, created); });
   }
   int number = 0;
   int code = members.in_world[0] == private_world::rank()
@@ -107,15 +107,15 @@ int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
                  : MPI_Recv(&number, 1, MPI_INT, members.in_comm[0], tag, comm, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return code;
   code = by_spare_thread("MPI_Comm_create_group", [&] {
-    return PMPI_Comm_create_group(private_world::comm(), group, number, made);
+    return PMPI_Comm_create_group(private_world::comm(), group, number, created);
   });
   if (code != MPI_SUCCESS) {
     return raise_error({.name = "MPI_Comm_create_group", .comm = comm}, code);
   }
-  if (*made == MPI_COMM_NULL) return MPI_SUCCESS;
+  if (*created == MPI_COMM_NULL) return MPI_SUCCESS;
   MPI_Errhandler handler;
   MPI_Comm_get_errhandler(comm, &handler);
-  MPI_Comm_set_errhandler(*made, handler);
+  MPI_Comm_set_errhandler(*created, handler);
   MPI_Errhandler_free(&handler);
   return MPI_SUCCESS;
 }
@@ -152,13 +152,13 @@ Ranks leaders_of(const Leaders& it) {
   return members;
 }
 
-int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
+int create_intercommunicator(const Leaders& it, MPI_Comm* created) {
   const int refused = refuse_where_forbidden("MPI_Intercomm_create");
   if (refused != MPI_SUCCESS) return refused;
   const Ranks leaders = leaders_of(it);
   if (leaders.in_world.empty()) {
     return by_spare_thread("MPI_Intercomm_create", [&] {
-      return PMPI_Intercomm_create(it.comm, it.leader, it.peer_comm, it.peer, it.tag, made);
+      return PMPI_Intercomm_create(it.comm, it.leader, it.peer_comm, it.peer, it.tag, created);
     });
   }
   const int peer_in_world = leaders.in_world[1];
@@ -170,7 +170,7 @@ int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
   if (code != MPI_SUCCESS) return code;
   return by_spare_thread("MPI_Intercomm_create", [&] {
     return PMPI_Intercomm_create(it.comm, it.leader, private_world::comm(), peer_in_world,
-                                 number, made);
+                                 number, created);
   });
 }
 
@@ -178,11 +178,12 @@ int create_intercommunicator(const Leaders& it, MPI_Comm* made) {
 
 }  // namespace imbrex::mpi
 
-IMBREX_FUNCTION(Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
-  return imbrex::mpi::create_group(comm, group, tag, made);
+IMBREX_FUNCTION(Comm_create_group)(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
+  return imbrex::mpi::create_group(comm, group, tag, created);
 }
 
 IMBREX_FUNCTION(Intercomm_create)(MPI_Comm comm, int leader, MPI_Comm peer_comm, int peer_leader,
-                                    int tag, MPI_Comm* made) {
-  return imbrex::mpi::create_intercommunicator({comm, leader, peer_comm, peer_leader, tag}, made);
+                                    int tag, MPI_Comm* created) {
+  const imbrex::mpi::Leaders leaders{comm, leader, peer_comm, peer_leader, tag};
+  return imbrex::mpi::create_intercommunicator(leaders, created);
 }

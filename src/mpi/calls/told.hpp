@@ -81,7 +81,7 @@ inline void begun(const int code, const MPI_Request* const request, const Call& 
 // One that sends.
 inline void prepared(const int code, const MPI_Request* const request, const Call& out) {
   if (code != MPI_SUCCESS) return;
-  if (senders::watched) senders::made(code, request);
+  if (senders::watched) senders::note_persistent(code, request);
   if (traces_messages) trace_send_init(*request, out);
 }
 

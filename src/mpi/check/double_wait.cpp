@@ -153,7 +153,7 @@ void take_out(const MPI_Request request, const Waiting* const waiting) noexcept 
 
 // MPICH gives one handle to all requests that are complete at once, so that many may wait for it.
 // Asked only where another task waits: this question frees the request of a file in MPICH 5.
-bool may_be_shared(MPI_Request request) noexcept { return asked::is_complete(request); }
+bool may_be_shared(MPI_Request request) noexcept { return completion::is_complete(request); }
 
 }  // namespace
 

@@ -70,12 +70,12 @@ CollectiveOptions options_of(const imbrex_collective_options* const it) {
 
 // `begin()` makes the collective.
 template <class F>
-int make(imbrex_collective_t* const made, F begin) noexcept {
+int make(imbrex_collective_t* const collective, F begin) noexcept {
   return guard_mpi([&] {
-    c::require(made, "the place for the collective");
+    c::require(collective, "the place for the collective");
     auto handle = std::make_unique<imbrex_collective_s>();
     handle->collective = begin();
-    *made = handle.release();
+    *collective = handle.release();
   });
 }
 
@@ -118,8 +118,8 @@ extern "C" {
 int imbrex_alltoall(const imbrex_send_blocks* const send,
                     const imbrex_receive_blocks* const receive, MPI_Comm comm,
                     const imbrex_collective_options* const options,
-                    imbrex_collective_t* const made) {
-  return make(made, [&] {
+                    imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     return imbrex::alltoall(blocks_of<SendBlocks>(given(send), comm),
                             blocks_of<ReceiveBlocks>(given(receive), comm), comm,
                             options_of(options));
@@ -129,8 +129,8 @@ int imbrex_alltoall(const imbrex_send_blocks* const send,
 int imbrex_allgather(const imbrex_send_blocks* const send,
                      const imbrex_receive_blocks* const receive, MPI_Comm comm,
                      const imbrex_collective_options* const options,
-                     imbrex_collective_t* const made) {
-  return make(made, [&] {
+                     imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     return imbrex::allgather(blocks_of<SendBlocks>(given(send), comm),
                              blocks_of<ReceiveBlocks>(given(receive), comm), comm,
                              options_of(options));
@@ -139,8 +139,8 @@ int imbrex_allgather(const imbrex_send_blocks* const send,
 
 int imbrex_gather(const imbrex_send_blocks* const send, const imbrex_receive_blocks* const receive,
                   const int root, MPI_Comm comm, const imbrex_collective_options* const options,
-                  imbrex_collective_t* const made) {
-  return make(made, [&] {
+                  imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     return imbrex::gather(blocks_of<SendBlocks>(given(send), comm),
                           blocks_of<ReceiveBlocks>(given(receive), comm), root, comm,
                           options_of(options));
@@ -149,8 +149,8 @@ int imbrex_gather(const imbrex_send_blocks* const send, const imbrex_receive_blo
 
 int imbrex_scatter(const imbrex_send_blocks* const send, const imbrex_receive_blocks* const receive,
                    const int root, MPI_Comm comm, const imbrex_collective_options* const options,
-                   imbrex_collective_t* const made) {
-  return make(made, [&] {
+                   imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     return imbrex::scatter(blocks_of<SendBlocks>(given(send), comm),
                            blocks_of<ReceiveBlocks>(given(receive), comm), root, comm,
                            options_of(options));
@@ -159,8 +159,8 @@ int imbrex_scatter(const imbrex_send_blocks* const send, const imbrex_receive_bl
 
 int imbrex_broadcast(const imbrex_receive_blocks* const data, const int root, MPI_Comm comm,
                      const imbrex_collective_options* const options,
-                     imbrex_collective_t* const made) {
-  return make(made, [&] {
+                     imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     return imbrex::broadcast(blocks_of<ReceiveBlocks>(given(data), comm), root, comm,
                              options_of(options));
   });
@@ -169,8 +169,8 @@ int imbrex_broadcast(const imbrex_receive_blocks* const data, const int root, MP
 int imbrex_allreduce(const imbrex_send_blocks* const send,
                      const imbrex_receive_blocks* const receive, MPI_Op op, MPI_Comm comm,
                      const imbrex_collective_options* const options,
-                     imbrex_collective_t* const made) {
-  return make(made, [&] {
+                     imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     return imbrex::allreduce(blocks_of<SendBlocks>(given(send), comm),
                              blocks_of<ReceiveBlocks>(given(receive), comm), op, comm,
                              options_of(options));
@@ -180,8 +180,8 @@ int imbrex_allreduce(const imbrex_send_blocks* const send,
 int imbrex_neighbor_alltoall(const imbrex_send_blocks* const send,
                              const imbrex_receive_blocks* const receive, MPI_Comm comm,
                              const imbrex_collective_options* const options,
-                             imbrex_collective_t* const made) {
-  return make(made, [&] {
+                             imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     const auto all = imbrex::mpi::neighbors("imbrex_neighbor_alltoall", comm);
     return imbrex::neighbor_alltoall(
         imbrex::mpi::sized<SendBlocks>(given(send), all.destinations.size()),
@@ -193,8 +193,8 @@ int imbrex_neighbor_alltoall(const imbrex_send_blocks* const send,
 int imbrex_neighbor_allgather(const imbrex_send_blocks* const send,
                               const imbrex_receive_blocks* const receive, MPI_Comm comm,
                               const imbrex_collective_options* const options,
-                              imbrex_collective_t* const made) {
-  return make(made, [&] {
+                              imbrex_collective_t* const collective) {
+  return make(collective, [&] {
     const auto all = imbrex::mpi::neighbors("imbrex_neighbor_allgather", comm);
     return imbrex::neighbor_allgather(
         imbrex::mpi::sized<SendBlocks>(given(send), 1),

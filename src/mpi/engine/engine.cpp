@@ -175,13 +175,13 @@ void Engine::ask_singles(Done& done) {
 
   int found = 0;
   const auto look = [&]() IMBREX_REQUIRES(lock_) {
-    return asked::Testsome(count, requests_.data() + first, &found, indices_.data(),
-                           statuses_.data());
+    return completion::Testsome(count, requests_.data() + first, &found, indices_.data(),
+                                statuses_.data());
   };
-  Said said = look();
+  Outcome outcome = look();
   // Open MPI looks first and makes progress then: what has just arrived is seen by a second look.
-  if (said.code == MPI_SUCCESS && found == 0 && count <= looked_at_twice) said = look();
-  const int code = said.code;
+  if (outcome.code == MPI_SUCCESS && found == 0 && count <= looked_at_twice) outcome = look();
+  const int code = outcome.code;
   if (code == MPI_SUCCESS && found == 0) {
     next_single_ += count;
     return;
@@ -190,7 +190,7 @@ void Engine::ask_singles(Done& done) {
   if (found == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
     ask_each(first, count, done);
   } else if (code == MPI_ERR_IN_STATUS) {
-    settle_errors(first, count, found, said, done);
+    settle_errors(first, count, found, outcome, done);
   } else {
     for (int i = 0; i < found; ++i) finish(first + indices_[i], statuses_[i], MPI_SUCCESS, done);
   }
@@ -202,10 +202,10 @@ void Engine::ask_each(int first, int count, Done& done) {
     int flag = 0;
     MPI_Status status = {};
     const bool owes = singles_[place]->call.owes_handler();
-    const Said said = asked::Test(owes, &requests_[place], &flag, &status);
-    const int code = said.code;
+    const Outcome outcome = completion::Test(owes, &requests_[place], &flag, &status);
+    const int code = outcome.code;
     if (code == MPI_SUCCESS && flag == 0) continue;
-    singles_[place]->take(said);
+    singles_[place]->take(outcome);
     finish(place, status, code, done);
   }
 }
@@ -223,7 +223,7 @@ void Engine::ask_for_complete(int first, int count, Done& done) {
 
 // At least one of the requests that were found has failed. MPI has called the error handler of the
 // first of them in the array, or none (`owed`); the tasks of the others will call theirs.
-void Engine::settle_errors(int first, int count, int found, const Said& said, Done& done) {
+void Engine::settle_errors(int first, int count, int found, const Outcome& outcome, Done& done) {
   std::vector<const Operation*> failed;
   int first_failed = count;
   for (int i = 0; i < found; ++i) {
@@ -232,11 +232,11 @@ void Engine::settle_errors(int first, int count, int found, const Said& said, Do
   for (int i = 0; i < found; ++i) {
     Operation& operation = *singles_[first + indices_[i]];
     if (indices_[i] == first_failed && !operation.call.owes_handler()) {
-      operation.handler_ran = !said.owed;
-      operation.handler = said.kept;
+      operation.handler_ran = !outcome.owed;
+      operation.handler = outcome.kept;
     }
     if (statuses_[i].MPI_ERROR != MPI_SUCCESS) {
-      operation.call.name_handler(said);
+      operation.call.name_handler(outcome);
       failed.push_back(&operation);
     }
     finish(first + indices_[i], statuses_[i], statuses_[i].MPI_ERROR, done);

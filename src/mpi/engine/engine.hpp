@@ -52,8 +52,8 @@ struct Call {
   }
 
   // A call that names no communicator owes the handler that MPI would have called.
-  void name_handler(const Said& said) noexcept {
-    if (said.owed && comm == MPI_COMM_NULL && !throws) comm = said.whose;
+  void name_handler(const Outcome& outcome) noexcept {
+    if (outcome.owed && comm == MPI_COMM_NULL && !throws) comm = outcome.whose;
   }
 };
 
@@ -97,11 +97,11 @@ struct Operation {
   bool handler_ran = false;  // MPI has called an error handler, or `handler` holds the call
 
   // Takes MPI's answer: sets `code`, and what is owed for it.
-  void take(const Said& said) noexcept {
-    code = said.code;
-    handler_ran = code != MPI_SUCCESS && !said.owed;
-    handler = said.kept;
-    call.name_handler(said);
+  void take(const Outcome& outcome) noexcept {
+    code = outcome.code;
+    handler_ran = code != MPI_SUCCESS && !outcome.owed;
+    handler = outcome.kept;
+    call.name_handler(outcome);
   }
 };
 
@@ -220,7 +220,7 @@ class Engine {
   void ask_singles(Done& done) IMBREX_REQUIRES(lock_);
   void ask_each(int first, int count, Done& done) IMBREX_REQUIRES(lock_);
   void ask_for_complete(int first, int count, Done& done) IMBREX_REQUIRES(lock_);
-  void settle_errors(int first, int count, int found, const Said& said, Done& done)
+  void settle_errors(int first, int count, int found, const Outcome& outcome, Done& done)
       IMBREX_REQUIRES(lock_);
   void finish(int place, const MPI_Status& status, int code, Done& done) IMBREX_REQUIRES(lock_);
   void forget_finished(int first, int count) IMBREX_REQUIRES(lock_);

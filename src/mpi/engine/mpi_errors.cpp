@@ -100,7 +100,7 @@ template <class Kind, std::size_t Index>
 void call_or_keep(typename Kind::Handle* object, int* code, ...) {
   const KeptHandler kept{
       .handle = KeptHandler::from(*object), .code = *code, .kind = Kind::kind, .index = Index};
-  if (depth_below() == 1) {
+  if (depth_in_next() == 1) {
     if constexpr (std::is_same_v<Kind, OfComm>) {
       if (Asking::keep(*object, *code)) return;
     }
@@ -148,8 +148,8 @@ MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 }
 
 void on_fatal(MPI_Comm* comm, int* code, ...) {
-  if (depth_below() == 1 && Asking::keep(*comm, *code)) return;
-  if (engine().polling_here() && depth_below() == 1) {
+  if (depth_in_next() == 1 && Asking::keep(*comm, *code)) return;
+  if (engine().polling_here() && depth_in_next() == 1) {
     keep({.handle = KeptHandler::from(*comm), .code = *code, .kind = KeptHandler::Kind::fatal});
     return;
   }
@@ -177,7 +177,7 @@ int call_handler(const Call& call, const detail::TaskLabel& task, int code) {
   const bool ends = handler == fatal;
   PMPI_Errhandler_free(&handler);
   if (ends) end_program(call.name, detail::describe(task), comm, code);
-  const Said told = PMPI_Comm_call_errhandler(comm, code);
+  const Outcome told = PMPI_Comm_call_errhandler(comm, code);
   (void)call_kept(told.kept, code);
   return code;
 }

@@ -89,7 +89,7 @@ void unhook_from_progress() noexcept {}  // the hook ends itself
 #elif defined(OPEN_MPI)
 
 int on_progress() {
-  look(&asked::is_complete);
+  look(&completion::is_complete);
   return 0;
 }
 

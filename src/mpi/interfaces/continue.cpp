@@ -28,7 +28,7 @@ namespace {
 using receive::Substitute;
 
 // One call of imbrex_continue or imbrex_continue_all.
-// Thread safety: settle() and let_go(), any thread.
+// Thread safety: complete() and let_go(), any thread.
 // Invariants: (1) `open_` counts the parts that are not complete, and the call that makes this.
 class Continuation {
  public:
@@ -38,7 +38,7 @@ class Continuation {
   void expect_one() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
 
   // Part `place` is complete.
-  void settle(int place, const MPI_Status& status, int code) noexcept {
+  void complete(int place, const MPI_Status& status, int code) noexcept {
     MPI_Status& own = statuses_[static_cast<std::size_t>(place)];
     own = status;
     own.MPI_ERROR = code;
@@ -78,19 +78,19 @@ struct Part : Operation {
   int place = 0;
   MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
 
-  static void settle(Operation& self) noexcept {
+  static void on_completion(Operation& self) noexcept {
     const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
     if (traces_messages && owned->code == MPI_SUCCESS) {
       trace_completed(owned->given, owned->status, owned->task.id);
     }
-    receive::requests().settle(owned->given);
+    receive::requests().complete(owned->given);
     int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(*owned);
     if (code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL) {
       PMPI_Request_free(&owned->request);
       say_persistent();
       code = MPI_ERR_REQUEST;
     }
-    owned->whole->settle(owned->place, owned->status, code);
+    owned->whole->complete(owned->place, owned->status, code);
   }
 
   static void say_persistent() {
@@ -113,12 +113,12 @@ struct OurPart : receive::Listener {
   Continuation* whole = nullptr;
   int place = 0;
 
-  static void settle(receive::Listener& self) noexcept {
+  static void on_completion(receive::Listener& self) noexcept {
     const std::unique_ptr<OurPart> owned(static_cast<OurPart*>(&self));
     Substitute& its = *owned->operation;
     end_of(its);
     const int code = its.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(its);
-    owned->whole->settle(owned->place, its.status, code);
+    owned->whole->complete(owned->place, its.status, code);
   }
 };
 
@@ -151,7 +151,7 @@ struct OnlyOne : receive::Listener {
   void* argument;
 
   [[nodiscard]] Handler handler() noexcept { return {&OnlyOne::run, this, true}; }
-  static void settle(receive::Listener& self) noexcept {
+  static void on_completion(receive::Listener& self) noexcept {
     run_handler(static_cast<OnlyOne&>(self).handler());
   }
   static void run(void* self) {
@@ -166,7 +166,7 @@ struct OnlyOne : receive::Listener {
 void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* function,
                       void* argument) {
   auto one = std::make_unique<OnlyOne>();
-  one->fire = &OnlyOne::settle;
+  one->fire = &OnlyOne::on_completion;
   one->operation.reset(&ours);
   one->function = function;
   one->argument = argument;
@@ -182,7 +182,7 @@ void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* 
 
 void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request& request) {
   auto part = std::make_unique<OurPart>();
-  part->fire = &OurPart::settle;
+  part->fire = &OurPart::on_completion;
   part->operation.reset(&ours);
   part->whole = &whole;
   part->place = place;
@@ -192,7 +192,7 @@ void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request
   ours.take_handle();
   const bool waits = ours.attend(*waiting);
   give_token(token);  // not the operation's: that may have ended
-  if (!waits) OurPart::settle(*waiting);
+  if (!waits) OurPart::on_completion(*waiting);
 }
 
 void take_over(Continuation& whole, int place, MPI_Request& request) {
@@ -202,7 +202,7 @@ void take_over(Continuation& whole, int place, MPI_Request& request) {
   }
   auto part = std::make_unique<Part>();
   part->call = receive::naming_communicator({.name = "imbrex_continue", .at_once = true}, request);
-  part->complete = &Part::settle;
+  part->complete = &Part::on_completion;
   part->whole = &whole;
   part->place = place;
   part->given = part->request = std::exchange(request, MPI_REQUEST_NULL);
@@ -246,7 +246,7 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
       take_over(whole, i, requests[i]);
     } else {
       whole.expect_one();
-      whole.settle(i, status_of_null(), MPI_SUCCESS);
+      whole.complete(i, status_of_null(), MPI_SUCCESS);
     }
   }
   if (whole.let_go()) run_later({&Continuation::run, &whole, true});

@@ -24,7 +24,7 @@ PhaserState& make_mpi_phaser(const MpiPhaserSpec& spec, const std::source_locati
   }
   const MpiPhaserOptions& options = *spec.options;
   const char* const name = options.name.text();
-  auto* const span = new phasers::Span(
+  auto* const span = new phasers::RankPhaser(
       options, fmt::format("MpiPhaser \"{}\"{}", name, detail::in_parentheses(where)));
   PhaserState& state = make_phaser({spec.mode, options.ahead, name, span}, where);
   try {
@@ -33,7 +33,7 @@ PhaserState& make_mpi_phaser(const MpiPhaserSpec& spec, const std::source_locati
                     options.fusion == Fusion::fuzzy ? ", fuzzy" : "",
                     options.ranks_may_leave ? ", ranks may leave" : "",
                     options.key ? fmt::format(", key {}", *options.key) : std::string());
-    span->begin(state, phasers::take_line(spec.comm, options.key, wish));
+    span->begin(state, phasers::take_channel(spec.comm, options.key, wish));
   } catch (...) {
     if (is_registered(state)) drop(&state);
     release(state);

@@ -84,13 +84,13 @@ int Exchange::start(const std::size_t round, const MPI_Comm comm) noexcept {
   return code;
 }
 
-Said Exchange::ask(const std::size_t round, int& done) noexcept {
+Outcome Exchange::ask(const std::size_t round, int& done) noexcept {
   done = 0;
   for (MPI_Request* const request : {&received_, &sent_}) {
     if (*request == MPI_REQUEST_NULL) continue;
     int over = 0;
-    const Said said = asked::Test(true, request, &over, MPI_STATUS_IGNORE);
-    if (said.code != MPI_SUCCESS || over == 0) return said;
+    const Outcome outcome = completion::Test(true, request, &over, MPI_STATUS_IGNORE);
+    if (outcome.code != MPI_SUCCESS || over == 0) return outcome;
   }
   done = 1;
   put_together(partners(round));

@@ -11,7 +11,7 @@
 //
 // Messages of one phase cannot be taken for those of another: a rank sends one of each tag to each
 // other rank in a phase at most, and MPI keeps their order.
-// Thread safety: one phase at a time, each call by whoever owns the phase (Span).
+// Thread safety: one phase at a time, each call by whoever owns the phase (RankPhaser).
 #pragma once
 
 #include <mpi.h>
@@ -41,7 +41,7 @@ class Exchange {
   // Starts a round; MPI's code.
   [[nodiscard]] int start(std::size_t round, MPI_Comm comm) noexcept;
   // Asks once whether it is complete; then what has come is put together.
-  [[nodiscard]] Said ask(std::size_t round, int& done) noexcept;
+  [[nodiscard]] Outcome ask(std::size_t round, int& done) noexcept;
   // What all ranks have brought: behind the last round.
   void publish(std::uint64_t phase, bool over) noexcept;
   void fail(std::uint64_t phase, const std::exception_ptr& error) noexcept;

@@ -241,7 +241,7 @@ std::uint64_t idle_slots(Pool& pool) {
   return mask;
 }
 
-Line take_in_order(const std::shared_ptr<Pool>& pool, const std::string& wish) {
+Channel take_in_order(const std::shared_ptr<Pool>& pool, const std::string& wish) {
   const Making guard_of_order(*pool);
   const std::uint64_t idle = agree(*pool, pool->comm, wish, idle_slots(*pool));
   Pair fresh;
@@ -290,7 +290,7 @@ Pair take_keyed(Pool& pool, const int key) {
   }
 }
 
-Line take_by_key(const std::shared_ptr<Pool>& pool, const int key, const std::string& wish) {
+Channel take_by_key(const std::shared_ptr<Pool>& pool, const int key, const std::string& wish) {
   Pair pair = take_keyed(*pool, key);
   if (pair.phases == MPI_COMM_NULL) {
     try {
@@ -303,19 +303,19 @@ Line take_by_key(const std::shared_ptr<Pool>& pool, const int key, const std::st
     const std::lock_guard guard(pool->lock);
     pool->keyed[key].pair = pair;
   }
-  Line line{pair.phases, pair.farewells, pool->rank, pool->size, pool, 0, key};
+  Channel channel{pair.phases, pair.farewells, pool->rank, pool->size, pool, 0, key};
   try {
     (void)agree(*pool, pair.phases, wish, 0);
   } catch (...) {
-    give_back(line, true);
+    give_back(channel, true);
     throw;
   }
-  return line;
+  return channel;
 }
 
 }  // namespace
 
-Line take_line(const MPI_Comm comm, const std::optional<int> key, const std::string& wish) {
+Channel take_channel(const MPI_Comm comm, const std::optional<int> key, const std::string& wish) {
   int between_two = 0;
   require(comm == MPI_COMM_NULL ? MPI_ERR_COMM : PMPI_Comm_test_inter(comm, &between_two));
   if (between_two != 0) {
@@ -326,28 +326,28 @@ Line take_line(const MPI_Comm comm, const std::optional<int> key, const std::str
                             key_most));
   }
   const std::shared_ptr<Pool> pool = pool_of(comm);
-  Line line = key ? take_by_key(pool, *key, wish) : take_in_order(pool, wish);
-  PMPI_Comm_set_name(line.phases, wish.substr(0, MPI_MAX_OBJECT_NAME - 1).c_str());
-  return line;
+  Channel channel = key ? take_by_key(pool, *key, wish) : take_in_order(pool, wish);
+  PMPI_Comm_set_name(channel.phases, wish.substr(0, MPI_MAX_OBJECT_NAME - 1).c_str());
+  return channel;
 }
 
-void give_back(const Line& line, const bool reusable) noexcept {
-  Pool& pool = *line.pool;
+void give_back(const Channel& channel, const bool reusable) noexcept {
+  Pool& pool = *channel.pool;
   std::optional<Promise<void>> ended;
   {
     const std::lock_guard guard(pool.lock);
-    if (line.key) {
-      Pool::Keyed& keyed = pool.keyed[*line.key];
+    if (channel.key) {
+      Pool::Keyed& keyed = pool.keyed[*channel.key];
       ended = keyed.ended;
       if (!reusable) {
         keyed.pair = {};  // the next makes another
       } else if (pool.orphaned) {
         free_pair(keyed.pair);
       }
-    } else if (reusable && (pool.orphaned || line.slot >= shared_slots)) {
-      free_pair(pool.slots[line.slot].pair);
+    } else if (reusable && (pool.orphaned || channel.slot >= shared_slots)) {
+      free_pair(pool.slots[channel.slot].pair);
     } else {
-      pool.slots[line.slot].idle = reusable;
+      pool.slots[channel.slot].idle = reusable;
     }
   }
   if (ended) ended->set();  // who waits may go on, so without the lock

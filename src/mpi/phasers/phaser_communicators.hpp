@@ -22,7 +22,7 @@ namespace imbrex::mpi::phasers {
 struct Pool;
 
 // Two communicators, with the ranks of that of the pool: on each, collectives have their own order.
-struct Line {
+struct Channel {
   MPI_Comm phases = MPI_COMM_NULL;
   MPI_Comm farewells = MPI_COMM_NULL;  // where ranks say that they have left
   int rank = 0;
@@ -34,9 +34,9 @@ struct Line {
 
 // Collective, as MpiPhaser's constructor says. `wish` is a line of text that must be the same on
 // all ranks. Throws Error, MpiError; suspends.
-[[nodiscard]] Line take_line(MPI_Comm comm, std::optional<int> key, const std::string& wish);
+[[nodiscard]] Channel take_channel(MPI_Comm comm, std::optional<int> key, const std::string& wish);
 // No rank uses it any more. `reusable`: no collective on it has failed, or been left open.
-void give_back(const Line& line, bool reusable) noexcept;
+void give_back(const Channel& channel, bool reusable) noexcept;
 
 // In MPI_Finalize: gives back what MPI has given for pools.
 void end_pools() noexcept;

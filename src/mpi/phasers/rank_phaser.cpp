@@ -42,44 +42,44 @@ int rank_of(const std::int64_t packed) noexcept {
 
 struct Living {
   std::mutex lock;
-  std::vector<Span*> all IMBREX_GUARDED_BY(lock);
+  std::vector<RankPhaser*> all IMBREX_GUARDED_BY(lock);
 };
 Living& living() {
   static Living& the_living = *new Living;  // used while static destructors run
   return the_living;
 }
-void forget(const Span& span) noexcept {
+void forget(const RankPhaser& span) noexcept {
   const std::lock_guard guard(living().lock);
   std::erase(living().all, &span);
 }
 
 }  // namespace
 
-Span::Span(const MpiPhaserOptions& options, std::string its_name)
+RankPhaser::RankPhaser(const MpiPhaserOptions& options, std::string its_name)
     : name_(std::move(its_name)), fuzzy_(options.fusion == Fusion::fuzzy),
       may_leave_(options.ranks_may_leave) {
   for (Asked* const one : {&collective_, &giving_up_, &farewell_}) one->span = this;
-  collective_.ask = &Span::ask_collective;
-  collective_.complete = &Span::collective_ended;
+  collective_.ask = &RankPhaser::ask_collective;
+  collective_.complete = &RankPhaser::collective_ended;
   giving_up_.call = {.name = phase_call, .at_once = true};
   giving_up_.ask = [](Operation&) { return true; };
-  giving_up_.complete = &Span::gave_up;
-  farewell_.ask = &Span::ask_rounds;
-  farewell_.complete = &Span::rounds_ended;
+  giving_up_.complete = &RankPhaser::gave_up;
+  farewell_.ask = &RankPhaser::ask_rounds;
+  farewell_.complete = &RankPhaser::rounds_ended;
 }
 
-Span::~Span() { forget(*this); }
+RankPhaser::~RankPhaser() { forget(*this); }
 
-void Span::begin(detail::PhaserState& phaser, Line line) noexcept {
+void RankPhaser::begin(detail::PhaserState& phaser, Channel channel) noexcept {
   collective_.call = {
-      .name = phase_call, .comm = line.phases, .kind = Kind::collective, .throws = true};
+      .name = phase_call, .comm = channel.phases, .kind = Kind::collective, .throws = true};
   farewell_.call = {.name = farewell_call,
-                    .comm = line.farewells,
+                    .comm = channel.farewells,
                     .kind = Kind::collective,
                     .at_once = true,
                     .throws = true};
   phaser_ = &phaser;
-  line_ = std::move(line);
+  channel_ = std::move(channel);
   early = fuzzy_ && has_others();
   alone.store(!has_others(), std::memory_order_relaxed);
   const std::lock_guard guard(living().lock);
@@ -90,7 +90,7 @@ void Span::begin(detail::PhaserState& phaser, Line line) noexcept {
 
 // True for whoever begins it, who owns the collectives from then on. `halves` as (3); 0: the phase
 // is that of others.
-bool Span::claim(const std::uint64_t phase, const int halves) noexcept {
+bool RankPhaser::claim(const std::uint64_t phase, const int halves) noexcept {
   {
     const std::lock_guard guard(lock_);
     if (begun_ != phase || under_way_) return false;
@@ -102,15 +102,15 @@ bool Span::claim(const std::uint64_t phase, const int halves) noexcept {
   return true;
 }
 
-void Span::prepare(detail::AccumulatorBase* const accumulators) {
+void RankPhaser::prepare(detail::AccumulatorBase* const accumulators) {
   if (exchange_) return;
-  exchange_.emplace(line_->rank, line_->size, accumulators);
+  exchange_.emplace(channel_->rank, channel_->size, accumulators);
   signature_[0] = exchange_->signature();
   signature_[1] = ~signature_[0];
 }
 
 // REQUIRES: claimed.
-void Span::start_phase(const std::uint64_t phase, const bool alive) noexcept {
+void RankPhaser::start_phase(const std::uint64_t phase, const bool alive) noexcept {
   phase_ = phase;
   step_ = 0;
   mine_alive_ = alive ? 1 : 0;
@@ -118,17 +118,17 @@ void Span::start_phase(const std::uint64_t phase, const bool alive) noexcept {
   late_at_ = {};
 }
 
-std::size_t Span::collectives() const noexcept {
+std::size_t RankPhaser::collectives() const noexcept {
   return (phase_ == 0 ? 1u : 0u) + (may_leave_ ? 1u : 0u);
 }
 
-std::size_t Span::steps() const noexcept {
+std::size_t RankPhaser::steps() const noexcept {
   const bool meets = exchange_->has_accumulators() || collectives() == 0;
   return collectives() + (meets ? exchange_->rounds() : 0);
 }
 
-int Span::start_step() noexcept {
-  const MPI_Comm comm = line_->phases;
+int RankPhaser::start_step() noexcept {
+  const MPI_Comm comm = channel_->phases;
   MPI_Request* const request = &collective_.request;
   if (step_ >= collectives()) return exchange_->start(step_ - collectives(), comm);
   if (phase_ == 0 && step_ == 0) {
@@ -137,20 +137,20 @@ int Span::start_step() noexcept {
   return PMPI_Iallreduce(&mine_alive_, &alive_, 1, MPI_INT64_T, MPI_SUM, comm, request);
 }
 
-Said Span::ask_step(int& done) noexcept {
+Outcome RankPhaser::ask_step(int& done) noexcept {
   if (step_ >= collectives()) return exchange_->ask(step_ - collectives(), done);
-  return asked::Test(true, &collective_.request, &done, &collective_.status);
+  return completion::Test(true, &collective_.request, &done, &collective_.status);
 }
 
 // No rank waits for the step that is under way: nor does this one.
-void Span::abandon_step() noexcept {
+void RankPhaser::abandon_step() noexcept {
   broken_.store(true, std::memory_order_relaxed);
   if (step_ >= collectives()) exchange_->abandon();
   step_ = steps();
 }
 
 // The one that was under way is complete.
-void Span::take_step() noexcept {
+void RankPhaser::take_step() noexcept {
   if (collective_.code != MPI_SUCCESS) {
     abandon_step();
     if (!given_up_) {
@@ -166,7 +166,7 @@ void Span::take_step() noexcept {
     error_ = std::make_exception_ptr(Error(fmt::format(
         "imbrex: the ranks do not have the same accumulators on {}: rank {} has {}. All make the "
         "same ones in the same order, before the first phase",
-        name_, line_->rank, exchange_->accumulators())));
+        name_, channel_->rank, exchange_->accumulators())));
     return;
   }
   ++step_;
@@ -174,33 +174,33 @@ void Span::take_step() noexcept {
 
 // Carries out one step after the other. True when all are complete; false while one is under way:
 // then it belongs to the engine.
-bool Span::run() noexcept {
+bool RankPhaser::run() noexcept {
   while (step_ < steps()) {
     int done = 0;
-    Said said = MPI_SUCCESS;
+    Outcome outcome = MPI_SUCCESS;
     {
       const Callback callback(collective_.call);
-      said = start_step();
-      if (said.code == MPI_SUCCESS) said = ask_step(done);
+      outcome = start_step();
+      if (outcome.code == MPI_SUCCESS) outcome = ask_step(done);
     }
-    if (done == 0 && said.code == MPI_SUCCESS) {
+    if (done == 0 && outcome.code == MPI_SUCCESS) {
       engine().add(collective_);
       detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
       return false;
     }
     collective_.task = detail::current_task();
-    collective_.take(said);
+    collective_.take(outcome);
     take_step();
   }
   return true;
 }
 
-bool Span::ask_collective(Operation& self) {
-  Span& span = *static_cast<Asked&>(self).span;
+bool RankPhaser::ask_collective(Operation& self) {
+  RankPhaser& span = *static_cast<Asked&>(self).span;
   int done = 0;
-  const Said said = span.ask_step(done);
-  self.take(said);
-  if (done != 0 || said.code != MPI_SUCCESS) return true;
+  const Outcome outcome = span.ask_step(done);
+  self.take(outcome);
+  if (done != 0 || outcome.code != MPI_SUCCESS) return true;
   span.look_who_left();
   // What has failed somewhere may never be complete: nobody waits for it when all have left.
   span.abandoned_ = span.left_.load(std::memory_order_relaxed) && span.least_.left == 1 &&
@@ -208,8 +208,8 @@ bool Span::ask_collective(Operation& self) {
   return span.abandoned_;
 }
 
-void Span::collective_ended(Operation& self) noexcept {
-  Span& span = *static_cast<Asked&>(self).span;
+void RankPhaser::collective_ended(Operation& self) noexcept {
+  RankPhaser& span = *static_cast<Asked&>(self).span;
   if (span.abandoned_) {
     span.abandon_step();
     if (!span.error_) {
@@ -223,25 +223,27 @@ void Span::collective_ended(Operation& self) noexcept {
 }
 
 // True for who brings the second: acq_rel, since the one who ends the phase reads what both did.
-bool Span::bring_half() noexcept { return halves_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+bool RankPhaser::bring_half() noexcept {
+  return halves_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
 
-void Span::settle_phase() noexcept {
+void RankPhaser::complete_phase() noexcept {
   if (!error_) return exchange_->publish(phase_, over_);
   exchange_->fail(phase_, error_);
   detail::fail_phaser(*phaser_, error_);
 }
 
 // REQUIRES: both halves are there. This may be gone after it.
-void Span::end_phase() noexcept {
+void RankPhaser::end_phase() noexcept {
   detail::PhaserState& phaser = *phaser_;
-  settle_phase();
+  complete_phase();
   detail::end_phase(phaser);
   detail::release(phaser);  // of claim()
 }
 
 // Of one phase; by whoever carried out the last. This may be gone after it: end_phase() may lead to
 // leave(), which then finds nothing under way.
-void Span::collectives_ended() noexcept {
+void RankPhaser::collectives_ended() noexcept {
   const bool has_phase = halves_.load(std::memory_order_relaxed) != 0 && !given_up_;
   bool goes_alone = false;
   {
@@ -253,8 +255,8 @@ void Span::collectives_ended() noexcept {
   if (goes_alone) go_on_alone();
 }
 
-void Span::first_signal(const std::uint64_t phase,
-                        detail::AccumulatorBase* const accumulators) noexcept {
+void RankPhaser::first_signal(const std::uint64_t phase,
+                              detail::AccumulatorBase* const accumulators) noexcept {
   if (accumulators != nullptr || left_.load(std::memory_order_relaxed)) return;
   if (!claim(phase, 2)) return;
   over_ = false;
@@ -263,10 +265,10 @@ void Span::first_signal(const std::uint64_t phase,
   if (run()) collectives_ended();
 }
 
-bool Span::last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
-                       detail::AccumulatorBase* const accumulators,
-                       const detail::PhaseFollows follows) noexcept {
-  if (!line_) return true;
+bool RankPhaser::last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
+                             detail::AccumulatorBase* const accumulators,
+                             const detail::PhaseFollows follows) noexcept {
+  if (!channel_) return true;
   const bool over = follows != detail::PhaseFollows::yes;
   if (left_.load(std::memory_order_relaxed)) {
     detail::fail_phaser(phaser, std::make_exception_ptr(Error(fmt::format(
@@ -296,18 +298,18 @@ bool Span::last_signal(detail::PhaserState& phaser, const std::uint64_t phase,
     }
   }
   if (!bring_half()) return false;
-  settle_phase();
+  complete_phase();
   detail::release(phaser);  // of claim(); the caller has one
   return true;
 }
 
 // ---- the end -----------------------------------------------------------------------------------
 
-void Span::closed() noexcept {
-  if (line_ && !left_.load(std::memory_order_relaxed)) leave();
+void RankPhaser::closed() noexcept {
+  if (channel_ && !left_.load(std::memory_order_relaxed)) leave();
 }
 
-void Span::leave() noexcept {
+void RankPhaser::leave() noexcept {
   detail::retain(*phaser_);  // until finish()
   if (!has_others()) {
     alone.store(false, std::memory_order_relaxed);  // in MPI_Finalize: who goes on is to be told
@@ -319,7 +321,7 @@ void Span::leave() noexcept {
   {
     const std::lock_guard guard(lock_);
     const bool failed = broken_.load(std::memory_order_relaxed);
-    mine_ = {pack(begun_ - (failed ? 1 : 0), line_->rank), 1,
+    mine_ = {pack(begun_ - (failed ? 1 : 0), channel_->rank), 1,
              INT64_MAX - static_cast<std::int64_t>(begun_), failed ? 0 : 1};
     left_.store(true, std::memory_order_release);  // pairs with ask_rounds(), look_who_left()
     goes_alone = may_leave_ && !under_way_;
@@ -332,7 +334,7 @@ void Span::leave() noexcept {
 
 // REQUIRES: this rank has left, and nothing is under way; all have, unless ranks may leave. This
 // may be gone after it.
-void Span::go_on_alone() noexcept {
+void RankPhaser::go_on_alone() noexcept {
   for (;;) {
     std::uint64_t begun = 0;
     {
@@ -352,26 +354,26 @@ void Span::go_on_alone() noexcept {
   }
 }
 
-void Span::finish() noexcept {
+void RankPhaser::finish() noexcept {
   detail::PhaserState& phaser = *phaser_;
   forget(*this);
-  give_back(*line_, !broken_.load(std::memory_order_relaxed) && least_.healthy != 0);
+  give_back(*channel_, !broken_.load(std::memory_order_relaxed) && least_.healthy != 0);
   detail::release(phaser);
 }
 
 // ---- rounds: all in the engine's lock ----------------------------------------------------------
 
 // Joins the next round, if none is open, and asks for it once.
-bool Span::round_has_ended() noexcept {
+bool RankPhaser::round_has_ended() noexcept {
   int code = MPI_SUCCESS;
   if (round_ == MPI_REQUEST_NULL) {
     constexpr int words = sizeof(Farewell) / sizeof(std::int64_t);
     told_ = left_.load(std::memory_order_acquire) ? mine_ : Farewell();  // pairs with leave()
-    code = PMPI_Iallreduce(&told_, &heard_, words, MPI_INT64_T, MPI_MIN, line_->farewells,
+    code = PMPI_Iallreduce(&told_, &heard_, words, MPI_INT64_T, MPI_MIN, channel_->farewells,
                            &round_);
   }
   int done = 0;
-  if (code == MPI_SUCCESS) code = asked::Test(true, &round_, &done, MPI_STATUS_IGNORE).code;
+  if (code == MPI_SUCCESS) code = completion::Test(true, &round_, &done, MPI_STATUS_IGNORE).code;
   if (code != MPI_SUCCESS) {
     rounds_failed_ = true;
     least_ = {0, 1, INT64_MAX, 0};
@@ -383,7 +385,7 @@ bool Span::round_has_ended() noexcept {
 }
 
 // The phase that is under way has not ended yet.
-void Span::look_who_left() noexcept {
+void RankPhaser::look_who_left() noexcept {
   if (may_leave_ || given_up_ || rounds_failed_ || left_.load(std::memory_order_acquire)) return;
   if (++asked_ % asks_for_each_look != 0) return;
   const auto now = std::chrono::steady_clock::now();
@@ -400,24 +402,24 @@ void Span::look_who_left() noexcept {
       "imbrex: rank {} waits in phase {} of {} for rank {}, whose tasks have all left it, or have "
       "failed, after {} phases. Let all ranks take part in the same phases, or make the phaser "
       "with {{.ranks_may_leave = true}}",
-      line_->rank, phase_, name_, rank_of(who), phases_of(who))));
+      channel_->rank, phase_, name_, rank_of(who), phases_of(who))));
   engine().add(giving_up_);  // who ends phases may not do so here
 }
 
-void Span::gave_up(Operation& self) noexcept {
-  Span& span = *static_cast<Asked&>(self).span;
+void RankPhaser::gave_up(Operation& self) noexcept {
+  RankPhaser& span = *static_cast<Asked&>(self).span;
   span.error_ = span.left_behind_;
   if (span.bring_half()) span.end_phase();
 }
 
-bool Span::ask_rounds(Operation& self) {
-  Span& span = *static_cast<Asked&>(self).span;
+bool RankPhaser::ask_rounds(Operation& self) {
+  RankPhaser& span = *static_cast<Asked&>(self).span;
   if (!span.round_has_ended()) return false;
   return span.least_.left == 1;
 }
 
-void Span::rounds_ended(Operation& self) noexcept {
-  Span& span = *static_cast<Asked&>(self).span;
+void RankPhaser::rounds_ended(Operation& self) noexcept {
+  RankPhaser& span = *static_cast<Asked&>(self).span;
   bool goes_alone = false;
   {
     const std::lock_guard guard(span.lock_);
@@ -427,13 +429,13 @@ void Span::rounds_ended(Operation& self) noexcept {
   if (goes_alone) span.go_on_alone();
 }
 
-void Span::end_all() noexcept {
-  std::vector<Span*> all;
+void RankPhaser::end_all() noexcept {
+  std::vector<RankPhaser*> all;
   {
     const std::lock_guard guard(living().lock);
     all = living().all;
   }
-  for (Span* const one : all) {
+  for (RankPhaser* const one : all) {
     if (!one->left_.load(std::memory_order_acquire)) one->leave();
   }
   const auto some_live = [] {

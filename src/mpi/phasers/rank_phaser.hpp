@@ -2,7 +2,7 @@
 // What stands behind a phaser that spans ranks: the collectives that end its phases, and how ranks
 // learn that one of them has left. tests/models/mpi_phaser.pml is its model.
 //
-// The collectives of a phase, one after the other, on Line::phases:
+// The collectives of a phase, one after the other, on Channel::phases:
 //   1. in the first phase MPI_Iallreduce of what the accumulators are, which must agree;
 //   2. if ranks may leave, MPI_Iallreduce of how many have not;
 //   3. if there are accumulators, or neither of these, an exchange (phase_exchange.hpp).
@@ -10,7 +10,7 @@
 // there is something to tell: one has signalled it, or there are accumulators.
 //
 // Ranks that may not leave: a rank without signallers ("left") tells how many phases it has taken
-// part in, in a round: an MPI_Iallreduce on Line::farewells. It joins one round after the other,
+// part in, in a round: an MPI_Iallreduce on Channel::farewells. It joins one round after the other,
 // until all ranks have left. A rank that has waited long for a phase ("late") joins a round, too,
 // without having left. So a round ends when every rank has left or is late; and since having left
 // is for ever, what a round says stays true. If it says that some rank has left after q phases, a
@@ -48,13 +48,13 @@
 
 namespace imbrex::mpi::phasers {
 
-class Span final : public detail::PhaserSpan {
+class RankPhaser final : public detail::PhaserSpan {
  public:
-  Span(const MpiPhaserOptions& options, std::string its_name);
-  ~Span() override;
+  RankPhaser(const MpiPhaserOptions& options, std::string its_name);
+  ~RankPhaser() override;
 
   // From now on there are other ranks. Until then, and if it is never called, this one is alone.
-  void begin(detail::PhaserState& phaser, Line line) noexcept;
+  void begin(detail::PhaserState& phaser, Channel channel) noexcept;
 
   void look() noexcept override { engine().poll(); }
   void first_signal(std::uint64_t phase, detail::AccumulatorBase* accumulators) noexcept override;
@@ -69,7 +69,7 @@ class Span final : public detail::PhaserSpan {
 
  private:
   struct Asked : Operation {
-    Span* span;
+    RankPhaser* span;
   };
   // What ranks tell each other, and the least of each. Signed: MPICH 4 takes unsigned numbers for
   // that where it looks for the least (docs/design/mpi-facts.md).
@@ -83,18 +83,18 @@ class Span final : public detail::PhaserSpan {
   // Phases.
   [[nodiscard]] bool claim(std::uint64_t phase, int halves) noexcept;
   // False where this rank is the only one: then there are no collectives, and no rounds.
-  [[nodiscard]] bool has_others() const noexcept { return line_->size > 1; }
+  [[nodiscard]] bool has_others() const noexcept { return channel_->size > 1; }
   void prepare(detail::AccumulatorBase* accumulators);
   void start_phase(std::uint64_t phase, bool alive) noexcept;
   [[nodiscard]] std::size_t collectives() const noexcept;  // before the exchange
   [[nodiscard]] std::size_t steps() const noexcept;        // collectives, and rounds of that
   [[nodiscard]] bool run() noexcept;
   [[nodiscard]] int start_step() noexcept;
-  [[nodiscard]] Said ask_step(int& done) noexcept;
+  [[nodiscard]] Outcome ask_step(int& done) noexcept;
   void abandon_step() noexcept;
   void take_step() noexcept;
   [[nodiscard]] bool bring_half() noexcept;
-  void settle_phase() noexcept;
+  void complete_phase() noexcept;
   void end_phase() noexcept;
   void collectives_ended() noexcept;
 
@@ -115,7 +115,7 @@ class Span final : public detail::PhaserSpan {
   const bool fuzzy_;
   const bool may_leave_;
   // Written by begin().
-  std::optional<Line> line_;
+  std::optional<Channel> channel_;
   detail::PhaserState* phaser_ = nullptr;
 
   base::SpinLock lock_;

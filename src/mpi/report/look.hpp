@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A look at this rank: what its tasks wait for in MPI and elsewhere, and which messages are there
-// that nobody receives. Used by watch.cpp and by MPI_Finalize.
+// that nobody receives. Used by watchdog.cpp and by MPI_Finalize.
 #pragma once
 
 #include <cstddef>

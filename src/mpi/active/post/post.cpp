@@ -201,8 +201,10 @@ void Post::forget_sent() noexcept {
   while (!sending_.empty()) {
     Sending& oldest = sending_.front();
     int done = 0;
-    const Said said = asked::Test(&oldest.request, &done, MPI_STATUS_IGNORE);
-    if (said.code != MPI_SUCCESS) fail("MPI_Isend to rank " + std::to_string(oldest.to), said.code);
+    const Outcome outcome = completion::Test(&oldest.request, &done, MPI_STATUS_IGNORE);
+    if (outcome.code != MPI_SUCCESS) {
+      fail("MPI_Isend to rank " + std::to_string(oldest.to), outcome.code);
+    }
     if (done == 0) return;
     give(*oldest.packet);
     sending_.pop_front();
@@ -284,8 +286,8 @@ int Post::receive() noexcept {
     int done = 0;
     MPI_Status status;
     status.MPI_SOURCE = MPI_ANY_SOURCE;
-    const Said said = asked::Test(&slot.request, &done, &status);
-    if (said.code != MPI_SUCCESS) fail(describe_receive(status.MPI_SOURCE), said.code);
+    const Outcome outcome = completion::Test(&slot.request, &done, &status);
+    if (outcome.code != MPI_SUCCESS) fail(describe_receive(status.MPI_SOURCE), outcome.code);
     if (done == 0) break;
     int bytes = 0;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
@@ -600,8 +602,8 @@ void Post::close() {
     require("MPI_Iallreduce",
             PMPI_Iallreduce(&mine, &all, 2, MPI_INT64_T, MPI_SUM, comm_, &request));
     for (int done = 0; done == 0;) {
-      const Said said = asked::Test(true, &request, &done, MPI_STATUS_IGNORE);
-      if (said.code != MPI_SUCCESS) fail("MPI_Iallreduce in MPI_Finalize", said.code);
+      const Outcome outcome = completion::Test(true, &request, &done, MPI_STATUS_IGNORE);
+      if (outcome.code != MPI_SUCCESS) fail("MPI_Iallreduce in MPI_Finalize", outcome.code);
       if (done != 0) break;
       if (detail::in_task()) detail::yield();
       if (poll() == 0) sched_yield();

@@ -29,21 +29,21 @@ std::string Comparison::set_unordered(const std::uint64_t number) {
 }
 
 std::string Comparison::end(const int rank, const End& end) {
-  Said& said = ends_[static_cast<std::size_t>(rank)];
-  said.is_said = true;
-  said.total = end.total;
-  said.freed = end.freed;
+  Report& report = ends_[static_cast<std::size_t>(rank)];
+  report.is_known = true;
+  report.total = end.total;
+  report.freed = end.freed;
   return told_ ? "" : look_for_end();
 }
 
 std::string Comparison::end_all() {
-  for (Said& said : ends_) said.is_said = true;
+  for (Report& report : ends_) report.is_known = true;
   return told_ ? "" : look_for_end();
 }
 
 bool Comparison::is_over() const noexcept {
   return std::ranges::all_of(
-      ends_, [](const Said& it) { return it.is_said && it.begun == it.total; });
+      ends_, [](const Report& it) { return it.is_known && it.begun == it.total; });
 }
 
 // Compares those from `first` on with the first that came: what is equal to it is equal.
@@ -66,8 +66,8 @@ std::string Comparison::compare(const Round& round, const std::size_t first) {
 // A rank that begins no more, and has begun fewer than another.
 std::string Comparison::look_for_end() {
   for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
-    const Said& end = ends_[rank];
-    if (!end.is_said) continue;
+    const Report& end = ends_[rank];
+    if (!end.is_known) continue;
     const auto next = rounds_.upper_bound(end.total);
     if (next == rounds_.end() || next->second.all.empty()) continue;
     const One& one = next->second.all.front();

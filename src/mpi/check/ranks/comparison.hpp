@@ -44,8 +44,8 @@ class Comparison {
     bool unordered = false;
     std::vector<One> all;  // in the order in which they came
   };
-  struct Said : End {
-    bool is_said = false;
+  struct Report : End {
+    bool is_known = false;
     std::uint64_t begun = 0;  // letters
   };
   static constexpr std::size_t rounds_kept = 128;
@@ -57,7 +57,7 @@ class Comparison {
 
   std::map<std::uint64_t, Round> rounds_;  // by number; no bound: a rank may be far ahead
   std::uint64_t first_kept_ = 1;
-  std::vector<Said> ends_;  // by rank
+  std::vector<Report> ends_;  // by rank
   int size_;
   bool told_ = false;
 };

@@ -419,7 +419,7 @@ void Known::begin_broadcast() {
   const Callback callback;
   const Asking quiet(true);
   const int code = PMPI_Ibcast(&id_, 1, MPI_UINT64_T, 0, program, &request_);
-  if (quiet.said(code).code != MPI_SUCCESS) request_ = MPI_REQUEST_NULL;
+  if (quiet.outcome(code).code != MPI_SUCCESS) request_ = MPI_REQUEST_NULL;
 }
 
 bool Known::is_learnt() noexcept {
@@ -435,7 +435,7 @@ bool Known::is_learnt() noexcept {
     const Asking quiet(true);
     int done = 0;
     const int code = PMPI_Test(&request_, &done, MPI_STATUS_IGNORE);
-    if (quiet.said(code).code == MPI_SUCCESS && done == 0) return false;
+    if (quiet.outcome(code).code == MPI_SUCCESS && done == 0) return false;
     if (done == 0) id_ = 0;  // nothing can be said of it
   }
   broadcasting_.store(false, std::memory_order_release);
@@ -549,10 +549,10 @@ void Making::find(MPI_Comm parent) {
 
 void Making::draw() noexcept { place_ = parent_->next_child(); }
 
-void Making::tell(MPI_Comm made) {
-  if (made == MPI_COMM_NULL) return;
+void Making::tell(MPI_Comm created) {
+  if (created == MPI_COMM_NULL) return;
   int code = MPI_SUCCESS;
-  (void)known().find_or(made, code, [&] { return make_known(made, parent_, place_); });
+  (void)known().find_or(created, code, [&] { return make_known(created, parent_, place_); });
 }
 
 std::string name_of(MPI_Op op) {

@@ -85,15 +85,15 @@ class Making {
     if (parent_ != nullptr) [[unlikely]] draw();
   }
   // It has made this one, or (null) none. Returns `code`, MPI's.
-  int end(const int code, const MPI_Comm* made) {
-    if (place_ != 0 && code == MPI_SUCCESS) [[unlikely]] tell(*made);
+  int end(const int code, const MPI_Comm* created) {
+    if (place_ != 0 && code == MPI_SUCCESS) [[unlikely]] tell(*created);
     return code;
   }
 
  private:
   void find(MPI_Comm parent);
   void draw() noexcept;
-  void tell(MPI_Comm made);
+  void tell(MPI_Comm created);
 
   std::shared_ptr<Known> parent_;
   std::uint64_t place_ = 0;  // 0: not begun

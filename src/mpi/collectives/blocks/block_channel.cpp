@@ -128,22 +128,22 @@ void Place::make(const char* const call) {
     is_first = !std::exchange(begun_, true);
   }
   if (is_first) duplicate(call);
-  made_.future().get();
+  duplicated_.future().get();
 }
 
 void Place::duplicate(const char* const call) {
   const Call its_call{
       .name = call, .comm = program, .kind = mpi::Kind::collective, .throws = true};
-  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm duplicate = MPI_COMM_NULL;
   int code = carry_out(its_call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
-    return PMPI_Comm_idup(program, &made, request);
+    return PMPI_Comm_idup(program, &duplicate, request);
   });
   if (code == MPI_SUCCESS) {
-    comm = made;
+    comm = duplicate;
     code = PMPI_Comm_dup(MPI_COMM_SELF, &self);
   }
   if (code != MPI_SUCCESS) {
-    made_.set_exception(
+    duplicated_.set_exception(
         std::make_exception_ptr(make_error(call, code, detail::describe_current_task())));
   } else {
     PMPI_Comm_set_name(comm, "imbrex's of partial collectives");
@@ -151,22 +151,22 @@ void Place::duplicate(const char* const call) {
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->assert_no_any_tag();
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
-    made_.set();
+    duplicated_.set();
   }
 }
 
 
 std::shared_ptr<Place> place_of(const char* const call, MPI_Comm comm) {
   int code = MPI_SUCCESS;
-  std::shared_ptr<Place> place = places().find_or(comm, code, [comm] {
-    auto made = std::make_shared<Place>(comm);
-    PMPI_Comm_rank(comm, &made->rank);
-    PMPI_Comm_size(comm, &made->size);
-    made->tags = layout_of(comm);
-    return made;
+  std::shared_ptr<Place> found = places().find_or(comm, code, [comm] {
+    auto place = std::make_shared<Place>(comm);
+    PMPI_Comm_rank(comm, &place->rank);
+    PMPI_Comm_size(comm, &place->size);
+    place->tags = layout_of(comm);
+    return place;
   });
   require(call, code);
-  return place;
+  return found;
 }
 
 std::vector<std::string> describe_open() {

@@ -93,7 +93,7 @@ class Place {
   // By number; null: one that has failed. Others live as long as they are here.
   std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
-  Promise<void> made_{"duplicate of a communicator", std::source_location()};
+  Promise<void> duplicated_{"duplicate of a communicator", std::source_location()};
 };
 
 // That of `comm`, which need not be made yet. Throws MpiError.

@@ -42,14 +42,14 @@ void begin(Transfer& transfer, const Call& call, Post post) {
   auto posted = std::make_unique<Posted>(transfer);
   posted->call = call;
   posted->task = detail::current_task();
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   {
     const Callback callback(call);
     const Asking quiet(true);
-    said = quiet.said(post(&posted->request));
+    outcome = quiet.outcome(post(&posted->request));
   }
-  if (said.code != MPI_SUCCESS) {
-    transfer.ended(transfer, said.code);
+  if (outcome.code != MPI_SUCCESS) {
+    transfer.ended(transfer, outcome.code);
     return;
   }
   engine().add(*posted.release());
@@ -174,11 +174,10 @@ int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
   }
   const std::lock_guard guard(place.self_lock);
   const Callback callback;
-  const Asking quiet(true);
-  return quiet
-      .said(PMPI_Sendrecv(from.address, from.count, from.type, 0, 0, to.address, to.count, to.type,
-                          0, 0, place.self, MPI_STATUS_IGNORE))
-      .code;
+  return ask_quietly([&] {
+           return PMPI_Sendrecv(from.address, from.count, from.type, 0, 0, to.address, to.count,
+                                to.type, 0, 0, place.self, MPI_STATUS_IGNORE);
+         }).code;
 }
 
 }  // namespace imbrex::mpi::partial

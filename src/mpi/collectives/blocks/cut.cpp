@@ -67,7 +67,7 @@ DataRange part_of(const std::int64_t bytes, const int number, const int parts) n
 }
 
 Cuts::~Cuts() {
-  for (MPI_Datatype& type : made_) PMPI_Type_free(&type);
+  for (MPI_Datatype& type : types_) PMPI_Type_free(&type);
 }
 
 Piece Cuts::part(const std::ptrdiff_t displacement, const MPI_Count count, MPI_Datatype type,
@@ -142,14 +142,14 @@ MPI_Datatype Cuts::type_of(MPI_Datatype type, const DataRange& range) {
   if (range.end % element != 0 && last_whole >= first_whole) {
     add_bytes_of(last_whole, {0, range.end % element});
   }
-  MPI_Datatype made = MPI_DATATYPE_NULL;
+  MPI_Datatype part = MPI_DATATYPE_NULL;
   if (PMPI_Type_create_struct(static_cast<int>(counts.size()), counts.data(), places.data(),
-                              types.data(), &made) != MPI_SUCCESS ||
-      PMPI_Type_commit(&made) != MPI_SUCCESS) {
+                              types.data(), &part) != MPI_SUCCESS ||
+      PMPI_Type_commit(&part) != MPI_SUCCESS) {
     throw Error("imbrex: MPI makes no type of a part of a block");
   }
-  made_.push_back(made);
-  return made;
+  types_.push_back(part);
+  return part;
 }
 
 }  // namespace imbrex::mpi::partial

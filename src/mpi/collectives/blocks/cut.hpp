@@ -53,7 +53,7 @@ class Cuts {
   [[nodiscard]] MPI_Datatype type_of(MPI_Datatype element, const DataRange& range);
 
   std::map<MPI_Datatype, Runs> runs_;
-  std::vector<MPI_Datatype> made_;
+  std::vector<MPI_Datatype> types_;
 };
 
 }  // namespace imbrex::mpi::partial

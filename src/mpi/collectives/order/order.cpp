@@ -92,7 +92,7 @@ class Order : public std::enable_shared_from_this<Order> {
   bool sending_ IMBREX_GUARDED_BY(lock_) = false;    // one thread sends, and will look again
   bool receiving_ IMBREX_GUARDED_BY(lock_) = false;  // a receive is posted, or is about to be
   std::atomic<bool> is_made_{false};  // release: comm_ is constant from now on
-  Promise<void> made_{"duplicate of a communicator", std::source_location()};
+  Promise<void> duplicated_{"duplicate of a communicator", std::source_location()};
   std::atomic<int> failure_{MPI_SUCCESS};  // release pairs with whoever is woken by it
   std::atomic<int> under_way_{0};          // operations; any thread
   MPI_Comm comm_ = MPI_COMM_NULL;
@@ -121,19 +121,19 @@ struct Order::Posted : Operation {
 // Gives MPI the request of an operation. True if it is over at once; else the engine has it.
 template <class Post>
 bool Order::post(Posted& operation, Post post) {
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   int done = 0;
   {
     const Callback callback(operation.call);
     const Asking quiet(true);
-    said = quiet.said(post(&operation.request));
+    outcome = quiet.outcome(post(&operation.request));
   }
-  if (said.code == MPI_SUCCESS) {
+  if (outcome.code == MPI_SUCCESS) {
     const Callback callback(operation.call);
-    said = asked::Test(true, &operation.request, &done, &operation.status);
+    outcome = completion::Test(true, &operation.request, &done, &operation.status);
   }
-  if (done != 0 || said.code != MPI_SUCCESS) {
-    operation.code = said.code;
+  if (done != 0 || outcome.code != MPI_SUCCESS) {
+    operation.code = outcome.code;
     return true;
   }
   engine().add(operation);
@@ -148,25 +148,25 @@ void Order::make_duplicate() {
   bool is_first = false;
   if (const std::lock_guard guard(lock_); true) is_first = !std::exchange(begun_, true);
   if (!is_first) {
-    made_.future().get();
+    duplicated_.future().get();
     return;
   }
   if (const int code = duplicate(); code != MPI_SUCCESS) fail(code);
   is_made_.store(true, std::memory_order_release);
-  made_.set();
+  duplicated_.set();
 }
 
 int Order::duplicate() {
   const Call call{
       .name = about_order, .comm = program, .kind = Kind::collective, .throws = true};
-  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm duplicate = MPI_COMM_NULL;
   const int code = carry_out(call, MPI_STATUS_IGNORE, [&](MPI_Request* request) {
-    return PMPI_Comm_idup(program, &made, request);
+    return PMPI_Comm_idup(program, &duplicate, request);
   });
   if (code != MPI_SUCCESS) return code;
-  PMPI_Comm_set_name(made, "imbrex's of ordered collectives");
-  PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-  comm_ = made;
+  PMPI_Comm_set_name(duplicate, "imbrex's of ordered collectives");
+  PMPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
+  comm_ = duplicate;
   return MPI_SUCCESS;
 }
 

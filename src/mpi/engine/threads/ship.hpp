@@ -62,7 +62,7 @@ struct Passed;
 
 template <class Result, class... Parameters, Result (*Function)(Parameters...)>
 struct Passed<Function> {
-  static Result call(Parameters... parameters) { return below<Function>(parameters...); }
+  static Result call(Parameters... parameters) { return call_next<Function>(parameters...); }
 };
 
 // Calls `Function` on the thread that may call MPI.
@@ -73,12 +73,12 @@ template <class Result, class... Parameters, Result (*Function)(Parameters...)>
 struct Shipped<Function> {
   static Result call(Parameters... parameters) {
     if (!shipping.load(std::memory_order_relaxed) || on_mpi_thread()) [[likely]] {
-      return below<Function>(parameters...);
+      return call_next<Function>(parameters...);
     }
     Result result{};
     KeptHandler kept;
     ship([&] {
-      result = below<Function>(parameters...);
+      result = call_next<Function>(parameters...);
       if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] kept = take_kept();
     });
     if (kept.kind != KeptHandler::Kind::none) [[unlikely]] keep(kept);  // it is the caller's

@@ -43,7 +43,7 @@ template <auto Function, auto Start, class Count>
 struct BlockingSend {
   static int call(const void* buffer, Count count, MPI_Datatype type, int destination, int tag,
                   MPI_Comm comm) {
-    if (!must_ship()) return below<Function>(buffer, count, type, destination, tag, comm);
+    if (!must_ship()) return call_next<Function>(buffer, count, type, destination, tag, comm);
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
         Shipped<Start>::call(buffer, count, type, destination, tag, comm, &request);
@@ -55,7 +55,7 @@ template <auto Function, auto Start, class Count>
 struct BlockingReceive {
   static int call(void* buffer, Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                   MPI_Status* status) {
-    if (!must_ship()) return below<Function>(buffer, count, type, source, tag, comm, status);
+    if (!must_ship()) return call_next<Function>(buffer, count, type, source, tag, comm, status);
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = Shipped<Start>::call(buffer, count, type, source, tag, comm, &request);
     return wait_for(code, request, status);
@@ -66,7 +66,7 @@ template <auto Function, auto Start, class Count>
 struct BlockingMatchedReceive {
   static int call(void* buffer, Count count, MPI_Datatype type, MPI_Message* message,
                   MPI_Status* status) {
-    if (!must_ship()) return below<Function>(buffer, count, type, message, status);
+    if (!must_ship()) return call_next<Function>(buffer, count, type, message, status);
     MPI_Request request = MPI_REQUEST_NULL;
     const int code = Shipped<Start>::call(buffer, count, type, message, &request);
     return wait_for(code, request, status);
@@ -79,8 +79,8 @@ struct BlockingExchange {
                   int out_tag, void* in, Count in_count, MPI_Datatype in_type, int source,
                   int in_tag, MPI_Comm comm, MPI_Status* status) {
     if (!must_ship()) {
-      return below<Function>(out, out_count, out_type, destination, out_tag, in, in_count,
-                             in_type, source, in_tag, comm, status);
+      return call_next<Function>(out, out_count, out_type, destination, out_tag, in, in_count,
+                                 in_type, source, in_tag, comm, status);
     }
     MPI_Request receive = MPI_REQUEST_NULL;
     MPI_Request send = MPI_REQUEST_NULL;
@@ -117,7 +117,7 @@ IMBREX_ALL_BLOCKING(_c, MPI_Count)
 template <>
 struct Blocking<PMPI_Probe> {
   static int call(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-    if (!must_ship()) return below<PMPI_Probe>(source, tag, comm, status);
+    if (!must_ship()) return call_next<PMPI_Probe>(source, tag, comm, status);
     return ask_until_done([&](int* done) {
       return Shipped<PMPI_Iprobe>::call(source, tag, comm, done, status);
     });
@@ -127,7 +127,7 @@ struct Blocking<PMPI_Probe> {
 template <>
 struct Blocking<PMPI_Mprobe> {
   static int call(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-    if (!must_ship()) return below<PMPI_Mprobe>(source, tag, comm, message, status);
+    if (!must_ship()) return call_next<PMPI_Mprobe>(source, tag, comm, message, status);
     return ask_until_done([&](int* done) {
       return Shipped<PMPI_Improbe>::call(source, tag, comm, done, message, status);
     });
@@ -137,7 +137,7 @@ struct Blocking<PMPI_Mprobe> {
 template <>
 struct Blocking<PMPI_Wait> {
   static int call(MPI_Request* request, MPI_Status* status) {
-    if (!must_ship()) return below<PMPI_Wait>(request, status);
+    if (!must_ship()) return call_next<PMPI_Wait>(request, status);
     return wait_for(MPI_SUCCESS, *request, status);
   }
 };
@@ -145,7 +145,7 @@ struct Blocking<PMPI_Wait> {
 template <>
 struct Blocking<PMPI_Waitall> {
   static int call(int count, MPI_Request requests[], MPI_Status statuses[]) {
-    if (!must_ship()) return below<PMPI_Waitall>(count, requests, statuses);
+    if (!must_ship()) return call_next<PMPI_Waitall>(count, requests, statuses);
     return ask_until_done([&](int* done) {
       return Shipped<PMPI_Testall>::call(count, requests, done, statuses);
     });
@@ -155,7 +155,7 @@ struct Blocking<PMPI_Waitall> {
 template <>
 struct Blocking<PMPI_Waitany> {
   static int call(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-    if (!must_ship()) return below<PMPI_Waitany>(count, requests, index, status);
+    if (!must_ship()) return call_next<PMPI_Waitany>(count, requests, index, status);
     return ask_until_done([&](int* done) {
       return Shipped<PMPI_Testany>::call(count, requests, index, done, status);
     });
@@ -166,7 +166,7 @@ template <>
 struct Blocking<PMPI_Waitsome> {
   static int call(int count, MPI_Request requests[], int* found, int indices[],
                   MPI_Status statuses[]) {
-    if (!must_ship()) return below<PMPI_Waitsome>(count, requests, found, indices, statuses);
+    if (!must_ship()) return call_next<PMPI_Waitsome>(count, requests, found, indices, statuses);
     return ask_until_done([&](int* done) {
       const int code = Shipped<PMPI_Testsome>::call(count, requests, found, indices, statuses);
       *done = *found != 0 ? 1 : 0;  // MPI_UNDEFINED: there is nothing to wait for

@@ -27,32 +27,32 @@ bool done_or_poll(const Substitute& operation) noexcept {
 // ---- one request -----------------------------------------------------------------------------
 
 // A request of MPI's own, which is over when this ends, also by what an error handler throws.
-struct Settled {
-  explicit Settled(MPI_Request its_request) noexcept : request(its_request) {}
-  ~Settled() { requests().settle(request); }
-  Settled(const Settled&) = delete;
-  Settled& operator=(const Settled&) = delete;
+struct CompletesRequest {
+  explicit CompletesRequest(MPI_Request its_request) noexcept : request(its_request) {}
+  ~CompletesRequest() { requests().complete(request); }
+  CompletesRequest(const CompletesRequest&) = delete;
+  CompletesRequest& operator=(const CompletesRequest&) = delete;
   const MPI_Request request;
 };
 
 int wait_for_mpi(const Call& call, MPI_Request* request, MPI_Status* status,
                  check::Waiting& waiting) {
   int done = 0;
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   waiting.begin_asking();
   if (may_block()) {
     const Callback callback(call);
-    said = asked::Wait(call.owes_handler(), request, status);
+    outcome = completion::Wait(call.owes_handler(), request, status);
     waiting.set_over();
-    return settle(call, said);
+    return end_call(call, outcome);
   }
   {
     const Callback callback(call);
-    said = asked::Test(call.owes_handler(), request, &done, status);
+    outcome = completion::Test(call.owes_handler(), request, &done, status);
   }
-  const bool over = done != 0 || said.code != MPI_SUCCESS;
+  const bool over = done != 0 || outcome.code != MPI_SUCCESS;
   waiting.end_asking(over);
-  if (over) return settle(call, said);
+  if (over) return end_call(call, outcome);
   return wait_pending(call, *request, status, &waiting);
 }
 
@@ -67,17 +67,17 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
   MPI_Status own;
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
-  const Said said = asked::Test(call.owes_handler(), request, flag, status);
-  const int code = said.code;
+  const Outcome outcome = completion::Test(call.owes_handler(), request, flag, status);
+  const int code = outcome.code;
   if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
   const bool over = *flag != 0 || code != MPI_SUCCESS;
   if (over) {
-    requests().settle(before);
+    requests().complete(before);
   } else {
     poll_for_others();
   }
   if (before != MPI_REQUEST_NULL) note_answer("MPI_Test", over);
-  return settle(call, said);
+  return end_call(call, outcome);
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
     waiting.set_over();
     return conclude(*ours, request, status);
   }
-  const Settled before(*request);
+  const CompletesRequest before(*request);
   MPI_Status own;
   if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
   const Call named = naming_communicator(call, before.request);
@@ -137,7 +137,7 @@ int free_request(MPI_Request* request) {
   if (Persistent* const persistent = known.persistent()) {
     return free_persistent(*persistent, request);
   }
-  requests().settle(*request);
+  requests().complete(*request);
   return PMPI_Request_free(request);
 }
 
@@ -176,7 +176,7 @@ int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]
     poll_for_others();
   } else {
     Requests all(count, requests);
-    code = settle({.name = name}, all.test_all(flag, nullptr));
+    code = end_call({.name = name}, all.test_all(flag, nullptr));
     if (*flag != 0 || code != MPI_SUCCESS) code = all.finish_all(code, statuses);
   }
   note_answer(name, code != MPI_SUCCESS || *flag != 0);
@@ -187,12 +187,12 @@ int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Statu
   const char* const name = "MPI_Testany";
   int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    code = reads_requests ? asked::Testany(count, requests, index, flag, status).code
+    code = reads_requests ? completion::Testany(count, requests, index, flag, status).code
                           : PMPI_Testany(count, requests, index, flag, status);
     poll_for_others();
   } else {
     Requests all(count, requests);
-    code = settle({.name = name}, all.test_any(flag));
+    code = end_call({.name = name}, all.test_any(flag));
     if (*flag != 0 || code != MPI_SUCCESS) {
       code = all.finish_any(code, index, status);
     } else {
@@ -209,13 +209,13 @@ int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   const char* const name = "MPI_Testsome";
   int code = MPI_SUCCESS;
   if (all_are_mpis(count, requests)) {
-    code = reads_requests ? asked::Testsome(count, requests, found, indices, statuses).code
+    code = reads_requests ? completion::Testsome(count, requests, found, indices, statuses).code
                           : PMPI_Testsome(count, requests, found, indices, statuses);
     poll_for_others();
   } else {
     Requests all(count, requests);
     int done = 0;
-    code = settle({.name = name}, all.test_some(&done));
+    code = end_call({.name = name}, all.test_some(&done));
     code = all.finish_some(code, found, indices, statuses);
   }
   if (*found == MPI_UNDEFINED && code == MPI_SUCCESS) return code;  // as in test_any()
@@ -229,9 +229,9 @@ int wait_for_many(const char* name, check::Waiting& waiting,
                   const std::span<const MPI_Request> requests, Ask ask) {
   auto told = [&](int* done) {
     waiting.begin_asking();
-    const Said said = ask(done);
-    waiting.end_asking(*done != 0 || said.code != MPI_SUCCESS);
-    return said;
+    const Outcome outcome = ask(done);
+    waiting.end_asking(*done != 0 || outcome.code != MPI_SUCCESS);
+    return outcome;
   };
   Question asked = question(told);
   asked.requests = requests;
@@ -255,7 +255,7 @@ int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
     waiting.begin_asking();
     return PMPI_Waitall(count, requests, statuses);
   }
-  asked::Testall test_all;
+  completion::Testall test_all;
   if (all_are_mpis(count, requests)) {
     return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
       return test_all(count, requests, done, statuses);
@@ -265,9 +265,9 @@ int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   all.wait_for_ours(name);
   const int code = wait_for_many(name, waiting, all.mpis(), [&](int* done) {
     const int ended = test_all.ended();
-    const Said said = all.test_all(done, &test_all);
+    const Outcome outcome = all.test_all(done, &test_all);
     if (*done == 0 && test_all.ended() != ended) all.keep_waiting(waiting);
-    return said;
+    return outcome;
   });
   return all.finish_all(code, statuses);
 }
@@ -282,7 +282,7 @@ int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) 
   }
   if (all_are_mpis(count, requests)) {
     return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
-      return asked::Testany(count, requests, index, done, status);
+      return completion::Testany(count, requests, index, done, status);
     });
   }
   Requests all(count, requests);
@@ -301,9 +301,9 @@ int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   }
   if (all_are_mpis(count, requests)) {
     return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
-      const Said said = asked::Testsome(count, requests, found, indices, statuses);
-      *done = said.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
-      return said;
+      const Outcome outcome = completion::Testsome(count, requests, found, indices, statuses);
+      *done = outcome.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
+      return outcome;
     });
   }
   Requests all(count, requests);

@@ -49,10 +49,10 @@ Started start(const Arguments& it, Communicator& communicator, Receive* receive)
 // MPI has the receive.
 int finish(const Call& call, Communicator& communicator, Started& started, MPI_Status* status) {
   int done = 0;
-  Said said = started.code;
-  if (said.code == MPI_SUCCESS) {
+  Outcome outcome = started.code;
+  if (outcome.code == MPI_SUCCESS) {
     const Callback callback(call);
-    said = asked::Test(call.owes_handler(), &started.request, &done, status);
+    outcome = completion::Test(call.owes_handler(), &started.request, &done, status);
   }
   // What an error handler throws leaves no request behind.
   struct Counted {
@@ -63,8 +63,8 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
     Counted& operator=(const Counted&) = delete;
   };
   try {
-    if (done != 0 || said.code != MPI_SUCCESS) {
-      return end_kept(started.request, settle(call, said));
+    if (done != 0 || outcome.code != MPI_SUCCESS) {
+      return end_kept(started.request, end_call(call, outcome));
     }
     const Counted counted(communicator);
     const int code = wait_pending(call, started.request, status, nullptr);
@@ -210,9 +210,9 @@ int probe(const Probe& it, Arrived* arrived) {
   };
   if (!suspends()) return wait_until(call_of(it.name, {nullptr, 0, MPI_BYTE, it.wanted, it.comm}),
                                      question(ask));
-  Said said = MPI_SUCCESS;
-  if (ask_in_place({.name = it.name}, question(ask), &said)) {
-    return settle({.name = it.name}, said);
+  Outcome outcome = MPI_SUCCESS;
+  if (ask_in_place({.name = it.name}, question(ask), &outcome)) {
+    return end_call({.name = it.name}, outcome);
   }
   return probe_queued(it, *place_of(it), arrived);
 }
@@ -228,7 +228,7 @@ void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI
 // Probe and Mprobe that do not wait.
 int look_now(const Probe& it, int* flag, MPI_Message* message, MPI_Status* status) {
   Arrived arrived{MPI_MESSAGE_NULL, {}};
-  const int code = settle({.name = it.name}, look(it, flag, &arrived));
+  const int code = end_call({.name = it.name}, look(it, flag, &arrived));
   const bool found = code == MPI_SUCCESS && *flag != 0;
   if (found) hand_out(it, arrived, message, status);
   note_answer(found || code != MPI_SUCCESS, [&it] {

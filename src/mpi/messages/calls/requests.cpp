@@ -51,7 +51,7 @@ void Requests::wait_for_ours(const char* name) {
   countdown.wait({.name = name});
 }
 
-Said Requests::test_all(int* done, asked::Testall* waiting) {
+Outcome Requests::test_all(int* done, completion::Testall* waiting) {
   *done = poll_until(&Requests::all_ours_done) ? 1 : 0;
   if (*done == 0 || our_count_ == count_) return MPI_SUCCESS;
   if (waiting != nullptr) return (*waiting)(count_, mpis_.data(), done, statuses_.data());
@@ -82,7 +82,7 @@ int Requests::finish_all(int code, MPI_Status statuses[]) {
   return code;
 }
 
-Said Requests::test_any(int* done) {
+Outcome Requests::test_any(int* done) {
   *done = 1;
   index_ = MPI_UNDEFINED;
   if (our_count_ != 0 && poll_until(&Requests::any_of_ours_done)) return MPI_SUCCESS;
@@ -90,10 +90,11 @@ Said Requests::test_any(int* done) {
     *done = 0;
     return MPI_SUCCESS;
   }
-  const Said said = asked::Testany(count_, mpis_.data(), &index_, done, statuses_.data());
-  if (said.code == MPI_SUCCESS && index_ == MPI_UNDEFINED && our_count_ != 0) *done = 0;
+  const Outcome outcome =
+      completion::Testany(count_, mpis_.data(), &index_, done, statuses_.data());
+  if (outcome.code == MPI_SUCCESS && index_ == MPI_UNDEFINED && our_count_ != 0) *done = 0;
   if (*done == 0) poll_for_others();
-  return said;
+  return outcome;
 }
 
 // An index that MPI has not named is one of ours, if any is done. After an error MPI may have freed
@@ -114,19 +115,19 @@ int Requests::finish_any(int code, int* index, MPI_Status* status) {
   return code;
 }
 
-Said Requests::test_some(int* done) {
+Outcome Requests::test_some(int* done) {
   indices_.resize(static_cast<std::size_t>(count_));
   const bool ours = our_count_ != 0 && poll_until(&Requests::any_of_ours_done);
   if (our_count_ != 0 && mpis_count_ == 0) {
     *done = ours ? 1 : 0;
     return MPI_SUCCESS;
   }
-  const Said said =
-      asked::Testsome(count_, mpis_.data(), &found_, indices_.data(), statuses_.data());
+  const Outcome outcome =
+      completion::Testsome(count_, mpis_.data(), &found_, indices_.data(), statuses_.data());
   if (our_count_ != 0 && found_ == MPI_UNDEFINED) found_ = 0;
-  *done = ours || found_ != 0 || said.code != MPI_SUCCESS ? 1 : 0;
+  *done = ours || found_ != 0 || outcome.code != MPI_SUCCESS ? 1 : 0;
   if (*done == 0) poll_for_others();
-  return said;
+  return outcome;
 }
 
 int Requests::finish_some(int code, int* found, int indices[], MPI_Status statuses[]) {
@@ -220,7 +221,7 @@ void Requests::give_back(const int i, const MPI_Status& status, const int code) 
 }
 
 void Requests::give_back(const int i) {
-  receive::requests().settle(requests_[i]);
+  receive::requests().complete(requests_[i]);
   requests_[i] = mpis_[i];
 }
 

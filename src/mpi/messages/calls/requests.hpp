@@ -36,13 +36,13 @@ class Requests {
   }
 
   // `waiting` is what remains of earlier tests by the same call; null: it tests once.
-  [[nodiscard]] Said test_all(int* done, asked::Testall* waiting);
+  [[nodiscard]] Outcome test_all(int* done, completion::Testall* waiting);
   [[nodiscard]] int finish_all(int code, MPI_Status statuses[]);
 
-  [[nodiscard]] Said test_any(int* done);
+  [[nodiscard]] Outcome test_any(int* done);
   [[nodiscard]] int finish_any(int code, int* index, MPI_Status* status);
 
-  [[nodiscard]] Said test_some(int* done);
+  [[nodiscard]] Outcome test_some(int* done);
   [[nodiscard]] int finish_some(int code, int* found, int indices[], MPI_Status statuses[]);
 
   // These complete nothing, so they need no finish. MPI answers for its own requests, and gives the

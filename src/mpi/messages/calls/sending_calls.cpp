@@ -65,7 +65,7 @@ void to_root(const int root, MPI_Comm comm) noexcept {
   if (root != MPI_PROC_NULL && !is_root(root, comm)) detail::about_to_send();
 }
 
-void made(const int code, const MPI_Request* const request) noexcept {
+void note_persistent(const int code, const MPI_Request* const request) noexcept {
   if (code != MPI_SUCCESS) return;
   PersistentSends& all = persistent();
   const std::lock_guard guard(all.lock);

@@ -22,7 +22,7 @@ void to_root(int root, MPI_Comm comm) noexcept;
 
 // A persistent operation that sends, of this rank, was made with this outcome; a request is about
 // to be freed.
-void made(int code, const MPI_Request* request) noexcept;
+void note_persistent(int code, const MPI_Request* request) noexcept;
 void freed(const MPI_Request* request) noexcept;
 
 }  // namespace imbrex::mpi::senders

@@ -70,12 +70,12 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int code = irecv(receive, it, &requests[0]);
   if (code != MPI_SUCCESS) return code;
-  const Said begun = isend_in_turn(send, sending.buffer, &requests[1]);
+  const Outcome begun = isend_in_turn(send, sending.buffer, &requests[1]);
   if (begun.code != MPI_SUCCESS) {
     // The buffer is the caller's again only when MPI has let go of it.
     (void)cancel(&requests[0]);
     (void)wait(receive, &requests[0], MPI_STATUS_IGNORE);
-    return settle(send, begun);
+    return end_call(send, begun);
   }
   MPI_Status received = {};
   try {

@@ -34,10 +34,10 @@ void note_found(MPI_Message message, MPI_Comm comm) {
 struct Expected : Listener {
   Expected(const Arguments& arguments, Communicator& communicator)
       : receive("when_arrived", arguments, communicator, Receive::Kind::message, true) {
-    fire = &Expected::settle;
+    fire = &Expected::on_completion;
   }
 
-  static void settle(Listener& self) noexcept {
+  static void on_completion(Listener& self) noexcept {
     const std::unique_ptr<Expected> owned(static_cast<Expected*>(&self));
     try {
       owned->settle_promise();
@@ -90,7 +90,7 @@ Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
     return future;
   }
   Expected& waiting = *expected.release();
-  if (!waiting.receive.attend(waiting)) Expected::settle(waiting);
+  if (!waiting.receive.attend(waiting)) Expected::on_completion(waiting);
   mpi::engine().poll();
   if (!future.ready()) detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   return future;

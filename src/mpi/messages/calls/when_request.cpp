@@ -40,7 +40,7 @@ struct Promised {
   Promised(const char* its_call, const mpi::StatusPlace& its_place)
       : call(its_call), place(its_place) {}
 
-  void settle(const Operation& operation, bool persistent) noexcept {
+  void complete(const Operation& operation, bool persistent) noexcept {
     try {
       const int code =
           operation.code == MPI_SUCCESS ? MPI_SUCCESS : mpi::raise_error(operation);
@@ -88,17 +88,17 @@ struct PromisedOperation : Operation {
   PromisedOperation(const char* its_call, const mpi::StatusPlace& place)
       : promised(its_call, place) {
     call = {.name = its_call, .at_once = true, .throws = true};
-    complete = &PromisedOperation::settle;
+    complete = &PromisedOperation::on_completion;
   }
-  static void settle(Operation& self) noexcept {
+  static void on_completion(Operation& self) noexcept {
     const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
     if (mpi::traces_messages && owned->code == MPI_SUCCESS) {
       mpi::trace_completed(owned->given, owned->status, owned->promised.task.id);
     }
-    mpi::receive::requests().settle(owned->given);
+    mpi::receive::requests().complete(owned->given);
     const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
     if (persistent) free_refused(owned->request);
-    owned->promised.settle(*owned, persistent);
+    owned->promised.complete(*owned, persistent);
   }
 
   Promised promised;
@@ -109,9 +109,9 @@ struct PromisedOperation : Operation {
 struct PromisedOurs : mpi::receive::Listener {
   PromisedOurs(const char* its_call, Substitute& ours, const mpi::StatusPlace& place)
       : operation(ours), promised(its_call, place) {
-    fire = &PromisedOurs::settle;
+    fire = &PromisedOurs::on_completion;
   }
-  static void settle(Listener& self) noexcept {
+  static void on_completion(Listener& self) noexcept {
     const std::unique_ptr<PromisedOurs> owned(static_cast<PromisedOurs*>(&self));
     const std::unique_ptr<Substitute> ended(&owned->operation);
     const bool persistent = owned->persistent != MPI_REQUEST_NULL;
@@ -124,7 +124,7 @@ struct PromisedOurs : mpi::receive::Listener {
     } else if (mpi::traces_messages) {
       mpi::trace_completed(*ended, owned->promised.task.id);
     }
-    owned->promised.settle(*ended, persistent);
+    owned->promised.complete(*ended, persistent);
   }
 
   Substitute& operation;
@@ -150,7 +150,7 @@ Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Reques
   if (waits) {
     detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
   } else {
-    PromisedOurs::settle(waiting);
+    PromisedOurs::on_completion(waiting);
   }
   return future;
 }
@@ -170,13 +170,13 @@ Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
   int done = 0;
   {
     const Callback callback;
-    const Said said = asked::Test(&request, &done, &operation->status);
-    operation->take(said);
+    const Outcome outcome = completion::Test(&request, &done, &operation->status);
+    operation->take(outcome);
   }
   if (done != 0 && request != MPI_REQUEST_NULL) throw operation->promised.refuse();
   operation->request = std::exchange(request, MPI_REQUEST_NULL);
   if (done != 0 || operation->code != MPI_SUCCESS) {
-    PromisedOperation::settle(*operation.release());
+    PromisedOperation::on_completion(*operation.release());
   } else {
     engine().add(*operation.release());
     detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
@@ -208,19 +208,19 @@ void cancel(const Future<MPI_Status>& future) {
   bool found = false;
   mpi::receive::for_each_communicator([&](mpi::receive::Communicator& communicator) {
     found = found || communicator.cancel_of([&is_its](const mpi::receive::Listener& listener) {
-      return listener.fire == &PromisedOurs::settle &&
+      return listener.fire == &PromisedOurs::on_completion &&
              is_its(static_cast<const PromisedOurs&>(listener).promised);
     });
   });
   found = found || mpi::sends::window().cancel_of([&is_its](const mpi::receive::Listener& one) {
-    return one.fire == &PromisedOurs::settle &&
+    return one.fire == &PromisedOurs::on_completion &&
            is_its(static_cast<const PromisedOurs&>(one).promised);
   });
   if (found) return;
   // Under the engine's lock nobody completes, and so frees, the request. Not there: it is complete.
   mpi::engine().hold_still(
       [&is_its](const Operation& operation) {
-        if (operation.complete != &PromisedOperation::settle ||
+        if (operation.complete != &PromisedOperation::on_completion ||
             !is_its(static_cast<const PromisedOperation&>(operation).promised)) {
           return;
         }

@@ -38,12 +38,12 @@ int release(void* state) {
 [[gnu::noinline]] Token* take_token(Substitute& operation) {
   Token* token = tokens.take();
   if (token == nullptr) {
-    auto made = std::make_unique<Token>();
-    if (PMPI_Grequest_start(&query, &release, &cancel, made.get(), &made->request) !=
+    auto unused = std::make_unique<Token>();
+    if (PMPI_Grequest_start(&query, &release, &cancel, unused.get(), &unused->request) !=
         MPI_SUCCESS) {
       return nullptr;
     }
-    token = made.release();
+    token = unused.release();
     requests().know(token->request, {*token});
   }
   token->operation = &operation;

@@ -129,11 +129,13 @@ bool Receive::begin_transfer(const Arrived& arrived) {
   if (kind == Kind::message) message = arrived.message;
   if (kind != Kind::data) return true;
   MPI_Message its_message = arrived.message;
-  Said said = receive_message({buffer, call.count, call.type, link.key, call.comm}, &its_message,
-                              &request);
+  Outcome outcome = receive_message({buffer, call.count, call.type, link.key, call.comm},
+                                    &its_message, &request);
   int over = 0;
-  if (said.code == MPI_SUCCESS) said = asked::Test(call.owes_handler(), &request, &over, &status);
-  take(said);
+  if (outcome.code == MPI_SUCCESS) {
+    outcome = completion::Test(call.owes_handler(), &request, &over, &status);
+  }
+  take(outcome);
   return over != 0 || code != MPI_SUCCESS;
 }
 

@@ -97,7 +97,7 @@ void RequestTable::forget(MPI_Request request) noexcept {
   if (entry.key != 0) remove(shard, entry);
 }
 
-void RequestTable::settle(MPI_Request request) noexcept {
+void RequestTable::complete(MPI_Request request) noexcept {
   check::end_request(request);
   if (request == MPI_REQUEST_NULL || empty()) return;
   const std::uintptr_t key = key_of(request);

@@ -62,7 +62,7 @@ class RequestTable {
   void forget(MPI_Request request) noexcept;
   // `request` has completed and is no longer counted as open. Its handle is given as it was before
   // the call that completed it.
-  void settle(MPI_Request request) noexcept;
+  void complete(MPI_Request request) noexcept;
 
   // True if a request may be a token or persistent. A guess only if another thread makes one now.
   [[nodiscard]] bool has_substitutes() const noexcept {

@@ -84,11 +84,11 @@ void spin_outside(Ask ask) {
 }
 
 // Asks in a Callback, since MPI may call the user's functions. True once it is answered.
-bool ask_once(const Call& call, const Question& question, Said* said) {
+bool ask_once(const Call& call, const Question& question, Outcome* outcome) {
   const Callback callback(call);
   int done = 0;
-  *said = question.function(question.arguments, &done);
-  return done != 0 || said->code != MPI_SUCCESS;
+  *outcome = question.function(question.arguments, &done);
+  return done != 0 || outcome->code != MPI_SUCCESS;
 }
 
 detail::WaitReason reason_of(const Call& call) noexcept {
@@ -126,9 +126,9 @@ struct AskingOperation : WaitingOperation {
   static bool ask(Operation& base) {
     AskingOperation& self = static_cast<AskingOperation&>(base);
     int done = 0;
-    const Said said = self.question.function(self.question.arguments, &done);
-    self.take(said);
-    return done != 0 || said.code != MPI_SUCCESS;
+    const Outcome outcome = self.question.function(self.question.arguments, &done);
+    self.take(outcome);
+    return done != 0 || outcome.code != MPI_SUCCESS;
   }
 };
 
@@ -136,7 +136,7 @@ struct AskingOperation : WaitingOperation {
 
 // In a function that MPI calls nothing suspends, also where a call of imbrex led there.
 void go_on_asking(const char* const call) {
-  detail::go_on_asking(call, in_service() && depth_below() == 0);
+  detail::go_on_asking(call, in_service() && depth_in_next() == 0);
 }
 
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept {
@@ -152,25 +152,25 @@ std::span<const MPI_Request> requests_of(const Operation& operation) noexcept {
   return static_cast<const AskingOperation&>(operation).question.requests;
 }
 
-int settle_error(const Call& call, const Said& said) {
-  if (!said.owed) return call_kept(said.kept, said.code);
+int end_failed_call(const Call& call, const Outcome& outcome) {
+  if (!outcome.owed) return call_kept(outcome.kept, outcome.code);
   Call owing = call;
-  owing.name_handler(said);
-  return raise_error(owing, said.code);
+  owing.name_handler(outcome);
+  return raise_error(owing, outcome.code);
 }
 
-bool ask_in_place(const Call& call, const Question& question, Said* said) {
-  const auto ask = [&] { return ask_once(call, question, said); };
+bool ask_in_place(const Call& call, const Question& question, Outcome* outcome) {
+  const auto ask = [&] { return ask_once(call, question, outcome); };
   return ask() || spin_in_place(call.name, ask);
 }
 
 int wait_until(const Call& call, Question question) {
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   if (!suspends()) {
-    spin_outside([&] { return ask_once(call, question, &said); });
-    return settle(call, said);
+    spin_outside([&] { return ask_once(call, question, &outcome); });
+    return end_call(call, outcome);
   }
-  if (ask_in_place(call, question, &said)) return settle(call, said);
+  if (ask_in_place(call, question, &outcome)) return end_call(call, outcome);
 
   AskingOperation operation;
   operation.call = call;
@@ -184,24 +184,24 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
                  check::Waiting* const waiting) {
   auto test = [&](int* done) {
     if (waiting != nullptr) waiting->begin_asking();
-    const Said said = asked::Test(call.owes_handler(), &request, done, status);
-    if (waiting != nullptr) waiting->end_asking(*done != 0 || said.code != MPI_SUCCESS);
-    return said;
+    const Outcome outcome = completion::Test(call.owes_handler(), &request, done, status);
+    if (waiting != nullptr) waiting->end_asking(*done != 0 || outcome.code != MPI_SUCCESS);
+    return outcome;
   };
-  Said said = MPI_SUCCESS;
-  const auto ask = [&] { return ask_once(call, question(test), &said); };
+  Outcome outcome = MPI_SUCCESS;
+  const auto ask = [&] { return ask_once(call, question(test), &outcome); };
   if (!suspends()) {
     if (must_poll()) {
       spin_outside(ask);
     } else {
       if (waiting != nullptr) waiting->begin_asking();
       const Callback callback(call);
-      said = asked::Wait(call.owes_handler(), &request, status);
+      outcome = completion::Wait(call.owes_handler(), &request, status);
       if (waiting != nullptr) waiting->end_asking(true);
     }
-    return settle(call, said);
+    return end_call(call, outcome);
   }
-  if (spin_in_place(call.name, ask)) return settle(call, said);
+  if (spin_in_place(call.name, ask)) return end_call(call, outcome);
 
   WaitingOperation operation;
   operation.call = call;

@@ -63,7 +63,7 @@ inline void note_answer(const char* call, bool found) {
 
 // A question to MPI that does not block: sets *done. It is asked in a Callback.
 struct Question {
-  Said (*function)(void* arguments, int* done);
+  Outcome (*function)(void* arguments, int* done);
   void* arguments;
   std::span<const MPI_Request> requests = {};  // those it asks for, if any; for reports
 };
@@ -71,7 +71,7 @@ struct Question {
 // REQUIRES: `lambda` outlives the question.
 template <class F>
 [[nodiscard]] Question question(F& lambda) noexcept {
-  return {[](void* arguments, int* done) -> Said {
+  return {[](void* arguments, int* done) -> Outcome {
             return (*static_cast<F*>(arguments))(done);
           },
           &lambda,
@@ -80,14 +80,14 @@ template <class F>
 
 // Calls the error handler if it is still owed, or was kept; it may throw, so the caller's own state
 // is settled before. Returns the code that the call returns.
-[[nodiscard, gnu::cold]] int settle_error(const Call& call, const Said& said);
-[[nodiscard]] inline int settle(const Call& call, const Said& said) {
-  return said.code == MPI_SUCCESS ? MPI_SUCCESS : settle_error(call, said);
+[[nodiscard, gnu::cold]] int end_failed_call(const Call& call, const Outcome& outcome);
+[[nodiscard]] inline int end_call(const Call& call, const Outcome& outcome) {
+  return outcome.code == MPI_SUCCESS ? MPI_SUCCESS : end_failed_call(call, outcome);
 }
 
 // Asks once, then again while this worker has nothing better to do. True once it is answered; false
 // if the task should suspend.
-[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, Said* said);
+[[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, Outcome* outcome);
 
 // Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
 // elsewhere.
@@ -121,13 +121,15 @@ template <class Start>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start) {
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   {
     const Callback callback(call);
-    said = start(&request);
-    if (said.code == MPI_SUCCESS) said = asked::Test(call.owes_handler(), &request, &done, status);
+    outcome = start(&request);
+    if (outcome.code == MPI_SUCCESS) {
+      outcome = completion::Test(call.owes_handler(), &request, &done, status);
+    }
   }
-  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  if (done != 0 || outcome.code != MPI_SUCCESS) return end_call(call, outcome);
   return wait_pending(call, request, status, nullptr);
 }
 
@@ -136,17 +138,17 @@ template <class Start, class Started>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start, Started started) {
   MPI_Request request = MPI_REQUEST_NULL;
   int done = 0;
-  Said said = MPI_SUCCESS;
+  Outcome outcome = MPI_SUCCESS;
   {
     const Callback callback(call);
-    said = start(&request);
+    outcome = start(&request);
   }
   started();
-  if (said.code == MPI_SUCCESS) {
+  if (outcome.code == MPI_SUCCESS) {
     const Callback callback(call);
-    said = asked::Test(call.owes_handler(), &request, &done, status);
+    outcome = completion::Test(call.owes_handler(), &request, &done, status);
   }
-  if (done != 0 || said.code != MPI_SUCCESS) return settle(call, said);
+  if (done != 0 || outcome.code != MPI_SUCCESS) return end_call(call, outcome);
   return wait_pending(call, request, status, nullptr);
 }
 

@@ -69,9 +69,9 @@ void Send::keep_type() noexcept {
 bool Send::post() noexcept {
   const Callback callback(call);
   const Asking quiet(true);
-  const Said said = quiet.said(isend(outgoing_, &request));
-  if (said.code == MPI_SUCCESS) return true;
-  code = said.code;
+  const Outcome outcome = quiet.outcome(isend(outgoing_, &request));
+  if (outcome.code == MPI_SUCCESS) return true;
+  code = outcome.code;
   handler_ran = false;
   request = MPI_REQUEST_NULL;
   status = receive::empty_status();

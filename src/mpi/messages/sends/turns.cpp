@@ -30,32 +30,33 @@ constexpr Time time_between_polls = 5'000'000;
 
 bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const Time now) {
   turn.sequence = ++sequence_;
-  const auto there = lanes_.find(turn.key);
-  if (there == lanes_.end() && !turn.is_long) return true;
+  const auto there = channels_.find(turn.key);
+  if (there == channels_.end() && !turn.is_long) return true;
   turn.to = &processes_[process];
-  if (there == lanes_.end()) {
-    const bool waits = !turn.to->lanes.empty() || (turn.is_part && turn.to->waits());
+  if (there == channels_.end()) {
+    const bool waits = !turn.to->channels.empty() || (turn.is_part && turn.to->waits());
     if (!waits && has_room(*turn.to, turn)) {
       admit(turn, now);
       return true;
     }
     if (!turn.to->waits()) turn.to->moved = now;  // until now nobody was made to wait
     turn.to->bytes_waiting += turn.bytes;
-    Lane& lane = lanes_[turn.key];
-    lane = {.key = turn.key, .to = turn.to, .first = &turn, .last = &turn, .urgency = turn.urgency};
-    turn.lane = &lane;
-    queue(lane);
+    Channel& channel = channels_[turn.key];
+    channel = {
+        .key = turn.key, .to = turn.to, .first = &turn, .last = &turn, .urgency = turn.urgency};
+    turn.channel = &channel;
+    queue(channel);
     return false;
   }
-  Lane& lane = there->second;
-  turn.lane = &lane;
+  Channel& channel = there->second;
+  turn.channel = &channel;
   turn.to->bytes_waiting += turn.bytes;
-  lane.last->next = &turn;
-  lane.last = &turn;
-  if (turn.urgency > lane.urgency) {
-    take_from_queue(lane);
-    lane.urgency = turn.urgency;
-    queue(lane);
+  channel.last->next = &turn;
+  channel.last = &turn;
+  if (turn.urgency > channel.urgency) {
+    take_from_queue(channel);
+    channel.urgency = turn.urgency;
+    queue(channel);
   }
   return false;
 }
@@ -64,11 +65,11 @@ Turn* Turns::next(const Time now) noexcept {
   if (!loose_.empty()) return &pop(*loose_.back());
   if (waiting_.empty()) return nullptr;
   look_at_patience(now);
-  // Of the lanes that are first at their processes, the first for which there is room.
-  Lane* best = nullptr;
+  // Of the channels that are first at their processes, the first for which there is room.
+  Channel* best = nullptr;
   for (const Process* const process : waiting_) {
-    Lane* const lane = first_with_room(*process);
-    if (lane != nullptr && (best == nullptr || GoesBefore()(lane, best))) best = lane;
+    Channel* const channel = first_with_room(*process);
+    if (channel != nullptr && (best == nullptr || GoesBefore()(channel, best))) best = channel;
   }
   if (best == nullptr) return nullptr;
   Turn& turn = pop(*best);
@@ -99,25 +100,25 @@ void Turns::ended(Turn& turn, const Time now) noexcept {
 }
 
 void Turns::remove(Turn& turn) noexcept {
-  Lane& lane = *turn.lane;
-  if (lane.first == &turn) {
-    pop(lane);
+  Channel& channel = *turn.channel;
+  if (channel.first == &turn) {
+    pop(channel);
     return;
   }
-  Turn* before = lane.first;
+  Turn* before = channel.first;
   while (before->next != &turn) before = before->next;
   before->next = turn.next;
-  if (lane.last == &turn) lane.last = before;
-  lane.to->bytes_waiting -= turn.bytes;
+  if (channel.last == &turn) channel.last = before;
+  channel.to->bytes_waiting -= turn.bytes;
   turn.next = nullptr;
-  turn.lane = nullptr;
+  turn.channel = nullptr;
 }
 
 Turn* Turns::force(const void* const communicator, const int peer) noexcept {
-  if (communicator == nullptr) return lanes_.empty() ? nullptr : &pop(lanes_.begin()->second);
-  const LaneKey first{communicator, peer < 0 ? 0 : peer, INT32_MIN};
-  const auto found = lanes_.lower_bound(first);
-  if (found == lanes_.end() || found->first.communicator != communicator ||
+  if (communicator == nullptr) return channels_.empty() ? nullptr : &pop(channels_.begin()->second);
+  const ChannelKey first{communicator, peer < 0 ? 0 : peer, INT32_MIN};
+  const auto found = channels_.lower_bound(first);
+  if (found == channels_.end() || found->first.communicator != communicator ||
       (peer >= 0 && found->first.peer != peer)) {
     return nullptr;
   }
@@ -138,13 +139,13 @@ bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
 }
 
 // A message beside collectives does not wait until there is room for a part.
-Lane* Turns::first_with_room(const Process& process) const noexcept {
-  Lane* found = nullptr;
-  for (const auto* const lanes : {&process.lanes, &process.lanes_of_parts}) {
-    if (lanes->empty()) continue;
-    Lane* const lane = *lanes->begin();
-    const bool goes = has_room(process, *lane->first);
-    if (goes && (found == nullptr || GoesBefore()(lane, found))) found = lane;
+Channel* Turns::first_with_room(const Process& process) const noexcept {
+  Channel* found = nullptr;
+  for (const auto* const channels : {&process.channels, &process.channels_of_parts}) {
+    if (channels->empty()) continue;
+    Channel* const channel = *channels->begin();
+    const bool goes = has_room(process, *channel->first);
+    if (goes && (found == nullptr || GoesBefore()(channel, found))) found = channel;
   }
   return found;
 }
@@ -248,36 +249,36 @@ void Turns::look_at_patience(const Time now) noexcept {
   for (std::size_t i = with_parts_.size(); i-- > 0;) give_up_waiting(*with_parts_[i], now);
 }
 
-void Turns::queue(Lane& lane) noexcept {
-  if (!lane.first->is_long) {
-    loose_.push_back(&lane);
+void Turns::queue(Channel& channel) noexcept {
+  if (!channel.first->is_long) {
+    loose_.push_back(&channel);
     return;
   }
-  (lane.first->is_part ? lane.to->lanes_of_parts : lane.to->lanes).insert(&lane);
-  waiting_.insert(lane.to);
+  (channel.first->is_part ? channel.to->channels_of_parts : channel.to->channels).insert(&channel);
+  waiting_.insert(channel.to);
 }
 
 // REQUIRES: its first and its urgency are as when it was queued.
-void Turns::take_from_queue(Lane& lane) noexcept {
-  if (!lane.first->is_long) {
-    std::erase(loose_, &lane);
+void Turns::take_from_queue(Channel& channel) noexcept {
+  if (!channel.first->is_long) {
+    std::erase(loose_, &channel);
     return;
   }
-  (lane.first->is_part ? lane.to->lanes_of_parts : lane.to->lanes).erase(&lane);
-  if (lane.to->lanes.empty() && lane.to->lanes_of_parts.empty()) waiting_.erase(lane.to);
+  (channel.first->is_part ? channel.to->channels_of_parts : channel.to->channels).erase(&channel);
+  if (!channel.to->waits()) waiting_.erase(channel.to);
 }
 
-// The first of the lane, taken out.
-Turn& Turns::pop(Lane& lane) noexcept {
-  take_from_queue(lane);
-  Turn& turn = *lane.first;
-  lane.to->bytes_waiting -= turn.bytes;
-  lane.first = std::exchange(turn.next, nullptr);
-  turn.lane = nullptr;
-  if (lane.first != nullptr) {
-    queue(lane);
+// The first of the channel, taken out.
+Turn& Turns::pop(Channel& channel) noexcept {
+  take_from_queue(channel);
+  Turn& turn = *channel.first;
+  channel.to->bytes_waiting -= turn.bytes;
+  channel.first = std::exchange(turn.next, nullptr);
+  turn.channel = nullptr;
+  if (channel.first != nullptr) {
+    queue(channel);
   } else {
-    lanes_.erase(LaneKey(lane.key));
+    channels_.erase(ChannelKey(channel.key));
   }
   return turn;
 }

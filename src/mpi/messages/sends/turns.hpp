@@ -16,24 +16,24 @@
 
 namespace imbrex::mpi::sends {
 
-// Messages of one lane go in the order in which they came: MPI's order holds between them.
-struct LaneKey {
+// Messages of one channel go in the order in which they came: MPI's order holds between them.
+struct ChannelKey {
   const void* communicator = nullptr;
   int peer = 0;
   int tag = 0;  // the same for all where tags make no difference
-  auto operator<=>(const LaneKey&) const = default;
+  auto operator<=>(const ChannelKey&) const = default;
 };
 
-struct Lane;
+struct Channel;
 struct Process;
 
 // One message. It is a member of the object that it stands for, and is not moved.
 struct Turn {
   // Set by whoever enters it.
   void* owner = nullptr;
-  LaneKey key;
+  ChannelKey key;
   std::int64_t bytes = 0;
-  bool is_long = false;    // else it waits only for those before it in its lane
+  bool is_long = false;    // else it waits only for those before it in its channel
   bool of_collective = false;  // a part of one, of any size
   bool is_part = false;    // a large one of a collective: counts among the processes that get some
   int urgency = 0;         // the larger goes first; then the earlier task, then who came first
@@ -42,7 +42,7 @@ struct Turn {
   // The rest is that of Turns.
   std::uint64_t sequence = 0;
   Process* to = nullptr;
-  Lane* lane = nullptr;    // where it waits
+  Channel* channel = nullptr;    // where it waits
   Turn* next = nullptr;    // there
   Turn* earlier = nullptr;  // under way to its process, in the order in which they went
   Turn* later = nullptr;
@@ -51,7 +51,7 @@ struct Turn {
 };
 
 // Thread safety: none.
-// Invariants: (1) the first of a lane is long, unless the lane is in `loose_`; a lane is never
+// Invariants: (1) the first of a channel is long, unless that is in `loose_`; a channel is never
 // empty; (2) at most `each` messages to a process count, or `bytes` bytes in any number, and parts
 // that count go to `with_parts` processes, beside what Process has learnt; (3) a process whose
 // messages that count have not moved for its patience has none that counts, and its burst is twice
@@ -71,14 +71,16 @@ class Turns {
   // Takes out one that waits.
   void remove(Turn& turn) noexcept;
   // Whether messages wait there.
-  [[nodiscard]] bool has_lane(const LaneKey& key) const noexcept { return lanes_.contains(key); }
+  [[nodiscard]] bool has_channel(const ChannelKey& key) const noexcept {
+    return channels_.contains(key);
+  }
   // Whether `turn` waits.
-  [[nodiscard]] static bool waits(const Turn& turn) noexcept { return turn.lane != nullptr; }
+  [[nodiscard]] static bool waits(const Turn& turn) noexcept { return turn.channel != nullptr; }
   // One of that communicator and peer that goes now, whatever is under way: null, and -1, stand for
   // all. Null if none of these waits.
   [[nodiscard]] Turn* force(const void* communicator, int peer) noexcept;
 
-  [[nodiscard]] bool empty() const noexcept { return lanes_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return channels_.empty(); }
   // Calls visit(turn) for each that waits.
   template <class Visit>
   void for_each(Visit visit) const;
@@ -86,7 +88,7 @@ class Turns {
  private:
   [[nodiscard]] bool has_room(const Process& process, const Turn& turn) const noexcept;
   void admit(Turn& turn, Time now) noexcept;
-  [[nodiscard]] Lane* first_with_room(const Process& process) const noexcept;
+  [[nodiscard]] Channel* first_with_room(const Process& process) const noexcept;
   [[nodiscard]] Time patience(const Process& process) const noexcept;
   [[nodiscard]] Time longest_patience(const Process& process) const noexcept;
   void look_at_network(Time since, Time now) noexcept;
@@ -95,16 +97,16 @@ class Turns {
   [[nodiscard]] bool is_at_rest(const Process& process, Time now) noexcept;
   void give_up_waiting(Process& process, Time now) noexcept;
   void look_at_patience(Time now) noexcept;
-  void queue(Lane& lane) noexcept;
-  void take_from_queue(Lane& lane) noexcept;
-  Turn& pop(Lane& lane) noexcept;
+  void queue(Channel& channel) noexcept;
+  void take_from_queue(Channel& channel) noexcept;
+  Turn& pop(Channel& channel) noexcept;
 
   Limits limits_;
   std::uint64_t sequence_ = 0;
-  std::map<LaneKey, Lane> lanes_;
+  std::map<ChannelKey, Channel> channels_;
   std::map<std::pair<const void*, int>, Process> processes_;
-  std::set<Process*> waiting_;  // those that a lane waits for
-  std::vector<Lane*> loose_;    // whose first is short: it goes at once
+  std::set<Process*> waiting_;  // those that a channel waits for
+  std::vector<Channel*> loose_;    // whose first is short: it goes at once
   std::vector<Process*> with_parts_;  // to which parts that count are under way
   Moved network_;               // when it was looked at last
   Time looked_ = 0;             // then
@@ -114,8 +116,8 @@ class Turns {
 
 // ---- what it is made of ----------------------------------------------------------------------
 
-struct Lane {
-  LaneKey key;
+struct Channel {
+  ChannelKey key;
   Process* to = nullptr;
   Turn* first = nullptr;
   Turn* last = nullptr;
@@ -124,9 +126,9 @@ struct Lane {
   int urgency = 0;
 };
 
-// The order of the lanes that wait for one process: by urgency, then by their first messages.
+// The order of the channels that wait for one process: by urgency, then by their first messages.
 struct GoesBefore {
-  [[nodiscard]] bool operator()(const Lane* one, const Lane* other) const noexcept {
+  [[nodiscard]] bool operator()(const Channel* one, const Channel* other) const noexcept {
     if (one->urgency != other->urgency) return one->urgency > other->urgency;
     if (one->first->task != other->first->task) return one->first->task < other->first->task;
     return one->first->sequence < other->first->sequence;
@@ -139,10 +141,12 @@ struct Process {
   [[nodiscard]] int take(Turn& turn) noexcept;
   void learn_order(int place) noexcept;
   void learn_pace(const Turn& turn, Time now) noexcept;
-  [[nodiscard]] bool waits() const noexcept { return !lanes.empty() || !lanes_of_parts.empty(); }
+  [[nodiscard]] bool waits() const noexcept {
+    return !channels.empty() || !channels_of_parts.empty();
+  }
 
-  std::set<Lane*, GoesBefore> lanes;           // that wait, and begin with no part
-  std::set<Lane*, GoesBefore> lanes_of_parts;  // that wait, and begin with one
+  std::set<Channel*, GoesBefore> channels;           // that wait, and begin with no part
+  std::set<Channel*, GoesBefore> channels_of_parts;  // that wait, and begin with one
   std::int64_t bytes_waiting = 0;
   Turn* first = nullptr;              // of those under way
   Turn* last = nullptr;
@@ -179,8 +183,8 @@ struct Process {
 
 template <class Visit>
 void Turns::for_each(Visit visit) const {
-  for (const auto& [key, lane] : lanes_) {
-    for (const Turn* turn = lane.first; turn != nullptr; turn = turn->next) visit(*turn);
+  for (const auto& [key, channel] : channels_) {
+    for (const Turn* turn = channel.first; turn != nullptr; turn = turn->next) visit(*turn);
   }
 }
 

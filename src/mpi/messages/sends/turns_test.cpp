@@ -36,7 +36,7 @@ struct Fixture {
     turns.limit(limits);
   }
 
-  Turn& make(const LaneKey key, const std::int64_t bytes, const int urgency = 0,
+  Turn& make(const ChannelKey key, const std::int64_t bytes, const int urgency = 0,
              const std::uint64_t task = 0) {
     Turn& turn = *all.emplace_back(std::make_unique<Turn>());
     turn.key = key;
@@ -127,7 +127,7 @@ TEST(Turns, parts_go_to_few_processes_at_a_time) {
   EXPECT_EQ(it.next(), &fourth) << "others receive nothing, and nothing waits for them";
 }
 
-TEST(Turns, short_ones_stay_behind_a_long_one_of_their_lane_and_follow_it_at_once) {
+TEST(Turns, short_ones_stay_behind_a_long_one_of_their_channel_and_follow_it_at_once) {
   Fixture it;
   Turn& first = it.make({nullptr, 1, -1}, mib);
   EXPECT_TRUE(it.enter(first));
@@ -384,9 +384,9 @@ TEST(Turns, a_patience_that_is_given_is_the_least) {
 }
 
 // Methodology: random messages to three processes enter, end and are taken out while time goes on;
-// a model has a plain list for each lane. Whatever goes must be the first of its list; what waits
+// a model has a plain list for each channel. What goes must be the first of its list; what waits
 // and could go, does; and all go in the end.
-TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
+TEST(Turns, random_messages_keep_the_order_of_their_channels_and_all_go) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](const int end) {
@@ -395,13 +395,13 @@ TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
     const Limits limits{
         .each = 1 + below(3), .bytes = below(2) * mib, .with_parts = 1 + below(2)};
     Fixture it(limits);
-    std::map<LaneKey, std::deque<Turn*>> model;
+    std::map<ChannelKey, std::deque<Turn*>> model;
     std::vector<Turn*> under_way;
     std::size_t gone = 0;
     const auto goes = [&](Turn& turn) {
-      std::deque<Turn*>& lane = model[turn.key];
-      ASSERT_EQ(lane.front(), &turn) << "seed " << seed;
-      lane.pop_front();
+      std::deque<Turn*>& channel = model[turn.key];
+      ASSERT_EQ(channel.front(), &turn) << "seed " << seed;
+      channel.pop_front();
       under_way.push_back(&turn);
       ++gone;
     };
@@ -435,8 +435,8 @@ TEST(Turns, random_messages_keep_the_order_of_their_lanes_and_all_go) {
         }
       }
       drain();
-      for (const auto& [key, lane] : model) {
-        ASSERT_TRUE(lane.empty() || lane.front()->is_long) << "seed " << seed;
+      for (const auto& [key, channel] : model) {
+        ASSERT_TRUE(channel.empty() || channel.front()->is_long) << "seed " << seed;
       }
     }
     for (int step = 0; step < 1000 && !it.turns.empty(); ++step) {  // nothing ends any more

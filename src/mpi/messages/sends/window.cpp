@@ -19,7 +19,7 @@ Time now() noexcept {
       .count();
 }
 
-LaneKey lane_of(receive::Communicator& communicator, const int peer, const int tag) {
+ChannelKey channel_of(receive::Communicator& communicator, const int peer, const int tag) {
   return {&communicator, peer, communicator.asserts_no_any_tag() ? tag : -1};
 }
 
@@ -35,7 +35,7 @@ bool Window::begin(Send& send) {
   const detail::Precedence precedence = detail::precedence_of_message(send.rank);
   turn.urgency = precedence.urgency;
   turn.task = precedence.task;
-  turn.key = lane_of(send.communicator, send.call.peer, send.call.tag);
+  turn.key = channel_of(send.communicator, send.call.peer, send.call.tag);
   const std::pair<const void*, int> process =
       send.rank >= 0 ? std::pair<const void*, int>{nullptr, send.rank}
                      : std::pair<const void*, int>{&send.communicator, send.call.peer};
@@ -74,9 +74,9 @@ bool Window::begin(Send& send) {
 }
 
 bool Window::holds_back(receive::Communicator& communicator, const int peer, const int tag) {
-  const LaneKey lane = lane_of(communicator, peer, tag);
+  const ChannelKey channel = channel_of(communicator, peer, tag);
   const std::lock_guard guard(lock_);
-  return turns_.has_lane(lane);
+  return turns_.has_channel(channel);
 }
 
 void Window::ended(Send& send) noexcept {

@@ -20,7 +20,7 @@ Channel::~Channel() {
   take_arrived();  // letters that came too late
   static auto& never_taken = *new std::list<Transfer>;  // MPI may read them until the process ends
   for (std::list<Transfer>* const list : {&sending_, &receiving_}) {
-    std::erase_if(*list, [](Transfer& transfer) { return asked::has_ended(transfer.request); });
+    std::erase_if(*list, [](Transfer& it) { return completion::has_ended(it.request); });
     for (Transfer& transfer : *list) PMPI_Request_free(&transfer.request);
     never_taken.splice(never_taken.end(), *list);
   }
@@ -39,7 +39,7 @@ std::optional<Mail> Channel::receive() {
   forget_sent();
   take_arrived();
   for (auto transfer = receiving_.begin(); transfer != receiving_.end(); ++transfer) {
-    if (!asked::has_ended(transfer->request)) continue;
+    if (!completion::has_ended(transfer->request)) continue;
     Mail mail = std::move(transfer->mail);
     receiving_.erase(transfer);
     ++received_;
@@ -49,7 +49,7 @@ std::optional<Mail> Channel::receive() {
 }
 
 void Channel::forget_sent() {
-  std::erase_if(sending_, [](Transfer& transfer) { return asked::has_ended(transfer.request); });
+  std::erase_if(sending_, [](Transfer& it) { return completion::has_ended(it.request); });
 }
 
 void Channel::take_arrived() {
@@ -74,7 +74,7 @@ void Channel::take_arrived() {
 
 void Channel::begin_end() { PMPI_Ibarrier(comm_, &end_); }
 
-bool Channel::all_end() { return asked::has_ended(end_); }
+bool Channel::all_end() { return completion::has_ended(end_); }
 
 void Channel::begin_count() {
   counts_.resize(sent_.size() * sent_.size());
@@ -82,7 +82,7 @@ void Channel::begin_count() {
 }
 
 bool Channel::has_all() {
-  if (!asked::has_ended(count_)) return false;
+  if (!completion::has_ended(count_)) return false;
   std::int64_t sent_here = 0;
   for (auto i = static_cast<std::size_t>(rank_); i < counts_.size(); i += sent_.size()) {
     sent_here += counts_[i];

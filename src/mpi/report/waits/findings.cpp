@@ -21,8 +21,8 @@ struct Findings {
 };
 // Never destroyed: tasks may end while static objects are gone.
 Findings& findings() noexcept {
-  static Findings* const made = new Findings;
-  return *made;
+  static Findings* const the_findings = new Findings;
+  return *the_findings;
 }
 
 }  // namespace

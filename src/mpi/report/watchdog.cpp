@@ -6,7 +6,7 @@
 // all of its threads do. Rank 0 ends the program if the answers of all ranks say no, twice in a row
 // with the same words. All first answers are there before the second ones are requested: so there
 // was a moment at which no rank went on, nor had any message come since that was on its way.
-#include "mpi/report/watch.hpp"
+#include "mpi/report/watchdog.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -150,9 +150,9 @@ struct Answer {
 };
 
 // Thread safety: its thread's, except for the end and leave().
-class Watch {
+class Watchdog {
  public:
-  Watch() {
+  Watchdog() {
     last_join_.begin();
     try {
       thread_ = std::thread([this] {
@@ -168,7 +168,7 @@ class Watch {
     }
   }
   // Returns when all ranks have called it.
-  ~Watch() {
+  ~Watchdog() {
     ending_.store(true, std::memory_order_relaxed);  // the descriptor orders it
     wake();
     if (thread_.joinable()) {
@@ -186,8 +186,8 @@ class Watch {
     wake();
     return last_join_.join(thread_);
   }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
 
  private:
   // The answers that rank 0 gathers, and for whom.
@@ -243,7 +243,7 @@ class Watch {
   std::thread thread_;                         // made last: it uses all of the above
 };
 
-void Watch::run() {
+void Watchdog::run() {
   bool end_begun = false;
   Clock::time_point end_since;
   for (;;) {
@@ -264,7 +264,7 @@ void Watch::run() {
   }
 }
 
-void Watch::notice() {
+void Watchdog::notice() {
   const Mark now = mark();
   if (!(now == mark_)) {
     mark_ = now;
@@ -295,14 +295,14 @@ void Watch::notice() {
 }
 
 // A long message is one operation as long as it takes.
-bool Watch::has_moved_data() {
+bool Watchdog::has_moved_data() {
   constexpr std::uint64_t least = 65536;  // in a tick; letters and the launcher's messages are less
   const Moved now = moved_over_tcp(false);
   const std::uint64_t last = std::exchange(moved_, now.sent + now.received);
   return moved_ > last + least;
 }
 
-void Watch::look_for_stall() {
+void Watchdog::look_for_stall() {
   if (seconds_ == 0) return;
   const std::chrono::seconds limit(seconds_);
   // A report of this process alone has been printed, and does not know what other ranks do.
@@ -328,12 +328,12 @@ void Watch::look_for_stall() {
 }
 
 // Nobody sees what moves through memory, or by a device: there it has the time that it may need.
-milliseconds Watch::needed() {
+milliseconds Watchdog::needed() {
   constexpr std::int64_t bytes_each_ms = 100'000;
   return milliseconds(largest_open() / bytes_each_ms);
 }
 
-void Watch::want(const Wish& wish) {
+void Watchdog::want(const Wish& wish) {
   wished_ = Clock::now();
   if (channel_.rank() == 0) {
     gather(wish, 0);
@@ -344,7 +344,7 @@ void Watch::want(const Wish& wish) {
   }
 }
 
-void Watch::take(const Mail& mail) {
+void Watchdog::take(const Mail& mail) {
   switch (mail.letter) {
     case Letter::ask: gather(Wish::from(mail.text), mail.from); break;
     case Letter::request:
@@ -361,7 +361,7 @@ void Watch::take(const Mail& mail) {
   }
 }
 
-void Watch::gather(const Wish& wish, const int asker) {
+void Watchdog::gather(const Wish& wish, const int asker) {
   if (!gathering_ && Clock::now() - last_print_ < answers_patience && !wish.abort) {
     // A signal to all ranks, or a stall that they notice one after the other: it is printed.
     if (asker != 0) channel_.send(asker, Letter::printed, "");
@@ -379,12 +379,12 @@ void Watch::gather(const Wish& wish, const int asker) {
   if (asker != 0) gathering_->askers.push_back(asker);
 }
 
-void Watch::add(const int rank, const Answer& answer) {
+void Watchdog::add(const int rank, const Answer& answer) {
   gathering_->answers[rank] = answer.report;
   gathering_->states[rank] = answer.state;
 }
 
-void Watch::end_gathering() {
+void Watchdog::end_gathering() {
   if (!gathering_->wish.quiet) {
     print(gathered());
     last_print_ = Clock::now();
@@ -395,7 +395,7 @@ void Watch::end_gathering() {
 }
 
 // Ends the program if no rank goes on, and none has since all were asked before.
-void Watch::decide() {
+void Watchdog::decide() {
   const auto& states = gathering_->states;
   const bool all_wait =
       std::ssize(states) == channel_.ranks() &&
@@ -416,7 +416,7 @@ void Watch::decide() {
                          Clock::now() + pause};
 }
 
-std::string Watch::gathered() const {
+std::string Watchdog::gathered() const {
   std::string text = "imbrex: " + gathering_->wish.heading + "\n";
   std::vector<int> silent;
   for (int rank = 0; rank < channel_.ranks(); ++rank) {
@@ -442,7 +442,7 @@ std::string Watch::gathered() const {
 
 // If it says that all wait, this stall needs no second report. A message that may still be on its
 // way lets the rank go on.
-Answer Watch::own_answer(const bool quiet) {
+Answer Watchdog::own_answer(const bool quiet) {
   if (mark_.all_wait && seconds_ != 0 && !quiet) told_ = true;
   Answer answer{"", join(look(mark_))};
   if (!aborts_ || Clock::now() - since_ < needed()) return answer;
@@ -459,13 +459,13 @@ Answer Watch::own_answer(const bool quiet) {
 
 // The one of this process, from MPI_Init to MPI_Finalize; main. Never destroyed at exit(): other
 // ranks may never end theirs.
-std::unique_ptr<Watch>& watch() noexcept {
-  static auto& the_watch = *new std::unique_ptr<Watch>;
-  return the_watch;
+std::unique_ptr<Watchdog>& watchdog() noexcept {
+  static auto& the_watchdog = *new std::unique_ptr<Watchdog>;
+  return the_watchdog;
 }
 
 void leave_at_exit() {
-  if (watch() != nullptr && !watch()->leave()) static_cast<void>(watch().release());
+  if (watchdog() != nullptr && !watchdog()->leave()) static_cast<void>(watchdog().release());
 }
 
 }  // namespace
@@ -476,14 +476,14 @@ void remember_signal() noexcept {
   programs_own = (present.sa_flags & SA_SIGINFO) != 0 || present.sa_handler != SIG_DFL;
 }
 
-void start_watch() {
+void start_watchdog() {
   wake_descriptor = eventfd(0, EFD_CLOEXEC);
-  watch() = std::make_unique<Watch>();
+  watchdog() = std::make_unique<Watchdog>();
   install_handler();
   static const int registered = std::atexit(&leave_at_exit);
   static_cast<void>(registered);
 }
 
-void stop_watch() { watch().reset(); }
+void stop_watchdog() { watchdog().reset(); }
 
 }  // namespace imbrex::mpi::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watch: says what every rank waits for when a rank's tasks have waited in MPI for too long,
+// The watchdog: says what every rank waits for when a rank's tasks have waited in MPI for too long,
 // or when somebody asks by SIGUSR1. A thread of its own does it, since all workers may be busy, or
 // stuck, when the report is wanted.
 #pragma once
@@ -11,7 +11,7 @@ namespace imbrex::mpi::report {
 void remember_signal() noexcept;
 
 // Collective over MPI_COMM_WORLD, as is stop(): in MPI_Init and MPI_Finalize.
-void start_watch();
-void stop_watch();
+void start_watchdog();
+void stop_watchdog();
 
 }  // namespace imbrex::mpi::report
