@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What it is worth to know which rank has most to do: rank 0 makes blocks and sends each to its
 // owner, the first blocks to the first rank; the last rank takes `slow` times as long for its
-// blocks. Every iteration has the same tasks. Work sleeps, as in order.cpp; one worker a rank.
+// blocks. Every iteration has the same tasks. Work sleeps, so that ranks may share
+// processors; one worker a rank.
 //
 //   IMBREX_POLICY=ga IMBREX_WORKERS=1 mpirun -n 4 uneven [blocks a rank] [us a block] [slow]
 //                                                        [iterations]
