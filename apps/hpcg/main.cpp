@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,13 +24,8 @@ namespace {
 
 constexpr int measured_points = 40;  // in each dimension, at most
 
-struct CommandLine : sparse::Options {
-  int n = 32;
-  int iterations = 50;
-};
-
-CommandLine parse_options(int argc, char** argv, std::string& help) {
-  CommandLine line;
+sparse::Options parse_options(int argc, char** argv, std::string& help) {
+  sparse::Options line{.iterations = 50};
   CLI::App app("Conjugate gradients with multigrid on the operator of 27 points over MPI ranks,\n"
                "as the benchmark HPCG does.", "hpcg");
   add_options(app, kernel_names, line);
@@ -54,7 +48,7 @@ CommandLine parse_options(int argc, char** argv, std::string& help) {
 }
 
 // Before anything large is allocated.
-void check_size(const tiled::Team& team, const CommandLine& line) {
+void check_size(const tiled::Team& team, const sparse::Options& line) {
   const double edge = line.n + 2;  // with the layers
   const double rows = edge * edge * edge;
   // The reference has one sub-block.
@@ -88,9 +82,7 @@ Run run_once(const tiled::Team& team, const Problem& problem, const std::vector<
   std::vector<double> solution;
   const sparse::Meter meter;
   const Outcome mine = solver.solve(side, goal.limits, solution);
-  const sparse::Figures figures =
-      meter.figures(team, variant, {mine.seconds, mine.kernel_s, mine.in_task_s, mine.mpi_s,
-                                    static_cast<double>(mine.tests)});
+  const sparse::Figures figures = meter.figures(team, variant, mine);
   return {figures, problem.sleep() ? 0 : goal.operations / figures.seconds, mine.iterations,
           mine.residual};
 }
@@ -147,14 +139,8 @@ void test_operator(Problem& problem, const sparse::NamedVariant& variant, Verdic
                                   {"symmetry_multigrid", symmetry.cycle}});
 }
 
-void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
-  sparse::for_each_gain(seconds, [](const std::string& variant, const double percent) {
-    fmt::print("blocking takes {:.1f} % longer than {} (medians)\n", percent, variant);
-  });
-}
-
 // All repetitions; the relative residuals must be the reference's, and each other's.
-void run_all(const tiled::Team& team, const CommandLine& line, Problem& problem, const Goal& goal,
+void run_all(const tiled::Team& team, const sparse::Options& line, Problem& problem, const Goal& goal,
              Verdict& verdict, nlohmann::json& document) {
   const bool sleep = problem.sleep();
   const std::vector<double> side = right_side(problem.finest());
@@ -181,11 +167,11 @@ void run_all(const tiled::Team& team, const CommandLine& line, Problem& problem,
                    fmt::format("{}: the residuals of {} runs have a variance of {}; {} is allowed",
                                variant, values.size(), variance, variance_limit));
   }
-  if (team.rank() == 0) print_medians(seconds);
+  if (team.rank() == 0) sparse::print_gains(seconds);
 }
 
 // What the plain loop over one sub-block on each rank reaches.
-double run_reference(const tiled::Team& team, const CommandLine& line, sparse::BrickShape shape) {
+double run_reference(const tiled::Team& team, const sparse::Options& line, sparse::BrickShape shape) {
   shape.blocks = 1;
   const Problem problem(shape, team.all(), {});
   Solver solver(problem, Variant::blocking);
@@ -201,7 +187,7 @@ double run_reference(const tiled::Team& team, const CommandLine& line, sparse::B
 }
 
 // How many iterations reach the reference's residual: what a run then does.
-int find_iterations(const tiled::Team& team, const CommandLine& line, const Problem& problem,
+int find_iterations(const tiled::Team& team, const sparse::Options& line, const Problem& problem,
                     double residual) {
   constexpr int times_more = 10;
   Solver solver(problem, Variant::tasks);
@@ -216,46 +202,23 @@ int find_iterations(const tiled::Team& team, const CommandLine& line, const Prob
   return needed;
 }
 
-void print_head(const tiled::Team& team, const sparse::BrickShape& shape, const Problem& problem) {
-  fmt::print("{} x {} x {} points on {} ranks, {} worker{} each, {} sub-blocks a rank; progress "
-             "{}\n", shape.points[0], shape.points[1], shape.points[2], team.size(),
-             imbrex::worker_count(), imbrex::worker_count() == 1 ? "" : "s",
-             problem.finest().block_count(), imbrex::progress_report().runs);
-  std::fflush(stdout);
-}
-
-nlohmann::json describe(const tiled::Team& team, const CommandLine& line,
+nlohmann::json describe(const tiled::Team& team, const sparse::Options& line,
                         const sparse::BrickShape& shape, const Problem& problem,
                         const tiled::KernelTimes& times) {
   double port_bytes = static_cast<double>(bytes_sent(problem));
   MPI_Allreduce(MPI_IN_PLACE, &port_bytes, 1, MPI_DOUBLE, MPI_MAX, team.all());
-  return {{"benchmark", "hpcg"},
-          {"ranks", team.size()},
-          {"workers", imbrex::worker_count()},
-          {"n", line.n},
-          {"points", shape.points},
-          {"blocks", line.blocks},
-          {"iterations", line.iterations},
-          {"kernels", line.timed.timed ? "timed" : "real"},
-          {"kernel_s", times},
-          {"port_bytes", port_bytes},  // a rank sends in an iteration, at most
-          {"progress", imbrex::progress_report().runs},
-          {"validity", nlohmann::json::array()},
-          {"runs", nlohmann::json::array()}};
-}
-
-void write_json(const tiled::Team& team, const CommandLine& line,
-                const nlohmann::json& document) {
-  if (team.rank() == 0 && !line.json.empty()) {
-    std::ofstream(line.json) << document.dump(2) << "\n";
-  }
+  nlohmann::json document = sparse::document_of("hpcg", team, line, times);
+  document["points"] = shape.points;
+  document["port_bytes"] = port_bytes;  // a rank sends in an iteration, at most
+  document["validity"] = nlohmann::json::array();
+  return document;
 }
 
 int run_program(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::string help;
-  const CommandLine line = parse_options(argc, argv, help);
+  const sparse::Options line = parse_options(argc, argv, help);
   if (tiled::print_help(help)) return 0;
   const tiled::Team team({1, ranks});
   check_json(team, line.json);
@@ -273,7 +236,7 @@ int run_program(int argc, char** argv) {
   if (!sleep) goal.residual = run_reference(team, line, shape);
   Problem problem(shape, team.all(), times_here(team, line.timed, times));
   if (team.rank() == 0) {
-    print_head(team, shape, problem);
+    sparse::print_head(team, shape.points, "points", problem.finest().brick);
     if (sleep) sparse::print_sleep(kernel_names, line.timed, times);
   }
   nlohmann::json document = describe(team, line, shape, problem, times);
@@ -288,7 +251,7 @@ int run_program(int argc, char** argv) {
   run_all(team, line, problem, goal, verdict, document);
   if (team.rank() == 0 && !sleep && verdict.passed) fmt::print("all validity tests passed\n");
   document["valid"] = verdict.passed;
-  write_json(team, line, document);
+  write(document, team, line);
   return verdict.passed ? 0 : 2;
 }
 

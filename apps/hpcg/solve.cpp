@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve.hpp"
 
-#include <imbrex/detail/observation.hpp>
-
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -12,12 +8,21 @@ namespace hpcg {
 
 using sparse::Box;
 using sparse::Brick;
+using sparse::Field;
+using sparse::Grid;
+using sparse::Loop;
+using sparse::Runner;
+using sparse::Sum;
 
 namespace {
 
 enum SumNumber : std::size_t { rz_sum, pap_sum, rr_sum, sum_count };
 
 constexpr int coarse_urgency = 2;  // what all else waits for
+
+// How often a body calls each kernel of kernel_names.
+const std::vector<int> add_once{0, 0, 1, 0, 0};
+const std::vector<int> dot_once{0, 0, 0, 1, 0};
 
 double quotient(double a, double b) { return b == 0 ? 0 : a / b; }  // kernels that sleep give 0
 
@@ -43,7 +48,7 @@ Problem::~Problem() {
 class Solver::Steps {
  public:
   Steps(const Problem& problem, Variant variant)
-      : problem_(problem), finest_(problem.finest()), runner_(make_runner(variant)),
+      : problem_(problem), finest_(problem.finest()), runner_(make_runner(variant, finest_.brick, problem.times())),
         x_(finest_.brick), p_(finest_.brick), ap_(finest_.brick),
         rz_(x_.blocks.size(), problem.of_sum(rz_sum), [this](double sum) { set_beta(sum); }),
         pap_(x_.blocks.size(), problem.of_sum(pap_sum), [this](double sum) { set_alpha(sum); }),
@@ -58,33 +63,26 @@ class Solver::Steps {
     for (Field* const field : {&x_, &p_, &ap_}) field->values.assign(field->values.size(), 0);
     r().values = right_side;  // the first guess is 0
     rz_last_ = alpha_ = beta_ = squares_ = 0;
-    kernel_ns_ = 0;
-    const double mpi_before = runner_->mpi_s();
-    const std::int64_t tests_before = runner_->tests();
-    MPI_Barrier(problem_.of_sum(rr_sum));
-    const double start = MPI_Wtime();
-    const double in_task_before = imbrex::detail::totals().in_task_s;
-    Outcome outcome;
-    run([this] { add_squares(); });
-    const double first = std::sqrt(squares_);
-    const bool bounded = limits.tolerance > 0;
-    const int at_once = bounded ? 1 : limits.iterations;
-    const auto over = [&] {
-      outcome.residual = quotient(std::sqrt(squares_), first);
-      return outcome.iterations >= limits.iterations ||
-             (bounded && outcome.residual <= limits.tolerance);
-    };
-    while (!over()) {
-      run([&] {
-        for (int i = 0; i < at_once; ++i) add_iteration(limits.preconditioned);
-      });
-      outcome.iterations += at_once;
-    }
-    outcome.seconds = MPI_Wtime() - start;
-    outcome.in_task_s = imbrex::detail::totals().in_task_s - in_task_before;
-    outcome.kernel_s = 1e-9 * static_cast<double>(kernel_ns_.load(std::memory_order_relaxed));
-    outcome.mpi_s = runner_->mpi_s() - mpi_before;
-    outcome.tests = runner_->tests() - tests_before;
+    int iterations = 0;
+    double residual = 0;
+    Outcome outcome = runner_->measure(problem_.of_sum(rr_sum), [&] {
+      run([this] { add_squares(); });
+      const double first = std::sqrt(squares_);
+      const bool bounded = limits.tolerance > 0;
+      const int at_once = bounded ? 1 : limits.iterations;
+      const auto over = [&] {
+        residual = quotient(std::sqrt(squares_), first);
+        return iterations >= limits.iterations || (bounded && residual <= limits.tolerance);
+      };
+      while (!over()) {
+        run([&] {
+          for (int i = 0; i < at_once; ++i) add_iteration(limits.preconditioned);
+        });
+        iterations += at_once;
+      }
+    });
+    outcome.iterations = iterations;
+    outcome.residual = residual;
     return outcome;
   }
 
@@ -93,23 +91,24 @@ class Solver::Steps {
   // A p, and p A p.
   void add_multiply() {
     runner_->exchange(stages_[0]->grid, p_);
-    loop({.name = "multiply", .level = finest_, .reads_around = {&p_}, .writes = {&ap_},
-          .parts = &pap_},
-         {0, 1, 0, 1, 0}, [this](std::size_t block, const Box& box) {
-           sparse::multiply(finest_.brick, box, finest_.operators[block].rows, p_.values,
-                            ap_.values);
-           pap_.parts[block] = sparse::dot(finest_.brick, box, p_.values, ap_.values);
-         });
+    runner_->loop({.name = "multiply", .brick = finest_.brick, .calls = {0, 1, 0, 1, 0},
+                   .reads_around = {&p_}, .writes = {&ap_}, .parts = &pap_},
+                  [this](std::size_t block, const Box& box) {
+                    sparse::multiply(finest_.brick, box, finest_.operators[block].rows, p_.values,
+                                     ap_.values);
+                    pap_.parts[block] = sparse::dot(finest_.brick, box, p_.values, ap_.values);
+                  });
   }
 
   // z = M r.
   void add_cycle(std::size_t number) {
     Stage& stage = *stages_[number];
     const int urgency = number == 0 ? 1 : coarse_urgency;
-    loop({.name = "clear", .level = stage.grid.level, .writes = {&stage.even}, .urgency = urgency},
-         {0, 0, 0, 0, 1}, [&stage](std::size_t block, const Box&) {
-           fill(stage.grid.level, block, 0, stage.even.values);
-         });
+    runner_->loop({.name = "clear", .brick = stage.level.brick, .calls = {0, 0, 0, 0, 1},
+                   .writes = {&stage.even}, .urgency = urgency},
+                  [&stage](std::size_t block, const Box&) {
+                    fill(stage.level, block, 0, stage.even.values);
+                  });
     add_smooth(stage, stage.even, stage.odd, urgency);
     if (number + 1 == stages_.size()) return;
     Stage& coarse = *stages_[number + 1];
@@ -130,9 +129,10 @@ class Solver::Steps {
   // Of any two vectors.
   double dot(const std::vector<double>& a, const std::vector<double>& b) {
     run([&] {
-      runner_->loop({.name = "dot", .level = finest_, .parts = &rr_}, [&, this](std::size_t block) {
-        rr_.parts[block] = sparse::dot(finest_.brick, finest_.brick.blocks()[block], a, b);
-      });
+      runner_->loop({.name = "dot", .brick = finest_.brick, .calls = dot_once, .parts = &rr_},
+                    [&, this](std::size_t block, const Box& box) {
+                      rr_.parts[block] = sparse::dot(finest_.brick, box, a, b);
+                    });
       runner_->sum(rr_);
     });
     return squares_;
@@ -141,116 +141,98 @@ class Solver::Steps {
  private:
   // What the cycle keeps on a level.
   struct Stage {
-    Stage(const Level& level, MPI_Comm communicator)
-        : grid(level, communicator), side(level.brick), even(level.brick), odd(level.brick),
-          product(level.brick) {}
+    Stage(const Level& of, MPI_Comm communicator)
+        : level(of), grid(of.brick, communicator), side(of.brick), even(of.brick), odd(of.brick),
+          product(of.brick) {}
+    const Level& level;
     Grid grid;
     Field side;       // the right side: on the finest level r, on others the residual above
     Field even, odd;  // the result, after so many sweeps
     Field product;    // A times the result
   };
 
-  // How often the body calls each kernel of kernel_names.
-  using Calls = std::array<int, 5>;
-
-  template <class Run>
-  void loop(const Loop& loop, const Calls& calls, Run&& run) {
-    runner_->loop(loop, [this, &level = loop.level, calls, run](std::size_t block) {
-      const auto start = std::chrono::steady_clock::now();
-      const Box& box = level.brick.blocks()[block];
-      if (problem_.sleep()) {
-        sleep(box, calls);
-      } else {
-        run(block, box);
-      }
-      const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
-      kernel_ns_.fetch_add(took.count(), std::memory_order_relaxed);
-    });
-  }
-
-  void sleep(const Box& box, const Calls& calls) const {
-    double seconds = 0;
-    for (std::size_t kernel = 0; kernel < calls.size(); ++kernel) {
-      seconds += calls[kernel] * problem_.times()[kernel];
-    }
-    const auto whole = static_cast<double>(finest_.brick.owned().count());
-    tiled::sleep_precisely(seconds * static_cast<double>(box.count()) / whole);
-  }
-
   void add_smooth(Stage& stage, Field& from, Field& to, int urgency) {
     runner_->exchange(stage.grid, from);
-    loop({.name = "smooth", .level = stage.grid.level, .reads = {&stage.side},
-          .reads_around = {&from}, .writes = {&to}, .urgency = urgency},
-         {1, 0, 0, 0, 0}, [&stage, &from, &to](std::size_t block, const Box&) {
-           smooth(stage.grid.level, block, stage.side.values, from.values, to.values);
-         });
+    runner_->loop({.name = "smooth", .brick = stage.level.brick, .calls = {1, 0, 0, 0, 0},
+                   .reads = {&stage.side}, .reads_around = {&from}, .writes = {&to},
+                   .urgency = urgency},
+                  [&stage, &from, &to](std::size_t block, const Box&) {
+                    smooth(stage.level, block, stage.side.values, from.values, to.values);
+                  });
   }
 
   void add_residual(Stage& fine, Stage& coarse) {
     runner_->exchange(fine.grid, fine.odd);
-    loop({.name = "residual", .level = fine.grid.level, .reads_around = {&fine.odd},
-          .writes = {&fine.product}, .urgency = coarse_urgency},
-         {0, 1, 0, 0, 0}, [&fine](std::size_t block, const Box& box) {
-           const Level& level = fine.grid.level;
-           sparse::multiply(level.brick, box, level.operators[block].rows, fine.odd.values,
-                            fine.product.values);
-         });
-    const Loop::Near& near = coarse.grid.level.finer;
-    loop({.name = "restrict", .level = coarse.grid.level,
-          .reads_near = {{&fine.side, &near}, {&fine.product, &near}}, .writes = {&coarse.side},
-          .urgency = coarse_urgency},
-         {0, 0, 0, 0, 1}, [&fine, &coarse](std::size_t block, const Box&) {
-           restrict_residual(fine.grid.level, coarse.grid.level, block, fine.side.values,
-                             fine.product.values, coarse.side.values);
-         });
+    runner_->loop({.name = "residual", .brick = fine.level.brick, .calls = {0, 1, 0, 0, 0},
+                   .reads_around = {&fine.odd}, .writes = {&fine.product},
+                   .urgency = coarse_urgency},
+                  [&fine](std::size_t block, const Box& box) {
+                    const Level& level = fine.level;
+                    sparse::multiply(level.brick, box, level.operators[block].rows,
+                                     fine.odd.values, fine.product.values);
+                  });
+    const Loop::Near& near = coarse.level.finer;
+    runner_->loop({.name = "restrict", .brick = coarse.level.brick, .calls = {0, 0, 0, 0, 1},
+                   .reads_near = {{&fine.side, &near}, {&fine.product, &near}},
+                   .writes = {&coarse.side}, .urgency = coarse_urgency},
+                  [&fine, &coarse](std::size_t block, const Box&) {
+                    restrict_residual(fine.level, coarse.level, block, fine.side.values,
+                                      fine.product.values, coarse.side.values);
+                  });
   }
 
   void add_correction(Stage& fine, Stage& coarse, Field& correction) {
-    loop({.name = "prolong", .level = fine.grid.level,
-          .reads_near = {{&correction, &fine.grid.level.coarser}}, .writes = {&fine.odd},
-          .urgency = coarse_urgency},
-         {0, 0, 0, 0, 1}, [&fine, &coarse, &correction](std::size_t block, const Box&) {
-           prolong(fine.grid.level, coarse.grid.level, block, correction.values, fine.odd.values);
-         });
+    runner_->loop({.name = "prolong", .brick = fine.level.brick, .calls = {0, 0, 0, 0, 1},
+                   .reads_near = {{&correction, &fine.level.coarser}}, .writes = {&fine.odd},
+                   .urgency = coarse_urgency},
+                  [&fine, &coarse, &correction](std::size_t block, const Box&) {
+                    prolong(fine.level, coarse.level, block, correction.values, fine.odd.values);
+                  });
   }
 
   void add_iteration(bool preconditioned) {
+    const Brick& brick = finest_.brick;
     if (preconditioned) {
       add_cycle(0);
     } else {
-      loop({.name = "copy", .level = finest_, .reads = {&r()}, .writes = {&z()}}, {0, 0, 1, 0, 0},
-           [this](std::size_t, const Box& box) {
-             sparse::add(finest_.brick, box, r().values, 0, r().values, z().values);
-           });
+      runner_->loop({.name = "copy", .brick = brick, .calls = add_once, .reads = {&r()},
+                     .writes = {&z()}},
+                    [this, &brick](std::size_t, const Box& box) {
+                      sparse::add(brick, box, r().values, 0, r().values, z().values);
+                    });
     }
-    loop({.name = "r z", .level = finest_, .reads = {&r(), &z()}, .parts = &rz_}, {0, 0, 0, 1, 0},
-         [this](std::size_t block, const Box& box) {
-           rz_.parts[block] = sparse::dot(finest_.brick, box, r().values, z().values);
-         });
+    runner_->loop({.name = "r z", .brick = brick, .calls = dot_once, .reads = {&r(), &z()},
+                   .parts = &rz_},
+                  [this, &brick](std::size_t block, const Box& box) {
+                    rz_.parts[block] = sparse::dot(brick, box, r().values, z().values);
+                  });
     runner_->sum(rz_);
-    loop({.name = "turn", .level = finest_, .reads = {&z()}, .writes = {&p_}, .after = &rz_},
-         {0, 0, 1, 0, 0}, [this](std::size_t, const Box& box) {
-           sparse::add(finest_.brick, box, z().values, beta_, p_.values, p_.values);
-         });
+    runner_->loop({.name = "turn", .brick = brick, .calls = add_once, .reads = {&z()},
+                   .writes = {&p_}, .after = &rz_},
+                  [this, &brick](std::size_t, const Box& box) {
+                    sparse::add(brick, box, z().values, beta_, p_.values, p_.values);
+                  });
     add_multiply();
     runner_->sum(pap_);
-    loop({.name = "advance", .level = finest_, .reads = {&p_}, .writes = {&x_}, .after = &pap_,
-          .urgency = 0},  // nobody waits for the solution
-         {0, 0, 1, 0, 0}, [this](std::size_t, const Box& box) {
-           sparse::add(finest_.brick, box, x_.values, alpha_, p_.values, x_.values);
-         });
-    loop({.name = "reduce", .level = finest_, .reads = {&ap_}, .writes = {&r()}, .after = &pap_},
-         {0, 0, 1, 0, 0}, [this](std::size_t, const Box& box) {
-           sparse::add(finest_.brick, box, r().values, -alpha_, ap_.values, r().values);
-         });
+    runner_->loop({.name = "advance", .brick = brick, .calls = add_once, .reads = {&p_},
+                   .writes = {&x_}, .after = &pap_, .urgency = 0},  // nobody waits for the solution
+                  [this, &brick](std::size_t, const Box& box) {
+                    sparse::add(brick, box, x_.values, alpha_, p_.values, x_.values);
+                  });
+    runner_->loop({.name = "reduce", .brick = brick, .calls = add_once, .reads = {&ap_},
+                   .writes = {&r()}, .after = &pap_},
+                  [this, &brick](std::size_t, const Box& box) {
+                    sparse::add(brick, box, r().values, -alpha_, ap_.values, r().values);
+                  });
     add_squares();
   }
 
   void add_squares() {
-    loop({.name = "r r", .level = finest_, .reads = {&r()}, .parts = &rr_, .urgency = 0},
-         {0, 0, 0, 1, 0}, [this](std::size_t block, const Box& box) {
-           rr_.parts[block] = sparse::dot(finest_.brick, box, r().values, r().values);
-         });
+    runner_->loop({.name = "r r", .brick = finest_.brick, .calls = dot_once, .reads = {&r()},
+                   .parts = &rr_, .urgency = 0},
+                  [this](std::size_t block, const Box& box) {
+                    rr_.parts[block] = sparse::dot(finest_.brick, box, r().values, r().values);
+                  });
     runner_->sum(rr_);
   }
 
@@ -271,8 +253,7 @@ class Solver::Steps {
   double rz_last_ = 0;
   double alpha_ = 0;
   double beta_ = 0;
-  double squares_ = 0;                       // of r
-  std::atomic<std::int64_t> kernel_ns_ = 0;  // relaxed: a statistic
+  double squares_ = 0;  // of r
 };
 
 Solver::Solver(const Problem& problem, const Variant variant)

@@ -5,17 +5,18 @@
 // coarsest, and A p - and three sums over ranks.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "../tiled/timed.hpp"
+#include "../sparse/runner.hpp"
 #include "level.hpp"
-#include "runner.hpp"
 
 namespace hpcg {
+
+using sparse::Outcome;  // its residual: relative to the right side
+using sparse::Variant;
 
 // "transfer": between levels, and setting to 0.
 inline const std::vector<std::string> kernel_names{"smooth", "multiply", "add", "dot", "transfer"};
@@ -54,17 +55,6 @@ struct Limits {
   int iterations = 0;
   double tolerance = 0;  // of the residual, relative to the right side's; 0: none
   bool preconditioned = true;
-};
-
-// Of this rank.
-struct Outcome {
-  double seconds = 0;      // from a barrier to its end
-  double kernel_s = 0;     // in kernels, over all workers
-  double in_task_s = 0;    // in tasks and main, over all workers
-  double mpi_s = 0;        // blocking: of main in MPI
-  int iterations = 0;      // the same on all ranks
-  double residual = 0;     // relative to the right side; the same on all ranks
-  std::int64_t tests = 0;  // of requests, by test_each
 };
 
 // Solves, with 0 as the first guess; all variants give the same bits. Without a tolerance all

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,13 +28,11 @@ constexpr int series_terms = 300;
 constexpr double bytes_per_row = 27 * 12 + 4 + 6 * 8;  // of the matrix, and six vectors
 
 struct CommandLine : sparse::Options {
-  int n = 32;
-  int iterations = 200;
   double source = 1;
 };
 
 CommandLine parse_options(int argc, char** argv, std::string& help) {
-  CommandLine line;
+  CommandLine line{{.iterations = 200}};
   CLI::App app("Steady conduction in a brick of hexahedra over MPI ranks: assembles the matrix of\n"
                "27 points and solves by conjugate gradients, as the benchmark miniFE does.",
                "minife");
@@ -78,17 +75,15 @@ struct Run : sparse::Figures {
 };
 
 Run run_once(const tiled::Team& team, const CommandLine& line, const Problem& problem,
-             const Kernels& kernels, const sparse::NamedVariant& variant) {
+             const Equations& equations, const sparse::NamedVariant& variant) {
   Vectors vectors;
   const sparse::Meter meter;
-  const Outcome mine = solve(kernels, team.all(), variant.second, line.iterations, vectors);
-  const sparse::Figures figures =
-      meter.figures(team, variant, {mine.seconds, mine.kernel_s, mine.in_task_s, mine.mpi_s,
-                                    static_cast<double>(mine.tests)});
-  double bytes = static_cast<double>(sparse::Halo(kernels.brick(), team.all()).bytes_sent());
+  const Outcome mine = solve(equations, team.all(), variant.second, line.iterations, vectors);
+  const sparse::Figures figures = meter.figures(team, variant, mine);
+  double bytes = static_cast<double>(sparse::Halo(equations.brick, team.all()).bytes_sent());
   MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_MAX, team.all());
   return {figures, bytes, mine.iterations, mine.residual,
-          value_in_the_middle(problem, kernels.brick(), vectors.x)};
+          value_in_the_middle(problem, equations.brick, vectors.x)};
 }
 
 double error_of(const Run& run) {
@@ -114,39 +109,16 @@ nlohmann::json to_json(const Run& run, bool sleep) {
   return json;
 }
 
-nlohmann::json describe(const tiled::Team& team, const CommandLine& line, const Problem& problem,
-                        const tiled::KernelTimes& times, double assembly_s) {
-  const imbrex::ProgressReport progress = imbrex::progress_report();
-  return {{"benchmark", "minife"},
-          {"ranks", team.size()},
-          {"workers", imbrex::worker_count()},
-          {"n", line.n},
-          {"elements", problem.elements},
-          {"blocks", line.blocks},
-          {"iterations", line.iterations},
-          {"kernels", line.timed.timed ? "timed" : "real"},
-          {"kernel_s", times},
-          {"assembly_s", assembly_s},
-          {"progress", progress.runs},
-          {"runs", nlohmann::json::array()}};
-}
-
-void print_medians(const std::map<std::string, std::vector<double>>& seconds) {
-  sparse::for_each_gain(seconds, [](const std::string& variant, const double percent) {
-    fmt::print("t(blocking) / t({}) - 1 = {:.1f} % (medians)\n", variant, percent);
-  });
-}
-
 // The exit code.
 int run_all(const tiled::Team& team, const CommandLine& line, const Problem& problem,
-            const Kernels& kernels, nlohmann::json& document) {
-  const bool sleep = kernels.sleep();
+            const Equations& equations, nlohmann::json& document) {
+  const bool sleep = line.timed.timed;
   std::map<std::string, std::vector<double>> seconds;
   double worst = 0;
   int number = 0;
   for (int repetition = 0; repetition < line.repetitions; ++repetition) {
     for (const auto& variant : sparse::variants().at(line.variant)) {
-      const Run run = run_once(team, line, problem, kernels, variant);
+      const Run run = run_once(team, line, problem, equations, variant);
       if (!sleep) worst = std::isnan(run.middle) ? HUGE_VAL : std::max(worst, error_of(run));
       seconds[run.variant].push_back(run.seconds);
       if (team.rank() == 0) print_run(run, ++number, sleep);
@@ -155,22 +127,13 @@ int run_all(const tiled::Team& team, const CommandLine& line, const Problem& pro
   }
   const bool right = worst <= error_limit;
   if (team.rank() == 0) {
-    print_medians(seconds);
+    sparse::print_gains(seconds);
     if (!right) {
       fmt::print(stderr, "minife: in the middle the solution is {:.4f} away from the series, and "
                  "{} are allowed; perhaps it needs more --iterations\n", worst, error_limit);
     }
   }
   return right ? 0 : 2;
-}
-
-void print_head(const tiled::Team& team, const CommandLine& line, const Problem& problem,
-                const sparse::Brick& brick) {
-  fmt::print("{} x {} x {} elements on {} ranks, {} worker{} each, {} sub-blocks a rank; {} "
-             "iterations, progress {}\n", problem.elements[0], problem.elements[1],
-             problem.elements[2], team.size(), imbrex::worker_count(),
-             imbrex::worker_count() == 1 ? "" : "s", brick.blocks().size(), line.iterations,
-             imbrex::progress_report().runs);
 }
 
 int run_program(int argc, char** argv) {
@@ -187,7 +150,7 @@ int run_program(int argc, char** argv) {
   Problem problem{{}, line.source};
   for (std::size_t d = 0; d < 3; ++d) problem.elements[d] = line.n * grid[d];
   const sparse::Brick brick(nodes_of(problem, grid, blocks), team.rank());
-  if (team.rank() == 0) print_head(team, line, problem, brick);
+  if (team.rank() == 0) sparse::print_head(team, problem.elements, "elements", brick);
 
   static constexpr int measured_points = 40;
   const tiled::KernelTimes times = find_times(team, line.timed, [&line] {
@@ -204,12 +167,12 @@ int run_program(int argc, char** argv) {
   if (team.rank() == 0 && !line.timed.timed) fmt::print("assembled in {:.3f} s\n", assembly_s);
   std::fflush(stdout);
 
-  const Kernels kernels(brick, system, times_here(team, line.timed, times));
-  nlohmann::json document = describe(team, line, problem, times, assembly_s);
-  const int code = run_all(team, line, problem, kernels, document);
-  if (team.rank() == 0 && !line.json.empty()) {
-    std::ofstream(line.json) << document.dump(2) << "\n";
-  }
+  nlohmann::json document = sparse::document_of("minife", team, line, times);
+  document["elements"] = problem.elements;
+  document["assembly_s"] = assembly_s;
+  const int code = run_all(team, line, problem,
+                           {brick, system, times_here(team, line.timed, times)}, document);
+  write(document, team, line);
   return code;
 }
 

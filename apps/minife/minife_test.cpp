@@ -201,9 +201,9 @@ struct Solution {
 
 Solution solve_once(const Problem& problem, const Brick& brick, Variant variant, int iterations) {
   const System system = assemble(problem, brick);
-  const Kernels kernels(brick, system, {});
   Solution solution{};
-  solution.outcome = solve(kernels, MPI_COMM_WORLD, variant, iterations, solution.vectors);
+  solution.outcome =
+      solve({brick, system, {}}, MPI_COMM_WORLD, variant, iterations, solution.vectors);
   solution.middle = value_in_the_middle(problem, brick, solution.vectors.x);
   return solution;
 }
@@ -269,10 +269,10 @@ TEST_F(SystemTest, with_timed_kernels_sleeps_as_long_and_changes_nothing) {
   const Brick mine = brick(whole, 4);
   System system;
   system.load.assign(mine.size(), 1);
-  const Kernels kernels(mine, system, {1e-3, 2e-4, 1e-4});
   for (const Variant variant : {Variant::blocking, Variant::tasks, Variant::test_each}) {
     Vectors vectors;
-    const Outcome outcome = solve(kernels, MPI_COMM_WORLD, variant, 5, vectors);
+    const Outcome outcome =
+        solve({mine, system, {1e-3, 2e-4, 1e-4}}, MPI_COMM_WORLD, variant, 5, vectors);
     EXPECT_GE(outcome.kernel_s, 1e-4 + 5 * (1e-3 + 3 * 2e-4 + 2 * 1e-4));
     EXPECT_EQ(vectors.x, std::vector<double>(mine.size()));
   }

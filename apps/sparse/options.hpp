@@ -12,12 +12,14 @@
 namespace sparse {
 
 struct Options {
+  int n = 32;  // of a rank in each dimension; what, the program says
+  int iterations;
   int blocks = 4;
   int repetitions = 1;
   std::string variant = "all";
-  tiled::TimedOptions timed;  // the caller reads it from `timed_text` when all is parsed
-  tiled::TimedText timed_text;
-  std::string json;
+  tiled::TimedOptions timed = {};  // the caller reads it from `timed_text` when all is parsed
+  tiled::TimedText timed_text = {};
+  std::string json = {};
 };
 
 // `options` outlives the parsing.

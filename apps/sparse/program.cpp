@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+
+#include "options.hpp"
 
 namespace sparse {
 
@@ -46,11 +49,12 @@ Meter::Meter() : totals_(imbrex::detail::totals()) {
 }
 
 Figures Meter::figures(const tiled::Team& team, const NamedVariant& variant,
-                       const Share& mine) const {
+                       const Outcome& mine) const {
   const imbrex::ProgressReport now = imbrex::progress_report();  // before there is more of it
   const double workers = std::max(1, imbrex::worker_count());
   double sum[7] = {mine.kernel_s, mine.mpi_s, mine.seconds, workers * mine.seconds,
-                   imbrex::detail::totals().polls - totals_.polls, mine.tests, mine.in_task_s};
+                   imbrex::detail::totals().polls - totals_.polls,
+                   static_cast<double>(mine.tests), mine.in_task_s};
   const tiled::Activity activity = activity_since(team, totals_);
   double seconds = mine.seconds;
   MPI_Allreduce(MPI_IN_PLACE, sum, 7, MPI_DOUBLE, MPI_SUM, team.all());
@@ -107,14 +111,42 @@ void print_sleep(const std::vector<std::string>& kernel_names, const tiled::Time
   }
 }
 
-void for_each_gain(const std::map<std::string, std::vector<double>>& seconds,
-                   const std::function<void(const std::string& variant, double percent)>& say) {
-  const auto median = [&seconds](const std::string& variant) {
-    return tiled::median_of(seconds.at(variant));
-  };
+void print_gains(const std::map<std::string, std::vector<double>>& seconds) {
   if (!seconds.contains("blocking")) return;
+  const double blocking = tiled::median_of(seconds.at("blocking"));
   for (const auto& [variant, values] : seconds) {
-    if (variant != "blocking") say(variant, 100 * (median("blocking") / median(variant) - 1));
+    if (variant == "blocking") continue;
+    fmt::print("t(blocking) / t({}) - 1 = {:.1f} % (medians)\n", variant,
+               100 * (blocking / tiled::median_of(values) - 1));
+  }
+}
+
+void print_head(const tiled::Team& team, const Point& size, const char* const of_what,
+                const Brick& brick) {
+  const int workers = imbrex::worker_count();
+  fmt::print("{} x {} x {} {} on {} ranks, {} worker{} each, {} sub-blocks a rank; progress {}\n",
+             size[0], size[1], size[2], of_what, team.size(), workers, workers == 1 ? "" : "s",
+             brick.blocks().size(), imbrex::progress_report().runs);
+  std::fflush(stdout);
+}
+
+nlohmann::json document_of(const char* const program, const tiled::Team& team,
+                           const Options& options, const tiled::KernelTimes& times) {
+  return {{"benchmark", program},
+          {"ranks", team.size()},
+          {"workers", imbrex::worker_count()},
+          {"n", options.n},
+          {"blocks", options.blocks},
+          {"iterations", options.iterations},
+          {"kernels", options.timed.timed ? "timed" : "real"},
+          {"kernel_s", times},
+          {"progress", imbrex::progress_report().runs},
+          {"runs", nlohmann::json::array()}};
+}
+
+void write(const nlohmann::json& document, const tiled::Team& team, const Options& options) {
+  if (team.rank() == 0 && !options.json.empty()) {
+    std::ofstream(options.json) << document.dump(2) << "\n";
   }
 }
 

@@ -6,7 +6,6 @@
 #include <imbrex/mpi.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,8 +14,11 @@
 
 #include "../tiled/activity.hpp"
 #include "../tiled/timed.hpp"
+#include "brick.hpp"
 
 namespace sparse {
+
+struct Options;  // options.hpp
 
 enum class Variant : std::uint8_t {
   blocking,   // MPI on main, between loops over sub-blocks that all workers share
@@ -48,13 +50,15 @@ struct Figures {
   Progress progress;
 };
 
-// What a rank did in a run.
-struct Share {
-  double seconds;    // from a barrier to its end
-  double kernel_s;   // in kernels, over all workers
-  double in_task_s;  // in tasks and main, over all workers
-  double mpi_s;      // blocking: of main in MPI
-  double tests;      // of requests, by test_each
+// What a rank did in a run. The last two are the algorithm's.
+struct Outcome {
+  double seconds = 0;      // from a barrier to its end
+  double kernel_s = 0;     // in kernels, over all workers
+  double in_task_s = 0;    // in tasks and main, over all workers
+  double mpi_s = 0;        // blocking: of main in MPI
+  std::int64_t tests = 0;  // of requests, by test_each
+  int iterations = 0;      // the same on all ranks
+  double residual = 0;     // the same on all ranks
 };
 
 // Measures a run, from the making of this on.
@@ -63,7 +67,7 @@ class Meter {
   Meter();
   // Collective.
   [[nodiscard]] Figures figures(const tiled::Team& team, const NamedVariant& variant,
-                                const Share& mine) const;
+                                const Outcome& mine) const;
 
  private:
   const imbrex::detail::Totals totals_;
@@ -77,7 +81,13 @@ void print_sleep(const std::vector<std::string>& kernel_names, const tiled::Time
                  const tiled::KernelTimes& times);
 
 // By how many per cent the median of `blocking` is longer than each other's; nothing without it.
-void for_each_gain(const std::map<std::string, std::vector<double>>& seconds,
-                   const std::function<void(const std::string& variant, double percent)>& say);
+void print_gains(const std::map<std::string, std::vector<double>>& seconds);
+// Of a program's grid of `size`, what all ranks have, and how they are divided.
+void print_head(const tiled::Team& team, const Point& size, const char* of_what, const Brick& brick);
+
+// What the figures in --json begin with; `runs` is an empty array.
+[[nodiscard]] nlohmann::json document_of(const char* program, const tiled::Team& team,
+                                         const Options& options, const tiled::KernelTimes& times);
+void write(const nlohmann::json& document, const tiled::Team& team, const Options& options);
 
 }  // namespace sparse

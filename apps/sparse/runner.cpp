@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runner.hpp"
 
+#include <imbrex/detail/observation.hpp>
+
+#include <chrono>
 #include <numeric>
 
-namespace hpcg {
+namespace sparse {
 
 namespace {
 
@@ -18,51 +21,39 @@ double part_of(const Sum& sum) {
 
 class Blocking final : public Runner {
  public:
-  void loop(const Loop& loop, Body body) override {
-    imbrex::finish([&] {
-      for (std::size_t block = 0; block < loop.level.block_count(); ++block) {
-        imbrex::task("share of a loop").launch([&body, block] { body(block); });
-      }
-    });
-  }
+  using Runner::Runner;
   void exchange(Grid& grid, Field& field) override { mpi_s_ += grid.halo.exchange(field.values); }
   void sum(Sum& sum) override {
     const double start = MPI_Wtime();
-    const double whole = sparse::sum_on_main(part_of(sum), sum.communicator);
+    const double whole = sum_on_main(part_of(sum), sum.communicator);
     mpi_s_ += MPI_Wtime() - start;
     sum.set(whole);
   }
   void run(const std::function<void()>& steps) override { steps(); }
 
+ private:
+  void run_bodies(const Loop& loop, std::function<void(std::size_t)> body) override {
+    imbrex::finish([&] {
+      for (std::size_t block = 0; block < loop.brick.blocks().size(); ++block) {
+        imbrex::task("share of a loop").launch([&body, block] { body(block); });
+      }
+    });
+  }
   [[nodiscard]] double mpi_s() const noexcept override { return mpi_s_; }
 
- private:
   double mpi_s_ = 0;
 };
 
 class Tasks final : public Runner {
  public:
-  explicit Tasks(bool test_each)
-      : tests_(test_each ? std::make_unique<sparse::TestEach>() : nullptr) {}
-
-  void loop(const Loop& loop, Body body) override {
-    const auto shared = std::make_shared<const Body>(std::move(body));
-    const std::vector<bool> border = loop.level.brick.borders();
-    for (std::size_t block = 0; block < border.size(); ++block) {
-      auto task = imbrex::task(loop.name).priority(border[block] ? loop.urgency : 0);
-      declare(task, loop, block);
-      task.launch([shared, block, tests = tests_.get()] {
-        (*shared)(block);
-        if (tests != nullptr) tests->poll();
-      });
-    }
-  }
+  Tasks(const Brick& finest, const tiled::KernelTimes& times, bool test_each)
+      : Runner(finest, times), tests_(test_each ? std::make_unique<TestEach>() : nullptr) {}
 
   void exchange(Grid& grid, Field& field) override {
-    const auto& neighbours = grid.level.brick.neighbours();
+    const auto& neighbours = grid.brick.neighbours();
     for (std::size_t n = 0; n < neighbours.size(); ++n) {
       const auto number = static_cast<int>(n);
-      sparse::TestEach* const tests = tests_.get();
+      TestEach* const tests = tests_.get();
       imbrex::task("receive")
           .inout(grid.receives[n])
           .out(field.layers[n])
@@ -80,7 +71,7 @@ class Tasks final : public Runner {
     auto task = imbrex::task("sum").out(sum.result).priority(messages_first);
     for (const char& name : sum.names) (void)task.in(name);
     task.launch([&sum, tests = tests_.get()] {
-      sum.set(sparse::sum_over_ranks(part_of(sum), sum.communicator, tests));
+      sum.set(sum_over_ranks(part_of(sum), sum.communicator, tests));
     });
   }
 
@@ -92,20 +83,32 @@ class Tasks final : public Runner {
     }
   }
 
+ private:
+  void run_bodies(const Loop& loop, std::function<void(std::size_t)> body) override {
+    const auto shared = std::make_shared<const std::function<void(std::size_t)>>(std::move(body));
+    const std::vector<bool> border = loop.brick.borders();
+    for (std::size_t block = 0; block < border.size(); ++block) {
+      auto task = imbrex::task(loop.name).priority(border[block] ? loop.urgency : 0);
+      declare(task, loop, block);
+      task.launch([shared, block, tests = tests_.get()] {
+        (*shared)(block);
+        if (tests != nullptr) tests->poll();
+      });
+    }
+  }
   [[nodiscard]] std::int64_t tests() const noexcept override {
     return tests_ == nullptr ? 0 : tests_->tests();
   }
 
- private:
   template <class Task>
   static void declare(Task& task, const Loop& loop, std::size_t block) {
     const auto number = static_cast<int>(block);
     for (const Field* const field : loop.reads) (void)task.in(field->blocks[block]);
     for (const Field* const field : loop.reads_around) {
-      for (const int other : loop.level.brick.around(number)) {
+      for (const int other : loop.brick.around(number)) {
         (void)task.in(field->blocks[index(other)]);
       }
-      for (const int layer : loop.level.brick.awaited(number)) {
+      for (const int layer : loop.brick.awaited(number)) {
         (void)task.in(field->layers[index(layer)]);
       }
     }
@@ -117,14 +120,47 @@ class Tasks final : public Runner {
     if (loop.after != nullptr) (void)task.in(loop.after->result);
   }
 
-  const std::unique_ptr<sparse::TestEach> tests_;  // null: calls block
+  const std::unique_ptr<TestEach> tests_;  // null: calls block
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> make_runner(const Variant variant) {
-  if (variant == Variant::blocking) return std::make_unique<Blocking>();
-  return std::make_unique<Tasks>(variant == Variant::test_each);
+void Runner::loop(const Loop& loop, Body body) {
+  run_bodies(loop, [this, &brick = loop.brick, calls = loop.calls,
+                    body = std::move(body)](const std::size_t block) {
+    const auto start = std::chrono::steady_clock::now();
+    const Box& box = brick.blocks()[block];
+    if (times_.empty()) {
+      body(block, box);
+    } else {
+      const double seconds = std::inner_product(calls.begin(), calls.end(), times_.begin(), 0.0);
+      tiled::sleep_precisely(seconds * static_cast<double>(box.count()) /
+                             static_cast<double>(finest_.owned().count()));
+    }
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
+    kernel_ns_.fetch_add(took.count(), std::memory_order_relaxed);
+  });
 }
 
-}  // namespace hpcg
+Outcome Runner::measure(const MPI_Comm communicator, const std::function<void()>& algorithm) {
+  kernel_ns_ = 0;
+  const double mpi_before = mpi_s();
+  const std::int64_t tests_before = tests();
+  MPI_Barrier(communicator);
+  const double start = MPI_Wtime();
+  const double in_task_before = imbrex::detail::totals().in_task_s;
+  algorithm();
+  return {.seconds = MPI_Wtime() - start,
+          .kernel_s = 1e-9 * static_cast<double>(kernel_ns_.load(std::memory_order_relaxed)),
+          .in_task_s = imbrex::detail::totals().in_task_s - in_task_before,
+          .mpi_s = mpi_s() - mpi_before,
+          .tests = tests() - tests_before};
+}
+
+std::unique_ptr<Runner> make_runner(const Variant variant, const Brick& finest,
+                                    const tiled::KernelTimes& times) {
+  if (variant == Variant::blocking) return std::make_unique<Blocking>(finest, times);
+  return std::make_unique<Tasks>(finest, times, variant == Variant::test_each);
+}
+
+}  // namespace sparse
