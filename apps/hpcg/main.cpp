@@ -140,8 +140,8 @@ void test_operator(Problem& problem, const sparse::NamedVariant& variant, Verdic
 }
 
 // All repetitions; the relative residuals must be the reference's, and each other's.
-void run_all(const tiled::Team& team, const sparse::Options& line, Problem& problem, const Goal& goal,
-             Verdict& verdict, nlohmann::json& document) {
+void run_all(const tiled::Team& team, const sparse::Options& line, Problem& problem,
+             const Goal& goal, Verdict& verdict, nlohmann::json& document) {
   const bool sleep = problem.sleep();
   const std::vector<double> side = right_side(problem.finest());
   std::map<std::string, std::vector<double>> seconds;
@@ -171,7 +171,8 @@ void run_all(const tiled::Team& team, const sparse::Options& line, Problem& prob
 }
 
 // What the plain loop over one sub-block on each rank reaches.
-double run_reference(const tiled::Team& team, const sparse::Options& line, sparse::BrickShape shape) {
+double run_reference(const tiled::Team& team, const sparse::Options& line,
+                     sparse::BrickShape shape) {
   shape.blocks = 1;
   const Problem problem(shape, team.all(), {});
   Solver solver(problem, Variant::blocking);

@@ -48,7 +48,8 @@ Problem::~Problem() {
 class Solver::Steps {
  public:
   Steps(const Problem& problem, Variant variant)
-      : problem_(problem), finest_(problem.finest()), runner_(make_runner(variant, finest_.brick, problem.times())),
+      : problem_(problem), finest_(problem.finest()),
+        runner_(make_runner(variant, finest_.brick, problem.times())),
         x_(finest_.brick), p_(finest_.brick), ap_(finest_.brick),
         rz_(x_.blocks.size(), problem.of_sum(rz_sum), [this](double sum) { set_beta(sum); }),
         pap_(x_.blocks.size(), problem.of_sum(pap_sum), [this](double sum) { set_alpha(sum); }),

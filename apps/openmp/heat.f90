@@ -1,9 +1,9 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! The heat equation on a square, by Gauss-Seidel sweeps, with MPI and OpenMP only. Each rank has a
-! band of columns in blocks; a block of a sweep is a task, after its neighbours above and to the left
-! in this sweep and those below and to the right in the last (a wavefront). The columns at the edges
-! of a band are sent and received in tasks, by plain MPI_Send and MPI_Recv. No barrier parts the
-! sweeps. The result must equal, to the last bit, that of sequential sweeps.
+! band of columns in blocks; a block of a sweep is a task, after its neighbours above and to the
+! left in this sweep and those below and to the right in the last (a wavefront). The columns at the
+! edges of a band are sent and received in tasks, by plain MPI_Send and MPI_Recv. No barrier parts
+! the sweeps. The result must equal, to the last bit, that of sequential sweeps.
 module sweeping
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use command_line

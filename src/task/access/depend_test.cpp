@@ -427,9 +427,10 @@ std::vector<AccessSpec> specs_of(const std::vector<NamedRange>& named) {
   return specs;
 }
 
-// Methodology: random graphs; spawns, starts and completions are interleaved at random, with accesses
-// that end early, or by events that fire later than their task ends. A task may be ready only if it has nothing to wait for, and is kept back only by a task
-// that it has to wait for, or by a mutex.
+// Methodology: random graphs; spawns, starts and completions are interleaved at random, with
+// accesses that end early, or by events that fire later than their task ends. A task may be ready
+// only if it has nothing to wait for, and is kept back only by a task that it has to wait for, or
+// by a mutex.
 class RandomRanges {
  public:
   RandomRanges(const unsigned seed, const bool ranges)
