@@ -10,6 +10,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,6 +20,7 @@
 
 #include "dist/insertions/player.hpp"
 #include "dist/stations.hpp"
+#include "fuzz/seeds.hpp"
 #include "imbrex/dist/data_tasks.hpp"
 #include "imbrex/event.hpp"
 #include "imbrex/scope.hpp"
@@ -97,36 +100,47 @@ void run(const Plan& plan) {
   for (std::thread& one : mains) one.join();
 }
 
-constexpr unsigned rounds = 40;  // a sequence takes some ms, with a sanitizer too
+// Runs a program for each seed. FUZZ_SEED of the environment runs that one alone.
+template <class PlanOf>
+void each_seed(const PlanOf plan_of) {
+  Seeds seeds(1);
+  if (const char* const seed = std::getenv("FUZZ_SEED")) {
+    seeds.take("--seed", seed);
+  } else {
+    seeds.take("--seconds", "0.5");
+  }
+  finish([] {});  // the runtime runs
+  while (const auto seed = seeds.next()) {
+    SCOPED_TRACE("run it again with FUZZ_SEED=" + std::to_string(*seed));
+    std::printf("FUZZ_SEED=%llu\n", static_cast<unsigned long long>(*seed));
+    std::fflush(stdout);  // the last line, also after a crash
+    Plan plan = plan_of(static_cast<unsigned>(*seed));
+    plan.seed = static_cast<unsigned>(*seed);
+    plan.ranks = 1 + static_cast<int>(*seed % 8);
+    run(plan);
+  }
+}
 
 TEST(SpaceFuzz, readers_and_writers_leave_what_a_sequential_program_leaves) {
-  finish([] {});  // the runtime runs
-  for (unsigned seed = 1; seed <= rounds; ++seed) {
-    run({.seed = seed, .ranks = 1 + static_cast<int>(seed % 8), .moves = false});
-  }
+  each_seed([](unsigned) { return Plan{.moves = false}; });
 }
 
 TEST(SpaceFuzz, moves_flushes_discards_and_reductions_do_too) {
-  finish([] {});
-  for (unsigned seed = 1001; seed <= 1000 + rounds; ++seed) {
-    run({.seed = seed, .ranks = 1 + static_cast<int>(seed % 8)});
-  }
+  each_seed([](unsigned) { return Plan{}; });
 }
 
 TEST(SpaceFuzz, loops_that_leave_out_what_does_not_concern_a_rank_do_too) {
-  finish([] {});
-  for (unsigned seed = 2001; seed <= 2000 + rounds; ++seed) {
-    run({.seed = seed, .ranks = 1 + static_cast<int>(seed % 8), .trimmed = true,
-         .moves = seed % 2 == 0});
-  }
+  each_seed([](const unsigned seed) {
+    return Plan{.trimmed = true, .moves = seed % 2 == 0};
+  });
 }
 
 TEST(SpaceFuzz, what_needs_a_failed_task_has_failed_and_the_rest_is_right) {
-  finish([] {});
-  for (unsigned seed = 3001; seed <= 3000 + rounds; ++seed) {
-    run({.seed = seed, .ranks = 1 + static_cast<int>(seed % 8), .trimmed = seed % 5 == 0,
-         .moves = seed % 3 != 0, .failing = seed % 2 == 0 ? 5u : 40u});
-  }
+  each_seed([](const unsigned seed) {
+    return Plan{.trimmed = seed % 5 == 0,
+                .moves = seed % 3 != 0,
+                .failing = seed % 2 == 0 ? 5u : 40u};
+  });
 }
 
 }  // namespace

@@ -391,8 +391,8 @@ bool names_the_lost() {
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  Campaign campaign{};
-  if (!read_campaign(argc, argv, 5, campaign)) return 2;
+  Campaign campaign = campaign_of(5);
+  if (!read_campaign(argc, argv, campaign)) return 2;
   const bool names = names_the_lost();
   const int code = campaign.each(&run_seed);
   return names ? code : 1;

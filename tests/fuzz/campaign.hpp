@@ -6,27 +6,25 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/tables/policies.hpp"
+#include "fuzz/seeds.hpp"
 
 namespace imbrex::test {
 
 struct Campaign {
-  int count;  // of seeds
+  Seeds seeds;
   std::vector<int> workers;
   std::vector<std::string> policies;
-  std::uint64_t seed = 1;  // the first
-  bool show = false;       // print the programs
+  bool show = false;  // print the programs
 
   // `key value` of the command line; false if this is no such key.
   bool take(const std::string& key, const char* const value) {
-    if (key == "--seed") {
-      seed = std::strtoull(value, nullptr, 10);
-    } else if (key == "--count") {
-      count = std::atoi(value);
-    } else if (key == "--workers") {
+    if (seeds.take(key, value)) return true;
+    if (key == "--workers") {
       workers = {std::atoi(value)};
     } else if (key == "--policy") {
       policies = {value};
@@ -40,16 +38,17 @@ struct Campaign {
 
   // Calls run(seed, workers, policy) for each, which is true if all is well. Returns the exit code.
   template <class Run>
-  int each(const Run run) const {
+  int each(const Run run) {
     int failed = 0;
-    for (int i = 0; i < count; ++i) {
+    while (const std::optional<std::uint64_t> seed = seeds.next()) {
       for (const int of_workers : workers) {
         for (const std::string& policy : policies) {
-          if (!run(seed + static_cast<std::uint64_t>(i), of_workers, policy)) ++failed;
+          if (!run(*seed, of_workers, policy)) ++failed;
         }
       }
     }
-    std::printf("%d programs failed\n", failed);
+    std::printf("%d seeds from %llu: %d programs failed\n", seeds.given(),
+                static_cast<unsigned long long>(seeds.first()), failed);
     return failed == 0 ? 0 : 1;
   }
 };
@@ -69,14 +68,16 @@ bool parse_pairs(const int argc, char** const argv, const Take take) {
 template <class Run, class Print>
 int run_campaign(const int argc, char** const argv, const Run run, const Print print) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
-  Campaign campaign{.count = 50,
+  Campaign campaign{.seeds = Seeds(50),
                     .workers = {1, 2, 4, 8},
                     .policies = {std::begin(base::policy_names), std::end(base::policy_names)}};
   const auto take = [&](const std::string& key, const char* const value) {
     return campaign.take(key, value);
   };
   if (!parse_pairs(argc, argv, take)) {
-    std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--show 1]\n",
+    std::fprintf(stderr,
+                 "usage: %s [--seed N] [--count N | --seconds N] [--workers N] [--policy P] "
+                 "[--show 1]\n",
                  argv[0]);
     return 2;
   }

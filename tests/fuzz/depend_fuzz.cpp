@@ -407,7 +407,7 @@ bool run_seed(std::uint64_t seed, int workers, const std::string& policy) {
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  return run_campaign(argc, argv, run_seed, [](const Campaign& campaign) {
-    show(Generator(campaign.seed, campaign.policies.front() != "seeded").program(), 0);
+  return run_campaign(argc, argv, run_seed, [](Campaign& campaign) {
+    show(Generator(campaign.seeds.first(), campaign.policies.front() != "seeded").program(), 0);
   });
 }

@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 // ---- one program, and all of them --------------------------------------------------------------
 
 struct Options {
-  Campaign campaign{.count = 20,
+  Campaign campaign{.seeds = Seeds(20),
                     .workers = {1, 2, 4},
                     .policies = {"default", "steal", "fifo", "priority", "seeded"}};
   int steps = 80;
@@ -148,8 +148,8 @@ int main(int argc, char** argv) {
         return take(key, value, options);
       })) {
     std::fprintf(stderr,
-                 "usage: %s [--seed N] [--count N] [--workers N] [--policy P] [--steps N] "
-                 "[--only I,J,...] [--show 1]\n",
+                 "usage: %s [--seed N] [--count N | --seconds N] [--workers N] [--policy P] "
+                 "[--steps N] [--only I,J,...] [--show 1]\n",
                  argv[0]);
     return 2;
   }

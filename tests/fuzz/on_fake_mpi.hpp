@@ -54,18 +54,23 @@ bool run_in_process(const std::uint64_t seed, const int workers, const std::stri
   return status == 0;
 }
 
-// What the command line says, `count` seeds if it says nothing; false if it is wrong.
-inline bool read_campaign(const int argc, char** const argv, const int count,
-                          Campaign& campaign) {
+// Of so many seeds, if the command line says nothing.
+inline Campaign campaign_of(const int count) {
+  return {.seeds = Seeds(count),
+          .workers = {1, 2, 4, 8},
+          .policies = {"default", "steal", "fifo", "priority", "seeded"}};
+}
+
+// What the command line says; false if it is wrong.
+inline bool read_campaign(const int argc, char** const argv, Campaign& campaign) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // the last line names the seed, also after a crash
-  campaign = {.count = count,
-              .workers = {1, 2, 4, 8},
-              .policies = {"default", "steal", "fifo", "priority", "seeded"}};
   const auto take = [&](const std::string& key, const char* const value) {
     return campaign.take(key, value);
   };
   if (parse_pairs(argc, argv, take)) return true;
-  std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--workers N] [--policy P]\n", argv[0]);
+  std::fprintf(stderr,
+               "usage: %s [--seed N] [--count N | --seconds N] [--workers N] [--policy P]\n",
+               argv[0]);
   return false;
 }
 
@@ -74,8 +79,8 @@ inline bool read_campaign(const int argc, char** const argv, const int count,
 template <class Prepare, class Run>
 int run_campaign(const int argc, char** const argv, const int count, const Prepare prepare,
                  const Run run) {
-  Campaign campaign{};
-  if (!read_campaign(argc, argv, count, campaign)) return 2;
+  Campaign campaign = campaign_of(count);
+  if (!read_campaign(argc, argv, campaign)) return 2;
   return campaign.each([&](const std::uint64_t seed, const int workers, const std::string& by) {
     return run_in_process(seed, workers, by, prepare, run);
   });

@@ -446,7 +446,7 @@ bool run_one(const std::uint64_t seed, const int workers, const std::string& pol
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  return run_campaign(argc, argv, run_one, [](const Campaign& campaign) {
-    print(Draw(campaign.seed).program()->root, 0);
+  return run_campaign(argc, argv, run_one, [](Campaign& campaign) {
+    print(Draw(campaign.seeds.first()).program()->root, 0);
   });
 }

@@ -3,7 +3,7 @@
 // every kind, random sizes and parts of any shape, types with gaps, in place, several under way at
 // once on communicators that share ranks, which may be freed before they are over.
 //
-//   collective_fuzz [--seed N] [--count N] [--longest NUMBERS] [--most COLLECTIVES]
+//   collective_fuzz [--seed N] [--count N | --seconds N] [--longest NUMBERS] [--most COLLECTIVES]
 //
 // Methodology: what all ranks must agree on comes from the seed; how a rank lays its data out, what
 // it holds, and in which order its tasks fill parts and wait for them, each rank chooses. A part
@@ -18,9 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -31,6 +29,7 @@
 #include "imbrex/collective.hpp"
 #include "imbrex/imbrex.hpp"
 #include "mpi/collectives/blocks/kinds.hpp"
+#include "random_programs.hpp"
 #include "send_in_turn.hpp"
 
 namespace {
@@ -620,38 +619,16 @@ void run_program(const unsigned seed, const int most, const std::array<MPI_Comm,
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, unsigned> options{
-      {"--seed", 1}, {"--count", 1}, {"--longest", 20'000}, {"--most", 8}, {"--in-turn", 0}};
-  for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc || !options.contains(argv[i])) {
-      std::fprintf(stderr, "usage: %s [--seed N] [--count N] [--longest NUMBERS] [--most N] "
-                           "[--in-turn 1]\n", argv[0]);
-      return 2;
-    }
-    options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
-  }
-  longest = static_cast<int>(options["--longest"]);
-  if (options["--in-turn"] != 0) imbrex::test::send_in_turn();
+  imbrex::test::RandomPrograms programs({{"--longest", 20'000}, {"--most", 8}, {"--in-turn", 0}});
+  if (!programs.read(argc, argv)) return 2;
+  longest = static_cast<int>(programs["--longest"]);
+  if (programs["--in-turn"] != 0) imbrex::test::send_in_turn();
   MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::array<MPI_Comm, 3> reference = references();
-  int wrong = 0;
-  for (unsigned i = 0; i < options["--count"] && wrong == 0; ++i) {
-    const unsigned seed = options["--seed"] + i;
-    run_program(seed, static_cast<int>(options["--most"]), reference);
-    const int mine = failures.load();
-    MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (wrong != 0 && rank == 0) {
-      std::fprintf(stderr, "fails: mpirun -n %d %s --seed %u --count 1 --longest %d --most %u "
-                           "--in-turn %u\n",
-                   ranks, argv[0], seed, longest, options["--most"], options["--in-turn"]);
-    }
-  }
-  if (rank == 0 && wrong == 0) std::printf("%u programs are right\n", options["--count"]);
+  const int most = static_cast<int>(programs["--most"]);
+  const int code = programs.run([&](unsigned seed) { run_program(seed, most, reference); },
+                                [] { return failures.load(); });
   for (MPI_Comm& comm : reference) PMPI_Comm_free(&comm);
   MPI_Finalize();
-  return wrong == 0 ? 0 : 1;
+  return code;
 }

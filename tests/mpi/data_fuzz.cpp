@@ -11,9 +11,6 @@
 #include <array>
 #include <chrono>
 #include <climits>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <random>
 #include <string>
 #include <thread>
@@ -21,6 +18,7 @@
 #include "dist/insertions/player.hpp"
 #include "imbrex/data.hpp"
 #include "imbrex/imbrex.hpp"
+#include "mpi/random_programs.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -94,28 +92,13 @@ void run_program(const unsigned seed, const std::size_t longest) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  std::map<std::string, unsigned> options{{"--seed", 1}, {"--count", 1}, {"--longest", 40000}};
-  for (int i = 1; i + 1 < argc; i += 2) {
-    options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
-  }
+  imbrex::test::RandomPrograms programs({{"--longest", 40000}});
+  if (!programs.read(argc, argv)) return 2;
   imbrex::open_messages();
   MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  int wrong = 0;
-  for (unsigned i = 0; i < options["--count"] && wrong == 0; ++i) {
-    const unsigned seed = options["--seed"] + i;
-    imbrex::test::run_program(seed, options["--longest"]);
-    const int mine = testing::Test::HasFailure() ? 1 : 0;
-    MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (wrong != 0 && rank == 0) {
-      std::fprintf(stderr, "data_fuzz: failed with --seed %u --longest %u on %d ranks\n", seed,
-                   options["--longest"], ranks);
-    }
-  }
-  if (rank == 0 && wrong == 0) std::printf("%u programs are right\n", options["--count"]);
+  const unsigned longest = programs["--longest"];
+  const int code = programs.run([&](unsigned seed) { imbrex::test::run_program(seed, longest); },
+                                [] { return testing::Test::HasFailure() ? 1 : 0; });
   MPI_Finalize();
-  return wrong == 0 ? 0 : 1;
+  return code;
 }

@@ -3,7 +3,7 @@
 // every call that does, with wildcards, on several communicators; each message says what it is, so
 // that MPI's order is checked. Every receive is large enough.
 //
-//   matching_fuzz [--seed N] [--count N] [--scale N]
+//   matching_fuzz [--seed N] [--count N | --seconds N] [--scale N]
 //
 // A seed that fails is run again by the arguments that the program prints.
 #include <mpi.h>
@@ -12,7 +12,6 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "imbrex/imbrex.hpp"
+#include "random_programs.hpp"
 
 namespace {
 
@@ -370,25 +370,14 @@ void run_program(unsigned seed, int scale) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, unsigned> options{{"--seed", 1}, {"--count", 1}, {"--scale", 1}};
-  for (int i = 1; i + 1 < argc; i += 2) {
-    options[argv[i]] = static_cast<unsigned>(std::strtoul(argv[i + 1], nullptr, 10));
-  }
+  imbrex::test::RandomPrograms programs({{"--scale", 1}});
+  if (!programs.read(argc, argv)) return 2;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  int wrong = 0;
-  for (unsigned i = 0; i < options["--count"] && wrong == 0; ++i) {
-    const unsigned seed = options["--seed"] + i;
-    run_program(seed, static_cast<int>(options["--scale"]));
-    const int mine = failures.load();
-    MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (wrong != 0 && rank == 0) {
-      std::fprintf(stderr, "matching_fuzz: failed with --seed %u --scale %u on %d ranks\n", seed,
-                   options["--scale"], ranks);
-    }
-  }
-  if (rank == 0 && wrong == 0) std::printf("%u programs are right\n", options["--count"]);
+  const int scale = static_cast<int>(programs["--scale"]);
+  const int code = programs.run([&](unsigned seed) { run_program(seed, scale); },
+                                [] { return failures.load(); });
   MPI_Finalize();
-  return wrong == 0 ? 0 : 1;
+  return code;
 }

@@ -309,8 +309,8 @@ bool run_seed(const std::uint64_t seed, const int workers, const std::string& po
 
 int main(int argc, char** argv) {
   using namespace imbrex::test;
-  return run_campaign(argc, argv, run_seed, [](const Campaign& campaign) {
-    FailingProgram program = FailingGenerator(campaign.seed).take();
+  return run_campaign(argc, argv, run_seed, [](Campaign& campaign) {
+    FailingProgram program = FailingGenerator(campaign.seeds.first()).take();
     FailureModel(program).run();
     show(program, program.block, 0);
   });
