@@ -114,7 +114,6 @@ Complex Field::at(const std::int64_t x, const std::int64_t y, const std::int64_t
       return std::polar(1.0, 2 * std::numbers::pi * static_cast<double>(turns) /
                                  static_cast<double>(n));
     }
-    case Kind::picture: return picture.at(x, y) / 255.0;
     case Kind::numbers: break;
   }
   return static_cast<double>(number);

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "lines.hpp"
-#include "picture.hpp"
 #include "stages.hpp"
 
 namespace fft {
@@ -16,7 +15,6 @@ struct Field {
   enum class Kind {
     random,   // real and imaginary parts are uniform from -1 to 1
     wave,     // exp(2 pi i (a x + b y + c z) / n): its spectrum is a single point
-    picture,  // from 0 to 1, and 0 outside of the picture
     numbers,  // the number of the point: for lines that sleep, after which all are as before
   };
 
@@ -24,7 +22,6 @@ struct Field {
   int dims = 2;
   std::int64_t n = 1;
   std::uint64_t seed = 1;
-  Picture picture;
 
   [[nodiscard]] Complex at(std::int64_t x, std::int64_t y, std::int64_t z) const noexcept;
   [[nodiscard]] std::array<std::int64_t, 3> wave() const noexcept;  // a, b and c

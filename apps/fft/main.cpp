@@ -17,7 +17,6 @@
 #include "../tiled/setup.hpp"
 #include "field.hpp"
 #include "options.hpp"
-#include "spectrum.hpp"
 #include "variants.hpp"
 
 namespace fft {
@@ -30,51 +29,6 @@ struct Run {
   Errors errors;
   bool checked = false;
 };
-
-int rank_of_mine() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-// On the first rank from the file, then everywhere. Collective. Throws InputError.
-Picture load_picture(const std::string& path) {
-  Picture picture;
-  std::string wrong;
-  if (rank_of_mine() == 0) {
-    try {
-      picture = read_picture(path);
-    } catch (const PictureError& error) {
-      wrong = std::string("--picture ") + error.what();
-    }
-  }
-  tiled::fail_together(MPI_COMM_WORLD, wrong);
-  int size[2] = {picture.width, picture.height};
-  MPI_Bcast(size, 2, MPI_INT, 0, MPI_COMM_WORLD);
-  picture.width = size[0];
-  picture.height = size[1];
-  picture.pixels.resize(static_cast<std::size_t>(picture.width) * picture.height);
-  MPI_Bcast(picture.pixels.data(), static_cast<int>(picture.pixels.size()), MPI_UINT8_T, 0,
-            MPI_COMM_WORLD);
-  return picture;
-}
-
-Field make_field(Options& options, int ranks) {
-  Field field{options.input, options.dims, options.n, options.seed, {}};
-  if (!options.picture.empty()) {
-    field.kind = Field::Kind::picture;
-    field.picture = load_picture(options.picture);
-    const int longer = std::max(field.picture.width, field.picture.height);
-    if (options.n == 0) options.n = std::int64_t{(longer + ranks - 1) / ranks} * ranks;
-    if (options.n < longer) {
-      throw InputError(fmt::format("--n {}: the picture has {} x {} pixels", options.n,
-                                   field.picture.width, field.picture.height));
-    }
-    field.n = options.n;
-  }
-  if (options.timed) field.kind = Field::Kind::numbers;
-  return field;
-}
 
 // Collective. Throws InputError.
 void check_memory(const Options& options, double points, int ranks) {
@@ -126,18 +80,12 @@ class Benchmark {
     MPI_Allreduce(MPI_IN_PLACE, &run.seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &run.transpose_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (check) {
-      const Layout& layout = library ? library_->output() : pipeline_.output();
-      run.errors = fft::check(field_, layout, spectrum_of(variant), lines_.sleep());
+      run.errors = library ? fft::check(field_, library_->output(), library_->points(), false)
+                           : fft::check(field_, pipeline_.output(), steps_.back().get(),
+                                        lines_.sleep());
       run.checked = true;
     }
     return run;
-  }
-
-  [[nodiscard]] const Complex* spectrum_of(const std::string& variant) const {
-    return variant == "library" ? library_->points() : steps_.back().get();
-  }
-  [[nodiscard]] const Layout& output_of(const std::string& variant) const {
-    return variant == "library" ? library_->output() : pipeline_.output();
   }
 
   // Transforms back what the last run, of a variant of ours, left, and says how far that is from
@@ -241,7 +189,6 @@ void print_problem(const Options& options, const tiled::Grid& grid, double line_
                  ? fmt::format("{0} x {0}", options.n)
                  : fmt::format("{0} x {0} x {0}", options.n),
              options.timed ? "numbered"
-             : !options.picture.empty() ? "of " + options.picture
              : options.input == Field::Kind::wave ? "a plane wave"
                                                   : "random");
   fmt::print("Ranks     {}{}, {} worker{} each\n", grid.rows * grid.columns,
@@ -306,10 +253,6 @@ int run_all(const Options& options, const tiled::Team& team, const Field& field,
       const bool last = repetition == options.repeat;
       const auto number = static_cast<int>(runs.size()) + 1;
       Run run = benchmark.run(variant, number, last && options.check);
-      if (last && !options.spectrum.empty() && &variant == &options.variants.back()) {
-        write_spectrum(options.spectrum, benchmark.output_of(variant), options.n,
-                       benchmark.spectrum_of(variant));
-      }
       if (run.checked && !options.timed && variant != "library") {
         run.errors.round_trip = benchmark.go_back();
       }
@@ -329,9 +272,10 @@ int run(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::string help;
-  Options options = parse_options(argc, argv, help);
+  const Options options = parse_options(argc, argv, help);
   if (tiled::print_help(help)) return 0;
-  const Field field = make_field(options, ranks);
+  const Field field{options.timed ? Field::Kind::numbers : options.input, options.dims, options.n,
+                    options.seed};
   const tiled::Team team(check_sizes(options, ranks));
   tiled::check_json(team, options.json);
   check_memory(options, field.points(), ranks);

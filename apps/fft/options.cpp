@@ -28,8 +28,7 @@ void add_problem(CLI::App& app, Options& options, Text& text) {
       ->capture_default_str();
   app.add_option("--n", options.n,
                  "Points of the field in each dimension: a multiple of the number of ranks in 2-D, "
-                 "of the rows and of the columns of the grid in 3-D. For a picture the least that "
-                 "holds it, if not given")
+                 "of the rows and of the columns of the grid in 3-D")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 26));
   app.add_option("--grid", options.grid, "3-D: ROWSxCOLUMNS of ranks; nearly square if not given");
   app.add_option("--input", text.input,
@@ -37,11 +36,6 @@ void add_problem(CLI::App& app, Options& options, Text& text) {
       ->check(CLI::IsMember({"random", "wave"}))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Of a random field")->capture_default_str();
-  app.add_option("--picture", options.picture,
-                 "2-D: a PNG file to transform, in shades of grey, with black around it");
-  app.add_option("--spectrum", options.spectrum,
-                 "2-D: write the logarithm of the spectrum there, as PNG, with frequency 0 in the "
-                 "middle");
 }
 
 void add_variants(CLI::App& app, Options& options, Text& text) {
@@ -93,30 +87,15 @@ void add_rest(CLI::App& app, Options& options, Text& text, double& line_us) {
 }
 
 // What contradicts itself.
-void check(const Options& options, const Text& text, bool has_line_us) {
-  if (options.n == 0 && options.picture.empty()) {
+void check(const Options& options, bool has_line_us) {
+  if (options.n == 0) {
     throw InputError("--n: how many points in each dimension? (--help lists the options)");
-  }
-  for (const auto& [name, value] : {std::pair{"--picture", &options.picture},
-                                    std::pair{"--spectrum", &options.spectrum}}) {
-    if (!value->empty() && options.dims == 3) {
-      throw InputError(fmt::format("{} {}: is for --dims 2", name, *value));
-    }
-  }
-  if (!options.picture.empty() && text.input != "random") {
-    throw InputError("--picture and --input wave: one of them");
   }
   if (!options.grid.empty() && options.dims == 2) {
     throw InputError(fmt::format("--grid {}: is for --dims 3; in 2-D each rank has rows",
                                  options.grid));
   }
   if (has_line_us && !options.timed) throw InputError("--line-us: needs --kernels timed");
-  if (options.timed && !options.picture.empty()) {
-    throw InputError("--picture: --kernels timed transforms nothing");
-  }
-  if (options.timed && !options.spectrum.empty()) {
-    throw InputError("--spectrum: --kernels timed transforms nothing");
-  }
   if (options.has("partial-blocks") && options.dims == 3) {
     throw InputError("--variant partial-blocks: is for --dims 2");
   }
@@ -152,7 +131,7 @@ Options parse_options(int argc, char** argv, std::string& help) {
   options.planning = text.planning == "measure" ? Planning::measure : Planning::estimate;
   options.input = text.input == "wave" ? Field::Kind::wave : Field::Kind::random;
   options.cuts.chunks = text.chunks != 0 ? text.chunks : options.cuts.parts;
-  check(options, text, line_us != 0);
+  check(options, line_us != 0);
   if (line_us != 0) options.line_us = line_us;
   return options;
 }
@@ -189,10 +168,6 @@ tiled::Grid check_sizes(const Options& options, const int ranks) {
   if (block / static_cast<double>(options.n) > 2e9) {
     throw InputError(fmt::format("--n {}: a rank would have {:.0f} lines; at most 2e9: take more "
                                  "ranks", options.n, block / static_cast<double>(options.n)));
-  }
-  if (!options.spectrum.empty() && options.n > 32768) {
-    throw InputError(fmt::format("--spectrum: of at most 32768 x 32768 points; --n is {}",
-                                 options.n));
   }
   return grid;
 }

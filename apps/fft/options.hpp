@@ -17,7 +17,7 @@ using tiled::InputError;
 
 struct Options {
   int dims = 2;
-  std::int64_t n = 0;  // 0: of the picture
+  std::int64_t n = 0;
   std::string grid;    // in 3-D; empty: nearly square
   std::vector<std::string> variants{"messages"};
   Cuts cuts;
@@ -25,7 +25,7 @@ struct Options {
   int repeat = 1;
   Field::Kind input = Field::Kind::random;
   std::uint64_t seed = 1;
-  std::string picture, spectrum, json;
+  std::string json;
   bool check = true;
   Planning planning = Planning::measure;
   bool timed = false;

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "../tiled/team.hpp"
-#include "align/align.hpp"
 #include "options.hpp"
 #include "variants.hpp"
 #ifndef SMITH_WATERMAN_PLAIN
@@ -290,21 +289,6 @@ void print_outcome(const Problem& problem, const Options& options, const Outcome
              1e-9 * cells / outcome.seconds);
 }
 
-void print_alignment(const Options& options, const Inputs& inputs, const Outcome& outcome) {
-  if (outcome.end.row < 0) return;
-  const double begin = MPI_Wtime();
-  const Alignment alignment = align(options.scoring, inputs.a.letters, inputs.b.letters,
-                                    outcome.end);
-  const Count found = count(options.scoring, inputs.a.letters, inputs.b.letters, alignment);
-  const auto columns = static_cast<std::int64_t>(alignment.columns.size());
-  fmt::print("Alignment letters {} to {} of A, {} to {} of B, score {}; {:.3f} s\n",
-             alignment.first_a + 1, alignment.first_a + found.letters_a, alignment.first_b + 1,
-             alignment.first_b + found.letters_b, found.score, MPI_Wtime() - begin);
-  fmt::print("Identity  {} of {} columns, {:.2f} %\n\n", found.equal, columns,
-             100.0 * static_cast<double>(found.equal) / static_cast<double>(columns));
-  print(inputs.a.letters, inputs.b.letters, alignment);
-}
-
 void print_json(const Problem& problem, const Options& options, const Team& team,
                 const Outcome& outcome) {
   const Tiling& tiling = problem.tiling;
@@ -354,7 +338,6 @@ void run(int argc, char** argv) {
   const Outcome outcome = run(problem, options, team);
   if (team.rank != 0) return;
   print_outcome(problem, options, outcome);
-  if (options.align) print_alignment(options, inputs, outcome);
   if (options.json) print_json(problem, options, team, outcome);
 }
 

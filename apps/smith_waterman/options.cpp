@@ -106,7 +106,6 @@ void add_run(CLI::App& app, Options& options, Text& text) {
   app.add_option("--kernel-us", text.kernel_us,
                  "Timed: microseconds of a whole inner tile; measured if not given")
       ->check(CLI::Range(0.001, 1e8));
-  app.add_flag("--align", options.align, "Also print the alignment, which one rank looks for");
   app.add_option("--progress", options.progress_s,
                  "Seconds between lines that say how far the first rank is; 0: none")
       ->check(CLI::Range(0.0, 1e6))
@@ -191,9 +190,6 @@ Options parse_options(int argc, char** argv, std::string& help) {
   if (app.count("--kernel-us") > 0) {
     if (!options.timed) throw tiled::InputError("--kernel-us: needs --kernels timed");
     options.kernel_us = text.kernel_us;
-  }
-  if (options.timed && options.align) {
-    throw tiled::InputError("--align: --kernels timed finds no alignment");
   }
   return options;
 }

@@ -30,7 +30,6 @@ struct Options {
   bool plain = false;
   bool timed = false;
   std::optional<double> kernel_us;
-  bool align = false;
   bool json = false;
   double progress_s = 10;
 };

@@ -6,11 +6,8 @@
 #include <mpi.h>
 
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 
 #include "../field.hpp"
-#include "../spectrum.hpp"
 #include "../variants.hpp"
 
 namespace fft {
@@ -20,11 +17,6 @@ int rank_count() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   return size;
-}
-int my_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
 }
 
 struct Variant {
@@ -71,7 +63,7 @@ void on_every_grid(Visit&& visit) {
       if (dims == 2 && rows != 1) continue;
       for (const std::int64_t n : {ranks, 3 * ranks, 8 * ranks}) {
         SCOPED_TRACE(testing::Message() << dims << "-D, n " << n << ", rows of ranks " << rows);
-        visit(team, Field{Field::Kind::random, dims, n, 5, {}});
+        visit(team, Field{Field::Kind::random, dims, n, 5});
       }
     }
   }
@@ -165,7 +157,7 @@ TEST(pieces, joined_are_the_spectrum_of_the_whole) {
 
 TEST(pieces, move_each_point_to_its_place_while_lines_sleep) {
   const tiled::Team team({1, rank_count()});
-  const Field field{Field::Kind::numbers, 2, 8 * rank_count(), 1, {}};
+  const Field field{Field::Kind::numbers, 2, 8 * rank_count(), 1};
   Progress silent(0, 0);
   const Lines lines(field.n, Planning::estimate, 1e-6, silent);
   const Pieces pieces(field.n, rank_count(), Planning::estimate, 1e-6, silent);
@@ -180,7 +172,7 @@ TEST(pieces, move_each_point_to_its_place_while_lines_sleep) {
 TEST(checks, see_a_wrong_point) {
   const tiled::Team team({1, rank_count()});
   for (const Field::Kind kind : {Field::Kind::random, Field::Kind::wave}) {
-    const Field field{kind, 2, 16 * rank_count(), 1, {}};
+    const Field field{kind, 2, 16 * rank_count(), 1};
     Progress silent(0, 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
     Pipeline pipeline(team, 2, field.n, {}, false);
@@ -206,7 +198,7 @@ TEST(checks, see_a_wrong_point) {
 TEST(library, finds_the_spectrum_of_the_whole) {
   if (!Library::is_there()) GTEST_SKIP() << "built without FFTW's library for MPI";
   for (const int dims : {2, 3}) {
-    const Field field{Field::Kind::random, dims, 4 * rank_count(), 2, {}};
+    const Field field{Field::Kind::random, dims, 4 * rank_count(), 2};
     Library library(dims, field.n, Planning::estimate);
     fill(field, library.input(), library.points());
     library.run();
@@ -214,32 +206,9 @@ TEST(library, finds_the_spectrum_of_the_whole) {
   }
 }
 
-TEST(picture, is_read_as_it_was_written_and_errors_name_the_file) {
-  const std::string path = testing::TempDir() + "fft_test_" + std::to_string(my_rank()) + ".png";
-  Picture picture{3, 2, {0, 50, 100, 150, 200, 255}};
-  write_picture(path, picture);
-  const Picture read = read_picture(path);
-  EXPECT_EQ(read.width, 3);
-  EXPECT_EQ(read.height, 2);
-  EXPECT_EQ(read.pixels, picture.pixels);
-  EXPECT_EQ(read.at(2, 1), 255);
-  EXPECT_EQ(read.at(3, 0), 0);
-  std::ofstream(path) << "no picture";
-  try {
-    (void)read_picture(path);
-    FAIL() << "a text was read as a picture";
-  } catch (const PictureError& error) {
-    EXPECT_EQ(std::string(error.what()).find(path), 0) << error.what();
-  }
-  std::remove(path.c_str());
-  EXPECT_THROW((void)read_picture(path), PictureError);
-  EXPECT_THROW(write_picture("/nowhere/at/all.png", picture), PictureError);
-}
-
-// The spectrum of a wave is one bright point, where frequency 0 is in the middle.
-TEST(spectrum, of_a_wave_is_a_point) {
+TEST(check, knows_the_spectrum_of_a_wave) {
   const tiled::Team team({1, rank_count()});
-  const Field field{Field::Kind::wave, 2, 8 * rank_count(), 1, {}};
+  const Field field{Field::Kind::wave, 2, 8 * rank_count(), 1};
   Progress silent(0, 0);
   const Lines lines(field.n, Planning::estimate, 0, silent);
   Pipeline pipeline(team, 2, field.n, {}, false);
@@ -247,21 +216,9 @@ TEST(spectrum, of_a_wave_is_a_point) {
   const Work work = memory.work(pipeline, lines);
   fill(field, pipeline.input(), work.steps.front());
   run_messages(work);
-  const std::string path = testing::TempDir() + "fft_spectrum_test.png";
-  write_spectrum(path, pipeline.output(), field.n, work.steps.back());
-  EXPECT_THROW(write_spectrum("/nowhere/at/all.png", pipeline.output(), field.n, work.steps.back()),
-               tiled::InputError);
-  if (team.rank() != 0) return;
-  const Picture picture = read_picture(path);
-  std::remove(path.c_str());
-  ASSERT_EQ(picture.width, field.n);
-  const auto [a, b, c] = field.wave();
-  for (std::int64_t y = 0; y < field.n; ++y) {
-    for (std::int64_t x = 0; x < field.n; ++x) {
-      const bool peak = x == (a + field.n / 2) % field.n && y == (b + field.n / 2) % field.n;
-      EXPECT_EQ(picture.at(x, y), peak ? 255 : 0) << x << ", " << y;
-    }
-  }
+  const Errors errors = check(field, pipeline.output(), work.steps.back(), false);
+  ASSERT_TRUE(errors.wave.has_value());
+  EXPECT_LT(*errors.wave, error_limit);
 }
 
 }  // namespace
