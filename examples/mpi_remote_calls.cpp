@@ -2,7 +2,7 @@
 // Each rank asks all others to count the primes of a range, and adds up what they return. What
 // counts is a task on its rank; an exception there would arrive here.
 #include <imbrex/imbrex.hpp>
-#include <imbrex/dist/remote.hpp>
+#include <imbrex/remote.hpp>
 
 #include <cstdio>
 #include <vector>

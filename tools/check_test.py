@@ -89,9 +89,9 @@ class Check(unittest.TestCase):
         "src/imbrex.layers": CLEAN["src/imbrex.layers"].replace(
             "mpi: base public waist\n", "mpi/low: base\nmpi/high: mpi/low+ public\n"
                                         "mpi: mpi/high+ waist\n"
-                                        "dist: mpi/low base\n"),
+                                        "distributed: mpi/low base\n"),
         "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] + "x(mpi/low/l.cpp mpi/high/h.cpp)"
-                              "\nx(d.cpp dist/d.cpp mpi/new/d.cpp)\n",
+                              "\nx(d.cpp distributed/d.cpp mpi/new/d.cpp)\n",
         "src/mpi/low/l.hpp": SPDX,
         "src/mpi/low/l.cpp": SPDX + '#include "mpi/low/l.hpp"\n',
         "src/mpi/high/h.hpp": SPDX,
@@ -104,8 +104,8 @@ class Check(unittest.TestCase):
         self.finds("src/mpi/low/l.cpp:3", "mpi/low includes mpi/high/h.hpp",
                    {**self.DIVIDED, "src/mpi/low/l.cpp": SPDX + '#include "mpi/low/l.hpp"\n'
                                                                '#include "mpi/high/h.hpp"\n'})
-        self.finds("src/dist/d.cpp:2", "dist includes mpi/high/h.hpp",
-                   {**self.DIVIDED, "src/dist/d.cpp": SPDX + '#include "mpi/high/h.hpp"\n'})
+        self.finds("src/distributed/d.cpp:2", "distributed includes mpi/high/h.hpp",
+                   {**self.DIVIDED, "src/distributed/d.cpp": SPDX + '#include "mpi/high/h.hpp"\n'})
 
     def test_a_test_may_see_all_of_its_own_part(self):
         test = SPDX + '#include "mpi/high/h.hpp"\n'

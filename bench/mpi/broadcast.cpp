@@ -19,17 +19,17 @@
 #include <vector>
 
 #include "../measure.h"
-#include "dist/by_messages.hpp"
-#include "dist/data/broadcasts.hpp"
+#include "distributed/by_messages.hpp"
+#include "distributed/data/copies/broadcasts.hpp"
 #include "raw_mpi.hpp"
 
 namespace {
 
-using imbrex::dist::BroadcastOptions;
-using imbrex::dist::Broadcasts;
-using imbrex::dist::Buffer;
-using imbrex::dist::Recipient;
-using imbrex::dist::TreeKind;
+using imbrex::distributed::BroadcastOptions;
+using imbrex::distributed::Broadcasts;
+using imbrex::distributed::Buffer;
+using imbrex::distributed::Recipient;
+using imbrex::distributed::TreeKind;
 
 namespace active = imbrex::mpi::active;
 [[maybe_unused]] const bool wanted = (active::want(), true);
@@ -89,7 +89,7 @@ void ibcast() {
 }
 
 struct Tree {
-  imbrex::dist::OnMessages<Broadcasts> on_messages;
+  imbrex::distributed::OnMessages<Broadcasts> on_messages;
   std::uint64_t next = 0;  // datum
 
   Tree(const active::Id id, const BroadcastOptions& options) : on_messages(id, options) {}

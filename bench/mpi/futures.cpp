@@ -12,7 +12,7 @@
 #include <imbrex/future_space.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
-#include <imbrex/dist/remote.hpp>
+#include <imbrex/remote.hpp>
 
 #include <algorithm>
 #include <atomic>

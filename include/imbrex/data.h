@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data with owners for C: <imbrex/data.hpp> says what all of it means; dist/data_tasks.h has all
-   but what asks MPI. Codes and messages as in imbrex.h. imbrex_open_messages() before MPI_Init
-   opens the messages that it needs. */
+/* Data with owners for C: <imbrex/data.hpp> says what all of it means;
+   distributed/data_tasks.h has all but what asks MPI. Codes and messages are as in imbrex.h.
+   imbrex_open_messages() before MPI_Init opens the messages that it needs. */
 #ifndef IMBREX_DATA_H
 #define IMBREX_DATA_H
 
 #include <mpi.h>
 #include <stdlib.h>
 
-#include "imbrex/dist/data_tasks.h"
-#include "imbrex/dist/ranks.h"
+#include "imbrex/distributed/data_tasks.h"
+#include "imbrex/distributed/ranks.h"
 
 /* Collective over `comm`, which may be freed afterwards. Suspends. `options` may be null.
    IMBREX_ERR_USE: messages between ranks are not open, or `comm` is an inter-communicator. */

@@ -27,8 +27,8 @@
 
 #include <utility>
 
-#include "imbrex/dist/data_tasks.hpp"
-#include "imbrex/dist/rank_sets.hpp"
+#include "imbrex/distributed/data_tasks.hpp"
+#include "imbrex/distributed/rank_sets.hpp"
 
 namespace imbrex {
 

@@ -29,11 +29,11 @@
 #include <utility>
 #include <vector>
 
-#include "imbrex/detail/dist/spaces.hpp"
+#include "imbrex/detail/distributed/spaces.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
-#include "imbrex/dist/rank_sets.hpp"
-#include "imbrex/dist/space_values.hpp"
+#include "imbrex/distributed/rank_sets.hpp"
+#include "imbrex/distributed/space_values.hpp"
 
 namespace imbrex {
 

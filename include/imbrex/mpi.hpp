@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include "imbrex/detail/access.hpp"
-#include "imbrex/detail/dist/members.hpp"  // open_messages()
+#include "imbrex/detail/distributed/members.hpp"  // open_messages()
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 

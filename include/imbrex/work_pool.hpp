@@ -33,9 +33,9 @@
 
 #include "imbrex/detail/emit.hpp"
 #include "imbrex/detail/name.hpp"
-#include "imbrex/detail/dist/pool.hpp"
+#include "imbrex/detail/distributed/pool.hpp"
 #include "imbrex/error.hpp"
-#include "imbrex/dist/rank_sets.hpp"
+#include "imbrex/distributed/rank_sets.hpp"
 
 #pragma GCC visibility push(default)
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Dynamic broadcasts between ranks that insert tasks within a window (src/dist/data/broadcasts.hpp,
- * docs/design/broadcasts.md). Checked for every interleaving by spin (run_model.sh), and for every
- * program of TASKS tasks.
+ * Dynamic broadcasts between ranks that insert tasks within a window
+ * (src/distributed/data/copies/broadcasts.hpp, docs/design/broadcasts.md). Checked for every
+ * interleaving by spin (run_model.sh), and for every program of TASKS tasks.
  *
  * All ranks insert the same tasks in the same order. A task runs on one rank, may read one version
- * that an earlier task has written elsewhere, and writes a version of its own, perhaps over the last
- * one of its rank. A rank inserts a task of its own only while fewer than WINDOW of them are not
- * done. The source of a version learns of a reader when it inserts it; whenever it likes it sends
- * the version to all that it knows of by then, along any tree: whoever has a list picks a child, and
- * any part of the rest to go along.
+ * that an earlier task has written elsewhere, and writes a version of its own, perhaps over the
+ * last one of its rank. A rank inserts a task of its own only while fewer than WINDOW of them are
+ * not done. The source of a version learns of a reader when it inserts it; whenever it likes it
+ * sends the version to all that it knows of by then, along any tree: whoever has a list picks a
+ * child, and any part of the rest to go along.
  *
  * A rank that gets a header takes the copy, and asks its children, if its reader is inserted, or if
- * it has room for one copy that nobody has asked for yet (BUDGET). Otherwise it hands the list back:
- * its parent serves those ranks, and its own copy waits there for its reader. One copy at a time may
- * be asked for between two ranks (ASKED); one that waits for a reader does not count. The data go
- * once the parent has them. A task that writes over a version waits until all copies of it have left
- * its rank.
+ * it has room for one copy that nobody has asked for yet (BUDGET). Otherwise it hands the list
+ * back: its parent serves those ranks, and its own copy waits there for its reader. One copy at a
+ * time may be asked for between two ranks (ASKED); one that waits for a reader does not count. The
+ * data go once the parent has them. A task that writes over a version waits until all copies of it
+ * have left its rank.
  *
  * Checked: all tasks run (spin's invalid end states), nobody gets a version that has been written
  * over. With the defect that MUTANT names, an error is found.

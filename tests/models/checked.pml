@@ -2,14 +2,15 @@
  * How a rank tells the first rank of a communicator which collectives it begins, under IMBREX_CHECK
  * (src/mpi/check/ranks/). Checked for every interleaving by spin (run_model.sh).
  *
- * Two tasks begin a collective each and write a letter about it. The number of the communicator comes
- * by a broadcast, or with that of its parent, and letters written before wait for it. Who has written, and who
- * polls, may look: sends what is there, unless another one does so at the moment, or somebody has done so
- * a short time ago. MPI_Finalize, once no task is left, writes the last letter, waits for the number,
- * looks in any case, and then says how many letters this rank has sent: the other waits for as many.
+ * Two tasks begin a collective each and write a letter about it. The number of the communicator
+ * comes by a broadcast, or with that of its parent, and letters written before wait for it. Who has
+ * written, and who polls, may look: sends what is there, unless another one does so at the moment,
+ * or somebody has done so a short time ago. MPI_Finalize, once no task is left, writes the last
+ * letter, waits for the number, looks in any case, and then says how many letters this rank has
+ * sent: the other waits for as many.
  *
- * Checked: letters leave in their order; what is counted is all that was written. With the defect that MUTANT names, an error is
- * found.
+ * Checked: letters leave in their order; what is counted is all that was written. With the defect
+ * that MUTANT names, an error is found.
  */
 #define LETTERS 3
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How a space of futures closes (src/dist/futures.hpp), and what its messages meet meanwhile.
- * Checked for every interleaving by spin (run_model.sh).
+ * How a space of futures closes (src/distributed/futures.hpp), and what its messages meet
+ * meanwhile. Checked for every interleaving by spin (run_model.sh).
  *
  * There are two futures, a short one with its home on rank 0, and a long one on rank 1; each is put
- * once, by any rank. A rank opens the space at any time; then it may ask for each future, and closes
- * when it has put its own. Messages arrive after any time, and in any order. A rank joins the wave
- * when it closes and nothing of its own is unanswered: its requests, its puts elsewhere, and
- * futures of its own home that it awaits. It answers others until the wave has ended, which is when
- * all have joined; it hears of that after any time, and then forgets the space.
+ * once, by any rank. A rank opens the space at any time; then it may ask for each future, and
+ * closes when it has put its own. Messages arrive after any time, and in any order. A rank joins
+ * the wave when it closes and nothing of its own is unanswered: its requests, its puts elsewhere,
+ * and futures of its own home that it awaits. It answers others until the wave has ended, which is
+ * when all have joined; it hears of that after any time, and then forgets the space.
  *
  * Checked: no message meets a space that is gone, but one that says "no longer needed", and is
  * thrown away; what a rank has asked for is there when its space goes; every rank comes to the end,

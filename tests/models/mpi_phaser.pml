@@ -3,9 +3,9 @@
  * every interleaving by spin (run_model.sh).
  *
  * Each rank takes part in as many phases as it likes, of PHASES, and leaves. A phase is a barrier,
- * complete when all have joined it. While it waits for one it may find that it is late, at any time,
- * and joins a round; a rank that has left joins rounds until one says that all have. A round is an
- * MPI_Iallreduce: complete when all have joined it, with what each said then.
+ * complete when all have joined it. While it waits for one it may find that it is late, at any
+ * time, and joins a round; a rank that has left joins rounds until one says that all have. A round
+ * is an MPI_Iallreduce: complete when all have joined it, with what each said then.
  *
  * Checked: a rank passes a phase only if all have signalled it; it gives a phase up only if some
  * rank has left before it; every rank comes to its end (spin's invalid end states); and then no

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How ranks agree on the order in which collectives start (src/mpi/collectives/order/). Checked for every
- * interleaving by spin (run_model.sh).
+ * How ranks agree on the order in which collectives start (src/mpi/collectives/order/). Checked for
+ * every interleaving by spin (run_model.sh).
  *
- * Each rank has TASKS tasks, which come in any order, each with a key; two of them share one. Rank 0
- * decides by arrival, and starts in that order. Who arrives there sends the decisions that are not sent yet, one sender at a
- * time. On the others a start that rank 0 has not decided, as far as is known, waits for it, and sees
- * to it that a receive is posted, one at a time; whoever has received looks whether another start
- * still waits, and receives again or ends.
+ * Each rank has TASKS tasks, which come in any order, each with a key; two of them share one. Rank
+ * 0 decides by arrival, and starts in that order. Who arrives there sends the decisions that are
+ * not sent yet, one sender at a time. On the others a start that rank 0 has not decided, as far as
+ * is known, waits for it, and sees to it that a receive is posted, one at a time; whoever has
+ * received looks whether another start still waits, and receives again or ends.
  *
  * Checked: ranks start the same keys in the same order; all tasks end, and no
- * receive is left (spin's invalid end states). With the defect that MUTANT names, an error is found.
+ * receive is left (spin's invalid end states). With the defect that MUTANT names, an error is
+ * found.
  */
 #define TASKS 3
 #define KEY(task) ((task) == 2 -> 0 : (task))
@@ -27,7 +28,8 @@ bool wants[TASKS];        /* starts that wait for a decision */
 byte without = 0;         /* so many */
 byte place_of[TASKS];     /* of each task, once it has one */
 
-byte taken[TASKS];        /* on rank 1, a place in the order: the task that has it, and one; 0: none */
+byte taken[TASKS];        /* on rank 1, a place in the order: the task that has it,
+    and one; 0: none */
 byte over = 0;            /* starts */
 byte begun[TASKS];        /* keys, as they have been started */
 

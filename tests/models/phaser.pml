@@ -5,16 +5,18 @@
  * Two tasks share one phaser; one of them may, after its signal, register a child, and each leaves
  * at the end. With AHEAD (phaser_ahead.pml) there is one more, which is signal_only and runs ahead,
  * so that all phases end under the lock. As in the source, a signal is one atomic
- * subtraction without the lock, and so are the mark that a task sleeps, and the quick end of a phase
- * by one that stays a party; all else has the lock. Whoever brings `unarrived` to zero has the turn:
- * it reads the count of parties, arms the event of the next phase, publishes the word, and fires, in
- * separate steps; or, where there is no mark, arms, swaps the word, and writes the phase. One that
- * finds that all others have signalled may have the turn before its signal, which the swap gives.
+ * subtraction without the lock, and so are the mark that a task sleeps, and the quick end of a
+ * phase by one that stays a party; all else has the lock. Whoever brings `unarrived` to zero has
+ * the turn: it reads the count of parties, arms the event of the next phase, publishes the word,
+ * and fires, in separate steps; or, where there is no mark, arms, swaps the word, and writes the
+ * phase. One that finds that all others have signalled may have the turn before its signal, which
+ * the swap gives.
  *
  * Checked: nobody passes a phase before all who were registered have signalled it; only one has the
  * turn; who has it knows the phase; a waiter is never left behind (no deadlock: spin's invalid end
  * states); an event is not armed again while somebody waits there; no phase that one has signalled
- * who has left is skipped when the last leaves; with the defect that MUTANT names, an error is found.
+ * who has left is skipped when the last leaves; with the defect that MUTANT names, an error is
+ * found.
  */
 #define TASKS 4          /* the last may be registered late */
 #define RUNNER 4         /* the signal_only one */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * How the ranks of a work pool find out that no items are left anywhere (src/dist/pool/pool.hpp).
- * Checked for every interleaving by spin (run_model.sh).
+ * How the ranks of a work pool find out that no items are left anywhere
+ * (src/distributed/pool/pool.hpp). Checked for every interleaving by spin (run_model.sh).
  *
- * A rank with items may send some to any other, TRANSFERS times in all, and may run out of them. One
- * without may ask another, REQUESTS times in all, which answers with items or without. Messages
- * arrive after any time, and in any order. A rank that is passive joins a wave, and asks no more; it
- * may get items before that is over, which is when all have joined, and then it may ask again. It
- * hears of the result after any time.
+ * A rank with items may send some to any other, TRANSFERS times in all, and may run out of them.
+ * One without may ask another, REQUESTS times in all, which answers with items or without. Messages
+ * arrive after any time, and in any order. A rank that is passive joins a wave, and asks no more;
+ * it may get items before that is over, which is when all have joined, and then it may ask again.
+ * It hears of the result after any time.
  *
  * Checked: when a rank hears that the round is over, no rank has items and no message is under way;
  * and every rank hears it (spin's invalid end states). With the defect that MUTANT names, an error

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "imbrex/dist/remote.hpp"
 #include "imbrex/imbrex.hpp"
+#include "imbrex/remote.hpp"
 
 namespace {
 

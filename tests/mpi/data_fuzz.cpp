@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "dist/insertions/player.hpp"
+#include "distributed/insertions/player.hpp"
 #include "imbrex/data.hpp"
 #include "imbrex/imbrex.hpp"
 #include "mpi/random_programs.hpp"

@@ -8,8 +8,8 @@
 
 #include "imbrex/data.h"
 #include "imbrex/data.hpp"
-#include "imbrex/dist/remote.hpp"
 #include "imbrex/future_space.hpp"
+#include "imbrex/remote.hpp"
 #include "imbrex/work_pool.hpp"
 #include "mpi_test.hpp"
 

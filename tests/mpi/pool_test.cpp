@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work pools over the ranks of a real MPI. tests/dist/pool_test.cpp has more, in one process.
+// Work pools over the ranks of a real MPI. tests/distributed/pool_test.cpp has more, in one
+// process.
 #include <atomic>
 #include <cstdint>
 #include <string>

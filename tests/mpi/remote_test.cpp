@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls on other ranks, on a real MPI.
-#include "imbrex/dist/remote.hpp"
+#include "imbrex/remote.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "imbrex/detail/dist/pool.hpp"
+#include "imbrex/detail/distributed/pool.hpp"
 
 namespace imbrex {
 

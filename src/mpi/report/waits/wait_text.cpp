@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "imbrex/detail/dist/future_names.hpp"
+#include "imbrex/detail/distributed/future_names.hpp"
 
 namespace imbrex::mpi::report {
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What data.hpp sees of src/distributed: data with owners, and tasks that are inserted on every
+// rank. Names no MPI, and no type of the program's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "imbrex/detail/distributed/members.hpp"
+#include "imbrex/detail/waist.hpp"
+
+#pragma GCC visibility push(default)
+
+namespace imbrex::detail {
+
+class DataSpace;
+struct Datum;  // one datum on one rank; lives as long as its space
+
+// `columns` columns of `rows` elements each, one after the other in memory but for a distance of
+// `leading` elements between their first ones.
+struct DataShape {
+  std::size_t rows = 0;
+  std::size_t columns = 1;
+  std::size_t leading = 0;
+  std::size_t element_bytes = 0;
+};
+struct DatumSpec {
+  int owner;           // a rank of the space; -1: whoever writes it first
+  DataShape shape;     // of the owner's memory; copies elsewhere have no gaps
+  void* memory;        // the owner's; null: the runtime's, all bits zero, once it is used
+  const char* name;    // kept; empty: it has a number only
+};
+
+enum class DataMode : std::uint8_t { read, write, update, reduce };
+
+// Combines elements, `count` in one piece each; and sets them to what changes nothing.
+struct DataReduction {
+  void (*combine)(void* into, const void* from, std::size_t count);
+  void (*clear)(void* memory, std::size_t count);
+};
+struct DataAccess {
+  Datum* datum;
+  DataMode mode;
+  const DataReduction* reduction = nullptr;
+};
+
+// Where an access of a task that runs has its elements.
+struct DataPlace {
+  void* memory;
+  DataShape shape;
+};
+
+// Stands in front of the closure of a task with data: the runtime's.
+struct DataTask {
+  const DataPlace* places = nullptr;  // of its accesses, in their order, while the body runs
+};
+
+struct DataTaskSpec {
+  const char* name;
+  std::source_location where;
+  int priority = 0;
+  int on = -1;  // a rank of the space; -1: the owner of the first datum that it writes
+};
+
+// Large enough to find the broadcasts of a factorisation, small beside the memory of its tasks.
+inline constexpr std::int64_t window_by_default = 4096;
+
+struct SpaceOptions {
+  // Tasks of this rank that are inserted and have not ended: insert() waits above it. 0: no bound.
+  // -1: window_by_default.
+  std::int64_t window = -1;
+  std::string name = "space";  // for messages
+};
+
+// Counted on this rank since the space was made.
+struct SpaceCounters {
+  std::uint64_t tasks = 0;            // that ran here
+  std::uint64_t inserted = 0;         // here, wherever they ran
+  std::uint64_t versions_sent = 0;    // as root: versions that went to some rank
+  std::uint64_t broadcasts = 0;       // of them, to more than one rank, at once or not
+  std::uint64_t broadcasts_full = 0;  // of them, with one list that held every rank that got it
+  std::uint64_t copies_from_root = 0;   // messages with data that this rank sent as the root,
+  std::uint64_t copies_from_relay = 0;  // and as a relay
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t copies_bytes_peak = 0;  // the most memory of copies at once
+};
+
+// What the ranks agree on.
+[[nodiscard]] DataSpace* make_data_space(Members ranks, SpaceOptions options);
+// Collective. Suspends: finish_data(), then until all ranks have come as far.
+void close_data_space(DataSpace* space);
+
+[[nodiscard]] int data_rank(const DataSpace& space) noexcept;
+[[nodiscard]] int data_ranks(const DataSpace& space) noexcept;
+[[nodiscard]] Datum* make_datum(DataSpace& space, const DatumSpec& spec);
+[[nodiscard]] int owner_of(const Datum& datum) noexcept;
+// Where the owner has its value. Throws Error elsewhere, and if the value is not here.
+[[nodiscard]] DataPlace place_of(Datum& datum);
+
+// True if this rank runs the task, or its books change by it.
+[[nodiscard]] bool concerns(DataSpace& space, int on,
+                            std::span<const DataAccess> accesses);
+// Keeps the books of the insertion. Null: the task does not run here. Else memory for its closure,
+// which begins with a DataTask: construct the rest, then call insert_here(), or drop_insertion() if
+// that has thrown. `ops`: as for create(); run() is called when the places are known. May suspend
+// for the window, and for room to send. Throws Error.
+[[nodiscard]] void* begin_insertion(DataSpace& space, const DataTaskSpec& spec,
+                                    std::span<const DataAccess> accesses, const BodyOps& ops,
+                                    std::size_t bytes);
+void insert_here(DataSpace& space, void* closure);
+void drop_insertion(DataSpace& space, void* closure) noexcept;
+
+void flush_datum(Datum& datum, const std::source_location& where);
+void flush_data(DataSpace& space, const std::source_location& where);
+void discard_datum(Datum& datum, const std::source_location& where);
+void move_datum(Datum& datum, int owner, const std::source_location& where);
+void finish_data(DataSpace& space);  // Collective. Suspends; rethrows.
+[[nodiscard]] SpaceCounters data_counters(const DataSpace& space) noexcept;
+
+}  // namespace imbrex::detail
+
+#pragma GCC visibility pop

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What data.hpp consists of but for MPI: views of data, data, tasks, and what a space does.
+// Included by it.
+#pragma once
+
+#include "imbrex/detail/language.hpp"
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "imbrex/accumulator.hpp"
+#include "imbrex/detail/distributed/data.hpp"
+#include "imbrex/detail/name.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex {
+
+using detail::SpaceCounters;
+using detail::SpaceOptions;
+
+// What a task sees of a datum: a matrix, column by column, or an array, which has one column.
+template <class T>
+class View {
+ public:
+  View(T* memory, const std::size_t rows, const std::size_t columns, const std::size_t leading)
+      noexcept
+      : memory_(memory), rows_(rows), columns_(columns), leading_(leading) {}
+  template <class U>
+    requires std::same_as<const U, T>
+  View(const View<U>& other) noexcept  // NOLINT: as of spans
+      : View(other.data(), other.rows(), other.columns(), other.leading()) {}
+
+  [[nodiscard]] T* data() const noexcept { return memory_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
+  [[nodiscard]] std::size_t leading() const noexcept { return leading_; }  // of two columns
+  [[nodiscard]] std::size_t size() const noexcept { return rows_ * columns_; }
+  [[nodiscard]] T& operator()(const std::size_t row, const std::size_t column) const noexcept {
+    return memory_[column * leading_ + row];
+  }
+  // REQUIRES: no gap between columns, as in every array.
+  [[nodiscard]] T& operator[](const std::size_t index) const noexcept { return memory_[index]; }
+  [[nodiscard]] T* begin() const noexcept { return memory_; }
+  [[nodiscard]] T* end() const noexcept { return memory_ + size(); }
+  // Throws Error if there are gaps between columns.
+  operator std::span<T>() const {  // NOLINT: as of other ranges
+    if (columns_ > 1 && leading_ != rows_) {
+      throw Error("imbrex: a datum whose columns have gaps is no span: take a View of it");
+    }
+    return {memory_, size()};
+  }
+
+ private:
+  T* memory_;
+  std::size_t rows_, columns_, leading_;
+};
+
+// The data of a list that a task reads or writes, in its order.
+template <class T>
+class Views {
+ public:
+  Views(const detail::DataPlace* const places, const std::size_t count) noexcept
+      : places_(places), count_(count) {}
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] View<T> operator[](const std::size_t index) const noexcept {
+    const detail::DataPlace& place = places_[index];
+    return {static_cast<T*>(place.memory), place.shape.rows, place.shape.columns,
+            place.shape.leading};
+  }
+
+ private:
+  const detail::DataPlace* places_;
+  std::size_t count_;
+};
+
+// Names one datum, on every rank the same. A handle: copies name the same datum, which lives as
+// long as its space.
+template <class T>
+class Data {
+  static_assert(std::is_trivially_copyable_v<T>, "imbrex: data travel between ranks as bytes, so "
+                "their elements must be trivially copyable");
+
+ public:
+  Data() = default;  // names nothing
+  explicit Data(detail::Datum& datum) noexcept : datum_(&datum) {}
+
+  [[nodiscard]] bool valid() const noexcept { return datum_ != nullptr; }
+  // A rank of the space, as of what has been inserted; -1: not written yet.
+  [[nodiscard]] int owner() const { return detail::owner_of(datum()); }
+  // Its value on the owner, after finish(). Throws Error on another rank, and if the last value is
+  // elsewhere: flush() brings it.
+  [[nodiscard]] View<T> view() const {
+    const detail::DataPlace place = detail::place_of(datum());
+    return Views<T>(&place, 1)[0];
+  }
+  [[nodiscard]] detail::Datum& datum() const {
+    if (datum_ == nullptr) {
+      throw Error("imbrex: a Data that names nothing; Space::data() makes one");
+    }
+    return *datum_;
+  }
+
+ private:
+  detail::Datum* datum_ = nullptr;
+};
+
+namespace detail {
+
+// What each part of a builder's list hands to the body: one view, or those of a list.
+template <class T>
+struct OneView {
+  std::size_t first;
+  [[nodiscard]] View<T> of(const DataPlace* const places) const noexcept {
+    return Views<T>(places + first, 1)[0];
+  }
+};
+template <class T>
+struct ListOfViews {
+  std::size_t first, count;
+  [[nodiscard]] Views<T> of(const DataPlace* const places) const noexcept {
+    return {places + first, count};
+  }
+};
+
+template <class F, class Parts>
+struct DataBody : DataTask {
+  F function;
+  Parts parts;
+
+  DataBody(F&& its_function, const Parts& its_parts)
+      : function(std::forward<F>(its_function)), parts(its_parts) {}
+  DataBody(const F& its_function, const Parts& its_parts)
+      : function(its_function), parts(its_parts) {}
+
+  static void run(void* closure) {
+    auto& self = *static_cast<DataBody*>(closure);
+    call_once(self.function, [&self] {
+      std::apply([&self](const auto&... part) { self.function(part.of(self.places)...); },
+                 self.parts);
+    }, [] {});
+  }
+  static void drop(void* closure) noexcept {
+    destroy_object(static_cast<DataBody*>(closure)->function);
+  }
+  static constexpr BodyOps ops{&run, &drop, nullptr};
+};
+
+template <class T, class Op>
+inline constexpr DataReduction reduction_of{
+    [](void* const into, const void* const from, const std::size_t count) {
+      const auto to = static_cast<T*>(into);
+      const auto more = static_cast<const T*>(from);
+      for (std::size_t i = 0; i < count; ++i) to[i] = Op()(to[i], more[i]);
+    },
+    [](void* const memory, const std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) {
+        static_cast<T*>(memory)[i] = Op::template identity<T>();
+      }
+    }};
+
+// The accesses of one insertion: a few in place, more on the heap.
+class DataAccesses {
+ public:
+  void add(const DataAccess& access) {
+    if (count_ < few_.size()) {
+      few_[count_++] = access;
+      return;
+    }
+    if (count_ == few_.size()) many_.assign(few_.begin(), few_.end());
+    many_.push_back(access);
+    ++count_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] std::span<const DataAccess> span() const noexcept {
+    if (count_ <= few_.size()) return {few_.data(), count_};
+    return many_;
+  }
+
+ private:
+  std::array<DataAccess, 6> few_;
+  std::size_t count_ = 0;
+  std::vector<DataAccess> many_;
+};
+
+}  // namespace detail
+
+// Describes one task of a space, then inserts it. The body gets what was named, in the same order:
+// for a datum a View, for a list Views; of const elements where they are only read.
+template <class... Parts>
+class [[nodiscard]] DataTaskBuilder {
+ public:
+  DataTaskBuilder(detail::DataSpace& space, const detail::DataTaskSpec& spec) noexcept
+      : space_(space), spec_(spec) {}
+  DataTaskBuilder(detail::DataSpace& space, const detail::DataTaskSpec& spec,
+                  detail::DataAccesses&& accesses, const std::tuple<Parts...>& parts)
+      : space_(space), spec_(spec), accesses_(std::move(accesses)), parts_(parts) {}
+
+  // The task reads these.
+  template <class... T>
+  [[nodiscard]] auto read(const Data<T>&... data) && {
+    return std::move(*this).template add<detail::DataMode::read>(nullptr, data...);
+  }
+  template <class T>
+  [[nodiscard]] auto read(const std::vector<Data<T>>& data) && {
+    return std::move(*this).template add_list<detail::DataMode::read>(data);
+  }
+  // It writes all of these, whose values before do not matter.
+  template <class... T>
+  [[nodiscard]] auto write(const Data<T>&... data) && {
+    return std::move(*this).template add<detail::DataMode::write>(nullptr, data...);
+  }
+  template <class T>
+  [[nodiscard]] auto write(const std::vector<Data<T>>& data) && {
+    return std::move(*this).template add_list<detail::DataMode::write>(data);
+  }
+  // It reads and writes these.
+  template <class... T>
+  [[nodiscard]] auto update(const Data<T>&... data) && {
+    return std::move(*this).template add<detail::DataMode::update>(nullptr, data...);
+  }
+  template <class T>
+  [[nodiscard]] auto update(const std::vector<Data<T>>& data) && {
+    return std::move(*this).template add_list<detail::DataMode::update>(data);
+  }
+  // It adds to this by `op` (imbrex::op::sum and others of accumulator.hpp, or one of the program's
+  // own): tasks that do so next to each other with one `op` run in any order and on any ranks, each
+  // rank on elements of its own, which begin as what changes nothing and are combined along a tree
+  // before the next access of another kind.
+  template <class T, class Op>
+  [[nodiscard]] auto reduce(const Data<T>& data, const Op&) && {
+    return std::move(*this).template add<detail::DataMode::reduce>(&detail::reduction_of<T, Op>,
+                                                                   data);
+  }
+
+  // Larger runs first, and its data travel first; default 0.
+  [[nodiscard]] DataTaskBuilder&& priority(const int level) && noexcept {
+    spec_.priority = level;
+    return std::move(*this);
+  }
+  // Runs there: a rank of the space. Needed where the task writes nothing.
+  [[nodiscard]] DataTaskBuilder&& on(const int rank) && noexcept {
+    spec_.on = rank == -1 ? -2 : rank;  // that stands for no rank, and this for a wrong one
+    return std::move(*this);
+  }
+
+  // False: this rank may leave the insertion out. It is to be asked on each rank for each task of
+  // the sequence in turn. Of the program, it requires that all tasks that write a datum run on its
+  // owner.
+  [[nodiscard]] bool concerns() const {
+    return detail::concerns(space_, spec_.on, accesses_.span());
+  }
+
+  // The last: `function` is called on one rank with the views, as a task; on others it is not even
+  // copied. May suspend, when this rank is a window of tasks ahead of what has run. Throws Error if
+  // the rank is not of the space, if no rank follows from what is written, if one datum is named
+  // twice, and if it is read and nobody has written it. If `function` throws, tasks that need what
+  // it was to write do not run, on any rank, and each rank's finish() throws.
+  template <class F>
+    requires std::invocable<std::decay_t<F>&, decltype(std::declval<Parts>().of(nullptr))...>
+  void insert(F&& function) && {
+    using Body = detail::DataBody<std::decay_t<F>, std::tuple<Parts...>>;
+    static_assert(alignof(Body) <= 64,
+                  "a task's closure, what its lambda captures, may be aligned to 64 bytes at most");
+    void* const memory =
+        detail::begin_insertion(space_, spec_, accesses_.span(), Body::ops, sizeof(Body));
+    if (memory == nullptr) return;
+    try {
+      ::new (memory) Body(std::forward<F>(function), parts_);
+    } catch (...) {
+      detail::drop_insertion(space_, memory);
+      throw;
+    }
+    detail::insert_here(space_, memory);
+  }
+
+ private:
+  template <class... Others>
+  friend class DataTaskBuilder;
+
+  template <detail::DataMode mode, class T>
+  using Element = std::conditional_t<mode == detail::DataMode::read, const T, T>;
+
+  template <detail::DataMode mode, class... T>
+  [[nodiscard]] auto add(const detail::DataReduction* const reduction,
+                         const Data<T>&... data) && {
+    std::size_t next = accesses_.size();
+    (accesses_.add({&data.datum(), mode, reduction}), ...);
+    // In braces they are made from left to right.
+    return std::move(*this).with(std::tuple<detail::OneView<Element<mode, T>>...>{
+        detail::OneView<Element<mode, T>>{next++}...});
+  }
+  template <detail::DataMode mode, class T>
+  [[nodiscard]] auto add_list(const std::vector<Data<T>>& data) && {
+    const std::size_t first = accesses_.size();
+    for (const Data<T>& one : data) accesses_.add({&one.datum(), mode});
+    return std::move(*this).with(
+        std::tuple(detail::ListOfViews<Element<mode, T>>{first, data.size()}));
+  }
+  template <class... More>
+  [[nodiscard]] auto with(const std::tuple<More...>& more) && {
+    return DataTaskBuilder<Parts..., More...>(space_, spec_, std::move(accesses_),
+                                              std::tuple_cat(parts_, more));
+  }
+
+  detail::DataSpace& space_;
+  detail::DataTaskSpec spec_;
+  detail::DataAccesses accesses_;
+  [[no_unique_address]] std::tuple<Parts...> parts_;
+};
+
+namespace detail {
+
+// A Space, however its ranks were found: tests have networks of their own.
+class SpaceBase {
+ public:
+  explicit SpaceBase(DataSpace* const space) noexcept : space_(space) {}
+  ~SpaceBase() { close_data_space(space_); }
+  SpaceBase(const SpaceBase&) = delete;
+  SpaceBase& operator=(const SpaceBase&) = delete;
+
+  [[nodiscard]] int rank() const noexcept { return data_rank(*space_); }
+  [[nodiscard]] int size() const noexcept { return data_ranks(*space_); }
+
+  // A datum of `count` elements; every rank makes the same data in the same order. `memory` counts
+  // on the owner only, and must stay until the space ends; its contents are the first value.
+  // Without it the memory is the runtime's: there once it is used, and zero at first. `name` is for
+  // messages; without one they have a number.
+  template <class T>
+  [[nodiscard]] Data<T> data(const int owner, const std::size_t count, T* const memory = nullptr,
+                             const Name name = "") {
+    return make<T>(owner, {count, 1, count, sizeof(T)}, memory, name);
+  }
+  // A matrix, column by column, `leading` elements from one to the next in the owner's memory.
+  template <class T>
+  [[nodiscard]] Data<T> matrix(const int owner, const std::size_t rows, const std::size_t columns,
+                               T* const memory = nullptr, const std::size_t leading = 0,
+                               const Name name = "") {
+    return make<T>(owner, {rows, columns, leading == 0 ? rows : leading, sizeof(T)}, memory, name);
+  }
+  // Has no value and no owner before it is written: whoever writes it first then owns it. The first
+  // task that writes it needs on(), or another datum that it writes before.
+  template <class T>
+  [[nodiscard]] Data<T> temporary(const std::size_t count, const Name name = "") {
+    return make<T>(-1, {count, 1, count, sizeof(T)}, nullptr, name);
+  }
+
+  [[nodiscard]] DataTaskBuilder<> task(
+      const Name name,
+      const std::source_location where = std::source_location::current()) noexcept {
+    return {*space_, {name.text(), where}};
+  }
+
+  // Part of the sequence, like tasks. After flush() the owner has the value; after discard() nobody
+  // has it, and its memory is given back; after move() `owner` has it, and tasks that write it run
+  // there. All ranks that the loop has not left out must insert them.
+  template <class T>
+  void flush(const Data<T>& data,
+             const std::source_location where = std::source_location::current()) {
+    flush_datum(data.datum(), where);
+  }
+  void flush(const std::source_location where = std::source_location::current()) {  // all data
+    flush_data(*space_, where);
+  }
+  template <class T>
+  void discard(const Data<T>& data,
+               const std::source_location where = std::source_location::current()) {
+    discard_datum(data.datum(), where);
+  }
+  template <class T>
+  void move(const Data<T>& data, const int owner,
+            const std::source_location where = std::source_location::current()) {
+    move_datum(data.datum(), owner, where);
+  }
+
+  // Collective: all ranks call it at the same place of the sequence. Waits until all that this rank
+  // has inserted has run, and all that it had to send is sent, and for the others to come as far.
+  // Suspends. Throws what the first task that failed has thrown, on its rank; elsewhere Error,
+  // which names rank and task. More may be inserted afterwards.
+  void finish() { finish_data(*space_); }
+
+  [[nodiscard]] SpaceCounters counters() const noexcept { return data_counters(*space_); }
+
+ private:
+  template <class T>
+  [[nodiscard]] Data<T> make(const int owner, const DataShape& shape, void* const memory,
+                             const Name name) {
+    return Data<T>(*make_datum(*space_, {owner, shape, memory, name.text()}));
+  }
+  DataSpace* space_;
+};
+
+}  // namespace detail
+}  // namespace imbrex

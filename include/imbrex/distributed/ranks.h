@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who takes part in what is made on a communicator: all that data.h, data.hpp, future_space.hpp
+   and work_pool.hpp ask of MPI itself. It is C in a header, so that the program's own MPI answers.
+   Included by them. */
+#ifndef IMBREX_DISTRIBUTED_RANKS_H
+#define IMBREX_DISTRIBUTED_RANKS_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
+   pools and calls that span ranks. One rank that calls it is enough. IMBREX_ERR_USE: MPI_Init has
+   been called, and has not opened them. Thread safety: any thread. */
+int imbrex_open_messages(void);
+/* A number that no other rank makes, while messages are open. */
+uint64_t imbrex_new_id(void);
+#ifdef __cplusplus
+}
+#endif
+
+/* `count` ranks of `comm`, which is no inter-communicator, as MPI_COMM_WORLD numbers them: below 0
+   where it has no such rank. */
+static inline void imbrex_world_ranks(MPI_Comm comm, int count, const int* ranks, int* world) {
+  MPI_Group group, all;
+  MPI_Comm_group(comm, &group);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_translate_ranks(group, count, ranks, all, world);
+  MPI_Group_free(&group);
+  MPI_Group_free(&all);
+}
+
+/* Collective over `comm`, which is no inter-communicator, while messages are open. Suspends.
+   world[rank] is as above, for all ranks of `comm`; nodes[rank] is the first rank on its node.
+   Returns a number that is the same on all ranks, and of this call alone. Null `nodes`: not asked
+   for. */
+static inline uint64_t imbrex_members(MPI_Comm comm, int* world, int* nodes) {
+  uint64_t id = 0;
+  int rank = 0, size = 0;
+  int* ranks;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  if (rank == 0) id = imbrex_new_id();
+  MPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
+  ranks = (int*)malloc((size_t)size * sizeof(int));
+  if (ranks == NULL) abort(); /* the others would wait */
+  for (int i = 0; i < size; ++i) ranks[i] = i;
+  imbrex_world_ranks(comm, size, ranks, world);
+  free(ranks);
+  if (nodes != NULL) {
+    MPI_Comm node;
+    int first = rank;
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    MPI_Comm_free(&node);
+    MPI_Allgather(&first, 1, MPI_INT, nodes, 1, MPI_INT, comm);
+  }
+  return id;
+}
+
+#endif

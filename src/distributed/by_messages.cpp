@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The protocols of this process on its active messages: one of each, made at its first use.
+#include "distributed/by_messages.hpp"
+
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "c/guard.hpp"
+#include "distributed/calls.hpp"
+#include "distributed/carrier/transfers.hpp"
+#include "distributed/carrier/waves.hpp"
+#include "distributed/data/copies/broadcasts.hpp"
+#include "distributed/data/space/space.hpp"
+#include "distributed/futures.hpp"
+#include "distributed/pool/pools.hpp"
+#include "imbrex/detail/distributed/members.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "mpi/active/active.hpp"
+
+namespace imbrex::distributed {
+
+namespace active = mpi::active;
+
+static_assert(message_bytes_max == active::message_bytes_max);
+
+Waves& waves() {
+  // Never destroyed: at exit() a worker may still be in a handler.
+  static auto& on_messages = *new OnMessages<Waves>(active::Id::waves);
+  return on_messages.protocol;
+}
+
+Pools& pools() {
+  static auto& on_messages = *new OnMessages<Pools>(active::Id::pools);
+  return on_messages.protocol;
+}
+
+[[nodiscard]] static Calls& calls() {
+  static auto& on_messages = *new OnMessages<Calls>(active::Id::remote);
+  return on_messages.protocol;
+}
+
+Futures& futures() {
+  static auto& on_messages = *new OnMessages<Futures>(active::Id::futures, waves());
+  return on_messages.protocol;
+}
+
+namespace {
+[[nodiscard]] BroadcastOptions options_of_broadcasts() {
+  const std::string wanted = detail::text_option("TREES");  // "auto" is none of these
+  BroadcastOptions options;
+  for (const TreeKind kind : {TreeKind::star, TreeKind::binomial, TreeKind::chain,
+                              TreeKind::binary}) {
+    if (wanted == name_of(kind)) options.kind = kind;
+  }
+  return options;
+}
+}  // namespace
+
+Broadcasts& broadcasts() {
+  static const BroadcastOptions options = options_of_broadcasts();
+  static auto& on_messages = []() -> auto& {
+    auto& made = *new OnMessages<Broadcasts>(active::Id::data, options);
+    active::describe_by(
+        [](void* const context, const std::size_t lines_max, std::string& text) noexcept {
+          static_cast<const Broadcasts*>(context)->describe(lines_max, text);
+        },
+        &made.protocol);
+    return made;
+  }();
+  return on_messages.protocol;
+}
+
+}  // namespace imbrex::distributed
+
+namespace imbrex::detail {
+
+void require_messages(const std::string& what) {
+  if (mpi::active::is_open()) return;
+  throw Error("imbrex: " + what + " while messages between ranks are not open: call "
+              "imbrex::open_messages() (imbrex_open_messages() in C and Fortran) before MPI_Init, "
+              "and use them between MPI_Init and MPI_Finalize");
+}
+
+Space& open_space(SpaceSpec spec) {
+  require_messages(spec.name);
+  return distributed::futures().open(std::move(spec));
+}
+
+DataSpace* make_data_space(Members members, SpaceOptions options) {
+  return new DataSpace({distributed::broadcasts(), distributed::waves(), mpi::active::rank(),
+                        mpi::active::all_check()},
+                       std::move(members), std::move(options));
+}
+
+void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,
+             CallEnded ended) {
+  if (!mpi::active::calls_are_open()) {
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + " while no rank "
+                "takes calls: call imbrex::open_calls() before MPI_Init, on one rank at least, and "
+                "call between MPI_Init and MPI_Finalize");
+  }
+  if (rank.rank < 0 || rank.rank >= mpi::active::ranks()) {
+    throw Error("imbrex: a remote call to rank " + std::to_string(rank.rank) + ": there are " +
+                std::to_string(mpi::active::ranks()));
+  }
+  distributed::calls().call(rank, callee, std::move(arguments), std::move(ended));
+}
+}  // namespace imbrex::detail
+
+namespace imbrex {
+
+namespace {
+[[maybe_unused]] const bool is_named =
+    (mpi::active::take_calls_by([] { (void)distributed::calls(); }), true);
+
+void require_early(const char* const call, const bool is_early) {
+  if (is_early) return;
+  throw Error(std::string("imbrex: ") + call + "() comes too late: call it before MPI_Init");
+}
+}  // namespace
+
+void open_messages() { require_early("open_messages", mpi::active::want()); }
+
+void open_calls() { require_early("open_calls", mpi::active::want_calls()); }
+
+}  // namespace imbrex
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int imbrex_open_messages() {
+  return imbrex::c::guard(IMBREX_ERR_USE, [] { imbrex::open_messages(); });
+}
+
+std::uint64_t imbrex_new_id() {
+  static std::atomic<std::uint32_t> count{0};
+  return static_cast<std::uint64_t>(imbrex::mpi::active::rank()) << 32 |
+         count.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

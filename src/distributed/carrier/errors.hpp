@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What becomes of exceptions that no call can throw: their texts go to other ranks, or nobody waits
+// for what has failed.
+#pragma once
+
+#include <exception>
+#include <source_location>
+
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/future.hpp"
+
+namespace imbrex::distributed {
+
+// Prints it at the end of the program, which fails.
+inline void leave_untold(const std::exception_ptr& error) {
+  Promise<void>("untold", std::source_location()).set_exception(error);
+}
+
+}  // namespace imbrex::distributed

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "distributed/data/space/bodies.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+namespace imbrex::distributed {
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+[[nodiscard]] constexpr std::size_t whole_lines(const std::size_t bytes) noexcept {
+  return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+// Why the task cannot run; null: it can.
+[[nodiscard]] const Trouble* trouble_of(const Insertion& self) noexcept {
+  if (self.trouble != nullptr) return self.trouble;
+  for (const Use& use : self.all_uses()) {
+    if (use.from != nullptr && use.from->trouble != nullptr) return use.from->trouble;
+  }
+  return nullptr;
+}
+
+[[nodiscard]] DataPlace open_place(const Use& use) {
+  if (use.to == nullptr) return use.from->readable();
+  if (use.reduction != nullptr) {
+    // Whoever comes first finds no memory.
+    const bool first = !use.to->has_memory();
+    const DataPlace place = use.to->writable(true);
+    if (first) use.reduction->clear(place.memory, place.shape.rows * place.shape.columns);
+    return place;
+  }
+  if (use.from != nullptr && use.from != use.to) {
+    use.to->assign(*use.from);
+    return use.to->writable(true);
+  }
+  return use.to->writable(use.from != nullptr);
+}
+
+// What the body leaves behind: the program's part of `self` is gone afterwards.
+[[nodiscard]] const Trouble* run_body(Insertion& self) noexcept {
+  const Trouble* trouble = trouble_of(self);
+  if (trouble != nullptr) {
+    self.space->not_run(*trouble);
+    if (self.trouble == nullptr) self.ops->drop(self.closure());
+    return trouble;
+  }
+  try {
+    for (std::size_t i = 0; i < self.count; ++i) {
+      ::new (self.places + i) DataPlace(open_place(self.uses[i]));
+    }
+  } catch (...) {
+    self.ops->drop(self.closure());
+    return &self.space->failed(self, std::current_exception());
+  }
+  static_cast<detail::DataTask*>(self.closure())->places = self.places;
+  try {
+    self.ops->run(self.closure());
+  } catch (...) {
+    return &self.space->failed(self, std::current_exception());
+  }
+  return nullptr;
+}
+
+void run_insertion(void* const closure) {
+  Insertion& self = *static_cast<Insertion*>(closure);
+  DataSpace& space = *self.space;
+  const Trouble* const trouble = run_body(self);
+  for (const Use& use : self.all_uses()) {
+    // A reduction stays failed, whatever else is added to it.
+    if (use.to != nullptr && (trouble != nullptr || use.reduction == nullptr)) {
+      use.to->trouble = trouble;
+    }
+    if (use.from != nullptr) use.from->release();
+    if (use.to != nullptr) use.to->release();
+  }
+  space.pending.end(Pending::task);
+}
+
+// The end of the program has come first.
+void drop_insertion(void* const closure) noexcept {
+  Insertion& self = *static_cast<Insertion*>(closure);
+  if (self.trouble == nullptr) self.ops->drop(self.closure());
+}
+
+const void* code_of_insertion(const void* const closure) noexcept {
+  const auto& self = *static_cast<const Insertion*>(closure);
+  if (self.ops->code != nullptr) return self.ops->code(self.closure());
+  return reinterpret_cast<const void*>(self.ops->run);
+}
+
+}  // namespace
+
+const detail::BodyOps Insertion::run_ops{run_insertion, drop_insertion, nullptr,
+                                         code_of_insertion};
+
+std::size_t Insertion::bytes_for(const std::size_t bytes, const std::size_t uses) noexcept {
+  return sizeof(Insertion) + whole_lines(bytes) + uses * (sizeof(Use) + sizeof(DataPlace));
+}
+
+Insertion& build_insertion(void* const memory, const std::size_t closure_bytes, DataSpace& space,
+                           const detail::DataTaskSpec& spec, const detail::BodyOps& ops,
+                           const std::span<const Use> uses) {
+  auto* const behind =
+      static_cast<std::byte*>(memory) + sizeof(Insertion) + whole_lines(closure_bytes);
+  auto* const its_uses = reinterpret_cast<Use*>(behind);
+  std::uninitialized_copy(uses.begin(), uses.end(), its_uses);
+  auto* const places = reinterpret_cast<DataPlace*>(its_uses + uses.size());
+  return *::new (memory) Insertion{&space,     &ops,    its_uses, places, spec.name, spec.where,
+                                   nullptr, static_cast<std::uint32_t>(uses.size())};
+}
+
+}  // namespace imbrex::distributed

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A task with data that runs on this rank: what stands around the program's closure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <span>
+
+#include "distributed/data/space/space.hpp"
+
+namespace imbrex::distributed {
+
+// In front of the closure; behind it are the uses and places. What was inserted without a closure,
+// since its copy has thrown, has a trouble from the start.
+struct alignas(64) Insertion {
+  DataSpace* space;
+  const detail::BodyOps* ops;
+  Use* uses;
+  DataPlace* places;
+  const char* name;
+  std::source_location where;
+  const Trouble* trouble = nullptr;
+  std::uint32_t count;
+
+  [[nodiscard]] void* closure() noexcept { return this + 1; }
+  [[nodiscard]] const void* closure() const noexcept { return this + 1; }
+  [[nodiscard]] static Insertion& of_closure(void* const closure) noexcept {
+    return *(static_cast<Insertion*>(closure) - 1);
+  }
+  [[nodiscard]] std::span<Use> all_uses() const noexcept { return {uses, count}; }
+
+  // The bytes of all, around a closure of `bytes`.
+  [[nodiscard]] static std::size_t bytes_for(std::size_t bytes, std::size_t uses) noexcept;
+  static const detail::BodyOps run_ops;
+};
+
+// Builds one in `memory`; takes over the references of `uses`.
+[[nodiscard]] Insertion& build_insertion(void* memory, std::size_t closure_bytes, DataSpace& space,
+                                         const detail::DataTaskSpec& spec,
+                                         const detail::BodyOps& ops, std::span<const Use> uses);
+
+}  // namespace imbrex::distributed

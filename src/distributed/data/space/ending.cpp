@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of a sequence, for now or for good: what this rank has begun ends, and all ranks learn
+// whether anything has failed. With IMBREX_CHECK they also compare what they have inserted.
+//
+// All of it goes by waves, which every rank joins one after the other: so ranks that call finish()
+// more often than others meet those in the end of their space, which goes on joining until all have
+// come to theirs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <source_location>
+#include <string_view>
+#include <utility>
+
+#include "distributed/carrier/errors.hpp"
+#include "distributed/data/space/bodies.hpp"
+#include "distributed/data/space/space.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/future.hpp"
+
+namespace imbrex::detail {
+
+using distributed::WaveSums;
+
+// ---- failures --------------------------------------------------------------------------------
+
+const distributed::Trouble& DataSpace::keep(std::string text) {
+  const std::lock_guard guard(mutex_);
+  return troubles_.emplace_back(std::move(text));
+}
+
+const distributed::Trouble& DataSpace::failed(const distributed::Insertion& insertion,
+                                              const std::exception_ptr error) {
+  const distributed::Trouble& trouble =
+      keep(fmt::format("imbrex: task \"{}\"{} on rank {} of space \"{}\" has failed: {}",
+                       insertion.name, detail::in_parentheses(insertion.where), me_,
+                       options_.name, detail::thrown_text(error)));
+  const std::lock_guard guard(mutex_);
+  if (failure_.error == nullptr) {
+    failure_.error = error;
+    failure_.trouble = &trouble;
+  }
+  return trouble;
+}
+
+void DataSpace::not_run(const distributed::Trouble& trouble) {
+  const std::lock_guard guard(mutex_);
+  if (failure_.trouble == nullptr) failure_.trouble = &trouble;
+}
+
+void DataSpace::send_failed(const std::exception_ptr error) {
+  const distributed::Trouble& trouble = keep(detail::thrown_text(error));
+  const std::lock_guard guard(mutex_);
+  if (failure_.error == nullptr) {
+    failure_.error = error;
+    failure_.trouble = &trouble;
+  }
+}
+
+// ---- waves -----------------------------------------------------------------------------------
+
+WaveSums DataSpace::wave(const WaveSums& mine) {
+  using Ended = Promise<WaveSums>;
+  constexpr std::uint64_t of_data = std::uint64_t{0xda} << 56;  // among the groups of waves
+  auto promise = std::make_unique<Ended>("the other ranks, in finish() of a space of data",
+                                         std::source_location());
+  auto future = promise->future();
+  network_.waves.join({of_data | id(), waves_++}, ranks_.world, mine,
+                      [](void* const context, const WaveSums& sums) noexcept {
+                        const std::unique_ptr<Ended> ended(static_cast<Ended*>(context));
+                        ended->set(sums);
+                      },
+                      promise.get());
+  (void)promise.release();
+  return future.get();
+}
+
+// Sequences that differ are found before anything is waited for, since tasks may wait for what is
+// never sent.
+bool DataSpace::settle(const bool closes, std::exception_ptr& error) {
+  const std::exception_ptr different = checks_ ? compare_sequences() : nullptr;
+  if (different != nullptr) {
+    differs_ = true;
+    broadcasts().give_up_space(id(), "ranks have inserted different sequences");
+  }
+  pending.wait_for_all("finish() of a space of data");
+  Failed mine;
+  if (const std::lock_guard guard(mutex_); true) mine = std::exchange(failure_, {});
+  const bool failed = mine.trouble != nullptr;
+  const WaveSums sums = wave({failed ? 1 : 0, closes ? 1 : 0, 0, 0});
+  if (differs_) {
+    error = different;
+  } else if (sums[0] > 0) {
+    const std::string text = share_failure(failed ? mine.trouble->text : "", failed);
+    error = mine.error != nullptr ? mine.error : std::make_exception_ptr(Error(text));
+  }
+  return sums[1] == ranks();
+}
+
+namespace {
+// A text on its way to or from another rank.
+struct TextUnderWay {
+  static constexpr std::size_t bytes = 2048;
+  DataSpace& space;
+  std::string text;
+
+  static void arrived(void* const context, distributed::Buffer* const buffer,
+                      const std::exception_ptr error) noexcept {
+    auto& self = *static_cast<TextUnderWay*>(context);
+    if (buffer == nullptr) {
+      self.text = detail::thrown_text(error);
+      return;
+    }
+    const auto* const text = reinterpret_cast<const char*>(buffer->bytes().data());
+    self.text.assign(text, strnlen(text, bytes));
+    buffer->release();
+  }
+  static void passed_on(void* const context) noexcept {
+    static_cast<TextUnderWay*>(context)->space.pending.end(distributed::Pending::step);
+  }
+  static void sent(void* const context, const std::exception_ptr) noexcept { passed_on(context); }
+};
+}  // namespace
+
+// The text of the first rank that has failed goes to all, as a broadcast of a datum that is none.
+std::string DataSpace::share_failure(const std::string& mine, const bool failed) {
+  int first = 0;
+  for (int end = ranks(); end - first > 1;) {
+    const int middle = first + (end - first) / 2;
+    const bool below = failed && first <= me_ && me_ < middle;
+    if (wave({below ? 1 : 0, 0, 0, 0})[0] > 0) {
+      end = middle;
+    } else {
+      first = middle;
+    }
+  }
+  if (ranks() == 1) return mine;
+  const distributed::DatumName name{id(), UINT64_MAX};
+  TextUnderWay text{*this, mine};
+  pending.begin(distributed::Pending::step);
+  if (first == me_) {
+    text.text.resize(TextUnderWay::bytes - 1);
+    text.text.push_back('\0');
+    std::vector<distributed::Recipient> all;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      if (rank != me_) all.push_back(recipient(rank, {}));
+    }
+    broadcasts().send(name, std::move(all), std::as_bytes(std::span(text.text)),
+                      TextUnderWay::sent, &text);
+  } else {
+    broadcasts().expect(name, world(first), tickets_from_[static_cast<std::size_t>(first)]++,
+                        TextUnderWay::bytes,
+                        {TextUnderWay::arrived, TextUnderWay::passed_on, &text});
+  }
+  pending.wait_for_all("the text of a failure on another rank");
+  return failed ? mine : text.text.c_str();
+}
+
+// ---- with IMBREX_CHECK -------------------------------------------------------------------------
+
+namespace {
+[[nodiscard]] std::uint64_t mixed(std::uint64_t hash, const std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 29;
+}
+[[nodiscard]] std::uint64_t mixed(std::uint64_t hash, const std::string_view text) noexcept {
+  for (const char c : text) hash = mixed(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+// Of so many bits that the squares of what all ranks have can be added up.
+[[nodiscard]] std::int64_t folded(const std::uint64_t hash) noexcept {
+  return static_cast<std::int64_t>(mixed(hash, 1) >> 40);
+}
+// Whether all of `ranks` numbers are equal, by their sum and that of their squares.
+[[nodiscard]] bool all_equal(const std::int64_t sum, const std::int64_t squares, const int ranks) {
+  return static_cast<__int128>(squares) * ranks == static_cast<__int128>(sum) * sum;
+}
+}  // namespace
+
+void DataSpace::note(const DataTaskSpec& spec, const std::span<const DataAccess> accesses) {
+  std::uint64_t hash = mixed(noted_.empty() ? 0 : noted_.back().hash, spec.name);
+  hash = mixed(hash, static_cast<std::uint64_t>(spec.on) << 32 | spec.where.line());
+  for (const DataAccess& access : accesses) {
+    hash = mixed(hash, access.datum->number << 2 | static_cast<std::uint64_t>(access.mode));
+  }
+  noted_.push_back(
+      {hash, fmt::format("task \"{}\"{}", spec.name, detail::in_parentheses(spec.where))});
+}
+
+void DataSpace::note(const char* const what, const Datum& datum, const int rank) {
+  std::uint64_t hash = mixed(noted_.empty() ? 0 : noted_.back().hash, what);
+  hash = mixed(hash, datum.number << 32 | static_cast<std::uint32_t>(rank));
+  noted_.push_back({hash, fmt::format("{}() of {}", what, text_of(datum))});
+}
+
+std::exception_ptr DataSpace::compare_sequences() {
+  if (wave({trimmed_ ? 1 : 0, 0, 0, 0})[0] > 0) return nullptr;
+  const std::vector<Noted> mine = std::exchange(noted_, {});
+  const std::uint64_t count = mine.size();
+  // The hash of the first so many; behind the end, of all and of how many they are: sequences that
+  // differ do so at each greater length, also where they are equally long.
+  const auto hash_of = [&](const std::uint64_t length) {
+    if (length > count) return folded(mixed(count == 0 ? 0 : mine.back().hash, count + 1));
+    return length == 0 ? 0 : folded(mine[length - 1].hash);
+  };
+  const std::int64_t own = folded(count), hash = hash_of(count);
+  const WaveSums sums = wave({own, own * own, hash, hash * hash});
+  const bool as_many = all_equal(sums[0], sums[1], ranks());
+  if (as_many && all_equal(sums[2], sums[3], ranks())) return nullptr;
+  std::uint64_t equal = 0;  // so many are equal everywhere, and not all of `different`
+  auto different =
+      static_cast<std::uint64_t>(wave({static_cast<std::int64_t>(count), 0, 0, 0})[0]) + 1;
+  while (different - equal > 1) {
+    const std::uint64_t middle = equal + (different - equal) / 2;
+    const std::int64_t it = hash_of(middle);
+    const WaveSums both = wave({it, it * it, 0, 0});
+    (all_equal(both[0], both[1], ranks()) ? equal : different) = middle;
+  }
+  return std::make_exception_ptr(Error(fmt::format(
+      "imbrex: ranks have inserted different sequences into space \"{}\": the first {} insertions "
+      "since the last finish() are the same, the next on rank {} is {}",
+      options_.name, equal, me_, equal < count ? mine[equal].text : "none")));
+}
+
+// ---- the end ---------------------------------------------------------------------------------
+
+void DataSpace::finish() {
+  std::exception_ptr error;
+  (void)settle(false, error);
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
+void DataSpace::close() {
+  // There is nobody to tell but the end of the program.
+  const auto report = [](const std::exception_ptr& error) {
+    if (error != nullptr) distributed::leave_untold(error);
+  };
+  for (bool all_close = false; !all_close;) {
+    std::exception_ptr error;
+    all_close = settle(true, error);
+    report(error);
+  }
+  report(broadcasts().close_space(id()));
+}
+
+SpaceCounters DataSpace::counters() const noexcept {
+  SpaceCounters all = counters_;
+  const distributed::Broadcasts::SpaceCopies copies = broadcasts().copies(id());
+  all.copies_from_root = copies.as_root;
+  all.copies_from_relay = copies.as_relay;
+  all.bytes_sent = copies.bytes;
+  all.bytes_received = bytes_received_.load(std::memory_order_relaxed);
+  all.copies_bytes_peak = copy_bytes.most();
+  return all;
+}
+
+}  // namespace imbrex::detail

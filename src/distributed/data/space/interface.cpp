@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions behind the public headers, but for those that know active messages.
+#include <exception>
+
+#include "distributed/data/space/bodies.hpp"
+#include "distributed/data/space/space.hpp"
+
+namespace imbrex::detail {
+
+void close_data_space(DataSpace* const space) {
+  space->close();
+  delete space;
+}
+
+int data_rank(const DataSpace& space) noexcept { return space.rank(); }
+int data_ranks(const DataSpace& space) noexcept { return space.ranks(); }
+Datum* make_datum(DataSpace& space, const DatumSpec& spec) { return &space.make(spec); }
+int owner_of(const Datum& datum) noexcept { return datum.owner; }
+DataPlace place_of(Datum& datum) { return datum.space.place_of(datum); }
+
+bool concerns(DataSpace& space, const int on, const std::span<const DataAccess> accesses) {
+  return space.concerns(on, accesses);
+}
+
+void* begin_insertion(DataSpace& space, const DataTaskSpec& spec,
+                      const std::span<const DataAccess> accesses, const BodyOps& ops,
+                      const std::size_t bytes) {
+  return space.begin(spec, accesses, ops, bytes);
+}
+void insert_here(DataSpace&, void* const closure) {
+  (void)submit_with_accesses(&distributed::Insertion::of_closure(closure), false);
+}
+void drop_insertion(DataSpace& space, void* const closure) noexcept {
+  distributed::Insertion& insertion = distributed::Insertion::of_closure(closure);
+  insertion.trouble = &space.failed(insertion, std::current_exception());
+  insert_here(space, closure);
+}
+
+void flush_datum(Datum& datum, const std::source_location& where) {
+  datum.space.flush(datum, where);
+}
+void flush_data(DataSpace& space, const std::source_location& where) { space.flush_all(where); }
+void discard_datum(Datum& datum, const std::source_location&) { datum.space.discard(datum); }
+void move_datum(Datum& datum, const int owner, const std::source_location& where) {
+  datum.space.move(datum, owner, where);
+}
+void finish_data(DataSpace& space) { space.finish(); }
+SpaceCounters data_counters(const DataSpace& space) noexcept { return space.counters(); }
+
+}  // namespace imbrex::detail

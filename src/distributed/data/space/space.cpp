@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "distributed/data/space/space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "distributed/data/copies/departures.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
+
+namespace imbrex::detail {
+
+using distributed::Copy;
+
+// ---- the space -------------------------------------------------------------------------------
+
+DataSpace::DataSpace(const distributed::DataNetwork& network, Members ranks, SpaceOptions options)
+    : network_(network), ranks_(std::move(ranks)), options_(std::move(options)),
+      checks_(network.checks), tickets_to_(ranks_.world.size()),
+      tickets_from_(ranks_.world.size()) {
+  const auto found = std::ranges::find(ranks_.world, network.rank);
+  if (found == ranks_.world.end() || ranks_.nodes.size() != ranks_.world.size()) {
+    throw Error(fmt::format("imbrex: space \"{}\" is made on rank {}, which is not among its ranks",
+                            options_.name, network.rank));
+  }
+  me_ = static_cast<int>(found - ranks_.world.begin());
+  window_ = static_cast<std::uint64_t>(options_.window < 0 ? window_by_default : options_.window);
+  broadcasts().open_space(id(), options_.name);
+  // Ranks of the process that are not of this space share a node with nobody.
+  std::vector<int> nodes(
+      static_cast<std::size_t>(*std::ranges::max_element(ranks_.world)) + 1);
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i] = -1 - static_cast<int>(i);
+  for (std::size_t i = 0; i < ranks_.world.size(); ++i) {
+    nodes[static_cast<std::size_t>(ranks_.world[i])] = ranks_.nodes[i];
+  }
+  broadcasts().set_nodes(id(), std::move(nodes));
+}
+
+DataSpace::~DataSpace() {
+  for (Datum& datum : data_) {
+    close_list(datum);
+    drop_current(datum);
+    if (datum.partial != nullptr) datum.partial->release();
+    if (datum.home != nullptr) datum.home->release();
+  }
+}
+
+// ---- data ------------------------------------------------------------------------------------
+
+void DataSpace::check_rank(const char* const what, const int rank) const {
+  if (rank >= 0 && rank < ranks()) return;
+  throw Error(fmt::format("imbrex: {} of space \"{}\" names rank {}: it has {} ranks", what,
+                          options_.name, rank, ranks()));
+}
+
+Datum& DataSpace::make(const DatumSpec& spec) {
+  if (spec.owner != -1) check_rank("a datum", spec.owner);
+  const DataShape& shape = spec.shape;
+  if (shape.leading < shape.rows) {
+    throw Error(fmt::format("imbrex: a matrix of {} rows with {} elements from one column to the "
+                            "next, in space \"{}\"", shape.rows, shape.leading, options_.name));
+  }
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(shape.leading, shape.element_bytes, &bytes) ||
+      __builtin_mul_overflow(bytes, shape.columns, &bytes) || bytes > PTRDIFF_MAX) {
+    throw Error(fmt::format("imbrex: a datum of {} x {} elements of {} bytes, in space \"{}\": no "
+                            "memory has so many", shape.rows, shape.columns, shape.element_bytes,
+                            options_.name));
+  }
+  Datum& datum = data_.emplace_back(*this, data_.size(), spec);
+  if (spec.memory != nullptr && spec.owner == me_) {
+    datum.home = new Copy(copy_bytes, shape, spec.memory);
+    datum.home->retain();
+    datum.current = datum.home;
+  }
+  if (tracing()) [[unlikely]] {
+    trace_datum(text_of(datum), distributed::trace_key({id(), datum.number}));
+  }
+  return datum;
+}
+
+std::string DataSpace::text_of(const Datum& datum) const {
+  if (datum.name != nullptr && *datum.name != '\0') {
+    return fmt::format("datum \"{}\" of space \"{}\"", datum.name, options_.name);
+  }
+  return fmt::format("datum {} of space \"{}\"", datum.number, options_.name);
+}
+
+DataPlace DataSpace::place_of(Datum& datum) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(fmt::format("imbrex: view() of {} on rank {}: {}", text_of(datum), me_, why));
+  };
+  if (!pending.none()) refuse("tasks are still to run: finish() comes before");
+  if (datum.owner != me_) refuse(fmt::format("its owner is rank {}", datum.owner));
+  if (datum.reduction != nullptr) refuse("it is being reduced: flush() comes before");
+  if (datum.source < 0) refuse("it was discarded, or nobody has written it");
+  if (datum.source == me_) (void)own(datum);
+  if (datum.current == nullptr || (datum.home != nullptr && datum.current != datum.home)) {
+    refuse(fmt::format("its value is on rank {}, where task \"{}\" has left it: flush() it before "
+                       "finish()", datum.source,
+                       datum.writer.task != nullptr ? datum.writer.task : "?"));
+  }
+  if (datum.current->trouble != nullptr) refuse(datum.current->trouble->text);
+  return datum.current->readable();
+}
+
+}  // namespace imbrex::detail

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Data with owners on one rank: the books of all data of a space, kept from the sequence of
+// insertions, and the tasks that follow from it here: bodies, sends, what brings copies. The order
+// of what runs here is that of accesses to copies, which are named by their addresses; what other
+// ranks do is in the books only. docs/design/data-with-owners.md has the reasons.
+//
+// Thread safety: one thread or task inserts, and calls all that is not marked; it is the parent of
+// all tasks here, so that they are ordered in its table.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "distributed/data/space/datum.hpp"
+#include "distributed/data/copies/broadcasts.hpp"
+#include "distributed/data/space/pending.hpp"
+#include "distributed/data/space/sends.hpp"
+#include "distributed/carrier/waves.hpp"
+#include "imbrex/detail/distributed/data.hpp"
+
+namespace imbrex::distributed {
+
+// What carries a space to other ranks.
+struct DataNetwork {
+  Broadcasts& broadcasts;
+  Waves& waves;
+  int rank;             // of MPI_COMM_WORLD
+  bool checks = false;  // all ranks compare what they insert
+};
+
+// One access of a task that runs here, with references to the copies.
+struct Use {
+  Copy* from;  // null: the value before does not matter
+  Copy* to;    // null: it is only read. `from` itself: changed in place
+  const detail::DataReduction* reduction;  // `to` are this rank's elements of a reduction
+  Datum* datum;
+};
+struct Insertion;  // bodies.hpp
+
+struct Site {
+  const char* task;
+  std::source_location where;
+  int priority;
+};
+
+}  // namespace imbrex::distributed
+
+namespace imbrex::detail {
+
+class DataSpace {
+ public:
+  // Throws Error if an option or the list of ranks is wrong.
+  DataSpace(const distributed::DataNetwork& network, Members ranks, SpaceOptions options);
+  DataSpace(const DataSpace&) = delete;
+  DataSpace& operator=(const DataSpace&) = delete;
+  // Collective; see close_data_space().
+  void close();
+  ~DataSpace();
+
+  [[nodiscard]] int rank() const noexcept { return me_; }
+  [[nodiscard]] int ranks() const noexcept { return static_cast<int>(ranks_.world.size()); }
+  [[nodiscard]] Datum& make(const DatumSpec& spec);
+  [[nodiscard]] DataPlace place_of(Datum& datum);
+
+  // ---- insertion.cpp
+  [[nodiscard]] bool concerns(int on, std::span<const DataAccess> accesses);
+  [[nodiscard]] void* begin(const DataTaskSpec& spec, std::span<const DataAccess> accesses,
+                            const BodyOps& ops, std::size_t bytes);
+
+  // ---- movement.cpp
+  void flush(Datum& datum, const std::source_location& where);
+  void flush_all(const std::source_location& where);
+  void discard(Datum& datum);
+  void move(Datum& datum, int owner, const std::source_location& where);
+
+  // ---- ending.cpp
+  void finish();
+  [[nodiscard]] SpaceCounters counters() const noexcept;
+
+  // ---- for tasks and messages, any thread
+  [[nodiscard]] const distributed::Trouble& keep(std::string text);
+  // A body has thrown; or a task does not run. To be told by finish().
+  [[nodiscard]] const distributed::Trouble& failed(const distributed::Insertion& insertion,
+                                                   std::exception_ptr error);
+  void not_run(const distributed::Trouble& trouble);
+  void send_failed(std::exception_ptr error);
+  void received(std::size_t bytes) noexcept {
+    bytes_received_.fetch_add(bytes, std::memory_order_relaxed);  // relaxed: a counter
+  }
+  [[nodiscard]] distributed::Broadcasts& broadcasts() const noexcept { return network_.broadcasts; }
+  [[nodiscard]] std::string text_of(const Datum& datum) const;
+  [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return ranks_.id; }
+  [[nodiscard]] int world(const int rank) const noexcept {
+    return ranks_.world[static_cast<std::size_t>(rank)];
+  }
+  distributed::Pending pending;
+  distributed::CopyBytes copy_bytes;
+
+ private:
+  [[nodiscard]] int executor_of(int on, std::span<const DataAccess> accesses) const noexcept;
+  [[nodiscard]] int check(const DataTaskSpec& spec, std::span<const DataAccess> accesses);
+  [[noreturn]] void refuse(const DataTaskSpec& spec, const std::string& why) const;
+  void check_rank(const char* what, int rank) const;
+  void insert_elsewhere(int executor, const distributed::Site& site,
+                        std::span<const DataAccess> accesses);
+  void insert_here(const distributed::Site& site, std::span<const DataAccess> accesses);
+  void wait_for_room();
+
+  // ---- copies
+  [[nodiscard]] distributed::Copy& make_copy(const Datum& datum);
+  // This rank has the value of a version of which it is the source.
+  [[nodiscard]] distributed::Copy& own(Datum& datum);
+  // The copy that will have the value: what is here, or what will be received.
+  [[nodiscard]] distributed::Copy& bring(Datum& datum);
+  [[nodiscard]] distributed::Copy& receive(Datum& datum, int source);
+  void drop_current(Datum& datum) noexcept;
+  void close_list(Datum& datum) noexcept;
+  // `writer` makes a new version there.
+  void written(Datum& datum, int rank, const distributed::Site& site);
+  // What a task here changes, and so the new `current`.
+  [[nodiscard]] distributed::Copy& target(Datum& datum);
+  // `rank` needs the value of which this rank is the source.
+  void send(Datum& datum, int rank, const distributed::Site& site);
+  void send_once(Datum& datum, distributed::Copy& copy, int rank, const distributed::Site& site);
+  [[nodiscard]] distributed::Recipient recipient(int rank, const distributed::Site& site);
+  void start(distributed::VersionSend& sending, distributed::Copy& copy,
+             const distributed::Site& site);
+  // If `rank` lacks it, it gets it.
+  void provide(Datum& datum, int rank, const distributed::Site& site);
+
+  // ---- accesses of the task that is being made
+  void add_use(const DataAccess& access);
+  void add_spec(distributed::Copy& copy, AccessKind kind);
+  void add_arrival(distributed::Copy& copy);
+
+  // A task of the space's own: `call(argument)` runs once, with the accesses that were added.
+  void step(const char* name, const distributed::Site& site, void (*call)(void*) noexcept,
+            void* argument);
+  // `to` gets the value of `from`; or both are combined in `to`. In a task.
+  void merge(Datum& datum, distributed::Copy& to, distributed::Copy& from,
+             const DataReduction* reduction, const distributed::Site& site);
+
+  // ---- reductions.cpp
+  void join_reduction(Datum& datum, const DataReduction& reduction, int rank);
+  void combine(Datum& datum, const distributed::Site& site);
+  void combine_here(Datum& datum, std::span<const int> members, std::size_t place,
+                    const distributed::Site& site);
+
+  // ---- ending.cpp
+  struct Failed {
+    std::exception_ptr error;     // of a body here; null: none
+    const distributed::Trouble* trouble = nullptr;  // why a task here did not run
+    std::uint64_t others = 0;
+  };
+  [[nodiscard]] distributed::WaveSums wave(const distributed::WaveSums& mine);
+  // True if all ranks close.
+  [[nodiscard]] bool settle(bool closes, std::exception_ptr& error);
+  [[nodiscard]] std::exception_ptr take_failure();
+  [[nodiscard]] std::string share_failure(const std::string& mine, bool failed);
+  void note(const DataTaskSpec& spec, std::span<const DataAccess> accesses);
+  void note(const char* what, const Datum& datum, int rank);
+  [[nodiscard]] std::exception_ptr compare_sequences();
+
+  const distributed::DataNetwork network_;
+  const Members ranks_;
+  const SpaceOptions options_;
+  int me_ = -1;
+  std::uint64_t window_ = 0;  // 0: none
+  bool checks_ = false;
+  bool trimmed_ = false;      // concerns() has left something out
+  bool differs_ = false;      // ranks have inserted different sequences: transfers do not match
+  std::deque<Datum> data_;
+  std::uint64_t inserted_ = 0;  // names an insertion, for Datum::seen
+  std::uint64_t counted_ = 0;
+  std::uint64_t waves_ = 0;
+  std::vector<std::uint32_t> tickets_to_, tickets_from_;  // transfers so far, by rank
+  std::vector<distributed::Use> uses_;          // of the task that is being made; so are the next
+  std::vector<AccessSpec> specs_;
+  struct Noted {
+    std::uint64_t hash;  // of all up to here
+    std::string text;
+  };
+  std::vector<Noted> noted_;  // with IMBREX_CHECK: the whole sequence
+  std::uint64_t noted_before_ = 0;  // compared
+  SpaceCounters counters_;
+  std::atomic<std::uint64_t> bytes_received_{0};
+
+  std::mutex mutex_;  // held for a look
+  std::deque<distributed::Trouble> troubles_ IMBREX_GUARDED_BY(mutex_);
+  Failed failure_ IMBREX_GUARDED_BY(mutex_);
+};
+
+}  // namespace imbrex::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions behind imbrex/work_pool.hpp: a pool on the active messages of this process.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "distributed/pool/pools.hpp"
+#include "imbrex/detail/distributed/pool.hpp"
+#include "imbrex/detail/plug_ins.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/runtime.hpp"
+#include "mpi/active/active.hpp"
+
+namespace imbrex::detail {
+
+namespace active = mpi::active;
+
+struct PoolState {
+  distributed::Pools& pools;
+  distributed::Pool pool;
+
+  explicit PoolState(const distributed::Pool::Options& options)
+      : pools(distributed::pools()), pool(pools.carrier(), distributed::waves(), options) {
+    pools.add(pool);
+  }
+  ~PoolState() { pools.remove(pool); }
+};
+
+PoolState* make_pool(const PoolSpec& spec) {
+  if (!started()) start();
+  distributed::Pool::Options options;
+  options.id = spec.id;
+  options.item_bytes = spec.item_bytes;
+  options.ranks.assign(spec.ranks.begin(), spec.ranks.end());
+  options.name = spec.name;
+  options.chunk = spec.chunk;
+  options.interval = spec.poll_interval;
+  options.victims = spec.victims;
+  options.workers = std::max(1, worker_count());
+  return new PoolState(options);
+}
+
+void destroy_pool(PoolState* const pool) noexcept { delete pool; }
+
+int pool_workers(const PoolState& pool) noexcept { return pool.pool.options().workers; }
+
+void push_item(PoolState& pool, const void* const item) { pool.pool.push(item); }
+
+WorkPoolCounters process_pool(PoolState& pool, const PoolBody& body) {
+  std::optional<active::Expecting> expecting;
+  if (pool.pool.options().ranks.size() > 1) expecting.emplace();
+  return pool.pool.process(body);
+}
+
+void throw_pool_error(const char* const name, const char* const what) {
+  throw Error(fmt::format("imbrex: work pool \"{}\" {}", name, what));
+}
+
+}  // namespace imbrex::detail

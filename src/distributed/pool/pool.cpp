@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The round and its lanes. What messages do is in answers.cpp.
+#include "distributed/pool/pool.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/arch.hpp"
+#include "distributed/pool/lane.hpp"
+#include "imbrex/detail/observation.hpp"
+#include "imbrex/error.hpp"
+#include "imbrex/scope.hpp"
+#include "imbrex/task.hpp"
+
+namespace imbrex::distributed {
+
+namespace {
+[[nodiscard]] std::size_t place_among(const std::vector<int>& ranks, const int rank) {
+  const auto found = std::ranges::find(ranks, rank);
+  if (found != ranks.end()) return static_cast<std::size_t>(found - ranks.begin());
+  throw Error(fmt::format("imbrex: rank {} makes a work pool of {} ranks, and is not among them",
+                          rank, ranks.size()));
+}
+}  // namespace
+
+Pool::Pool(Carrier& carrier, Waves& waves, const Options& options)
+    : carrier_(carrier), waves_(waves), options_(options), name_(std::string_view(options.name)),
+      waits_for_(detail::keep_text(fmt::format("items of work pool \"{}\"", options.name))),
+      search_(place_among(options.ranks, carrier.rank()), options.ranks.size(), options.victims) {
+  for (int worker = 0; worker < options.workers; ++worker) {
+    lanes_.push_back(std::make_unique<Lane>(worker, options_));
+  }
+}
+
+Pool::~Pool() = default;
+
+void Pool::push(const void* const item) {
+  const std::lock_guard guard(mutex_);
+  if (runs_) {
+    throw Error(fmt::format("imbrex: push() to work pool \"{}\" during its process(): the function "
+                            "makes items by what it is given", options_.name));
+  }
+  shared_.add(item, options_.item_bytes);
+  note_shared();
+}
+
+WorkPoolCounters Pool::process(const detail::PoolBody& body) {
+  begin_round();
+  const auto start_lanes = [&] {
+    for (const auto& lane : lanes_) {
+      TaskBuilder(name_, body.where).launch([&, one = lane.get()] { run_lane(*one, body); });
+    }
+  };
+  finish(start_lanes, body.where);
+  const std::uint64_t elapsed = base::monotonic_ns() - begun_ns_;
+  WorkPoolCounters counters = count(elapsed);
+  end_round();
+  return counters;
+}
+
+void Pool::begin_round() {
+  const std::lock_guard guard(mutex_);
+  if (runs_) {
+    throw Error(fmt::format("imbrex: process() of work pool \"{}\" while another one runs on this "
+                            "rank", options_.name));
+  }
+  begun_ns_ = base::monotonic_ns();
+  for (const auto& lane : lanes_) lane->begin(begun_ns_);
+  runs_ = true;
+  ended_ = false;
+  ++round_;
+  active_ = options_.workers;
+  received_before_ = -1;
+  counters_ = {};
+  error_ = nullptr;
+  search_.begin(round_);
+  hungry_.store(search_.owes(), std::memory_order_relaxed);  // a hint
+  const bool failed = errors_elsewhere_.contains(round_);
+  failed_.store(failed, std::memory_order_relaxed);  // the lock orders it
+  if (failed) shared_.clear();
+  note_shared();
+}
+
+void Pool::run_lane(Lane& lane, const detail::PoolBody& body) {
+  while (more(lane)) {
+    try {
+      run_slices(lane, body);
+    } catch (...) {
+      lane.stack.clear();
+      fail(std::current_exception());
+    }
+  }
+}
+
+void Pool::run_slices(Lane& lane, const detail::PoolBody& body) {
+  while (lane.stack.bytes() != 0) {
+    if (failed_.load(std::memory_order_relaxed)) {  // set before, as far as anybody can tell
+      lane.stack.clear();
+      return;
+    }
+    lane.slice_begins();
+    const std::uint64_t items = body.run(body.function, lane.stack, lane.slice);
+    lane.slice_ended(items);
+    share(lane);
+    detail::yield();
+  }
+}
+
+bool Pool::more(Lane& lane) {
+  lane.search_begins();
+  for (;;) {
+    Sleeper sleeper;
+    Step step;
+    {
+      const std::lock_guard guard(mutex_);
+      if (ended_) {
+        lane.search_ended(false);
+        return false;
+      }
+      if (take_shared(lane)) {
+        lane.search_ended(true);
+        return true;
+      }
+      --active_;
+      sleeper.next = sleepers_;
+      sleepers_ = &sleeper;
+      ++sleeping_;
+      hungry_.store(true, std::memory_order_relaxed);
+      if (active_ == 0) search_.all_idle();
+      step = next_step();
+    }
+    perform(step);
+    detail::await(sleeper.event, {.kind = detail::WaitKind::event, .what = waits_for_});
+  }
+}
+
+// As many items as a lane may take: a chunk, and where there are more than enough for all, more.
+bool Pool::take_shared(Lane& lane) {
+  const std::size_t items = shared_items();
+  if (items == 0) return false;
+  const std::size_t fair = items / (2 * lanes_.size());
+  const std::size_t some = std::min(items, std::max<std::size_t>(lane.chunk, fair));
+  lane.stack.take_last(shared_, some * options_.item_bytes);
+  search_.worked();
+  note_shared();
+  return true;
+}
+
+// How many items a lane gives away after a slice: some always, so that a thief finds something, and
+// half of what it has where somebody waits or it has many.
+std::size_t Pool::surplus(const Lane& lane) const noexcept {
+  const std::size_t own = lane.stack.bytes() / options_.item_bytes;
+  if (own < 2 || (lanes_.size() == 1 && options_.ranks.size() == 1)) return 0;
+  const std::size_t shared = shared_count_.load(std::memory_order_relaxed);
+  const std::size_t enough = lane.chunk * (lanes_.size() + 8);
+  if (shared >= enough) return 0;
+  if (own > 2 * lane.chunk || hungry_.load(std::memory_order_relaxed)) {
+    return std::min(own / 2, enough - shared);
+  }
+  return shared == 0 ? std::min(own / 2, lane.chunk) : 0;
+}
+
+void Pool::share(Lane& lane) {
+  const std::size_t some = surplus(lane);
+  const bool hungry = hungry_.load(std::memory_order_relaxed);
+  if (some == 0 && !(hungry && shared_count_.load(std::memory_order_relaxed) != 0)) return;
+  Sleeper* woken = nullptr;
+  std::vector<Parcel> parcels;
+  {
+    const std::lock_guard guard(mutex_);
+    if (failed_.load(std::memory_order_relaxed)) return;
+    shared_.take_first(lane.stack, some * options_.item_bytes);
+    chunk_.store(static_cast<std::uint32_t>(lane.chunk), std::memory_order_relaxed);
+    woken = wake((shared_items() + lane.chunk - 1) / lane.chunk);
+    std::size_t to = 0;
+    while (shared_items() != 0 && search_.take_owed(to)) {
+      parcels.push_back(pack_half(options_.ranks[to]));
+      ++counters_.lifeline_pushes;
+    }
+    hungry_.store(sleeping_ != 0 || search_.owes(), std::memory_order_relaxed);
+    note_shared();
+  }
+  fire(woken);
+  for (const Parcel& parcel : parcels) send(parcel, true);
+}
+
+void Pool::fail(const std::exception_ptr& error) {
+  bool tells = false;
+  std::uint32_t round = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    if (error_ == nullptr) error_ = error;
+    tells = !failed_.exchange(true, std::memory_order_relaxed);
+    if (tells) sent_ += std::ssize(options_.ranks) - 1;
+    round = round_;
+    shared_.clear();
+    note_shared();
+  }
+  if (!tells) return;
+  const std::string text = detail::thrown_text(error).substr(0, 1000);
+  for (const int rank : options_.ranks) {
+    if (rank == carrier_.rank()) continue;
+    send(rank, {options_.id, round, PoolMessage::failed}, std::as_bytes(std::span(text)));
+  }
+}
+
+WorkPoolCounters Pool::count(const std::uint64_t elapsed_ns) const {
+  WorkPoolCounters all;
+  {
+    const std::lock_guard guard(mutex_);
+    all = counters_;
+  }
+  all.elapsed_s = static_cast<double>(elapsed_ns) * 1e-9;
+  for (const auto& lane : lanes_) {
+    const WorkPoolTally& one = all.workers.emplace_back(lane->tally());
+    all.items += one.items;
+    all.work_s += one.work_s;
+    all.overhead_s += one.overhead_s;
+    all.search_s += one.search_s;
+    all.idle_s += one.idle_s;
+  }
+  return all;
+}
+
+void Pool::end_round() {
+  std::exception_ptr error;
+  std::string elsewhere;
+  {
+    const std::lock_guard guard(mutex_);
+    runs_ = false;
+    if (shared_items() != 0) {
+      throw Error(fmt::format("imbrex: work pool \"{}\" has ended with {} items left: a defect of "
+                              "imbrex", options_.name, shared_items()));
+    }
+    error = std::exchange(error_, nullptr);
+    if (auto told = errors_elsewhere_.extract(round_)) elsewhere = std::move(told.mapped());
+  }
+  if (error) std::rethrow_exception(error);
+  if (!elsewhere.empty()) throw Error(elsewhere);
+}
+
+}  // namespace imbrex::distributed

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank's part of a work pool: the stacks of its workers, the items that they share, the search
+// for others, and the end. Reaches other ranks by a carrier, and finds the end by waves.
+//
+// A process() is a round. In each, every worker has a lane: a task that works on a stack of its own
+// and, after each slice of some 100 us, shares items and yields, so that pollers run, which answer
+// other ranks from what is shared. A lane that finds nothing there sleeps. The first that does
+// makes the rank ask others (search.hpp).
+//
+// The end: a rank is passive when no lane has items, none are shared, and no request of it waits
+// for an answer. It then joins a wave with how many messages it has sent and received, of those
+// that may make a rank active: items, and the news that a function has thrown. The round is over
+// when as many have been sent, says a wave, as had been received by the wave before. For the waves
+// of a round do not overlap: with S and R the sums that they bring, R1 <= S1 <= S2 and
+// R1 <= R2 <= S2, where 1 and 2 are the waves; if S2 = R1, all are equal, so at the end of wave 1
+// nothing was under way, and every rank was passive since it had joined that.
+// tests/models/work_pool.pml.
+//
+// Thread safety: receive() as handlers of messages are called; the rest by one task at a time.
+// Invariants, under the lock:
+//   (1) `active_` is the number of lanes that neither sleep nor have ended: who wakes one adds.
+//   (2) items leave `shared_`, or a message of them is counted, in one step with each other.
+//   (3) what is sent is sent without the lock, after it was counted: by a handler, by an active
+//       lane, or, of a request and a wave, by a lane that has gone to sleep.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "distributed/carrier/waves.hpp"
+#include "distributed/pool/messages.hpp"
+#include "distributed/pool/search.hpp"
+#include "imbrex/detail/name.hpp"
+#include "imbrex/detail/waist.hpp"
+
+namespace imbrex::distributed {
+
+class Pool {
+ public:
+  struct Options {
+    std::uint64_t id = 0;
+    std::size_t item_bytes = 0;
+    std::vector<int> ranks;
+    const char* name = "";
+    std::uint32_t chunk = 0;     // 0: by itself
+    std::uint32_t interval = 0;  // 0: by itself
+    std::uint32_t victims = 1;
+    int workers = 1;
+  };
+  Pool(Carrier& carrier, Waves& waves, const Options& options);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  void push(const void* item);
+  // Suspends. Throws what a function has thrown, or Error if that was on another rank.
+  [[nodiscard]] WorkPoolCounters process(const detail::PoolBody& body);
+  void receive(int from, const PoolHead& head, Bytes body);
+
+ private:
+  struct Lane;
+  struct Sleeper {
+    detail::EventWord event;
+    Sleeper* next = nullptr;
+  };
+  // What is to be done without the lock.
+  enum class Kind : std::uint8_t {
+    nothing,
+    ask,   // `to`
+    join,  // the next wave
+    end    // the round is over: all have been woken
+  };
+  struct Step {
+    Kind kind = Kind::nothing;
+    int to = 0;
+    bool lifeline = false;
+    std::uint32_t round = 0;
+    Sleeper* woken = nullptr;
+    WaveSums sums{};
+    std::uint64_t wave = 0;
+  };
+  struct Parcel {  // items for another rank
+    int to;
+    std::uint32_t round;
+    std::vector<std::byte> items;
+  };
+
+  void begin_round();
+  void run_lane(Lane& lane, const detail::PoolBody& body);
+  void run_slices(Lane& lane, const detail::PoolBody& body);
+  [[nodiscard]] bool more(Lane& lane);  // False: the round is over. Suspends.
+  [[nodiscard]] bool take_shared(Lane& lane) IMBREX_REQUIRES(mutex_);
+  void share(Lane& lane);
+  [[nodiscard]] std::size_t surplus(const Lane& lane) const noexcept;
+  void fail(const std::exception_ptr& error);
+  [[nodiscard]] WorkPoolCounters count(std::uint64_t elapsed_ns) const;
+  void end_round();  // throws what was thrown
+
+  void answer(int from, const PoolHead& head);
+  void take_in(int from, const PoolHead& head, Bytes items);
+  void note_failure(int from, const PoolHead& head, Bytes text);
+  void wave_ended(const WaveSums& sums);
+
+  [[nodiscard]] Step next_step() IMBREX_REQUIRES(mutex_);
+  void perform(const Step& step);
+  [[nodiscard]] Sleeper* wake(std::size_t most) IMBREX_REQUIRES(mutex_);
+  static void fire(Sleeper* woken) noexcept;
+  [[nodiscard]] Parcel pack_half(int to) IMBREX_REQUIRES(mutex_);
+  void send(const Parcel& parcel, bool pushed);
+  void send(int to, const PoolHead& head, Bytes body);
+  [[nodiscard]] std::size_t place_of(int rank) const noexcept;
+  [[nodiscard]] std::size_t shared_items() const noexcept IMBREX_REQUIRES(mutex_);
+  void note_shared() noexcept IMBREX_REQUIRES(mutex_);
+
+  Carrier& carrier_;
+  Waves& waves_;
+  const Options options_;
+  const Name name_;              // of lanes
+  const char* const waits_for_;  // for reports
+  std::vector<std::unique_ptr<Lane>> lanes_;  // each of its task
+  std::uint64_t begun_ns_ = 0;  // the round
+
+  // Read by lanes without the lock: a stale value makes them share a slice later.
+  std::atomic<std::size_t> shared_count_{0};  // items; written under the lock
+  std::atomic<bool> hungry_{false};  // lanes or ranks wait for items: less than a chunk will do
+  std::atomic<bool> failed_{false};  // of this round; written under the lock
+  std::atomic<std::uint32_t> chunk_{1};  // of the lane that has shared last
+
+  mutable std::mutex mutex_;  // held for what touches memory only; never over a send or a firing
+  detail::ItemStack shared_ IMBREX_GUARDED_BY(mutex_);
+  Search search_ IMBREX_GUARDED_BY(mutex_);
+  Sleeper* sleepers_ IMBREX_GUARDED_BY(mutex_) = nullptr;
+  std::size_t sleeping_ IMBREX_GUARDED_BY(mutex_) = 0;
+  int active_ IMBREX_GUARDED_BY(mutex_) = 0;
+  bool runs_ IMBREX_GUARDED_BY(mutex_) = false;     // a round, on this rank
+  bool ended_ IMBREX_GUARDED_BY(mutex_) = false;    // it is over
+  bool asks_ IMBREX_GUARDED_BY(mutex_) = false;     // a request waits for its answer
+  bool in_wave_ IMBREX_GUARDED_BY(mutex_) = false;
+  std::uint32_t round_ IMBREX_GUARDED_BY(mutex_) = 0;
+  std::uint64_t wave_ IMBREX_GUARDED_BY(mutex_) = 0;            // the next one
+  std::int64_t sent_ IMBREX_GUARDED_BY(mutex_) = 0;             // messages, in all rounds
+  std::int64_t received_ IMBREX_GUARDED_BY(mutex_) = 0;
+  std::int64_t received_before_ IMBREX_GUARDED_BY(mutex_) = 0;  // by all, says the last wave; -1
+  WorkPoolCounters counters_ IMBREX_GUARDED_BY(mutex_);
+  std::exception_ptr error_ IMBREX_GUARDED_BY(mutex_);  // thrown here, in this round
+  // What others have told, by round: this one, and the next, which they may have begun already.
+  std::map<std::uint32_t, std::string> errors_elsewhere_ IMBREX_GUARDED_BY(mutex_);
+};
+
+}  // namespace imbrex::distributed
