@@ -235,7 +235,7 @@ class Running(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             suite = self.suite_of(folder, [("other", "touch a", []), ("phaser", "test -e a", [])])
             suite.jobs = 1
-            self.assertEqual(suite.run("src/task/phaser.cpp:1:call", time.monotonic() + 100),
+            self.assertEqual(suite.run("src/task/phases.cpp:1:call", time.monotonic() + 100),
                              "phaser fails")
 
     def test_what_has_passed_is_not_run_again_when_the_time_was_too_short(self):

@@ -168,7 +168,7 @@ class Suite:
 
 
 def words_of(mutant):
-    """What names of tests have that are likely to find it: `phaser` of src/task/phaser.cpp."""
+    """What names of tests have that are likely to find it: `phaser` of src/task/phases.cpp."""
     path = pathlib.PurePath(mutant.partition(":")[0])
     words = re.findall(r"[a-z]{4,}", " ".join([*path.parts[2:-1], path.stem]))
     return [word.removesuffix("s") for word in words]

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "imbrex/detail/distributed/calls.hpp"
+#include "imbrex/detail/distributed/remote_calls.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/future.hpp"
 #include "imbrex/distributed/rank_sets.hpp"

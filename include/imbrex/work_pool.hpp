@@ -33,7 +33,7 @@
 
 #include "imbrex/detail/emit.hpp"
 #include "imbrex/detail/name.hpp"
-#include "imbrex/detail/distributed/pool.hpp"
+#include "imbrex/detail/distributed/untyped_pool.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/distributed/rank_sets.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "c/guard.hpp"
-#include "distributed/calls.hpp"
+#include "distributed/call_messages.hpp"
 #include "distributed/carrier/transfers.hpp"
 #include "distributed/carrier/waves.hpp"
 #include "distributed/data/copies/broadcasts.hpp"

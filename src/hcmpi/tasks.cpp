@@ -14,7 +14,7 @@
 #include "imbrex/compat/hcmpi.h"
 #include "hcmpi/ddf.hpp"
 #include "hcmpi/handles.hpp"
-#include "hcmpi/phasers.hpp"
+#include "hcmpi/hc_phaser.hpp"
 #include "hcmpi/report.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/task.hpp"

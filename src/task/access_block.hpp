@@ -12,7 +12,7 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
 #include "task/trail.hpp"
 
 namespace imbrex::task {

@@ -27,7 +27,7 @@
 #include "base/check.hpp"
 #include "base/guarded.hpp"
 #include "imbrex/error.hpp"
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
 
 namespace imbrex::task {
 

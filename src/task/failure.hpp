@@ -55,7 +55,7 @@ struct Failure {
 namespace imbrex::task {
 
 using detail::Failure;
-struct Task;  // task.hpp
+struct Task;  // descriptor.hpp
 
 // What names `task` in messages. A task that a compiler has made and nobody has named is told by
 // what it runs: the name in its label is that address, to be looked up if somebody wants to know. A

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/arch.hpp"
-#include "task/scope.hpp"
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::task {
 

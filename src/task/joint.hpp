@@ -17,8 +17,8 @@
 #include <memory>
 #include <span>
 
+#include "task/descriptor.hpp"
 #include "task/failure.hpp"
-#include "task/task.hpp"
 
 namespace imbrex::task {
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
 
 namespace imbrex::task {
 

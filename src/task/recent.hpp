@@ -14,7 +14,7 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "base/zeros.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::task {
 

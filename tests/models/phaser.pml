@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The advance of a phaser (src/task/phaser.hpp) against registration in split phase, leaving, tasks
+ * The advance of a phaser (src/task/phases.hpp) against registration in split phase, leaving, tasks
  * that sleep, and tasks that run ahead. Checked for every interleaving by spin (run_model.sh).
  *
  * Two tasks share one phaser; one of them may, after its signal, register a child, and each leaves

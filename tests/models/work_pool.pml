@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * How the ranks of a work pool find out that no items are left anywhere
- * (src/distributed/pool/pool.hpp). Checked for every interleaving by spin (run_model.sh).
+ * (src/distributed/pool/rank_pool.hpp). Checked for every interleaving by spin (run_model.sh).
  *
  * A rank with items may send some to any other, TRANSFERS times in all, and may run out of them.
  * One without may ask another, REQUESTS times in all, which answers with items or without. Messages

@@ -84,7 +84,7 @@ TEST(RemoteCalls, what_they_throw_arrives_with_the_rank) {
     const std::string from = "a call from rank " + std::to_string(ring.rank);
     EXPECT_NE(text.find(from), std::string::npos) << text;
     EXPECT_NE(text.find("remote_test.cpp:"), std::string::npos) << text;
-    EXPECT_EQ(text.find("calls.cpp"), std::string::npos) << text;
+    EXPECT_EQ(text.find("call_messages.cpp"), std::string::npos) << text;
   }
   EXPECT_THROW((void)call(ring.comm, ring.size, own_rank), Error);
 }

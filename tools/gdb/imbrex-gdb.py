@@ -4,7 +4,8 @@
     (gdb) source imbrex-gdb.py
 
 Reads the runtime's own structures, so it belongs to the libimbrex.so it came with, and needs that
-one's debug information: src/sched/run/runtime_state.hpp, src/task/task.hpp, src/fiber/fiber.hpp and
+one's debug information: src/sched/run/runtime_state.hpp, src/task/descriptor.hpp,
+    src/fiber/fiber.hpp and
 src/base/slab.hpp say what is read here.
 """
 import re

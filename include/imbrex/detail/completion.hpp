@@ -15,7 +15,7 @@ namespace imbrex::detail {
 struct Failure;  // src/task/failure.hpp
 
 // Thread safety: any thread. `head` is a stack of waiters until it becomes `fired` for ever; its
-// lowest bit but one is a short lock. Only src/task/event.hpp changes it.
+// lowest bit but one is a short lock. Only src/task/event_word.hpp changes it.
 struct EventWord {
   static constexpr std::uintptr_t fired = 1;
   std::atomic<std::uintptr_t> head{0};
@@ -46,7 +46,7 @@ enum class InPlace : std::uint8_t {
 struct Completion {
   std::atomic<std::uint32_t> references;  // at zero the memory is reused
   CompletionKind kind;
-  std::atomic<InPlace> in_place;  // tasks: written by the parent; src/task/scope.hpp
+  std::atomic<InPlace> in_place;  // tasks: written by the parent; src/task/in_place.hpp
   std::atomic<bool> shared;       // tasks: others than the parent may use the parent's future
   EventWord event;           // fires when the value, or `failure`, is there
   Failure* failure;         // null, or why there is no value: written once, before `event` fires

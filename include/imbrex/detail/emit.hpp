@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "imbrex/detail/distributed/pool.hpp"
+#include "imbrex/detail/distributed/untyped_pool.hpp"
 
 namespace imbrex {
 

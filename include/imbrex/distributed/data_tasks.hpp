@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "imbrex/accumulator.hpp"
-#include "imbrex/detail/distributed/data.hpp"
+#include "imbrex/detail/distributed/data_space.hpp"
 #include "imbrex/detail/name.hpp"
 #include "imbrex/error.hpp"
 

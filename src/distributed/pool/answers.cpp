@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "imbrex/detail/waist.hpp"
-#include "distributed/pool/pool.hpp"
+#include "distributed/pool/rank_pool.hpp"
 
 namespace imbrex::distributed {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "distributed/pool/pools.hpp"
-#include "imbrex/detail/distributed/pool.hpp"
+#include "imbrex/detail/distributed/untyped_pool.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"

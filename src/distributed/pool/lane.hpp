@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/arch.hpp"
-#include "distributed/pool/pool.hpp"
+#include "distributed/pool/rank_pool.hpp"
 
 namespace imbrex::distributed {
 

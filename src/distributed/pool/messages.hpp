@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "distributed/carrier/carrier.hpp"
-#include "imbrex/detail/distributed/pool.hpp"
+#include "imbrex/detail/distributed/untyped_pool.hpp"
 
 namespace imbrex::distributed {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/guarded.hpp"
-#include "distributed/pool/pool.hpp"
+#include "distributed/pool/rank_pool.hpp"
 
 namespace imbrex::distributed {
 

@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "omp/region/context.hpp"
-#include "omp/region/pool.hpp"
+#include "omp/region/thread_pool.hpp"
 
 namespace imbrex::omp {
 

@@ -27,7 +27,7 @@ struct Taskgroup;   // tasks/tasks.hpp
 struct Share;       // sharing/share.hpp
 struct Implicit;
 struct Initial;
-struct PoolThread;  // pool.hpp
+struct PoolThread;  // thread_pool.hpp
 
 // The kind of code that a Context stands for.
 enum class Form : std::uint8_t {

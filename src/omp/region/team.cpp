@@ -15,7 +15,7 @@
 #include "omp/region/affinity.hpp"
 #include "omp/region/alone.hpp"
 #include "omp/environment/machine.hpp"
-#include "omp/region/pool.hpp"
+#include "omp/region/thread_pool.hpp"
 #include "omp/region/share.hpp"
 
 namespace imbrex::omp {

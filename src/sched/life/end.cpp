@@ -32,7 +32,7 @@
 #include "sched/run/phasers/leave.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/trigger/trigger.hpp"
+#include "sched/trigger/progress_functions.hpp"
 #include "task/failure.hpp"
 
 namespace imbrex::sched {

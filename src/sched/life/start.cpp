@@ -29,7 +29,7 @@
 #include "sched/run/loop/loop.hpp"
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
-#include "sched/trigger/trigger.hpp"
+#include "sched/trigger/progress_functions.hpp"
 
 namespace imbrex::sched {
 

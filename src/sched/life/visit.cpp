@@ -5,7 +5,7 @@
 
 #include "sched/life/visit.hpp"
 #include "sched/run/dead.hpp"
-#include "task/event.hpp"
+#include "task/event_word.hpp"
 #include "task/joint.hpp"
 
 namespace imbrex::sched {

@@ -20,8 +20,8 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "sched/policy/policy.hpp"
+#include "task/descriptor.hpp"
 #include "task/lineage.hpp"
-#include "task/task.hpp"
 
 namespace imbrex::sched {
 

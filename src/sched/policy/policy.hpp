@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "task/descriptor.hpp"
 #include "task/lineage.hpp"
-#include "task/task.hpp"
 
 namespace imbrex::sched {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sched/run/in_accumulator.hpp"
-#include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
+#include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
 #include "task/access/inheritance.hpp"
 #include "task/joint.hpp"

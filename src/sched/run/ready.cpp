@@ -8,7 +8,7 @@
 #include "sched/policy/ordered_queue.hpp"
 #include "sched/policy/stealing.hpp"
 #include "sched/run/notes.hpp"
-#include "task/event.hpp"
+#include "task/event_word.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::sched {

@@ -26,7 +26,7 @@
 #include "sched/policy/stealing.hpp"
 #include "sched/run/group.hpp"
 #include "task/ending/complete.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 #include "trace/trace.hpp"
 
 namespace imbrex::sched {

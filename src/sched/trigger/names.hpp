@@ -25,7 +25,7 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::sched {
 

@@ -9,8 +9,8 @@
 #include "imbrex/error.hpp"
 #include "imbrex/runtime.hpp"
 #include "sched/run/notes.hpp"
-#include "sched/trigger/trigger.hpp"
-#include "sched/waist/calls.hpp"
+#include "sched/trigger/progress_functions.hpp"
+#include "sched/waist/caller.hpp"
 #include "task/failure.hpp"
 #include "task/joint.hpp"
 

@@ -12,9 +12,9 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "sched/run/notes.hpp"
-#include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/waist/calls.hpp"
+#include "sched/run/task_races.hpp"
+#include "sched/waist/caller.hpp"
 #include "task/access/accesses.hpp"
 #include "trace/races.hpp"
 

@@ -11,7 +11,7 @@
 #include "imbrex/error.hpp"
 #include "sched/life/life.hpp"
 #include "sched/run/runtime_state.hpp"
-#include "sched/waist/calls.hpp"
+#include "sched/waist/caller.hpp"
 
 namespace imbrex {
 

@@ -21,7 +21,7 @@
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/polling.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/trigger/trigger.hpp"
+#include "sched/trigger/progress_functions.hpp"
 
 namespace imbrex::detail {
 

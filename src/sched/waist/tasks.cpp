@@ -7,9 +7,9 @@
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
-#include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/waist/calls.hpp"
+#include "sched/run/task_races.hpp"
+#include "sched/waist/caller.hpp"
 #include "task/access/accesses.hpp"
 #include "task/access/depend.hpp"
 

@@ -9,8 +9,8 @@
 #include "sched/run/loop/waiting.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
-#include "sched/waist/calls.hpp"
-#include "task/event.hpp"
+#include "sched/waist/caller.hpp"
+#include "task/event_word.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::detail {

@@ -19,7 +19,7 @@
 #include "task/access/mutexes.hpp"
 #include "task/access/releases.hpp"
 #include "task/in_place.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::task {
 

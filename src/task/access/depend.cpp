@@ -15,7 +15,7 @@
 #include "task/access/mutexes.hpp"
 #include "task/access/releases.hpp"
 #include "task/lineage.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::task {
 

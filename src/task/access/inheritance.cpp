@@ -10,7 +10,7 @@
 #include "task/access/conflicts.hpp"
 #include "task/access/depend.hpp"
 #include "task/access/releases.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::task {
 

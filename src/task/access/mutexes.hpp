@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mutexes of mutexinoutset accesses: who holds one, and who is next. The two functions that
-// make a task ready stand in task.hpp, since whatever makes one ready calls them.
+// make a task ready stand in descriptor.hpp, since whatever makes one ready calls them.
 #pragma once
 
 #include "task/access_block.hpp"

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "task/scope.hpp"
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::task {
 

@@ -15,7 +15,7 @@
 
 #include "c/guard.hpp"
 #include "c/places.hpp"
-#include "imbrex/detail/distributed/data.hpp"
+#include "imbrex/detail/distributed/data_space.hpp"
 #include "imbrex/detail/distributed/spaces.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "distributed/data/buffer.hpp"
-#include "imbrex/detail/distributed/data.hpp"
+#include "imbrex/detail/distributed/data_space.hpp"
 
 namespace imbrex::distributed {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "distributed/data/space/copy.hpp"
-#include "imbrex/detail/distributed/data.hpp"
+#include "imbrex/detail/distributed/data_space.hpp"
 
 namespace imbrex::distributed {
 

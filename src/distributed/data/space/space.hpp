@@ -25,7 +25,7 @@
 #include "distributed/data/space/pending.hpp"
 #include "distributed/data/space/sends.hpp"
 #include "distributed/carrier/waves.hpp"
-#include "imbrex/detail/distributed/data.hpp"
+#include "imbrex/detail/distributed/data_space.hpp"
 
 namespace imbrex::distributed {
 

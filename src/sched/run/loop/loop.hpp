@@ -5,9 +5,9 @@
 
 #include "sched/run/notes.hpp"
 #include "sched/run/phasers/leave.hpp"
-#include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/runtime_state.hpp"
+#include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
 #include "task/access_block.hpp"
 

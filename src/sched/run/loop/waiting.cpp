@@ -8,10 +8,10 @@
 #include "sched/run/loop/loop.hpp"
 #include "sched/run/notes.hpp"
 #include "sched/run/polling.hpp"
-#include "sched/run/races.hpp"
 #include "sched/run/ready.hpp"
+#include "sched/run/task_races.hpp"
 #include "task/access/depend.hpp"
-#include "task/event.hpp"
+#include "task/event_word.hpp"
 #include "task/in_place.hpp"
 
 namespace imbrex::sched {

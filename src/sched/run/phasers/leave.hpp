@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sched/run/runtime_state.hpp"
-#include "task/phaser.hpp"
+#include "task/phases.hpp"
 
 namespace imbrex::sched {
 

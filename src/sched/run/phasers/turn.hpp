@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The turn at a phaser (task/phaser.hpp): whoever has signalled last ends the phase, and completes
+// The turn at a phaser (task/phases.hpp): whoever has signalled last ends the phase, and completes
 // the promises that it is over. Used where tasks signal and where they leave.
 #pragma once
 
 #include "sched/run/runtime_state.hpp"
-#include "task/phaser.hpp"
+#include "task/phases.hpp"
 
 namespace imbrex::sched {
 

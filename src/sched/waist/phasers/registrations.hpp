@@ -6,8 +6,8 @@
 #include <string>
 
 #include "imbrex/detail/phasers.hpp"
-#include "sched/waist/calls.hpp"
-#include "task/phaser.hpp"
+#include "sched/waist/caller.hpp"
+#include "task/phases.hpp"
 
 namespace imbrex::detail {
 

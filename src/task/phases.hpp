@@ -59,7 +59,7 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/phasers.hpp"
-#include "task/event.hpp"
+#include "task/event_word.hpp"
 
 namespace imbrex::task {
 

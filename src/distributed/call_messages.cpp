@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "distributed/calls.hpp"
+#include "distributed/call_messages.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 
 #include "distributed/carrier/transfers.hpp"
 #include "distributed/modules.hpp"
-#include "imbrex/detail/distributed/calls.hpp"
+#include "imbrex/detail/distributed/remote_calls.hpp"
 
 namespace imbrex::distributed {
 

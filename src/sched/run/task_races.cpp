@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Only in the variant for ThreadSanitizer; docs/design/races.md has the argument.
-#include "sched/run/races.hpp"
+#include "sched/run/task_races.hpp"
 
 #include "task/access/conflicts.hpp"
 

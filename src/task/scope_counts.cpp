@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 #include <algorithm>
 #include <iterator>

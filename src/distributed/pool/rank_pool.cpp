@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The round and its lanes. What messages do is in answers.cpp.
-#include "distributed/pool/pool.hpp"
+#include "distributed/pool/rank_pool.hpp"
 
 #include <fmt/format.h>
 

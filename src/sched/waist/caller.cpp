@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sched/waist/calls.hpp"
+#include "sched/waist/caller.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "sched/life/life.hpp"
 #include "sched/run/in_accumulator.hpp"
 #include "sched/run/phasers/turn.hpp"
-#include "sched/trigger/trigger.hpp"
+#include "sched/trigger/progress_functions.hpp"
 
 namespace imbrex::detail {
 

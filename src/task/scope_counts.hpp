@@ -23,12 +23,12 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "task/descriptor.hpp"
 #include "task/failure.hpp"
-#include "task/task.hpp"
 
 namespace imbrex::task {
 
-struct Registration;  // phaser.hpp
+struct Registration;  // phases.hpp
 
 enum class Await : std::uint8_t {
   nothing,      // the owner runs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // hcmpi.h: phasers and accumulators.
-#include "hcmpi/phasers.hpp"
+#include "hcmpi/hc_phaser.hpp"
 
 #include <algorithm>
 #include <cstddef>

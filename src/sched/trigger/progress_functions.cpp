@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sched/trigger/trigger.hpp"
+#include "sched/trigger/progress_functions.hpp"
 
 #include <fmt/format.h>
 

@@ -24,7 +24,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "sched/trigger/names.hpp"
-#include "task/scope.hpp"
+#include "task/scope_counts.hpp"
 
 namespace imbrex::sched {
 

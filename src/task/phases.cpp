@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "task/phaser.hpp"
+#include "task/phases.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <mutex>
 #include <utility>
 
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
 
 namespace imbrex::task {
 

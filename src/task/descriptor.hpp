@@ -21,15 +21,15 @@
 
 #include "base/check.hpp"
 #include "imbrex/detail/waist.hpp"
-#include "task/event.hpp"
+#include "task/event_word.hpp"
 #include "trace/races.hpp"
 
 namespace imbrex::task {
 
 struct AccessBlock;  // access_block.hpp
 class DependTable;   // access/depend.hpp
-struct Scope;        // scope.hpp
-struct Family;       // scope.hpp
+struct Scope;        // scope_counts.hpp
+struct Family;       // scope_counts.hpp
 
 enum class State : std::uint8_t {
   free,       // no task: the slot lies in a free list
@@ -213,7 +213,7 @@ inline void make_ready(Task& task, ReadyList& ready) noexcept;
 [[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;
 [[nodiscard]] bool needs_mutexes(const Task& task) noexcept;
 
-// ---- bodies of event.hpp ---------------------------------------------------------------------
+// ---- bodies of event_word.hpp ----------------------------------------------------------------
 
 inline void ReadyList::push(Task& task) noexcept {
   task.next_ready = head;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "omp/region/pool.hpp"
+#include "omp/region/thread_pool.hpp"
 
 #include <pthread.h>
 

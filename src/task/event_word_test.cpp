@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "task/event.hpp"
+#include "task/event_word.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "task/task.hpp"
+#include "task/descriptor.hpp"
 
 namespace imbrex::task {
 namespace {
