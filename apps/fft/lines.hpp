@@ -28,7 +28,7 @@ using Points = std::unique_ptr<Complex[], Free>;
 // Thread safety: add() may be called by any number of tasks at once.
 class Progress {
  public:
-  // Nothing is said if `interval_s` is 0.
+  // Nothing is reported if `interval_s` is 0.
   Progress(std::int64_t lines, double interval_s) : lines_(lines), interval_s_(interval_s) {}
   void begin(std::string what);  // the next run
   void add(std::int64_t lines);
@@ -39,7 +39,7 @@ class Progress {
   std::string what_;
   std::chrono::steady_clock::time_point start_;
   std::atomic<std::int64_t> done_ = 0;
-  std::atomic<int> said_ = 0;  // how often; who raises it speaks
+  std::atomic<int> reports_ = 0;  // how often; who raises it speaks
 };
 
 enum class Planning { estimate, measure };  // how FFTW chooses its algorithm

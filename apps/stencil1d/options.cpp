@@ -142,8 +142,8 @@ Options parse_options(int argc, char** argv, std::string& help) {
     options.cell_ns = timed.cell_ns;
   }
   for (const Variant& variant : all_variants()) {
-    const bool asked = names.empty() || std::ranges::find(names, variant.name) != names.end();
-    if (asked || (options.hidden && variant.run == &run_block)) {
+    const bool requested = names.empty() || std::ranges::find(names, variant.name) != names.end();
+    if (requested || (options.hidden && variant.run == &run_block)) {
       options.variants.push_back(variant);
     }
   }

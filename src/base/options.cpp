@@ -169,8 +169,9 @@ std::string_view nearest_option(const std::string_view name) {
 }
 
 void warn_once(const std::vector<std::string_view>& unknown) {
-  static std::atomic<bool> said{false};  // any thread
-  if (unknown.empty() || job_rank() != 0 || said.exchange(true, std::memory_order_relaxed)) return;
+  static std::atomic<bool> reported{false};  // any thread
+  if (unknown.empty() || job_rank() != 0) return;
+  if (reported.exchange(true, std::memory_order_relaxed)) return;
   report(describe_unknown(unknown));
 }
 

@@ -71,8 +71,8 @@ TEST(Options, warn_of_a_name_that_is_not_in_the_table_and_read_the_others) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(read_options().WORKERS, 5);
   EXPECT_EQ(read_options().WORKERS, 5);  // and are quiet then
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(said, "imbrex: " + describe_unknown({"WORKER"}) + "\n");
+  const std::string output = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(output, "imbrex: " + describe_unknown({"WORKER"}) + "\n");
 }
 
 TEST(Options, name_the_nearest_option_in_a_line_about_unknown_names) {

@@ -342,7 +342,7 @@ void SpaceOn::on_put(const int from, const Head& head, const Bytes body) {
     error = std::current_exception();
   }
   const std::string refusal = error == nullptr ? "" : detail::thrown_text(error);
-  settle(*state, std::move(error));
+  complete(*state, std::move(error));
   answer_put(from, head.guid, head.token, refusal);
 }
 
@@ -357,7 +357,7 @@ void SpaceOn::landed_here(void* const context, std::exception_ptr error) noexcep
       error = std::current_exception();
     }
     const std::string refusal = error == nullptr ? "" : detail::thrown_text(error);
-    space.settle(arriving->state, std::move(error));
+    space.complete(arriving->state, std::move(error));
     space.answer_put(arriving->from, guid, arriving->token, refusal);
   } catch (...) {
     leave_untold(std::current_exception());

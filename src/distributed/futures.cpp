@@ -98,7 +98,7 @@ void SpaceOn::close() {
     if (const std::lock_guard guard(part.mutex); true) entries.swap(part.entries);
     for (const auto& [guid, entry] : entries) {
       // Elsewhere, and what was given back: see (2).
-      if (entry.given_back || (entry.site.rank < 0 && !entry.asked_here)) continue;
+      if (entry.given_back || (entry.site.rank < 0 && !entry.requested_here)) continue;
       if (entry.state != nullptr) detail::release(*entry.state);
     }
   }
@@ -209,7 +209,7 @@ SpaceFuture& SpaceOn::future_here(const std::uint64_t guid) {
     if (entry.state == nullptr) entry.state = &make_state(guid);
     state = entry.state;
     detail::retain(*state);
-    first = !std::exchange(entry.asked_here, true);
+    first = !std::exchange(entry.requested_here, true);
     if (first && !entry.there) opened();
   }
   if (first) has_read(guid, 1);
@@ -338,10 +338,10 @@ void SpaceOn::put_here(const std::uint64_t guid, const Build& build,
       check_size(guid, spec_.ops->view(state, scratch).size());
     }
   } catch (...) {
-    settle(state, std::current_exception());
+    complete(state, std::current_exception());
     throw;
   }
-  settle(state, nullptr);
+  complete(state, nullptr);
 }
 
 void SpaceOn::put_at(const int home, const std::uint64_t guid, const Build& build,
@@ -406,25 +406,25 @@ void SpaceOn::end_put(Put& put, std::exception_ptr error) noexcept {
   ended();
 }
 
-void SpaceOn::settle(SpaceFuture& state, std::exception_ptr error) {
+void SpaceOn::complete(SpaceFuture& state, std::exception_ptr error) {
   const std::uint64_t guid = state.guid;
   if (error != nullptr) detail::fail(state, std::move(error));
   detail::complete(state);
   std::unique_ptr<std::vector<Waiter>> waiters;
-  bool asked_here = false;
+  bool requested_here = false;
   Shard& part = shard(guid);
   if (const std::lock_guard guard(part.mutex); true) {
     Entry& entry = part.entries[guid];
     entry.there = true;
     waiters = std::move(entry.waiters);
-    asked_here = entry.asked_here;
+    requested_here = entry.requested_here;
   }
   if (waiters != nullptr) {
     for (const Waiter& waiter : *waiters) serve(state, waiter);
   }
   has_read(guid, 0);
   detail::release(state);
-  if (asked_here) ended();
+  if (requested_here) ended();
 }
 
 // What readers() throws has nobody here to take it: the value stays, and the program fails at its

@@ -88,7 +88,7 @@ class SpaceOn final : public detail::Space {
     Site site;                       // at home: where it was put, or is being
     std::uint32_t readers = 0;       // ranks that have read it
     bool there = false;              // at home: it has its value
-    bool asked_here = false;
+    bool requested_here = false;
     bool given_back = false;
   };
   struct alignas(64) Shard {
@@ -123,7 +123,7 @@ class SpaceOn final : public detail::Space {
   static void landed_here(void* arriving, std::exception_ptr error) noexcept;
   // The value of a claimed state is there, or its failure: fires it, and answers who has asked.
   // Takes over a reference.
-  void settle(detail::SpaceFuture& state, std::exception_ptr error);
+  void complete(detail::SpaceFuture& state, std::exception_ptr error);
   void fill(detail::SpaceFuture& state, Bytes bytes) const;
   void serve(detail::SpaceFuture& state, const Waiter& waiter);
   [[nodiscard]] bool view(detail::SpaceFuture& state, const Waiter& waiter,

@@ -17,7 +17,7 @@ namespace imbrex::fiber {
 namespace {
 
 // Two fibers and the test's own stack; `trace` is what ran.
-struct World {
+struct TwoFibers {
   StackPool stacks{64 * 1024};
   Fiber native;
   void* globals = thread_exception_globals();
@@ -27,25 +27,25 @@ struct World {
 
   std::fenv_t floating_point;
 
-  World() {
+  TwoFibers() {
     adopt_native(native);
     std::fegetenv(&floating_point);
   }
   void go(Fiber& from, Fiber& to) { switch_to(from, to, globals, &do_nothing, nullptr); }
 };
-World* world = nullptr;
+TwoFibers* two = nullptr;
 
 class FiberTest : public testing::Test {
  protected:
-  void SetUp() override { world = &world_; }
+  void SetUp() override { two = &two_; }
   void run(Entry first, Entry second) {
-    world_.first = &make_fiber(world_.stacks.take(), world_.floating_point, first);
-    world_.second = &make_fiber(world_.stacks.take(), world_.floating_point, second);
-    world_.go(world_.native, *world_.first);
-    world_.stacks.give(destroy_fiber(*world_.first));
-    world_.stacks.give(destroy_fiber(*world_.second));
+    two_.first = &make_fiber(two_.stacks.take(), two_.floating_point, first);
+    two_.second = &make_fiber(two_.stacks.take(), two_.floating_point, second);
+    two_.go(two_.native, *two_.first);
+    two_.stacks.give(destroy_fiber(*two_.first));
+    two_.stacks.give(destroy_fiber(*two_.second));
   }
-  World world_;
+  TwoFibers two_;
 };
 
 // Whether the system can read there: it fails a write() from elsewhere.
@@ -83,16 +83,16 @@ TEST(StackPool, the_guard_of_each_stack_is_as_large_as_the_stack) {
 TEST_F(FiberTest, goes_on_where_it_was_left) {
   run(
       [] {
-        world->trace += "a";
-        world->go(*world->first, *world->second);
-        world->trace += "c";
-        world->go(*world->first, world->native);
+        two->trace += "a";
+        two->go(*two->first, *two->second);
+        two->trace += "c";
+        two->go(*two->first, two->native);
       },
       [] {
-        world->trace += "b";
-        world->go(*world->second, *world->first);
+        two->trace += "b";
+        two->go(*two->second, *two->first);
       });
-  EXPECT_EQ(world_.trace, "abc");
+  EXPECT_EQ(two_.trace, "abc");
 }
 
 // Methodology: facts of GCC's runtime: without the swap of its globals the first fiber rethrows
@@ -103,78 +103,78 @@ TEST_F(FiberTest, rethrows_its_own_exception_after_another_fiber_threw) {
         try {
           throw std::runtime_error("first");
         } catch (...) {
-          world->go(*world->first, *world->second);
+          two->go(*two->first, *two->second);
           try {
             throw;
           } catch (const std::exception& error) {
-            world->trace += error.what();
+            two->trace += error.what();
           }
         }
-        world->go(*world->first, *world->second);
+        two->go(*two->first, *two->second);
       },
       [] {
         try {
           throw std::runtime_error("second");
         } catch (...) {
-          world->go(*world->second, *world->first);
+          two->go(*two->second, *two->first);
         }
-        world->go(*world->second, world->native);
+        two->go(*two->second, two->native);
       });
-  EXPECT_EQ(world_.trace, "first");
+  EXPECT_EQ(two_.trace, "first");
 }
 
 TEST_F(FiberTest, keeps_its_rounding_mode) {
   run(
       [] {
         std::fesetround(FE_UPWARD);
-        world->go(*world->first, *world->second);
-        world->trace += std::fegetround() == FE_UPWARD ? "up" : "lost";
+        two->go(*two->first, *two->second);
+        two->trace += std::fegetround() == FE_UPWARD ? "up" : "lost";
         std::fesetround(FE_TONEAREST);
-        world->go(*world->first, world->native);
+        two->go(*two->first, two->native);
       },
       [] {
         std::fesetround(FE_DOWNWARD);
-        world->go(*world->second, *world->first);
+        two->go(*two->second, *two->first);
       });
-  EXPECT_EQ(world_.trace, "up");
+  EXPECT_EQ(two_.trace, "up");
 }
 
 // The fiber asks before and after in one function, as where a function that suspends is inlined. A
 // function that the compiler takes for constant would answer with the first thread.
 TEST_F(FiberTest, asks_for_its_thread_anew_after_it_has_moved) {
-  world_.first = &make_fiber(world_.stacks.take(), world_.floating_point, [] {
+  two_.first = &make_fiber(two_.stacks.take(), two_.floating_point, [] {
     const pthread_t thread = base::this_thread();
     const pid_t number = base::kernel_thread_id();
-    world->go(*world->first, world->native);
-    if (base::is_this_thread(thread)) world->trace += "old thread ";
-    if (base::kernel_thread_id() == number) world->trace += "old number ";
-    world->trace += "moved";
-    switch_to(*world->first, *world->second, thread_exception_globals(), &do_nothing, nullptr);
+    two->go(*two->first, two->native);
+    if (base::is_this_thread(thread)) two->trace += "old thread ";
+    if (base::kernel_thread_id() == number) two->trace += "old number ";
+    two->trace += "moved";
+    switch_to(*two->first, *two->second, thread_exception_globals(), &do_nothing, nullptr);
   });
-  world_.go(world_.native, *world_.first);
+  two_.go(two_.native, *two_.first);
   std::thread([this] {
     Fiber native;
     adopt_native(native);
-    world_.second = &native;
-    switch_to(native, *world_.first, thread_exception_globals(), &do_nothing, nullptr);
+    two_.second = &native;
+    switch_to(native, *two_.first, thread_exception_globals(), &do_nothing, nullptr);
   }).join();
-  world_.stacks.give(destroy_fiber(*world_.first));
-  EXPECT_EQ(world_.trace, "moved");
+  two_.stacks.give(destroy_fiber(*two_.first));
+  EXPECT_EQ(two_.trace, "moved");
 }
 
 TEST_F(FiberTest, runs_the_arrival_on_the_new_stack_with_the_fiber_that_was_left) {
-  world_.first = &make_fiber(world_.stacks.take(), world_.floating_point, [] {
+  two_.first = &make_fiber(two_.stacks.take(), two_.floating_point, [] {
     switch_to(
-        *world->first, world->native, world->globals,
+        *two->first, two->native, two->globals,
         [](Fiber& left, void* argument) {
-          world->trace += &left == world->first ? "left " : "other ";
-          world->trace += static_cast<const char*>(argument);
+          two->trace += &left == two->first ? "left " : "other ";
+          two->trace += static_cast<const char*>(argument);
         },
         const_cast<char*>("argument"));
   });
-  world_.go(world_.native, *world_.first);
-  EXPECT_EQ(world_.trace, "left argument");
-  world_.stacks.give(destroy_fiber(*world_.first));
+  two_.go(two_.native, *two_.first);
+  EXPECT_EQ(two_.trace, "left argument");
+  two_.stacks.give(destroy_fiber(*two_.first));
 }
 
 TEST(StackPool, gives_writable_stacks_with_a_guard_below_each) {

@@ -129,11 +129,11 @@ detail::Space& space(const char* const call) {
   }
   return *there;
 }
-// The typed face of it.
+// The same space, typed.
 const FutureSpace<Distributed::Bytes>& futures(const char* const call) {
   detail::Space& there = space(call);
-  static const auto& face = *new FutureSpace<Distributed::Bytes>(there);
-  return face;
+  static const auto& futures = *new FutureSpace<Distributed::Bytes>(there);
+  return futures;
 }
 
 std::string name_of(const std::uint64_t guid) {
@@ -147,10 +147,10 @@ std::string name_of(const std::uint64_t guid) {
 Future<Distributed::Bytes> Distributed::future() {
   if (const std::lock_guard guard(lock_); value_.valid()) return value_;
   // Not under the lock: it may suspend.
-  Future<Bytes> asked = futures("a use of a DDF_HANDLE")[guid_];
+  Future<Bytes> value = futures("a use of a DDF_HANDLE")[guid_];
   const std::lock_guard guard(lock_);
-  if (!value_.valid()) value_ = asked;
-  return asked;
+  if (!value_.valid()) value_ = value;
+  return value;
 }
 
 void Distributed::put(const void* const data, const std::source_location& where) const {

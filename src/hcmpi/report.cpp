@@ -91,9 +91,9 @@ void refuse(const char* const call, const int code, const std::string& what) {
 
 int tell(const std::exception_ptr& error) noexcept {
   try {
-    const Told said = told(error);
-    detail::keep_message(said.text);
-    return said.code;
+    const Told failure = told(error);
+    detail::keep_message(failure.text);
+    return failure.code;
   } catch (...) {  // for want of memory
     return MPI_ERR_NO_MEM;
   }
@@ -102,10 +102,10 @@ int tell(const std::exception_ptr& error) noexcept {
 int report(const char* const call, const std::exception_ptr& error) noexcept {
   const bool returns = is_of_mpi(error) || errors_return.load(std::memory_order_relaxed);
   try {
-    const Told said = named(call, told(error));
-    if (!returns) end_program(said.text.c_str());
-    detail::keep_message(said.text);
-    return said.code;
+    const Told failure = named(call, told(error));
+    if (!returns) end_program(failure.text.c_str());
+    detail::keep_message(failure.text);
+    return failure.code;
   } catch (...) {  // for want of memory
     if (!returns) end_program("imbrex: no memory left");
     return MPI_ERR_NO_MEM;

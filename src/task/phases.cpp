@@ -198,7 +198,8 @@ Signal signal(Registration& mine) noexcept {
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   if (!signals(mine.mode) || signalled > waited) return {};
   mine.signalled.store(waited + 1, std::memory_order_relaxed);
-  const bool here = phases.span == nullptr || phases.span->alone.load(std::memory_order_relaxed);
+  const bool here =
+      phases.backend == nullptr || phases.backend->alone.load(std::memory_order_relaxed);
   if (here && phases.accumulators != nullptr) {
     // Those who wait look at the word again and again: it is written once, when all else is done.
     // acquire: as arrive()
@@ -228,7 +229,7 @@ Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
   if (mine.signalled.load(std::memory_order_relaxed) == waited) {
     mine.signalled.store(waited + 1, std::memory_order_relaxed);
     done = arrive(phases, waited);
-    if (done.last && phases.span == nullptr) return done;
+    if (done.last && phases.backend == nullptr) return done;
   } else if (now > waited) {
     wait.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);  // it is over
     return done;
@@ -341,7 +342,7 @@ detail::PhaseFollows what_follows(Phases& phases) noexcept {
 PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
   PhaseWait* promises = nullptr;
   const std::lock_guard guard(phases.lock);
-  phases.failure_of_span = error;
+  phases.failure_of_backend = error;
   phases.failed.store(true, std::memory_order_release);  // pairs with who does not take the lock
   (void)pin(phases);
   for (PhaseWait** link = &phases.waits; *link != nullptr;) {

@@ -125,12 +125,12 @@ struct Phases : detail::PhaserState {
 
   // What each signal and wait reads, and few steps write.
   alignas(base::cache_line_bytes) std::uint32_t ahead = 0;
-  // After `failure_of_span`, for those who do not wait for it.
+  // After `failure_of_backend`, for those who do not wait for it.
   std::atomic<bool> failed{false};
   bool keeps_order = false;            // some accumulator wants Registration::path
   detail::AccumulatorBase* accumulators = nullptr;  // owned
-  std::unique_ptr<detail::PhaserSpan> span;
-  std::exception_ptr failure_of_span;  // set while the span has the turn
+  std::unique_ptr<detail::PhaserBackend> backend;
+  std::exception_ptr failure_of_backend;  // set while the backend has the turn
   Scope* finish = nullptr;             // that it belongs to; null: none. To compare, not to follow
   std::source_location finish_where;
 

@@ -128,7 +128,7 @@ class Recorder {
                                            std::uint64_t b, std::uint64_t c);
   // Counts what has passed since the last change of activity, too: main may compute to the end. By
   // its thread.
-  void settle() noexcept {
+  void count_activity() noexcept {
     if (!timing_) return;
     const std::uint64_t now = base::ticks();
     spent_[static_cast<std::size_t>(activity_)].add(now - since_);

@@ -72,15 +72,15 @@ TEST_P(EventTest, a_thread_of_the_program_wakes_tasks) {
 }
 
 TEST_P(EventTest, a_thread_of_the_program_blocks_until_a_task_fires) {
-  Event asked;
+  Event request;
   Event answered;
   std::atomic<bool> order = false;
   std::thread thread([&] {
-    asked.fire();
+    request.fire();
     await(answered);
     order = true;
   });
-  await(asked);
+  await(request);
   EXPECT_FALSE(order.load());
   task("answer").spawn([&] { answered.fire(); }).get();
   thread.join();

@@ -93,7 +93,7 @@ inline bool waits(const std::string& name, const std::string& what) {
 
 // A descriptor is given back by the worker that ran the task, perhaps a moment after the last
 // waiter went on; so the counts are read until they are zero.
-inline Statistics settled_statistics() {
+inline Statistics final_statistics() {
   Statistics now;
   (void)comes_true([&now] {
     if (detail::in_task()) yield();
@@ -119,7 +119,7 @@ class OnRuntime : public testing::TestWithParam<Setup> {
   void TearDown() override {
     SCOPED_TRACE(testing::Message() << GetParam());
     detail::drain();
-    const Statistics left = settled_statistics();
+    const Statistics left = final_statistics();
     EXPECT_EQ(left.live_tasks, 0u);
     EXPECT_EQ(left.suspended_tasks, 0u);
     runtime_.reset();

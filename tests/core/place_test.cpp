@@ -28,7 +28,7 @@ class PlaceTest : public testing::TestWithParam<Setup> {
   void TearDown() override {
     SCOPED_TRACE(testing::Message() << GetParam());
     detail::drain();
-    const Statistics left = settled_statistics();
+    const Statistics left = final_statistics();
     EXPECT_EQ(left.live_tasks, 0u);
     EXPECT_EQ(left.suspended_tasks, 0u);
     EXPECT_EQ(astray_.load(), 0);

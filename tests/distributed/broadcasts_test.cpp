@@ -597,18 +597,18 @@ TEST(BroadcastsTest, a_space_that_is_closed_with_copies_under_way_lets_others_ha
 
 // ---- threads ---------------------------------------------------------------------------------
 
-// A rank whose messages come on threads of the network, and whose transfers come on lanes of their
-// own, so that they overtake messages and each other. As active messages do, it handles one thing
-// at a time.
+// A rank whose messages come on threads of the network, and whose transfers come on channels of
+// their own, so that they overtake messages and each other. As active messages do, it handles one
+// thing at a time.
 class ThreadedRank {
  public:
-  static constexpr int lanes = 3;
+  static constexpr int channels = 3;
   ThreadedRank(Network& network, const int ranks, const int rank)
       : way_(network, ranks, rank), broadcasts(way_, options()) {
-    for (int lane = 0; lane < lanes; ++lane) {
-      network.set_handler(rank + lane * ranks, [this, lane, ranks](int from, Bytes bytes) {
+    for (int channel = 0; channel < channels; ++channel) {
+      network.set_handler(rank + channel * ranks, [this, channel, ranks](int from, Bytes bytes) {
         const std::lock_guard guard(handling_);
-        lane == 0 ? broadcasts.receive(from % ranks, bytes) : way_.take(bytes);
+        channel == 0 ? broadcasts.receive(from % ranks, bytes) : way_.take(bytes);
       });
     }
   }
@@ -639,11 +639,11 @@ class ThreadedRank {
     }
     void deliver(const distributed::Landing& landing, const Bytes data,
                  const distributed::Ended ended, void* const context) override {
-      const int lane = 1 + static_cast<int>(++turn % (lanes - 1));
-      network.carrier(number).send(landing.rank + lane * ranks,
+      const int channel = 1 + static_cast<int>(++turn % (channels - 1));
+      network.carrier(number).send(landing.rank + channel * ranks,
                                    distributed::bytes_of(landing.tag), data);
       const int tag = offer(0, {}, ended, context).tag;
-      network.carrier(number).send(number + lane * ranks, distributed::bytes_of(tag), {});
+      network.carrier(number).send(number + channel * ranks, distributed::bytes_of(tag), {});
     }
     void take(const Bytes bytes) {
       int tag = 0;
@@ -683,7 +683,7 @@ TEST(BroadcastsTest, threads_send_and_expect_while_messages_are_handled) {
     std::vector<std::unique_ptr<ThreadedRank>> all;
     std::vector<std::unique_ptr<Send>> sends;
     std::vector<std::unique_ptr<Reader>> readers;
-    Network network(ranks * ThreadedRank::lanes, static_cast<unsigned>(ranks), 3);
+    Network network(ranks * ThreadedRank::channels, static_cast<unsigned>(ranks), 3);
     for (int rank = 0; rank < ranks; ++rank) {
       all.push_back(std::make_unique<ThreadedRank>(network, ranks, rank));
       all.back()->broadcasts.open_space(the_space, "tiles");

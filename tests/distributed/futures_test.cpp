@@ -70,18 +70,18 @@ struct Program {
   [[nodiscard]] bool knows_sizes() const { return seed % 2 == 0; }
   [[nodiscard]] bool gives_back() const { return seed / 2 % 2 == 0; }
   // What a rank asks for, some of it more than once.
-  [[nodiscard]] std::vector<std::uint64_t> asked_by(const int rank) const {
+  [[nodiscard]] std::vector<std::uint64_t> requests_of(const int rank) const {
     std::mt19937 random(seed * 64 + static_cast<unsigned>(rank));
-    std::vector<std::uint64_t> asked(random() % guids);
-    for (std::uint64_t& one : asked) one = random() % guids;
-    return asked;
+    std::vector<std::uint64_t> requested(random() % guids);
+    for (std::uint64_t& one : requested) one = random() % guids;
+    return requested;
   }
   // How many ranks ask for each.
   [[nodiscard]] std::vector<std::size_t> readers() const {
     std::vector<std::size_t> readers(guids);
     for (int rank = 0; rank < ranks; ++rank) {
-      const auto asked = asked_by(rank);
-      for (const std::uint64_t one : std::set(asked.begin(), asked.end())) ++readers[one];
+      const auto requested = requests_of(rank);
+      for (const std::uint64_t one : std::set(requested.begin(), requested.end())) ++readers[one];
     }
     return readers;
   }
@@ -124,23 +124,23 @@ template <class Value>
 void run_rank(const Program& program, const int rank, distributed::Futures& futures) {
   std::mt19937 random(program.seed + static_cast<unsigned>(rank));
   detail::Space& space = futures.open(program.spec<Value>());
-  std::vector<std::uint64_t> to_ask = program.asked_by(rank);
-  std::vector<detail::SpaceFuture*> asked;
+  std::vector<std::uint64_t> to_ask = program.requests_of(rank);
+  std::vector<detail::SpaceFuture*> requested;
   for (std::uint64_t guid = 0; guid < guids || !to_ask.empty();) {
     if (!to_ask.empty() && (guid == guids || random() % 2 == 0)) {
-      asked.push_back(&space.future(to_ask.back()));
+      requested.push_back(&space.future(to_ask.back()));
       to_ask.pop_back();
       continue;
     }
     if (static_cast<int>(guid) % program.ranks == rank) put<Value>(space, guid);
     ++guid;
   }
-  for (detail::SpaceFuture* const one : asked) {
+  for (detail::SpaceFuture* const one : requested) {
     detail::await(*one);
     EXPECT_EQ(one->failure, nullptr);
     EXPECT_TRUE(static_cast<State<Value>*>(one)->slot.value == value_of<Value>(one->guid));
   }
-  for (detail::SpaceFuture* const one : asked) detail::release(*one);
+  for (detail::SpaceFuture* const one : requested) detail::release(*one);
   space.close();
   space.let_go();
 }

@@ -64,7 +64,7 @@ struct Rank {
 struct Ranks {
   std::vector<std::unique_ptr<Rank>> ranks;
   std::array<std::atomic<int>, 8> kept_requests{};  // that a rank has, until it has items
-  std::array<std::array<std::atomic<bool>, 8>, 8> last_asked{};  // [by][whom]: not answered yet
+  std::array<std::array<std::atomic<bool>, 8>, 8> last_requested{};  // [by][whom]: not answered yet
   Network wave_network;
   Network pool_network;
 
@@ -81,12 +81,12 @@ struct Ranks {
         distributed::PoolHead head;
         std::memcpy(&head, message.data(), sizeof head);
         const auto here = static_cast<std::size_t>(i), other = static_cast<std::size_t>(from);
-        if (head.lifeline) last_asked[other][here] = true;
+        if (head.lifeline) last_requested[other][here] = true;
         rank.pools.receive(from, message);
         const bool brings_none = head.kind == distributed::PoolMessage::none;
         if (!brings_none && !head.last) return;
         // The answer: a request that brings nothing is kept.
-        if (last_asked[here][other].exchange(false) && brings_none) ++kept_requests[other];
+        if (last_requested[here][other].exchange(false) && brings_none) ++kept_requests[other];
       });
     }
   }

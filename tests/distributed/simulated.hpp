@@ -41,9 +41,11 @@ class Simulated {
   bool step() {
     std::vector<std::function<void()>> fast;
     std::vector<std::function<void()>> slow;
-    for (auto& [pair, lane] : lanes_) {
-      if (lane.empty()) continue;
-      (end(pair.second).slow ? slow : fast).push_back([this, &pair, &lane] { arrive(pair, lane); });
+    for (auto& [pair, channel] : channels_) {
+      if (channel.empty()) continue;
+      (end(pair.second).slow ? slow : fast).push_back([this, &pair, &channel] {
+        arrive(pair, channel);
+      });
     }
     for (std::size_t i = 0; i < moving_.size(); ++i) {
       (end(moving_[i].landing.rank).slow ? slow : fast).push_back([this, i] { land(i); });
@@ -85,7 +87,7 @@ class Simulated {
         throw Error("imbrex: there is no such rank");
       }
       if (network.watch) network.watch(own, to, message);
-      network.lanes_[{own, to}].push_back(std::move(message));
+      network.channels_[{own, to}].push_back(std::move(message));
     }
     void flush() noexcept override {}
     distributed::Landing offer(int, const std::span<std::byte> memory,
@@ -129,9 +131,9 @@ class Simulated {
   [[nodiscard]] bool draw(const unsigned of_1000) {
     return of_1000 != 0 && random() % 1000 < of_1000;
   }
-  void arrive(const std::pair<int, int> pair, std::deque<std::vector<std::byte>>& lane) {
-    const std::vector<std::byte> message = std::move(lane.front());
-    lane.pop_front();
+  void arrive(const std::pair<int, int> pair, std::deque<std::vector<std::byte>>& channel) {
+    const std::vector<std::byte> message = std::move(channel.front());
+    channel.pop_front();
     end(pair.second).handler(pair.first, message);
   }
   void land(const std::size_t i) {
@@ -158,7 +160,7 @@ class Simulated {
   }
 
   std::vector<std::unique_ptr<End>> ends_;
-  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> lanes_;
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> channels_;
   std::vector<Moving> moving_;
   std::vector<Ending> ending_;
 };

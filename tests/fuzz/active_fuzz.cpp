@@ -372,17 +372,17 @@ bool names_the_lost() {
     }
   }
   close(ends[1]);
-  std::string said;
+  std::string output;
   char buffer[512];
   for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    said.append(buffer, static_cast<std::size_t>(got));
+    output.append(buffer, static_cast<std::size_t>(got));
   }
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
   const bool well = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
-                    said.find(text) != std::string::npos;
-  if (!well) std::printf("failed: no \"%s\" in: %s\n", text, said.c_str());
+                    output.find(text) != std::string::npos;
+  if (!well) std::printf("failed: no \"%s\" in: %s\n", text, output.c_str());
   return well;
 }
 

@@ -262,11 +262,11 @@ class Workbench {
         break;
     }
     if (flag == 0 && code == MPI_SUCCESS) return;
-    settle(some, all, found, code, ignore && way == Way::waitall);
+    complete(some, all, found, code, ignore && way == Way::waitall);
   }
 
   // The first `found` of the places are complete, by the first of the statuses.
-  void settle(std::vector<Open*>& some, const Array& all, int found, int code, bool ignored) {
+  void complete(std::vector<Open*>& some, const Array& all, int found, int code, bool ignored) {
     std::set<Open*> completed;
     for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
       const auto place = static_cast<std::size_t>(all.indices[i]);

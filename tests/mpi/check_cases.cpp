@@ -23,7 +23,7 @@ int rank = 0;
 int other = 0;
 
 // Lets all tasks run until each waits in MPI.
-void settle() {
+void let_all_wait() {
   for (int round = 0; round < 20; ++round) imbrex::yield();
 }
 
@@ -48,7 +48,7 @@ void receives_overlap() {
   task("receive right").launch([] {
     MPI_Recv(&values[3], 3, MPI_INT, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   });
-  settle();
+  let_all_wait();
   MPI_Barrier(MPI_COMM_WORLD);  // both receives of each rank are under way
   const std::array<int, 4> out{};
   MPI_Send(out.data(), 4, MPI_INT, other, 1, MPI_COMM_WORLD);
@@ -338,10 +338,10 @@ void waited_for_twice() {
   static MPI_Request copy = request;
   const Bustle bustle;
   const auto first = task("first").spawn([] { return MPI_Wait(&request, MPI_STATUS_IGNORE); });
-  settle();
+  let_all_wait();
   MPI_Barrier(MPI_COMM_WORLD);
   const auto second = task("second").spawn([] { return MPI_Wait(&copy, MPI_STATUS_IGNORE); });
-  settle();
+  let_all_wait();
   MPI_Barrier(MPI_COMM_WORLD);
   const int out = 7;
   MPI_Send(&out, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
@@ -362,7 +362,7 @@ void handle_given_again() {
   const Bustle bustle;
   const auto waits =
       task("waits").spawn([] { return MPI_Waitall(1, &request, MPI_STATUSES_IGNORE); });
-  settle();
+  let_all_wait();
   MPI_Barrier(MPI_COMM_WORLD);
   const int out[2] = {7, 8};
   MPI_Send(&out[0], 1, MPI_INT, other, 1, MPI_COMM_WORLD);
@@ -387,7 +387,7 @@ void collectives_in_no_order() {
   task("one").launch([] { MPI_Barrier(MPI_COMM_WORLD); });
   task("two").launch([] { MPI_Barrier(MPI_COMM_WORLD); });
   if (rank == 0) {
-    settle();  // both are in the barrier: rank 1 is not
+    let_all_wait();  // both are in the barrier: rank 1 is not
     MPI_Send(&word, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
   }
   imbrex::taskwait();
@@ -463,7 +463,7 @@ void blocks_in_no_order() {
   task("one").launch([] { it.exchange(); });
   task("two").launch([] { more.exchange(); });
   if (rank == 0) {
-    settle();
+    let_all_wait();
     MPI_Send(&word, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
   }
   imbrex::taskwait();
@@ -479,7 +479,7 @@ void ended_while_waited_on(int (*end)(MPI_Comm*)) {
   const auto waits = task("waits").spawn([&] {
     return MPI_Recv(&value, 1, MPI_INT, other, 7, comm, MPI_STATUS_IGNORE);
   });
-  settle();
+  let_all_wait();
   const bool refused = end(&comm) != MPI_SUCCESS;
   MPI_Barrier(MPI_COMM_WORLD);
   const int out = 42;

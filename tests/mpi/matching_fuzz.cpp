@@ -76,17 +76,17 @@ int check(const int values[], const MPI_Status& status) {
   MPI_Get_count(&status, MPI_INT, &count);
   expect(count >= head_ints, "a message has no head", count, status.MPI_TAG);
   if (count < head_ints) return -1;
-  const Message said{values[0], -1, values[1], values[2], values[3]};
-  expect(said.source == status.MPI_SOURCE, "the status has another source", said.source,
+  const Message sent{values[0], -1, values[1], values[2], values[3]};
+  expect(sent.source == status.MPI_SOURCE, "the status has another source", sent.source,
          status.MPI_SOURCE);
-  expect(said.tag == status.MPI_TAG, "the status has another tag", said.tag, status.MPI_TAG);
-  expect(said.ints == count, "the message has another length", said.ints, count);
+  expect(sent.tag == status.MPI_TAG, "the status has another tag", sent.tag, status.MPI_TAG);
+  expect(sent.ints == count, "the message has another length", sent.ints, count);
   for (int i = head_ints; i < count; ++i) {
-    if (values[i] == said.number * 31 + said.tag + i) continue;
-    expect(false, "the message is damaged", said.number, i);
+    if (values[i] == sent.number * 31 + sent.tag + i) continue;
+    expect(false, "the message is damaged", sent.number, i);
     break;
   }
-  return said.number;
+  return sent.number;
 }
 
 // ---- waiting -----------------------------------------------------------------------------------

@@ -278,7 +278,7 @@ bool one_thread_calls_mpi() {
 // The code that such a call returns, and what imbrex says of it.
 struct Refusal {
   int code;
-  std::string said;
+  std::string text;
 };
 template <class F>
 Refusal refusal_of(F&& call) {
@@ -339,7 +339,7 @@ TEST_F(OneThread, refuses_calls_without_a_twin_in_tasks) {
   EXPECT_NE(refusal.code, MPI_SUCCESS);
   for (const char* const part : {"MPI_Comm_split in task \"splits\" (", "progress_test.cpp:",
                                  "is refused", "no non-blocking twin", "Make it in main"}) {
-    EXPECT_NE(refusal.said.find(part), std::string::npos) << part << " in " << refusal.said;
+    EXPECT_NE(refusal.text.find(part), std::string::npos) << part << " in " << refusal.text;
   }
 }
 
@@ -348,7 +348,7 @@ TEST_F(OneThread, refuses_before_it_has_told_anybody) {
     return task("creates").spawn([&] { return create_group(); }).get();
   });
   EXPECT_NE(refusal.code, MPI_SUCCESS);
-  EXPECT_NE(refusal.said.find("MPI_Comm_create_group in task \"creates\""), std::string::npos);
+  EXPECT_NE(refusal.text.find("MPI_Comm_create_group in task \"creates\""), std::string::npos);
   MPI_Barrier(ring_.comm);
   int flag = 1;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ring_.comm, &flag, MPI_STATUS_IGNORE);
@@ -364,8 +364,8 @@ TEST_F(OneThread, refuses_calls_without_a_twin_in_main_while_a_task_waits) {
   });
   const Refusal refusal = refusal_of([&] { return split(); });
   EXPECT_NE(refusal.code, MPI_SUCCESS);
-  EXPECT_NE(refusal.said.find("MPI_Comm_split in task \"main\""), std::string::npos)
-      << refusal.said;
+  EXPECT_NE(refusal.text.find("MPI_Comm_split in task \"main\""), std::string::npos)
+      << refusal.text;
   MPI_Barrier(ring_.comm);  // all are refused before the first message comes
   MPI_Send(&ring_.rank, 1, MPI_INT, ring_.next(), 3, ring_.comm);
   receive.get();
@@ -389,8 +389,8 @@ TEST_F(OneThread, refuses_calls_without_a_twin_on_other_threads) {
   Refusal refusal{};
   std::thread([&] { refusal = refusal_of([&] { return split(); }); }).join();
   EXPECT_NE(refusal.code, MPI_SUCCESS);
-  EXPECT_NE(refusal.said.find("MPI_Comm_split outside of tasks is refused"), std::string::npos)
-      << refusal.said;
+  EXPECT_NE(refusal.text.find("MPI_Comm_split outside of tasks is refused"), std::string::npos)
+      << refusal.text;
 }
 
 // ---- threads of the program's ------------------------------------------------------------------

@@ -12,10 +12,10 @@ void Progress::add(std::int64_t cells) {
   const std::int64_t done = done_.fetch_add(cells, std::memory_order_relaxed) + cells;
   if (interval_s_ <= 0) return;
   const double elapsed = elapsed_s();
-  int said = said_.load(std::memory_order_relaxed);
-  if (elapsed < interval_s_ * (said + 1)) return;
+  int reports = reports_.load(std::memory_order_relaxed);
+  if (elapsed < interval_s_ * (reports + 1)) return;
   const int now = static_cast<int>(elapsed / interval_s_);
-  if (!said_.compare_exchange_strong(said, now, std::memory_order_relaxed)) return;
+  if (!reports_.compare_exchange_strong(reports, now, std::memory_order_relaxed)) return;
   const double share = static_cast<double>(done) / static_cast<double>(cells_);
   fmt::print(stderr, "smith_waterman: {:.1f} % of this rank's cells after {:.0f} s, about {:.0f} s "
              "to go\n", 100 * share, elapsed, elapsed * (1 - share) / share);

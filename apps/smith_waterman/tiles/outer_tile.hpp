@@ -21,7 +21,7 @@ struct Kernel {
 // Says from time to time how far a long run is. Thread safety: all may be called at once.
 class Progress {
  public:
-  // `cells` are this rank's; nothing is said if `interval_s` is 0.
+  // `cells` are this rank's; nothing is reported if `interval_s` is 0.
   Progress(std::int64_t cells, double interval_s) : cells_(cells), interval_s_(interval_s) {}
   void add(std::int64_t cells);
 
@@ -34,7 +34,7 @@ class Progress {
   const double interval_s_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::atomic<std::int64_t> done_ = 0;
-  std::atomic<int> said_ = 0;  // how often; who raises it speaks
+  std::atomic<int> reports_ = 0;  // how often; who raises it speaks
 };
 
 // All that every version of the program is given.

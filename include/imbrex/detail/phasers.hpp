@@ -80,12 +80,12 @@ enum class PhaseFollows : std::uint8_t {
 
 // What stands behind a phaser that spans several processes: a phase in which all have signalled
 // here ends when this says so. The functions are called in the order of phases, and must not wait.
-class PhaserSpan {
+class PhaserBackend {
  public:
-  PhaserSpan() = default;
-  PhaserSpan(const PhaserSpan&) = delete;
-  PhaserSpan& operator=(const PhaserSpan&) = delete;
-  virtual ~PhaserSpan() = default;
+  PhaserBackend() = default;
+  PhaserBackend(const PhaserBackend&) = delete;
+  PhaserBackend& operator=(const PhaserBackend&) = delete;
+  virtual ~PhaserBackend() = default;
 
   // Looks once whether it has become possible to end a phase. Any thread.
   virtual void look() noexcept = 0;
@@ -115,7 +115,7 @@ struct PhaserSpec {
   PhaserMode mode;
   std::uint32_t ahead;  // 0: any number of phases
   const char* name;     // not copied
-  PhaserSpan* span;     // owned by the phaser from then on; null: this process only
+  PhaserBackend* backend;  // owned by the phaser from then on; null: this process only
 };
 // Registers the running task. The caller owns the reference. Throws Error.
 [[nodiscard]] PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& where);
@@ -177,7 +177,7 @@ void wait(PhaserState* phaser);
 void next(PhaserState* phaser);
 void next_single(PhaserState* phaser, void (*run)(void* context), void* context);
 void drop(PhaserState* phaser);
-// See PhaserSpan. Any thread.
+// See PhaserBackend. Any thread.
 void end_phase(PhaserState& phaser) noexcept;
 // Between the last signal of a phase and its end: from now on who waits for the end of this phase
 // or a later one, and who signals, throws `error`, and `span` is not called but for closed().

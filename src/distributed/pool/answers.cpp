@@ -108,7 +108,7 @@ Pool::Step Pool::next_step() {
   if (options_.ranks.size() == 1) {
     ended_ = true;
     step.kind = Kind::end;
-    step.woken = wake(lanes_.size());
+    step.woken = wake(workers_.size());
     return step;
   }
   in_wave_ = true;
@@ -147,7 +147,7 @@ void Pool::wave_ended(const WaveSums& sums) {
     in_wave_ = false;
     if (sums[0] == received_before_) {
       ended_ = true;
-      step.woken = wake(lanes_.size());
+      step.woken = wake(workers_.size());
     } else {
       received_before_ = sums[1];
       step = next_step();
@@ -171,7 +171,7 @@ Pool::Sleeper* Pool::wake(const std::size_t most) {
 
 void Pool::fire(Sleeper* woken) noexcept {
   while (woken != nullptr) {
-    Sleeper* const next = woken->next;  // its lane's stack is gone as soon as it has fired
+    Sleeper* const next = woken->next;  // its worker's stack is gone as soon as it has fired
     detail::fire(woken->event);
     woken = next;
   }

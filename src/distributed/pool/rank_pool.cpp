@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The round and its lanes. What messages do is in answers.cpp.
+// The round and its workers. What messages do is in answers.cpp.
 #include "distributed/pool/rank_pool.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/arch.hpp"
-#include "distributed/pool/lane.hpp"
+#include "distributed/pool/pool_worker.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/scope.hpp"
@@ -30,8 +30,8 @@ Pool::Pool(Carrier& carrier, Waves& waves, const Options& options)
     : carrier_(carrier), waves_(waves), options_(options), name_(std::string_view(options.name)),
       waits_for_(detail::keep_text(fmt::format("items of work pool \"{}\"", options.name))),
       search_(place_among(options.ranks, carrier.rank()), options.ranks.size(), options.victims) {
-  for (int worker = 0; worker < options.workers; ++worker) {
-    lanes_.push_back(std::make_unique<Lane>(worker, options_));
+  for (int index = 0; index < options.workers; ++index) {
+    workers_.push_back(std::make_unique<Worker>(index, options_));
   }
 }
 
@@ -49,12 +49,12 @@ void Pool::push(const void* const item) {
 
 WorkPoolCounters Pool::process(const detail::PoolBody& body) {
   begin_round();
-  const auto start_lanes = [&] {
-    for (const auto& lane : lanes_) {
-      TaskBuilder(name_, body.where).launch([&, one = lane.get()] { run_lane(*one, body); });
+  const auto start_workers = [&] {
+    for (const auto& worker : workers_) {
+      TaskBuilder(name_, body.where).launch([&, one = worker.get()] { run_worker(*one, body); });
     }
   };
-  finish(start_lanes, body.where);
+  finish(start_workers, body.where);
   const std::uint64_t elapsed = base::monotonic_ns() - begun_ns_;
   WorkPoolCounters counters = count(elapsed);
   end_round();
@@ -68,7 +68,7 @@ void Pool::begin_round() {
                             "rank", options_.name));
   }
   begun_ns_ = base::monotonic_ns();
-  for (const auto& lane : lanes_) lane->begin(begun_ns_);
+  for (const auto& worker : workers_) worker->begin(begun_ns_);
   runs_ = true;
   ended_ = false;
   ++round_;
@@ -84,44 +84,44 @@ void Pool::begin_round() {
   note_shared();
 }
 
-void Pool::run_lane(Lane& lane, const detail::PoolBody& body) {
-  while (more(lane)) {
+void Pool::run_worker(Worker& worker, const detail::PoolBody& body) {
+  while (more(worker)) {
     try {
-      run_slices(lane, body);
+      run_slices(worker, body);
     } catch (...) {
-      lane.stack.clear();
+      worker.stack.clear();
       fail(std::current_exception());
     }
   }
 }
 
-void Pool::run_slices(Lane& lane, const detail::PoolBody& body) {
-  while (lane.stack.bytes() != 0) {
+void Pool::run_slices(Worker& worker, const detail::PoolBody& body) {
+  while (worker.stack.bytes() != 0) {
     if (failed_.load(std::memory_order_relaxed)) {  // set before, as far as anybody can tell
-      lane.stack.clear();
+      worker.stack.clear();
       return;
     }
-    lane.slice_begins();
-    const std::uint64_t items = body.run(body.function, lane.stack, lane.slice);
-    lane.slice_ended(items);
-    share(lane);
+    worker.slice_begins();
+    const std::uint64_t items = body.run(body.function, worker.stack, worker.slice);
+    worker.slice_ended(items);
+    share(worker);
     detail::yield();
   }
 }
 
-bool Pool::more(Lane& lane) {
-  lane.search_begins();
+bool Pool::more(Worker& worker) {
+  worker.search_begins();
   for (;;) {
     Sleeper sleeper;
     Step step;
     {
       const std::lock_guard guard(mutex_);
       if (ended_) {
-        lane.search_ended(false);
+        worker.search_ended(false);
         return false;
       }
-      if (take_shared(lane)) {
-        lane.search_ended(true);
+      if (take_shared(worker)) {
+        worker.search_ended(true);
         return true;
       }
       --active_;
@@ -137,34 +137,34 @@ bool Pool::more(Lane& lane) {
   }
 }
 
-// As many items as a lane may take: a chunk, and where there are more than enough for all, more.
-bool Pool::take_shared(Lane& lane) {
+// As many items as a worker may take: a chunk, and where there are more than enough for all, more.
+bool Pool::take_shared(Worker& worker) {
   const std::size_t items = shared_items();
   if (items == 0) return false;
-  const std::size_t fair = items / (2 * lanes_.size());
-  const std::size_t some = std::min(items, std::max<std::size_t>(lane.chunk, fair));
-  lane.stack.take_last(shared_, some * options_.item_bytes);
+  const std::size_t fair = items / (2 * workers_.size());
+  const std::size_t some = std::min(items, std::max<std::size_t>(worker.chunk, fair));
+  worker.stack.take_last(shared_, some * options_.item_bytes);
   search_.worked();
   note_shared();
   return true;
 }
 
-// How many items a lane gives away after a slice: some always, so that a thief finds something, and
-// half of what it has where somebody waits or it has many.
-std::size_t Pool::surplus(const Lane& lane) const noexcept {
-  const std::size_t own = lane.stack.bytes() / options_.item_bytes;
-  if (own < 2 || (lanes_.size() == 1 && options_.ranks.size() == 1)) return 0;
+// How many items a worker gives away after a slice: some always, so that a thief finds something,
+// and half of what it has where somebody waits or it has many.
+std::size_t Pool::surplus(const Worker& worker) const noexcept {
+  const std::size_t own = worker.stack.bytes() / options_.item_bytes;
+  if (own < 2 || (workers_.size() == 1 && options_.ranks.size() == 1)) return 0;
   const std::size_t shared = shared_count_.load(std::memory_order_relaxed);
-  const std::size_t enough = lane.chunk * (lanes_.size() + 8);
+  const std::size_t enough = worker.chunk * (workers_.size() + 8);
   if (shared >= enough) return 0;
-  if (own > 2 * lane.chunk || hungry_.load(std::memory_order_relaxed)) {
+  if (own > 2 * worker.chunk || hungry_.load(std::memory_order_relaxed)) {
     return std::min(own / 2, enough - shared);
   }
-  return shared == 0 ? std::min(own / 2, lane.chunk) : 0;
+  return shared == 0 ? std::min(own / 2, worker.chunk) : 0;
 }
 
-void Pool::share(Lane& lane) {
-  const std::size_t some = surplus(lane);
+void Pool::share(Worker& worker) {
+  const std::size_t some = surplus(worker);
   const bool hungry = hungry_.load(std::memory_order_relaxed);
   if (some == 0 && !(hungry && shared_count_.load(std::memory_order_relaxed) != 0)) return;
   Sleeper* woken = nullptr;
@@ -172,9 +172,9 @@ void Pool::share(Lane& lane) {
   {
     const std::lock_guard guard(mutex_);
     if (failed_.load(std::memory_order_relaxed)) return;
-    shared_.take_first(lane.stack, some * options_.item_bytes);
-    chunk_.store(static_cast<std::uint32_t>(lane.chunk), std::memory_order_relaxed);
-    woken = wake((shared_items() + lane.chunk - 1) / lane.chunk);
+    shared_.take_first(worker.stack, some * options_.item_bytes);
+    chunk_.store(static_cast<std::uint32_t>(worker.chunk), std::memory_order_relaxed);
+    woken = wake((shared_items() + worker.chunk - 1) / worker.chunk);
     std::size_t to = 0;
     while (shared_items() != 0 && search_.take_owed(to)) {
       parcels.push_back(pack_half(options_.ranks[to]));
@@ -214,8 +214,8 @@ WorkPoolCounters Pool::count(const std::uint64_t elapsed_ns) const {
     all = counters_;
   }
   all.elapsed_s = static_cast<double>(elapsed_ns) * 1e-9;
-  for (const auto& lane : lanes_) {
-    const WorkPoolTally& one = all.workers.emplace_back(lane->tally());
+  for (const auto& worker : workers_) {
+    const WorkPoolTally& one = all.workers.emplace_back(worker->tally());
     all.items += one.items;
     all.work_s += one.work_s;
     all.overhead_s += one.overhead_s;

@@ -2,12 +2,12 @@
 // One rank's part of a work pool: the stacks of its workers, the items that they share, the search
 // for others, and the end. Reaches other ranks by a carrier, and finds the end by waves.
 //
-// A process() is a round. In each, every worker has a lane: a task that works on a stack of its own
+// A process() is a round. In each, every worker is a task that works on a stack of its own
 // and, after each slice of some 100 us, shares items and yields, so that pollers run, which answer
-// other ranks from what is shared. A lane that finds nothing there sleeps. The first that does
+// other ranks from what is shared. A worker that finds nothing there sleeps. The first that does
 // makes the rank ask others (search.hpp).
 //
-// The end: a rank is passive when no lane has items, none are shared, and no request of it waits
+// The end: a rank is passive when no worker has items, none are shared, and no request of it waits
 // for an answer. It then joins a wave with how many messages it has sent and received, of those
 // that may make a rank active: items, and the news that a function has thrown. The round is over
 // when as many have been sent, says a wave, as had been received by the wave before. For the waves
@@ -18,10 +18,10 @@
 //
 // Thread safety: receive() as handlers of messages are called; the rest by one task at a time.
 // Invariants, under the lock:
-//   (1) `active_` is the number of lanes that neither sleep nor have ended: who wakes one adds.
+//   (1) `active_` is the number of workers that neither sleep nor have ended: who wakes one adds.
 //   (2) items leave `shared_`, or a message of them is counted, in one step with each other.
 //   (3) what is sent is sent without the lock, after it was counted: by a handler, by an active
-//       lane, or, of a request and a wave, by a lane that has gone to sleep.
+//       worker, or, of a request and a wave, by a worker that has gone to sleep.
 #pragma once
 
 #include <atomic>
@@ -67,7 +67,7 @@ class Pool {
   void receive(int from, const PoolHead& head, Bytes body);
 
  private:
-  struct Lane;
+  struct Worker;
   struct Sleeper {
     detail::EventWord event;
     Sleeper* next = nullptr;
@@ -95,12 +95,12 @@ class Pool {
   };
 
   void begin_round();
-  void run_lane(Lane& lane, const detail::PoolBody& body);
-  void run_slices(Lane& lane, const detail::PoolBody& body);
-  [[nodiscard]] bool more(Lane& lane);  // False: the round is over. Suspends.
-  [[nodiscard]] bool take_shared(Lane& lane) IMBREX_REQUIRES(mutex_);
-  void share(Lane& lane);
-  [[nodiscard]] std::size_t surplus(const Lane& lane) const noexcept;
+  void run_worker(Worker& worker, const detail::PoolBody& body);
+  void run_slices(Worker& worker, const detail::PoolBody& body);
+  [[nodiscard]] bool more(Worker& worker);  // False: the round is over. Suspends.
+  [[nodiscard]] bool take_shared(Worker& worker) IMBREX_REQUIRES(mutex_);
+  void share(Worker& worker);
+  [[nodiscard]] std::size_t surplus(const Worker& worker) const noexcept;
   void fail(const std::exception_ptr& error);
   [[nodiscard]] WorkPoolCounters count(std::uint64_t elapsed_ns) const;
   void end_round();  // throws what was thrown
@@ -124,16 +124,16 @@ class Pool {
   Carrier& carrier_;
   Waves& waves_;
   const Options options_;
-  const Name name_;              // of lanes
+  const Name name_;              // of workers
   const char* const waits_for_;  // for reports
-  std::vector<std::unique_ptr<Lane>> lanes_;  // each of its task
+  std::vector<std::unique_ptr<Worker>> workers_;  // each of its task
   std::uint64_t begun_ns_ = 0;  // the round
 
-  // Read by lanes without the lock: a stale value makes them share a slice later.
+  // Read by workers without the lock: a stale value makes them share a slice later.
   std::atomic<std::size_t> shared_count_{0};  // items; written under the lock
-  std::atomic<bool> hungry_{false};  // lanes or ranks wait for items: less than a chunk will do
+  std::atomic<bool> hungry_{false};  // workers or ranks wait for items: less than a chunk will do
   std::atomic<bool> failed_{false};  // of this round; written under the lock
-  std::atomic<std::uint32_t> chunk_{1};  // of the lane that has shared last
+  std::atomic<std::uint32_t> chunk_{1};  // of the worker that has shared last
 
   mutable std::mutex mutex_;  // held for what touches memory only; never over a send or a firing
   detail::ItemStack shared_ IMBREX_GUARDED_BY(mutex_);

@@ -15,7 +15,7 @@ Search::Search(const std::size_t place, const std::size_t ranks, const std::uint
 }
 
 bool Search::next(Request& request) {
-  asked_last_ = nullptr;
+  last_request_ = nullptr;
   if (tries_ < victims_) {
     ++tries_;
     const std::size_t other = random_() % (ranks_ - 1);
@@ -24,8 +24,8 @@ bool Search::next(Request& request) {
   }
   while (next_lifeline_ < lifelines_.size()) {
     Lifeline& lifeline = lifelines_[next_lifeline_++];
-    if (lifeline.asked) continue;
-    asked_last_ = &lifeline;
+    if (lifeline.requested) continue;
+    last_request_ = &lifeline;
     request = {lifeline.place, true};
     return true;
   }
@@ -33,8 +33,8 @@ bool Search::next(Request& request) {
 }
 
 void Search::brought_none() {
-  if (asked_last_ != nullptr) asked_last_->asked = true;
-  asked_last_ = nullptr;
+  if (last_request_ != nullptr) last_request_->requested = true;
+  last_request_ = nullptr;
 }
 
 void Search::got_items() noexcept {
@@ -46,9 +46,9 @@ void Search::got_items() noexcept {
 void Search::got_push(const std::size_t from) {
   Lifeline* const lifeline = find(from);
   if (lifeline == nullptr) return;
-  lifeline->asked = false;
+  lifeline->requested = false;
   // What it has sent may overtake its answer: then it does not keep the request either.
-  if (lifeline == asked_last_) asked_last_ = nullptr;
+  if (lifeline == last_request_) last_request_ = nullptr;
 }
 
 void Search::all_idle() noexcept {
@@ -58,7 +58,7 @@ void Search::all_idle() noexcept {
 void Search::begin(const std::uint32_t round) {
   round_ = round;
   got_items();
-  for (Lifeline& lifeline : lifelines_) lifeline.asked = false;
+  for (Lifeline& lifeline : lifelines_) lifeline.requested = false;
 }
 
 void Search::keep(const std::size_t from, const std::uint32_t round) {

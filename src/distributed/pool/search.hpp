@@ -46,7 +46,7 @@ class Search {
  private:
   struct Lifeline {
     std::size_t place;
-    bool asked = false;       // it keeps our request
+    bool requested = false;   // it keeps our request
     std::uint32_t owed = 0;   // the round in which its request is kept here
   };
   [[nodiscard]] Lifeline* find(std::size_t place) noexcept;
@@ -58,7 +58,7 @@ class Search {
   std::minstd_rand random_;
   std::uint32_t tries_ = 0;           // random ones since items came
   std::size_t next_lifeline_ = 0;
-  Lifeline* asked_last_ = nullptr;    // of the last request, if it was one
+  Lifeline* last_request_ = nullptr;    // of the last request, if it was one
   bool worked_ = false;               // since the search became quiescent
   std::uint32_t round_ = 0;
   std::size_t next_owed_ = 0;         // in turn

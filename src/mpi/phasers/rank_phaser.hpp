@@ -48,7 +48,7 @@
 
 namespace imbrex::mpi::phasers {
 
-class RankPhaser final : public detail::PhaserSpan {
+class RankPhaser final : public detail::PhaserBackend {
  public:
   RankPhaser(const MpiPhaserOptions& options, std::string its_name);
   ~RankPhaser() override;

@@ -67,7 +67,7 @@ struct NestLock {
 std::atomic_ref<void*> owner(NestLock& nest) noexcept { return std::atomic_ref(nest.owner); }
 
 int take_nested(NestLock& nest, const bool wait) {
-  void* const me = &asked();
+  void* const me = &caller();
   if (owner(nest).load(std::memory_order_relaxed) != me) {
     if (wait) {
       take(nest.lock, "nested lock");

@@ -18,16 +18,16 @@ int clamped(const std::int64_t number) {
   return static_cast<int>(std::clamp<std::int64_t>(number, INT32_MIN, INT32_MAX));
 }
 
-void set_threads(const int threads) { asked().variables.threads = std::max(threads, 1); }
+void set_threads(const int threads) { caller().variables.threads = std::max(threads, 1); }
 
 void set_levels(const int levels) {
   if (levels < 0) return;
-  asked().variables.active_levels_max =
+  caller().variables.active_levels_max =
       static_cast<std::uint8_t>(std::min(levels, active_levels_supported));
 }
 
 void set_nested(const int nested) {
-  Variables& variables = asked().variables;
+  Variables& variables = caller().variables;
   if (nested != 0) {
     variables.active_levels_max = active_levels_supported;
   } else if (variables.active_levels_max > 1) {
@@ -40,7 +40,7 @@ constexpr unsigned monotonic_bit = 0x80000000u;
 void set_schedule(const unsigned kind, const int chunk) {
   const unsigned plain = kind & ~monotonic_bit;
   if (plain < 1 || plain > 4) return;
-  Variables& variables = asked().variables;
+  Variables& variables = caller().variables;
   variables.schedule = static_cast<Schedule>(plain);
   variables.monotonic = (kind & monotonic_bit) != 0;
   const int least = variables.schedule == Schedule::by_blocks ? 0 : 1;
@@ -48,7 +48,7 @@ void set_schedule(const unsigned kind, const int chunk) {
 }
 
 unsigned schedule_kind() {
-  const Variables& variables = asked().variables;
+  const Variables& variables = caller().variables;
   return static_cast<unsigned>(variables.schedule) | (variables.monotonic ? monotonic_bit : 0);
 }
 
@@ -58,7 +58,7 @@ struct Ancestor {
   int number = -1;
 };
 Ancestor ancestor_at(const int level) {
-  const Context& context = asked();
+  const Context& context = caller();
   Ancestor ancestor{context.team, context.number};
   if (level < 0 || level > context.team->level) return {};
   while (ancestor.team->level > level) {
@@ -92,7 +92,7 @@ int processors_now() {
 // the host.
 int pause(const int kind, const int device) {
   constexpr int soft = 1, hard = 2;
-  if (asked().team->level != 0 || (kind != soft && kind != hard) || device < -1 || device > 0) {
+  if (caller().team->level != 0 || (kind != soft && kind != hard) || device < -1 || device > 0) {
     return -1;
   }
   end_threads(initial().threads);
@@ -135,28 +135,28 @@ using namespace imbrex::omp;
     return expression;                                           \
   }
 
-IMBREX_OMP_ASK(int, omp_get_thread_num, asked().number)
-IMBREX_OMP_ASK(int, omp_get_num_threads, asked().team->size)
-IMBREX_OMP_ASK(int, omp_get_max_threads, asked().variables.threads)
+IMBREX_OMP_ASK(int, omp_get_thread_num, caller().number)
+IMBREX_OMP_ASK(int, omp_get_num_threads, caller().team->size)
+IMBREX_OMP_ASK(int, omp_get_max_threads, caller().variables.threads)
 IMBREX_OMP_ASK(int, omp_get_num_procs, processors_now())
-IMBREX_OMP_ASK(int, omp_in_parallel, asked().team->active_level > 0 ? 1 : 0)
-IMBREX_OMP_ASK(int, omp_get_dynamic, asked().variables.dynamic ? 1 : 0)
-IMBREX_OMP_ASK(int, omp_get_nested, asked().variables.active_levels_max > 1 &&
-                                            asked().variables.active_levels_max >
-                                                asked().team->active_level
+IMBREX_OMP_ASK(int, omp_in_parallel, caller().team->active_level > 0 ? 1 : 0)
+IMBREX_OMP_ASK(int, omp_get_dynamic, caller().variables.dynamic ? 1 : 0)
+IMBREX_OMP_ASK(int, omp_get_nested, caller().variables.active_levels_max > 1 &&
+                                            caller().variables.active_levels_max >
+                                                caller().team->active_level
                                         ? 1
                                         : 0)
-IMBREX_OMP_ASK(int, omp_get_thread_limit, asked().variables.thread_limit)
-IMBREX_OMP_ASK(int, omp_get_max_active_levels, asked().variables.active_levels_max)
+IMBREX_OMP_ASK(int, omp_get_thread_limit, caller().variables.thread_limit)
+IMBREX_OMP_ASK(int, omp_get_max_active_levels, caller().variables.active_levels_max)
 IMBREX_OMP_ASK(int, omp_get_supported_active_levels, active_levels_supported)
-IMBREX_OMP_ASK(int, omp_get_level, asked().team->level)
-IMBREX_OMP_ASK(int, omp_get_active_level, asked().team->active_level)
-IMBREX_OMP_ASK(int, omp_in_final, asked().is_final ? 1 : 0)
-IMBREX_OMP_ASK(int, omp_in_explicit_task, asked().is_explicit ? 1 : 0)
+IMBREX_OMP_ASK(int, omp_get_level, caller().team->level)
+IMBREX_OMP_ASK(int, omp_get_active_level, caller().team->active_level)
+IMBREX_OMP_ASK(int, omp_in_final, caller().is_final ? 1 : 0)
+IMBREX_OMP_ASK(int, omp_in_explicit_task, caller().is_explicit ? 1 : 0)
 IMBREX_OMP_ASK(int, omp_get_cancellation, settings().cancellation ? 1 : 0)
-IMBREX_OMP_ASK(int, omp_get_proc_bind, asked().variables.bind)
+IMBREX_OMP_ASK(int, omp_get_proc_bind, caller().variables.bind)
 IMBREX_OMP_ASK(int, omp_get_max_task_priority, settings().priority_max)
-IMBREX_OMP_ASK(int, omp_get_default_device, asked().variables.device)
+IMBREX_OMP_ASK(int, omp_get_default_device, caller().variables.device)
 IMBREX_OMP_ASK(int, omp_get_initial_device, 0)
 IMBREX_OMP_ASK(int, omp_get_device_num, 0)
 IMBREX_OMP_ASK(int, omp_get_num_devices, 0)
@@ -164,10 +164,10 @@ IMBREX_OMP_ASK(int, omp_is_initial_device, 1)
 IMBREX_OMP_ASK(double, omp_get_wtime, clock_seconds(&clock_gettime))
 IMBREX_OMP_ASK(double, omp_get_wtick, clock_seconds(&clock_getres))
 IMBREX_OMP_TELL(omp_set_num_threads, set_threads(value))
-IMBREX_OMP_TELL(omp_set_dynamic, asked().variables.dynamic = value != 0)
+IMBREX_OMP_TELL(omp_set_dynamic, caller().variables.dynamic = value != 0)
 IMBREX_OMP_TELL(omp_set_nested, set_nested(value))
 IMBREX_OMP_TELL(omp_set_max_active_levels, set_levels(value))
-IMBREX_OMP_TELL(omp_set_default_device, asked().variables.device = std::max(value, 0))
+IMBREX_OMP_TELL(omp_set_default_device, caller().variables.device = std::max(value, 0))
 IMBREX_OMP_ASK_AT(omp_get_ancestor_thread_num, ancestor_at(value).number)
 IMBREX_OMP_ASK_AT(omp_get_team_size, team_size_at(value))
 
@@ -180,15 +180,15 @@ void omp_set_schedule_8_(const std::int32_t* kind, const std::int64_t* chunk) {
 }
 void omp_get_schedule(unsigned* kind, int* chunk) {
   *kind = schedule_kind();
-  *chunk = asked().variables.chunk;
+  *chunk = caller().variables.chunk;
 }
 void omp_get_schedule_(std::int32_t* kind, std::int32_t* chunk) {
   *kind = static_cast<std::int32_t>(schedule_kind());
-  *chunk = asked().variables.chunk;
+  *chunk = caller().variables.chunk;
 }
 void omp_get_schedule_8_(std::int32_t* kind, std::int64_t* chunk) {
   *kind = static_cast<std::int32_t>(schedule_kind());
-  *chunk = asked().variables.chunk;
+  *chunk = caller().variables.chunk;
 }
 
 void omp_display_env(int verbose) { display_settings(verbose != 0); }

@@ -309,14 +309,14 @@ void display(const Settings& now, const bool verbose) {
 }
 
 // Displays the settings if OMP_DISPLAY_ENV asks for it.
-void display_if_asked(const Settings& now) {
-  const auto asked = value_of("OMP_DISPLAY_ENV");
-  if (!asked) return;
-  if (is(*asked, "true") || is(*asked, "1")) {
+void display_if_requested(const Settings& now) {
+  const auto wanted = value_of("OMP_DISPLAY_ENV");
+  if (!wanted) return;
+  if (is(*wanted, "true") || is(*wanted, "1")) {
     display(now, false);
-  } else if (is(*asked, "verbose")) {
+  } else if (is(*wanted, "verbose")) {
     display(now, true);
-  } else if (!is(*asked, "false") && !is(*asked, "0")) {
+  } else if (!is(*wanted, "false") && !is(*wanted, "0")) {
     refuse("OMP_DISPLAY_ENV");
   }
 }
@@ -359,7 +359,7 @@ Settings& settings() noexcept {
   static Settings* const never_destroyed = [] {
     auto* const now = new Settings;
     read_settings(*now);
-    display_if_asked(*now);
+    display_if_requested(*now);
     return now;
   }();
   return *never_destroyed;

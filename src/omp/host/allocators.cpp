@@ -48,7 +48,7 @@ Allocator* own(const Handle handle) noexcept {
   return handle > thread_allocator ? reinterpret_cast<Allocator*>(handle) : nullptr;
 }
 
-Handle resolve(const Handle handle) { return handle != 0 ? handle : asked().variables.allocator; }
+Handle resolve(const Handle handle) { return handle != 0 ? handle : caller().variables.allocator; }
 
 bool take_from_pool(Allocator& allocator, const std::size_t bytes) noexcept {
   std::size_t used = allocator.used.load(std::memory_order_relaxed);
@@ -207,14 +207,14 @@ void omp_destroy_allocator_(const std::intptr_t* allocator) {
   delete own(static_cast<std::uintptr_t>(*allocator));
 }
 void omp_set_default_allocator(std::uintptr_t allocator) {
-  asked().variables.allocator = allocator != 0 ? allocator : default_allocator;
+  caller().variables.allocator = allocator != 0 ? allocator : default_allocator;
 }
 void omp_set_default_allocator_(const std::intptr_t* allocator) {
   omp_set_default_allocator(static_cast<std::uintptr_t>(*allocator));
 }
-std::uintptr_t omp_get_default_allocator() { return asked().variables.allocator; }
+std::uintptr_t omp_get_default_allocator() { return caller().variables.allocator; }
 std::intptr_t omp_get_default_allocator_() {
-  return static_cast<std::intptr_t>(asked().variables.allocator);
+  return static_cast<std::intptr_t>(caller().variables.allocator);
 }
 
 }

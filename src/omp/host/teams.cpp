@@ -55,8 +55,8 @@ void GOMP_teams(unsigned, unsigned thread_limit) { (void)GOMP_teams4(1, 1, threa
   int name() { return expression; }      \
   int name##_() { return expression; }
 
-IMBREX_OMP_ASK(omp_get_num_teams, asked().variables.teams)
-IMBREX_OMP_ASK(omp_get_team_num, asked().variables.team_number)
+IMBREX_OMP_ASK(omp_get_num_teams, caller().variables.teams)
+IMBREX_OMP_ASK(omp_get_team_num, caller().variables.team_number)
 IMBREX_OMP_ASK(omp_get_max_teams, settings().teams_max)
 IMBREX_OMP_ASK(omp_get_teams_thread_limit, settings().teams_thread_limit)
 

@@ -32,7 +32,7 @@ const Place& place_at(const int place) noexcept {
 
 // The seat of the calling thread, which is bound now if it was not.
 Seat own_seat() {
-  const Context& context = asked();
+  const Context& context = caller();
   if (place_count() != 0 && context.team->seats.empty()) take_first_seat(initial());
   return seat_of(context);
 }
@@ -45,7 +45,7 @@ void give_partition(Number* const places) {
 
 // The value of a conversion: its letter, or its long name.
 std::string field_text(const std::string_view type) {
-  const Context& context = asked();
+  const Context& context = caller();
   const auto is = [type](const std::string_view letter, const std::string_view name) {
     return type == letter || type == name;
   };

@@ -18,7 +18,7 @@ struct Alone : Implicit {
 }  // namespace
 
 void begin_alone(const Region& region, const Prepare prepare, void* const argument) {
-  Context& around = asked();
+  Context& around = caller();
   auto alone = std::make_unique<Alone>();
   Team& of_one = alone->of_one;
   of_one.level = around.team->level + 1;

@@ -38,7 +38,7 @@ void take_first_seat(Initial& outside) {
   outside.alone.seats = {{0, 0, static_cast<int>(settings().places.size())}};
 }
 
-Context& asked() noexcept {
+Context& caller() noexcept {
   Context& context = current();
   if (context.team->group != nullptr) [[likely]] return context;
   // A region that has begun in a callback has a team of its own.

@@ -172,7 +172,7 @@ struct Initial : Implicit {
 // a callback: code that MPI calls stands in no task, so that constructs find the thread's code
 // outside of all there, a team of one; but its number is that of the thread in the team that it
 // works for, as if the code had been called by the task that the callback has interrupted.
-[[nodiscard]] Context& asked() noexcept;
+[[nodiscard]] Context& caller() noexcept;
 [[nodiscard]] Initial& initial() noexcept;
 // The implicit task of the thread and team that `context` belongs to.
 [[nodiscard]] inline Implicit& implicit_of(Context& context) noexcept {

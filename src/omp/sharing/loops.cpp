@@ -23,7 +23,7 @@ struct Plan {
 Plan plan_of(const Schedule schedule, const std::uint64_t chunk) {
   switch (schedule) {
     case Schedule::runtime: {
-      const Variables& variables = asked().variables;
+      const Variables& variables = caller().variables;
       const auto given = static_cast<std::uint64_t>(variables.chunk);
       if (variables.schedule == Schedule::automatic) return {Schedule::by_blocks, 0};
       const bool blocks = variables.schedule == Schedule::by_blocks;

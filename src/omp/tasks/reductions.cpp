@@ -112,7 +112,7 @@ using namespace imbrex::omp;
 void GOMP_taskgroup_reduction_register(std::uintptr_t* data) {
   Context& context = current();
   if (context.taskgroup == nullptr) (void)begin_taskgroup(context);
-  allocate_reductions(data, asked().team->size);  // as many as the compiler asks for
+  allocate_reductions(data, caller().team->size);  // as many as the compiler asks for
   context.taskgroup->reductions.push_back(data);
 }
 

@@ -40,7 +40,7 @@ struct Keeper {
   int descriptor = -1;                      // the thread reads it
   pid_t process = 0;                        // a child of fork has no thread
   struct sigaction previous[NSIG] = {};     // who had the signal before
-  std::atomic<int> asked{0};                // the first signal, by its handler
+  std::atomic<int> signal{0};               // the first signal, by its handler
   std::atomic<bool> written{false};         // by the thread
 };
 Keeper keeper;
@@ -73,7 +73,7 @@ extern "C" void on_end(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   int nobody = 0;
   if (keeper.process == getpid()) {
-    if (keeper.asked.compare_exchange_strong(nobody, signal, std::memory_order_acq_rel)) {
+    if (keeper.signal.compare_exchange_strong(nobody, signal, std::memory_order_acq_rel)) {
       const std::uint64_t one = 1;
       [[maybe_unused]] const ssize_t done = ::write(keeper.descriptor, &one, sizeof one);
     }
@@ -88,7 +88,7 @@ extern "C" void on_end(int signal, siginfo_t* info, void* context) {
   for (;;) {
     std::uint64_t count = 0;
     if (::read(keeper.descriptor, &count, sizeof count) < 0) continue;
-    const int signal = keeper.asked.load(std::memory_order_acquire);
+    const int signal = keeper.signal.load(std::memory_order_acquire);
     save_trace(fmt::format("signal {} ({})", signal, strsignal(signal)));
     keeper.written.store(true, std::memory_order_release);
   }

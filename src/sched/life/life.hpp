@@ -90,8 +90,8 @@ void save_trace(const std::string& cut) noexcept;
 
 // The calling thread's code becomes a task on its native stack.
 void adopt_thread(Worker& worker, const char* name);
-// The door is closed, and the thread outside, or it waits and stays behind. `settler` is whoever
+// The door is closed, and the thread outside, or it waits and stays behind. `actor` is whoever
 // ends the runtime.
-void end_visitor(Worker& worker, Worker& settler) noexcept;
+void end_visitor(Worker& worker, Worker& actor) noexcept;
 
 }  // namespace imbrex::sched

@@ -132,10 +132,10 @@ std::atomic<std::uint64_t> next_look_ns{0};  // any thread; a look too many does
 // Whether its functions may be called. By a worker: does not wait, and once that is known a look is
 // due.
 bool is_loaded(const std::string& path) noexcept {
-  enum : int { unknown, asked, loaded };
+  enum : int { unknown, looked_for, loaded };
   static std::atomic<int> state{unknown};  // any thread
   int before = unknown;
-  if (state.compare_exchange_strong(before, asked, std::memory_order_acq_rel)) {
+  if (state.compare_exchange_strong(before, looked_for, std::memory_order_acq_rel)) {
     try {
       std::thread([path] {
         const detail::OwnThread own;
@@ -157,16 +157,16 @@ bool is_in_use(const MpiSearch& search) noexcept {
   return initialised != 0 && finalised == 0;
 }
 
-std::atomic<bool> has_said{false};  // any thread
+std::atomic<bool> has_reported{false};  // any thread
 
 void look(const bool at_start) noexcept {
   MpiSearch search;
   dl_iterate_phdr(&look_into, &search);
-  if (search.ours) has_said.store(true, std::memory_order_relaxed);  // nothing is forgotten
+  if (search.ours) has_reported.store(true, std::memory_order_relaxed);  // nothing is forgotten
   if (search.ours || search.initialised == nullptr) return;
   if (!(at_start ? wait_until_loaded(search.mpi) : is_loaded(search.mpi))) return;
   if (!is_in_use(search) && !(at_start && search.linked)) return;
-  if (has_said.exchange(true, std::memory_order_relaxed) || base::job_rank() != 0) return;
+  if (has_reported.exchange(true, std::memory_order_relaxed) || base::job_rank() != 0) return;
   base::report(fmt::format(
       "this process uses an MPI ({}), and libimbrex_mpi is not loaded: a blocking call of MPI in a "
       "task blocks its worker, and the program may hang. Build it by imbrex-c++ (or imbrex-cc) "
@@ -177,26 +177,26 @@ void look(const bool at_start) noexcept {
 }
 
 // OpenMP's programs are as well off as without us, and `imbrex run` gives them the library.
-bool is_asked_for(const RuntimeState& runtime) noexcept {
+bool is_requested(const RuntimeState& runtime) noexcept {
   return runtime.options.MPI_WARNING && life().joiners_max == 0;
 }
 
 }  // namespace
 
 void warn_of_plain_mpi(const RuntimeState& runtime) noexcept {
-  if (is_asked_for(runtime)) look(true);
+  if (is_requested(runtime)) look(true);
 }
 
 void look_for_plain_mpi(const RuntimeState& runtime) noexcept {
   if (IMBREX_TSAN) return;  // it does not see the lock under which the loader lists and closes
   constexpr std::uint64_t gap_ns = 500'000'000;
   const std::uint64_t now = base::monotonic_ns();
-  if (has_said.load(std::memory_order_relaxed) ||
+  if (has_reported.load(std::memory_order_relaxed) ||
       now < next_look_ns.load(std::memory_order_relaxed)) {
     return;
   }
   next_look_ns.store(now + gap_ns, std::memory_order_relaxed);
-  if (is_asked_for(runtime)) look(false);
+  if (is_requested(runtime)) look(false);
 }
 
 }  // namespace imbrex::sched

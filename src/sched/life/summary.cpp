@@ -50,7 +50,7 @@ Totals totals() noexcept {
   sched::RuntimeState* const runtime = sched::runtime();
   Totals sum{};
   if (runtime == nullptr) return sum;
-  if (sched::Worker* const here = sched::current_worker()) here->recorder.settle();
+  if (sched::Worker* const here = sched::current_worker()) here->recorder.count_activity();
   runtime->time.stop();
   sum.elapsed_s = static_cast<double>(runtime->time.end_ns() - runtime->time.start_ns()) * 1e-9;
   sum.workers = static_cast<double>(runtime->workers.size());

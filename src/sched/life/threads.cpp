@@ -64,7 +64,7 @@ void adopt_thread(Worker& worker, const char* const name) {
 
 namespace {
 
-void end_root(Worker& worker, Worker& settler) noexcept;
+void end_root(Worker& worker, Worker& actor) noexcept;
 
 // ---- visits ----------------------------------------------------------------------------------
 
@@ -238,26 +238,26 @@ bool await_after_end(const detail::EventWord& event) noexcept {
 namespace {
 
 // It lives on until the tasks that it spawned are complete.
-void end_root(Task& root, Worker& settler, const bool settles) noexcept {
+void end_root(Task& root, Worker& actor, const bool acts) noexcept {
   task::Outcome outcome;
   root.state.store(task::State::ended, std::memory_order_release);
   if (root.family == nullptr) {
     task::lose(root, outcome);
   } else {
     if (root.family->table != nullptr) root.family->table->clear(outcome);
-    leave_phasers(settler, root, nullptr, outcome);
+    leave_phasers(actor, root, nullptr, outcome);
     if (root.family->children.begin_wait(task::Await::life)) task::lose(root, outcome);
   }
-  if (settles) {
-    settle(settler, outcome);
+  if (acts) {
+    act_on(actor, outcome);
   } else {
     destroy_all(outcome);  // no task will run any more
   }
 }
 
-void end_root(Worker& worker, Worker& settler) noexcept {
+void end_root(Worker& worker, Worker& actor) noexcept {
   worker.task = nullptr;
-  end_root(*worker.root, settler, &settler == &worker);
+  end_root(*worker.root, actor, &actor == &worker);
   worker.tasks.flush();
   worker.small.flush();
 }
@@ -330,13 +330,13 @@ void leave_stand_in(Worker& worker) noexcept {
   visit(Purpose::passes, [&worker] { end_stand_in(worker); }, [] {});
 }
 
-void end_visitor(Worker& worker, Worker& settler) noexcept {
+void end_visitor(Worker& worker, Worker& actor) noexcept {
   // A thread that finds the door closed is inside for a moment, too, but its root is not suspended.
   if (worker.inside.load(std::memory_order_acquire) &&
       worker.root->state.load(std::memory_order_acquire) == task::State::suspended) {
     worker.runtime->keepers.fetch_add(1, std::memory_order_relaxed);
   } else {
-    end_root(worker, settler);
+    end_root(worker, actor);
   }
   worker.over.store(true, std::memory_order_release);
 }

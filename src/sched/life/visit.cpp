@@ -66,7 +66,7 @@ void destroy_outside(detail::Completion& completion) noexcept {
 }
 
 // Tasks that became ready never run: they were given up with their runtime. Threads go on.
-static void settle_after_end(task::Outcome& outcome) noexcept {
+static void act_on_after_end(task::Outcome& outcome) noexcept {
   while (Task* const ready = outcome.ready.pop()) {
     if (!ready->is_root() || ready->fiber == nullptr) continue;
     auto* const worker = static_cast<Worker*>(static_cast<fiber::Fiber*>(ready->fiber)->tied_to);
@@ -78,7 +78,7 @@ static void settle_after_end(task::Outcome& outcome) noexcept {
 void let_go_after_end(task::Waiter& first) noexcept {
   task::Outcome outcome;
   task::event::let_go_all(&first, outcome);
-  settle_after_end(outcome);
+  act_on_after_end(outcome);
 }
 
 }  // namespace imbrex::sched

@@ -146,7 +146,7 @@ std::string describe_phase(const task::Phases& phases, const std::uint64_t phase
   Tasks owing;
   for_each_owing(phases, phase, std::ref(owing));
   return fmt::format("phase {} of {}, for {}", phase, describe(phases),
-                     owing.empty() && phases.span != nullptr
+                     owing.empty() && phases.backend != nullptr
                          ? "other ranks, whose signals have not all come"
                          : "the signal of " + owing.text());
 }
@@ -195,7 +195,7 @@ bool foreign_could_end(const task::Phases& phases, const std::uint64_t phase) {
     all_here_have = false;
     could = could || runs_outside(one);
   });
-  return could || (all_here_have && phases.span != nullptr);  // other ranks could
+  return could || (all_here_have && phases.backend != nullptr);  // other ranks could
 }
 bool foreign_could_advance(const task::Registration& mine, const detail::WaitReason& reason) {
   if (!waits_to_signal(reason)) {

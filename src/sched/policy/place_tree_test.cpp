@@ -168,10 +168,10 @@ TEST(PlaceTree, wrong_files_are_refused_by_name_and_line) {
       (void)parse_places(each.text, "t.xml", 4);
       ADD_FAILURE() << each.text;
     } catch (const Error& error) {
-      const std::string said = error.what();
-      EXPECT_TRUE(said.starts_with("imbrex: IMBREX_PLACES=t.xml, line " +
-                                   std::to_string(each.line) + ": ")) << said << "\n" << each.text;
-      EXPECT_NE(said.find(each.what), std::string::npos) << said << "\n" << each.text;
+      const std::string text = error.what();
+      EXPECT_TRUE(text.starts_with("imbrex: IMBREX_PLACES=t.xml, line " +
+                                   std::to_string(each.line) + ": ")) << text << "\n" << each.text;
+      EXPECT_NE(text.find(each.what), std::string::npos) << text << "\n" << each.text;
     }
   }
   EXPECT_NO_THROW(check(tree_of_text(nested(32), 4)));

@@ -18,7 +18,7 @@ void reuse(Worker& worker, Task& task) noexcept;
 // Does what reduce() does, and destroys what died of it.
 void reduce_to_result(Worker& worker, Task& task) noexcept;
 
-// The last reference to it is gone. As settle() (ready.hpp).
+// The last reference to it is gone. As act_on() (ready.hpp).
 void discard(Worker& worker, detail::Completion& completion) noexcept;
 void drop_reference(Worker& worker, detail::Completion& completion) noexcept;
 

@@ -53,7 +53,7 @@ class Watch {
 // True if there are tasks that this worker did not get: their owner was in the way, or it waits
 // after a theft that was not worth it.
 bool others_have_work(const Worker& worker) noexcept {
-  return (worker.queues != nullptr || worker.line != nullptr) && worker.some_ready();
+  return (worker.queues != nullptr || worker.only_queue != nullptr) && worker.some_ready();
 }
 
 // The pause between two looks of an idle worker. A poll takes as long as a pause.

@@ -96,7 +96,7 @@ template <class Act>
 void apply(Worker& worker, Act act) {
   task::Outcome outcome;
   act(worker.runtime->lineage, outcome);
-  if (!outcome.dead.empty()) settle(worker, outcome);
+  if (!outcome.dead.empty()) act_on(worker, outcome);
 }
 
 // How long the body of `task` has run that ends now; 0 if it did not run in one piece.

@@ -59,9 +59,9 @@ int index_in(const Worker& worker, const std::uint16_t group) noexcept {
                                      const Origin origin) {
   RuntimeState& runtime = *worker.runtime;
   const std::uint16_t id = task.group;  // the task may be gone when it is queued
-  if (worker.line != nullptr && id == worker.group) [[likely]] {
+  if (worker.only_queue != nullptr && id == worker.group) [[likely]] {
     worker.steal_again_at = 0;  // there is something of its own
-    worker.line->push(task, origin == Origin::resumed, worker.id);
+    worker.only_queue->push(task, origin == Origin::resumed, worker.id);
     base::light_fence();
     if (runtime.parking.may_be_asleep()) [[unlikely]] wake_neighbour(worker);
     return;
@@ -101,7 +101,7 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
 
 }  // namespace
 
-void settle(Worker& worker, task::Outcome& outcome) noexcept {
+void act_on(Worker& worker, task::Outcome& outcome) noexcept {
   while (Task* const ready = outcome.ready.pop()) {
     enqueue(worker, *ready, ready->fiber != nullptr ? Origin::resumed : Origin::released);
   }
@@ -128,7 +128,7 @@ void let_go(Worker& worker, task::Waiter& first) noexcept {
   } else {
     task::event::let_go_all(&first, outcome);
   }
-  settle(worker, outcome);
+  act_on(worker, outcome);
 }
 
 void enqueue(Worker& worker, Task& task, const Origin origin) noexcept {
@@ -298,21 +298,21 @@ enum class Search : std::uint8_t {
   return find_in_outer_groups(worker, eager ? Search::eager : Search::all);
 }
 
-// The first of a line that another worker pushed to last.
-Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noexcept {
+// The first of a queue that another worker pushed to last.
+Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) noexcept {
   const std::uint64_t now = base::ticks();
   const std::uint64_t brief = worker.runtime->brief;
-  if (const std::uint32_t changes = line.changes(); changes != worker.changes_seen) {
+  if (const std::uint32_t changes = queue.changes(); changes != worker.changes_seen) {
     worker.changes_seen = changes;
     worker.changed_at = now;
   }
   const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
   if (worker.stolen_at != 0 && disturbs) judge_theft(worker, now, 32 * brief);
   worker.stolen_at = 0;
-  if (line.size() < (eager ? 1 : 2) || now < worker.steal_again_at) return {};
-  const Entry entry = line.pop();
+  if (queue.size() < (eager ? 1 : 2) || now < worker.steal_again_at) return {};
+  const Entry entry = queue.pop();
   if (entry) {
-    worker.changes_seen = line.changes();
+    worker.changes_seen = queue.changes();
     worker.stolen_at = now;
     worker.stolen_before = worker.recorder.tasks.get();
     worker.theft_price = brief / 2;  // a lock that two want, and a task's data
@@ -320,19 +320,19 @@ Entry take_from_others(Worker& worker, OrderedQueue& line, const bool eager) noe
   return entry;
 }
 
-// The first of its line, which it has; else from the groups that it joined before. What another
+// The first of its queue, which it has; else from the groups that it joined before. What another
 // worker has pushed is left to that one if it is alone there, unless `eager`; and for a while where
 // the other is at the queue, too, and the tasks are too short to be worth the disturbance.
-[[gnu::noinline]] Entry find_in_line(Worker& worker, const bool eager) noexcept {
-  OrderedQueue& line = *worker.line;
+[[gnu::noinline]] Entry find_in_only_queue(Worker& worker, const bool eager) noexcept {
+  OrderedQueue& queue = *worker.only_queue;
   Entry entry;
   // While the worker waits it does not even look at the queue: that alone would disturb.
   if (worker.steal_again_at == 0 || base::ticks() >= worker.steal_again_at) {
     worker.steal_again_at = 0;
-    const int pusher = line.pusher();
+    const int pusher = queue.pusher();
     const bool own = pusher == worker.id || pusher == no_worker;
     if (own) worker.stolen_at = 0;
-    entry = own ? line.pop() : take_from_others(worker, line, eager);
+    entry = own ? queue.pop() : take_from_others(worker, queue, eager);
   }
   return entry ? entry : find_in_outer_groups(worker, eager);
 }
@@ -387,7 +387,7 @@ Entry steal_near_first(Worker& worker, const bool eager) noexcept {
 Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   RuntimeState& runtime = *worker.runtime;
   if (runtime.lineage.is_behind()) [[unlikely]] notes::catch_up(worker);
-  if (worker.line != nullptr) return find_in_line(worker, eager);
+  if (worker.only_queue != nullptr) return find_in_only_queue(worker, eager);
   Membership& place = *worker.membership;
   Policy& policy = *place.group->policy;
   if (const Entry entry = policy.pop(place.index)) return entry;

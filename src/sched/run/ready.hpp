@@ -11,7 +11,7 @@ namespace imbrex::sched {
 
 // Queues what became ready; then what is dead is used again. Never runs code of the program's:
 // results are destroyed by a task (dead.hpp).
-void settle(Worker& worker, task::Outcome& outcome) noexcept;
+void act_on(Worker& worker, task::Outcome& outcome) noexcept;
 void enqueue(Worker& worker, Task& task, Origin origin) noexcept;
 // Lets go the waiters, linked from `first` on, of an event that has fired.
 void let_go(Worker& worker, task::Waiter& first) noexcept;
@@ -57,7 +57,7 @@ inline Task* find_claimed(Worker& worker, const bool eager) noexcept {
   for (;;) {
     Entry entry = find(worker, eager);
     if (!entry && worker.some_gave_way()) {
-      if (worker.line != nullptr) worker.steal_again_at = 0;  // behind all that is ready
+      if (worker.only_queue != nullptr) worker.steal_again_at = 0;  // behind all that is ready
       if (worker.runtime->workers.size() > 1) entry = find(worker, true);
       if (!entry) entry = {take_behind(worker, true), true};
     }

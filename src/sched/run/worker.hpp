@@ -129,7 +129,7 @@ struct Worker {
   };
   Begun begun;
   LocalQueues* queues = nullptr;     // there, of the policy: Policy::local_queues()
-  OrderedQueue* line = nullptr;      // there, of all members: Policy::only_queue()
+  OrderedQueue* only_queue = nullptr;  // there, of all members: Policy::only_queue()
   const std::uint32_t window;        // of the options; UINT32_MAX: none
   const std::int64_t enough_most;    // the same; INT64_MAX: none, or each task is traced
   std::int64_t enough = 0;           // queued here for the group: see detail::running_body()
@@ -157,7 +157,7 @@ struct Worker {
   std::uint64_t theft_price = 0;     // ticks that it cost its owner, about
   std::uint64_t theft_pause = 1;     // ticks before the next, if it was not worth it
   std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
-  std::uint64_t changed_at = 0;      // ticks; when another one had changed the line, at a look
+  std::uint64_t changed_at = 0;      // ticks; when another one had changed the queue, at a look
   std::uint32_t changes_seen = 0;
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
@@ -190,7 +190,7 @@ struct Worker {
     membership = &place;
     group = place.group->id;
     queues = place.group->policy->local_queues(place.index);
-    line = place.group->policy->only_queue();
+    only_queue = place.group->policy->only_queue();
     enough = std::min<std::int64_t>(enough_most, 64 * std::int64_t{place.group->size});
   }
   // What follows `inner` in the chain goes first. REQUIRES: that and the first one are groups

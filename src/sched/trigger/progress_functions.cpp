@@ -175,15 +175,15 @@ namespace {
 
 // Whether there shall be more calls of `function`.
 bool ask(const ProgressFunction& function) {
-  struct Asked {
+  struct Call {
     const detail::ProgressSpec* spec;
     bool more;
-  } asked{&function.spec, false};
+  } call{&function.spec, false};
   trace::races::visit(&function, [](void* const argument) {
-    Asked& now = *static_cast<Asked*>(argument);
+    Call& now = *static_cast<Call*>(argument);
     now.more = now.spec->call(now.spec->argument) != 0;
-  }, &asked);
-  return asked.more;
+  }, &call);
+  return call.more;
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ void hold_running_access(EventWord& event, Completion* const source, const void*
   task::Hold& hold = make_hold(worker, source);
   task::Outcome outcome;
   if (!task::hold_access(*worker.task, address, bytes, outcome)) {
-    sched::settle(worker, outcome);
+    sched::act_on(worker, outcome);
     forget_hold(worker, hold);
     task::throw_not_declared("release_after", *worker.task, address, bytes);
   }
@@ -116,7 +116,7 @@ void hold_running_access(EventWord& event, Completion* const source, const void*
   hold.address = address;
   hold.bytes = bytes;
   task::hold_until(*worker.task, event, hold, outcome);
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ void hold_finish(Completion& completion) {
   scope.owns = true;
   task::Outcome outcome;
   task::hold_until(*worker.task, completion.event, hold, outcome);
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
 }
 
 Completion* held_task() noexcept {
@@ -186,7 +186,7 @@ void release_access(const void* const address, const std::size_t bytes) {
     task::throw_not_declared("release", *worker.task, address, bytes);
   }
   sched::notes::release(worker, address);
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
 }
 
 }  // namespace imbrex::detail

@@ -95,7 +95,7 @@ void leave(const Entered& entered) noexcept {
   if (task.family != nullptr && task.family->table != nullptr) task.family->table->clear(outcome);
   if (task::body_ended(task)) task::complete(task, tally, outcome);
   task::flush(tally, outcome);
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
   sched::drop_reference(worker, task);
 }
 

@@ -154,7 +154,7 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
     task::Outcome outcome;
     Worker& worker = *sched::current_worker();
     sched::leave_phasers(worker, *scope.owner, &scope, outcome);
-    sched::settle(worker, outcome);
+    sched::act_on(worker, outcome);
   }
   static constexpr WaitReason reason{.kind = WaitKind::finish};
   sched::wait_for(*sched::current_worker(), scope, task::Await::descendants, reason);

@@ -180,7 +180,7 @@ void make_room(Worker& worker, Family& family, Task& child, task::Outcome& outco
     if (family.table == nullptr) [[unlikely]] make_table(worker, family);
     family.table->reserve(child, outcome);
   } catch (...) {
-    sched::settle(worker, outcome);
+    sched::act_on(worker, outcome);
     child.ops->drop(child.closure());
     discard(child.closure());
     throw;
@@ -202,7 +202,7 @@ void make_room(Worker& worker, Family& family, Task& child, task::Outcome& outco
   sched::races::spawn(task);
   if (family.table->link(task, worker.small, outcome)) task::make_ready(task, outcome.ready);
   if (outcome.ready.head != nullptr || outcome.dead.head != nullptr) {
-    sched::settle(worker, outcome);
+    sched::act_on(worker, outcome);
   } else if (worker.queues != nullptr) {  // a creator far ahead of its tasks queues nothing
     worker.queues->lock.answer();
   }

@@ -329,10 +329,10 @@ TEST(Failing, persistent_request_is_refused_and_left_to_the_program) {
       EXPECT_EQ(TAMPI_Iwait(&request, MPI_STATUS_IGNORE), MPI_ERR_REQUEST);
     });
   });
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("imbrex: TAMPI_Iwait in \"receive\""), std::string::npos) << said;
-  EXPECT_NE(said.find("a persistent request"), std::string::npos) << said;
-  EXPECT_NE(said.find("use MPI_Wait"), std::string::npos) << said;
+  const std::string output = testing::internal::GetCapturedStderr();
+  EXPECT_NE(output.find("imbrex: TAMPI_Iwait in \"receive\""), std::string::npos) << output;
+  EXPECT_NE(output.find("a persistent request"), std::string::npos) << output;
+  EXPECT_NE(output.find("use MPI_Wait"), std::string::npos) << output;
   EXPECT_NE(request, MPI_REQUEST_NULL);
   MPI_Request_free(&request);
 }
@@ -350,9 +350,9 @@ TEST(Property, of_the_modes_can_be_read_only) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(TAMPI_Property_set(TAMPI_PROPERTY_BLOCKING_MODE, 1), MPI_ERR_ARG);
   EXPECT_EQ(TAMPI_Property_set(TAMPI_PROPERTY_AUTO_INIT, 0), MPI_ERR_ARG);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("can be read only"), std::string::npos) << said;
-  EXPECT_NE(said.find("set it before MPI_Init"), std::string::npos) << said;
+  const std::string output = testing::internal::GetCapturedStderr();
+  EXPECT_NE(output.find("can be read only"), std::string::npos) << output;
+  EXPECT_NE(output.find("set it before MPI_Init"), std::string::npos) << output;
 }
 
 TEST(Property, that_is_unknown_is_refused) {
@@ -360,9 +360,9 @@ TEST(Property, that_is_unknown_is_refused) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(TAMPI_Property_get(9, &value), MPI_ERR_ARG);
   EXPECT_EQ(TAMPI_Property_set(0, 1), MPI_ERR_ARG);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("TAMPI_Property_get in \"main\""), std::string::npos) << said;
-  EXPECT_NE(said.find("there is no property 9: the properties are"), std::string::npos) << said;
+  const std::string output = testing::internal::GetCapturedStderr();
+  EXPECT_NE(output.find("TAMPI_Property_get in \"main\""), std::string::npos) << output;
+  EXPECT_NE(output.find("there is no property 9: the properties are"), std::string::npos) << output;
 }
 
 // Methodology: the message comes from a thread that is no worker, long after the task has begun to

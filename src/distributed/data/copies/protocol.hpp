@@ -62,7 +62,7 @@ struct Arrival;
 struct Child {
   enum class State : std::uint8_t {
     waits,      // for its turn: as many copies as may be are under way to that rank
-    asked,      // the header was sent
+    offered,    // the header was sent
     postponed,  // there is no reader there, and no room: it keeps its landings back
     accepted,   // landings come, and segments go
     failing,    // it was told that the data do not come; its `stop` is awaited
@@ -162,7 +162,8 @@ struct DataHead {
 // Invariants:
 //   (1) handlers alone start transfers and answer, one at a time; other threads only make a
 //       Passing, give readers, and send headers, to children that nobody else touches before that.
-//   (2) a child that was asked, and not answered by `back`, counts in its rank's `asked`; it ends
+//   (2) a child that was offered, and not answered by `back`, counts in its rank's `offers`; it
+//       ends
 //       without waiting for anything that happens on this rank but transfers with a landing.
 //   (3) an Arrival or Passing goes when nothing refers to it: no landing or transfer under way, no
 //       child, nobody who holds it.
@@ -213,8 +214,8 @@ class Broadcasts::Protocol {
   };
   struct Peer {
     std::size_t under_way = 0;                // segments
-    std::size_t asked = 0;                    // copies: see (2)
-    std::set<Child*, First> waiting;          // for their turn to be asked
+    std::size_t offers = 0;                   // copies: see (2)
+    std::set<Child*, First> waiting;          // for their turn to be offered
     std::set<Child*, First> accepted;         // that have landings
   };
   // What is to be done once the lock is free.

@@ -17,19 +17,19 @@ namespace {
 
 // Copies to one rank that were announced there and have not ended. It bounds what that rank has to
 // look after, and leaves the rest here, where the most urgent goes first.
-constexpr std::size_t asked_max = 16;
+constexpr std::size_t offers_max = 16;
 
-[[nodiscard]] bool counts_as_asked(const State state) noexcept {
+[[nodiscard]] bool counts_as_offered(const State state) noexcept {
   return state != State::waits && state != State::postponed && state != State::done;
 }
 
 [[nodiscard]] bool may_follow(const State from, const State to) noexcept {
   switch (to) {
     case State::waits: return false;
-    case State::asked: return from == State::waits;
-    case State::postponed: return from == State::asked;
-    case State::accepted: return from == State::asked || from == State::postponed;
-    case State::failing: return from == State::asked || from == State::postponed ||
+    case State::offered: return from == State::waits;
+    case State::postponed: return from == State::offered;
+    case State::accepted: return from == State::offered || from == State::postponed;
+    case State::failing: return from == State::offered || from == State::postponed ||
                                 from == State::accepted;
     case State::stopping: return from != State::waits && from != State::done;
     case State::done: return from != State::done;
@@ -145,9 +145,9 @@ void Broadcasts::Protocol::add_children(Passing& passing, const std::span<const 
 }
 
 void Broadcasts::Protocol::ask_next(Peer& peer, Work& work) {
-  while (peer.asked < asked_max && !peer.waiting.empty()) {
+  while (peer.offers < offers_max && !peer.waiting.empty()) {
     Child& child = **peer.waiting.begin();
-    set_state(child, State::asked, work);
+    set_state(child, State::offered, work);
     ask(child, false, work);
   }
 }
@@ -183,9 +183,9 @@ void Broadcasts::Protocol::set_state(Child& child, const State state, Work& work
   if (before == State::waits) peer.waiting.erase(&child);
   if (before == State::accepted) peer.accepted.erase(&child);
   if (state == State::accepted) peer.accepted.insert(&child);
-  if (counts_as_asked(state) && !counts_as_asked(before)) ++peer.asked;
-  if (!counts_as_asked(state) && counts_as_asked(before)) {
-    --peer.asked;
+  if (counts_as_offered(state) && !counts_as_offered(before)) ++peer.offers;
+  if (!counts_as_offered(state) && counts_as_offered(before)) {
+    --peer.offers;
     ask_next(peer, work);
   }
   if (state == State::done) close_part(child.passing, work);
@@ -279,7 +279,7 @@ void Broadcasts::Protocol::on_land(Child& child, const std::span<const Landing> 
   if (const std::lock_guard guard(mutex_); true) {
     child.has_answered = true;
     child.landings.insert(child.landings.end(), landings.begin(), landings.end());
-    if (child.state == State::asked || child.state == State::postponed) {
+    if (child.state == State::offered || child.state == State::postponed) {
       set_state(child, State::accepted, work);
     }
     pump(peers_[child.rank()], work);
@@ -293,7 +293,7 @@ void Broadcasts::Protocol::on_back(Child& child) {
     child.has_answered = true;
     counters_.served_again += child.list.size();
     add_children(child.passing, child.list, work);
-    if (child.state == State::asked) set_state(child, State::postponed, work);
+    if (child.state == State::offered) set_state(child, State::postponed, work);
   }
   run(work);
 }
@@ -346,7 +346,7 @@ void Broadcasts::Protocol::fail(Child& child, const std::string& why, Work& work
       tell_failed(child.passing, child.list, why, work);
       return set_state(child, State::done, work);
     }
-    case State::asked:
+    case State::offered:
     case State::postponed:
     case State::accepted: break;
   }
@@ -414,7 +414,7 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
         Child& child = *message.child;
         note_error(child, detail::thrown_text(std::current_exception()));
         add_children(child.passing, child.list, work);
-        if (child.state == State::asked) set_state(child, State::done, work);
+        if (child.state == State::offered) set_state(child, State::done, work);
       }
       run(work);
     }

@@ -39,7 +39,7 @@ class Lines {
   switch (child.state) {
     case Child::State::waits:
       return "waits until fewer copies are under way to it";
-    case Child::State::asked:
+    case Child::State::offered:
       return "has not answered yet";
     case Child::State::postponed:
       return "has inserted no reader yet, and had no room: its list was taken back";

@@ -80,7 +80,7 @@ WaveSums DataSpace::wave(const WaveSums& mine) {
 
 // Sequences that differ are found before anything is waited for, since tasks may wait for what is
 // never sent.
-bool DataSpace::settle(const bool closes, std::exception_ptr& error) {
+bool DataSpace::end_together(const bool closes, std::exception_ptr& error) {
   const std::exception_ptr different = checks_ ? compare_sequences() : nullptr;
   if (different != nullptr) {
     differs_ = true;
@@ -229,7 +229,7 @@ std::exception_ptr DataSpace::compare_sequences() {
 
 void DataSpace::finish() {
   std::exception_ptr error;
-  (void)settle(false, error);
+  (void)end_together(false, error);
   if (error != nullptr) std::rethrow_exception(error);
 }
 
@@ -240,7 +240,7 @@ void DataSpace::close() {
   };
   for (bool all_close = false; !all_close;) {
     std::exception_ptr error;
-    all_close = settle(true, error);
+    all_close = end_together(true, error);
     report(error);
   }
   report(broadcasts().close_space(id()));

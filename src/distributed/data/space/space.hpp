@@ -164,7 +164,7 @@ class DataSpace {
   };
   [[nodiscard]] distributed::WaveSums wave(const distributed::WaveSums& mine);
   // True if all ranks close.
-  [[nodiscard]] bool settle(bool closes, std::exception_ptr& error);
+  [[nodiscard]] bool end_together(bool closes, std::exception_ptr& error);
   [[nodiscard]] std::exception_ptr take_failure();
   [[nodiscard]] std::string share_failure(const std::string& mine, bool failed);
   void note(const DataTaskSpec& spec, std::span<const DataAccess> accesses);

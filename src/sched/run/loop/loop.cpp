@@ -81,7 +81,7 @@ Task* finish_as(Worker& worker, Task& task) noexcept {
   }
   Task* const next = only_one(worker, outcome);
   if (next != nullptr && next->scope != worker.tally.scope) task::flush(worker.tally, outcome);
-  settle(worker, outcome);
+  act_on(worker, outcome);
   return next;
 }
 [[gnu::noinline]] Task* finish_watched(Worker& worker, Task& task) noexcept {

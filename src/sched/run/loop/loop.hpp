@@ -89,7 +89,7 @@ inline void flush_tally(Worker& worker) noexcept {
   if (worker.tally.scope == nullptr) return;
   task::Outcome outcome;
   task::flush(worker.tally, outcome);
-  settle(worker, outcome);
+  act_on(worker, outcome);
 }
 
 [[nodiscard, gnu::noinline]] fiber::Fiber& new_loop_or_die(Worker& worker) noexcept;

@@ -160,7 +160,7 @@ namespace {
   task::Tally tally;
   end_body(worker, other, tally, outcome);
   task::flush(tally, outcome);
-  settle(worker, outcome);
+  act_on(worker, outcome);
 }
 
 }  // namespace

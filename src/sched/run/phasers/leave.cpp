@@ -41,7 +41,7 @@ void leave_phasers(Task& task) noexcept {
   if (task.family == nullptr || task.family->registrations == nullptr) return;
   Outcome outcome;
   leave_phasers(*current_worker(), task, nullptr, outcome);
-  settle(*current_worker(), outcome);
+  act_on(*current_worker(), outcome);
 }
 
 }  // namespace imbrex::sched

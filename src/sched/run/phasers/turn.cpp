@@ -12,7 +12,7 @@ using task::Outcome;
 using task::PhaseEnd;
 using task::Phases;
 
-void settle_promises(Worker& worker, PhaseEnd& end) noexcept {
+void complete_promises(Worker& worker, PhaseEnd& end) noexcept {
   while (end.promises != nullptr) {
     detail::PromiseState& promise = *end.promises->promise;
     end.promises = end.promises->next;  // read first: the wait is a part of the promise
@@ -25,7 +25,7 @@ void settle_promises(Worker& worker, PhaseEnd& end) noexcept {
 namespace {
 
 bool spans(const Phases& phases) noexcept {
-  return phases.span != nullptr && !phases.failed.load(std::memory_order_relaxed);
+  return phases.backend != nullptr && !phases.failed.load(std::memory_order_relaxed);
 }
 
 // Puts together what was put in the phase. False if what stands behind the phaser ends it later.
@@ -35,7 +35,7 @@ bool accumulate(Worker& worker, Phases& phases) noexcept {
   const InAccumulator guard(worker);
   const std::uint64_t phase = phases.phase.load(std::memory_order_relaxed);
   const detail::PhaseFollows follows = task::phaser::what_follows(phases);
-  if (spanned) return phases.span->last_signal(phases, phase, phases.accumulators, follows);
+  if (spanned) return phases.backend->last_signal(phases, phase, phases.accumulators, follows);
   const bool over = follows != detail::PhaseFollows::yes;
   for (detail::AccumulatorBase* one = phases.accumulators; one != nullptr; one = one->following) {
     one->end_phase(phase, over);
@@ -48,12 +48,12 @@ bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
   const std::uint64_t following = phases.phase.load(std::memory_order_relaxed) + 1;
   PhaseEnd end{outcome};
   const task::phaser::Next next = task::phaser::end_phase(phases, end);
-  settle_promises(worker, end);
-  if (phases.span == nullptr) return next == task::phaser::Next::over;
+  complete_promises(worker, end);
+  if (phases.backend == nullptr) return next == task::phaser::Next::over;
   if (next == task::phaser::Next::closed) {
-    phases.span->closed();
+    phases.backend->closed();
   } else if (next != task::phaser::Next::open && spans(phases)) {
-    if (phases.span->early) phases.span->first_signal(following, phases.accumulators);
+    if (phases.backend->early) phases.backend->first_signal(following, phases.accumulators);
   }
   return next == task::phaser::Next::over;
 }
@@ -73,7 +73,7 @@ void end_spanned_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcep
 }
 
 void end_after_single(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
-  if (phases.span == nullptr) return end_phase(worker, phases, outcome);
+  if (phases.backend == nullptr) return end_phase(worker, phases, outcome);
   if (end_one_phase(worker, phases, outcome)) end_phase(worker, phases, outcome);
 }
 
@@ -85,8 +85,8 @@ void end_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
 
 void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal done,
                   Outcome& outcome) noexcept {
-  if (done.first && phases.span != nullptr && phases.span->early && spans(phases)) {
-    phases.span->first_signal(done.phase, phases.accumulators);
+  if (done.first && phases.backend != nullptr && phases.backend->early && spans(phases)) {
+    phases.backend->first_signal(done.phase, phases.accumulators);
   }
   if (!done.last) return;
   if (done.quick) {  // so nobody waits in next(single)
@@ -95,7 +95,7 @@ void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal don
     return end_spanned_phase(worker, phases, outcome);
   }
   PhaseEnd end{outcome};
-  if (phases.span == nullptr && task::phaser::hand_turn_on(phases, end)) return;
+  if (phases.backend == nullptr && task::phaser::hand_turn_on(phases, end)) return;
   end_phase(worker, phases, outcome);
 }
 

@@ -25,6 +25,6 @@ void end_after_single(Worker& worker, task::Phases& phases, task::Outcome& outco
 // What stands behind the phaser says that the phase is over: accumulators have been put together.
 void end_spanned_phase(Worker& worker, task::Phases& phases, task::Outcome& outcome) noexcept;
 // Completes the promises of `end`.
-void settle_promises(Worker& worker, task::PhaseEnd& end) noexcept;
+void complete_promises(Worker& worker, task::PhaseEnd& end) noexcept;
 
 }  // namespace imbrex::sched

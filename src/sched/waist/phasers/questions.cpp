@@ -70,7 +70,7 @@ Completion* passed(PhaserState& phaser, const std::uint64_t phase) {
   if (task::phaser::is_over_or_wait(phases, phase, promise.wait)) {
     if (phases.failed.load(std::memory_order_acquire) &&  // pairs with task::phaser::fail()
         phases.phase.load(std::memory_order_relaxed) <= phase) {
-      task::set_failure(promise, task::failure_of_nobody(phases.failure_of_span));
+      task::set_failure(promise, task::failure_of_nobody(phases.failure_of_backend));
     }
     promise.references.store(1, std::memory_order_relaxed);
     promise.event.head.store(EventWord::fired, std::memory_order_release);
@@ -96,7 +96,7 @@ void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator) {
   Phases& phases = static_cast<Phases&>(phaser);
   with_mine(phaser, [&](const Registration* const mine) {
     if (mine == nullptr) refuse_stranger("an accumulator made", phaser);
-    if (phases.span != nullptr && accumulator.message_bytes() == 0) {
+    if (phases.backend != nullptr && accumulator.message_bytes() == 0) {
       refuse_at("an accumulator made", phaser,
                 "its values cannot be sent to other ranks: that takes a type that is trivially "
                 "copyable");
@@ -133,7 +133,7 @@ bool find_standing(const PhaserState& phaser, Standing& standing) noexcept {
 
 void await_last_phase(PhaserState& phaser) {
   const Phases& phases = static_cast<const Phases&>(phaser);
-  if (phases.span == nullptr || phases.closed.load(std::memory_order_acquire) ||
+  if (phases.backend == nullptr || phases.closed.load(std::memory_order_acquire) ||
       task::phaser::parties(phases.word.load(std::memory_order_acquire)) != 0) {
     return;
   }

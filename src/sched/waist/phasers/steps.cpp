@@ -43,23 +43,23 @@ void await_room(Registration& mine) {
 }
 
 // Throws what has befallen the phaser that spans several processes.
-void check_span(const Registration& mine) {
+void check_backend(const Registration& mine) {
   const Phases& phases = *mine.phases;
   if (!phases.failed.load(std::memory_order_acquire)) [[likely]] return;  // pairs with fail()
-  std::rethrow_exception(phases.failure_of_span);
+  std::rethrow_exception(phases.failure_of_backend);
 }
 
 void signal_one(Registration& mine, const char* const what) {
   refuse_in_single(mine, what);
   await_room(mine);
-  check_span(mine);
+  check_backend(mine);
   Worker& worker = *sched::current_worker();
   trace::races::before(&mine.phases->word);
   const task::phaser::Signal done = task::phaser::signal(mine);
-  if (!done.last && (!done.first || mine.phases->span == nullptr)) return;
+  if (!done.last && (!done.first || mine.phases->backend == nullptr)) return;
   task::Outcome outcome;
   sched::after_signal(worker, *mine.phases, done, outcome);
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
 }
 
 // Calls look() again and again for `ticks` while there is nothing else to run; true once the phase
@@ -85,9 +85,9 @@ bool comes_soon(const Registration& mine) noexcept {
       runtime.oversubscribed.load(std::memory_order_relaxed)) {
     return false;
   }
-  PhaserSpan* const span = mine.phases->span.get();
-  if (span != nullptr && !span->alone.load(std::memory_order_relaxed)) {
-    return comes_within(runtime.spin_ticks, mine, [span] { span->look(); });
+  PhaserBackend* const backend = mine.phases->backend.get();
+  if (backend != nullptr && !backend->alone.load(std::memory_order_relaxed)) {
+    return comes_within(runtime.spin_ticks, mine, [backend] { backend->look(); });
   }
   return runtime.workers.size() > 1 &&
          comes_within(runtime.spin_ticks / 4, mine, [] { base::pause(); });
@@ -111,7 +111,7 @@ void pass(Registration& mine) noexcept {
   task::Outcome outcome;
   task::PhaseEnd end{outcome};
   task::phaser::pass(mine, end);
-  if (!outcome.ready.empty()) sched::settle(*sched::current_worker(), outcome);
+  if (!outcome.ready.empty()) sched::act_on(*sched::current_worker(), outcome);
 }
 
 void wait_one(Registration& mine, const char* const what) {
@@ -126,7 +126,7 @@ void wait_one(Registration& mine, const char* const what) {
   }
   await_over(mine, what);
   pass(mine);
-  check_span(mine);
+  check_backend(mine);
 }
 
 // Calls call(registration) for the one on `phaser`, or for all where that is null.
@@ -175,7 +175,7 @@ void drop(PhaserState* const phaser) {
     while ((*link)->phases != phaser) link = &(*link)->following;
     sched::leave_phaser(worker, *link, outcome);
   }
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
 }
 
 void end_phase(PhaserState& phaser) noexcept {
@@ -185,7 +185,7 @@ void end_phase(PhaserState& phaser) noexcept {
   Worker& worker = *sched::current_worker();
   task::Outcome outcome;
   sched::end_spanned_phase(worker, static_cast<Phases&>(phaser), outcome);
-  sched::settle(worker, outcome);
+  sched::act_on(worker, outcome);
 }
 
 void fail_phaser(PhaserState& phaser, const std::exception_ptr& error) noexcept {
@@ -198,8 +198,8 @@ void fail_phaser(PhaserState& phaser, const std::exception_ptr& error) noexcept 
   for (task::PhaseWait* one = end.promises; one != nullptr; one = one->next) {
     task::set_failure(*one->promise, task::failure_of_nobody(error));
   }
-  sched::settle_promises(worker, end);
-  sched::settle(worker, outcome);
+  sched::complete_promises(worker, end);
+  sched::act_on(worker, outcome);
 }
 
 // ---- single ----------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ void run_single(Registration& mine, void (*const run)(void* context), void* cons
       task::Outcome outcome;
       trace::races::before(&mine.phases->word);
       sched::end_after_single(worker, *mine.phases, outcome);
-      sched::settle(worker, outcome);
+      sched::act_on(worker, outcome);
       pass(mine);
     }
   };
@@ -271,18 +271,18 @@ void next_single(PhaserState* const phaser, void (*const run)(void* context),
   PhaseWait wait;
   trace::races::before(&mine.phases->word);
   const task::phaser::Signal done = task::phaser::signal_single(mine, wait);
-  const bool spans = mine.phases->span != nullptr;
+  const bool spans = mine.phases->backend != nullptr;
   if (done.last && !spans) return run_single(mine, run, context);
   if (spans && (done.first || done.last)) {
     Worker& worker = *sched::current_worker();
     task::Outcome outcome;
     sched::after_signal(worker, *mine.phases, done, outcome);
-    sched::settle(worker, outcome);
+    sched::act_on(worker, outcome);
   }
   if (!wait.event.has_fired()) await_phase_event(wait.event, mine, "next(single)");
   if (wait.runs) return run_single(mine, run, context);
   pass(mine);
-  check_span(mine);
+  check_backend(mine);
 }
 
 }  // namespace imbrex::detail

@@ -15,7 +15,7 @@
 
 namespace imbrex::distributed {
 
-struct Pool::Lane {
+struct Pool::Worker {
   static constexpr std::uint64_t slice_ns = 100'000;
   static constexpr double chunk_ns = 2'000;
   static constexpr std::size_t chunk_max = 64;
@@ -25,10 +25,10 @@ struct Pool::Lane {
   std::uint64_t slice = 1;  // items
   std::size_t chunk = 1;
 
-  Lane(const int worker, const Options& options)
+  Worker(const int index, const Options& options)
       : options_(options),
         chunk_most_(std::clamp<std::size_t>(chunk_bytes_max / options.item_bytes, 1, chunk_max)) {
-    stack.worker = worker;
+    stack.worker = index;
     if (options.interval != 0) slice = options.interval;
     if (options.chunk != 0) chunk = options.chunk;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Phasers that span several processes, as the core sees them (detail/phasers.hpp, PhaserSpan):
+// Phasers that span several processes, as the core sees them (detail/phasers.hpp, PhaserBackend):
 // here several of one process, which a network of this file's joins. It ends phases when it likes,
 // from a thread of its own or at once, and may fail.
 #include <atomic>
@@ -61,7 +61,7 @@ class Network {
       all[i].accumulator->combine(all[i].message.data(), sum.data());
     }
     for (const Arrival& one : all) {
-      settle(one, phase, sum);
+      complete(one, phase, sum);
       if (one.phaser != &mine || !at_once) end_later(*one.phaser);
     }
     if (at_once) detail::release(mine);
@@ -69,7 +69,7 @@ class Network {
   }
 
  private:
-  void settle(const Arrival& one, const std::uint64_t phase, const std::vector<std::byte>& sum) {
+  void complete(const Arrival& one, const std::uint64_t phase, const std::vector<std::byte>& sum) {
     if (phase == fails_in_) {
       const auto error = std::make_exception_ptr(std::runtime_error("the network is down"));
       one.accumulator->fail(phase, error);
@@ -119,9 +119,9 @@ struct Told {
   std::atomic<int> wrong{0};
 };
 
-class Span final : public detail::PhaserSpan {
+class Backend final : public detail::PhaserBackend {
  public:
-  Span(Network& network, Told& told) : network_(network), told_(told) { early = true; }
+  Backend(Network& network, Told& told) : network_(network), told_(told) { early = true; }
 
   void look() noexcept override {}
   void first_signal(const std::uint64_t phase, detail::AccumulatorBase*) noexcept override {
@@ -147,11 +147,11 @@ class Span final : public detail::PhaserSpan {
 class Spanned : public Phaser {
  public:
   Spanned(Network& network, Told& told, const PhaserMode mode)
-      : Phaser(detail::make_phaser({mode, 0, "spanned", new Span(network, told)},
+      : Phaser(detail::make_phaser({mode, 0, "spanned", new Backend(network, told)},
                                    std::source_location::current())) {}
 };
 
-class PhaserSpanTest : public OnRuntime {
+class PhaserBackendTest : public OnRuntime {
  protected:
   // Each of three phasers has four tasks for `phases_` phases. How many of the tasks have thrown
   // what the network did.
@@ -214,24 +214,25 @@ class PhaserSpanTest : public OnRuntime {
   static constexpr std::uint64_t none = UINT64_MAX;
   static constexpr std::uint64_t phases_ = 20;
 };
-INSTANTIATE_TEST_SUITE_P(All, PhaserSpanTest, testing::ValuesIn(every_policy({1, 2, 8})), name_of);
+INSTANTIATE_TEST_SUITE_P(All, PhaserBackendTest, testing::ValuesIn(every_policy({1, 2, 8})),
+                         name_of);
 
-TEST_P(PhaserSpanTest, a_phase_is_over_when_the_network_says_so) {
+TEST_P(PhaserBackendTest, a_phase_is_over_when_the_network_says_so) {
   for (unsigned seed = 1; seed <= 5; ++seed) EXPECT_EQ(run(signal_wait, seed, none), 0);
 }
 
-TEST_P(PhaserSpanTest, a_function_of_single_runs_for_each_phaser_when_all_have_met) {
+TEST_P(PhaserBackendTest, a_function_of_single_runs_for_each_phaser_when_all_have_met) {
   for (unsigned seed = 1; seed <= 5; ++seed) EXPECT_EQ(run(single, seed, none), 0);
 }
 
-TEST_P(PhaserSpanTest, a_failure_reaches_every_task) {
+TEST_P(PhaserBackendTest, a_failure_reaches_every_task) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     EXPECT_EQ(run(signal_wait, seed, seed * 3), 12);
     EXPECT_EQ(run(single, seed, seed), 12);
   }
 }
 
-TEST_P(PhaserSpanTest, a_failure_reaches_futures_and_accumulators) {
+TEST_P(PhaserBackendTest, a_failure_reaches_futures_and_accumulators) {
   Told told;
   Network network(1, 1, 1);
   finish([&] {

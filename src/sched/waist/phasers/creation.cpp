@@ -49,14 +49,14 @@ void prepare(Phases& phases, const PhaserSpec& spec, const std::source_location&
 }  // namespace
 
 PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& where) {
-  std::unique_ptr<PhaserSpan> span(spec.span);
+  std::unique_ptr<PhaserBackend> backend(spec.backend);
   if (spec.ahead > ahead_most) {
     throw Error(fmt::format("imbrex: a phaser made at {} whose signallers may be {} phases ahead: "
                             "{} at most, or 0 for any number",
                             text_of(where), spec.ahead, ahead_most));
   }
   if (is_outside()) {
-    const PhaserSpec inner{spec.mode, spec.ahead, spec.name, span.release()};
+    const PhaserSpec inner{spec.mode, spec.ahead, spec.name, backend.release()};
     return *sched::visit_to_spawn([&] { return &make_phaser(inner, where); });
   }
   Worker& worker = *sched::current_worker();
@@ -66,7 +66,7 @@ PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& whe
   auto phases = std::make_unique<Phases>();
   prepare(*phases, spec, where, family);
   std::vector<std::uint32_t> at(spec.ahead == 0 ? 0 : spec.ahead + 1);
-  phases->span = std::move(span);
+  phases->backend = std::move(backend);
   made->phases = phases.get();
   task::phaser::open(*phases, *made, std::move(at));
   made->following = family.registrations;
