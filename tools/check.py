@@ -26,6 +26,9 @@ THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/abi/next.cpp",
                       "src/mpi/messages/matching/generalized_request.cpp")
 THREAD_ID_FILE = "src/base/arch.hpp"
 THREAD_ID = re.compile(r"\b(pthread_self|this_thread::get_id|gettid|SYS_gettid|thrd_current)\b")
+# Where namespaces are not yet those of their folders.
+OTHER_NAMESPACES = "src/mpi/"
+FAKE_MPI = "src/testing/fake_mpi/mpi.h"
 FOR_PLUG_INS = {f"imbrex/detail/{name}.hpp" for name in ("plug_ins", "groups", "observation")}
 CPP = {".hpp", ".cpp", ".h", ".c"}
 FORTRAN = {".f90", ".F90", ".F"}
@@ -38,6 +41,7 @@ PRESET_OF_COMMAND = re.compile(r"\b(cmake --build|cmake --workflow|ctest|cmake) 
                                r"--preset[ =]([a-z][\w-]*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
 NAME_OF_CODE = re.compile(r"\b[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|\b[A-Za-z_]\w*(?=\(\))")
+DEFINED = re.compile(r"\b(?:struct|class|enum|using)\s+(\w+)|\b(\w+)\s*\(")
 BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
@@ -93,10 +97,10 @@ def main():
                         default=pathlib.Path(__file__).resolve().parent.parent)
     tree = Tree(parser.parse_args().root.resolve())
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
-                  check_folders, check_layers, check_rings, check_narrow_waist,
-                  check_thread_locals, check_thread_ids, check_leftovers, check_dead_files,
-                  check_machine_paths, check_links, check_code_in_docs, check_names_in_docs,
-                  check_presets):
+                  check_folders, check_layers, check_rings, check_header_names, check_namespaces,
+                  check_narrow_waist, check_thread_locals, check_thread_ids, check_leftovers,
+                  check_dead_files, check_machine_paths, check_links, check_code_in_docs,
+                  check_names_in_docs, check_presets):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -317,6 +321,59 @@ def rings_of(needs):
             order += reach(node, needs, seen)
     seen = set()
     return [reach(node, users, seen) for node in reversed(order) if node not in seen]
+
+
+def check_header_names(tree):
+    """So `#include "x.hpp"` and a message of the compiler mean one file. The fake of MPI has MPI's
+    name."""
+    first = {}
+    for name, _ in tree.of({".hpp", ".h"}, "include/", "src/"):
+        other = first.setdefault(pathlib.PurePath(name).name, name)
+        if other != name and name != FAKE_MPI:
+            tree.report(name, 1, f"{other} has the same name: a header has one of its own")
+
+
+def check_namespaces(tree):
+    """A namespace is its folder: imbrex::mpi::check for src/mpi/check, or for that and what lies
+    in it. A header may have one of its own name. `imbrex` and `imbrex::detail` are for what
+    include/ declares."""
+    public = {word for _, text in tree.of(CPP, "include/")
+              for word in WORD.findall(without_comments(text))}
+    headers = {stem_of(name) for name, _ in tree.of({".hpp", ".h"}, "src/")}
+    for name, text in tree.of({".hpp", ".cpp"}, "src/"):
+        if name.startswith(OTHER_NAMESPACES):
+            continue
+        code = without_comments(text)
+        folder = pathlib.PurePath(name).parent
+        folders = pathlib.PurePath(name.replace("src/testing/", "src/")).parts[1:-1]
+        for start, end, space in namespaces_of(code):
+            parts = space.split("::")
+            if parts in (["imbrex"], ["imbrex", "detail"]):
+                if public.isdisjoint(word for pair in DEFINED.findall(code[start:end])
+                                     for word in pair):
+                    tree.report(name, line_of(code, start), f"include/ declares nothing of what "
+                                f"this defines in {space}: a namespace is its folder")
+            elif space != "std" and parts[:2] != ["imbrex", folders[0]] or any(
+                    part not in folders and f"{folder}/{part}" not in headers
+                    for part in parts[2:]):
+                tree.report(name, line_of(code, start), f"namespace {space} in {folder}: a "
+                            "namespace is its folder, or a header's own")
+
+
+def namespaces_of(code):
+    """First and last position, and the full name, of each namespace that a file opens itself or
+    directly in `imbrex`; what is nested deeper is a matter of its own."""
+    open_ones = []  # where each brace opens, and the namespace's name; None: another brace's
+    for match in re.finditer(r"\bnamespace\s+([\w:]+)\s*\{|[{}]", code):
+        if match.group() == "}":
+            start, space = open_ones.pop() if open_ones else (0, None)
+            outer = [one for _, one in open_ones]
+            holds_others = space == "imbrex" and re.search(r"\bnamespace\s+\w",
+                                                           code[start:match.start()])
+            if space is not None and set(outer) <= {"imbrex"} and not holds_others:
+                yield start, match.start(), "::".join(outer + [space])
+        else:
+            open_ones.append((match.end(), match.group(1)))
 
 
 def check_narrow_waist(tree):

@@ -133,6 +133,40 @@ class Check(unittest.TestCase):
                    "src/base/a src/base/b src/base/c src/base/d src/base/e",
                    {**build, **ring("abcde"), "src/base/f.cpp": SPDX + '#include "base/a.hpp"\n'})
 
+    def test_two_headers_of_one_name(self):
+        self.finds("src/base/task.hpp:1", "include/imbrex/task.hpp has the same name",
+                   {"src/base/task.hpp": SPDX, "src/base/a.cpp": SPDX + '#include "base/a.hpp"\n'
+                                                                      '#include "base/task.hpp"\n'})
+
+    def test_a_namespace_is_its_folder(self):
+        def spaces(*names):
+            return SPDX + "".join(f"namespace {name} {{\nvoid f() {{\n}}\nnamespace {{\n}}\n}}\n"
+                                  for name in names)
+
+        public = SPDX + "namespace imbrex {\nvoid f();\n}\n"
+        tree = {name.replace("mpi", "omp"): text.replace("mpi", "omp")
+                for name, text in self.DIVIDED.items()}
+        tree.update({"include/imbrex/task.hpp": public, "src/mpi/m.cpp": None})
+        low = "src/omp/low/l.cpp"
+        self.assertEqual(self.run_on({
+            **tree, low: spaces("imbrex::omp", "imbrex::omp::low", "imbrex::omp::l", "imbrex",
+                                "imbrex::detail", "std"),
+            "src/omp/m.cpp": SPDX + "namespace imbrex {\nnamespace omp {\nint g;\n}\n}\n"}), [])
+        for wrong in ("imbrex::base", "imbrex::omp::high", "imbrex::omp::h", "other"):
+            self.finds(low + ":2", f"namespace {wrong} in src/omp/low: a namespace is its folder",
+                       {**tree, low: spaces(wrong)})
+        inner = SPDX + "namespace imbrex::omp {\nnamespace inner {\n}\n}\n"
+        self.assertEqual(self.run_on({**tree, low: inner}), [])
+        nested = SPDX + "namespace imbrex {\nnamespace omp::high {\n}\n}\n"
+        self.finds(low + ":3", "namespace imbrex::omp::high in src/omp/low", {**tree, low: nested})
+
+    def test_the_public_namespace_is_for_what_include_declares(self):
+        own = SPDX + "namespace imbrex::detail {\nvoid own() {\n}\n}\n"
+        self.finds("src/base/a.cpp:2", "include/ declares nothing of what this defines",
+                   {"src/base/a.cpp": own})
+        self.assertEqual(self.run_on({"src/base/a.cpp": own,
+                                      "include/imbrex/task.hpp": SPDX + "void own();\n"}), [])
+
     def test_no_folder_of_the_scheduler_or_of_openmp_sees_one_above_it(self):
         """In the layers of this very tree."""
         layers = pathlib.Path(CHECK.parent.parent, "src/imbrex.layers").read_text(encoding="utf-8")
@@ -199,7 +233,8 @@ class Check(unittest.TestCase):
             self.assertEqual(self.run_on({"src/base/a.hpp": text}), [], head)
 
     def test_what_is_no_function_may_be_long(self):
-        for head in ("namespace n", "struct S : T", "class alignas(64) [[nodiscard]] C final",
+        for head in ("namespace imbrex::base", "struct S : T",
+                     "class alignas(64) [[nodiscard]] C final",
                      "enum class E : int", "const int table[] =", 'extern "C"',
                      "template <class T>\nstruct S<T(int)> : T"):
             text = SPDX + head + " {\n" + "// row\n" * 90 + "}\n"
@@ -225,7 +260,9 @@ class Check(unittest.TestCase):
     def test_a_stray_thread_local(self):
         self.finds("src/task/t.cpp:2", "thread_local: allowed only in src/sched/run/current.cpp",
                    {"src/task/t.cpp": SPDX + "thread_local int x;\n"})
+        layers = CLEAN["src/imbrex.layers"].replace("sched:", "sched/run: base\nsched:")
         self.assertEqual(self.run_on({
+            "src/imbrex.layers": layers,
             "src/sched/run/current.cpp": SPDX + "thread_local int x;\n",
             "src/CMakeLists.txt": CLEAN["src/CMakeLists.txt"] +
             "# \nx(sched/run/current.cpp)\n"}), [])

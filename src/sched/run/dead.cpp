@@ -62,7 +62,7 @@ bool has_result(const Task& task) noexcept {
 }
 
 void destroy_contents(Task& task, const bool result, Outcome& outcome) noexcept {
-  races::outlive(task);
+  task_races::outlive(task);
   if (result) task.ops->destroy(task.closure());
   if (task.failure != nullptr) task::drop(*std::exchange(task.failure, nullptr));
   if (task.accesses != nullptr) task::forget_inherited(*task.accesses);
@@ -163,8 +163,8 @@ Worker& destroy_result(Worker& worker, Task& task) noexcept {
   worker.recorder.enter(trace::Activity::task);
   {
     const trace::races::Inside known(task.name);
-    races::outlive(task);
-    races::call(task.ops->destroy, task.closure());
+    task_races::outlive(task);
+    task_races::call(task.ops->destroy, task.closure());
   }
   task.ops = &without_result;
   Worker& now = *current_worker();
@@ -216,7 +216,7 @@ void Dead::queue(Worker& worker, const task::ReadyList tasks,
   }
   scope_.finished.fetch_sub(task::Scope::one_complete | task::Scope::one_deep,
                             std::memory_order_relaxed);
-  races::spawn(task);
+  task_races::spawn(task);
   enqueue(worker, task, Origin::released);
 }
 

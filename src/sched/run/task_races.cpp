@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace imbrex::sched::races {
+namespace imbrex::sched::task_races {
 
 namespace tell = trace::races;
 using task::Access;
@@ -185,4 +185,4 @@ void outlive(const Task& task) noexcept {
   tell::after(&task.references);
 }
 
-}  // namespace imbrex::sched::races
+}  // namespace imbrex::sched::task_races

@@ -8,7 +8,7 @@
 #include "sched/run/runtime_state.hpp"
 #include "trace/races.hpp"
 
-namespace imbrex::sched::races {
+namespace imbrex::sched::task_races {
 
 #if IMBREX_RACES
 
@@ -51,4 +51,4 @@ inline void outlive(const Task&) noexcept {}
 
 #endif
 
-}  // namespace imbrex::sched::races
+}  // namespace imbrex::sched::task_races

@@ -181,7 +181,7 @@ void release_access(const void* const address, const std::size_t bytes) {
   Worker& worker = *sched::current_worker();
   check_may_wait(worker, "release");
   task::Outcome outcome;
-  sched::races::release(*worker.task, address, bytes);
+  sched::task_races::release(*worker.task, address, bytes);
   if (!task::release_access(*worker.task, address, bytes, outcome)) {
     task::throw_not_declared("release", *worker.task, address, bytes);
   }

@@ -158,7 +158,7 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   }
   static constexpr WaitReason reason{.kind = WaitKind::finish};
   sched::wait_for(*sched::current_worker(), scope, task::Await::descendants, reason);
-  sched::races::waited(scope, task::Await::descendants);
+  sched::task_races::waited(scope, task::Await::descendants);
   Family& family = *scope.owner->family;
   family.current = scope.outer;
   forget_children(family);

@@ -167,7 +167,7 @@ void discard(void* const closure) noexcept {
   Worker& worker = *here;
   Task& task = count_child(worker, closure, keep);
   task.pending.store(0, std::memory_order_relaxed);
-  sched::races::spawn(task);
+  sched::task_races::spawn(task);
   sched::enqueue(worker, task, sched::Origin::forked);
   return &task;
 }
@@ -199,7 +199,7 @@ void make_room(Worker& worker, Family& family, Task& child, task::Outcome& outco
   task::Outcome outcome;
   make_room(worker, family, Task::of_closure(closure), outcome);
   Task& task = count_child(worker, closure, keep);
-  sched::races::spawn(task);
+  sched::task_races::spawn(task);
   if (family.table->link(task, worker.small, outcome)) task::make_ready(task, outcome.ready);
   if (outcome.ready.head != nullptr || outcome.dead.head != nullptr) {
     sched::act_on(worker, outcome);

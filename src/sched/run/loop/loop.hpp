@@ -49,14 +49,14 @@ inline void run_body(Worker& worker, Task& task) noexcept {
   worker.recorder.tasks.add(1);
   worker.recorder.enter(trace::Activity::task);
   if (worker.recorder.watched()) [[unlikely]] notes::begins(worker, task);
-  const races::Body known(task);
+  const task_races::Body known(task);
   constexpr auto looked_at = task::AccessBlock::futures | task::AccessBlock::failed;
   if (task.accesses != nullptr && (task.accesses->marks & looked_at) != 0 &&
       !begin_after_futures(worker, task)) [[unlikely]] {
     return;
   }
   try {
-    races::call(task.ops->run, task.closure());
+    task_races::call(task.ops->run, task.closure());
   } catch (...) {
     fail_body(task);
   }

@@ -135,7 +135,7 @@ void await_scopes(task::Family& family, const task::Await what,
                   const detail::WaitReason& reason) noexcept {
   for (task::Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
     wait_for(*current_worker(), *scope, what, reason);
-    races::waited(*scope, what);
+    task_races::waited(*scope, what);
   }
 }
 
