@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the C faces of the core and of the MPI library share: no exception leaves them, and what a
-// future is behind its handle.
+// What the C interfaces of the core and of the MPI library share: no exception leaves them, and
+// what a future is behind its handle.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex.hpp under IMBREX_SERIAL: the face in C++ of detail/serial.h. A task is a plain call at the
-// place where it is launched; so what it names must have happened before: that is what noprogress()
-// is for. Only imbrex.hpp includes it, after imbrex.h.
+// imbrex.hpp under IMBREX_SERIAL: the interface in C++ of detail/serial.h. A task is a plain call
+// at the place where it is launched; so what it names must have happened before: that is what
+// noprogress() is for. Only imbrex.hpp includes it, after imbrex.h.
 #pragma once
 
 #include <cstdint>

@@ -103,10 +103,10 @@ void close_data_space(DataSpace* space);
 // Where the owner has its value. Throws Error elsewhere, and if the value is not here.
 [[nodiscard]] DataPlace place_of(Datum& datum);
 
-// True if this rank runs the task, or its books change by it.
+// True if this rank runs the task, or its records of the data change by it.
 [[nodiscard]] bool concerns(DataSpace& space, int on,
                             std::span<const DataAccess> accesses);
-// Keeps the books of the insertion. Null: the task does not run here. Else memory for its closure,
+// Records the insertion. Null: the task does not run here. Else memory for its closure,
 // which begins with a DataTask: construct the rest, then call insert_here(), or drop_insertion() if
 // that has thrown. `ops`: as for create(); run() is called when the places are known. May suspend
 // for the window, and for room to send. Throws Error.

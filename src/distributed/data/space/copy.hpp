@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What one rank has of a datum: memory with a version of it, which tasks here turn into later
-// versions in place. Knows neither books nor messages.
+// versions in place. Knows neither a record of a datum nor messages.
 //
-// A copy is kept by the books while its version is valid, by each task that uses it, and by a
-// transfer that brings it or passes it on; it goes with the last of them. Its address is what the
-// tasks of this rank are ordered by.
+// A copy is kept by its datum's record while its version is valid, by each task that uses it, and
+// by a transfer that brings it or passes it on; it goes with the last of them. Its address is what
+// the tasks of this rank are ordered by.
 //
 // Thread safety: references, buffer and `forwards`, any thread; `trouble`, and the bytes: whoever
 // writes them has the copy to itself, by the order of tasks, and so has what brings it.

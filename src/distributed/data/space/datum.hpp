@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The books of one datum on one rank: what the insertions so far have made of it. They are the
+// The record of one datum on one rank: what the insertions so far have made of it. It is the
 // inserting thread's, hence without locks. Knows no message.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an insertion does to the books, and the task that runs here because of it.
+// What an insertion does to the records of its data, and the task that runs here because of it.
 #include <fmt/format.h>
 
 #include "distributed/data/space/bodies.hpp"

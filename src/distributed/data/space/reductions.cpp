@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reductions: elements of each rank that takes part, and the tree along which they are combined.
-// All ranks know who takes part, and so the tree, by their books.
+// All ranks know who takes part, and so the tree, by their records.
 #include <algorithm>
 #include <utility>
 

@@ -22,7 +22,7 @@ namespace imbrex::distributed {
 using detail::DataSpace;
 using detail::Datum;
 
-// Kept by the books while it may be open, and by who sends until the last byte has left.
+// Kept by the datum's record while it may be open, and by who sends until the last byte has left.
 class VersionSend {
  public:
   VersionSend(Datum& datum, Copy& copy) : datum_(datum), copy_(copy) { copy.retain(); }

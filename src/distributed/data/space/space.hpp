@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Data with owners on one rank: the books of all data of a space, kept from the sequence of
+// Data with owners on one rank: the records of all data of a space, kept from the sequence of
 // insertions, and the tasks that follow from it here: bodies, sends, what brings copies. The order
 // of what runs here is that of accesses to copies, which are named by their addresses; what other
-// ranks do is in the books only. docs/design/data-with-owners.md has the reasons.
+// ranks do is in the records only. docs/design/data-with-owners.md has the reasons.
 //
 // Thread safety: one thread or task inserts, and calls all that is not marked; it is the parent of
 // all tasks here, so that they are ordered in its table.
