@@ -73,7 +73,7 @@ void count_left(Rest& rest, const FailureLog::Left& left) noexcept {
 }
 
 // Its class may have been compiled without run-time type information: UBSan would miss that.
-[[gnu::no_sanitize("vptr")]] std::string text_of(const std::exception& thrown) {
+__attribute__((no_sanitize("vptr"))) std::string text_of(const std::exception& thrown) {
   const char* const text = thrown.what();
   return text != nullptr ? text : "a std::exception without a text";
 }

@@ -65,8 +65,8 @@ struct DependTable::Link {
   // until the end: an edge from such a task may be found and not yet added, and if the task has
   // fired meanwhile, we may hold the last reference to it.
   Access* left = nullptr;
-  Found* found_end = first.data();
   std::array<Found, 16> first;  // not yet added, up to `found_end`; more: table.more_found_
+  Found* found_end = first.data();
 
   // `access` must follow all of `list`.
   void follow_all(Access& access, Access* list) {
