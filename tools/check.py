@@ -23,7 +23,7 @@ PUBLIC_NAMES_MAX = 24
 # No header: what is inlined into a caller may keep the address over a suspension.
 THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/abi/next.cpp",
                       "src/mpi/engine/handlers.cpp", "src/mpi/messages/matching/receive.cpp",
-                      "src/mpi/messages/matching/generalized_request.cpp")
+                      "src/mpi/messages/requests/generalized_request.cpp")
 THREAD_ID_FILE = "src/base/arch.hpp"
 THREAD_ID = re.compile(r"\b(pthread_self|this_thread::get_id|gettid|SYS_gettid|thrd_current)\b")
 # Where namespaces are not yet those of their folders.

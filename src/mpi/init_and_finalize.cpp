@@ -33,7 +33,6 @@
 #include "mpi/check/checks.hpp"
 #include "mpi/collectives/blocks/block_channel.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
-#include "mpi/collectives/blocks/decompose.hpp"
 #include "mpi/collectives/order/order.hpp"
 #include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
@@ -65,7 +64,7 @@ std::string describe_open() {
   std::string text;
   for (const std::string& line : report::open_operations()) text += "\n  " + line;
   for (const std::string& line : order::describe_waiting()) text += "\n  " + line;
-  for (const std::string& line : partial::describe_open()) text += "\n  " + line;
+  for (const std::string& line : blocks::describe_open()) text += "\n  " + line;
   return text;
 }
 
@@ -219,7 +218,7 @@ Wrong try_to_start(int level) {
   if (!bypass.empty()) return {"MPI_Init: " + bypass};
   try {
     start_runtime();  // first, since all ranks take part in it
-    static_cast<void>(decompose::setting_by_options());
+    static_cast<void>(blocks::setting_by_options());
   } catch (const base::OptionError& error) {
     return {"MPI_Init: " + unprefixed(error), 2};
   } catch (const Error& error) {
@@ -255,7 +254,7 @@ Agreement view_of(const Wrong& wrong) {
   const int no_calls = active::wishes.calls.load(std::memory_order_relaxed) ? 0 : 1;
   const int checks = wrong.text.empty() && detail::number_option("CHECK") != 0 ? 1 : 0;
   if (wrong.text.empty()) {
-    const decompose::Setting setting = decompose::setting_by_options();
+    const blocks::Setting setting = blocks::setting_by_options();
     const int partial = static_cast<int>(setting.mode);
     return {1,       paths,   quiet,          no_calls,       checks,  partial,
             -partial, setting.parts, -setting.parts, rank, INT_MAX, INT_MAX, INT_MAX, 0};
@@ -454,8 +453,8 @@ int initialise(int* argc, char*** argv, int* provided) {
   private_world::open();
   if (all.checks != 0) check::start_comparing();
   sends::start();
-  const decompose::Setting setting = decompose::setting_by_options();
-  partial::start_decomposing(setting);
+  const blocks::Setting setting = blocks::setting_by_options();
+  blocks::start(setting);
   active::wishes.calls_agreed = all.calls_nobody == 0;
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
   if (all.learns_paths != 0) open_paths();
@@ -471,8 +470,8 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   is_active.store(true, std::memory_order_relaxed);
   detail::before_end(&leave_at_exit);
-  if (setting.mode == decompose::Mode::off) return MPI_SUCCESS;
-  return decompose::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
+  if (setting.mode == blocks::Mode::off) return MPI_SUCCESS;
+  return blocks::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
 }
 
 // ---- end -------------------------------------------------------------------------------------
@@ -533,8 +532,7 @@ void finish_runtime() {
   }
   if (check::compares) check::end_comparing();
   order::end_all_orders();
-  decompose::end();
-  partial::end_all_places();
+  blocks::end();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
   // An operation that is counted and not described is about to be forgotten by who completed it.

@@ -50,7 +50,7 @@
 namespace imbrex::test {
 namespace {
 
-using mpi::partial::TagLayout;
+using mpi::blocks::TagLayout;
 
 void check(const bool condition, const char* const text) {
   static std::mutex lock;
@@ -623,7 +623,7 @@ void run_cases(const Plans& plans, const Topology& topology, Others& others, Eve
     open.back()->begin(comm[at(plan->comm)]);
     if (!std::exchange(told[at(plan->comm)], true)) {
       others.begin_on(plan->comm,
-                      mpi::partial::place_of("partial_fuzz", comm[at(plan->comm)])->comm);
+                      mpi::blocks::place_of("partial_fuzz", comm[at(plan->comm)])->comm);
     }
     open.back()->run();
     if (open.size() > window) end_first();

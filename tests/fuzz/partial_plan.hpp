@@ -18,7 +18,7 @@
 
 namespace imbrex::test {
 
-using mpi::partial::Kind;
+using mpi::blocks::Kind;
 using Random = std::mt19937_64;
 
 constexpr int ranks = 4;

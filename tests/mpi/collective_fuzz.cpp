@@ -48,7 +48,7 @@ void expect(const bool condition, const std::string& name, const char* const wha
 
 // ---- a collective ------------------------------------------------------------------------------
 
-using mpi::partial::Kind;
+using mpi::blocks::Kind;
 constexpr std::array names{"alltoall",  "allgather", "gather",            "scatter",
                            "broadcast", "allreduce", "neighbor_alltoall", "neighbor_allgather"};
 

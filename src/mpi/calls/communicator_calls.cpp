@@ -5,7 +5,7 @@
 #include "mpi/check/checks.hpp"
 #include "mpi/check/comm_free.hpp"
 #include "mpi/check/ranks/ranks.hpp"
-#include "mpi/collectives/blocks/decompose.hpp"
+#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/order/order.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/messages/matching/communicators.hpp"
@@ -72,21 +72,21 @@ IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
 IMBREX_FUNCTION(Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* duplicate) {
   using namespace imbrex::mpi;
   const Call call{.name = "MPI_Comm_dup_with_info", .comm = comm, .kind = Kind::collective};
-  int code = decompose::look_at_info(call, info);
+  int code = blocks::look_at_info(call, info);
   if (code == MPI_SUCCESS) code = receive::dup_with_info(call, info, duplicate);
-  return code == MPI_SUCCESS ? decompose::keep_info(call, *duplicate, info) : code;
+  return code == MPI_SUCCESS ? blocks::keep_info(call, *duplicate, info) : code;
 }
 
 IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
   const Call call{.name = "MPI_Comm_set_info", .comm = comm};
-  if (const int code = decompose::look_at_info(call, info); code != MPI_SUCCESS) return code;
+  if (const int code = blocks::look_at_info(call, info); code != MPI_SUCCESS) return code;
   // This comes before MPI is told, since another thread may poll just now.
   if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
     if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
   }
   int code = PMPI_Comm_set_info(comm, info);
-  if (code == MPI_SUCCESS) code = decompose::keep_info(call, comm, info);
+  if (code == MPI_SUCCESS) code = blocks::keep_info(call, comm, info);
   if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
     it->forget_assertions();

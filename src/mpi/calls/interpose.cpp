@@ -12,7 +12,7 @@
 #include "mpi/calls/twins.hpp"
 #include "mpi/check/buffers.hpp"
 #include "mpi/check/checks.hpp"
-#include "mpi/collectives/blocks/decompose.hpp"
+#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/order/order.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
@@ -208,7 +208,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
     const Call call = collective_call("MPI_" #name, comm);                                 \
     const TracedCollective traced(with_data_of IMBREX_CALL_AND arguments);                 \
     if (const std::optional<int> code =                                                    \
-            decompose::attempt<decompose::kind_of(#name), decompose::varies(#name)>       \
+            blocks::attempt<blocks::kind_of(#name), blocks::varies(#name)>       \
                 IMBREX_CALL_NULL_AND arguments) {                                          \
       return *code;                                                                        \
     }                                                                                      \
@@ -243,8 +243,8 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     const Call call = begun_collective("MPI_" #function, comm);                            \
     if (const std::optional<int> code =                                                    \
-            decompose::attempt<decompose::kind_of(#function),                             \
-                               decompose::varies(#function)>                               \
+            blocks::attempt<blocks::kind_of(#function),                             \
+                               blocks::varies(#function)>                               \
                 IMBREX_CALL_REQUEST_AND arguments) {                                       \
       return *code;                                                                        \
     }                                                                                      \

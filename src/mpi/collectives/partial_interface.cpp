@@ -45,11 +45,11 @@ Blocks blocks_of(const Given& it, MPI_Comm comm) {
 }
 
 // Of a communicator that has none, the function of C++ says so.
-partial::Neighbors neighbors(const char* const call, MPI_Comm comm) {
+blocks::Neighbors neighbors(const char* const call, MPI_Comm comm) {
   int between_groups = 0;
   if (!in_service() || comm == MPI_COMM_NULL) return {};
   PMPI_Comm_test_inter(comm, &between_groups);
-  return between_groups != 0 ? partial::Neighbors() : partial::neighbors_of(call, comm);
+  return between_groups != 0 ? blocks::Neighbors() : blocks::neighbors_of(call, comm);
 }
 
 CollectiveOptions options_of(const imbrex_collective_options* const it) {
@@ -229,7 +229,7 @@ int imbrex_release_by_blocks(void) {
 }
 
 unsigned long long imbrex_decomposed_calls(void) {
-  return imbrex::mpi::partial::decomposed_calls();
+  return imbrex::mpi::blocks::decomposed_calls();
 }
 
 void imbrex_collective_free(imbrex_collective_t* const it) {

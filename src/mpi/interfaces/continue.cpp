@@ -14,11 +14,12 @@
 #include "mpi/engine/handlers.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/receives.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
-#include "mpi/messages/matching/persistent.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
+#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/persistent.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi {

@@ -29,8 +29,8 @@
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/receive.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/messages/sends/window.hpp"
 #include "mpi/report/waits/mpi_waits.hpp"
 
@@ -309,7 +309,7 @@ Lines look(const Mark& last) {
   for (const Lines& part :
        {fold(waits, waits_max), unite(tasks.lines, tasks_max),
         explain(messages, waits, rank, messages_max),
-        unite(partial::describe_open(), collectives_max),
+        unite(blocks::describe_open(), collectives_max),
         unite(order::describe_waiting(), turns_max), from_above(), of_messages,
         detail::recent_failures()}) {
     for (const std::string& line : part) lines.push_back("  " + line);

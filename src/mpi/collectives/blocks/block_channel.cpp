@@ -18,7 +18,7 @@
 #include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/wait.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -192,4 +192,4 @@ void end_all_places() noexcept {
   }
 }
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

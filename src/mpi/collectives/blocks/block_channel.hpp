@@ -30,7 +30,7 @@ class Communicator;
 struct Watcher;
 }  // namespace imbrex::mpi::receive
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // How a tag is divided: instance, kind, part, from the highest bits down. With the least MPI_TAG_UB
 // that MPI allows there are 6, 3 and 6 bits.
@@ -109,4 +109,4 @@ class Place {
 // program if parts are held for other ranks: they may wait for ever.
 void end_all_places() noexcept;
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -17,9 +17,9 @@ namespace imbrex {
 namespace {
 
 using detail::CollectiveState;
-using mpi::partial::Kind;
-using mpi::partial::Neighbors;
-using mpi::partial::Place;
+using mpi::blocks::Kind;
+using mpi::blocks::Neighbors;
+using mpi::blocks::Place;
 
 // The block of `rank`, or of the neighbour of that index; its displacement in bytes. `strides`:
 // there is one for each.
@@ -82,10 +82,10 @@ std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, c
     throw Error(fmt::format("imbrex: {} is given {}: it needs a communicator of one group", call,
                             between_groups != 0 ? "an intercommunicator" : "MPI_COMM_NULL"));
   }
-  std::shared_ptr<Place> place = mpi::partial::place_of(call, comm);
+  std::shared_ptr<Place> place = mpi::blocks::place_of(call, comm);
   std::unique_ptr<const Neighbors> neighbors;
   if (of_neighbors) {
-    neighbors = std::make_unique<const Neighbors>(mpi::partial::neighbors_of(call, comm));
+    neighbors = std::make_unique<const Neighbors>(mpi::blocks::neighbors_of(call, comm));
   }
   // Tags tell parts of several edges between the same two ranks apart.
   const int most = place->tags.parts_max() / (of_neighbors ? neighbors->most_edges() : 1);
@@ -129,7 +129,7 @@ void pair_own(CollectiveState& state) { pair_own(state, state.place->rank, state
 // Both blocks of each edge from this rank to itself.
 void pair_own_edges(CollectiveState& state) {
   const Neighbors& all = *state.neighbors;
-  const auto own = [&](const mpi::partial::Neighbor& it) { return it.rank == state.place->rank; };
+  const auto own = [&](const mpi::blocks::Neighbor& it) { return it.rank == state.place->rank; };
   if (std::ranges::count_if(all.sources, own) != std::ranges::count_if(all.destinations, own)) {
     throw Error(fmt::format("imbrex: {}: this rank is its own neighbour more often one way than "
                             "the other: the graph is wrong",
@@ -196,12 +196,12 @@ Collective start_with_neighbors(const char* const call, const Kind kind, const S
                             call));
   }
   auto state = make(call, kind, 0, comm, options, true);
-  for (int block = 0; block < state->blocks(true); ++block) {
+  for (int block = 0; block < state->block_count(true); ++block) {
     if (state->peer_of(true, block) == MPI_PROC_NULL) continue;
     plan(*state, true, block, receive.address,
          options.incoming ? Piece() : block_of(call, receive, block, true), options.incoming);
   }
-  for (int block = 0; block < state->blocks(false); ++block) {
+  for (int block = 0; block < state->block_count(false); ++block) {
     if (state->peer_of(false, block) == MPI_PROC_NULL) continue;
     plan(*state, false, block, send.address,
          options.outgoing ? Piece() : block_of(call, send, one_block ? 0 : block, !one_block),
@@ -298,7 +298,7 @@ Collective start_scatter(const SendBlocks& send, const ReceiveBlocks& receive, c
 
 }  // namespace
 
-Collective mpi::partial::begin(const Kind kind, const SendBlocks& send,
+Collective mpi::blocks::begin(const Kind kind, const SendBlocks& send,
                                const ReceiveBlocks& receive, const int root, MPI_Comm comm,
                                const CollectiveOptions& options) {
   switch (kind) {
@@ -316,26 +316,26 @@ Collective mpi::partial::begin(const Kind kind, const SendBlocks& send,
   throw Error("imbrex: a kind of collective that does not begin like this");
 }
 
-int most_parts(MPI_Comm comm) { return mpi::partial::layout_of(comm).parts_max(); }
+int most_parts(MPI_Comm comm) { return mpi::blocks::layout_of(comm).parts_max(); }
 
 Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                     const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::alltoall, send, receive, 0, comm, options);
+  return mpi::blocks::begin(Kind::alltoall, send, receive, 0, comm, options);
 }
 
 Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                      const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::allgather, send, receive, 0, comm, options);
+  return mpi::blocks::begin(Kind::allgather, send, receive, 0, comm, options);
 }
 
 Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
                   MPI_Comm comm, const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::gather, send, receive, root, comm, options);
+  return mpi::blocks::begin(Kind::gather, send, receive, root, comm, options);
 }
 
 Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
                    MPI_Comm comm, const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::scatter, send, receive, root, comm, options);
+  return mpi::blocks::begin(Kind::scatter, send, receive, root, comm, options);
 }
 
 Collective broadcast(const ReceiveBlocks& data, const int root, MPI_Comm comm,
@@ -380,12 +380,12 @@ Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_O
 
 Collective neighbor_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                              const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::neighbor_alltoall, send, receive, 0, comm, options);
+  return mpi::blocks::begin(Kind::neighbor_alltoall, send, receive, 0, comm, options);
 }
 
 Collective neighbor_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
                               const CollectiveOptions& options) {
-  return mpi::partial::begin(Kind::neighbor_allgather, send, receive, 0, comm, options);
+  return mpi::blocks::begin(Kind::neighbor_allgather, send, receive, 0, comm, options);
 }
 
 }  // namespace imbrex

@@ -8,10 +8,10 @@
 #include "imbrex/collective.hpp"
 #include "mpi/collectives/blocks/block_channel.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // As the function that `kind` names, of those above. `root`: of gather and scatter.
 [[nodiscard]] Collective begin(Kind kind, const SendBlocks& send, const ReceiveBlocks& receive,
                                int root, MPI_Comm comm, const CollectiveOptions& options);
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -8,10 +8,10 @@
 #include "imbrex/detail/waist.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicators.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
 #include "mpi/messages/matching/substitute.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -79,4 +79,4 @@ MPI_Request Begun::give(Future<void> all) noexcept {
   return request;
 }
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -10,7 +10,7 @@
 #include "imbrex/future.hpp"
 #include "mpi/engine/engine.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // Made before the collective begins, so that nothing can fail once data are under way.
 class Begun {
@@ -29,4 +29,4 @@ class Begun {
   std::unique_ptr<WhenAll> operation_;
 };
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -16,7 +16,7 @@
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -180,4 +180,4 @@ int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
          }).code;
 }
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

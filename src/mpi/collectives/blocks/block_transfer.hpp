@@ -7,7 +7,7 @@
 
 #include "mpi/collectives/blocks/block_channel.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // It stays where it is until `ended` has been called.
 // Thread safety: begin_*() once, by any thread.
@@ -37,4 +37,4 @@ void begin_reduction(Place& place, Transfer& transfer, const void* from, MPI_Op 
 // From this rank to itself: both have ended at the return, with the code that it returns.
 [[nodiscard]] int copy(Place& place, const Transfer& from, const Transfer& to) noexcept;
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -25,22 +25,19 @@
 #include "mpi/check/checks.hpp"
 #include "mpi/collectives/blocks/block_plans.hpp"
 #include "mpi/collectives/blocks/block_request.hpp"
+#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/blocks/cut.hpp"
-#include "mpi/collectives/blocks/decompose.hpp"
 #include "mpi/collectives/blocks/neighbors.hpp"
 #include "mpi/collectives/order/order_scope.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/wait.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
-using decompose::Asked;
-using decompose::Mode;
-using decompose::Side;
+std::atomic<std::uint64_t> decomposed{0};  // any thread; relaxed: a count
 
-std::atomic<std::uint64_t> decomposed{0};
 // Where the block of a rank begins.
 std::ptrdiff_t displacement_of(const Side& side, const int rank, MPI_Datatype type) {
   MPI_Aint least = 0;
@@ -122,7 +119,7 @@ std::uintptr_t address_of(const detail::OpenAccess& it) {
 // neighbours, for each of them.
 class Blocks {
  public:
-  Blocks(const Call& call, const Asked& asked)
+  Blocks(const Call& call, const CollectiveCall& asked)
       : it_(asked), kind_(asked.kind), parts_(std::min(asked.setting.parts,
                                                                  most_parts(asked.comm))) {
     PMPI_Comm_rank(it_.comm, &me_);
@@ -147,7 +144,7 @@ class Blocks {
     options.name = call;
     options.outgoing = [this](const int block, const int part) { return outgoing(block, part); };
     options.incoming = [this](const int block, const int part) { return incoming(block, part); };
-    return partial::begin(kind_, {.address = it_.send.address},
+    return blocks::begin(kind_, {.address = it_.send.address},
                           {.address = const_cast<void*>(it_.receive.address)}, it_.root, it_.comm,
                           options);
   }
@@ -236,7 +233,7 @@ class Blocks {
     if (extent.begin != extent.end) blocks.push_back({extent, std::move(over)});
   }
 
-  const Asked& it_;
+  const CollectiveCall& it_;
   const Kind kind_;
   const int parts_;
   int me_ = 0;
@@ -292,7 +289,7 @@ void end_accesses_by(const Buffers& buffers) {
 
 // Begins the collective, and says which accesses of the running task end with its blocks. What
 // fails once data are under way is kept in `failed`.
-Collective begin(const Call& call, const Asked& asked, std::exception_ptr& failed) {
+Collective begin(const Call& call, const CollectiveCall& asked, std::exception_ptr& failed) {
   const Blocks blocks(call, asked);
   Collective collective = blocks.begin(call.name);
   decomposed.fetch_add(1, std::memory_order_relaxed);
@@ -336,7 +333,9 @@ int code_of(const Call& call, F f) {
   }
 }
 
-int carry_out(const Call& call, const Asked& asked) {
+}  // namespace
+
+int run(const Call& call, const CollectiveCall& asked) {
   return code_of(call, [&] {
     // The collective is in order by the turn that it takes; who watches is told of the call.
     check::Guard guard;
@@ -352,7 +351,7 @@ int carry_out(const Call& call, const Asked& asked) {
   });
 }
 
-std::optional<int> begin_request(const Call& call, const Asked& asked,
+std::optional<int> begin_request(const Call& call, const CollectiveCall& asked,
                                  MPI_Request* const request) {
   bool is_prepared = false;
   const int code = code_of(call, [&] {
@@ -381,18 +380,9 @@ int prepare(const Call& call, MPI_Comm comm) {
   });
 }
 
-}  // namespace
-
 std::uint64_t decomposed_calls() noexcept { return decomposed.load(std::memory_order_relaxed); }
 
-void start_decomposing(const decompose::Setting& setting) {
-  decompose::carry_out = &carry_out;
-  decompose::begin_request = &begin_request;
-  decompose::prepare = &prepare;
-  decompose::begin(setting);
-}
-
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks
 
 namespace imbrex {
 

@@ -11,7 +11,7 @@
 #include "mpi/abi/inquiries.hpp"
 #include "mpi/messages/matching/receive.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -152,4 +152,4 @@ MPI_Datatype Cuts::type_of(MPI_Datatype type, const DataRange& range) {
   return part;
 }
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -13,7 +13,7 @@
 
 #include "imbrex/collective.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // A part has more elements than MPI counts.
 struct TooLong {};
@@ -56,4 +56,4 @@ class Cuts {
   std::vector<MPI_Datatype> types_;
 };
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

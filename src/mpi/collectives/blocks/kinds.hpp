@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // What the ranks must agree on lest parts of different collectives meet: it is in the tags.
 enum class Kind : std::uint8_t {
@@ -17,4 +17,4 @@ enum class Kind : std::uint8_t {
   neighbor_allgather
 };
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -11,7 +11,7 @@
 #include "imbrex/error.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -109,4 +109,4 @@ Neighbors neighbors_of(const char* const call, MPI_Comm comm) {
                           call));
 }
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 struct Neighbor {
   int rank = MPI_PROC_NULL;
@@ -25,4 +25,4 @@ struct Neighbors {
 // Throws Error if `comm` has no topology, and MpiError. Asks MPI for what it has here: no message.
 [[nodiscard]] Neighbors neighbors_of(const char* call, MPI_Comm comm);
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks

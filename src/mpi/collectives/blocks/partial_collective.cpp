@@ -17,7 +17,7 @@
 
 namespace imbrex {
 
-namespace mpi::partial {
+namespace mpi::blocks {
 namespace {
 
 std::string describe(const Part& part) {
@@ -54,16 +54,16 @@ MpiError error_of(const detail::CollectiveState& state, const Part& part, const 
 }
 
 }  // namespace
-}  // namespace mpi::partial
+}  // namespace mpi::blocks
 
 namespace detail {
 
-namespace partial = mpi::partial;
+namespace blocks = mpi::blocks;
 
 CollectiveState::CollectiveState(const char* const its_call, std::shared_ptr<Place> its_place,
-                                 const partial::Kind its_kind, const int its_root,
+                                 const blocks::Kind its_kind, const int its_root,
                                  const CollectiveOptions& options,
-                                 std::unique_ptr<const partial::Neighbors> its_neighbors)
+                                 std::unique_ptr<const blocks::Neighbors> its_neighbors)
     : call(its_call),
       place(std::move(its_place)),
       kind(its_kind),
@@ -71,8 +71,8 @@ CollectiveState::CollectiveState(const char* const its_call, std::shared_ptr<Pla
       parts(options.parts),
       hold(options.hold),
       neighbors(std::move(its_neighbors)),
-      incoming(static_cast<std::size_t>(blocks(true)) * static_cast<std::size_t>(parts)),
-      outgoing(static_cast<std::size_t>(blocks(false)) * static_cast<std::size_t>(parts)) {
+      incoming(static_cast<std::size_t>(block_count(true)) * static_cast<std::size_t>(parts)),
+      outgoing(static_cast<std::size_t>(block_count(false)) * static_cast<std::size_t>(parts)) {
   ready.set();
 }
 
@@ -127,14 +127,14 @@ void CollectiveState::start() {
       part->tag = place->tags.tag(instance, kind, part->edge * parts + part->number);
     }
   }
-  if (kind == partial::Kind::allreduce) {
+  if (kind == blocks::Kind::allreduce) {
     start_reductions();
     count_down();
     return;
   }
   const auto each = [&](const Parts& some, const int step, auto visit) {
     const bool comes = step < 0;
-    const int size = blocks(comes);
+    const int size = block_count(comes);
     for (int number = 0; number < parts; ++number) {
       for (int distance = 1; distance <= size; ++distance) {
         const int block = neighbors != nullptr
@@ -151,7 +151,7 @@ void CollectiveState::start() {
   });
   if (!hold) {
     each(outgoing, 1, [&](Part& part) {
-      const bool goes_on = kind == partial::Kind::broadcast && place->rank != root;
+      const bool goes_on = kind == blocks::Kind::broadcast && place->rank != root;
       if (!goes_on) let_go(part);
     });
   }
@@ -186,7 +186,7 @@ void CollectiveState::start_reductions() {
 void CollectiveState::let_go(Part& part) {
   if (part.left.exchange(true, std::memory_order_relaxed)) {
     throw Error(fmt::format("imbrex: {} has been sent already, by send() of {}",
-                            partial::describe(part), call));
+                            blocks::describe(part), call));
   }
   watch(part, nullptr);
   if (part.peer != place->rank) {
@@ -199,12 +199,12 @@ void CollectiveState::let_go(Part& part) {
   ended(part, code);
 }
 
-void CollectiveState::ended(partial::Transfer& transfer, const int code) noexcept {
+void CollectiveState::ended(blocks::Transfer& transfer, const int code) noexcept {
   Part& part = static_cast<Part&>(transfer);
   CollectiveState& state = *part.state;
   std::exception_ptr error = part.withdrawn_for;
   if (error == nullptr && code != MPI_SUCCESS) {
-    error = std::make_exception_ptr(partial::error_of(state, part, code));
+    error = std::make_exception_ptr(blocks::error_of(state, part, code));
   }
   part.guard.reset();  // before the memory is sent on
   // First what others wait for. Both parts are open, and so keep the state.
@@ -254,7 +254,7 @@ void CollectiveState::tell(const Part& part, const int code) const noexcept {
                   .peer = part.peer,
                   .block = part.neighbor < 0 ? part.peer : part.neighbor,
                   .part = part.number,
-                  .address = partial::first_byte_of(part),
+                  .address = blocks::first_byte_of(part),
                   .call = call,
                   .code = code});
 }
@@ -288,7 +288,7 @@ void CollectiveState::abandon() noexcept {
 }
 
 bool CollectiveState::give_up(const char* const why) noexcept {
-  if (!hold || (kind == partial::Kind::broadcast && place->rank != root)) return false;
+  if (!hold || (kind == blocks::Kind::broadcast && place->rank != root)) return false;
   std::vector<Part*> held;
   for (const std::unique_ptr<Part>& part : outgoing) {
     if (part != nullptr && !part->left.exchange(true, std::memory_order_relaxed)) {
@@ -300,7 +300,7 @@ bool CollectiveState::give_up(const char* const why) noexcept {
   const std::string text = fmt::format(
       "{}, begun by {}: not sent: {}{}; {}, so they fail, also on the ranks that they are for. "
       "Call send() for each part, or do not hold",
-      call, detail::describe(task), partial::describe(*held.front()), more, why);
+      call, detail::describe(task), blocks::describe(*held.front()), more, why);
   mpi::say(text);
   const std::exception_ptr error = std::make_exception_ptr(Error("imbrex: " + text));
   for (Part* const part : held) {
@@ -325,7 +325,7 @@ void CollectiveState::describe(std::vector<std::string>& lines) const {
     }
     if (first == nullptr) return;
     lines.push_back(fmt::format("{}, begun by {}: {} {}{}", call, detail::describe(task),
-                                partial::describe(*first), what,
+                                blocks::describe(*first), what,
                                 more == 0 ? "" : fmt::format(", and {} more", more)));
   };
   add(incoming, "has not arrived", [](const Part&) { return true; });
@@ -334,7 +334,7 @@ void CollectiveState::describe(std::vector<std::string>& lines) const {
       [](const Part& part) { return !part.left.load(std::memory_order_relaxed); });
 }
 
-int CollectiveState::blocks(const bool comes) const noexcept {
+int CollectiveState::block_count(const bool comes) const noexcept {
   if (neighbors == nullptr) return place->size;
   return static_cast<int>((comes ? neighbors->sources : neighbors->destinations).size());
 }
@@ -346,10 +346,10 @@ int CollectiveState::peer_of(const bool comes, const int block) const noexcept {
 }
 
 std::size_t CollectiveState::index(const bool comes, const int block, const int part) const {
-  if (block < 0 || block >= blocks(comes) || part < 0 || part >= parts) {
+  if (block < 0 || block >= block_count(comes) || part < 0 || part >= parts) {
     const char* const whose = neighbors == nullptr ? "rank" : "neighbour";
     throw Error(fmt::format("imbrex: {} has no part {} of {} {}: it has {} parts of {} {}s", call,
-                            part, whose, block, parts, blocks(comes), whose));
+                            part, whose, block, parts, block_count(comes), whose));
   }
   return static_cast<std::size_t>(block) * static_cast<std::size_t>(parts) +
          static_cast<std::size_t>(part);
@@ -357,8 +357,8 @@ std::size_t CollectiveState::index(const bool comes, const int block, const int 
 
 int CollectiveState::neighbour_for(const int rank, const int step) const {
   (void)index(step < 0, rank, 0);
-  if (kind == partial::Kind::allreduce) return place->rank;
-  if (kind != partial::Kind::broadcast) return rank;
+  if (kind == blocks::Kind::allreduce) return place->rank;
+  if (kind != blocks::Kind::broadcast) return rank;
   return (place->rank + step + place->size) % place->size;
 }
 
@@ -403,7 +403,7 @@ Future<void> Collective::from(const int rank, const int part) const {
 
 Future<void> Collective::to(const int rank, const int part) const {
   detail::CollectiveState& it = require_state(state_);
-  const bool reduces = it.kind == mpi::partial::Kind::allreduce;
+  const bool reduces = it.kind == mpi::blocks::Kind::allreduce;
   return it.future_of(reduces, it.neighbour_for(rank, 1), part);
 }
 
@@ -414,7 +414,7 @@ void Collective::send(const int rank, const int part) const {
     throw Error(fmt::format("imbrex: send() of {}, which holds nothing: begin it with .hold = true",
                             it.call));
   }
-  if (it.kind == mpi::partial::Kind::broadcast && it.place->rank != it.root) return;
+  if (it.kind == mpi::blocks::Kind::broadcast && it.place->rank != it.root) return;
   if (auto& goes = it.outgoing[it.index(false, it.neighbour_for(rank, 1), part)]) it.let_go(*goes);
 }
 

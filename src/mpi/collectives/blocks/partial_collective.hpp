@@ -23,7 +23,7 @@
 #include "mpi/collectives/blocks/block_transfer.hpp"
 #include "mpi/collectives/blocks/neighbors.hpp"
 
-namespace imbrex::mpi::partial {
+namespace imbrex::mpi::blocks {
 
 // One part of a block, one way.
 struct Part : Transfer {
@@ -40,7 +40,7 @@ struct Part : Transfer {
   std::unique_ptr<check::Guard> guard;  // under IMBREX_CHECK, while it uses its memory
 };
 
-}  // namespace imbrex::mpi::partial
+}  // namespace imbrex::mpi::blocks
 
 namespace imbrex::detail {
 
@@ -48,13 +48,13 @@ namespace imbrex::detail {
 // Invariants: (1) `open` counts the parts that have not ended, and one more until start() has
 // returned; (2) it lives until nobody holds it and `open` is 0.
 struct CollectiveState {
-  using Place = mpi::partial::Place;
-  using Part = mpi::partial::Part;
+  using Place = mpi::blocks::Place;
+  using Part = mpi::blocks::Part;
   using Parts = std::vector<std::unique_ptr<Part>>;
 
   CollectiveState(const char* its_call, std::shared_ptr<Place> its_place,
-                  mpi::partial::Kind its_kind, int its_root, const CollectiveOptions& options,
-                  std::unique_ptr<const mpi::partial::Neighbors> its_neighbors);
+                  mpi::blocks::Kind its_kind, int its_root, const CollectiveOptions& options,
+                  std::unique_ptr<const mpi::blocks::Neighbors> its_neighbors);
   ~CollectiveState();
   CollectiveState(const CollectiveState&) = delete;
   CollectiveState& operator=(const CollectiveState&) = delete;
@@ -82,7 +82,7 @@ struct CollectiveState {
   bool give_up(const char* why) noexcept;
 
   // Blocks are counted by rank or, in a collective of neighbours, by neighbour.
-  [[nodiscard]] int blocks(bool incoming) const noexcept;
+  [[nodiscard]] int block_count(bool incoming) const noexcept;
   [[nodiscard]] int peer_of(bool incoming, int block) const noexcept;
   [[nodiscard]] std::size_t index(bool incoming, int block, int part) const;  // throws Error
   // Its parts that have not ended. REQUIRES: it has started, and is open.
@@ -93,16 +93,16 @@ struct CollectiveState {
   [[nodiscard]] Future<void> future_of(bool incoming, int block, int part) const;
   [[nodiscard]] MPI_Datatype keep(MPI_Datatype type);
 
-  static void ended(mpi::partial::Transfer& transfer, int code) noexcept;
+  static void ended(mpi::blocks::Transfer& transfer, int code) noexcept;
 
   const char* const call;
   const std::shared_ptr<Place> place;
-  const mpi::partial::Kind kind;
+  const mpi::blocks::Kind kind;
   const int root;
   const int parts;
   const bool hold;
   // Null: the blocks are those of the ranks.
-  const std::unique_ptr<const mpi::partial::Neighbors> neighbors;
+  const std::unique_ptr<const mpi::blocks::Neighbors> neighbors;
   const TaskLabel task = current_task();
   const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
   MPI_Op op = MPI_OP_NULL;

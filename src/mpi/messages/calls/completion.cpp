@@ -8,11 +8,12 @@
 #include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/calls/requests.hpp"
 #include "mpi/messages/matching/communicator.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
-#include "mpi/messages/matching/persistent.hpp"
 #include "mpi/messages/matching/receive.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
+#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/persistent.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi::receive {
@@ -272,44 +273,45 @@ int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   return all.finish_all(code, statuses);
 }
 
-int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  const char* const name = "MPI_Waitany";
+// Waits until one of the requests is complete: by `block()` where MPI may do it; by `test(done)`
+// where all are MPI's; else by `test_mixed(all, done)`, which ends with `finish(all, code)`.
+template <class Block, class Test, class TestMixed, class Finish>
+int wait_for_first(const char* const name, const int count, MPI_Request requests[], Block block,
+                   Test test, TestMixed test_mixed, Finish finish) {
   check::Waiting waiting(name, count, requests);
   if (waiting.code() != MPI_SUCCESS) return waiting.code();
   if (may_block(count, requests)) {
     waiting.begin_asking();
-    return PMPI_Waitany(count, requests, index, status);
+    return block();
   }
   if (all_are_mpis(count, requests)) {
-    return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
-      return completion::Testany(count, requests, index, done, status);
-    });
+    return wait_for_many(name, waiting, span_of(count, requests), test);
   }
   Requests all(count, requests);
-  const int code =
-      wait_for_many(name, waiting, all.mpis(), [&](int* done) { return all.test_any(done); });
-  return all.finish_any(code, index, status);
+  return finish(all, wait_for_many(name, waiting, all.mpis(),
+                                   [&](int* done) { return test_mixed(all, done); }));
+}
+
+int wait_any(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  return wait_for_first(
+      "MPI_Waitany", count, requests,
+      [&] { return PMPI_Waitany(count, requests, index, status); },
+      [&](int* done) { return completion::Testany(count, requests, index, done, status); },
+      [](Requests& all, int* done) { return all.test_any(done); },
+      [&](Requests& all, int code) { return all.finish_any(code, index, status); });
 }
 
 int wait_some(int count, MPI_Request requests[], int* found, int indices[], MPI_Status statuses[]) {
-  const char* const name = "MPI_Waitsome";
-  check::Waiting waiting(name, count, requests);
-  if (waiting.code() != MPI_SUCCESS) return waiting.code();
-  if (may_block(count, requests)) {
-    waiting.begin_asking();
-    return PMPI_Waitsome(count, requests, found, indices, statuses);
-  }
-  if (all_are_mpis(count, requests)) {
-    return wait_for_many(name, waiting, span_of(count, requests), [&](int* done) {
-      const Outcome outcome = completion::Testsome(count, requests, found, indices, statuses);
-      *done = outcome.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
-      return outcome;
-    });
-  }
-  Requests all(count, requests);
-  const int code =
-      wait_for_many(name, waiting, all.mpis(), [&](int* done) { return all.test_some(done); });
-  return all.finish_some(code, found, indices, statuses);
+  return wait_for_first(
+      "MPI_Waitsome", count, requests,
+      [&] { return PMPI_Waitsome(count, requests, found, indices, statuses); },
+      [&](int* done) {
+        const Outcome outcome = completion::Testsome(count, requests, found, indices, statuses);
+        *done = outcome.code != MPI_SUCCESS || *found != 0;  // MPI_UNDEFINED: nothing to wait for
+        return outcome;
+      },
+      [](Requests& all, int* done) { return all.test_some(done); },
+      [&](Requests& all, int code) { return all.finish_some(code, found, indices, statuses); });
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)

@@ -8,10 +8,10 @@
 #include "mpi/abi/types.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
-#include "mpi/messages/matching/persistent.hpp"
 #include "mpi/messages/matching/receive.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/persistent.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
 #include "mpi/recording/message_records.hpp"
 

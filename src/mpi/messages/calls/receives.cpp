@@ -12,9 +12,10 @@
 #include "mpi/messages/calls/probed.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
+#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi::receive {

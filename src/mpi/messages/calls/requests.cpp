@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "mpi/messages/matching/request_table.hpp"
+#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi::receive {

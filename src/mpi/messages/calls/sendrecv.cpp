@@ -9,9 +9,9 @@
 #include "mpi/abi/standard.hpp"
 #include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/matching/communicator.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
 
 namespace imbrex::mpi::receive {

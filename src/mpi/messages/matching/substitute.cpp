@@ -12,8 +12,6 @@
 #include "base/arch.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
-#include "mpi/messages/matching/persistent.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/recording/message_records.hpp"
 
@@ -113,6 +111,29 @@ bool Substitute::attend(Listener& listener) noexcept {
   return true;
 }
 
+namespace {
+
+struct WaitingTask : Listener {
+  detail::EventWord event;
+
+  static void wake(Listener& self) noexcept {
+    detail::fire(static_cast<WaitingTask&>(self).event);
+  }
+};
+
+}  // namespace
+
+void wait_for(Substitute& operation) {
+  const auto is_done = [](const void* const it) {
+    return static_cast<const Substitute*>(it)->done();
+  };
+  if (ask_until(operation.call, is_done, &operation)) return;
+  WaitingTask listener;
+  listener.fire = &WaitingTask::wake;
+  listener.woken = detail::footprint();
+  if (operation.attend(listener)) detail::await(listener.event, reason_of(operation.call));
+}
+
 void Substitute::end_cancelled() noexcept {
   status = empty_status();
   PMPI_Status_set_cancelled(&status, 1);
@@ -159,60 +180,6 @@ void Substitute::completed(Operation& base) noexcept {
   }
   self.listener_.store(done_mark(), std::memory_order_release);
   listener->fire(*listener);
-}
-
-// ---- as the program sees it --------------------------------------------------------------------
-
-Substitute* substitute(MPI_Request request) noexcept {
-  if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
-  const Known known = requests().find(request);
-  if (const Token* const token = known.token()) return token->operation;
-  if (const Persistent* const persistent = known.persistent()) return persistent->active;
-  return nullptr;
-}
-
-int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
-  const std::unique_ptr<Substitute> owned(&operation);
-  check::end_request(*request);
-  copy_status(operation.status, status);
-  if (Token* const token = operation.token()) {
-    give_token(*token);
-    *request = MPI_REQUEST_NULL;
-  } else if (Persistent* const persistent = operation.persistent()) {
-    persistent->active = nullptr;
-  }
-  if (operation.code == MPI_SUCCESS) {
-    if (traces_messages) trace_completed(operation, 0);
-    return MPI_SUCCESS;
-  }
-  operation.forget_freed();
-  return raise_error(operation);
-}
-
-namespace {
-
-struct Orphan : Listener {
-  explicit Orphan(Substitute& its) : operation(&its) { fire = &Orphan::end; }
-  std::unique_ptr<Substitute> operation;
-
-  static void end(Listener& self) noexcept { delete static_cast<Orphan*>(&self); }
-};
-
-}  // namespace
-
-void let_go(Substitute& operation) noexcept {
-  Token* const token = operation.token();
-  Orphan* const orphan = std::make_unique<Orphan>(operation).release();
-  operation.take_handle();
-  // One that is done has announced its token, which is given back before the operation ends.
-  const bool waits = operation.attend(*orphan);
-  if (token != nullptr) give_token(*token);
-  if (!waits) Orphan::end(*orphan);
-}
-
-bool is_let_go(const Substitute& operation) noexcept {
-  const Listener* const listener = operation.listener();
-  return listener != nullptr && listener->fire == &Orphan::end;
 }
 
 }  // namespace imbrex::mpi::receive

@@ -12,13 +12,9 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "mpi/engine/engine.hpp"
-#include "mpi/messages/matching/request_table.hpp"
+#include "mpi/messages/matching/known.hpp"
 
 namespace imbrex::mpi::receive {
-
-class Communicator;
-struct Persistent;
-struct Token;
 
 // Whoever is told of a completion. Lives until `fire` has been called.
 struct Listener {
@@ -110,17 +106,10 @@ class Substitute : public Operation {
   [[nodiscard]] Persistent* persistent() const noexcept { return owner.persistent(); }
 };
 
-// What `request` stands for; null: it is MPI's own.
-[[nodiscard]] Substitute* substitute(MPI_Request request) noexcept;
-// Takes the result of one that is done. The handle becomes null, or inactive if persistent; the
-// operation ends. Returns its code, for which the error handler has been called.
-int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status);
+// Waits for one that nobody attends. Suspends.
+void wait_for(Substitute& operation);
 // The status of nothing, as MPI gives it for null requests.
 [[nodiscard]] MPI_Status empty_status() noexcept;
-// The program has let go of the request, the operation goes on.
-void let_go(Substitute& operation) noexcept;
-// True if the program has done so. REQUIRES: it cannot complete meanwhile.
-[[nodiscard]] bool is_let_go(const Substitute& operation) noexcept;
 
 // For a receive that MPI has reported with this code and the program has no handle of. If a process
 // has failed that might have sent to it, MPI keeps a receive from any source: takes it back, since

@@ -10,7 +10,6 @@
 #include "imbrex/detail/observation.hpp"
 #include "mpi/abi/inquiries.hpp"
 #include "mpi/engine/mpi_errors.hpp"
-#include "mpi/messages/matching/substitute.hpp"
 #include "mpi/recording/paths.hpp"
 
 namespace imbrex::mpi {
@@ -91,15 +90,6 @@ bool ask_once(const Call& call, const Question& question, Outcome* outcome) {
   return done != 0 || outcome->code != MPI_SUCCESS;
 }
 
-detail::WaitReason reason_of(const Call& call) noexcept {
-  const std::int64_t bytes = bytes_of(call.count, call.type);
-  return {.kind = detail::WaitKind::mpi,
-          .what = call.name,
-          .peer = call.peer == Call::none ? -1 : call.peer,
-          .tag = call.tag == Call::none ? -1 : call.tag,
-          .bytes = bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
-}
-
 struct WaitingOperation : Operation {
   detail::EventWord event;
   check::Waiting* waiting = nullptr;
@@ -133,6 +123,15 @@ struct AskingOperation : WaitingOperation {
 };
 
 }  // namespace
+
+detail::WaitReason reason_of(const Call& call) noexcept {
+  const std::int64_t bytes = bytes_of(call.count, call.type);
+  return {.kind = detail::WaitKind::mpi,
+          .what = call.name,
+          .peer = call.peer == Call::none ? -1 : call.peer,
+          .tag = call.tag == Call::none ? -1 : call.tag,
+          .bytes = bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
+}
 
 // In a function that MPI calls nothing suspends, also where a call of imbrex led there.
 void go_on_asking(const char* const call) {
@@ -218,35 +217,17 @@ int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
   return operation.code == MPI_SUCCESS ? MPI_SUCCESS : raise_error(operation);
 }
 
-// ---- operations of ours ------------------------------------------------------------------------
-
-namespace {
-
-struct WaitingTask : receive::Listener {
-  detail::EventWord event;
-
-  static void wake(receive::Listener& self) noexcept {
-    detail::fire(static_cast<WaitingTask&>(self).event);
+bool ask_until(const Call& call, bool (*const is_done)(const void* what), const void* const what) {
+  if (!suspends()) {
+    spin_outside([&] { return is_done(what); });
+    return true;
   }
-};
-
-}  // namespace
-
-void wait_for(receive::Substitute& operation) {
   const auto ask = [&] {
     engine().poll();
-    return operation.done();
+    return is_done(what);
   };
-  if (!suspends()) {
-    spin_outside([&] { return operation.done(); });
-    return;
-  }
   // If others wait too, somebody polls for them, and one more look for each message is too much.
-  if ((!engine().attended() && ask()) || spin_in_place(operation.call.name, ask)) return;
-  WaitingTask listener;
-  listener.fire = &WaitingTask::wake;
-  listener.woken = detail::footprint();
-  if (operation.attend(listener)) detail::await(listener.event, reason_of(operation.call));
+  return (!engine().attended() && ask()) || spin_in_place(call.name, ask);
 }
 
 void Countdown::count_down() noexcept {

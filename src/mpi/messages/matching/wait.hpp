@@ -17,10 +17,6 @@
 
 namespace imbrex::mpi {
 
-namespace receive {
-class Substitute;
-}
-
 // Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
 // OpenMP's shall. Relaxed: the task that asked sees its own store.
 inline std::atomic<bool> some_task_blocks{false};
@@ -101,8 +97,10 @@ template <class F>
 // The requests that `operation` asks MPI for. REQUIRES: the engine's lock.
 [[nodiscard]] std::span<const MPI_Request> requests_of(const Operation& operation) noexcept;
 
-// Waits for an operation of ours that nobody attends to. Suspends.
-void wait_for(receive::Substitute& operation);
+// Asks `is_done` again and again, for an operation that imbrex carries out itself. True once the
+// answer is yes; false if the task should suspend, for reason_of().
+[[nodiscard]] bool ask_until(const Call& call, bool (*is_done)(const void* what), const void* what);
+[[nodiscard]] detail::WaitReason reason_of(const Call& call) noexcept;
 
 // Waits until `count` calls of count_down() have been made. Suspends in a task, polls elsewhere.
 class Countdown {

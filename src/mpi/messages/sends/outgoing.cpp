@@ -13,8 +13,9 @@
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
-#include "mpi/messages/matching/generalized_request.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
+#include "mpi/messages/requests/handles.hpp"
 #include "mpi/recording/message_records.hpp"
 #include "mpi/report/waits/private_world.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <mpi.h>
 
-#include "mpi/messages/matching/persistent.hpp"
 #include "mpi/messages/matching/substitute.hpp"
+#include "mpi/messages/requests/persistent.hpp"
 #include "mpi/messages/sends/turns.hpp"
 
 namespace imbrex::mpi::sends {

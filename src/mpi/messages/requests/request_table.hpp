@@ -11,40 +11,10 @@
 
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
+#include "mpi/messages/matching/known.hpp"
 #include "mpi/messages/matching/match_queue.hpp"
 
 namespace imbrex::mpi::receive {
-
-class Communicator;
-struct Persistent;
-struct Token;
-
-// What a request is known as: one of three things, or nothing. The lowest bits of the pointer say
-// which.
-class Known {
- public:
-  Known() = default;
-  Known(Token& token) noexcept : word_(word(&token) | 1) {}
-  Known(Persistent& persistent) noexcept : word_(word(&persistent) | 2) {}
-  Known(Communicator& posted_on) noexcept : word_(word(&posted_on) | 3) {}
-
-  // A generalised request that stands for an operation of ours.
-  [[nodiscard]] Token* token() const noexcept { return as<Token>(1); }
-  // A persistent receive, or one that sends a long message.
-  [[nodiscard]] Persistent* persistent() const noexcept { return as<Persistent>(2); }
-  // A receive that MPI has, counted by its communicator.
-  [[nodiscard]] Communicator* posted_on() const noexcept { return as<Communicator>(3); }
-
- private:
-  static std::uintptr_t word(void* pointer) noexcept {
-    return reinterpret_cast<std::uintptr_t>(pointer);
-  }
-  template <class T>
-  [[nodiscard]] T* as(std::uintptr_t kind) const noexcept {
-    return (word_ & 3) == kind ? reinterpret_cast<T*>(word_ & ~std::uintptr_t{3}) : nullptr;
-  }
-  std::uintptr_t word_ = 0;
-};
 
 // Maps a handle to what is known of it. The table has shards, each with its own lock.
 // Thread safety: every member, any thread.

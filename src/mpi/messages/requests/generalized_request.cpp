@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/messages/matching/generalized_request.hpp"
+#include "mpi/messages/requests/generalized_request.hpp"
 
 #include <memory>
 
 #include "mpi/messages/matching/object_pool.hpp"
-#include "mpi/messages/matching/request_table.hpp"
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/messages/matching/wait.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 
 namespace imbrex::mpi::receive {
 

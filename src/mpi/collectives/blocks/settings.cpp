@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/collectives/blocks/decompose.hpp"
+// Which calls go block by block: what options and infos say, and which calls all ranks accept.
+#include "mpi/collectives/blocks/blocks.hpp"
 
 #include <fmt/format.h>
 
@@ -13,12 +14,13 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/collectives/blocks/block_channel.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/engine/of_communicators.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
 
-namespace imbrex::mpi::decompose {
+namespace imbrex::mpi::blocks {
 
 namespace {
 
@@ -100,7 +102,7 @@ bool is_wrong(const Side& side, const int size) noexcept {
 
 // Neighbours that are not connected with others may have blocks of another length, and who sends
 // blocks of one length may get those of another. So no length decides.
-bool accepts_neighbors(const Asked& it) noexcept {
+bool accepts_neighbors(const CollectiveCall& it) noexcept {
   const std::optional<Degrees> degrees = degrees_of(it.comm);
   if (!degrees || it.send.address == MPI_IN_PLACE || it.receive.address == MPI_IN_PLACE) {
     return false;
@@ -120,7 +122,7 @@ Setting setting_by_options() {
   return {*mode, static_cast<int>(detail::number_option("PARTIAL_PARTS"))};
 }
 
-void begin(const Setting& setting) noexcept {
+void start(const Setting& setting) noexcept {
   mode_of_all.store(setting.mode, std::memory_order_relaxed);
   parts_of_all.store(setting.parts, std::memory_order_relaxed);
   if (setting.mode != Mode::off) wanted.store(true, std::memory_order_relaxed);
@@ -129,6 +131,7 @@ void begin(const Setting& setting) noexcept {
 void end() noexcept {
   wanted.store(false, std::memory_order_relaxed);
   owns().end();
+  end_all_places();
 }
 
 int look_at_info(const Call& call, MPI_Info info) {
@@ -165,7 +168,7 @@ int keep_info(const Call& call, MPI_Comm comm, MPI_Info info) {
   return prepare(call, comm);
 }
 
-bool accepts(Asked& it) {
+bool accepts(CollectiveCall& it) {
   if (!in_service() || it.comm == MPI_COMM_NULL) return false;
   it.setting = setting_of(it.comm);
   if (it.setting.mode == Mode::off) return false;
@@ -199,4 +202,4 @@ bool accepts(Asked& it) {
   return bytes >= (it.setting.mode == Mode::all ? 1 : bytes_least);
 }
 
-}  // namespace imbrex::mpi::decompose
+}  // namespace imbrex::mpi::blocks

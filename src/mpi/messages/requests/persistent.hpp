@@ -24,7 +24,5 @@ struct Persistent {
   bool sends = false;
   SendMode mode = SendMode::standard;
 };
-// As MPI_Request_free of its request: what is active goes on.
-int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
 
 }  // namespace imbrex::mpi::receive

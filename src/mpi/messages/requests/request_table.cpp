@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of requests: open addressing with linear probing, and no marks of deleted entries.
-#include "mpi/messages/matching/request_table.hpp"
+#include "mpi/messages/requests/request_table.hpp"
 
 #include <mutex>
 #include <utility>
 
 #include "mpi/check/checks.hpp"
 #include "mpi/messages/matching/communicator.hpp"
-#include "mpi/messages/matching/persistent.hpp"
+#include "mpi/messages/requests/persistent.hpp"
 
 namespace imbrex::mpi::receive {
 
