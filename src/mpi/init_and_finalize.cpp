@@ -410,7 +410,8 @@ void open_paths() {
       nullptr);
   static_assert(paths::letter_bytes_max <= active::message_bytes_max);
   paths::open({.send = [](const int to, const std::span<const std::byte> letter) noexcept {
-                 return active::post().try_send(to, static_cast<std::uint32_t>(id), letter, {});
+                 return active::post().outbox.try_send(to, static_cast<std::uint32_t>(id), letter,
+                                                       {});
                },
                .poll = []() noexcept { (void)active::post().poll(); }});
 }

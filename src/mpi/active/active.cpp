@@ -14,7 +14,7 @@ namespace imbrex::mpi::active {
 
 namespace {
 
-static_assert(static_cast<std::size_t>(Id::last) < Post::ids);
+static_assert(static_cast<std::size_t>(Id::last) < MessageHandlers::ids);
 static_assert(transfer_bytes_max <= std::numeric_limits<int>::max());
 static_assert(Packet::place_after(sizeof(PacketHead)) + sizeof(MessageHead) + message_bytes_max <=
               packet_bytes);
@@ -34,9 +34,9 @@ void require_open(const char* const call) {
 }
 
 int rank_of(const char* const call, const int rank) {
-  if (rank < 0 || rank >= post().ranks()) {
+  if (rank < 0 || rank >= post().wire.ranks) {
     throw Error(std::string("imbrex: active::") + call + ": there is no rank " +
-                std::to_string(rank) + ": ranks are 0 to " + std::to_string(post().ranks() - 1));
+                std::to_string(rank) + ": ranks are 0 to " + std::to_string(post().wire.ranks - 1));
   }
   return rank;
 }
@@ -73,16 +73,16 @@ bool all_check() noexcept { return check::compares; }
 
 int rank() {
   require_open("rank");
-  return post().rank();
+  return post().wire.rank;
 }
 int ranks() {
   require_open("ranks");
-  return post().ranks();
+  return post().wire.ranks;
 }
 
 void set_handler(const Id id, const Handler handler, void* const context) {
   require_function("set_handler", handler != nullptr);
-  if (!post().set_handler(id_of("set_handler", id), handler, context)) {
+  if (!post().handlers.set(id_of("set_handler", id), handler, context)) {
     throw Error("imbrex: active::set_handler: handler " + std::to_string(static_cast<int>(id)) +
                 " is there already: take another number");
   }
@@ -96,11 +96,11 @@ void send(const int to, const Id id, const std::span<const std::byte> head,
                 std::to_string(body.size()) + " bytes: " + std::to_string(message_bytes_max) +
                 " are the most, use deliver()");
   }
-  post().send(rank_of("send", to), id_of("send", id), head, body);
+  post().outbox.send(rank_of("send", to), id_of("send", id), head, body);
 }
 
 void flush() noexcept {
-  if (is_open()) post().flush();
+  if (is_open()) post().outbox.flush();
 }
 
 Landing offer(const int from, const std::span<std::byte> memory, const Ended ended,
@@ -108,7 +108,7 @@ Landing offer(const int from, const std::span<std::byte> memory, const Ended end
   require_open("offer");
   require_function("offer", ended != nullptr);
   require_countable("offer", memory.size());
-  return {post().offer(rank_of("offer", from), memory, ended, context), post().rank(),
+  return {post().transfers.offer(rank_of("offer", from), memory, ended, context), post().wire.rank,
           memory.size()};
 }
 
@@ -122,11 +122,11 @@ void deliver(const Landing& landing, const std::span<const std::byte> data, cons
     throw Error("imbrex: active::deliver of " + std::to_string(data.size()) +
                 " bytes to a landing of " + std::to_string(landing.bytes));
   }
-  post().deliver(rank_of("deliver", landing.rank), landing.tag, data, ended, context);
+  post().transfers.deliver(rank_of("deliver", landing.rank), landing.tag, data, ended, context);
 }
 
-Expecting::Expecting() noexcept { post().expect(); }
-Expecting::~Expecting() { post().expect_no_more(); }
+Expecting::Expecting() noexcept { post().work.expect(); }
+Expecting::~Expecting() { post().work.expect_no_more(); }
 
 void describe_by(const Describe describe, void* const context) {
   require_function("describe_by", describe != nullptr);

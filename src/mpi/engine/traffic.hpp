@@ -11,6 +11,11 @@
 namespace imbrex::mpi {
 
 struct Traffic {
+  // REQUIRES: the thread holds `handling`, so nobody else writes.
+  void count_handled() noexcept {
+    handled.store(handled.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
   // Held by the thread that handles messages, and while a report looks at what tasks wait for. Only
   // tried; it guards who calls handlers.
   base::SpinLock handling;
