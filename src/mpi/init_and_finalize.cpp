@@ -26,6 +26,7 @@
 #include "mpi/abi/linked.hpp"
 #include "mpi/abi/next.hpp"
 #include "mpi/abi/request_state.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/active/active.hpp"
 #include "mpi/active/post/post.hpp"
 #include "mpi/calls/spare.hpp"
@@ -371,9 +372,8 @@ void explain_passing() {
 // this rank sends no more: once nothing has moved for a moment, they are left.
 void leave_tasks_at_exit(const int status) {
   constexpr std::chrono::milliseconds patience{200};
-  if (!is_active.load(std::memory_order_relaxed) || status != EXIT_SUCCESS || !detail::in_main()) {
-    return;
-  }
+  if (!switches.is_active.load(std::memory_order_relaxed)) return;
+  if (status != EXIT_SUCCESS || !detail::in_main()) return;
   report::Mark last;
   Clock::time_point since = Clock::now();
   while (!detail::main_is_last()) {
@@ -446,11 +446,11 @@ int initialise(int* argc, char*** argv, int* provided) {
   }
   MPI_Comm parent = MPI_COMM_NULL;
   PMPI_Comm_get_parent(&parent);
-  if (parent != MPI_COMM_NULL) other_processes.store(true, std::memory_order_relaxed);
+  if (parent != MPI_COMM_NULL) switches.other_processes.store(true, std::memory_order_relaxed);
   begin_errors();
   learn_to_read_requests();
   check::start();
-  senders::watched = detail::learns_sends();
+  switches.learns_senders = detail::learns_sends();
   private_world::open();
   if (all.checks != 0) check::start_comparing();
   sends::start();
@@ -460,16 +460,16 @@ int initialise(int* argc, char*** argv, int* provided) {
   if (all.is_quiet == 0 || all.learns_paths != 0) active::post().open();
   if (all.learns_paths != 0) open_paths();
   start_messages();
-  if (check::on() || senders::watched || traces_messages) {
-    notices::wanted.store(true, std::memory_order_relaxed);
+  if (check::on() || switches.learns_senders || switches.traces_messages) {
+    switches.tells_calls.store(true, std::memory_order_relaxed);
   }
   progress::start(poller);
   if (active::calls_are_open()) active::wishes.take_calls();
   report::start_watchdog();
   if (detail::text_option("OMP_SUSPEND") != "all") {
-    some_task_blocks.store(true, std::memory_order_relaxed);
+    switches.some_task_blocks.store(true, std::memory_order_relaxed);
   }
-  is_active.store(true, std::memory_order_relaxed);
+  switches.is_active.store(true, std::memory_order_relaxed);
   detail::before_end(&leave_at_exit);
   if (setting.mode == blocks::Mode::off) return MPI_SUCCESS;
   return blocks::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
@@ -531,7 +531,7 @@ void finish_runtime() {
     active::post().close();
     end_if_a_task_failed();  // one that a late message has led to
   }
-  if (check::compares) check::end_comparing();
+  if (switches.compares_ranks) check::end_comparing();
   order::end_all_orders();
   blocks::end();
   finalize_waits_since.store(0, std::memory_order_relaxed);
@@ -577,17 +577,17 @@ IMBREX_FUNCTION(Finalize)() {
     mpi::explain_passing();
     return PMPI_Finalize();
   }
-  if (mpi::is_active.load(std::memory_order_relaxed)) {
+  if (mpi::switches.is_active.load(std::memory_order_relaxed)) {
     mpi::report::note_finalize(true);
     if (detail::started()) mpi::finish_runtime();
     if (mpi::paths::are_open()) mpi::paths::close();
     if (mpi::active::post().is_open()) mpi::active::post().close();
-    if (mpi::check::compares) mpi::check::end_comparing();
+    if (mpi::switches.compares_ranks) mpi::check::end_comparing();
     mpi::check::count_findings();
     mpi::report::stop_watchdog();
     mpi::report::note_finalize(false);
-    mpi::is_ending.store(true, std::memory_order_relaxed);
-    mpi::is_active.store(false, std::memory_order_relaxed);
+    mpi::switches.is_ending.store(true, std::memory_order_relaxed);
+    mpi::switches.is_active.store(false, std::memory_order_relaxed);
     mpi::phasers::end_pools();
     mpi::private_world::close();
     mpi::receive::end_communicators();
@@ -596,7 +596,7 @@ IMBREX_FUNCTION(Finalize)() {
     mpi::end_errors();
   }
   const int code = mpi::progress::finalise_mpi();
-  mpi::is_ending.store(false, std::memory_order_relaxed);
+  mpi::switches.is_ending.store(false, std::memory_order_relaxed);
   return code;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What MPI says of types and communicators. Knows no operation. Thread safety: any thread.
+// What MPI says of types and communicators, and types that outlive the program's handle. Knows no
+// operation. Thread safety: any thread.
 #pragma once
 
 #include <mpi.h>
@@ -59,6 +60,15 @@ struct Degrees {
     return std::nullopt;
   }
   return degrees;
+}
+
+// The same data as `type`, to be freed by the caller. MPI_Type_dup would copy its attributes too,
+// which calls functions of the program's where its call does not.
+[[nodiscard]] inline MPI_Datatype copy_of(MPI_Datatype type) noexcept {
+  MPI_Datatype copy = MPI_DATATYPE_NULL;
+  PMPI_Type_contiguous(1, type, &copy);
+  PMPI_Type_commit(&copy);
+  return copy;
 }
 
 }  // namespace imbrex::mpi

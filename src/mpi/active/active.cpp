@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/active/post/post.hpp"
 #include "mpi/check/ranks/ranks.hpp"
 #include "mpi/engine/traffic.hpp"
@@ -69,7 +70,7 @@ void take_calls_by(void (*const begin)()) noexcept { wishes.take_calls = begin; 
 bool is_open() noexcept { return post().is_open(); }
 bool calls_are_open() noexcept { return is_open() && wishes.calls_agreed; }
 
-bool all_check() noexcept { return check::compares; }
+bool all_check() noexcept { return switches.compares_ranks; }
 
 int rank() {
   require_open("rank");

@@ -139,7 +139,7 @@ def exported_calls(found):
         end = "returned({})" if result == "int" else "{}"
         ours = f"  return {end.format(f'imbrex_MPI_{name}({given})')};\n}}"
         if body_that_tells(name, parameters) is not None:
-            ours = ("  if (notices::wanted.load(std::memory_order_relaxed)) [[unlikely]] {\n"
+            ours = ("  if (switches.tells_calls.load(std::memory_order_relaxed)) [[unlikely]] {\n"
                     f"    return {end.format(f'imbrex_told_MPI_{name}({given})')};\n  }}\n{ours}")
         lines.append(f"IMBREX_EXPORT {result} MPI_{name}({taken}) {{\n"
                      f"  if ({passes}) return next<PMPI_{name}>({given});\n{begin}{ours}\n"

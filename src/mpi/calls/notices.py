@@ -127,7 +127,7 @@ def of_others(plain, every, names):
     def line(text):
         if not text:
             return []
-        when = "if (senders::watched) " if text.startswith("senders::") else ""
+        when = "if (switches.learns_senders) " if text.startswith("senders::") else ""
         return [when + text.format(*names, **found) + ";"]
     return line(row[1]), line(row[2])
 

@@ -25,6 +25,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 
 namespace imbrex::mpi {
@@ -192,7 +193,7 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
 
 // Within MPI_Finalize, in functions of the program's that MPI calls, imbrex is inactive.
 int refuse_to_block(const char* name) {
-  if (!is_active.load(std::memory_order_relaxed) ||
+  if (!switches.is_active.load(std::memory_order_relaxed) ||
       (detail::main_is_last() && nothing_under_way())) {
     return MPI_SUCCESS;
   }

@@ -9,6 +9,7 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/threads/ship.hpp"
 #include "mpi/messages/matching/wait.hpp"
 
@@ -29,7 +30,7 @@ template <class F>
 // False where one thread makes all calls of MPI: one that blocks it keeps the whole process from
 // MPI, whichever thread asked for it.
 [[nodiscard]] inline bool spare_threads_allowed() noexcept {
-  return !progress::shipping.load(std::memory_order_relaxed);
+  return !switches.ships_calls.load(std::memory_order_relaxed);
 }
 
 // For such a process: MPI_SUCCESS if nobody else can need MPI until a call without a twin returns.
@@ -41,8 +42,6 @@ template <class F>
   return spare_threads_allowed() ? MPI_SUCCESS : refuse_to_block(name);
 }
 
-// Set for good when this process may have to do with processes outside of MPI_COMM_WORLD.
-inline std::atomic<bool> other_processes{false};
 [[nodiscard]] constexpr bool reaches_processes(const std::string_view name) noexcept {
   return name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_accept" ||
          name == "MPI_Comm_connect" || name == "MPI_Comm_join";
@@ -77,7 +76,7 @@ template <class Blocking>
     const int refused = refuse_to_block(name);
     return refused == MPI_SUCCESS ? blocking() : refused;
   }
-  if (reaches_processes(name)) other_processes.store(true, std::memory_order_relaxed);
+  if (reaches_processes(name)) switches.other_processes.store(true, std::memory_order_relaxed);
   if (!suspends()) return blocking();
   const bool alone = engine().outstanding().load(std::memory_order_relaxed) == 0 &&
                      detail::main_is_alone();

@@ -6,8 +6,7 @@
 
 #include <mpi.h>
 
-#include <atomic>
-
+#include "mpi/abi/switches.hpp"
 #include "mpi/check/checks.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/handlers.hpp"
@@ -17,38 +16,34 @@
 
 namespace imbrex::mpi::notices {
 
-// Whether anybody looks on: else programs' calls go past all this. Set by MPI_Init, or before an
-// event handler is known to anybody. Relaxed: what runs because of either sees it.
-inline std::atomic<bool> wanted{false};
-
 // ---- messages --------------------------------------------------------------------------------
 
 // Before MPI has the message.
 inline void sends(const Call& call) noexcept {
-  if (senders::watched) senders::message(call.peer);
-  if (traces_messages) trace_sent(call);
+  if (switches.learns_senders) senders::message(call.peer);
+  if (switches.traces_messages) trace_sent(call);
 }
 
 // Where the message that is about to be received was found; null if nobody wants to know.
 [[nodiscard]] inline const Members* taken(const MPI_Message* const message) noexcept {
-  return traces_messages ? trace_taken(*message) : nullptr;
+  return switches.traces_messages ? trace_taken(*message) : nullptr;
 }
 
 // A receive that blocks. It gives the call a status to fill, if the program has none.
 class Received {
  public:
   explicit Received(MPI_Status*& status) noexcept {
-    if (traces_messages && status == MPI_STATUS_IGNORE) status = &own_;
+    if (switches.traces_messages && status == MPI_STATUS_IGNORE) status = &own_;
     status_ = status;
   }
   Received(const Received&) = delete;
   Received& operator=(const Received&) = delete;
 
   void end(const int code, const Members* const where) const noexcept {
-    if (traces_messages && code == MPI_SUCCESS) trace_received(where, *status_, 0);
+    if (switches.traces_messages && code == MPI_SUCCESS) trace_received(where, *status_, 0);
   }
   void end(const int code, MPI_Comm where) const {
-    if (traces_messages && code == MPI_SUCCESS) end(code, members_of(where));
+    if (switches.traces_messages && code == MPI_SUCCESS) end(code, members_of(where));
   }
 
  private:
@@ -81,13 +76,13 @@ inline void begun(const int code, const MPI_Request* const request, const Call& 
 // One that sends.
 inline void prepared(const int code, const MPI_Request* const request, const Call& out) {
   if (code != MPI_SUCCESS) return;
-  if (senders::watched) senders::note_persistent(code, request);
-  if (traces_messages) trace_send_init(*request, out);
+  if (switches.learns_senders) senders::note_persistent(code, request);
+  if (switches.traces_messages) trace_send_init(*request, out);
 }
 
 inline void starting(const int count, const MPI_Request* const requests) noexcept {
-  if (senders::watched) senders::start(count, requests);
-  for (int i = 0; traces_messages && i < count; ++i) trace_start(requests[i]);
+  if (switches.learns_senders) senders::start(count, requests);
+  for (int i = 0; switches.traces_messages && i < count; ++i) trace_start(requests[i]);
 }
 inline void started(const int code, const int count, const MPI_Request* const requests) {
   if (!check::on() || code != MPI_SUCCESS) return;
@@ -96,8 +91,8 @@ inline void started(const int code, const int count, const MPI_Request* const re
 
 // Any request, before its handle means nothing any more.
 inline void freeing(const MPI_Request* const request) noexcept {
-  if (senders::watched) senders::freed(request);
-  if (traces_messages) trace_freed(*request);
+  if (switches.learns_senders) senders::freed(request);
+  if (switches.traces_messages) trace_freed(*request);
   check::forget_request(*request);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/check/double_wait.hpp"
 #include "mpi/check/memory.hpp"
 #include "mpi/report/waits/mpi_waits.hpp"
@@ -23,7 +24,7 @@
 namespace imbrex::mpi::check {
 
 
-void start() { enabled = detail::number_option("CHECK") != 0; }
+void start() { switches.checks = detail::number_option("CHECK") != 0; }
 
 // A part of the memory that an operation uses.
 struct Part {

@@ -5,7 +5,6 @@
 #include <climits>
 
 #include "mpi/abi/inquiries.hpp"
-#include "mpi/abi/types.hpp"
 
 namespace imbrex::mpi::check {
 

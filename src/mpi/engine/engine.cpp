@@ -386,14 +386,4 @@ bool Engine::try_to_hold_still(const std::function<void(const Operation&)>& visi
   return true;
 }
 
-Traffic& traffic() noexcept {
-  static Traffic& the_traffic = *new Traffic;
-  return the_traffic;
-}
-
-Engine& engine() noexcept {
-  static Engine& the_engine = *new Engine;
-  return the_engine;
-}
-
 }  // namespace imbrex::mpi

@@ -15,6 +15,7 @@
 
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
+#include "base/threads/forever.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
@@ -256,7 +257,8 @@ class Engine {
   std::size_t next_glance_ IMBREX_GUARDED_BY(lock_) = 0;
 };
 
-// The engine of this process. It is never destroyed: workers may poll while static destructors run.
-[[nodiscard]] Engine& engine() noexcept;
+// The engine of this process: workers may poll while static objects are destroyed.
+inline constinit base::Forever<Engine> the_engine;
+[[nodiscard]] inline Engine& engine() noexcept { return the_engine.it; }
 
 }  // namespace imbrex::mpi

@@ -3,16 +3,14 @@
 
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 
 namespace imbrex::mpi {
 
-std::atomic<bool> is_active{false};
-std::atomic<bool> is_ending{false};
-
 bool call_while_inactive() noexcept {
   static std::atomic<bool> printed{false};  // any thread
-  if (detail::in_task() && !is_ending.load(std::memory_order_relaxed) &&
+  if (detail::in_task() && !switches.is_ending.load(std::memory_order_relaxed) &&
       !printed.exchange(true, std::memory_order_relaxed)) {
     say("an MPI call in task " + detail::describe_current_task() +
         " may block its worker: imbrex looks after MPI from MPI_Init to MPI_Finalize. A program "

@@ -3,18 +3,9 @@
 // all others ask.
 #pragma once
 
-#include <atomic>
+#include "mpi/abi/switches.hpp"
 
 namespace imbrex::mpi {
-
-// Written by MPI_Init and MPI_Finalize only; relaxed, since MPI itself orders its users' calls
-// behind MPI_Init.
-extern std::atomic<bool> is_active;
-
-// Within MPI_Finalize once the library is inactive: MPI calls functions of the program's there (of
-// the attributes of MPI_COMM_SELF) and ours, in main, and no task is left that could be blocked.
-// Written by MPI_Finalize, read by any thread.
-extern std::atomic<bool> is_ending;
 
 // A call that may block, outside of MPI_Init and MPI_Finalize: of a program that uses sessions
 // only. Says so once, if a task makes it and not MPI_Finalize. Returns false.
@@ -22,7 +13,7 @@ extern std::atomic<bool> is_ending;
 
 // True from MPI_Init to MPI_Finalize, on all ranks alike.
 [[nodiscard]] inline bool in_service() noexcept {
-  return is_active.load(std::memory_order_relaxed) || call_while_inactive();
+  return switches.is_active.load(std::memory_order_relaxed) || call_while_inactive();
 }
 
 }  // namespace imbrex::mpi

@@ -27,6 +27,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/error_handlers.hpp"
 #include "mpi/abi/standard.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/deaths.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/threads/ship.hpp"
@@ -245,7 +246,7 @@ std::string describe_failed(const MPI_Comm comm) {
   MPI_Group failed = MPI_GROUP_NULL;
   int code = MPI_SUCCESS;
   const auto ask = [&] { code = get_failed(comm, &failed); };
-  if (progress::shipping.load(std::memory_order_relaxed) && !progress::on_mpi_thread()) {
+  if (switches.ships_calls.load(std::memory_order_relaxed) && !progress::on_mpi_thread()) {
     progress::ship(ask);
   } else {
     ask();

@@ -15,6 +15,7 @@
 #include "base/arch.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/engine/notice.hpp"
@@ -113,7 +114,7 @@ int initialise_mpi(int* argc, char*** argv, int* provided) {
   ship([&] { code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided); });
   stop_thread_at_exit();  // behind MPI's own exit handlers, so before them
   if (code == MPI_SUCCESS && *provided > MPI_THREAD_SINGLE && *provided < MPI_THREAD_MULTIPLE) {
-    shipping.store(true, std::memory_order_relaxed);
+    switches.ships_calls.store(true, std::memory_order_relaxed);
     *provided = MPI_THREAD_MULTIPLE;
   }
   return code;
@@ -124,7 +125,7 @@ int finalise_mpi() {
   if (!now.serves) return PMPI_Finalize();
   int code = MPI_SUCCESS;
   ship([&] { code = PMPI_Finalize(); });
-  shipping.store(false, std::memory_order_relaxed);
+  switches.ships_calls.store(false, std::memory_order_relaxed);
   the_thread().stop();
   return code;
 }
@@ -137,7 +138,7 @@ int is_thread_main(int* flag) {
 
 int query_thread(int* provided) {
   const int code = PMPI_Query_thread(provided);
-  if (code == MPI_SUCCESS && shipping.load(std::memory_order_relaxed)) {
+  if (code == MPI_SUCCESS && switches.ships_calls.load(std::memory_order_relaxed)) {
     *provided = MPI_THREAD_MULTIPLE;
   }
   return code;

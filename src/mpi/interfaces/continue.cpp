@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/receives.hpp"
@@ -81,7 +82,7 @@ struct Part : Operation {
 
   static void on_completion(Operation& self) noexcept {
     const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
-    if (traces_messages && owned->code == MPI_SUCCESS) {
+    if (switches.traces_messages && owned->code == MPI_SUCCESS) {
       trace_completed(owned->given, owned->status, owned->task.id);
     }
     receive::requests().complete(owned->given);
@@ -103,7 +104,7 @@ struct Part : Operation {
 void end_of(Substitute& ours) noexcept {
   if (ours.code != MPI_SUCCESS) {
     ours.forget_freed();
-  } else if (traces_messages) {
+  } else if (switches.traces_messages) {
     trace_completed(ours, ours.task.id);
   }
 }

@@ -13,6 +13,7 @@
 #include "base/spin_lock.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/events.h"
+#include "mpi/abi/switches.hpp"
 #include "mpi/calls/told.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/engine/lifetime.hpp"
@@ -220,7 +221,7 @@ IMBREX_PUBLIC int imbrex_event_poll(imbrex_event* event) {
 IMBREX_PUBLIC void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument) {
   const std::lock_guard guard(imbrex::mpi::events_lock);
   imbrex::mpi::note_asked_for();
-  if (handler != nullptr) imbrex::mpi::notices::wanted.store(true, std::memory_order_relaxed);
+  if (handler != nullptr) imbrex::mpi::switches.tells_calls.store(true, std::memory_order_relaxed);
   imbrex::mpi::event_handler = handler;
   imbrex::mpi::handler_argument = argument;
 }

@@ -16,12 +16,12 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/recording/paths.hpp"
 
 namespace imbrex::mpi {
 
-bool traces_messages = false;
 
 struct Members {
   std::vector<int> in_world;  // of the group that messages go to
@@ -168,7 +168,9 @@ void end_messages() noexcept {
   if (members_key != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&members_key);
 }
 
-void start_messages() noexcept { traces_messages = detail::tracing() || paths::are_open(); }
+void start_messages() noexcept {
+  switches.traces_messages = detail::tracing() || paths::are_open();
+}
 
 void trace_sent(const Call& it) noexcept {
   detail::MessageRecord record{};
@@ -254,7 +256,7 @@ const Members* trace_taken(MPI_Message taken) noexcept {
 }
 
 TracedCollective::TracedCollective(const Call& it) noexcept {
-  if (!traces_messages || it.comm == MPI_COMM_NULL) return;
+  if (!switches.traces_messages || it.comm == MPI_COMM_NULL) return;
   call_ = it.name;
   bytes_ = known_bytes(it.count, it.type);
   communicator_ = members_of(it.comm)->id;

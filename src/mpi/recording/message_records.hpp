@@ -9,12 +9,11 @@
 
 #include <cstdint>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/engine.hpp"
 
 namespace imbrex::mpi {
 
-// Whether messages are recorded. Written in MPI_Init only, before any task calls MPI.
-extern bool traces_messages;
 void start_messages() noexcept;
 // In MPI_Finalize: gives back what MPI has given for them.
 void end_messages() noexcept;
@@ -28,7 +27,7 @@ struct Members;
 [[nodiscard]] int in_world(const Members& members, int peer) noexcept;
 
 // Nothing is recorded of MPI_PROC_NULL, nor of processes outside of MPI_COMM_WORLD. REQUIRES of all
-// that follow: traces_messages.
+// that follow: switches.traces_messages.
 void trace_sent(const Call& send) noexcept;
 // One that this task has sent has left, and had waited here so long before.
 void trace_waited(const Call& send, std::uint64_t task, std::uint64_t waited_ns) noexcept;

@@ -20,6 +20,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/runtime.hpp"
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/collectives/blocks/block_channel.hpp"
 #include "mpi/collectives/order/order.hpp"
@@ -260,7 +261,7 @@ Mark mark() noexcept {
 }
 
 std::string standstill(const Mark& mark) {
-  if (other_processes.load(std::memory_order_relaxed)) return {};
+  if (switches.other_processes.load(std::memory_order_relaxed)) return {};
   const std::string threads = detail::standstill(in_finalize.load(std::memory_order_relaxed));
   if (threads.empty()) return {};
   return fmt::format("{} {} {}\n", mark.begun, mark.messages, mark.open) + threads;

@@ -21,6 +21,7 @@
 #include "base/guarded.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/completion_calls.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/check/ranks/comparison.hpp"
 #include "mpi/engine/of_communicators.hpp"
 #include "mpi/engine/threads/ship.hpp"
@@ -30,7 +31,6 @@
 
 namespace imbrex::mpi::check {
 
-bool compares = false;
 
 using report::Letter;
 
@@ -327,7 +327,7 @@ void Letters::close(const std::vector<std::shared_ptr<Known>>& living) {
   alone([this] {
     for (auto& [id, comparison] : comparisons_) say_finding(comparison.end_all());
     comparisons_.clear();
-    compares = false;
+    switches.compares_ranks = false;
     channel_.reset();
     return true;
   });
@@ -501,7 +501,8 @@ void Known::close(const std::uint64_t number) noexcept {
 
 void Known::end(const bool freed) noexcept {
   const std::lock_guard guard(lock_);
-  if (!compared || total_ == 0 || !compares || std::exchange(has_ended_, true)) return;
+  if (!compared || total_ == 0 || !switches.compares_ranks) return;
+  if (std::exchange(has_ended_, true)) return;
   write(Letter::ended, fmt::format("{}{}", total_, freed ? " f" : ""));
 }
 
@@ -571,12 +572,12 @@ std::string name_of(MPI_Op op) {
 
 void start_comparing() {
   letters().open();
-  compares = true;
+  switches.compares_ranks = true;
 }
 
 void end_communicator(MPI_Comm comm) {
   int code = MPI_SUCCESS;
-  if (!compares || comm == MPI_COMM_NULL) return;
+  if (!switches.compares_ranks || comm == MPI_COMM_NULL) return;
   const std::shared_ptr<Known> it = known().find(comm, code);
   if (it == nullptr) return;
   it->end(true);

@@ -11,13 +11,12 @@
 #include <utility>
 
 #include "imbrex/detail/observation.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/check/ranks/begun_collective.hpp"
 #include "mpi/engine/engine.hpp"
 
 namespace imbrex::mpi::check {
 
-// Written by MPI_Init and MPI_Finalize only: all ranks check.
-extern bool compares;
 // Collective over MPI_COMM_WORLD.
 void start_comparing();
 // In MPI_Finalize, after the last task: the same. Returns when all that was said has been compared.
@@ -26,7 +25,7 @@ void end_comparing();
 // Sends and receives what is there. Never waits, never suspends.
 void poll_letters() noexcept;
 inline void poll_ranks() noexcept {
-  if (compares) [[unlikely]] poll_letters();
+  if (switches.compares_ranks) [[unlikely]] poll_letters();
 }
 
 // The program frees `comm`. MPICH lets go of what belongs to it only later.
@@ -42,7 +41,7 @@ class Compared {
  public:
   Compared() = default;
   explicit Compared(MPI_Comm comm) {
-    if (compares) [[unlikely]] find(comm);
+    if (switches.compares_ranks) [[unlikely]] find(comm);
   }
   ~Compared() {
     if (comm_ != nullptr) [[unlikely]] end();
@@ -78,7 +77,7 @@ class Making {
  public:
   // Before the call does anything on `parent`; null: it makes none.
   explicit Making(MPI_Comm parent) {
-    if (compares) [[unlikely]] find(parent);
+    if (switches.compares_ranks) [[unlikely]] find(parent);
   }
   // The call begins, in the order of the collectives of the parent.
   void begin() noexcept {

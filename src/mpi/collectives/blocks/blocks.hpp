@@ -9,11 +9,11 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/collectives/blocks/kinds.hpp"
 #include "mpi/engine/engine.hpp"
 
@@ -33,9 +33,6 @@ struct Setting {
 // What IMBREX_PARTIAL and IMBREX_PARTIAL_PARTS say. Throws Error.
 [[nodiscard]] Setting setting_by_options();
 
-// Whether some communicator's calls may go block by block. Relaxed: written in MPI_Init, and where
-// a communicator is given an info, behind which MPI orders its users' calls.
-inline std::atomic<bool> wanted{false};
 // In MPI_Init, once all ranks have the same setting: what holds where no info says anything else.
 void start(const Setting& setting) noexcept;
 // In MPI_Finalize. Ends the program if parts are held for other ranks: they may wait for ever.
@@ -180,7 +177,7 @@ template <MaybeKind kind, bool varies, class... Arguments>
                                          [[maybe_unused]] MPI_Request* const request,
                                          [[maybe_unused]] Arguments... arguments) {
   if constexpr (kind.there) {
-    if (wanted.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (switches.goes_by_blocks.load(std::memory_order_relaxed)) [[unlikely]] {
       CollectiveCall it = read(arguments...);
       it.kind = kind.kind;
       it.varies = varies;

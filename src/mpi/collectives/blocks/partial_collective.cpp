@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "mpi/abi/inquiries.hpp"
-#include "mpi/abi/types.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which calls go block by block: what options and infos say, and which calls all ranks accept.
+#include "mpi/abi/switches.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
 
 #include <fmt/format.h>
@@ -37,12 +38,12 @@ std::optional<Mode> mode_of(const std::string_view text) noexcept {
   return std::nullopt;
 }
 
-// Relaxed, all of these, as `wanted`.
+// Relaxed, all of these, as the switches.
 std::atomic<Mode> mode_of_all{Mode::off};
 std::atomic<int> parts_of_all{1};
 std::atomic<bool> some_have_their_own{false};
 
-// What infos have said of a communicator. Relaxed: as `wanted`.
+// What infos have said of a communicator. Relaxed: as the switches.
 struct Own {
   std::atomic<int> mode{-1};   // -1: nothing
   std::atomic<int> parts{0};   // 0: nothing
@@ -125,11 +126,11 @@ Setting setting_by_options() {
 void start(const Setting& setting) noexcept {
   mode_of_all.store(setting.mode, std::memory_order_relaxed);
   parts_of_all.store(setting.parts, std::memory_order_relaxed);
-  if (setting.mode != Mode::off) wanted.store(true, std::memory_order_relaxed);
+  if (setting.mode != Mode::off) switches.goes_by_blocks.store(true, std::memory_order_relaxed);
 }
 
 void end() noexcept {
-  wanted.store(false, std::memory_order_relaxed);
+  switches.goes_by_blocks.store(false, std::memory_order_relaxed);
   owns().end();
   end_all_places();
 }
@@ -161,7 +162,7 @@ int keep_info(const Call& call, MPI_Comm comm, MPI_Info info) {
   if (mode) own->mode.store(static_cast<int>(*mode_of(*mode)), std::memory_order_relaxed);
   if (parts) own->parts.store(*parts_in(*parts), std::memory_order_relaxed);
   some_have_their_own.store(true, std::memory_order_relaxed);
-  wanted.store(true, std::memory_order_relaxed);
+  switches.goes_by_blocks.store(true, std::memory_order_relaxed);
   int between_groups = 1;
   PMPI_Comm_test_inter(comm, &between_groups);
   if (between_groups != 0 || setting_of(comm).mode == Mode::off) return MPI_SUCCESS;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "mpi/abi/completion_calls.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/threads/ship_blocking.hpp"
 #include "mpi/engine/threads/thread.hpp"
 
@@ -18,7 +19,6 @@ ProgressThread& the_thread() noexcept {
   return the_one;
 }
 
-std::atomic<bool> shipping{false};
 
 bool on_mpi_thread() noexcept { return the_thread().is_caller(); }
 
@@ -38,7 +38,9 @@ void ship(void (*function)(void* arguments), void* arguments) noexcept {
 }
 
 void wait_for_lock() noexcept {
-  if (shipping.load(std::memory_order_relaxed) && on_mpi_thread()) the_thread().run_errands();
+  if (switches.ships_calls.load(std::memory_order_relaxed) && on_mpi_thread()) {
+    the_thread().run_errands();
+  }
   sched_yield();
 }
 

@@ -17,12 +17,10 @@
 #include "imbrex/detail/waist.hpp"
 #include "mpi/abi/error_handlers.hpp"
 #include "mpi/abi/next.hpp"
+#include "mpi/abi/switches.hpp"
 
 namespace imbrex::mpi::progress {
 
-// True from MPI_Init to MPI_Finalize, if calls must be shipped. Written there only; relaxed, since
-// MPI orders its users' calls behind MPI_Init.
-extern std::atomic<bool> shipping;
 [[nodiscard]] bool on_mpi_thread() noexcept;
 
 // Runs `function(arguments)` on the thread that makes MPI's calls, and returns when it has.
@@ -72,7 +70,7 @@ struct Shipped;
 template <class Result, class... Parameters, Result (*Function)(Parameters...)>
 struct Shipped<Function> {
   static Result call(Parameters... parameters) {
-    if (!shipping.load(std::memory_order_relaxed) || on_mpi_thread()) [[likely]] {
+    if (!switches.ships_calls.load(std::memory_order_relaxed) || on_mpi_thread()) [[likely]] {
       return call_next<Function>(parameters...);
     }
     Result result{};

@@ -6,12 +6,13 @@
 
 #include <mpi.h>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/threads/ship.hpp"
 
 namespace imbrex::mpi::progress {
 
 [[nodiscard]] inline bool must_ship() noexcept {
-  return shipping.load(std::memory_order_relaxed) && !on_mpi_thread();
+  return switches.ships_calls.load(std::memory_order_relaxed) && !on_mpi_thread();
 }
 
 // Called between two questions: offers the processor in early rounds, and sleeps for a moment in

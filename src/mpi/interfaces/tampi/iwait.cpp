@@ -14,6 +14,7 @@
 #include "base/arch.hpp"
 #include "base/guarded.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/interfaces/tampi/tampi.hpp"
@@ -102,7 +103,7 @@ int code_of_exception(const char* call) noexcept {
   } catch (...) {
     refuse(call, "an error handler of the program's has thrown", MPI_ERR_REQUEST);
   }
-  if (!is_active.load(std::memory_order_relaxed)) return MPI_ERR_REQUEST;
+  if (!switches.is_active.load(std::memory_order_relaxed)) return MPI_ERR_REQUEST;
   return raise_error({.name = call, .comm = MPI_COMM_WORLD}, MPI_ERR_REQUEST);
 }
 
@@ -130,7 +131,7 @@ StatusPlace place_of(MPI_Status* status) noexcept {
 
 int bind(const char* call, MPI_Request* request, const StatusPlace& place) noexcept {
   if (*request == MPI_REQUEST_NULL) return MPI_SUCCESS;
-  if (is_active.load(std::memory_order_relaxed) && !is_enabled()) return MPI_SUCCESS;
+  if (switches.is_active.load(std::memory_order_relaxed) && !is_enabled()) return MPI_SUCCESS;
   try {
     Future<MPI_Status> future = take_over(call, *request, place);
     const bool known = future.ready();

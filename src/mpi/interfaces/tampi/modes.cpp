@@ -9,6 +9,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/interfaces/tampi/tampi.hpp"
 #include "mpi/messages/matching/wait.hpp"
@@ -24,7 +25,7 @@ std::atomic<bool> started{false};       // by TAMPI_Init
 constexpr int unknown = -1;
 std::atomic<int> told_level{unknown};   // what the program was told; unknown: it did not ask
 
-bool runs() noexcept { return is_active.load(std::memory_order_relaxed); }
+bool runs() noexcept { return switches.is_active.load(std::memory_order_relaxed); }
 
 int tell(const int required, const int given) noexcept {
   const int level = required == MPI_TASK_MULTIPLE
@@ -73,7 +74,7 @@ int set(const char* call, const int property, const int value) {
     }
     case TAMPI_PROPERTY_THREAD_TASKAWARE:
       detail::set_blocking(value == 0);
-      if (value == 0) some_task_blocks.store(true, std::memory_order_relaxed);
+      if (value == 0) switches.some_task_blocks.store(true, std::memory_order_relaxed);
       return MPI_SUCCESS;
     case TAMPI_PROPERTY_BLOCKING_MODE:
     case TAMPI_PROPERTY_NONBLOCKING_MODE:

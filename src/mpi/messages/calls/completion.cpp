@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/calls/requests.hpp"
 #include "mpi/messages/matching/communicator.hpp"
@@ -67,10 +68,12 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) {
   const MPI_Request before = *request;
   const Call call = naming_communicator({.name = "MPI_Test"}, before);
   MPI_Status own;
-  if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
+  if (switches.traces_messages && status == MPI_STATUS_IGNORE) status = &own;
   const Outcome outcome = completion::Test(call.owes_handler(), request, flag, status);
   const int code = outcome.code;
-  if (traces_messages && *flag != 0 && code == MPI_SUCCESS) trace_completed(before, *status, 0);
+  if (switches.traces_messages && *flag != 0 && code == MPI_SUCCESS) {
+    trace_completed(before, *status, 0);
+  }
   const bool over = *flag != 0 || code != MPI_SUCCESS;
   if (over) {
     requests().complete(before);
@@ -99,10 +102,10 @@ int wait(const Call& call, MPI_Request* request, MPI_Status* status) {
   }
   const CompletesRequest before(*request);
   MPI_Status own;
-  if (traces_messages && status == MPI_STATUS_IGNORE) status = &own;
+  if (switches.traces_messages && status == MPI_STATUS_IGNORE) status = &own;
   const Call named = naming_communicator(call, before.request);
   const int code = wait_for_mpi(named, request, status, waiting);
-  if (traces_messages && code == MPI_SUCCESS) trace_completed(before.request, *status, 0);
+  if (switches.traces_messages && code == MPI_SUCCESS) trace_completed(before.request, *status, 0);
   return code;
 }
 
@@ -163,7 +166,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 // True if no request can be ours, so that nothing need be looked at one by one.
 bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
   return !in_service() || count <= 0 || requests == nullptr ||
-         (receive::requests().empty() && !check::on() && !traces_messages);
+         (receive::requests().empty() && !check::on() && !switches.traces_messages);
 }
 
 // ---- the calls -------------------------------------------------------------------------------

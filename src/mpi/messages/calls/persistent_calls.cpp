@@ -5,7 +5,8 @@
 #include <memory>
 #include <utility>
 
-#include "mpi/abi/types.hpp"
+#include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/receive.hpp"
@@ -64,7 +65,7 @@ int start(Persistent& it, MPI_Request* request) {
     const Envelope wanted = it.arguments.wanted;
     switch (it.communicator.begin(wanted, receive.get(), &arrived, post)) {
       case Begun::posted:
-        if (traces_messages) trace_receive(*request, members_of(it.arguments.comm));
+        if (switches.traces_messages) trace_receive(*request, members_of(it.arguments.comm));
         if (code == MPI_SUCCESS && !std::exchange(it.posted, true)) it.communicator.count_open(+1);
         return code;
       case Begun::queued:

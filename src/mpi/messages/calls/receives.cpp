@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/probed.hpp"
 #include "mpi/messages/matching/communicator.hpp"
@@ -157,7 +158,9 @@ int irecv(const Call& call, const Arguments& it, MPI_Request* request) {
 }
 
 void note_receive(MPI_Request request, MPI_Comm comm) {
-  if (traces_messages && substitute(request) == nullptr) trace_receive(request, members_of(comm));
+  if (switches.traces_messages && substitute(request) == nullptr) {
+    trace_receive(request, members_of(comm));
+  }
 }
 
 // ---- probes ----------------------------------------------------------------------------------
@@ -221,7 +224,7 @@ int probe(const Probe& it, Arrived* arrived) {
 void hand_out(const Probe& it, const Arrived& arrived, MPI_Message* message, MPI_Status* status) {
   if (message != nullptr) {
     *message = arrived.message;
-    if (traces_messages) trace_found(arrived.message, members_of(it.comm));
+    if (switches.traces_messages) trace_found(arrived.message, members_of(it.comm));
   }
   copy_status(arrived.status, status);
 }

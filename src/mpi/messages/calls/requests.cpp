@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/messages/requests/handles.hpp"
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
@@ -217,7 +218,7 @@ bool Requests::poll_until(bool (Requests::*const enough)()) {
 }
 
 void Requests::give_back(const int i, const MPI_Status& status, const int code) {
-  if (traces_messages && code == MPI_SUCCESS) trace_completed(requests_[i], status, 0);
+  if (switches.traces_messages && code == MPI_SUCCESS) trace_completed(requests_[i], status, 0);
   give_back(i);
 }
 

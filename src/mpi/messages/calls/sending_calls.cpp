@@ -11,7 +11,6 @@
 
 namespace imbrex::mpi::senders {
 
-bool watched = false;
 
 namespace {
 

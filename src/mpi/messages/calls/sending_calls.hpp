@@ -7,9 +7,6 @@
 
 namespace imbrex::mpi::senders {
 
-// Whether the policy wants to know. Written in MPI_Init.
-extern bool watched;
-
 // This task is about to send to `peer`; or to start what may be sends.
 void message(int peer) noexcept;
 void start(int count, const MPI_Request* requests) noexcept;

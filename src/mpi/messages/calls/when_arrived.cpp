@@ -9,6 +9,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/mpi.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/communicators.hpp"
@@ -28,7 +29,7 @@ using namespace mpi::receive;
 
 // Tells a trace where the message was found, which is told of the receive when it is taken.
 void note_found(MPI_Message message, MPI_Comm comm) {
-  if (mpi::traces_messages) mpi::trace_found(message, mpi::members_of(comm));
+  if (mpi::switches.traces_messages) mpi::trace_found(message, mpi::members_of(comm));
 }
 
 struct Expected : Listener {

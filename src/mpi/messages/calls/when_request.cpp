@@ -11,6 +11,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/mpi.h"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/matching/communicators.hpp"
@@ -75,7 +76,7 @@ struct Promised {
 // A persistent request that was handed over: the program has its handle no more, and MPI may give
 // it again, for anything.
 void free_refused(MPI_Request& request) noexcept {
-  if (mpi::traces_messages) mpi::trace_freed(request);
+  if (mpi::switches.traces_messages) mpi::trace_freed(request);
   auto* const known = mpi::receive::requests().find(request).persistent();
   if (known != nullptr) {
     (void)mpi::receive::free_persistent(*known, &request);
@@ -93,7 +94,7 @@ struct PromisedOperation : Operation {
   }
   static void on_completion(Operation& self) noexcept {
     const std::unique_ptr<PromisedOperation> owned(static_cast<PromisedOperation*>(&self));
-    if (mpi::traces_messages && owned->code == MPI_SUCCESS) {
+    if (mpi::switches.traces_messages && owned->code == MPI_SUCCESS) {
       mpi::trace_completed(owned->given, owned->status, owned->promised.task.id);
     }
     mpi::receive::requests().complete(owned->given);
@@ -122,7 +123,7 @@ struct PromisedOurs : mpi::receive::Listener {
     }
     if (ended->code != MPI_SUCCESS) {
       ended->forget_freed();
-    } else if (mpi::traces_messages) {
+    } else if (mpi::switches.traces_messages) {
       mpi::trace_completed(*ended, owned->promised.task.id);
     }
     owned->promised.complete(*ended, persistent);

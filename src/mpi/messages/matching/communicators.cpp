@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/lifetime.hpp"
 
 namespace imbrex::mpi::receive {
@@ -99,7 +100,8 @@ Communicators& communicators() {
 // MPI_Comm_free, that call has handed them to MPI before.
 int forget(MPI_Comm, int, void* value, void*) {
   Communicator& gone = *static_cast<Communicator*>(value);
-  if (is_active.load(std::memory_order_relaxed)) gone.close(false);  // in_service() would complain
+  // in_service() would complain.
+  if (switches.is_active.load(std::memory_order_relaxed)) gone.close(false);
   communicators().forget(gone);
   return MPI_SUCCESS;
 }

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "base/arch.hpp"
-#include "mpi/abi/types.hpp"
+#include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/matching/object_pool.hpp"
@@ -63,11 +64,11 @@ Receive::Receive(const char* name, const Arguments& it, Communicator& its_commun
           .kind = mpi::Kind::receive,
           .at_once = at_once};
   if (owns_type_) call.type = copy_of(it.type);
-  if (traces_messages) trace_matched(this, it.comm);
+  if (switches.traces_messages) trace_matched(this, it.comm);
 }
 
 Receive::~Receive() {
-  if (traces_messages) trace_ended(this);
+  if (switches.traces_messages) trace_ended(this);
 }
 
 void Receive::cancel() noexcept { (void)communicator.cancel(*this); }

@@ -10,6 +10,7 @@
 
 #include "imbrex/detail/plug_ins.hpp"
 #include "mpi/abi/error_handlers.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/check/checks.hpp"
 #include "mpi/check/double_wait.hpp"
 #include "mpi/engine/engine.hpp"
@@ -17,15 +18,11 @@
 
 namespace imbrex::mpi {
 
-// Set for good when a task first asks to block in MPI (detail::set_blocking), or in MPI_Init if
-// OpenMP's shall. Relaxed: the task that asked sees its own store.
-inline std::atomic<bool> some_task_blocks{false};
-
 // True if a blocking call of this thread suspends a task: the library is initialised, and the
 // thread stands in a task, not in a callback.
 [[nodiscard]] inline bool suspends() noexcept {
   return in_service() && detail::in_task() &&
-         !(some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
+         !(switches.some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
 }
 
 // True if a thread that stands in no task must poll while it waits: a receive that imbrex matches

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "mpi/abi/switches.hpp"
 #include "mpi/check/checks.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
@@ -32,7 +33,7 @@ int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status) {
     persistent->active = nullptr;
   }
   if (operation.code == MPI_SUCCESS) {
-    if (traces_messages) trace_completed(operation, 0);
+    if (switches.traces_messages) trace_completed(operation, 0);
     return MPI_SUCCESS;
   }
   operation.forget_freed();

@@ -4,7 +4,8 @@
 #include <climits>
 
 #include "mpi/abi/completion_calls.hpp"
-#include "mpi/abi/types.hpp"
+#include "mpi/abi/inquiries.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/sends/window.hpp"
@@ -82,7 +83,7 @@ bool Send::post() noexcept {
 void Send::completed(Operation& base) noexcept {
   Send& self = static_cast<Send&>(base);
   window().ended(self);
-  if (traces_messages && self.waited > 0 && self.communicator.handle() == self.call.comm) {
+  if (switches.traces_messages && self.waited > 0 && self.communicator.handle() == self.call.comm) {
     trace_waited(self.call, self.task.id, static_cast<std::uint64_t>(self.waited));
   }
   Substitute::completed(base);

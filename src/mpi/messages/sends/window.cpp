@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "imbrex/detail/plug_ins.hpp"
+#include "mpi/abi/switches.hpp"
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/recording/message_records.hpp"
 
@@ -171,7 +172,7 @@ void Window::release(Send*& refused) noexcept {
 void Window::post(Turn& turn, Send*& refused) noexcept {
   Send& send = Send::of(turn);
   send.call.waits_here = false;
-  if (traces_messages) send.waited = now() - send.since;
+  if (switches.traces_messages) send.waited = now() - send.since;
   if (send.post()) {
     engine().hand_over(send);
   } else {

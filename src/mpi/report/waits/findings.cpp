@@ -27,7 +27,6 @@ Findings& findings() noexcept {
 
 }  // namespace
 
-bool enabled = false;
 
 void say_finding(const std::string& finding) {
   if (finding.empty()) return;

@@ -4,11 +4,11 @@
 
 #include <string>
 
+#include "mpi/abi/switches.hpp"
+
 namespace imbrex::mpi::check {
 
-// Written by MPI_Init only, before any task calls MPI.
-extern bool enabled;
-[[nodiscard]] inline bool on() noexcept { return enabled; }
+[[nodiscard]] inline bool on() noexcept { return switches.checks; }
 // Prints it, unless it was said before or is empty, or 20 have been printed.
 void say_finding(const std::string& finding);
 // Prints how many were found beside those, if any.
