@@ -10,7 +10,6 @@
 #include <atomic>
 #include <climits>
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -25,7 +24,6 @@
 #include "mpi/check/checks.hpp"
 #include "mpi/collectives/blocks/block_plans.hpp"
 #include "mpi/collectives/blocks/block_request.hpp"
-#include "mpi/collectives/blocks/blocks.hpp"
 #include "mpi/collectives/blocks/cut.hpp"
 #include "mpi/collectives/blocks/neighbors.hpp"
 #include "mpi/collectives/order/order_scope.hpp"
@@ -49,26 +47,6 @@ std::ptrdiff_t displacement_of(const Side& side, const int rank, MPI_Datatype ty
   if (side.types != nullptr) return place;
   PMPI_Type_get_extent(type, &least, &extent);
   return place * extent;
-}
-
-// What a block lies in.
-struct Extent {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-};
-Extent extent_of(const void* const address, const Piece& piece) {
-  if (piece.count <= 0) return {};
-  MPI_Aint least = 0;
-  MPI_Aint true_extent = 0;
-  MPI_Aint lower = 0;
-  MPI_Aint extent = 0;
-  PMPI_Type_get_true_extent(piece.type, &least, &true_extent);
-  PMPI_Type_get_extent(piece.type, &lower, &extent);
-  const MPI_Aint rest = (piece.count - 1) * extent;  // negative strides go down
-  const auto base = reinterpret_cast<std::uintptr_t>(address);
-  const auto first = static_cast<std::uintptr_t>(piece.displacement + least +
-                                                 std::min<MPI_Aint>(rest, 0));
-  return {base + first, base + first + static_cast<std::uintptr_t>(true_extent + std::abs(rest))};
 }
 
 struct Block {
@@ -229,7 +207,11 @@ class Blocks {
 
   static void list(std::vector<Block>& blocks, const void* const address, const Piece& piece,
                    Future<void> over) {
-    const Extent extent = extent_of(address, piece);
+    // As numbers: `address` may be MPI_BOTTOM, and then the displacement is an address.
+    const auto first = reinterpret_cast<std::uintptr_t>(address) +
+                       static_cast<std::uintptr_t>(piece.displacement);
+    const Extent extent =
+        extent_of(reinterpret_cast<const void*>(first), piece.count, piece.type);
     if (extent.begin != extent.end) blocks.push_back({extent, std::move(over)});
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <limits>
 
 #include "imbrex/error.hpp"
@@ -50,6 +51,21 @@ std::vector<std::uint32_t> places_of(MPI_Datatype type, const std::int64_t bytes
 }
 
 }  // namespace
+
+Extent extent_of(const void* const address, const MPI_Count count, MPI_Datatype type) {
+  const auto base = reinterpret_cast<std::uintptr_t>(address);
+  if (count <= 0) return {base, base};
+  MPI_Aint least = 0;
+  MPI_Aint true_extent = 0;
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_true_extent(type, &least, &true_extent);
+  PMPI_Type_get_extent(type, &lower, &extent);
+  const MPI_Aint rest = (count - 1) * extent;  // negative strides go down
+  const std::uintptr_t first =
+      base + static_cast<std::uintptr_t>(least + std::min<MPI_Aint>(rest, 0));
+  return {first, first + static_cast<std::uintptr_t>(true_extent + std::abs(rest))};
+}
 
 std::int64_t data_bytes(const MPI_Count count, MPI_Datatype type) {
   return static_cast<std::int64_t>(count) * bytes_of(type);

@@ -18,6 +18,14 @@ namespace imbrex::mpi::blocks {
 // A part has more elements than MPI counts.
 struct TooLong {};
 
+// The memory that a block of elements occupies, from its lowest address: a type may have its data
+// anywhere. Empty, at `address`, for a block of no elements.
+struct Extent {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+};
+[[nodiscard]] Extent extent_of(const void* address, MPI_Count count, MPI_Datatype type);
+
 // What a block of elements holds, without gaps.
 [[nodiscard]] std::int64_t data_bytes(MPI_Count count, MPI_Datatype type);
 

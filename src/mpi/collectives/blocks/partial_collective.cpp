@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mpi/abi/inquiries.hpp"
+#include "mpi/collectives/blocks/cut.hpp"
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/matching/communicator.hpp"
@@ -22,18 +23,6 @@ namespace {
 std::string describe(const Part& part) {
   return fmt::format("part {} {} rank {}{}", part.number, part.incoming ? "from" : "for", part.peer,
                      part.neighbor < 0 ? "" : fmt::format(" (neighbour {})", part.neighbor));
-}
-
-// The lowest address of what it occupies. A type may have its data anywhere.
-const void* first_byte_of(const Part& part) {
-  MPI_Aint least = 0;
-  MPI_Aint true_extent = 0;
-  MPI_Aint lower = 0;
-  MPI_Aint extent = 0;
-  PMPI_Type_get_true_extent(part.type, &least, &true_extent);
-  PMPI_Type_get_extent(part.type, &lower, &extent);
-  const MPI_Aint last = (part.count - 1) * extent;  // negative strides go down
-  return static_cast<const char*>(part.address) + least + std::min<MPI_Aint>(last, 0);
 }
 
 // Why it has failed with this code.
@@ -253,7 +242,8 @@ void CollectiveState::tell(const Part& part, const int code) const noexcept {
                   .peer = part.peer,
                   .block = part.neighbor < 0 ? part.peer : part.neighbor,
                   .part = part.number,
-                  .address = blocks::first_byte_of(part),
+                  .address = reinterpret_cast<const void*>(
+                      blocks::extent_of(part.address, part.count, part.type).begin),
                   .call = call,
                   .code = code});
 }
