@@ -24,16 +24,16 @@ PhaserState& make_mpi_phaser(const MpiPhaserSpec& spec, const std::source_locati
   }
   const MpiPhaserOptions& options = *spec.options;
   const char* const name = options.name.text();
-  auto* const span = new phasers::RankPhaser(
+  auto* const ranks = new phasers::RankPhaser(
       options, fmt::format("MpiPhaser \"{}\"{}", name, detail::in_parentheses(where)));
-  PhaserState& state = make_phaser({spec.mode, options.ahead, name, span}, where);
+  PhaserState& state = make_phaser({spec.mode, options.ahead, name, ranks}, where);
   try {
     const std::string wish =
         fmt::format("MpiPhaser \"{}\"{}{}{}", name,
                     options.fusion == Fusion::fuzzy ? ", fuzzy" : "",
                     options.ranks_may_leave ? ", ranks may leave" : "",
                     options.key ? fmt::format(", key {}", *options.key) : std::string());
-    span->begin(state, phasers::take_channel(spec.comm, options.key, wish));
+    ranks->begin(state, phasers::take_channel(spec.comm, options.key, wish));
   } catch (...) {
     if (is_registered(state)) drop(&state);
     release(state);

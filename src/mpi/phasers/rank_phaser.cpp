@@ -48,9 +48,9 @@ Living& living() {
   static Living& the_living = *new Living;  // used while static destructors run
   return the_living;
 }
-void forget(const RankPhaser& span) noexcept {
+void forget(const RankPhaser& it) noexcept {
   const std::lock_guard guard(living().lock);
-  std::erase(living().all, &span);
+  std::erase(living().all, &it);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ void forget(const RankPhaser& span) noexcept {
 RankPhaser::RankPhaser(const MpiPhaserOptions& options, std::string its_name)
     : name_(std::move(its_name)), fuzzy_(options.fusion == Fusion::fuzzy),
       may_leave_(options.ranks_may_leave) {
-  for (Asked* const one : {&collective_, &giving_up_, &farewell_}) one->span = this;
+  for (PhaserOperation* const one : {&collective_, &giving_up_, &farewell_}) one->owner = this;
   collective_.ask = &RankPhaser::ask_collective;
   collective_.complete = &RankPhaser::collective_ended;
   giving_up_.call = {.name = phase_call, .at_once = true};
@@ -196,30 +196,30 @@ bool RankPhaser::run() noexcept {
 }
 
 bool RankPhaser::ask_collective(Operation& self) {
-  RankPhaser& span = *static_cast<Asked&>(self).span;
+  RankPhaser& it = *static_cast<PhaserOperation&>(self).owner;
   int done = 0;
-  const Outcome outcome = span.ask_step(done);
+  const Outcome outcome = it.ask_step(done);
   self.take(outcome);
   if (done != 0 || outcome.code != MPI_SUCCESS) return true;
-  span.look_who_left();
+  it.look_who_left();
   // What has failed somewhere may never be complete: nobody waits for it when all have left.
-  span.abandoned_ = span.left_.load(std::memory_order_relaxed) && span.least_.left == 1 &&
-                    span.least_.healthy == 0;
-  return span.abandoned_;
+  it.abandoned_ = it.left_.load(std::memory_order_relaxed) && it.least_.left == 1 &&
+                  it.least_.healthy == 0;
+  return it.abandoned_;
 }
 
 void RankPhaser::collective_ended(Operation& self) noexcept {
-  RankPhaser& span = *static_cast<Asked&>(self).span;
-  if (span.abandoned_) {
-    span.abandon_step();
-    if (!span.error_) {
-      span.error_ = std::make_exception_ptr(Error(fmt::format(
-          "imbrex: a phase of {} has failed on another rank", span.name_)));
+  RankPhaser& it = *static_cast<PhaserOperation&>(self).owner;
+  if (it.abandoned_) {
+    it.abandon_step();
+    if (!it.error_) {
+      it.error_ = std::make_exception_ptr(Error(fmt::format(
+          "imbrex: a phase of {} has failed on another rank", it.name_)));
     }
   } else {
-    span.take_step();
+    it.take_step();
   }
-  if (span.run()) span.collectives_ended();
+  if (it.run()) it.collectives_ended();
 }
 
 // True for who brings the second: acq_rel, since the one who ends the phase reads what both did.
@@ -407,26 +407,26 @@ void RankPhaser::look_who_left() noexcept {
 }
 
 void RankPhaser::gave_up(Operation& self) noexcept {
-  RankPhaser& span = *static_cast<Asked&>(self).span;
-  span.error_ = span.left_behind_;
-  if (span.bring_half()) span.end_phase();
+  RankPhaser& it = *static_cast<PhaserOperation&>(self).owner;
+  it.error_ = it.left_behind_;
+  if (it.bring_half()) it.end_phase();
 }
 
 bool RankPhaser::ask_rounds(Operation& self) {
-  RankPhaser& span = *static_cast<Asked&>(self).span;
-  if (!span.round_has_ended()) return false;
-  return span.least_.left == 1;
+  RankPhaser& it = *static_cast<PhaserOperation&>(self).owner;
+  if (!it.round_has_ended()) return false;
+  return it.least_.left == 1;
 }
 
 void RankPhaser::rounds_ended(Operation& self) noexcept {
-  RankPhaser& span = *static_cast<Asked&>(self).span;
+  RankPhaser& it = *static_cast<PhaserOperation&>(self).owner;
   bool goes_alone = false;
   {
-    const std::lock_guard guard(span.lock_);
-    span.all_left_ = true;
-    goes_alone = !span.under_way_;
+    const std::lock_guard guard(it.lock_);
+    it.all_left_ = true;
+    goes_alone = !it.under_way_;
   }
-  if (goes_alone) span.go_on_alone();
+  if (goes_alone) it.go_on_alone();
 }
 
 void RankPhaser::end_all() noexcept {

@@ -68,8 +68,8 @@ class RankPhaser final : public detail::PhaserBackend {
   static void end_all() noexcept;
 
  private:
-  struct Asked : Operation {
-    RankPhaser* span;
+  struct PhaserOperation : Operation {
+    RankPhaser* owner;
   };
   // What ranks tell each other, and the least of each. Signed: MPICH 4 takes unsigned numbers for
   // that where it looks for the least (docs/design/mpi-facts.md).
@@ -136,7 +136,7 @@ class RankPhaser final : public detail::PhaserBackend {
   std::uint64_t signatures_[2] = {};  // the bitwise "and" of all ranks'
   std::int64_t mine_alive_ = 0;
   std::int64_t alive_ = 0;            // ranks
-  Asked collective_;
+  PhaserOperation collective_;
 
   // (4)
   MPI_Request round_ = MPI_REQUEST_NULL;
@@ -150,8 +150,8 @@ class RankPhaser final : public detail::PhaserBackend {
   bool rounds_failed_ = false;
   bool given_up_ = false;             // the phase ends with an error, its collectives go on
   std::exception_ptr left_behind_ = nullptr;
-  Asked giving_up_;
-  Asked farewell_;
+  PhaserOperation giving_up_;
+  PhaserOperation farewell_;
   std::atomic<bool> left_{false};     // this rank has; then it may no more be late
 };
 
