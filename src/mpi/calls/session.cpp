@@ -8,11 +8,10 @@
 
 IMBREX_FUNCTION(Session_init)(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
   MPI_Info raised = MPI_INFO_NULL;
-  const int code =
-      info == MPI_INFO_NULL ? PMPI_Info_create(&raised) : PMPI_Info_dup(info, &raised);
+  int code = info == MPI_INFO_NULL ? PMPI_Info_create(&raised) : PMPI_Info_dup(info, &raised);
   if (code != MPI_SUCCESS) return PMPI_Session_init(info, handler, session);  // it says why
   PMPI_Info_set(raised, "thread_level", "MPI_THREAD_MULTIPLE");
-  const int code = PMPI_Session_init(raised, handler, session);
+  code = PMPI_Session_init(raised, handler, session);
   PMPI_Info_free(&raised);
   return code;
 }
