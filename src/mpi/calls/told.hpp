@@ -11,7 +11,7 @@
 #include "mpi/engine/engine.hpp"
 #include "mpi/engine/handlers.hpp"
 #include "mpi/messages/calls/sending_calls.hpp"
-#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi::notices {

@@ -15,11 +15,11 @@
 
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
-#include "base/threads/forever.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 #include "mpi/abi/completion_calls.hpp"
+#include "mpi/engine/forever.hpp"
 
 namespace imbrex::mpi {
 
@@ -258,7 +258,7 @@ class Engine {
 };
 
 // The engine of this process: workers may poll while static objects are destroyed.
-inline constinit base::Forever<Engine> the_engine;
+inline constinit Forever<Engine> the_engine;
 [[nodiscard]] inline Engine& engine() noexcept { return the_engine.it; }
 
 }  // namespace imbrex::mpi

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/spin_lock.hpp"
-#include "base/threads/forever.hpp"
+#include "mpi/engine/forever.hpp"
 
 namespace imbrex::mpi {
 
@@ -25,7 +25,7 @@ struct Traffic {
   std::atomic<std::uint64_t> handled{0};
   std::atomic<bool> open{false};  // MPI_Init and MPI_Finalize write it
 };
-inline constinit base::Forever<Traffic> the_traffic;
+inline constinit Forever<Traffic> the_traffic;
 [[nodiscard]] inline Traffic& traffic() noexcept { return the_traffic.it; }
 
 }  // namespace imbrex::mpi

@@ -18,8 +18,8 @@
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/generalized_request.hpp"
-#include "mpi/messages/requests/handles.hpp"
 #include "mpi/messages/requests/persistent.hpp"
+#include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "base/guarded.hpp"
 #include "base/arch.hpp"
+#include "base/guarded.hpp"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 #include "imbrex/mpi.hpp"

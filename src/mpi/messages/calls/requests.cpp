@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "mpi/abi/switches.hpp"
-#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 

@@ -15,7 +15,7 @@
 #include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/generalized_request.hpp"
-#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/recording/message_records.hpp"
 #include "mpi/report/waits/private_world.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/messages/requests/handles.hpp"
+#include "mpi/messages/requests/program_handles.hpp"
 
 #include <memory>
 

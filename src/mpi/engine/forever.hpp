@@ -3,7 +3,7 @@
 // static objects are made and destroyed.
 #pragma once
 
-namespace imbrex::base {
+namespace imbrex::mpi {
 
 // Thread safety: that of `it`. REQUIRES: a constinit variable, so T has a constexpr constructor.
 template <class T>
@@ -15,4 +15,4 @@ union Forever {
   T it;
 };
 
-}  // namespace imbrex::base
+}  // namespace imbrex::mpi
