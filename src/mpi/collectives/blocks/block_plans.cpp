@@ -216,100 +216,62 @@ bool is_in_place(const Blocks<Address>& blocks) {
   return blocks.address == MPI_IN_PLACE;
 }
 
-Collective start_alltoall(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
-                          const CollectiveOptions& options) {
-  constexpr const char* call = "imbrex::alltoall";
-  if (is_in_place(send) || is_in_place(receive)) {
+// Plans the blocks between all ranks, or between the root and all, and begins.
+Collective start_between_ranks(const char* const call, const Kind kind, const SendBlocks& send,
+                               const ReceiveBlocks& receive, const int root, MPI_Comm comm,
+                               const CollectiveOptions& options) {
+  if (kind == Kind::alltoall && (is_in_place(send) || is_in_place(receive))) {
     throw Error("imbrex: alltoall() is given MPI_IN_PLACE, but parts that arrive would overwrite "
                 "parts that have not left: use two buffers, or MPI_Alltoall");
   }
-  auto state = make(call, Kind::alltoall, 0, comm, options, false);
+  auto state = make(call, kind, root, comm, options, false);
+  const int me = state->place->rank;
+  const bool is_root = me == root;
+  const bool gathers = kind == Kind::gather;
+  const bool scatters = kind == Kind::scatter;
+  // Then the own block of the root, or of each rank, does not move.
+  const bool in_place = scatters ? is_root && is_in_place(receive)
+                                 : (is_root || !gathers) && is_in_place(send);
+  const bool sends_received = in_place && kind == Kind::allgather;
+  const bool one_for_each = kind == Kind::alltoall || scatters;  // else all are sent the same
   for (int rank = 0; rank < state->place->size; ++rank) {
-    plan(*state, true, rank, receive.address,
-         options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
-    plan(*state, false, rank, send.address,
-         options.outgoing ? Piece() : block_of(call, send, rank, true), options.outgoing);
-  }
-  pair_own(*state);
-  return start(std::move(state));
-}
-
-Collective start_allgather(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Comm comm,
-                           const CollectiveOptions& options) {
-  constexpr const char* call = "imbrex::allgather";
-  auto state = make(call, Kind::allgather, 0, comm, options, false);
-  const int me = state->place->rank;
-  const bool in_place = is_in_place(send);
-  for (int rank = 0; rank < state->place->size; ++rank) {
-    if (rank != me || !in_place) {
+    if (rank == me && in_place) continue;
+    if (gathers ? is_root : !scatters || rank == root) {
       plan(*state, true, rank, receive.address,
-           options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
-      const Piece own = options.outgoing ? Piece()
-                        : in_place       ? block_of(call, receive, me, true)
-                                         : block_of(call, send, 0, false);
-      plan(*state, false, rank, in_place ? receive.address : send.address, own, options.outgoing);
+           options.incoming ? Piece() : block_of(call, receive, scatters ? 0 : rank, !scatters),
+           options.incoming);
+    }
+    if (scatters ? is_root : !gathers || rank == root) {
+      const Piece block = options.outgoing ? Piece()
+                          : sends_received ? block_of(call, receive, me, true)
+                                           : block_of(call, send, one_for_each ? rank : 0,
+                                                      one_for_each);
+      plan(*state, false, rank, sends_received ? receive.address : send.address, block,
+           options.outgoing);
     }
   }
-  pair_own(*state);
-  return start(std::move(state));
-}
-
-Collective start_gather(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
-                        MPI_Comm comm, const CollectiveOptions& options) {
-  constexpr const char* call = "imbrex::gather";
-  auto state = make(call, Kind::gather, root, comm, options, false);
-  const int me = state->place->rank;
-  const bool in_place = me == root && is_in_place(send);
-  if (me == root) {
-    for (int rank = 0; rank < state->place->size; ++rank) {
-      if (rank == me && in_place) continue;
-      plan(*state, true, rank, receive.address,
-           options.incoming ? Piece() : block_of(call, receive, rank, true), options.incoming);
-    }
-  }
-  if (!in_place) {
-    plan(*state, false, root, send.address,
-         options.outgoing ? Piece() : block_of(call, send, 0, false), options.outgoing);
-  }
-  if (me == root) pair_own(*state);
-  return start(std::move(state));
-}
-
-Collective start_scatter(const SendBlocks& send, const ReceiveBlocks& receive, const int root,
-                         MPI_Comm comm, const CollectiveOptions& options) {
-  constexpr const char* call = "imbrex::scatter";
-  auto state = make(call, Kind::scatter, root, comm, options, false);
-  const int me = state->place->rank;
-  const bool in_place = me == root && is_in_place(receive);
-  if (me == root) {
-    for (int rank = 0; rank < state->place->size; ++rank) {
-      if (rank == me && in_place) continue;
-      plan(*state, false, rank, send.address,
-           options.outgoing ? Piece() : block_of(call, send, rank, true), options.outgoing);
-    }
-  }
-  if (!in_place) {
-    plan(*state, true, root, receive.address,
-         options.incoming ? Piece() : block_of(call, receive, 0, false), options.incoming);
-  }
-  if (me == root) pair_own(*state);
+  if (is_root || !(gathers || scatters)) pair_own(*state);
   return start(std::move(state));
 }
 
 }  // namespace
 
 Collective mpi::blocks::begin(const Kind kind, const SendBlocks& send,
-                               const ReceiveBlocks& receive, const int root, MPI_Comm comm,
-                               const CollectiveOptions& options) {
+                              const ReceiveBlocks& receive, const int root, MPI_Comm comm,
+                              const CollectiveOptions& options) {
+  const auto between_ranks = [&](const char* const call) {
+    return start_between_ranks(call, kind, send, receive, root, comm, options);
+  };
+  const auto with_neighbors = [&](const char* const call) {
+    return start_with_neighbors(call, kind, send, receive, comm, options);
+  };
   switch (kind) {
-    case Kind::alltoall: return start_alltoall(send, receive, comm, options);
-    case Kind::allgather: return start_allgather(send, receive, comm, options);
-    case Kind::gather: return start_gather(send, receive, root, comm, options);
-    case Kind::scatter: return start_scatter(send, receive, root, comm, options);
-    case Kind::neighbor_alltoall:
-      return start_with_neighbors("imbrex::neighbor_alltoall", kind, send, receive, comm, options);
-    case Kind::neighbor_allgather:
-      return start_with_neighbors("imbrex::neighbor_allgather", kind, send, receive, comm, options);
+    case Kind::alltoall: return between_ranks("imbrex::alltoall");
+    case Kind::allgather: return between_ranks("imbrex::allgather");
+    case Kind::gather: return between_ranks("imbrex::gather");
+    case Kind::scatter: return between_ranks("imbrex::scatter");
+    case Kind::neighbor_alltoall: return with_neighbors("imbrex::neighbor_alltoall");
+    case Kind::neighbor_allgather: return with_neighbors("imbrex::neighbor_allgather");
     case Kind::broadcast:
     case Kind::allreduce: break;
   }
