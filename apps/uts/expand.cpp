@@ -19,11 +19,6 @@ Node* expand_plain(const Tree& tree, const std::span<const Node> parents, Node* 
   return Expander<PlainHashes>(tree, out).run(parents);
 }
 
-std::uint32_t hash_loop_plain(const std::span<const State> states,
-                              const std::uint64_t count) noexcept {
-  return loop_of_hashes<PlainHashes>(states, count);
-}
-
 }  // namespace
 
 Node root_of(const Tree& tree) noexcept {
@@ -37,10 +32,6 @@ bool has_instructions() noexcept {
 
 Expand expand_with(const Hash hash) noexcept {
   return hash == Hash::instructions ? expand_with_sha() : &expand_plain;
-}
-
-HashLoop hash_loop_with(const Hash hash) noexcept {
-  return hash == Hash::instructions ? hash_loop_with_sha() : &hash_loop_plain;
 }
 
 }  // namespace uts

@@ -44,15 +44,9 @@ enum class Hash { plain, instructions };
   return has_instructions() ? Hash::instructions : Hash::plain;
 }
 
-// Hashes alone: the first child of `count` states, round and round, as many at once. What is
-// returned depends on all. REQUIRES: some states.
-using HashLoop = std::uint32_t (*)(std::span<const State> states, std::uint64_t count) noexcept;
-[[nodiscard]] HashLoop hash_loop_with(Hash hash) noexcept;
-
 // ---- for expand.cpp and hash_x86.cpp -----------------------------------------------------------
 
 [[nodiscard]] bool processor_has_sha() noexcept;
 [[nodiscard]] Expand expand_with_sha() noexcept;
-[[nodiscard]] HashLoop hash_loop_with_sha() noexcept;
 
 }  // namespace uts

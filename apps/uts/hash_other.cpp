@@ -6,6 +6,5 @@ namespace uts {
 
 bool processor_has_sha() noexcept { return false; }
 Expand expand_with_sha() noexcept { return nullptr; }
-HashLoop hash_loop_with_sha() noexcept { return nullptr; }
 
 }  // namespace uts

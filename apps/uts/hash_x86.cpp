@@ -73,11 +73,6 @@ UTS_TARGET Node* expand_sha(const Tree& tree, const std::span<const Node> parent
   return Expander<ShaHashes>(tree, out).run(parents);
 }
 
-UTS_TARGET std::uint32_t hash_loop_sha(const std::span<const State> states,
-                                    const std::uint64_t count) noexcept {
-  return loop_of_hashes<ShaHashes>(states, count);
-}
-
 }  // namespace
 
 bool processor_has_sha() noexcept {
@@ -87,6 +82,5 @@ bool processor_has_sha() noexcept {
 }
 
 Expand expand_with_sha() noexcept { return &expand_sha; }
-HashLoop hash_loop_with_sha() noexcept { return &hash_loop_sha; }
 
 }  // namespace uts

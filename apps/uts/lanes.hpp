@@ -69,22 +69,4 @@ class Expander {
   std::uint32_t depths_[lanes];
 };
 
-template <class Hashes>
-UTS_TARGET [[gnu::always_inline]] inline std::uint32_t loop_of_hashes(
-    std::span<const State> states, std::uint64_t count) noexcept {
-  std::uint32_t sum = 0;
-  std::size_t at = 0;
-  const std::uint32_t numbers[lanes] = {};
-  for (std::uint64_t done = 0; done < count; done += lanes) {
-    const State* next[lanes];
-    for (int lane = 0; lane < lanes; ++lane) next[lane] = &states[at + lane];
-    State hashed[lanes];
-    Hashes::run(next, numbers, hashed);
-    for (const State& state : hashed) sum ^= state.value();
-    at += lanes;
-    if (at + lanes > states.size()) at = 0;
-  }
-  return sum;
-}
-
 }  // namespace uts
