@@ -22,25 +22,6 @@ Points allocate(const std::int64_t count) {
   return Points(points);
 }
 
-void Progress::begin(std::string what) {
-  what_ = std::move(what);
-  done_.store(0, std::memory_order_relaxed);
-  reports_.store(0, std::memory_order_relaxed);
-  start_ = std::chrono::steady_clock::now();
-}
-
-void Progress::add(const std::int64_t lines) {
-  if (interval_s_ <= 0) return;
-  const std::int64_t done = done_.fetch_add(lines, std::memory_order_relaxed) + lines;
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  int reports = reports_.load(std::memory_order_relaxed);
-  const int due = static_cast<int>(passed.count() / interval_s_);
-  if (due <= reports) return;
-  if (!reports_.compare_exchange_strong(reports, due, std::memory_order_relaxed)) return;
-  fmt::print(stderr, "fft: {}: {:.0f} % of the first rank's lines after {:.0f} s\n", what_,
-             100.0 * static_cast<double>(done) / static_cast<double>(lines_), passed.count());
-}
-
 namespace {
 
 fftw_plan plan_line(const std::int64_t n, const Planning planning) {

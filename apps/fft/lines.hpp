@@ -4,18 +4,18 @@
 
 #include <fftw3.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "../tiled/progress.hpp"
 #include "stages.hpp"
 
 namespace fft {
+
+using tiled::Progress;
 
 // Memory as FFTW's vector instructions want it; of zeros.
 struct Free {
@@ -23,24 +23,6 @@ struct Free {
 };
 using Points = std::unique_ptr<Complex[], Free>;
 [[nodiscard]] Points allocate(std::int64_t count);  // throws std::bad_alloc
-
-// Says on standard error, every so many seconds, which share of a run's lines is done.
-// Thread safety: add() may be called by any number of tasks at once.
-class Progress {
- public:
-  // Nothing is reported if `interval_s` is 0.
-  Progress(std::int64_t lines, double interval_s) : lines_(lines), interval_s_(interval_s) {}
-  void begin(std::string what);  // the next run
-  void add(std::int64_t lines);
-
- private:
-  const std::int64_t lines_;
-  const double interval_s_;
-  std::string what_;
-  std::chrono::steady_clock::time_point start_;
-  std::atomic<std::int64_t> done_ = 0;
-  std::atomic<int> reports_ = 0;  // how often; who raises it speaks
-};
 
 enum class Planning { estimate, measure };  // how FFTW chooses its algorithm
 

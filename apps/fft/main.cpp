@@ -47,7 +47,7 @@ class Benchmark {
         field_(field),
         pipeline_(team, options.dims, options.n, options.cuts, false),
         back_(team, options.dims, options.n, options.cuts, true),
-        progress_(pipeline_.lines() * pipeline_.steps(),
+        progress_(pipeline_.lines() * pipeline_.steps(), "lines",
                   team.rank() == 0 ? options.progress_s : 0),
         lines_(options.n, options.planning, sleep_s, progress_),
         pieces_(options.n, options.dims == 2 ? pipeline_.stages().front().transposition.ranks : 1,
@@ -70,7 +70,7 @@ class Benchmark {
     const bool dealt = variant == "partial-blocks" && !options_.timed;
     fill(field_, library ? library_->input() : dealt ? pipeline_.dealt_input() : pipeline_.input(),
          library ? library_->points() : steps_[0].get());
-    progress_.begin(fmt::format("run {}, {}", number, variant));
+    progress_.begin(fmt::format("fft: run {}, {}", number, variant));
     Run run;
     run.variant = variant;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -97,7 +97,7 @@ class Benchmark {
     for (std::size_t step = 0; step + 1 < steps_.size(); ++step) {
       steps.push_back(steps_[step].get());
     }
-    progress_.begin("back");
+    progress_.begin("fft: back");
     Work work{back_, lines_, steps, false, {}};
     (void)run_blocking(work);
     return check_round_trip(field_, pipeline_.input(), steps.back());

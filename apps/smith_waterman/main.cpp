@@ -216,8 +216,9 @@ Cell first_of_all(const Cell& mine, const Team& team) {
 
 Outcome run(Problem problem, const Options& options, const Team& team) {
   Largest largest;
-  Progress progress(cells_of(problem.tiling, options.variant, team.rank),
-                    team.rank == 0 ? options.progress_s : 0);
+  tiled::Progress progress(cells_of(problem.tiling, options.variant, team.rank), "cells",
+                           team.rank == 0 ? options.progress_s : 0);
+  progress.begin("smith_waterman");
   if (problem.scoring.local) problem.largest = &largest;
   problem.progress = &progress;
   MPI_Barrier(MPI_COMM_WORLD);

@@ -96,7 +96,7 @@ TEST(pipeline, every_point_is_on_one_rank_and_every_line_in_one_part) {
 
 TEST(variants, find_the_spectrum_of_the_whole_and_the_way_back) {
   on_every_grid([](const tiled::Team& team, const Field& field) {
-    Progress silent(0, 0);
+    Progress silent(0, "lines", 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
     for (const Cuts& cuts : {Cuts{1, 1}, Cuts{3, 2}, Cuts{64, 64}}) {
       Pipeline pipeline(team, field.dims, field.n, cuts, false);
@@ -124,7 +124,7 @@ TEST(variants, find_the_spectrum_of_the_whole_and_the_way_back) {
 TEST(variants, move_each_point_to_its_place_while_lines_sleep) {
   on_every_grid([](const tiled::Team& team, Field field) {
     field.kind = Field::Kind::numbers;
-    Progress silent(0, 0);
+    Progress silent(0, "lines", 0);
     const Lines lines(field.n, Planning::estimate, 1e-6, silent);
     Pipeline pipeline(team, field.dims, field.n, {.parts = 4, .chunks = 4}, false);
     const Memory memory(pipeline);
@@ -141,7 +141,7 @@ TEST(variants, move_each_point_to_its_place_while_lines_sleep) {
 TEST(pieces, joined_are_the_spectrum_of_the_whole) {
   on_every_grid([](const tiled::Team& team, const Field& field) {
     if (field.dims != 2) return;
-    Progress silent(0, 0);
+    Progress silent(0, "lines", 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
     const Pieces pieces(field.n, rank_count(), Planning::estimate, 0, silent);
     for (const int parts : {1, 3, 64}) {
@@ -158,7 +158,7 @@ TEST(pieces, joined_are_the_spectrum_of_the_whole) {
 TEST(pieces, move_each_point_to_its_place_while_lines_sleep) {
   const tiled::Team team({1, rank_count()});
   const Field field{Field::Kind::numbers, 2, 8 * rank_count(), 1};
-  Progress silent(0, 0);
+  Progress silent(0, "lines", 0);
   const Lines lines(field.n, Planning::estimate, 1e-6, silent);
   const Pieces pieces(field.n, rank_count(), Planning::estimate, 1e-6, silent);
   Pipeline pipeline(team, 2, field.n, {.parts = 4, .chunks = 4}, false);
@@ -173,7 +173,7 @@ TEST(checks, see_a_wrong_point) {
   const tiled::Team team({1, rank_count()});
   for (const Field::Kind kind : {Field::Kind::random, Field::Kind::wave}) {
     const Field field{kind, 2, 16 * rank_count(), 1};
-    Progress silent(0, 0);
+    Progress silent(0, "lines", 0);
     const Lines lines(field.n, Planning::estimate, 0, silent);
     Pipeline pipeline(team, 2, field.n, {}, false);
     const Memory memory(pipeline);
@@ -209,7 +209,7 @@ TEST(library, finds_the_spectrum_of_the_whole) {
 TEST(check, knows_the_spectrum_of_a_wave) {
   const tiled::Team team({1, rank_count()});
   const Field field{Field::Kind::wave, 2, 8 * rank_count(), 1};
-  Progress silent(0, 0);
+  Progress silent(0, "lines", 0);
   const Lines lines(field.n, Planning::estimate, 0, silent);
   Pipeline pipeline(team, 2, field.n, {}, false);
   const Memory memory(pipeline);

@@ -53,7 +53,7 @@ Case draw(unsigned seed) {
 
 Cell solve(const Case& drawn, bool plain, Score (*const run)(const Problem&, MPI_Comm)) {
   Largest largest;
-  Progress progress(1, 0);
+  tiled::Progress progress(1, "cells", 0);
   const Problem problem{.a = drawn.a.data(), .b = drawn.b.data(), .scoring = drawn.scoring,
                         .tiling = drawn.tiling, .kernel = {.plain = plain},
                         .largest = drawn.scoring.local ? &largest : nullptr,

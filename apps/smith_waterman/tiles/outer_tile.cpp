@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "outer_tile.hpp"
 
-#include <fmt/format.h>
-
 #include "../../tiled/sleep.hpp"
 
 namespace smith_waterman {
-
-void Progress::add(std::int64_t cells) {
-  // Relaxed: counts that nothing else depends on.
-  const std::int64_t done = done_.fetch_add(cells, std::memory_order_relaxed) + cells;
-  if (interval_s_ <= 0) return;
-  const double elapsed = elapsed_s();
-  int reports = reports_.load(std::memory_order_relaxed);
-  if (elapsed < interval_s_ * (reports + 1)) return;
-  const int now = static_cast<int>(elapsed / interval_s_);
-  if (!reports_.compare_exchange_strong(reports, now, std::memory_order_relaxed)) return;
-  const double share = static_cast<double>(done) / static_cast<double>(cells_);
-  fmt::print(stderr, "smith_waterman: {:.1f} % of this rank's cells after {:.0f} s, about {:.0f} s "
-             "to go\n", 100 * share, elapsed, elapsed * (1 - share) / share);
-}
 
 void fill_edge(const Scoring& scoring, std::int64_t first, std::vector<Score>& edge) {
   for (std::size_t k = 0; k < edge.size(); ++k) {

@@ -2,10 +2,9 @@
 // An outer tile while it is computed: what is around it, and its inner tiles.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <vector>
 
+#include "../../tiled/progress.hpp"
 #include "../kernel/kernel.hpp"
 #include "tiling.hpp"
 
@@ -18,25 +17,6 @@ struct Kernel {
   std::int64_t whole_cells = 0;
 };
 
-// Says from time to time how far a long run is. Thread safety: all may be called at once.
-class Progress {
- public:
-  // `cells` are this rank's; nothing is reported if `interval_s` is 0.
-  Progress(std::int64_t cells, double interval_s) : cells_(cells), interval_s_(interval_s) {}
-  void add(std::int64_t cells);
-
- private:
-  [[nodiscard]] double elapsed_s() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
-  const std::int64_t cells_;
-  const double interval_s_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::atomic<std::int64_t> done_ = 0;
-  std::atomic<int> reports_ = 0;  // how often; who raises it speaks
-};
-
 // All that every version of the program is given.
 struct Problem {
   const Letter* a = nullptr;
@@ -45,7 +25,7 @@ struct Problem {
   Tiling tiling;
   Kernel kernel;
   Largest* largest = nullptr;  // of a local alignment; null if it is global
-  Progress* progress = nullptr;
+  tiled::Progress* progress = nullptr;
 };
 
 // The cells outside of the matrix: left of row `first` and those that follow, or above columns.
