@@ -70,33 +70,35 @@ std::vector<int> numbers(const int count, const int rank) {
   return all;
 }
 
-// `begin(in, &request)` gives what MPI's own `call(in)` does, is counted, and its request is
-// complete in each way.
-template <class Begin, class Mpi>
-void compare_request(const int elements, Begin begin, Mpi call) {
+// `begin`, called by `call(begin, in, &request)`, gives what MPI's own does by `call(mpis, in)`, is
+// counted, and its request is complete in each way.
+template <class Begin, class Mpi, class Call>
+void compare_request(const int elements, Begin* begin, Mpi* mpis, Call call) {
   for (const auto way : ways) {
     std::vector<int> ours(static_cast<std::size_t>(elements) + 1, -1);
     std::vector<int> theirs = ours;
     MPI_Request request = MPI_REQUEST_NULL;
     const unsigned long long before = imbrex_decomposed_calls();
-    EXPECT_EQ(begin(ours.data(), &request), MPI_SUCCESS);
+    EXPECT_EQ(call(begin, ours.data(), &request), MPI_SUCCESS);
     EXPECT_NE(request, MPI_REQUEST_NULL);
     EXPECT_EQ(imbrex_decomposed_calls() - before, 1u);
     EXPECT_EQ(way(request), MPI_SUCCESS);
     EXPECT_EQ(request, MPI_REQUEST_NULL);
-    EXPECT_EQ(call(theirs.data()), MPI_SUCCESS);
+    EXPECT_EQ(call(mpis, theirs.data()), MPI_SUCCESS);
     EXPECT_EQ(ours, theirs);
   }
 }
-template <class Call, class Mpi>
-void compare_call(const int elements, Call call, Mpi mpis) {
+// The blocking call, and the one that gives a request.
+template <class Begin, class Mpi, class Call>
+void compare_both(const int elements, Begin* begin, Mpi* blocking, Mpi* mpis, Call call) {
   std::vector<int> ours(static_cast<std::size_t>(elements) + 1, -1);
   std::vector<int> theirs = ours;
   const unsigned long long before = imbrex_decomposed_calls();
-  EXPECT_EQ(call(ours.data()), MPI_SUCCESS);
+  EXPECT_EQ(call(blocking, ours.data()), MPI_SUCCESS);
   EXPECT_EQ(imbrex_decomposed_calls() - before, 1u);
-  EXPECT_EQ(mpis(theirs.data()), MPI_SUCCESS);
+  EXPECT_EQ(call(mpis, theirs.data()), MPI_SUCCESS);
   EXPECT_EQ(ours, theirs);
+  compare_request(elements, begin, mpis, call);
 }
 
 // Counts and places of blocks, one behind the other.
@@ -121,39 +123,17 @@ TEST(ByRequests, WhatArrivesIsWhatArrivesByMpisOwn) {
   MPI_Comm comm = by_blocks.get();
   const int all = ring.size * large;
   const std::vector<int> out = numbers(all, ring.rank);
-  compare_request(
-      all,
-      [&](int* in, MPI_Request* request) {
-        return MPI_Ialltoall(out.data(), large, MPI_INT, in, large, MPI_INT, comm, request);
-      },
-      [&](int* in) {
-        return PMPI_Alltoall(out.data(), large, MPI_INT, in, large, MPI_INT, comm);
-      });
-  compare_request(
-      all,
-      [&](int* in, MPI_Request* request) {
-        return MPI_Iallgather(out.data(), large, MPI_INT, in, large, MPI_INT, comm, request);
-      },
-      [&](int* in) {
-        return PMPI_Allgather(out.data(), large, MPI_INT, in, large, MPI_INT, comm);
-      });
+  const auto to_all = [&](auto function, int* in, auto... request) {
+    return function(out.data(), large, MPI_INT, in, large, MPI_INT, comm, request...);
+  };
+  compare_request(all, &MPI_Ialltoall, &PMPI_Alltoall, to_all);
+  compare_request(all, &MPI_Iallgather, &PMPI_Allgather, to_all);
   const int root = ring.size - 1;
-  compare_request(
-      all,
-      [&](int* in, MPI_Request* request) {
-        return MPI_Igather(out.data(), large, MPI_INT, in, large, MPI_INT, root, comm, request);
-      },
-      [&](int* in) {
-        return PMPI_Gather(out.data(), large, MPI_INT, in, large, MPI_INT, root, comm);
-      });
-  compare_request(
-      large,
-      [&](int* in, MPI_Request* request) {
-        return MPI_Iscatter(out.data(), large, MPI_INT, in, large, MPI_INT, root, comm, request);
-      },
-      [&](int* in) {
-        return PMPI_Scatter(out.data(), large, MPI_INT, in, large, MPI_INT, root, comm);
-      });
+  const auto by_root = [&](auto function, int* in, auto... request) {
+    return function(out.data(), large, MPI_INT, in, large, MPI_INT, root, comm, request...);
+  };
+  compare_request(all, &MPI_Igather, &PMPI_Gather, by_root);
+  compare_request(large, &MPI_Iscatter, &PMPI_Scatter, by_root);
 }
 
 TEST(ByRequests, WhatArrivesInBlocksOfDifferentLengthsToo) {
@@ -166,58 +146,32 @@ TEST(ByRequests, WhatArrivesInBlocksOfDifferentLengthsToo) {
   const int mine = each.counts[static_cast<std::size_t>(ring.rank)];
   const std::vector<int> data = numbers(ring.size * 2 * large, ring.rank);
   const std::vector<MPI_Datatype> types(static_cast<std::size_t>(ring.size), MPI_INT);
-  compare_request(
-      in.sum,
-      [&](int* to, MPI_Request* request) {
-        return MPI_Ialltoallv(data.data(), out.counts.data(), out.places.data(), MPI_INT, to,
-                              in.counts.data(), in.places.data(), MPI_INT, comm, request);
-      },
-      [&](int* to) {
-        return PMPI_Alltoallv(data.data(), out.counts.data(), out.places.data(), MPI_INT, to,
-                              in.counts.data(), in.places.data(), MPI_INT, comm);
-      });
-  compare_request(
-      in.sum,
-      [&](int* to, MPI_Request* request) {
-        return MPI_Ialltoallw(data.data(), out.counts.data(), out.byte_places.data(), types.data(),
-                              to, in.counts.data(), in.byte_places.data(), types.data(), comm,
-                              request);
-      },
-      [&](int* to) {
-        return PMPI_Alltoallw(data.data(), out.counts.data(), out.byte_places.data(),
-                              types.data(), to, in.counts.data(), in.byte_places.data(),
-                              types.data(), comm);
-      });
-  compare_request(
-      each.sum,
-      [&](int* to, MPI_Request* request) {
-        return MPI_Igatherv(data.data(), mine, MPI_INT, to, each.counts.data(),
-                            each.places.data(), MPI_INT, 0, comm, request);
-      },
-      [&](int* to) {
-        return PMPI_Gatherv(data.data(), mine, MPI_INT, to, each.counts.data(),
-                            each.places.data(), MPI_INT, 0, comm);
-      });
-  compare_request(
-      each.sum,
-      [&](int* to, MPI_Request* request) {
-        return MPI_Iallgatherv(data.data(), mine, MPI_INT, to, each.counts.data(),
-                               each.places.data(), MPI_INT, comm, request);
-      },
-      [&](int* to) {
-        return PMPI_Allgatherv(data.data(), mine, MPI_INT, to, each.counts.data(),
-                               each.places.data(), MPI_INT, comm);
-      });
-  compare_request(
-      mine,
-      [&](int* to, MPI_Request* request) {
-        return MPI_Iscatterv(data.data(), each.counts.data(), each.places.data(), MPI_INT, to,
-                             mine, MPI_INT, 0, comm, request);
-      },
-      [&](int* to) {
-        return PMPI_Scatterv(data.data(), each.counts.data(), each.places.data(), MPI_INT, to,
-                             mine, MPI_INT, 0, comm);
-      });
+  compare_request(in.sum, &MPI_Ialltoallv, &PMPI_Alltoallv,
+                  [&](auto function, int* to, auto... request) {
+                    return function(data.data(), out.counts.data(), out.places.data(), MPI_INT, to,
+                                    in.counts.data(), in.places.data(), MPI_INT, comm, request...);
+                  });
+  compare_request(in.sum, &MPI_Ialltoallw, &PMPI_Alltoallw,
+                  [&](auto function, int* to, auto... request) {
+                    return function(data.data(), out.counts.data(), out.byte_places.data(),
+                                    types.data(), to, in.counts.data(), in.byte_places.data(),
+                                    types.data(), comm, request...);
+                  });
+  compare_request(each.sum, &MPI_Igatherv, &PMPI_Gatherv,
+                  [&](auto function, int* to, auto... request) {
+                    return function(data.data(), mine, MPI_INT, to, each.counts.data(),
+                                    each.places.data(), MPI_INT, 0, comm, request...);
+                  });
+  compare_request(each.sum, &MPI_Iallgatherv, &PMPI_Allgatherv,
+                  [&](auto function, int* to, auto... request) {
+                    return function(data.data(), mine, MPI_INT, to, each.counts.data(),
+                                    each.places.data(), MPI_INT, comm, request...);
+                  });
+  compare_request(mine, &MPI_Iscatterv, &PMPI_Scatterv,
+                  [&](auto function, int* to, auto... request) {
+                    return function(data.data(), each.counts.data(), each.places.data(), MPI_INT,
+                                    to, mine, MPI_INT, 0, comm, request...);
+                  });
 }
 
 // The first call on a communicator waits for no other rank. Others, blocking ones and MPI's own,
@@ -376,100 +330,46 @@ TEST(ByRequests, WhatIsFreedGoesOn) {
 
 // ---- neighbours --------------------------------------------------------------------------------
 
-// A call blocking, as `call(in)`, and not, as `begin(in, &request)`.
-template <class Begin, class Call, class Mpi>
-void compare_both(const int elements, Begin begin, Call call, Mpi mpis) {
-  compare_call(elements, call, mpis);
-  compare_request(elements, begin, mpis);
-}
-
 // The forms whose blocks have one length, on a communicator where this rank has so many sources.
 void compare_equal_blocks(MPI_Comm comm, const int rank, const int sources,
                           const int destinations) {
   const std::vector<int> data = numbers((destinations + 1) * large, rank);
   for (const int count : {1, large}) {
-    compare_both(
-        sources * count,
-        [&](int* in, MPI_Request* request) {
-          return MPI_Ineighbor_alltoall(data.data(), count, MPI_INT, in, count, MPI_INT, comm,
-                                        request);
-        },
-        [&](int* in) {
-          return MPI_Neighbor_alltoall(data.data(), count, MPI_INT, in, count, MPI_INT, comm);
-        },
-        [&](int* in) {
-          return PMPI_Neighbor_alltoall(data.data(), count, MPI_INT, in, count, MPI_INT, comm);
-        });
-    compare_both(
-        sources * count,
-        [&](int* in, MPI_Request* request) {
-          return MPI_Ineighbor_allgather(data.data(), count, MPI_INT, in, count, MPI_INT, comm,
-                                         request);
-        },
-        [&](int* in) {
-          return MPI_Neighbor_allgather(data.data(), count, MPI_INT, in, count, MPI_INT, comm);
-        },
-        [&](int* in) {
-          return PMPI_Neighbor_allgather(data.data(), count, MPI_INT, in, count, MPI_INT, comm);
-        });
+    const auto call = [&](auto function, int* in, auto... request) {
+      return function(data.data(), count, MPI_INT, in, count, MPI_INT, comm, request...);
+    };
+    compare_both(sources * count, &MPI_Ineighbor_alltoall, &MPI_Neighbor_alltoall,
+                 &PMPI_Neighbor_alltoall, call);
+    compare_both(sources * count, &MPI_Ineighbor_allgather, &MPI_Neighbor_allgather,
+                 &PMPI_Neighbor_allgather, call);
   }
   const Lengths same(sources, [](int) { return large; });
-  compare_both(
-      sources * large,
-      [&](int* into, MPI_Request* request) {
-        return MPI_Ineighbor_allgatherv(data.data(), large, MPI_INT, into, same.counts.data(),
-                                        same.places.data(), MPI_INT, comm, request);
-      },
-      [&](int* into) {
-        return MPI_Neighbor_allgatherv(data.data(), large, MPI_INT, into, same.counts.data(),
-                                       same.places.data(), MPI_INT, comm);
-      },
-      [&](int* into) {
-        return PMPI_Neighbor_allgatherv(data.data(), large, MPI_INT, into, same.counts.data(),
-                                        same.places.data(), MPI_INT, comm);
-      });
+  compare_both(sources * large, &MPI_Ineighbor_allgatherv, &MPI_Neighbor_allgatherv,
+               &PMPI_Neighbor_allgatherv, [&](auto function, int* into, auto... request) {
+                 return function(data.data(), large, MPI_INT, into, same.counts.data(),
+                                 same.places.data(), MPI_INT, comm, request...);
+               });
 }
 
 // Those of different lengths: of what goes out and comes in.
 void compare_unequal_blocks(MPI_Comm comm, const int rank, const Lengths& out,
                             const Lengths& in) {
   const std::vector<int> data = numbers(out.sum + 1, rank);
-  compare_both(
-      in.sum,
-      [&](int* into, MPI_Request* request) {
-        return MPI_Ineighbor_alltoallv(data.data(), out.counts.data(), out.places.data(), MPI_INT,
-                                       into, in.counts.data(), in.places.data(), MPI_INT, comm,
-                                       request);
-      },
-      [&](int* into) {
-        return MPI_Neighbor_alltoallv(data.data(), out.counts.data(), out.places.data(), MPI_INT,
-                                      into, in.counts.data(), in.places.data(), MPI_INT, comm);
-      },
-      [&](int* into) {
-        return PMPI_Neighbor_alltoallv(data.data(), out.counts.data(), out.places.data(), MPI_INT,
-                                       into, in.counts.data(), in.places.data(), MPI_INT, comm);
-      });
+  compare_both(in.sum, &MPI_Ineighbor_alltoallv, &MPI_Neighbor_alltoallv, &PMPI_Neighbor_alltoallv,
+               [&](auto function, int* into, auto... request) {
+                 return function(data.data(), out.counts.data(), out.places.data(), MPI_INT, into,
+                                 in.counts.data(), in.places.data(), MPI_INT, comm, request...);
+               });
   const std::vector<MPI_Aint> out_bytes(out.byte_places.begin(), out.byte_places.end());
   const std::vector<MPI_Aint> in_bytes(in.byte_places.begin(), in.byte_places.end());
   const std::vector<MPI_Datatype> types(std::max(out.counts.size(), in.counts.size()) + 1,
                                         MPI_INT);
-  compare_both(
-      in.sum,
-      [&](int* into, MPI_Request* request) {
-        return MPI_Ineighbor_alltoallw(data.data(), out.counts.data(), out_bytes.data(),
-                                       types.data(), into, in.counts.data(), in_bytes.data(),
-                                       types.data(), comm, request);
-      },
-      [&](int* into) {
-        return MPI_Neighbor_alltoallw(data.data(), out.counts.data(), out_bytes.data(),
-                                      types.data(), into, in.counts.data(), in_bytes.data(),
-                                      types.data(), comm);
-      },
-      [&](int* into) {
-        return PMPI_Neighbor_alltoallw(data.data(), out.counts.data(), out_bytes.data(),
-                                       types.data(), into, in.counts.data(), in_bytes.data(),
-                                       types.data(), comm);
-      });
+  compare_both(in.sum, &MPI_Ineighbor_alltoallw, &MPI_Neighbor_alltoallw, &PMPI_Neighbor_alltoallw,
+               [&](auto function, int* into, auto... request) {
+                 return function(data.data(), out.counts.data(), out_bytes.data(), types.data(),
+                                 into, in.counts.data(), in_bytes.data(), types.data(), comm,
+                                 request...);
+               });
 }
 
 // A line, whose ends have a neighbour on one side only. On a closed ring of two ranks one neighbour
