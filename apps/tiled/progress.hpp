@@ -34,7 +34,8 @@ class Progress {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
     int reports = reports_.load(std::memory_order_relaxed);
     const int due = static_cast<int>(passed.count() / interval_s_);
-    if (due <= reports || !reports_.compare_exchange_strong(reports, due, std::memory_order_relaxed)) return;
+    if (due <= reports) return;
+    if (!reports_.compare_exchange_strong(reports, due, std::memory_order_relaxed)) return;
     const double share = static_cast<double>(done) / static_cast<double>(total_);
     fmt::print(stderr, "{}: {:.1f} % of this rank's {} after {:.0f} s, about {:.0f} s to go\n",
                name_, 100 * share, units_, passed.count(), passed.count() * (1 - share) / share);

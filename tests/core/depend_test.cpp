@@ -167,32 +167,6 @@ TEST_P(DependTest, a_mutex_is_given_back_when_a_body_throws) {
   EXPECT_THROW(failing.get(), Error);
 }
 
-TEST_P(DependTest, groups_of_different_kinds_run_one_after_the_other) {
-  using enum Kind;
-  constexpr Kind groups[] = {out,   in,       inoutset,      in, mutexinoutset, inoutset,
-                             inout, inoutset, mutexinoutset, in, out,           mutexinoutset};
-  int x = 0;
-  std::atomic<int> group_now = 0;
-  std::atomic<int> wrong = 0;
-  finish([&] {
-    for (int group = 0; group < static_cast<int>(std::size(groups)); ++group) {
-      const Kind kind = groups[group];
-      const int members = kind == Kind::out || kind == Kind::inout ? 1 : 4;
-      for (int i = 0; i < members; ++i) {
-        spawn("member", kind, x, [&group_now, &wrong, group] {
-          // Only members of this group or, if it is the first of them, of the one before were here.
-          const int before = group_now.exchange(group);
-          if (before != group && before != group - 1) ++wrong;
-          yield();
-          if (group_now.load() != group) ++wrong;
-        });
-      }
-    }
-  });
-  EXPECT_EQ(wrong.load(), 0);
-  EXPECT_EQ(group_now.load(), static_cast<int>(std::size(groups)) - 1);
-}
-
 TEST_P(DependTest, objects_are_told_apart_by_their_address) {
   std::deque<int> cells(64, 0);
   Event gate;
@@ -354,29 +328,6 @@ TEST_P(DependTest, a_long_chain_runs_in_order) {
   });
   EXPECT_EQ(x, length);
   EXPECT_EQ(wrong, 0);
-}
-
-TEST_P(DependTest, a_wide_graph_of_layers_is_computed_right) {
-  const int width = 50;
-  const int layers = sanitized ? 10 : 100;
-  std::vector<std::vector<long>> cells(layers + 1, std::vector<long>(width, 1));
-  finish([&] {
-    for (int layer = 1; layer <= layers; ++layer) {
-      const std::vector<long>& from = cells[layer - 1];
-      for (int i = 0; i < width; ++i) {
-        const long& left = from[(i + width - 1) % width];
-        const long& right = from[(i + 1) % width];
-        long& target = cells[layer][i];
-        const long& middle = from[i];
-        task("cell").in(left, middle, right).out(target).launch([&left, &middle, &right, &target] {
-          target = (left + middle + right) % 1'000'003;
-        });
-      }
-    }
-  });
-  long expected = 1;
-  for (int layer = 0; layer < layers; ++layer) expected = expected * 3 % 1'000'003;
-  for (const long value : cells[layers]) EXPECT_EQ(value, expected);
 }
 
 // Bytes of descriptors mapped after `count` tasks that all read x.

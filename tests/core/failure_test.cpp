@@ -141,47 +141,6 @@ TEST_P(FailureTest, a_task_that_did_not_run_has_not_written_what_it_names_as_out
   });
 }
 
-TEST_P(FailureTest, a_writer_after_a_failed_reader_runs) {
-  int x = 0;
-  expect("rfrr", [&](Program& program) {
-    program.add(task("write").out(x));
-    program.add(task("read").in(x), true);
-    program.add(task("update").inout(x));
-    program.add(task("read again").in(x));
-  });
-}
-
-TEST_P(FailureTest, a_writer_inherits_past_the_readers_between) {
-  int x = 0;
-  expect("fiiiiii", [&](Program& program) {
-    program.add(task("load").out(x), true);
-    program.add(task("read").in(x));
-    program.add(task("read").in(x));
-    program.add(task("update").inout(x));
-    program.add(task("read").in(x));
-    program.add(task("set").inoutset(x));
-    program.add(task("set").inoutset(x));
-  });
-}
-
-TEST_P(FailureTest, neighbours_of_a_set_do_not_inherit_from_each_other) {
-  int x = 0;
-  expect("rfrir", [&](Program& program) {
-    program.add(task("first").mutexinoutset(x));
-    program.add(task("second").mutexinoutset(x), true);
-    program.add(task("third").mutexinoutset(x));
-    program.add(task("read").in(x));
-    program.add(task("overwrite").out(x));
-  });
-  expect("frifr", [&](Program& program) {
-    program.add(task("first").inoutset(x), true);
-    program.add(task("second").inoutset(x));
-    program.add(task("other set").mutexinoutset(x));
-    program.add(task("overwrite").out(x), true);
-    program.add(task("overwrite again").out(x));
-  });
-}
-
 TEST_P(FailureTest, clean_up_runs_and_what_it_writes_is_written) {
   int x = 0;
   expect("frirr", [&](Program& program) {
@@ -201,29 +160,6 @@ TEST_P(FailureTest, only_addresses_that_it_read_from_the_one_that_failed_count) 
     program.add(task("overwrite").out(x));
     program.add(task("follows both").in(x).inout(y));  // the first as a reader only
   });
-}
-
-TEST_P(FailureTest, accesses_that_were_released_early_have_not_failed) {
-  for (const bool early : {true, false}) {
-    int x = 0;
-    int y = 0;
-    Event gate;
-    auto failing = task("failing").out(x, y).spawn([&] {
-      x = 1;
-      release(x);
-      if (!early) await(gate);
-      throw Broken();
-    });
-    if (early) failing.wait();
-    auto reads = task("reads").in(x).spawn([&x] { return x; });
-    auto both = task("reads both").in(x, y).spawn([] {});
-    EXPECT_EQ(reads.get(), 1);
-    if (!early) gate.fire();
-    EXPECT_THROW(failing.get(), Broken);
-    EXPECT_THROW(both.get(), DependencyFailed);
-    auto again = task("again").in(x).spawn([&x] { return x; });
-    EXPECT_EQ(again.get(), 1);
-  }
 }
 
 TEST_P(FailureTest, a_failure_survives_a_wait_and_ends_with_the_finish_that_rethrows_it) {

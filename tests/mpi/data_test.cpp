@@ -36,36 +36,6 @@ void fill(const View<double> view, const double value) {
   std::ranges::fill(view, value);
 }
 
-TEST(DataWithOwners, a_value_goes_from_rank_to_rank_and_grows) {
-  const Ring ring;
-  for (const std::size_t count : {std::size_t{0}, std::size_t{3}, std::size_t{200000}}) {
-    for (const std::int64_t window : {1, 0}) {
-      Space space(ring.comm, {.window = window});
-      std::vector<Data<double>> data;
-      for (int i = 0; i < 3 * ring.size; ++i) {
-        data.push_back(space.data<double>(i % ring.size, count));
-      }
-      space.task("first").write(data[0]).insert([](View<double> to) { fill(to, 1); });
-      for (std::size_t i = 1; i < data.size(); ++i) {
-        space.task("next").read(data[i - 1]).write(data[i]).insert(
-            [](View<const double> from, View<double> to) {
-              for (std::size_t k = 0; k < to.size(); ++k) to[k] = from[k] + 1;
-            });
-      }
-      space.finish();
-      const int owner = data.back().owner();
-      EXPECT_EQ(owner, ring.size - 1);
-      if (owner != ring.rank) {
-        EXPECT_THROW((void)data.back().view(), Error);
-        continue;
-      }
-      const View<double> last = data.back().view();
-      ASSERT_EQ(last.size(), count);
-      for (const double value : last) ASSERT_EQ(value, static_cast<double>(data.size()));
-    }
-  }
-}
-
 TEST(DataWithOwners, views_come_in_the_order_in_which_data_are_named) {
   const Ring ring;
   Space space(ring.comm);

@@ -109,35 +109,6 @@ TEST(PoolTest, pools_of_parts_of_the_ranks_run_at_once) {
   EXPECT_EQ(sum(static_cast<std::uint64_t>(in_all)), calls(16));
 }
 
-TEST(PoolTest, an_exception_arrives_on_every_rank) {
-  Ring ring;
-  WorkPool<int> pool(ring.comm, {.name = "fails"});
-  bool thrown = false;
-  std::string text;
-  if (ring.rank == ring.size - 1) pool.push(0);
-  try {
-    (void)pool.process([&](const int n, Emit<int>& emit) {
-      if (n == 30) throw std::runtime_error("thirty");
-      emit(n + 1);
-      emit(n + 1);
-    });
-  } catch (const Error& error) {
-    text = error.what();
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "thirty");
-    thrown = true;
-  }
-  EXPECT_GE(sum(thrown ? 1 : 0), 1);
-  if (!thrown) {
-    EXPECT_NE(text.find("\"fails\" has thrown on rank "), std::string::npos) << text;
-    EXPECT_NE(text.find("thirty"), std::string::npos) << text;
-  }
-  std::atomic<std::int64_t> visited{0};
-  pool.push(3);
-  (void)pool.process(Halves{visited});
-  EXPECT_EQ(sum(static_cast<std::uint64_t>(visited)), calls(3) * ring.size);
-}
-
 TEST(PoolTest, more_items_than_there_can_be_are_refused) {
   const Ring ring;
   WorkPool<std::int64_t> pool(MPI_COMM_WORLD, {.victims = UINT32_MAX});  // no more than there are

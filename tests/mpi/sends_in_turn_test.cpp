@@ -133,42 +133,6 @@ TEST(SendsInTurn, an_exchange_behind_long_ones) {
   wait_for(all);
 }
 
-TEST(SendsInTurn, waits_and_tests_for_some) {
-  const Ring ring;
-  std::vector<Message> all = make(ring, 12);
-  std::vector<MPI_Request> requests(24);  // sends and receives mixed
-  for (int i = 0; i < 12; ++i) {
-    const auto place = static_cast<std::size_t>(i);
-    all[place].isend(ring, i);
-    requests[2 * place] = all[place].request;
-    all[place].irecv(ring, i, &requests[2 * place + 1]);
-  }
-  int left = 24;
-  for (int turn = 0; left > 0; ++turn) {
-    int indices[24];
-    int count = 0;
-    int flag = 0;
-    switch (turn % 4) {
-      case 0:
-        MPI_Waitany(24, requests.data(), indices, MPI_STATUS_IGNORE);
-        count = 1;
-        break;
-      case 1:
-        MPI_Testany(24, requests.data(), indices, &flag, MPI_STATUS_IGNORE);
-        count = flag != 0 && indices[0] != MPI_UNDEFINED ? 1 : 0;
-        break;
-      case 2: MPI_Waitsome(24, requests.data(), &count, indices, MPI_STATUSES_IGNORE); break;
-      default: MPI_Testsome(24, requests.data(), &count, indices, MPI_STATUSES_IGNORE);
-    }
-    if (count == MPI_UNDEFINED) break;
-    for (int i = 0; i < count; ++i) EXPECT_EQ(requests[static_cast<std::size_t>(indices[i])],
-                                              MPI_REQUEST_NULL);
-    left -= count;
-  }
-  EXPECT_EQ(left, 0);
-  for (const Message& message : all) EXPECT_TRUE(message.is_right());
-}
-
 TEST(SendsInTurn, futures_and_release_after) {
   const Ring ring;
   std::vector<Message> all = make(ring, 8);
@@ -189,27 +153,6 @@ TEST(SendsInTurn, futures_and_release_after) {
       task("receive").launch([&message, &ring, i] { message.recv(ring, i); });
     }
   });
-}
-
-TEST(SendsInTurn, persistent_ones) {
-  const Ring ring;
-  std::vector<Message> all = make(ring, 6);
-  std::vector<MPI_Request> requests(12);
-  for (int i = 0; i < 6; ++i) {
-    Message& message = all[static_cast<std::size_t>(i)];
-    const auto init = i % 2 == 0 ? &MPI_Send_init : &MPI_Ssend_init;
-    init(message.out.data(), message.count, MPI_INT, ring.next(), i, ring.comm,
-         &requests[static_cast<std::size_t>(i)]);
-    MPI_Recv_init(message.in.data(), message.count, MPI_INT, ring.previous(), i, ring.comm,
-                  &requests[static_cast<std::size_t>(i) + 6]);
-  }
-  for (int round = 0; round < 3; ++round) {
-    for (Message& message : all) std::fill(message.in.begin(), message.in.end(), -1);
-    MPI_Startall(12, requests.data());
-    MPI_Waitall(12, requests.data(), MPI_STATUSES_IGNORE);
-    for (const Message& message : all) EXPECT_TRUE(message.is_right());
-  }
-  for (MPI_Request& request : requests) MPI_Request_free(&request);
 }
 
 TEST(SendsInTurn, a_type_that_is_freed_at_once_lives_as_long_as_its_message) {

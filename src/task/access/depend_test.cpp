@@ -135,36 +135,6 @@ class Graph {
 using Set = std::set<int>;
 int x, y;
 
-TEST(Depend, readers_run_together_after_the_writer_and_before_the_next) {
-  Graph graph;
-  graph.spawn({{&x, Kind::out}});
-  graph.spawn({{&x, Kind::in}});
-  graph.spawn({{&x, Kind::in}});
-  graph.spawn({{&x, Kind::inout}});
-  EXPECT_EQ(graph.ready(), Set({0}));
-  graph.complete(0);
-  EXPECT_EQ(graph.ready(), Set({1, 2}));
-  graph.complete(2);
-  EXPECT_EQ(graph.ready(), Set({1}));
-  graph.complete(1);
-  EXPECT_EQ(graph.ready(), Set({3}));
-}
-
-TEST(Depend, an_inoutset_runs_together_and_what_follows_waits_for_all_of_it) {
-  Graph graph;
-  graph.spawn({{&x, Kind::in}});
-  graph.spawn({{&x, Kind::inoutset}});
-  graph.spawn({{&x, Kind::inoutset}});
-  graph.spawn({{&x, Kind::in}});
-  EXPECT_EQ(graph.ready(), Set({0}));
-  graph.complete(0);
-  EXPECT_EQ(graph.ready(), Set({1, 2}));
-  graph.complete(1);
-  EXPECT_EQ(graph.ready(), Set({2}));
-  graph.complete(2);
-  EXPECT_EQ(graph.ready(), Set({3}));
-}
-
 TEST(Depend, a_mutexinoutset_runs_one_at_a_time_in_the_order_of_asking) {
   Graph graph;
   for (int child = 0; child < 3; ++child) graph.spawn({{&x, Kind::mutexinoutset}});
@@ -173,29 +143,6 @@ TEST(Depend, a_mutexinoutset_runs_one_at_a_time_in_the_order_of_asking) {
   EXPECT_EQ(graph.ready(), Set({1}));
   graph.complete(1);
   EXPECT_EQ(graph.ready(), Set({2}));
-}
-
-TEST(Depend, an_access_to_everything_follows_all_before_and_is_followed_by_all_after) {
-  Graph graph;
-  graph.spawn({{&x, Kind::in}});
-  graph.spawn({{&y, Kind::mutexinoutset}});
-  graph.spawn({{nullptr, Kind::everything}});
-  graph.spawn({{&x, Kind::in}});
-  graph.spawn({{&y, Kind::mutexinoutset}});
-  graph.spawn({{nullptr, Kind::everything}});
-  EXPECT_EQ(graph.ready(), Set({0, 1}));
-  graph.complete(1);
-  EXPECT_EQ(graph.ready(), Set({0}));
-  graph.complete(0);
-  EXPECT_EQ(graph.ready(), Set({2}));
-  graph.complete(2);
-  EXPECT_EQ(graph.ready(), Set({3, 4}));
-  graph.complete(3);
-  graph.complete(4);
-  EXPECT_EQ(graph.ready(), Set({5}));
-  graph.complete(5);
-  graph.spawn({{&x, Kind::in}});
-  EXPECT_EQ(graph.ready(), Set({6})) << "nothing to wait for any more";
 }
 
 TEST(Depend, two_mutexes_named_in_opposite_order_cannot_block_each_other) {
@@ -262,20 +209,6 @@ std::vector<AccessSpec> operator+(std::vector<AccessSpec> first,
   return first;
 }
 
-TEST(Ranges, conflict_with_what_they_overlap_and_with_nothing_else) {
-  Graph graph;
-  graph.spawn(range(0, 10, Kind::out));
-  graph.spawn(range(10, 10, Kind::out));
-  graph.spawn(range(5, 10, Kind::in));   // both
-  graph.spawn(range(20, 10, Kind::in));  // none
-  graph.spawn(range(0, 5, Kind::in));    // the first
-  EXPECT_EQ(graph.ready(), Set({0, 1, 3}));
-  graph.complete(0);
-  EXPECT_EQ(graph.ready(), Set({1, 3, 4}));
-  graph.complete(1);
-  EXPECT_EQ(graph.ready(), Set({2, 3, 4}));
-}
-
 TEST(Ranges, what_was_named_by_address_before_the_first_range_is_found) {
   Graph graph;
   graph.spawn(element(3, Kind::out));
@@ -312,27 +245,6 @@ TEST(Ranges, a_task_that_names_a_range_and_what_lies_in_it_does_not_wait_for_its
   graph.complete(1);
   graph.complete(2);
   EXPECT_EQ(graph.ready(), Set({3}));
-}
-
-TEST(Ranges, neighbours_of_a_set_run_together_where_they_overlap_and_mutexes_exclude) {
-  Graph graph;
-  graph.spawn(range(0, 10, Kind::inoutset));
-  graph.spawn(range(5, 10, Kind::inoutset));
-  graph.spawn(range(7, 1, Kind::in));
-  graph.spawn(range(0, 10, Kind::inoutset));
-  graph.spawn(range(20, 10, Kind::mutexinoutset));
-  graph.spawn(range(20, 10, Kind::mutexinoutset));
-  graph.spawn(range(25, 10, Kind::mutexinoutset));
-  EXPECT_EQ(graph.ready(), Set({0, 1, 4}));
-  graph.complete(4);
-  EXPECT_EQ(graph.ready(), Set({0, 1, 5}));
-  graph.complete(5);
-  EXPECT_EQ(graph.ready(), Set({0, 1, 6}));
-  graph.complete(0);
-  graph.complete(1);
-  EXPECT_EQ(graph.ready(), Set({2, 6}));
-  graph.complete(2);
-  EXPECT_EQ(graph.ready(), Set({3, 6}));
 }
 
 TEST(Ranges, are_released_by_the_bounds_that_were_named) {
