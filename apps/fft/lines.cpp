@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "lines.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -117,7 +115,7 @@ void Pieces::join(Complex* const line) const {
 }
 
 double measure_line(const std::int64_t n, const Planning planning) {
-  Progress silent(0, 0);
+  Progress silent(0, "lines", 0);
   const Lines lines(n, planning, 0, silent);
   const Points line = allocate(n);
   const double seconds = tiled::least_time(
