@@ -115,18 +115,18 @@ class InTask final : public T {
 template <class... T>
 std::exception_ptr remade(const std::exception& thrown, const std::string& text) {
   const std::type_info* const type = abi::__cxa_current_exception_type();
-  std::exception_ptr made;
+  std::exception_ptr created;
   const auto remake = [&]<class U>(const U*) {
     if (type == nullptr || *type != typeid(U)) return;
     if constexpr (std::is_constructible_v<U, const std::string&> &&
                   !std::is_base_of_v<std::system_error, U>) {
-      made = std::make_exception_ptr(U(text));
+      created = std::make_exception_ptr(U(text));
     } else {
-      made = std::make_exception_ptr(InTask<U>(static_cast<const U&>(thrown), text));
+      created = std::make_exception_ptr(InTask<U>(static_cast<const U&>(thrown), text));
     }
   };
   (remake(static_cast<const T*>(nullptr)), ...);
-  return made;
+  return created;
 }
 
 // `error`, or one like it whose text says where it comes from: (2).
@@ -143,7 +143,7 @@ std::exception_ptr named(const std::exception_ptr& error, const char* const kind
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& thrown) {
-      const std::exception_ptr made =
+      const std::exception_ptr created =
           remade<Error, std::runtime_error, std::logic_error, std::domain_error,
                  std::invalid_argument, std::length_error, std::out_of_range, std::range_error,
                  std::overflow_error, std::underflow_error, std::bad_alloc,
@@ -152,7 +152,7 @@ std::exception_ptr named(const std::exception_ptr& error, const char* const kind
                  std::bad_function_call, std::bad_optional_access, std::bad_variant_access,
                  std::bad_any_cast, std::bad_cast, std::bad_weak_ptr, std::exception>(thrown,
                                                                                       text);
-      return made != nullptr ? made : error;
+      return created != nullptr ? created : error;
     }
   } catch (...) {  // it is no std::exception, or there is no memory for a text
     return error;
@@ -161,11 +161,11 @@ std::exception_ptr named(const std::exception_ptr& error, const char* const kind
 
 Failure& make(const char* const kind, const detail::TaskLabel& who,
               const std::exception_ptr& error) {
-  auto* const made = new Failure;
-  made->kind = kind;
-  made->who = who;
-  if (error != nullptr) made->error = kind == nullptr ? error : named(error, kind, who);
-  return *made;
+  auto* const created = new Failure;
+  created->kind = kind;
+  created->who = who;
+  if (error != nullptr) created->error = kind == nullptr ? error : named(error, kind, who);
+  return *created;
 }
 
 // What std::current_exception() has found; null for what another language's code has thrown.
@@ -195,9 +195,9 @@ const void* code_of(const detail::TaskLabel& label) noexcept {
 }
 
 [[gnu::noinline]] Failure& failure_of_task(const Task& task, std::exception_ptr error) noexcept {
-  Failure& made = make("task", label_of(task), or_unknown(std::move(error)));
-  note_failed(made);
-  return made;
+  Failure& created = make("task", label_of(task), or_unknown(std::move(error)));
+  note_failed(created);
+  return created;
 }
 
 Failure& failure_of_promise(const detail::PromiseState& promise,
@@ -210,10 +210,10 @@ Failure& failure_of_promise(const detail::PromiseState& promise,
 Failure& failure_of_nobody(std::exception_ptr error) noexcept { return make(nullptr, {}, error); }
 
 [[gnu::noinline]] Failure& failure_by(const Task& task, Failure& failure) noexcept {
-  Failure& made = make("task", label_of(task), nullptr);
-  made.cause = &share(cause_of(failure));
-  note_failed(made);
-  return made;
+  Failure& created = make("task", label_of(task), nullptr);
+  created.cause = &share(cause_of(failure));
+  note_failed(created);
+  return created;
 }
 
 [[gnu::noinline]] void drop(Failure& failure) noexcept {

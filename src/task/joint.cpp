@@ -104,9 +104,9 @@ bool Joint::lift(const int priority) noexcept {
 }
 
 Joint& join(const std::span<detail::Completion* const> parts, const bool all) {
-  auto made = std::make_unique<Joint>();
-  made->parts = std::make_unique<Joint::Part[]>(parts.size());
-  Joint& joint = *made.release();  // from here on nothing throws
+  auto whole = std::make_unique<Joint>();
+  whole->parts = std::make_unique<Joint::Part[]>(parts.size());
+  Joint& joint = *whole.release();  // from here on nothing throws
   joint.kind = detail::CompletionKind::joint;
   joint.references.store(1, std::memory_order_relaxed);
   joint.all = all;

@@ -59,17 +59,17 @@ bool needs_lock(const Phases& phases) noexcept IMBREX_REQUIRES(phases.lock) {
          phases.singles != nullptr || phases.failed.load(std::memory_order_relaxed);
 }
 
-void link(Phases& phases, Registration& made) noexcept IMBREX_REQUIRES(phases.lock) {
-  made.before = nullptr;
-  made.after = phases.first;
-  if (phases.first != nullptr) phases.first->before = &made;
-  phases.first = &made;
+void link(Phases& phases, Registration& registration) noexcept IMBREX_REQUIRES(phases.lock) {
+  registration.before = nullptr;
+  registration.after = phases.first;
+  if (phases.first != nullptr) phases.first->before = &registration;
+  phases.first = &registration;
   ++phases.registered;
-  if (made.mode != PhaserMode::single) ++phases.not_single;
-  if (made.mode == PhaserMode::signal_only) ++phases.runners;
-  if (!waits(made.mode)) return;
+  if (registration.mode != PhaserMode::single) ++phases.not_single;
+  if (registration.mode == PhaserMode::signal_only) ++phases.runners;
+  if (!waits(registration.mode)) return;
   ++phases.waiters;
-  const std::uint64_t waited = made.waited.load(std::memory_order_relaxed);
+  const std::uint64_t waited = registration.waited.load(std::memory_order_relaxed);
   if (phases.ahead != 0) ++phases.at[waited % phases.at.size()];
 }
 
@@ -121,17 +121,17 @@ void find_slowest(Phases& phases, Waiter*& waiters) noexcept IMBREX_REQUIRES(pha
 
 }  // namespace
 
-void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noexcept {
+void open(Phases& phases, Registration& registration, std::vector<std::uint32_t> at) noexcept {
   const std::lock_guard guard(phases.lock);
   phases.at = std::move(at);
-  link(phases, made);
-  if (signals(made.mode)) {
+  link(phases, registration);
+  if (signals(registration.mode)) {
     phases.word.store(word_of(0, 1, 1) | (needs_lock(phases) ? Phases::locked : 0),
                       std::memory_order_relaxed);
   } else {
     phases.closed.store(true, std::memory_order_relaxed);
   }
-  if (!waits(made.mode)) phases.slowest = nobody;
+  if (!waits(registration.mode)) phases.slowest = nobody;
 }
 
 bool add(const Registration& parent, Registration& child) noexcept {

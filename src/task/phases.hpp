@@ -155,7 +155,7 @@ namespace phaser {
 
 // The first registration, in phase (0, 0). `made` must be filled in but for the links.
 // `at` is Phases::at: as many zeros.
-void open(Phases& phases, Registration& made, std::vector<std::uint32_t> at) noexcept;
+void open(Phases& phases, Registration& registration, std::vector<std::uint32_t> at) noexcept;
 // `child` gets the phase of `parent`, whose task runs. False if there are `most` registrations.
 [[nodiscard]] bool add(const Registration& parent, Registration& child) noexcept;
 

@@ -177,15 +177,15 @@ void require_stack() {
 
 // Ends the process if an option of the environment is refused, unless MPI_Init starts the runtime,
 // which tells the errors of all ranks together. Throws Error for what the program has asked for.
-std::unique_ptr<RuntimeState> make_state(const Config& config, Plan& made) {
+std::unique_ptr<RuntimeState> make_state(const Config& config, Plan& its_plan) {
   const bool of_program = !config.places.empty() || !config.policy.empty();
   bool may_be_refused = false;
   try {
     base::Topology topology;
-    made = plan(config, topology);
+    its_plan = plan(config, topology);
     may_be_refused = !of_program;  // places and policy are read now
-    return std::make_unique<RuntimeState>(made.options, made.share, made.workers,
-                                          life().joiners_max, made.shared, topology);
+    return std::make_unique<RuntimeState>(its_plan.options, its_plan.share, its_plan.workers,
+                                          life().joiners_max, its_plan.shared, topology);
   } catch (const base::OptionError& refused) {
     if (life().start_throws) throw;
     base::end_by_option(refused);

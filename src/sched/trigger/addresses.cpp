@@ -27,8 +27,8 @@ struct Texts {
 
 // Never destroyed: tasks may outlive static objects.
 Texts& texts() {
-  static auto& made = *new Texts;
-  return made;
+  static auto& all_texts = *new Texts;
+  return all_texts;
 }
 
 }  // namespace

@@ -50,19 +50,19 @@ NamedEvent& Names::find_or_make(const detail::EventName& name, task::Scope* cons
   if (const auto found = table_.find({name.text, name.number}); found != table_.end()) {
     return *found->second;
   }
-  auto made = std::make_unique<NamedEvent>();
-  made->references.store(1, std::memory_order_relaxed);  // (1)
-  made->kind = detail::CompletionKind::named;
-  made->failure = nullptr;
-  made->destroy = [](detail::PromiseState& state) noexcept {
+  auto named = std::make_unique<NamedEvent>();
+  named->references.store(1, std::memory_order_relaxed);  // (1)
+  named->kind = detail::CompletionKind::named;
+  named->failure = nullptr;
+  named->destroy = [](detail::PromiseState& state) noexcept {
     delete static_cast<NamedEvent*>(&state);
   };
-  made->text = name.text;
-  made->label = label_of(name);
-  made->name = made->label.c_str();
-  made->number = name.number;
-  table_.emplace(Key{made->text, made->number}, made.get());
-  NamedEvent& event = *made.release();
+  named->text = name.text;
+  named->label = label_of(name);
+  named->name = named->label.c_str();
+  named->number = name.number;
+  table_.emplace(Key{named->text, named->number}, named.get());
+  NamedEvent& event = *named.release();
   belong(event, finish);
   return event;
 }

@@ -129,16 +129,16 @@ std::exception_ptr Triggers::failure_around(task::Scope* finish) {
 // ---- progress functions ----------------------------------------------------------------------
 
 void Triggers::add(task::Scope& finish, const detail::ProgressSpec& spec) {
-  auto made = std::make_unique<ProgressFunction>();
-  made->spec = spec;
-  made->finish = &finish;
+  auto added = std::make_unique<ProgressFunction>();
+  added->spec = spec;
+  added->finish = &finish;
   bool first = false;
   {
     const std::lock_guard guard(lock_);
     functions_.reserve(functions_.size() + 1);
-    ProgressFunction& function = *made;
+    ProgressFunction& function = *added;
     trace::races::before(&function);
-    regions_[&finish].functions.push_back(std::move(made));
+    regions_[&finish].functions.push_back(std::move(added));
     functions_.push_back(&function);
     first = !std::exchange(polled_, true);
   }

@@ -28,8 +28,8 @@ struct Texts {
 
 // Never destroyed: reports and traces are written after static objects are gone.
 Texts& texts() {
-  static auto& made = *new Texts;
-  return made;
+  static auto& all_texts = *new Texts;
+  return all_texts;
 }
 
 // Null if it is not known. The analysis does not know std::shared_lock.

@@ -257,11 +257,11 @@ namespace {
 // `task` runs: by its first access that ends apart. Then those who wait are taken over.
 [[gnu::cold, gnu::noinline]] Releases& make_releases(Task& task, Outcome& outcome) noexcept {
   Rare& rare = rare_of(*task.accesses);
-  auto* const made = new Releases(task);
-  rare.releases.store(made, std::memory_order_release);
+  auto* const releases = new Releases(task);
+  rare.releases.store(releases, std::memory_order_release);
   task.accesses->mark(AccessBlock::apart);
-  made->take_waiters(outcome);
-  return *made;
+  releases->take_waiters(outcome);
+  return *releases;
 }
 
 [[nodiscard]] Releases& releases_for(Task& task, Outcome& outcome) noexcept {

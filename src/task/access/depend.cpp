@@ -615,8 +615,8 @@ void DependTable::resize(const std::size_t room, Outcome& outcome) {
   }
   // Half full at most after as many insertions again, whatever one task names.
   const std::size_t capacity = std::bit_ceil((live + room) * 4 + 64);
-  auto made = std::make_unique<Location[]>(capacity);  // from here on nothing throws
-  const std::unique_ptr<Location[]> old = std::exchange(locations_, std::move(made));
+  auto locations = std::make_unique<Location[]>(capacity);  // from here on nothing throws
+  const std::unique_ptr<Location[]> old = std::exchange(locations_, std::move(locations));
   const std::size_t old_capacity = std::exchange(capacity_, capacity);
   shift_ = 64 - static_cast<unsigned>(std::countr_zero(capacity));
   room_ = capacity / 2;

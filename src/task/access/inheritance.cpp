@@ -33,10 +33,10 @@ namespace {
   std::atomic<Inherited*>& inherited = rare_of(block).inherited;
   Inherited* present = inherited.load(std::memory_order_acquire);
   if (present != nullptr) return *present;
-  auto made = std::make_unique<Inherited>();
-  made->by_access = std::make_unique<Failure*[]>(block.count);
-  if (inherited.compare_exchange_strong(present, made.get(), std::memory_order_acq_rel)) {
-    return *made.release();
+  auto created = std::make_unique<Inherited>();
+  created->by_access = std::make_unique<Failure*[]>(block.count);
+  if (inherited.compare_exchange_strong(present, created.get(), std::memory_order_acq_rel)) {
+    return *created.release();
   }
   return *present;
 }

@@ -47,9 +47,9 @@ class IntervalTree {
   // The value of that very interval; made if there is none. It stays where it is until erase().
   [[nodiscard]] Value& at(const Interval& key) {
     if (Value* const present = find(key)) return *present;
-    auto made = std::make_unique<Node>(Node{key, key.end, next_weight(), nullptr, nullptr, {}});
-    Value& value = made->value;
-    insert(root_, std::move(made));
+    auto node = std::make_unique<Node>(Node{key, key.end, next_weight(), nullptr, nullptr, {}});
+    Value& value = node->value;
+    insert(root_, std::move(node));
     ++size_;
     return value;
   }
@@ -126,18 +126,18 @@ class IntervalTree {
     return right;
   }
 
-  static void insert(Link& tree, Link made) noexcept {
-    if (!tree || made->weight > tree->weight) {
+  static void insert(Link& tree, Link node) noexcept {
+    if (!tree || node->weight > tree->weight) {
       Link left, right;
-      split(std::move(tree), made->key, left, right);
-      made->left = std::move(left);
-      made->right = std::move(right);
-      update(*made);
-      tree = std::move(made);
+      split(std::move(tree), node->key, left, right);
+      node->left = std::move(left);
+      node->right = std::move(right);
+      update(*node);
+      tree = std::move(node);
       return;
     }
-    Link& side = made->key < tree->key ? tree->left : tree->right;
-    insert(side, std::move(made));
+    Link& side = node->key < tree->key ? tree->left : tree->right;
+    insert(side, std::move(node));
     update(*tree);
   }
   static bool erase(Link& tree, const Interval& key) noexcept {

@@ -31,9 +31,9 @@ Rare::~Rare() { delete releases.load(std::memory_order_relaxed); }
 Rare& rare_of(AccessBlock& block) noexcept {
   Rare* present = block.rare.load(std::memory_order_acquire);
   if (present != nullptr) return *present;
-  auto made = std::make_unique<Rare>();
-  if (block.rare.compare_exchange_strong(present, made.get(), std::memory_order_acq_rel)) {
-    return *made.release();
+  auto rare = std::make_unique<Rare>();
+  if (block.rare.compare_exchange_strong(present, rare.get(), std::memory_order_acq_rel)) {
+    return *rare.release();
   }
   return *present;
 }

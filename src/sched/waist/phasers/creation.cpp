@@ -19,9 +19,9 @@ constexpr std::uint32_t ahead_most = 65'536;
 std::unique_ptr<Registration, void (*)(Registration*)> make_registration(
     Worker& worker, Task& task, const PhaserMode mode, const std::source_location& where) {
   void* const memory = worker.small.take(base::slab_class(sizeof(Registration)));
-  auto* const made = ::new (memory) Registration{
+  auto* const registration = ::new (memory) Registration{
       .phases = nullptr, .task = &task, .mode = mode, .where = where, .path = {}};
-  return {made, [](Registration* const unused) {
+  return {registration, [](Registration* const unused) {
             unused->~Registration();
             sched::current_worker()->small.give(unused,
                                                 base::slab_class(sizeof(Registration)));
@@ -62,15 +62,15 @@ PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& whe
   Worker& worker = *sched::current_worker();
   check_may_wait(worker, "a phaser made");
   Family& family = family_of(worker, *worker.task);
-  auto made = make_registration(worker, *worker.task, spec.mode, where);
+  auto registration = make_registration(worker, *worker.task, spec.mode, where);
   auto phases = std::make_unique<Phases>();
   prepare(*phases, spec, where, family);
   std::vector<std::uint32_t> at(spec.ahead == 0 ? 0 : spec.ahead + 1);
   phases->backend = std::move(backend);
-  made->phases = phases.get();
-  task::phaser::open(*phases, *made, std::move(at));
-  made->following = family.registrations;
-  family.registrations = made.release();
+  registration->phases = phases.get();
+  task::phaser::open(*phases, *registration, std::move(at));
+  registration->following = family.registrations;
+  family.registrations = registration.release();
   return *phases.release();
 }
 
@@ -106,19 +106,19 @@ void check_hand_on(const Worker& worker, const Task& child, const Registration& 
 void hand_on(Worker& worker, Task& child, Registration& parent, const PhaserMode mode) {
   check_hand_on(worker, child, parent, mode);
   Phases& phases = *parent.phases;
-  auto made = make_registration(worker, child, mode, child.where);
-  made->phases = &phases;
+  auto registration = make_registration(worker, child, mode, child.where);
+  registration->phases = &phases;
   if (phases.keeps_order) {
-    made->path = parent.path;
-    made->path.push_back(parent.children++);
+    registration->path = parent.path;
+    registration->path.push_back(parent.children++);
   }
-  if (!task::phaser::add(parent, *made)) {
+  if (!task::phaser::add(parent, *registration)) {
     refuse_at("phased()", phases, fmt::format("it has {} tasks, and no phaser can have more",
                                               Phases::most));
   }
   task::add_reference(phases);
-  made->following = child.family->registrations;
-  child.family->registrations = made.release();
+  registration->following = child.family->registrations;
+  child.family->registrations = registration.release();
 }
 
 }  // namespace

@@ -46,20 +46,20 @@ PhaserMode mode_on(const PhaserState& phaser) {
 namespace {
 
 sched::PassedPromise& make_passed(Phases& phases) {
-  auto made = std::make_unique<sched::PassedPromise>();
-  made->kind = CompletionKind::phase;
-  made->references.store(2, std::memory_order_relaxed);  // the caller's, the phaser's
-  made->shared.store(false, std::memory_order_relaxed);
-  made->failure = nullptr;
-  made->taken.store(true, std::memory_order_relaxed);
-  made->destroy = [](PromiseState& state) noexcept {
+  auto passed = std::make_unique<sched::PassedPromise>();
+  passed->kind = CompletionKind::phase;
+  passed->references.store(2, std::memory_order_relaxed);  // the caller's, the phaser's
+  passed->shared.store(false, std::memory_order_relaxed);
+  passed->failure = nullptr;
+  passed->taken.store(true, std::memory_order_relaxed);
+  passed->destroy = [](PromiseState& state) noexcept {
     delete static_cast<sched::PassedPromise*>(&state);
   };
-  made->name = phases.name;
-  made->where = phases.where;
-  made->wait.promise = made.get();
-  made->phases = &phases;
-  return *made.release();
+  passed->name = phases.name;
+  passed->where = phases.where;
+  passed->wait.promise = passed.get();
+  passed->phases = &phases;
+  return *passed.release();
 }
 
 }  // namespace
