@@ -134,6 +134,30 @@ constexpr std::string_view prefix = "IMBREX_";
 constexpr std::string_view not_options[] = {"D3",   "TELL_PROCESS", "ROOT", "DIR",
                                             "HOME", "PREFIX",       "BASE", "VERSION"};
 
+// Options of earlier versions, and what there is instead.
+struct Former {
+  std::string_view name;
+  std::string_view instead;
+};
+constexpr Former former_options[] = {
+    {"DATA_WINDOW", "set SpaceOptions::window of each space"},
+    {"POOL_CHUNK", "set WorkPoolOptions::chunk of each pool"},
+    {"POOL_INTERVAL", "set WorkPoolOptions::poll_interval of each pool"},
+    {"POOL_VICTIMS", "set WorkPoolOptions::victims of each pool"},
+    {"REQUEST_CALLBACK", "such completions are found by polling"},
+    {"SENDS_BYTES", "IMBREX_SENDS and IMBREX_SENDS_ABOVE are the limits that are left"},
+    {"SENDS_IN_ALL", "IMBREX_SENDS and IMBREX_SENDS_ABOVE are the limits that are left"},
+    {"SENDS_PATIENCE_MS", "the time is fixed"},
+    {"SENDS_UNDER_WAY", "IMBREX_SENDS and IMBREX_SENDS_ABOVE are the limits that are left"},
+    {"TREE_MEMORY", "data with owners takes the place of messages along trees"},
+};
+
+// What there is instead of an option of an earlier version; empty for any other name.
+std::string_view instead_of(const std::string_view name) {
+  const auto* const former = std::ranges::find(former_options, name, &Former::name);
+  return former == std::end(former_options) ? std::string_view() : former->instead;
+}
+
 // Letters to change, add, leave out, or swap with their neighbour, to make one of the other
 // (Damerau's distance, in its restricted form).
 std::size_t distance(const std::string_view from, const std::string_view to) {
@@ -189,8 +213,13 @@ std::string describe_unknown(const std::vector<std::string_view>& names) {
   std::string text = names.size() == 1 ? "there is no option " : "there are no options ";
   for (std::size_t index = 0; index < names.size(); ++index) {
     text += fmt::format("{}IMBREX_{}", index == 0 ? "" : ", ", names[index]);
+    const std::string_view instead = instead_of(names[index]);
     const std::string_view nearest = nearest_option(names[index]);
-    if (!nearest.empty()) text += fmt::format(" (did you mean IMBREX_{}?)", nearest);
+    if (!instead.empty()) {
+      text += fmt::format(" (no longer: {})", instead);
+    } else if (!nearest.empty()) {
+      text += fmt::format(" (did you mean IMBREX_{}?)", nearest);
+    }
   }
   return text + (names.size() == 1 ? ": it is" : ": they are") +
          " ignored; IMBREX_HELP=1 prints all that there are";

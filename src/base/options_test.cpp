@@ -98,6 +98,17 @@ TEST(Options, name_the_nearest_option_in_a_line_about_unknown_names) {
             std::string::npos);
 }
 
+TEST(Options, say_where_the_setting_of_an_earlier_version_went) {
+  EXPECT_NE(describe_unknown({"POOL_CHUNK"}).find(
+                "IMBREX_POOL_CHUNK (no longer: set WorkPoolOptions::chunk of each pool)"),
+            std::string::npos);
+  for (const char* const former : {"SENDS_BYTES", "TREE_MEMORY", "DATA_WINDOW", "POOL_VICTIMS"}) {
+    const std::string text = describe_unknown({former});
+    EXPECT_NE(text.find("(no longer: "), std::string::npos) << text;
+    EXPECT_EQ(text.find("did you mean"), std::string::npos) << text;
+  }
+}
+
 TEST(Options, refuse_a_malformed_value_beside_an_unknown_name) {
   const Variable unknown("IMBREX_WORKER", "3");
   const Variable bind("IMBREX_BIND", "maybe");
