@@ -43,36 +43,43 @@ struct System {
   long fib(long n) { return ::fib(n); }
 };
 
-// Two tasks that wake each other. Every event is fresh, so every wait suspends (but the first one
-// of the second task, which finds its event fired).
-void wake_each_other(long round_trips) {
-  const auto pings = std::make_unique<imbrex::Event[]>(static_cast<std::size_t>(round_trips));
-  const auto pongs = std::make_unique<imbrex::Event[]>(static_cast<std::size_t>(round_trips));
+struct Signal {
+  imbrex::Promise<void> promise;
+  imbrex::Future<void> future = promise.future();
+};
+struct RoundTrip {
+  Signal ping, pong;
+};
+
+// Two tasks that wake each other. Every promise is fresh, so every wait suspends (but the first one
+// of the second task, which finds its promise set).
+void wake_each_other(const std::vector<RoundTrip>& trips) {
   imbrex::finish([&] {
     imbrex::task("ping").launch([&] {
-      for (long i = 0; i < round_trips; ++i) {
-        pings[i].fire();
-        imbrex::await(pongs[i]);
+      for (const RoundTrip& trip : trips) {
+        trip.ping.promise.set();
+        trip.pong.future.get();
       }
     });
     imbrex::task("pong").launch([&] {
-      for (long i = 0; i < round_trips; ++i) {
-        imbrex::await(pings[i]);
-        pongs[i].fire();
+      for (const RoundTrip& trip : trips) {
+        trip.ping.future.get();
+        trip.pong.promise.set();
       }
     });
   });
 }
 
-// Nanoseconds per suspension with its resumption, 8 bytes of fresh event included.
+// Nanoseconds per suspension with its resumption. The promises are made before.
 result run_suspend(long round_trips) {
-  wake_each_other(round_trips / 10 + 1);
+  wake_each_other(std::vector<RoundTrip>(static_cast<std::size_t>(round_trips / 10 + 1)));
+  const std::vector<RoundTrip> trips(static_cast<std::size_t>(round_trips));
   const auto before = imbrex::statistics().suspensions;
   const double start = now_ns();
-  wake_each_other(round_trips);
+  wake_each_other(trips);
   const double ns = now_ns() - start;
   const long suspensions = static_cast<long>(imbrex::statistics().suspensions - before);
-  // With two workers the event sometimes fires before the other task gets to wait for it.
+  // With two workers the promise is sometimes set before the other task gets to wait for it.
   if (suspensions < 2 * round_trips / 100 * 99) fail("suspensions", suspensions, 2 * round_trips);
   return {ns / static_cast<double>(suspensions), suspensions, -1, suspensions};
 }
@@ -80,14 +87,14 @@ result run_suspend(long round_trips) {
 // Nanoseconds for each access that a task releases, one by one, while a reader waits for it.
 double release_all(const long blocks) {
   std::vector<char> data(static_cast<std::size_t>(blocks));
-  imbrex::Event linked;
+  imbrex::Promise<void> linked;
   double ns = 0;
   std::atomic<long> read = 0;
   imbrex::finish([&] {
     imbrex::TaskBuilder exchange = imbrex::task("exchange");
     for (char& block : data) (void)exchange.out(block);
     exchange.launch([&] {
-      imbrex::await(linked);
+      linked.future().get();
       const double start = now_ns();
       for (char& block : data) imbrex::release(block);
       ns = now_ns() - start;
@@ -95,7 +102,7 @@ double release_all(const long blocks) {
     for (const char& block : data) {
       imbrex::task("read").in(block).launch([&read] { ++read; });
     }
-    linked.fire();
+    linked.set();
   });
   require_equal("readers", read, blocks);
   return ns;
@@ -136,7 +143,7 @@ int main(int argc, char** argv) {
   const request request =
       parse_request(argc, argv, "spawn spawn_window_off chain stencil fib suspend "
                                 "release_16 release_1024 release_65536");
-  imbrex::Config config;
+  imbrex::RuntimeOptions config;
   config.workers = request.workers;
   if (std::string_view(request.benchmark) == "spawn_window_off") config.window = 0;
   const imbrex::Runtime runtime(config);

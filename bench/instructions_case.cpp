@@ -61,20 +61,28 @@ long fib(long n) {
   return a.get() + b;
 }
 
-void fire_all(imbrex::Event* events) {
-  for (long i = 0; i < tasks_per_round; ++i) events[i].fire();
+// The word behind a promise: what a suspension costs, without what a promise adds.
+using Event = imbrex::detail::EventWord;
+
+void await(Event& event) {
+  static constexpr imbrex::detail::WaitReason reason{.kind = imbrex::detail::WaitKind::event};
+  if (!event.has_fired()) imbrex::detail::await(event, reason);
+}
+
+void fire_all(Event* events) {
+  for (long i = 0; i < tasks_per_round; ++i) imbrex::detail::fire_once(events[i]);
 }
 
 void first(long rounds, bool suspend) {
   for (long round = 0; round < rounds; ++round) {
-    imbrex::Event events[tasks_per_round];
+    Event events[tasks_per_round];
     long started = 0;
     imbrex::finish([&] {
       if (!suspend) fire_all(events);
-      for (imbrex::Event& event : events) {
+      for (Event& event : events) {
         imbrex::task("waits once").launch([&event, &started] {
           ++started;
-          imbrex::await(event);
+          await(event);
         });
       }
       while (started < tasks_per_round) imbrex::yield();
@@ -87,20 +95,20 @@ void first(long rounds, bool suspend) {
 // Each round trip fires two events and awaits two.
 void later(long round_trips, bool suspend) {
   const auto size = static_cast<std::size_t>(round_trips);
-  const auto pings = std::make_unique<imbrex::Event[]>(size);
-  const auto pongs = std::make_unique<imbrex::Event[]>(size);
+  const auto pings = std::make_unique<Event[]>(size);
+  const auto pongs = std::make_unique<Event[]>(size);
   imbrex::finish([&] {
     imbrex::task("ping").launch([&] {
       for (long i = 0; i < round_trips; ++i) {
-        pings[i].fire();
-        imbrex::await(suspend ? pongs[i] : pings[i]);
+        imbrex::detail::fire_once(pings[i]);
+        await(suspend ? pongs[i] : pings[i]);
       }
     });
     imbrex::task("pong").launch([&] {
       for (long i = 0; i < round_trips; ++i) {
-        if (!suspend) pongs[i].fire();
-        imbrex::await(suspend ? pings[i] : pongs[i]);
-        if (suspend) pongs[i].fire();
+        if (!suspend) imbrex::detail::fire_once(pongs[i]);
+        await(suspend ? pings[i] : pongs[i]);
+        if (suspend) imbrex::detail::fire_once(pongs[i]);
       }
     });
   });
@@ -129,7 +137,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: instructions_case <case> <n> <n of the first pass>\n");
     return 2;
   }
-  imbrex::Config config;
+  imbrex::RuntimeOptions config;
   config.workers = 1;
   config.window = 0;
   const imbrex::Runtime runtime(config);

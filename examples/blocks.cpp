@@ -11,7 +11,7 @@
 int main() {
   constexpr int count = 4;
   std::array<std::array<double, 1000>, count> blocks{};
-  std::array<imbrex::Event, count> came;
+  std::array<imbrex::Promise<void>, count> came;
   std::array<std::atomic<bool>, count> filled{};
   std::thread device;
   std::atomic<int> wrong = 0;
@@ -20,12 +20,12 @@ int main() {
     imbrex::TaskBuilder start = imbrex::task("start the device");
     for (auto& block : blocks) (void)start.out(block);
     start.launch([&] {
-      for (int i = 0; i < count; ++i) imbrex::release_after(came[i], blocks[i]);
+      for (int i = 0; i < count; ++i) imbrex::release_after(came[i].future(), blocks[i]);
       device = std::thread([&] {
         for (const int i : {2, 0, 3, 1}) {
           blocks[i].fill(i + 1);
           filled[i] = true;
-          came[i].fire();
+          came[i].set();
         }
       });
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events fired by a thread that imbrex does not know, as a driver's callback would. A task that
+// Promises set by a thread that imbrex does not know, as a driver's callback would. A task that
 // waits gives up its worker; one that has ended may be kept open with release_after().
 #include <imbrex/imbrex.hpp>
 
@@ -9,8 +9,8 @@
 #include <thread>
 
 int main() {
-  imbrex::Event arrived;   // "the device has delivered"
-  imbrex::Event finished;  // "the device has read our buffer"
+  imbrex::Promise<void> arrived;   // "the device has delivered"
+  imbrex::Promise<void> finished;  // "the device has read our buffer"
   std::atomic<bool> device_has_read = false;
   int data = 0;
   int buffer = 0;
@@ -18,18 +18,19 @@ int main() {
   std::thread device([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     data = 42;
-    arrived.fire();
+    arrived.set();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     device_has_read = true;
-    finished.fire();
+    finished.set();
   });
 
   bool too_early = false;
   imbrex::finish([&] {
     imbrex::task("wait for the device").out(buffer).launch([&] {
-      imbrex::await(arrived);  // suspends this task; its worker does something else
+      arrived.future().get();  // suspends this task; its worker does something else
       buffer = data;
-      imbrex::release_after(finished);  // dependents wait for this too, though the body ends now
+      // Dependents wait for this too, though the body ends now.
+      imbrex::release_after(finished.future());
     });
     imbrex::task("use the buffer again").inout(buffer).launch([&] {
       too_early = !device_has_read;

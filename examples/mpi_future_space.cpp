@@ -28,13 +28,13 @@ int main(int argc, char** argv) {
         for (std::uint64_t column = 0; column <= row; ++column) {
           if (home(guid(row, column)) != rank) continue;
           if (column == 0 || column == row) {
-            cells.put(guid(row, column), 1);
+            cells.set(guid(row, column), 1);
             continue;
           }
           const auto left = cells[guid(row - 1, column - 1)];  // asks for it, and does not wait
           const auto right = cells[guid(row - 1, column)];
           imbrex::task("cell").in(left, right).launch([&cells, row, column, left, right] {
-            cells.put(guid(row, column), (left.get() + right.get()) % prime);
+            cells.set(guid(row, column), (left.get() + right.get()) % prime);
           });
         }
       }

@@ -11,7 +11,7 @@ namespace {
 struct Slot {
   int header = 0;
   int body = 0;
-  imbrex::Event header_seen;
+  imbrex::Promise<void> header_seen;
 };
 constexpr int items = 100;
 
@@ -27,11 +27,11 @@ int main() {
         const int item = first + i;
         imbrex::task("read").out(slot.header, slot.body).launch([&slot, item] {
           slot.header = item;
-          imbrex::release(slot.header);       // "look" may run from here on
-          imbrex::await(slot.header_seen);    // without the release this would wait for ever
+          imbrex::release(slot.header);     // "look" may run from here on
+          slot.header_seen.future().get();  // without the release this would wait for ever
           slot.body = 2 * item;
         });
-        imbrex::task("look").in(slot.header).launch([&slot] { slot.header_seen.fire(); });
+        imbrex::task("look").in(slot.header).launch([&slot] { slot.header_seen.set(); });
         imbrex::task("sum").in(slot.header, slot.body).inout(sum).launch([&slot, &sum] {
           sum += slot.header + slot.body;
         });

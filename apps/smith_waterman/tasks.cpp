@@ -99,9 +99,9 @@ class TaskGraph {
     const bool has_below = i + 1 < tiling_.down();
     const bool has_right = j + 1 < tiling_.across();
     if (!has_below && !has_right) last_ = tile.row.back();
-    if (has_below && has_right) edges_.put(guid(i, j, last_cell), Cells{tile.row.back()});
-    if (has_right) edges_.put(guid(i, j, last_column), std::move(tile.column));
-    if (has_below) edges_.put(guid(i, j, last_row), std::move(tile.row));
+    if (has_below && has_right) edges_.set(guid(i, j, last_cell), Cells{tile.row.back()});
+    if (has_right) edges_.set(guid(i, j, last_column), std::move(tile.column));
+    if (has_below) edges_.set(guid(i, j, last_row), std::move(tile.row));
   }
 
   // A tile takes the cells above it and to its left, and leaves its own there: in program order, so

@@ -9,16 +9,16 @@
 namespace sparse {
 
 void TestEach::wait(const MPI_Request request) {
-  imbrex::Event event;
+  imbrex::Promise<void> event;
   {
     const std::lock_guard guard(lock_);
     waiting_.push_back({request, &event});
   }
-  await(event);
+  event.future().get();
 }
 
 void TestEach::poll() {
-  std::vector<imbrex::Event*> complete;
+  std::vector<imbrex::Promise<void>*> complete;
   {
     const std::unique_lock guard(lock_, std::try_to_lock);
     if (!guard.owns_lock()) return;
@@ -30,7 +30,7 @@ void TestEach::poll() {
       return done != 0;
     });
   }
-  for (imbrex::Event* const event : complete) event->fire();
+  for (imbrex::Promise<void>* const event : complete) event->set();
 }
 
 void TestEach::poll_during(const std::function<void()>& spawn) {

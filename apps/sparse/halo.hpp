@@ -38,7 +38,7 @@ class TestEach {
 
   struct Waiting {
     MPI_Request request;
-    imbrex::Event* event;  // of a task that waits
+    imbrex::Promise<void>* event;  // of a task that waits
   };
   std::mutex lock_;  // guards what follows; held over MPI_Test, which never suspends
   std::vector<Waiting> waiting_;

@@ -79,14 +79,14 @@ Best measure_start(const int rank, const bool home_reads) {
         const auto future = space[guid];
         imbrex::task("catch").in(future).launch([&, future, guid] {
           if (future.get() == guid * guid) caught.fetch_add(1, std::memory_order_relaxed);
-          if (guid + 1 < throws) space.put(guid + 1, (guid + 1) * (guid + 1));
+          if (guid + 1 < throws) space.set(guid + 1, (guid + 1) * (guid + 1));
         });
       }
       MPI_Barrier(MPI_COMM_WORLD);  // what has been asked for comes with it, or soon after
       const auto last = space[throws - 1];
       const double start = now_ns();
       if (rank == 0) {
-        space.put(0, 0);
+        space.set(0, 0);
         (void)last.get();
       }
       ns = now_ns() - start;
@@ -152,12 +152,12 @@ Best measure_bandwidth(const int rank) {
       require_value("words", value.size(), words);
       require_value("words that are right",
                     static_cast<std::uint64_t>(std::ranges::count(value, round + 1)), words);
-      ended.put(round, 1);
+      ended.set(round, 1);
     } else {
       std::vector<std::uint64_t> data(words, round + 1);
       MPI_Barrier(MPI_COMM_WORLD);
       MPI_Recv(&ready, sizeof ready, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      space.put(round, std::move(data));
+      space.set(round, std::move(data));
       (void)ended[round].get();
     }
   }
@@ -211,7 +211,7 @@ void measure_many(const int rank, const std::uint64_t futures, const bool given_
       const std::uint64_t end = std::min(futures, first + at_once);
       for (std::uint64_t guid = first; guid < end; ++guid) {
         if (guid % 2 == mine) {
-          space.put(guid, guid * guid);
+          space.set(guid, guid * guid);
         } else {
           some.push_back(space[guid]);
         }

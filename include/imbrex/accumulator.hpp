@@ -39,19 +39,23 @@ namespace imbrex {
 // type that can be called as T(T, T), is associative and commutative, and comes with an identity.
 namespace op {
 struct Sum {
+  /// `identity` is the value that changes nothing; the call combines two values. The others have
+  /// both, too. Any thread; never suspends.
   template <class T>
   [[nodiscard]] static T identity() { return T(); }
   template <class T>
   [[nodiscard]] T operator()(const T& a, const T& b) const { return a + b; }
 };
 struct Product {
+  /// As those of Sum: 1, and the product.
   template <class T>
   [[nodiscard]] static T identity() { return T(1); }
   template <class T>
   [[nodiscard]] T operator()(const T& a, const T& b) const { return a * b; }
 };
-// Of none: the largest value of the type.
+/// The smallest value.
 struct Min {
+  /// As those of Sum: infinity or the largest value, and the smaller one.
   template <class T>
   [[nodiscard]] static T identity() {
     if constexpr (std::numeric_limits<T>::has_infinity) return std::numeric_limits<T>::infinity();
@@ -61,6 +65,7 @@ struct Min {
   [[nodiscard]] T operator()(const T& a, const T& b) const { return b < a ? b : a; }
 };
 struct Max {
+  /// As those of Sum: minus infinity or the lowest value, and the larger one.
   template <class T>
   [[nodiscard]] static T identity() {
     if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
@@ -69,8 +74,9 @@ struct Max {
   template <class T>
   [[nodiscard]] T operator()(const T& a, const T& b) const { return a < b ? b : a; }
 };
-// One of the values that were put, whichever.
+/// One of the values that were put, whichever.
 struct Any {
+  /// As those of Sum: a value-initialised one, and either.
   template <class T>
   [[nodiscard]] static T identity() { return T(); }
   template <class T>
@@ -449,18 +455,18 @@ class AccumulatorOf final : public AccumulatorState<T> {
 
 }  // namespace detail
 
-// A handle: copies mean the same accumulator, which lives as long as its phaser, and keeps that.
-// Tasks take a copy, since the body of finish() ends before they do.
-// T may be copied. Operations must not wait, nor may T's copy or destructor; what an operation
-// throws, put() or get() throws. All values that it holds are destroyed before the phaser's
-// finish() ends; or, where a handle of it or of the phaser is kept, with the last of these.
-// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
+/// A handle: copies mean the same accumulator, which lives as long as its phaser, and keeps that.
+/// Tasks take a copy, since the body of finish() ends before they do.
+/// T may be copied. Operations must not wait, nor may T's copy or destructor; what an operation
+/// throws, put() or get() throws. All values that it holds are destroyed before the phaser's
+/// finish() ends; or, where a handle of it or of the phaser is kept, with the last of these.
+/// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
 template <class T>
   requires std::copy_constructible<T>
 class Accumulator {
  public:
-  // The running task must be the only one that is registered on `phaser`, and not have signalled;
-  // else Error. With one of the operations above, its identity is that of T.
+  /// The running task must be the only one that is registered on `phaser`, and not have signalled;
+  /// else Error. With one of the operations above, its identity is that of T.
   template <class Op>
     requires std::invocable<const Op&, const T&, const T&>
   Accumulator(const Phaser& phaser, const Op& op, const T& identity,
@@ -471,37 +477,37 @@ class Accumulator {
   Accumulator(const Phaser& phaser, const Op& op, const Accumulation how = Accumulation::lazy)
       : Accumulator(phaser, op, Op::template identity<T>(), how) {}
 
-  // Adds `value` to what the phase has that the caller's next signal belongs to. Throws Error if
-  // the caller is not registered or does not signal, or runs further ahead than the phaser allows.
+  /// Adds `value` to what the phase has that the caller's next signal belongs to. Throws Error if
+  /// the caller is not registered or does not signal, or runs further ahead than the phaser allows.
   void put(const T& value) const {
-    const detail::Standing by = detail::standing_on(phaser_.state(), "put()");
+    const detail::Standing by = detail::standing_on(detail::state_of(phaser_), "put()");
     if (by.mode == PhaserMode::wait_only) {
-      detail::throw_of_accumulator(phaser_.state(), "put()",
+      detail::throw_of_accumulator(detail::state_of(phaser_), "put()",
                                    "of mode wait_only, it belongs to no phase that it could add "
                                    "to; register it as signal_wait or signal_only");
     }
     if (by.mode == PhaserMode::signal_only &&
-        by.signalled > phaser_.phase() + detail::ahead_of(phaser_.state())) {
-      detail::throw_of_accumulator(phaser_.state(), "put()",
+        by.signalled > phaser_.phase() + detail::ahead_of(detail::state_of(phaser_))) {
+      detail::throw_of_accumulator(detail::state_of(phaser_), "put()",
                                    "it has signalled so many phases ahead that there is no room "
                                    "for the value; make the phaser with {.ahead = n}");
     }
     state_->put(by, value);
   }
 
-  // What was put in the phase before the one that the caller is in: the identity, if nothing was,
-  // or there was none. A caller that is not registered gets the last result that there is; where no
-  // signaller is left, it suspends until that of the last phase has come from other ranks. Throws
-  // Error if it is of mode signal_only, or so far behind that the result is gone (see
-  // PhaserOptions::ahead).
+  /// What was put in the phase before the one that the caller is in: the identity, if nothing was,
+  /// or there was none. A caller that is not registered gets the last result that there is; where
+  /// no signaller is left, it suspends until that of the last phase has come from other ranks.
+  /// Throws Error if it is of mode signal_only, or so far behind that the result is gone (see
+  /// PhaserOptions::ahead).
   [[nodiscard]] T get() const {
     detail::Standing by;
-    if (!detail::find_standing(phaser_.state(), by)) {
-      detail::await_last_phase(phaser_.state());
+    if (!detail::find_standing(detail::state_of(phaser_), by)) {
+      detail::await_last_phase(detail::state_of(phaser_));
       return state_->results().last(state_->identity());
     }
     if (by.mode == PhaserMode::signal_only) {
-      detail::throw_of_accumulator(phaser_.state(), "get()",
+      detail::throw_of_accumulator(detail::state_of(phaser_), "get()",
                                    "of mode signal_only, it does not know which phase is over; "
                                    "register it as signal_wait or wait_only");
     }
@@ -512,7 +518,7 @@ class Accumulator {
     if (by.waited > phaser_.phase()) {  // nobody signals any more
       return state_->results().last(state_->identity());
     }
-    detail::throw_of_accumulator(phaser_.state(), "get()",
+    detail::throw_of_accumulator(detail::state_of(phaser_), "get()",
                                  "others are so many phases ahead that the result is gone; make "
                                  "the phaser with {.ahead = n}");
   }
@@ -522,7 +528,7 @@ class Accumulator {
   static detail::AccumulatorState<T>* add(const Phaser& phaser, const Op& op, const T& identity,
                                           const Accumulation how) {
     using namespace detail;
-    const std::size_t phases = std::size_t{ahead_of(phaser.state())} + 2;
+    const std::size_t phases = std::size_t{ahead_of(state_of(phaser))} + 2;
     AccumulatorState<T>* made = nullptr;
     switch (how) {
       case Accumulation::lazy:
@@ -536,7 +542,7 @@ class Accumulator {
         break;
     }
     made->ordered = how == Accumulation::reproducible;
-    add_accumulator(phaser.state(), *made);
+    add_accumulator(state_of(phaser), *made);
     return made;
   }
 

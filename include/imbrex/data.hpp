@@ -32,18 +32,18 @@
 
 namespace imbrex {
 
-// Data, and the tasks that use them, on the ranks of a communicator.
-// Thread safety: one thread or task makes data and inserts, the one that made the space, since the
-// order of insertions is the meaning of the program; bodies run anywhere.
-class Space : public detail::SpaceBase {
+/// Data, and the tasks that use them, on the ranks of a communicator.
+/// Thread safety: one thread or task makes data and inserts, the one that made the space, since the
+/// order of insertions is the meaning of the program; bodies run anywhere.
+class Space : public SpaceBase {
  public:
-  // Collective over `comm`, which may be freed afterwards. Suspends. Throws Error for an
-  // inter-communicator, and if messages between ranks are not open.
+  /// Collective over `comm`, which may be freed afterwards. Suspends. Throws Error for an
+  /// inter-communicator, and if messages between ranks are not open.
   explicit Space(const MPI_Comm comm, SpaceOptions options = {})
       : SpaceBase(detail::make_data_space(detail::members_of(comm, "a space of data", true),
                                           std::move(options))) {}
-  // Collective: finish(), then waits until all ranks have come as far. Suspends. What finish()
-  // would throw is printed, and fails the process.
+  /// Collective: finish(), then waits until all ranks have come as far. Suspends. What finish()
+  /// would throw is printed, and fails the process.
   ~Space() = default;
 };
 

@@ -72,8 +72,9 @@ int imbrex_event_poll(imbrex_event* event);
    Three things a handler may not do. It may not take a lock that a thread holds while it calls MPI
    or imbrex; imbrex holds none of its own then. It may not call MPI, nor wait: such a call returns
    MPI_ERR_OTHER, and is named on standard error. Handlers are never nested. It may mark what is
-   ready, launch tasks, fire imbrex::Event. */
+   ready, launch tasks, set an imbrex::Promise. */
 typedef void imbrex_event_handler(const imbrex_event* event, void* argument);
+/* Gives each event to `handler`, as said above; null: to nobody. */
 void imbrex_event_set_handler(imbrex_event_handler* handler, void* argument);
 
 #ifdef __cplusplus

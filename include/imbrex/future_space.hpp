@@ -4,7 +4,7 @@
 //
 //   imbrex::FutureSpace<double> sums(
 //       MPI_COMM_WORLD, {.home = [=](auto guid) { return guid % ranks; }, .name = "sums"});
-//   if (rank == 0) sums.put(7, 3.5);
+//   if (rank == 0) sums.set(7, 3.5);
 //   double sum = sums[7].get();  // on every rank
 //   sums.close();
 //
@@ -37,7 +37,7 @@
 
 namespace imbrex {
 
-// The functions must answer the same on every rank, at any time, on any thread, and must not wait.
+/// The functions must answer the same on every rank, at any time, on any thread, and must not wait.
 struct FutureSpaceOptions {
   std::function<int(std::uint64_t guid)> home;  // a rank of the communicator
   // The bytes of the value: of a vector's elements, say. Then a long one lands at once where it
@@ -51,21 +51,19 @@ struct FutureSpaceOptions {
   std::string name = "future space";  // for messages
 };
 
-// Thread safety: any thread may call [] and put().
+/// Thread safety: any thread may call [] and set().
 template <class T>
 class FutureSpace {
   using State = detail::SpaceFutureOf<T>;
 
  public:
-  // Collective over `comm`, which may be freed afterwards. Suspends. Throws Error if there is no
-  // `home`, for an inter-communicator, for ranks that are not of MPI_COMM_WORLD, and if messages
-  // between ranks are not open.
+  /// Collective over `comm`, which may be freed afterwards. Suspends. Throws Error if there is no
+  /// `home`, for an inter-communicator, for ranks that are not of MPI_COMM_WORLD, and if messages
+  /// between ranks are not open.
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
       : FutureSpace(detail::members_of(comm, "space of futures \"" + options.name + "\""),
                     std::move(options)) {}
-  // For who has opened it another way: HCMPI's interface, and tests, which have networks of theirs.
-  explicit FutureSpace(detail::Space& space) noexcept : space_(&space) {}
-  // Closes, if close() was not called.
+  /// Closes, if close() was not called.
   ~FutureSpace() {
     if (space_ == nullptr) return;
     if (!closed_) space_->close();
@@ -74,20 +72,21 @@ class FutureSpace {
   FutureSpace(const FutureSpace&) = delete;
   FutureSpace& operator=(const FutureSpace&) = delete;
 
-  // Ready when the value is here. May suspend for room to send; waits for no other rank. What went
-  // wrong elsewhere, its get() throws. Throws Error if the space is closed, or the value was given
-  // back because all its readers had it. It is const so that get() cannot move the value out.
+  /// Ready when the value is here. May suspend for room to send; waits for no other rank. What went
+  /// wrong elsewhere, its get() throws. Throws Error if the space is closed, or the value was given
+  /// back because all its readers had it. It is const so that get() cannot move the value out.
   [[nodiscard]] const Future<T> operator[](const std::uint64_t guid) const {  // NOLINT
     auto& state = static_cast<State&>(space_->future(guid));
     return Future<T>(&state, &state.slot);
   }
 
-  // Returns at once, on whatever rank; a finish() around waits until the home has the value. Throws
-  // Error at home, or lets that finish() throw it elsewhere, if a value was put before: it names
-  // both ranks and places. Without a finish() it is printed at the end, and fails the process.
+  /// Puts the value, once. Returns at once, on whatever rank; a finish() around waits until the
+  /// home has the value. May suspend for room to send. Throws Error at home, or lets that finish()
+  /// throw it elsewhere, if a value was put before: it names both ranks and places. Without a
+  /// finish() it is printed at the end, and fails the process. Throws Error if the space is closed.
   template <class U = T>
     requires std::constructible_from<T, U>
-  void put(const std::uint64_t guid, U&& value,
+  void set(const std::uint64_t guid, U&& value,
            const std::source_location& where = std::source_location::current()) const {
     using Value = std::remove_reference_t<U>;
     const detail::Build build{
@@ -100,13 +99,17 @@ class FutureSpace {
     space_->put(guid, build, where);
   }
 
-  // Collective over the ranks of the space, which need not come at the same time: returns when what
-  // this rank has put is at its home, what it has asked for is here, and all others have come as
-  // far. Futures that are here stay. Suspends. Throws Error if it was closed before.
+  /// Collective over the ranks of the space, which need not come at the same time: returns when
+  /// what this rank has put is at its home, what it has asked for is here, and all others have come
+  /// as far. Futures that are here stay. Suspends. Throws Error if it was closed before.
   void close() {
     space_->close();
     closed_ = true;
   }
+
+ protected:
+  // For a space that was opened in another way, as HCMPI's interface does.
+  explicit FutureSpace(detail::Space& space) noexcept : space_(&space) {}
 
  private:
   FutureSpace(detail::Members members, FutureSpaceOptions&& options)

@@ -171,10 +171,11 @@ void imbrex_promise_free(imbrex_promise_t* promise);
 
 /* ---- events: what happens once ---- */
 
+/* Makes one that has not happened. The program frees it, when nobody waits for it any more. */
 int imbrex_event_create(imbrex_event_t* event);
-int imbrex_event_fire(imbrex_event_t event); /* any thread; a second time is an error */
-int imbrex_event_has_fired(imbrex_event_t event); /* 1 or 0 */
-int imbrex_event_await(imbrex_event_t event);     /* suspends */
+int imbrex_event_set(imbrex_event_t event); /* any thread; a second time is an error */
+int imbrex_event_ready(imbrex_event_t event); /* 1 or 0 */
+int imbrex_event_wait(imbrex_event_t event);     /* suspends */
 /* The running task, once its body has ended, keeps its dependents waiting until `event` fires. */
 int imbrex_event_release_after(imbrex_event_t event);
 /* The running task's access to `object`, or to a range as it was named, ends when `event` fires,
@@ -185,6 +186,7 @@ void imbrex_event_free(imbrex_event_t* event); /* when nobody waits for it any m
 
 /* ---- named events and progress functions: <imbrex/trigger.hpp> says what they mean ---- */
 
+/* A future that is ready once imbrex_trigger() was called with the same name and number. */
 int imbrex_named(const char* name, int64_t number, imbrex_future_t* future, const char* file,
                  int line);
 int imbrex_trigger(const char* name, int64_t number); /* any thread, any callback */

@@ -11,7 +11,6 @@
 #include "imbrex/detail/serial.hpp"
 #else
 #include "imbrex/error.hpp"
-#include "imbrex/event.hpp"
 #include "imbrex/future.hpp"
 #include "imbrex/phaser.hpp"
 #include "imbrex/runtime.hpp"

@@ -15,6 +15,11 @@
 extern "C" {
 #endif
 
+/* Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
+   pools and calls that span ranks. One rank that calls it is enough. IMBREX_ERR_USE: MPI_Init has
+   been called, and has not opened them. Thread safety: any thread. */
+int imbrex_open_messages(void);
+
 /* Suspends the running task until the request is complete, as MPI_Wait. `status` may be
    MPI_STATUS_IGNORE. */
 int imbrex_await_request(MPI_Request* request, MPI_Status* status);
@@ -29,10 +34,10 @@ int imbrex_release_after_request(MPI_Request* request);
    beginning of a scope to its end start in an order that all ranks share, as by imbrex::ordered()
    and imbrex::ordered_as_spawned() of <imbrex/mpi.hpp>, which says how. Scopes are brackets: ended
    by the task that began them, the last one first. */
-int imbrex_begin_ordered(uint64_t key);
-int imbrex_begin_ordered_by_name(const char* name);
-int imbrex_begin_ordered_as_spawned(const void* object, int count);
-int imbrex_end_ordered(void);
+int imbrex_ordered_begin(uint64_t key);
+int imbrex_ordered_begin_by_name(const char* name);
+int imbrex_ordered_begin_as_spawned(const void* object, int count);
+int imbrex_ordered_end(void);
 
 /* Partial collectives: <imbrex/collective.hpp> says what all of it means. Its functions, without
    their exceptions. `counts`, `displacements` and `types` are null, or have an element for each
@@ -66,6 +71,8 @@ typedef struct {
   void* argument; /* of both */
 } imbrex_collective_options; /* null where it is wanted: all of it 0 */
 typedef struct imbrex_collective_s* imbrex_collective_t;
+/* These begin a collective, and return at once: `made` is to be freed. `options` may be null. May
+   suspend, the first time on a communicator. IMBREX_ERR_USE: wrong arguments; IMBREX_ERR_MPI. */
 int imbrex_alltoall(const imbrex_send_blocks* send, const imbrex_receive_blocks* receive,
                     MPI_Comm comm, const imbrex_collective_options* options,
                     imbrex_collective_t* made);

@@ -70,15 +70,15 @@ struct MpiPhaserSpec {
                                            const std::source_location& where);
 }  // namespace detail
 
-// A handle, as Phaser is.
+/// A handle, as Phaser is.
 class MpiPhaser : public Phaser {
  public:
-  // Collective over `comm`, in the order of its other collectives, unless there is a key: then
-  // tasks may make several at a time, in any order. The first on a communicator duplicates it, and
-  // waits for a duplicate that another task makes. `comm` may be freed before the phaser ends.
-  // Suspends. Throws Error, on every rank and naming two, if ranks make phasers of different names
-  // or options here; for mode wait_only (a rank has somebody who signals), an inter-communicator, a
-  // key out of range, or outside of MPI_Init and MPI_Finalize. Throws MpiError.
+  /// Collective over `comm`, in the order of its other collectives, unless there is a key: then
+  /// tasks may make several at a time, in any order. The first on a communicator duplicates it, and
+  /// waits for a duplicate that another task makes. `comm` may be freed before the phaser ends.
+  /// Suspends. Throws Error, on every rank and naming two, if ranks make phasers of different names
+  /// or options here; for mode wait_only (a rank has somebody who signals), an inter-communicator,
+  /// a key out of range, or outside of MPI_Init and MPI_Finalize. Throws MpiError.
   MpiPhaser(const MPI_Comm comm, const PhaserMode mode,
             const MpiPhaserOptions& options = {},
             const std::source_location& where = std::source_location::current())

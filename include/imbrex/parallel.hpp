@@ -20,6 +20,7 @@
 #include <optional>
 #include <ranges>
 #include <source_location>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,10 +30,14 @@
 
 namespace imbrex {
 
-struct Loop {
+struct LoopOptions {
   std::size_t grain = 0;  // elements of a part; 0: so that there are 8 parts for each worker
   Name name = "loop";     // of the tasks, in reports
 };
+
+/// What can be cut into parts: a vector, an array, a span, views::iota(first, last).
+template <class R>
+concept loop_range = std::ranges::random_access_range<R> && std::ranges::sized_range<R>;
 
 namespace detail {
 
@@ -49,7 +54,7 @@ void in_tasks(const Name name, const std::source_location& where, const std::siz
 }
 
 // Of the place of the running task, for its tasks are there, too.
-[[nodiscard]] inline std::size_t grain_of(const Loop& loop, const std::size_t count) {
+[[nodiscard]] inline std::size_t grain_of(const LoopOptions& loop, const std::size_t count) {
   if (loop.grain != 0) return loop.grain;
   const auto parts = 8 * static_cast<std::size_t>(std::max(1, current_place().worker_count()));
   return (count + parts - 1) / parts;
@@ -59,7 +64,7 @@ void in_tasks(const Name name, const std::source_location& where, const std::siz
 // All is in tasks, so that what several parts throw is counted, and a thread of the program's own
 // waits only.
 template <class Begin, class Part>
-void in_parts(const Loop& loop, const std::source_location& where, const std::size_t count,
+void in_parts(const LoopOptions& loop, const std::source_location& where, const std::size_t count,
               const Begin& begin, const Part& part) {
   if (count == 0) return;
   std::size_t grain = 0;
@@ -79,22 +84,34 @@ void in_parts(const Loop& loop, const std::source_location& where, const std::si
 }
 
 template <class R>
-concept cut_range = std::ranges::random_access_range<R> && std::ranges::sized_range<R>;
-
-template <class R>
 [[nodiscard]] auto iterator_at(R& range, const std::size_t index) {
   return std::ranges::begin(range) +
          static_cast<std::ranges::range_difference_t<R>>(index);
 }
 
+// What reduce() returns: the wider one of two numbers, else what the identity is.
+template <class T, class Element>
+struct Reduced {
+  using type = T;
+};
+template <class T, class Element>
+  requires(std::is_arithmetic_v<T> && std::is_arithmetic_v<Element>)
+struct Reduced<T, Element> {
+  using type = std::common_type_t<T, Element>;
+};
+template <class R, class Map>
+using mapped_t =
+    std::remove_cvref_t<std::invoke_result_t<const Map&, std::ranges::range_reference_t<R>>>;
+
 }  // namespace detail
 
-// Calls body(element) for each element, in tasks, and waits for them. If some throw, it rethrows
-// the first exception, as finish() does; the rest of such a part is left out, and no other part.
-// The body is shared by the tasks, so it must be callable as const. Suspends.
-template <detail::cut_range R, class F>
+/// Calls body(element) for each element, in tasks, and waits for them. If some throw, it rethrows
+/// the first exception, as finish() does; the rest of such a part is left out, and no other part.
+/// The body is shared by the tasks, so it must be callable as const, by several threads at once.
+/// Suspends. Throws Error as spawn() does.
+template <loop_range R, class F>
   requires std::invocable<const F&, std::ranges::range_reference_t<R>>
-void parallel_for(R&& range, const Loop& loop, const F& body,
+void parallel_for(R&& range, const LoopOptions& loop, const F& body,
                   const std::source_location& where = std::source_location::current()) {
   const auto part = [&](std::size_t, const std::size_t first, const std::size_t last) {
     auto at = detail::iterator_at(range, first);
@@ -105,43 +122,64 @@ void parallel_for(R&& range, const Loop& loop, const F& body,
   detail::in_parts(loop, where, static_cast<std::size_t>(std::ranges::size(range)),
                    [](std::size_t) {}, part);
 }
-template <detail::cut_range R, class F>
+template <loop_range R, class F>
   requires std::invocable<const F&, std::ranges::range_reference_t<R>>
 void parallel_for(R&& range, const F& body,
                   const std::source_location& where = std::source_location::current()) {
-  parallel_for(std::forward<R>(range), Loop(), body, where);
+  parallel_for(std::forward<R>(range), LoopOptions(), body, where);
 }
 
-// map(element) of all elements, put together by `op`, which must be associative: elements keep
-// their order, so it need not be commutative. op(identity, x) is x; of an empty range it is
-// `identity`. With a `grain` of the program's own the result is the same, to the last bit, whatever
-// the number of workers. Exceptions as parallel_for(). Suspends.
-template <detail::cut_range R, std::copyable T, class Op, class Map = std::identity>
+/// map(element) of all elements, combined by `op`, which must be associative: elements keep their
+/// order, so it need not be commutative.
+///
+/// `identity` is the value that changes nothing: op(identity, x) is x, as 0 is for a sum, 1 for a
+/// product, and the lowest number for a maximum. It is NOT a value to begin with: every part begins
+/// with it, so another value would be counted as often as there are parts, and once more. The
+/// result for an empty range is `identity`.
+///
+/// The type of the result: of two numbers the wider one, that of the mapped elements or of
+/// `identity` (reduce(doubles, 0, std::plus()) is a double); else the type of `identity`.
+///
+/// With a `grain` of the program's own the result is identical, to the last bit, whatever the
+/// number of workers. `op` and `map` are called by several threads at once. Exceptions as
+/// parallel_for(). Suspends.
+template <loop_range R, std::copyable T, class Op, class Map = std::identity>
   requires std::invocable<const Map&, std::ranges::range_reference_t<R>>
-[[nodiscard]] T reduce(R&& range, const Loop& loop, const T& identity, const Op& op,
-                       const Map& map = {},
-                       const std::source_location& where = std::source_location::current()) {
-  std::vector<std::optional<T>> values;  // of the parts
+[[nodiscard]] auto reduce(R&& range, const LoopOptions& loop, const T& identity, const Op& op,
+                          const Map& map = {},
+                          const std::source_location& where = std::source_location::current()) {
+  using Result = typename detail::Reduced<T, detail::mapped_t<R, Map>>::type;
+  const auto each = [&map](auto&& element) -> decltype(auto) {
+    if constexpr (std::is_arithmetic_v<Result>) {
+      return static_cast<Result>(std::invoke(map, std::forward<decltype(element)>(element)));
+    } else {
+      return std::invoke(map, std::forward<decltype(element)>(element));
+    }
+  };
+  const auto none = static_cast<Result>(identity);
+  std::vector<std::optional<Result>> values;  // of the parts
   const auto part = [&](const std::size_t i, const std::size_t first, const std::size_t last) {
-    T value = identity;
+    Result value = none;
     auto at = detail::iterator_at(range, first);
     for (const auto end = detail::iterator_at(range, last); at != end; ++at) {
-      value = op(std::move(value), std::invoke(map, *at));
+      value = static_cast<Result>(op(std::move(value), each(*at)));
     }
     values[i].emplace(std::move(value));
   };
   detail::in_parts(loop, where, static_cast<std::size_t>(std::ranges::size(range)),
                    [&values](const std::size_t parts) { values.resize(parts); }, part);
-  T result = identity;
-  for (std::optional<T>& value : values) result = op(std::move(result), *std::move(value));
+  Result result = none;
+  for (std::optional<Result>& value : values) {
+    result = static_cast<Result>(op(std::move(result), *std::move(value)));
+  }
   return result;
 }
-template <detail::cut_range R, std::copyable T, class Op, class Map = std::identity>
+template <loop_range R, std::copyable T, class Op, class Map = std::identity>
   requires(std::invocable<const Map&, std::ranges::range_reference_t<R>> &&
-           !std::same_as<T, Loop>)
-[[nodiscard]] T reduce(R&& range, const T& identity, const Op& op, const Map& map = {},
-                       const std::source_location& where = std::source_location::current()) {
-  return reduce(std::forward<R>(range), Loop(), identity, op, map, where);
+           !std::same_as<T, LoopOptions>)
+[[nodiscard]] auto reduce(R&& range, const T& identity, const Op& op, const Map& map = {},
+                          const std::source_location& where = std::source_location::current()) {
+  return reduce(std::forward<R>(range), LoopOptions(), identity, op, map, where);
 }
 
 }  // namespace imbrex

@@ -46,6 +46,11 @@ namespace imbrex {
 
 using enum PhaserMode;
 
+class Phaser;
+namespace detail {
+[[nodiscard]] PhaserState& state_of(const Phaser& phaser) noexcept;  // for plug-ins
+}  // namespace detail
+
 struct PhaserOptions {
   // So many phases may a signaller be ahead of the slowest of those who wait; then its next signal
   // suspends it. 0: any number. 65,536 at most. Accumulators keep as many results more.
@@ -53,13 +58,13 @@ struct PhaserOptions {
   Name name = "phaser";  // for reports
 };
 
-// A handle: copies mean the same phaser, which lives as long as one of them, or a registration.
-// Tasks that use it by name take a copy, since the body of finish() ends before they do.
-// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
-// Those that act throw Error if the caller is not registered.
+/// A handle: copies mean the same phaser, which lives as long as one of them, or a registration.
+/// Tasks that use it by name take a copy, since the body of finish() ends before they do.
+/// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
+/// Those that act throw Error if the caller is not registered.
 class Phaser {
  public:
-  // Registers the running task as `mode`, in phase 0. Throws Error if `ahead` is too large.
+  /// Registers the running task as `mode`, in phase 0. Throws Error if `ahead` is too large.
   explicit Phaser(const PhaserMode mode, const PhaserOptions& options = {},
                   const std::source_location& where = std::source_location::current())
       : state_(&detail::make_phaser({mode, options.ahead, options.name.text(), nullptr}, where)) {}
@@ -70,50 +75,50 @@ class Phaser {
   }
   ~Phaser() { detail::release(*state_); }
 
-  // Says that the running task has reached the end of its phase; never waits for others, unless the
-  // phaser is bounded. A second one before the task has waited changes nothing, but one of mode
-  // signal_only may signal any number of phases. One of mode wait_only does nothing. May suspend.
+  /// Says that the running task has reached the end of its phase; never waits for others, unless
+  /// the phaser is bounded. A second one before the task has waited changes nothing, but one of
+  /// mode signal_only may signal any number of phases. One of mode wait_only does nothing. May
+  /// suspend.
   void signal() const { detail::signal(state_); }
-  // Suspends until the phase is over that the running task waits for, which its next wait follows.
-  // Throws Error if it should signal first. One of mode signal_only does nothing.
+  /// Suspends until the phase is over that the running task waits for, which its next wait follows.
+  /// Throws Error if it should signal first. One of mode signal_only does nothing.
   void wait() const { detail::wait(state_); }
-  // signal(), then wait(). Suspends.
+  /// signal(), then wait(). Suspends.
   void next() const { detail::next(state_); }
-  // As next(), where all who are registered are so as `single`: when all have signalled, and before
-  // any goes on, one of those who call this runs its `function`. What that throws, it throws there.
-  // Throws Error for another mode.
+  /// As next() above, where all who are registered are so as `single`: when all have signalled, and
+  /// before any goes on, one of those who call this runs its `function`. What that throws, it
+  /// throws there. Throws Error for another mode.
   template <class F>
   void next(const PhaserMode mode, F&& function) const {
     next_single(state_, mode, function);
   }
-  // The running task is registered no more; that may end a phase, as a signal may.
+  /// The running task is registered no more; that may end a phase, as a signal may. Never suspends.
   void drop() const { detail::drop(state_); }
 
-  // The same on all phasers of the running task, as Habanero's `next` statement: first every signal
-  // is given, then it waits for each.
+  /// As the four above, on all phasers of the running task, as Habanero's `next` statement: first
+  /// every signal is given, then it waits for each.
   static void signal_all() { detail::signal(nullptr); }
   static void wait_all() { detail::wait(nullptr); }
   static void next_all() { detail::next(nullptr); }
   static void drop_all() { detail::drop(nullptr); }
-  // Throws Error if the running task is registered on several phasers.
+  /// Throws Error if the running task is registered on several phasers.
   template <class F>
   static void next_all(const PhaserMode mode, F&& function) {
     next_single(nullptr, mode, function);
   }
 
-  // Ready when `phase`, counted from 0, is over, or no signaller is left: for tasks that are not
-  // registered, and when_any().
+  /// Ready when `phase`, counted from 0, is over, or no signaller is left: for tasks that are not
+  /// registered, and when_any(). Any thread; never suspends.
   [[nodiscard]] Future<void> passed(const std::uint64_t phase) const {
-    return Future<void>(detail::passed(*state_, phase));
+    return detail::future_of(detail::passed(*state_, phase));
   }
-  // The phase that is under way, about: it may be over by the time that the caller looks at it.
+  /// The phase that is under way, about: it may be over by the time that the caller looks at it.
   [[nodiscard]] std::uint64_t phase() const noexcept {
     return state_->phase.load(std::memory_order_acquire);
   }
+  /// Whether the running task is registered; and as what. mode() throws Error if it is not.
   [[nodiscard]] bool is_registered() const noexcept { return detail::is_registered(*state_); }
   [[nodiscard]] PhaserMode mode() const { return detail::mode_on(*state_); }
-
-  [[nodiscard]] detail::PhaserState& state() const noexcept { return *state_; }
 
  protected:
   // Takes over a reference.
@@ -131,8 +136,13 @@ class Phaser {
         const_cast<void*>(static_cast<const void*>(&function)));
   }
 
+  friend detail::PhaserState& detail::state_of(const Phaser& phaser) noexcept;
   detail::PhaserState* state_;  // has a reference
 };
+
+namespace detail {
+inline PhaserState& state_of(const Phaser& phaser) noexcept { return *phaser.state_; }
+}  // namespace detail
 
 }  // namespace imbrex
 

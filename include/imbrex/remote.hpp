@@ -56,13 +56,13 @@ struct Remotely {
 
 }  // namespace detail
 
-// Runs `function` as a task on `rank` of MPI_COMM_WORLD, which may be this one, and answers what it
-// returns. A finish() around waits for its end, and MPI_Finalize for the ends of all. May suspend
-// for room to send. Throws Error if there is no such rank, outside of MPI_Init and MPI_Finalize,
-// and for arguments of more than 2 GiB. Thread safety: any thread.
+/// Runs `function` as a task on `rank` of MPI_COMM_WORLD, which may be this one, and answers what
+/// it returns. A finish() around waits for its end, and MPI_Finalize for the ends of all. May
+/// suspend for room to send. Throws Error if there is no such rank, outside of MPI_Init and
+/// MPI_Finalize, and for arguments of more than 2 GiB. Thread safety: any thread.
 template <class R, class... P, class... A>
   requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
-[[nodiscard]] Future<std::decay_t<R>> call(const detail::CalledRank& rank,
+[[nodiscard]] Future<std::decay_t<R>> call(const CalledRank& rank,
                                            R (*const function)(P...), A&&... arguments) {
   using Result = std::decay_t<R>;
   std::vector<std::byte> bytes;
@@ -90,16 +90,16 @@ template <class R, class... P, class... A>
                       }
                     }
                   });
-  if (detail::in_finish()) detail::hold_finish(*future.completion());
+  if (detail::in_finish()) detail::hold_finish(*detail::completion_of(future));
   return future;
 }
-// On a rank of `comm`. Throws Error also for an inter-communicator, and for a rank that is not of
-// MPI_COMM_WORLD.
+/// On a rank of `comm`. Throws Error also for an inter-communicator, and for a rank that is not of
+/// MPI_COMM_WORLD.
 template <class R, class... P, class... A>
   requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
-[[nodiscard]] Future<std::decay_t<R>> call(const MPI_Comm comm, const detail::CalledRank& rank,
+[[nodiscard]] Future<std::decay_t<R>> call(const MPI_Comm comm, const CalledRank& rank,
                                            R (*const function)(P...), A&&... arguments) {
-  return call(detail::CalledRank(detail::world_rank(comm, rank.rank), rank.where), function,
+  return call(CalledRank(detail::world_rank(comm, rank.rank), rank.where), function,
               std::forward<A>(arguments)...);
 }
 

@@ -13,8 +13,8 @@
 
 namespace imbrex {
 
-// A field left as it is takes the value of its IMBREX_* option.
-struct Config {
+/// A field left as it is takes the value of its IMBREX_* option.
+struct RuntimeOptions {
   int workers = 0;              // IMBREX_WORKERS
   std::string policy = {};      // IMBREX_POLICY
   std::size_t stack_bytes = 0;  // IMBREX_STACK_SIZE
@@ -23,26 +23,27 @@ struct Config {
   std::string places = {};      // IMBREX_PLACES
 };
 
-// Starts the runtime; where main makes it, main becomes worker 0 and its code a task, until the
-// destructor, which first waits for every task. REQUIRES: it is destroyed in main, then, else by
-// any thread, outside of tasks. Throws Error if the runtime runs already, a value of `config` is
-// malformed, or the system gives no threads or stacks; a malformed option of the environment ends
-// the process.
+/// Starts the runtime; where main makes it, main becomes worker 0 and its code a task, until the
+/// destructor, which first waits for every task. REQUIRES: it is destroyed in main, then, else by
+/// any thread, outside of tasks. Throws Error if the runtime runs already, a value of `config` is
+/// malformed, or the system gives no threads or stacks; a malformed option of the environment ends
+/// the process.
 class Runtime {
  public:
-  explicit Runtime(const Config& config = {});
+  /// Starts the runtime, with what the class says of errors. The destructor waits for every task.
+  explicit Runtime(const RuntimeOptions& config = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 };
 
-// The version of the library that the program runs with, such as "0.1.0".
+/// The version of the library that the program runs with, such as "0.1.0".
 [[nodiscard]] const char* version() noexcept;
 
-// Threads that run tasks; 0 before the start.
+/// Threads that run tasks; 0 before the start.
 [[nodiscard]] int worker_count() noexcept;
 
-// Counts since the start, and what is live now. Exact only when no task runs.
+/// Counts since the start, and what is live now. Exact only when no task runs.
 struct Statistics {
   std::uint64_t tasks = 0;            // that have run
   std::uint64_t steals = 0;
@@ -54,6 +55,7 @@ struct Statistics {
   std::uint64_t descriptor_bytes = 0; // mapped for tasks, in use or not
   std::uint64_t stack_count = 0;      // mapped, in use or not
 };
+/// What was counted so far; all 0 before the start. Any thread; never suspends.
 [[nodiscard]] Statistics statistics() noexcept;
 
 }  // namespace imbrex

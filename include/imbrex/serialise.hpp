@@ -92,11 +92,14 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 
 }  // namespace detail
 
-// Appends values to bytes.
+/// Appends values to bytes.
 class Saver {
  public:
+  /// Appends to `bytes`, which must outlive it.
   explicit Saver(std::vector<std::byte>& bytes) noexcept : bytes_(&bytes) {}
 
+  /// Appends the values, one after the other; and `bytes` bytes as they are. A type that cannot be
+  /// sent does not compile. Throws what a save() of the program's throws.
   template <class... T>
   void operator()(const T&... values) { (one(values), ...); }
   void write(const void* const data, const std::size_t bytes) {
@@ -134,11 +137,14 @@ class Saver {
   std::vector<std::byte>* bytes_;
 };
 
-// Reads values from bytes, in the order in which they were saved. Throws Error at their end.
+/// Reads values from bytes, in the order in which they were saved. Throws Error at their end.
 class Loader {
  public:
+  /// Reads from `bytes`, which must outlive it.
   explicit Loader(const std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
 
+  /// Reads the values, in the order in which they were saved; `bytes` bytes as they are; and how
+  /// many bytes are left. Throw Error where fewer are left than they need.
   template <class... T>
   void operator()(T&... values) { (one(values), ...); }
   void read(void* const data, const std::size_t bytes) {

@@ -118,99 +118,159 @@ class AccessList {
 
 }  // namespace detail
 
-// Describes one task, then spawns it. The children of one task behave as if run in program order;
-// two whose accesses do not conflict may overlap. Objects are named by address: nothing is read.
-// A builder describes one task and is used by one thread.
+/// Describes one task, then spawns it. The children of one task behave as if run in program order;
+/// two whose accesses do not conflict may overlap. Objects are named by address: nothing is read.
+/// Each member that describes returns the builder: an lvalue of a named one, an rvalue of a
+/// temporary, so that no name outlives it.
+/// Thread safety: a builder describes one task and is used by one thread. But for spawn() and
+/// launch() no member suspends.
 class [[nodiscard]] TaskBuilder {
   using Kind = detail::AccessKind;
 
  public:
+  /// As task() below.
   TaskBuilder(Name name, std::source_location where) noexcept
       : name_(name.text()), where_(where) {}
 
-  // detail/access.hpp says what may be named.
+  /// The task reads these. A Future among them: the task runs after it is ready, or fails as it
+  /// has; when_all() and when_any() make one of several, when() of mpi.hpp one of a request.
+  /// Objects are named by themselves, by at(pointer), or by range(). Throws Error for an empty
+  /// future.
   template <class... T>
-  // reads; a Future: runs after it is ready, or fails as it has. when_all() and when_any() make one
-  // of several, when() of mpi.hpp one of a request.
-  [[nodiscard]] TaskBuilder& in(T&&... objects) {
+  [[nodiscard]] TaskBuilder& in(T&&... objects) & {
     (add<T>(objects, Kind::in), ...);
     return *this;
   }
   template <class... T>
-    requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& out(T&&... objects) {  // writes
+  [[nodiscard]] TaskBuilder&& in(T&&... objects) && {
+    return std::move(in(std::forward<T>(objects)...));
+  }
+  /// The task writes these, whatever they have held.
+  template <class... T>
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder& out(T&&... objects) & {
     (add<T>(objects, Kind::out), ...);
     return *this;
   }
   template <class... T>
-    requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& inout(T&&... objects) {  // both
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder&& out(T&&... objects) && {
+    return std::move(out(std::forward<T>(objects)...));
+  }
+  /// It reads and writes these.
+  template <class... T>
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder& inout(T&&... objects) & {
     (add<T>(objects, Kind::inout), ...);
     return *this;
   }
   template <class... T>
-    requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& mutexinoutset(T&&... objects) {  // both, in any order, one at a time
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder&& inout(T&&... objects) && {
+    return std::move(inout(std::forward<T>(objects)...));
+  }
+  /// It reads and writes these, in any order among neighbours of this kind, one at a time.
+  template <class... T>
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder& mutexinoutset(T&&... objects) & {
     (add<T>(objects, Kind::mutexinoutset), ...);
     return *this;
   }
   template <class... T>
-    requires(detail::writable<T> && ...)
-  [[nodiscard]] TaskBuilder& inoutset(T&&... objects) {  // both, in any order, together
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder&& mutexinoutset(T&&... objects) && {
+    return std::move(mutexinoutset(std::forward<T>(objects)...));
+  }
+  /// It reads and writes these, in any order among neighbours of this kind, also together.
+  template <class... T>
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder& inoutset(T&&... objects) & {
     (add<T>(objects, Kind::inoutset), ...);
     return *this;
   }
-  // Larger runs first; default 0.
-  [[nodiscard]] TaskBuilder& priority(int level) noexcept {
+  template <class... T>
+    requires(writable<T> && ...)
+  [[nodiscard]] TaskBuilder&& inoutset(T&&... objects) && {
+    return std::move(inoutset(std::forward<T>(objects)...));
+  }
+  /// Larger levels run first, where the policy looks at it; default 0.
+  [[nodiscard]] TaskBuilder& priority(const int level) & noexcept {
     priority_ = level;
     return *this;
   }
-  // Always resumes on the thread that started it: for bodies that keep errno, pthread_self() or
-  // thread-local variables across a wait.
-  [[nodiscard]] TaskBuilder& tied() noexcept {
+  [[nodiscard]] TaskBuilder&& priority(const int level) && noexcept {
+    return std::move(priority(level));
+  }
+  /// Always resumes on the thread that started it: for bodies that keep errno, pthread_self() or
+  /// thread-local variables across a wait.
+  [[nodiscard]] TaskBuilder& tied() & noexcept {
     tied_ = true;
     return *this;
   }
-  [[nodiscard]] TaskBuilder& untied() noexcept {  // the default
+  [[nodiscard]] TaskBuilder&& tied() && noexcept {
+    return std::move(tied());
+  }
+  /// May resume on any worker: the default.
+  [[nodiscard]] TaskBuilder& untied() & noexcept {
     tied_ = false;
     return *this;
   }
+  [[nodiscard]] TaskBuilder&& untied() && noexcept {
+    return std::move(untied());
+  }
 
-  // Begins, and goes on after a wait, on workers of that place only; and so do its children, unless
-  // they are given another one. Default: the place of the running task. Place() is all workers.
-  [[nodiscard]] TaskBuilder& at(Place place) noexcept {
+  /// Begins, and goes on after a wait, on workers of that place only; and so do its children,
+  /// unless they are given another one. Default: the place of the running task. Place() is all
+  /// workers.
+  [[nodiscard]] TaskBuilder& at(const Place place) & noexcept {
     place_ = place;
     return *this;
   }
+  [[nodiscard]] TaskBuilder&& at(const Place place) && noexcept {
+    return std::move(at(place));
+  }
 
-  // Registers the task on a phaser (phaser.hpp) that the running task is registered on: as that is,
-  // or as `mode`; without arguments, on all of them. The spawn throws Error if the running task is
-  // not registered there or its mode does not allow that, and for a phaser of an outer finish().
-  [[nodiscard]] TaskBuilder& phased(const Phaser& phaser) {
-    phased_.add({&phaser.state(), signal_wait, true});
+  /// Registers the task on a phaser (phaser.hpp) that the running task is registered on: as that
+  /// is, or as `mode`; without arguments, on all of them. The spawn throws Error if the running
+  /// task is not registered there or its mode does not allow that, and for a phaser of an outer
+  /// finish().
+  [[nodiscard]] TaskBuilder& phased(const Phaser& phaser) & {
+    phased_.add({&detail::state_of(phaser), signal_wait, true});
     return *this;
   }
-  [[nodiscard]] TaskBuilder& phased(const Phaser& phaser, const PhaserMode mode) {
-    phased_.add({&phaser.state(), mode, false});
+  [[nodiscard]] TaskBuilder&& phased(const Phaser& phaser) && {
+    return std::move(phased(phaser));
+  }
+  [[nodiscard]] TaskBuilder& phased(const Phaser& phaser, const PhaserMode mode) & {
+    phased_.add({&detail::state_of(phaser), mode, false});
     return *this;
   }
-  [[nodiscard]] TaskBuilder& phased() {
+  [[nodiscard]] TaskBuilder&& phased(const Phaser& phaser, const PhaserMode mode) && {
+    return std::move(phased(phaser, mode));
+  }
+  [[nodiscard]] TaskBuilder& phased() & {
     phased_.add({nullptr, signal_wait, true});
     return *this;
   }
+  [[nodiscard]] TaskBuilder&& phased() && {
+    return std::move(phased());
+  }
 
-  // Runs although what it depends on has failed, where another would fail with DependencyFailed:
-  // for clean-up. What it writes then counts as written.
-  [[nodiscard]] TaskBuilder& run_after_failure() noexcept {
+  /// Runs although what it depends on has failed, where another would fail with DependencyFailed:
+  /// for clean-up. What it writes then counts as written.
+  [[nodiscard]] TaskBuilder& run_after_failure() & noexcept {
     after_failure_ = true;
     return *this;
   }
+  [[nodiscard]] TaskBuilder&& run_after_failure() && noexcept {
+    return std::move(run_after_failure());
+  }
 
-  // Creates the task and returns at once. Its result, or what it threw, is in the future, which
-  // may be dropped: the enclosing finish() waits, and rethrows, all the same.
-  // Suspends, if the caller is IMBREX_WINDOW tasks ahead of what has run. Throws Error if one
-  // address was given twice with different kinds, after shutdown, and for a place of a runtime that
-  // has ended.
+  /// Creates the task and returns at once. Its result, or what it threw, is in the future, which
+  /// may be dropped: the enclosing finish() waits, and rethrows, all the same. The first task of a
+  /// program starts the runtime. Suspends, if the caller is IMBREX_WINDOW tasks ahead of what has
+  /// run. Throws Error if one address was given twice with different kinds, after shutdown, and for
+  /// a place of a runtime that has ended.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   Future<std::remove_cv_t<std::invoke_result_t<std::decay_t<F>&>>> spawn(F&& function) {
@@ -218,7 +278,8 @@ class [[nodiscard]] TaskBuilder {
     auto [completion, slot] = submit<R>(std::forward<F>(function), true);
     return Future<R>(completion, slot);
   }
-  // The same without a future, a little cheaper. What the function returns is destroyed at once.
+  /// As spawn(), without a future, a little cheaper. What the function returns is destroyed at
+  /// once.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void launch(F&& function) {
@@ -231,7 +292,7 @@ class [[nodiscard]] TaskBuilder {
     detail::check_named<T>();
     if constexpr (detail::is_future<std::remove_cvref_t<T>>) {
       if (!object.valid()) throw Error("imbrex: an empty future given as a dependency of a task");
-      accesses_.add_future(*object.completion());
+      accesses_.add_future(*detail::completion_of(object));
     } else {
       detail::each_spec(detail::named_by(object), kind,
                         [this](const detail::AccessSpec& spec) { accesses_.add(spec); });
@@ -278,7 +339,8 @@ class [[nodiscard]] TaskBuilder {
   detail::AccessList accesses_;
 };
 
-// A literal costs nothing; a name that is made at run time is copied (detail/name.hpp).
+/// Begins the description of a task. Reports and traces show `name`: a literal costs nothing, a
+/// name that is made at run time is copied (detail/name.hpp).
 [[nodiscard]] inline TaskBuilder task(
     Name name, std::source_location where = std::source_location::current()) noexcept {
   return TaskBuilder(name, where);

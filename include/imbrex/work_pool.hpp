@@ -66,7 +66,7 @@ inline Members members_of_pool(const MPI_Comm comm, const std::size_t item_bytes
 }
 }  // namespace detail
 
-// Thread safety: one thread or task at a time; process() of different pools at the same time.
+/// Thread safety: one thread or task at a time; process() of different pools at the same time.
 template <class Item>
 class WorkPool {
   static_assert(std::is_trivially_copyable_v<Item>, "imbrex: items of a WorkPool travel as bytes, "
@@ -77,9 +77,9 @@ class WorkPool {
                 "aligned to 64 bytes at most");
 
  public:
-  // Collective over `comm`, in the order of its other collectives; `comm` may be freed before the
-  // pool ends. Suspends. Throws Error, on all ranks, if their items have different sizes; for an
-  // inter-communicator; and if messages between ranks are not open.
+  /// Collective over `comm`, in the order of its other collectives; `comm` may be freed before the
+  /// pool ends. Suspends. Throws Error, on all ranks, if their items have different sizes; for an
+  /// inter-communicator; and if messages between ranks are not open.
   explicit WorkPool(const MPI_Comm comm, const WorkPoolOptions& options = {}) {
     const detail::Members ranks =
         detail::members_of_pool(comm, sizeof(Item), options.name.text());
@@ -87,19 +87,19 @@ class WorkPool {
                                    options.chunk, options.poll_interval, options.victims}));
   }
 
-  // How many workers of this process call `f`.
+  /// How many workers of this process call `f`.
   [[nodiscard]] int workers() const noexcept { return detail::pool_workers(*pool_); }
 
-  // An item of this rank for the next process(). Throws Error during one: there is Emit for that.
+  /// An item of this rank for the next process(). Throws Error during one: there is Emit for that.
   void push(const Item& item) { detail::push_item(*pool_, &item); }
 
-  // Collective: calls f(const Item&, Emit<Item>&) for each item of all ranks and those that it
-  // emits, until there are none left anywhere. Each worker of each rank calls `f`, at the same time
-  // as others; it may wait, which keeps its worker's items from nobody but this one. Suspends. May
-  // be called again.
-  //
-  // If `f` throws, all items are dropped, and process() throws on every rank: there what `f` threw
-  // (the first on that rank), elsewhere Error, which names the rank and the text.
+  /// Collective: calls f(const Item&, Emit<Item>&) for each item of all ranks and those that it
+  /// emits, until there are none left anywhere. Each worker of each rank calls `f`, at the same
+  /// time as others; it may wait, which keeps its worker's items from nobody but this one.
+  /// Suspends. May be called again.
+  ///
+  /// If `f` throws, all items are dropped, and process() throws on every rank: there what `f` threw
+  /// (the first on that rank), elsewhere Error, which names the rank and the text.
   template <class F>
   WorkPoolCounters process(F&& f, const std::source_location& where =
                                       std::source_location::current()) {

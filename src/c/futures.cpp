@@ -13,7 +13,7 @@
 #include "imbrex/imbrex.hpp"
 
 struct imbrex_event_s {
-  imbrex::Event event;
+  imbrex::detail::EventWord word;
 };
 
 // The bytes lie with the state, which the future keeps alive.
@@ -37,7 +37,7 @@ void wait(const imbrex_future_s* const future) {
 
 // IMBREX_SUCCESS, or why a future that is ready has failed.
 int outcome_of(const imbrex_future_s& future) noexcept {
-  const std::exception_ptr error = detail::take_failure(*future.future.completion());
+  const std::exception_ptr error = detail::take_failure(*detail::completion_of(future.future));
   return error ? fail(IMBREX_ERR_TASK, error) : IMBREX_SUCCESS;
 }
 
@@ -66,10 +66,10 @@ void join(const int count, const imbrex_future_t* const futures, imbrex_future_t
   std::vector<detail::Completion*> parts;
   for (int index = 0; index < count; ++index) {
     require(futures[index], "one of the futures");
-    parts.push_back(futures[index]->future.completion());
+    parts.push_back(detail::completion_of(futures[index]->future));
   }
   auto handle = std::make_unique<imbrex_future_s>(nullptr, nullptr, 0);
-  handle->future = Future<void>(join_parts(parts));
+  handle->future = detail::future_of(join_parts(parts));
   *joint = handle.release();
 }
 
@@ -133,7 +133,8 @@ int imbrex_when_any(const int count, const imbrex_future_t futures[],
 
 int imbrex_future_index(const imbrex_future_t first) {
   if (first == nullptr || !first->first_of || !first->future.ready()) return -1;
-  return static_cast<int>(imbrex::detail::joint_index(*first->future.completion()).value);
+  imbrex::detail::Completion& joint = *imbrex::detail::completion_of(first->future);
+  return static_cast<int>(imbrex::detail::joint_index(joint).value);
 }
 
 int imbrex_promise_create(const size_t bytes, imbrex_promise_t* const promise,
@@ -147,9 +148,10 @@ int imbrex_promise_create(const size_t bytes, imbrex_promise_t* const promise,
     made->bytes = made->value.get();
     made->size = bytes;
     auto handle = std::make_unique<imbrex_future_s>(nullptr, made->bytes, bytes);
-    imbrex::detail::Completion* const state = made->promise.future().completion();
-    imbrex::detail::retain(*state);
-    handle->future = imbrex::Future<void>(state);
+    using namespace imbrex::detail;
+    Completion* const state = completion_of(made->promise.future());
+    retain(*state);
+    handle->future = future_of(state);
     *promise = made.release();
     *future = handle.release();
   });
@@ -174,28 +176,29 @@ int imbrex_event_create(imbrex_event_t* const event) {
   });
 }
 
-int imbrex_event_fire(const imbrex_event_t event) {
+int imbrex_event_set(const imbrex_event_t event) {
   return guard(IMBREX_ERR_USE, [&] {
-    require(event, "the event given to imbrex_event_fire()");
-    event->event.fire();
+    require(event, "the event given to imbrex_event_set()");
+    imbrex::detail::fire_once(event->word);
   });
 }
 
-int imbrex_event_has_fired(const imbrex_event_t event) {
-  return event != nullptr && event->event.has_fired() ? 1 : 0;
+int imbrex_event_ready(const imbrex_event_t event) {
+  return event != nullptr && event->word.has_fired() ? 1 : 0;
 }
 
-int imbrex_event_await(const imbrex_event_t event) {
+int imbrex_event_wait(const imbrex_event_t event) {
   return guard(IMBREX_ERR_USE, [&] {
-    require(event, "the event given to imbrex_event_await()");
-    imbrex::await(event->event);
+    require(event, "the event given to imbrex_event_wait()");
+    if (event->word.has_fired()) return;
+    imbrex::detail::await(event->word, {.kind = imbrex::detail::WaitKind::event});
   });
 }
 
 int imbrex_event_release_after(const imbrex_event_t event) {
   return guard(IMBREX_ERR_USE, [&] {
     require(event, "the event given to imbrex_event_release_after()");
-    imbrex::release_after(event->event);
+    imbrex::detail::release_after(event->word);
   });
 }
 
@@ -203,7 +206,7 @@ int imbrex_event_release_object_after(const imbrex_event_t event, const void* co
   return guard(IMBREX_ERR_USE, [&] {
     require(event, "the event given to imbrex_event_release_object_after()");
     require(object, "the object given to imbrex_event_release_object_after()");
-    imbrex::release_after(event->event, *static_cast<const std::byte*>(object));
+    imbrex::detail::release_access_after(event->word, object);
   });
 }
 
@@ -211,8 +214,9 @@ int imbrex_event_release_range_after(const imbrex_event_t event, const void* con
                                      const size_t bytes) {
   return guard(IMBREX_ERR_USE, [&] {
     require(event, "the event given to imbrex_event_release_range_after()");
-    imbrex::release_after(event->event,
-                          imbrex::range(static_cast<const std::byte*>(begin), bytes));
+    const auto range = imbrex::range(static_cast<const std::byte*>(begin), bytes);
+    if (range.bytes == 0) return;
+    imbrex::detail::release_access_after(event->word, range.begin, range.bytes);
   });
 }
 

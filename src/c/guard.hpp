@@ -19,7 +19,7 @@
 // One reference, and where the bytes are once it is ready.
 struct imbrex_future_s {
   imbrex_future_s(imbrex::detail::Completion* owned, const void* its_bytes, std::size_t count)
-      : future(owned), bytes(its_bytes), size(count) {}
+      : future(imbrex::detail::future_of(owned)), bytes(its_bytes), size(count) {}
   imbrex::Future<void> future;
   const void* bytes;
   std::size_t size;

@@ -61,13 +61,13 @@ class Accesses {
     switch (access.kind) {
       case IMBREX_AFTER: {
         const auto* const future = static_cast<const imbrex_future_s*>(access.object);
-        specs_.push_back({future->future.completion(), detail::AccessKind::after});
+        specs_.push_back({detail::completion_of(future->future), detail::AccessKind::after});
         return;
       }
       case IMBREX_NAMED:
         named_.push_back(named(static_cast<const char*>(access.object), access.number,
                                place(spec.file, spec.line)));
-        specs_.push_back({named_.back().completion(), detail::AccessKind::after});
+        specs_.push_back({detail::completion_of(named_.back()), detail::AccessKind::after});
         return;
       default:
         if ((access.kind & IMBREX_RANGE) != 0) {
@@ -160,7 +160,7 @@ void spawn(const imbrex_task_spec& spec, const Place* const place_given,
   detail::Completion* const task = plain ? detail::submit(memory, keep)
                                          : detail::submit_with_accesses(memory, keep);
   if (!keep) return;
-  handle->future = Future<void>(task);
+  handle->future = detail::future_of(task);
   handle->bytes = memory + result_at;
   *future = handle.release();
 }

@@ -70,7 +70,7 @@ struct Calls::Taken {
 
 // ---- the caller ------------------------------------------------------------------------------
 
-void Calls::call(const detail::CalledRank& to, const detail::Callee& callee,
+void Calls::call(const CalledRank& to, const detail::Callee& callee,
                  std::vector<std::byte> arguments, detail::CallEnded ended) {
   check_length("arguments", arguments.size());
   Head message = head(CallMessage::call, 0);

@@ -33,7 +33,7 @@ class Calls {
   // Others may call until MPI_Finalize, so until then somebody here asks for messages.
   explicit Calls(Transfers& transfers) : transfers_(transfers) { transfers_.expect(); }
 
-  void call(const detail::CalledRank& to, const detail::Callee& callee,
+  void call(const CalledRank& to, const detail::Callee& callee,
             std::vector<std::byte> arguments, detail::CallEnded ended);
   void receive(int from, Bytes message) noexcept;
 

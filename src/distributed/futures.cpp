@@ -79,10 +79,39 @@ void SpaceOn::ended() {
   futures_.waves_.join({of_spaces | spec_.id, 0}, spec_.members, {},
                        [](void* const context, const WaveSums&) noexcept {
                          auto& space = *static_cast<SpaceOn*>(context);
-                         space.closed_.set();
+                         detail::complete(space.end_);
                          space.release();
                        },
                        this);
+}
+
+SpaceOn::End::End(SpaceOn& its_space) noexcept : space(its_space) {
+  references.store(1, std::memory_order_relaxed);  // the space's, for ever
+  failure = nullptr;
+  kind = detail::CompletionKind::remote;
+  destroy = [](detail::PromiseState&) noexcept {};
+  name = "the end of a space of futures";
+  describe = [](const detail::RemoteState& state, std::string& text) {
+    static_cast<const End&>(state).space.describe_open(text);
+  };
+}
+
+void SpaceOn::describe_open(std::string& text) {
+  constexpr int most = 4;
+  int found = 0;
+  text += fmt::format("the end of the space of futures \"{}\": ", name_);
+  for (Shard& part : shards_) {
+    const std::lock_guard guard(part.mutex);
+    for (const auto& [guid, entry] : part.entries) {
+      if (entry.state == nullptr || entry.state->event.has_fired() || ++found > most) continue;
+      text += fmt::format("{}{}{}{}", found == 1 ? "" : ", ", name_of(guid), detail::home_begins,
+                          home_of(guid));
+    }
+  }
+  if (found > most) text += fmt::format(" and {} more", found - most);
+  text += found == 0 ? "other ranks have not closed it, or still await futures of it"
+                     : found == 1 ? " was asked for, and nobody has set it"
+                                  : " were asked for, and nobody has set them";
 }
 
 void SpaceOn::close() {
@@ -90,7 +119,7 @@ void SpaceOn::close() {
     throw Error(fmt::format("imbrex: the space of futures \"{}\" is closed twice", name_));
   }
   ended();
-  closed_.future().wait();
+  detail::await(end_);
   futures_.forget(spec_.id);
   if (expects_.exchange(false)) futures_.transfers_.expect_no_more();
   for (Shard& part : shards_) {
@@ -372,7 +401,7 @@ void SpaceOn::put_at(const int home, const std::uint64_t guid, const Build& buil
     throw;
   }
   if (shared) detail::complete(*state);
-  if (detail::in_finish()) detail::hold_finish(*put->done.future().completion());
+  if (detail::in_finish()) detail::hold_finish(*detail::completion_of(put->done.future()));
   opened();
   Head message = head(FutureMessage::put, guid);
   message.token = reinterpret_cast<std::uintptr_t>(put.get());

@@ -154,6 +154,7 @@ class SpaceOn final : public detail::Space {
 
   void opened() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
   void ended();  // one of (3), or closing itself
+  void describe_open(std::string& text);
   void check_open(std::uint64_t guid) const;
   void check_type(std::uint64_t guid, std::uint64_t type) const;
   void check_home(std::uint64_t guid) const;
@@ -166,7 +167,12 @@ class SpaceOn final : public detail::Space {
   std::atomic<std::int64_t> open_{1};  // one of them until close()
   std::atomic<bool> closing_{false};
   std::atomic<bool> expects_{false};
-  Promise<void> closed_{"the end of a space of futures", std::source_location()};
+  // What close() waits for.
+  struct End : detail::RemoteState {
+    explicit End(SpaceOn& its_space) noexcept;
+    SpaceOn& space;
+  };
+  End end_{*this};
 };
 
 // All spaces of this process, or in tests of one rank of a network.

@@ -53,7 +53,7 @@ module imbrex
     imbrex_future_ready, &
     imbrex_future_free, imbrex_when_all, imbrex_when_any, imbrex_future_index, &
     imbrex_promise_create, imbrex_promise_set, imbrex_promise_free, imbrex_event_create, &
-    imbrex_event_fire, imbrex_event_has_fired, imbrex_event_await, imbrex_event_release_after, &
+    imbrex_event_set, imbrex_event_ready, imbrex_event_wait, imbrex_event_release_after, &
     imbrex_event_release_object_after, imbrex_event_release_range_after, &
     imbrex_event_free, imbrex_future_of_name, imbrex_trigger, imbrex_progress_register, &
     imbrex_message, imbrex_version
@@ -163,15 +163,15 @@ module imbrex
       import
       type(c_ptr), intent(out) :: event
     end function
-    integer(c_int) function imbrex_event_fire(event) bind(C)
+    integer(c_int) function imbrex_event_set(event) bind(C)
       import
       type(c_ptr), value :: event
     end function
-    integer(c_int) function imbrex_event_has_fired(event) bind(C)
+    integer(c_int) function imbrex_event_ready(event) bind(C)
       import
       type(c_ptr), value :: event
     end function
-    integer(c_int) function imbrex_event_await(event) bind(C)
+    integer(c_int) function imbrex_event_wait(event) bind(C)
       import
       type(c_ptr), value :: event
     end function

@@ -7,8 +7,8 @@ module imbrex_mpi
   private
   public :: imbrex_await_request, imbrex_when_request, imbrex_release_after_request
   public :: imbrex_open_messages
-  public :: imbrex_begin_ordered, imbrex_begin_ordered_by_name
-  public :: imbrex_begin_ordered_as_spawned, imbrex_end_ordered
+  public :: imbrex_ordered_begin, imbrex_ordered_begin_by_name
+  public :: imbrex_ordered_begin_as_spawned, imbrex_ordered_end
 
   interface
     integer(c_int) function c_await_request(request, status) &
@@ -37,33 +37,33 @@ module imbrex_mpi
       import
     end function
     ! Collectives between a beginning and an end start in an order that all ranks share.
-    integer(c_int) function imbrex_begin_ordered(key) bind(C, name="imbrex_begin_ordered")
+    integer(c_int) function imbrex_ordered_begin(key) bind(C, name="imbrex_ordered_begin")
       import
       integer(c_int64_t), value :: key
     end function
     integer(c_int) function c_begin_ordered_by_name(name) &
-        bind(C, name="imbrex_begin_ordered_by_name")
+        bind(C, name="imbrex_ordered_begin_by_name")
       import
       character(kind=c_char), intent(in) :: name(*)
     end function
     ! `object`: c_loc of what the running task has declared an inout or out access to; it is
     ! released when `count` collectives have been started.
-    integer(c_int) function imbrex_begin_ordered_as_spawned(object, count) &
-        bind(C, name="imbrex_begin_ordered_as_spawned")
+    integer(c_int) function imbrex_ordered_begin_as_spawned(object, count) &
+        bind(C, name="imbrex_ordered_begin_as_spawned")
       import
       type(c_ptr), value :: object
       integer(c_int), value :: count
     end function
-    integer(c_int) function imbrex_end_ordered() bind(C, name="imbrex_end_ordered")
+    integer(c_int) function imbrex_ordered_end() bind(C, name="imbrex_ordered_end")
       import
     end function
   end interface
 
 contains
 
-  integer(c_int) function imbrex_begin_ordered_by_name(name)
+  integer(c_int) function imbrex_ordered_begin_by_name(name)
     character(len=*), intent(in) :: name
-    imbrex_begin_ordered_by_name = c_begin_ordered_by_name(name // c_null_char)
+    imbrex_ordered_begin_by_name = c_begin_ordered_by_name(name // c_null_char)
   end function
 
   ! Suspends the running task until the request is complete, as MPI_Wait. `status`: of

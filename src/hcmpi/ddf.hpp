@@ -51,8 +51,9 @@ struct hc_ddf : imbrex::hcmpi::Counted {
 
   // Ready when it has been put. Of a distributed one, when it is here, which this asks for.
   [[nodiscard]] imbrex::Future<void> done() const {
-    if (kind == Kind::distributed) return of(*distributed->future().completion());
-    return of(kind == Kind::operation ? *status.completion() : *data->future().completion());
+    if (kind == Kind::distributed) return of(distributed->future());
+    if (kind == Kind::operation) return of(status);
+    return of(data->future());
   }
 
   const Kind kind;
@@ -61,9 +62,10 @@ struct hc_ddf : imbrex::hcmpi::Counted {
   imbrex::Future<MPI_Status> status;       // of an operation
 
  private:
-  [[nodiscard]] static imbrex::Future<void> of(imbrex::detail::Completion& completion) {
-    imbrex::detail::retain(completion);
-    return imbrex::Future<void>(&completion);
+  [[nodiscard]] static imbrex::Future<void> of(const imbrex::FutureBase& future) {
+    imbrex::detail::Completion* const completion = imbrex::detail::completion_of(future);
+    imbrex::detail::retain(*completion);
+    return imbrex::detail::future_of(completion);
   }
 };
 

@@ -129,11 +129,14 @@ detail::Space& space(const char* const call) {
   }
   return *there;
 }
-// The same space, typed.
-const FutureSpace<Distributed::Bytes>& futures(const char* const call) {
+// The typed form of it.
+struct Futures : FutureSpace<Distributed::Bytes> {
+  explicit Futures(detail::Space& there) noexcept : FutureSpace(there) {}
+};
+const Futures& futures(const char* const call) {
   detail::Space& there = space(call);
-  static const auto& futures = *new FutureSpace<Distributed::Bytes>(there);
-  return futures;
+  static const auto& typed = *new Futures(there);
+  return typed;
 }
 
 std::string name_of(const std::uint64_t guid) {
@@ -156,7 +159,7 @@ Future<Distributed::Bytes> Distributed::future() {
 void Distributed::put(const void* const data, const std::source_location& where) const {
   if (bytes_ != 0) require(data, "DDF_PUT", "the address of the value");
   const auto* const first = static_cast<const std::byte*>(data);
-  futures("DDF_PUT").put(guid_, Bytes(first, first + bytes_), where);
+  futures("DDF_PUT").set(guid_, Bytes(first, first + bytes_), where);
 }
 
 void* Distributed::get() {

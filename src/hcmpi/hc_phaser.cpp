@@ -72,7 +72,7 @@ class ReductionOf final : public Reduction {
       : phaser_(phaser),
         bytes_(bytes),
         accumulator_(phaser, reduce, Value<Bytes>{}),
-        results_(std::size_t{detail::ahead_of(phaser.state())} + 2) {}
+        results_(std::size_t{detail::ahead_of(detail::state_of(phaser))} + 2) {}
 
   void put(const void* const value) override {
     Value<Bytes> one{};
@@ -83,7 +83,7 @@ class ReductionOf final : public Reduction {
   // stays until it goes on.
   void* get() override {
     detail::Standing by;
-    const bool registered = detail::find_standing(phaser_.state(), by);
+    const bool registered = detail::find_standing(detail::state_of(phaser_), by);
     const Value<Bytes> value = accumulator_.get();
     const std::lock_guard guard(lock_);
     Result& result = registered ? results_[by.waited % results_.size()] : last_;

@@ -137,7 +137,7 @@ int wait_any(const char* const call, const Requests& requests, int* const index,
     const Future<std::size_t> first = when_any(futures);
     first.wait();
     // Where all have failed, the first of them tells why.
-    found = first.completion()->failure != nullptr ? 0 : first.get();
+    found = detail::completion_of(first)->failure != nullptr ? 0 : first.get();
   }
   *index = static_cast<int>(found);
   return wait(call, requests[found], status);

@@ -357,7 +357,7 @@ static int is_released_by(void* event, void* result) {
 }
 static int fires(void* event, void* result) {
   (void)result;
-  return imbrex_event_fire((imbrex_event_t)event);
+  return imbrex_event_set((imbrex_event_t)event);
 }
 
 /* ---- one access that an event ends ---- */
@@ -404,7 +404,7 @@ static void an_event_ends_one_access(void) {
   CHECK(!imbrex_future_ready(looked));
   it.object = 40;
   it.range[3] = 2;
-  SUCCEEDS(imbrex_event_fire(it.came));
+  SUCCEEDS(imbrex_event_set(it.came));
   SUCCEEDS(imbrex_future_get(looked, &sum, sizeof sum));
   CHECK(sum == 42);
   CHECK(imbrex_event_release_object_after(it.came, &it.object) == IMBREX_ERR_USE);
@@ -422,12 +422,12 @@ static void events_release_dependents_late(void) {
   SUCCEEDS(spawn("held", is_released_by, event, 0, NULL, &held));
   SUCCEEDS(imbrex_yield());
   CHECK(imbrex_future_ready(held) == 0);
-  CHECK(imbrex_event_has_fired(event) == 0);
+  CHECK(imbrex_event_ready(event) == 0);
   SUCCEEDS(spawn("fires", fires, event, 0, NULL, NULL));
-  SUCCEEDS(imbrex_event_await(event));
+  SUCCEEDS(imbrex_event_wait(event));
   SUCCEEDS(imbrex_future_wait(held));
-  CHECK(imbrex_event_has_fired(event) == 1);
-  CHECK(imbrex_event_fire(event) == IMBREX_ERR_USE);
+  CHECK(imbrex_event_ready(event) == 1);
+  CHECK(imbrex_event_set(event) == IMBREX_ERR_USE);
   SAYS("fired twice");
   CHECK(imbrex_event_release_after(event) == IMBREX_ERR_USE);
   SUCCEEDS(imbrex_taskwait());

@@ -61,12 +61,12 @@ TEST_P(DependTest, conflicting_kinds_run_in_program_order) {
     for (const Kind second : every_kind) {
       if (overlap(first, second) || exclude(first, second)) continue;
       SCOPED_TRACE(std::string(text_of(first)) + " before " + text_of(second));
-      Event gate;
+      Promise<void> gate;
       int x = 0;
       std::atomic<bool> first_done = false;
       std::atomic<bool> second_ran = false;
       auto one = spawn("one", first, x, [&] {
-        await(gate);
+        gate.future().get();
         first_done = true;
       });
       auto two = spawn("two", second, x, [&] {
@@ -75,7 +75,7 @@ TEST_P(DependTest, conflicting_kinds_run_in_program_order) {
       });
       let_others_run();
       EXPECT_FALSE(second_ran.load());
-      gate.fire();
+      gate.set();
       two.get();
       one.get();
     }
@@ -85,17 +85,17 @@ TEST_P(DependTest, conflicting_kinds_run_in_program_order) {
 TEST_P(DependTest, readers_overlap_and_so_do_the_tasks_of_an_inoutset) {
   for (const Kind kind : {Kind::in, Kind::inoutset}) {
     SCOPED_TRACE(text_of(kind));
-    Event first_waits;
-    Event second_waits;
+    Promise<void> first_waits;
+    Promise<void> second_waits;
     int x = 0;
     // Each waits for the other: they complete only if both are started.
     auto one = spawn("one", kind, x, [&] {
-      second_waits.fire();
-      await(first_waits);
+      second_waits.set();
+      first_waits.future().get();
     });
     auto two = spawn("two", kind, x, [&] {
-      first_waits.fire();
-      await(second_waits);
+      first_waits.set();
+      second_waits.future().get();
     });
     one.get();
     two.get();
@@ -169,12 +169,12 @@ TEST_P(DependTest, a_mutex_is_given_back_when_a_body_throws) {
 
 TEST_P(DependTest, objects_are_told_apart_by_their_address) {
   std::deque<int> cells(64, 0);
-  Event gate;
+  Promise<void> gate;
   std::atomic<int> ran = 0;
-  auto first = task("first").inout(cells[0]).spawn([&] { await(gate); });
+  auto first = task("first").inout(cells[0]).spawn([&] { gate.future().get(); });
   for (int i = 1; i < 64; ++i) {
     task("other").inout(cells[i]).launch([&] {
-      if (++ran == 63) gate.fire();
+      if (++ran == 63) gate.set();
     });
   }
   first.get();
@@ -211,8 +211,8 @@ TEST_P(DependTest, one_address_with_two_kinds_is_refused_by_name_of_the_address)
 
 TEST_P(DependTest, a_refused_task_leaves_the_table_as_it_was) {
   std::deque<int> cells(20, 0);
-  Event gate;
-  auto writer = task("writer").inout(cells[0]).spawn([&] { await(gate); });
+  Promise<void> gate;
+  auto writer = task("writer").inout(cells[0]).spawn([&] { gate.future().get(); });
   TaskBuilder builder = task("refused");
   for (int& cell : cells) (void)builder.in(cell);
   (void)builder.out(cells[19]);
@@ -221,7 +221,7 @@ TEST_P(DependTest, a_refused_task_leaves_the_table_as_it_was) {
   std::atomic<int> ran = 0;
   for (int i = 1; i < 20; ++i) task("other").inout(cells[i]).launch([&] { ++ran; });
   while (ran.load() < 19) yield();
-  gate.fire();
+  gate.set();
   writer.get();
   EXPECT_EQ(task("last").inout(cells[0]).spawn([] { return 1; }).get(), 1);
 }

@@ -28,12 +28,12 @@ class Closing {
   Closing& operator=(Closing&&) = delete;
   ~Closing() {
     if (!open_) return;
-    Event done;
+    Promise<void> done;
     task("closes").launch([&done] {
       yield();
-      done.fire();
+      done.set();
     });
-    await(done);
+    done.future().get();
     ++closed;
   }
 
@@ -149,25 +149,25 @@ TEST_P(DestructorTest, a_result_dies_where_the_life_of_its_task_ends_with_its_de
 }
 
 TEST_P(DestructorTest, a_held_task_that_dies_as_its_event_fires) {
-  std::vector<Event> events(rounds);
+  std::vector<Promise<void>> events(rounds);
   Promise<void> failing;
   std::atomic<int> ran = 0;
   const auto run = [&] {
-    for (Event& event : events) {
+    for (Promise<void>& event : events) {
       (void)task("held").spawn([&] {
-        release_after(event);
+        release_after(event.future());
         ++ran;
         return Closing();
       });
       (void)task("held and failed").spawn([&, future = failing.future()] {
-        detail::release_after(*future.completion());
+        release_after(future);
         ++ran;
         return Closing();
       });
     }
     while (ran.load() != 2 * rounds) yield();
     std::thread thread([&] {  // that imbrex does not know
-      for (Event& event : events) event.fire();
+      for (Promise<void>& event : events) event.set();
     });
     thread.join();
     failing.set_exception(std::make_exception_ptr(std::runtime_error("late")));
@@ -194,7 +194,7 @@ TEST_P(DestructorTest, what_a_held_task_was_held_by_dies_with_it) {
   for (int i = 0; i < rounds; ++i) {
     Promise<Closing> promise;
     (void)task("held").spawn([future = promise.future()] {
-      detail::release_after(*future.completion());
+      release_after(future);
     });
     let_others_run();
     promise.set();
@@ -263,7 +263,7 @@ TEST_P(DestructorTest, completions_that_hold_each_other_are_dropped_by_a_loop) {
     Future<void> before = when_all(first.future());
     finish([&] {
       for (int i = 0; i < tasks; ++i) {
-        before = task("held").spawn([before] { detail::release_after(*before.completion()); });
+        before = task("held").spawn([before] { release_after(before); });
       }
       let_others_run();
       first.set();
@@ -292,17 +292,17 @@ struct Slow {
 };
 
 TEST_P(SlowDestructorTest, what_an_event_made_ready_does_not_wait_for_the_results_of_the_dead) {
-  Event event;
+  Promise<void> event;
   bool gone = false;
   std::thread thread;
   finish([&] {
     (void)task("held").spawn([&] {
-      release_after(event);
+      release_after(event.future());
       return Slow(gone);
     });
-    task("waits").launch([&] { await(event); });
+    task("waits").launch([&] { event.future().get(); });
     let_others_run();
-    thread = std::thread([&] { event.fire(); });
+    thread = std::thread([&] { event.set(); });
   });
   thread.join();
   detail::drain();

@@ -33,7 +33,7 @@ class Program {
   void add(TaskBuilder builder, bool fails = false) {
     const std::size_t number = futures_.size();
     futures_.push_back(builder.spawn([this, number, fails] {
-      if (!early_) await(gate_);
+      if (!early_) gate_.future().get();
       record(number);
       if (fails) throw Broken();
     }));
@@ -42,7 +42,7 @@ class Program {
 
   // "ran, failed itself; inherited": one letter for each task: r, f, or i.
   std::string end() {
-    if (!early_) gate_.fire();
+    if (!early_) gate_.set();
     std::string result;
     for (std::size_t number = 0; number < futures_.size(); ++number) {
       try {
@@ -69,7 +69,7 @@ class Program {
   }
 
   const bool early_;
-  Event gate_;
+  Promise<void> gate_;
   std::mutex mutex_;  // guards ran_
   std::set<std::size_t> ran_;
   std::vector<Future<void>> futures_;
@@ -343,18 +343,18 @@ TEST_P(FailureTest, neighbours_of_a_set_of_ranges_do_not_inherit_from_each_other
 TEST_P(FailureTest, ranges_that_were_released_early_have_not_failed) {
   for (const bool early : {true, false}) {
     int a[16] = {};
-    Event gate;
+    Promise<void> gate;
     auto failing = task("failing").out(range(&a[0], 4), range(&a[8], 4)).spawn([&] {
       a[0] = 1;
       release(range(&a[0], 4));
-      if (!early) await(gate);
+      if (!early) gate.future().get();
       throw Broken();
     });
     if (early) failing.wait();
     auto reads = task("reads").in(range(&a[0], 8)).spawn([&a] { return a[0]; });
     auto both = task("reads both").in(range(a)).spawn([] {});
     EXPECT_EQ(reads.get(), 1);
-    if (!early) gate.fire();
+    if (!early) gate.set();
     EXPECT_THROW(failing.get(), Broken);
     EXPECT_THROW(both.get(), DependencyFailed);
     auto again = task("again").in(range(&a[2], 6)).spawn([&a] { return a[0]; });
@@ -403,7 +403,7 @@ class RandomFailures {
   enum class When { early, held_back, any };
   std::string run(const When when) {
     int a[size] = {};
-    Event gate;
+    Promise<void> gate;
     std::vector<Future<void>> futures;
     for (const Task& one : tasks_) {
       TaskBuilder builder = task("one");
@@ -411,12 +411,12 @@ class RandomFailures {
       if (one.cleans) (void)builder.run_after_failure();
       futures.push_back(builder.spawn([&a, &gate, &one, when] {
         if (one.releases) release(range(&a[one.named[0].begin], one.named[0].count()));
-        if (when == When::held_back) await(gate);
+        if (when == When::held_back) gate.future().get();
         if (one.fails) throw Broken();
       }));
       if (when == When::early) futures.back().wait();
     }
-    gate.fire();
+    gate.set();
     std::string result;
     for (Future<void>& future : futures) {
       try {

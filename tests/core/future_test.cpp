@@ -2,6 +2,7 @@
 // Promises and futures, in tasks and in threads of the program's own; all of and any of several.
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <fstream>
@@ -13,6 +14,8 @@
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "core/error_of.hpp"
 #include "core/on_runtime.hpp"
@@ -88,103 +91,6 @@ TEST_P(FutureTest, values_may_be_void_or_move_only) {
 // ---- who gets the value ------------------------------------------------------------------------
 
 // Counts how often a value is copied.
-struct Copied {
-  explicit Copied(int& its_copies) : copies(&its_copies) {}
-  Copied(const Copied& other) : copies(other.copies) { ++*copies; }
-  Copied(Copied&& other) = default;
-  int* copies;
-};
-
-TEST_P(FutureTest, get_of_an_rvalue_moves_the_value_out_of_the_only_future) {
-  int copies = 0;
-  (void)task("result").spawn([&] { return Copied(copies); }).get();
-  auto named = task("result").spawn([&] {
-    yield();
-    return Copied(copies);
-  });
-  { const auto before = named; }
-  auto after = task("after").in(named).spawn([] {});  // waits for it, and cannot read it
-  (void)std::move(named).get();
-  after.get();
-  Future<Copied> promised;
-  {
-    Promise<Copied> promise;
-    promised = promise.future();
-    promise.set(copies);
-  }
-  (void)std::move(promised).get();
-  EXPECT_EQ(copies, 0);
-}
-
-TEST_P(FutureTest, get_of_an_rvalue_copies_what_another_may_read) {
-  const std::string text(100, 'x');
-  const Promise<std::string> promise;
-  promise.set(text);
-  EXPECT_EQ(promise.future().get(), text);
-  EXPECT_EQ(promise.future().get(), text);
-  const auto kept = task("result").spawn([&] { return text; });
-  EXPECT_EQ(Future<std::string>(kept).get(), text);
-  EXPECT_EQ(kept.get(), text);
-  auto holds = task("holds").spawn([kept] { return kept.get(); });
-  EXPECT_EQ(Future<std::string>(kept).get(), text);
-  EXPECT_EQ(holds.get(), text);
-}
-
-TEST_P(FutureTest, many_that_get_an_rvalue_all_have_the_value) {
-  const std::string text(100, 'x');
-  for (int round = 0; round < scaled(50); ++round) {
-    std::atomic<int> right = 0;
-    finish([&] {
-      auto first = task("result").spawn([&] { return text; });
-      for (int i = 0; i < 4; ++i) {
-        task("gets").launch([&, mine = first]() mutable {
-          right += std::move(mine).get() == text;
-        });
-      }
-      right += std::move(first).get() == text;
-    });
-    ASSERT_EQ(right, 5);
-  }
-}
-
-TEST_P(FutureTest, a_move_only_value_that_another_holds_is_refused_and_stays) {
-  auto one = task("owner").spawn([] { return std::make_unique<int>(4); });
-  auto two = one;
-  const std::string text = error_of([&] { (void)std::move(one).get(); });
-  EXPECT_TRUE(has(text, {"task \"owner\" (", "future_test.cpp", "1 more Future holds it"})) << text;
-  EXPECT_EQ(*two.get(), 4);
-  one = {};
-  EXPECT_EQ(*std::move(two).get(), 4);
-}
-
-TEST_P(FutureTest, a_value_is_moved_out_once) {
-  const Promise<std::unique_ptr<int>> promise("pointer");
-  promise.set(std::make_unique<int>(4));
-  auto first = promise.future();
-  EXPECT_EQ(*std::move(first).get(), 4);
-  EXPECT_TRUE(has(error_of([&] { (void)promise.future(); }), {"promise \"pointer\"", "moved out"}));
-  EXPECT_TRUE(has(error_of([&] { (void)std::move(first).get(); }), {"\"pointer\"", "moved out"}));
-  auto text = task("text").spawn([] { return std::string(100, 'x'); });
-  EXPECT_EQ(std::move(text).get().size(), 100u);
-  EXPECT_TRUE(has(error_of([&] { (void)std::move(text).get(); }), {"\"text\"", "moved out"}));
-}
-
-TEST_P(FutureTest, get_of_an_lvalue_gives_a_reference) {
-  auto future = task("result").spawn([] { return std::make_unique<int>(4); });
-  const std::unique_ptr<int>& one = future.get();
-  EXPECT_EQ(&one, &future.get());
-  const auto other = future;
-  EXPECT_EQ(&one, &other.get());
-  struct Fixed {
-    Fixed() = default;
-    Fixed(const Fixed&) = delete;
-    int value = 3;
-  };
-  Promise<Fixed> fixed;
-  fixed.set();
-  EXPECT_EQ(fixed.future().get().value, 3);  // neither moved nor copied
-}
-
 TEST_P(FutureTest, try_get_never_waits) {
   Promise<std::string> text;
   Promise<void> done;

@@ -329,7 +329,7 @@ TEST_P(ControlTest, what_a_completion_waits_for_goes_first_when_a_send_depends_o
     const Future<void> value = task("value").spawn([&log] { log.add(11); });
     task("held").out(x).launch([&log, value] {
       log.add(10);
-      detail::release_after(*value.completion());
+      release_after(value);
     });
     task("send").in(x).priority(1).launch([&log] { log.add(12); });
   });
@@ -338,19 +338,19 @@ TEST_P(ControlTest, what_a_completion_waits_for_goes_first_when_a_send_depends_o
 
 TEST_P(ControlTest, a_rise_reaches_what_a_task_waits_for_already) {
   Log log;
-  Event go;
+  Promise<void> go;
   int x = 0, z = 0;
   finish([&] {
-    task("gate").out(z).launch([&go] { await(go); });
+    task("gate").out(z).launch([&go] { go.future().get(); });
     for (int i = 0; i < 2; ++i) task("other").in(z).launch([&log, i] { log.add(i); });
     task("waits").out(x).launch([&log, &go] {
       int y = 0;
-      task("blocker").out(y).launch([&go] { await(go); });
+      task("blocker").out(y).launch([&go] { go.future().get(); });
       task("value").in(y).spawn([&log] { log.add(10); }).get();
     });
     yield();
     task("send").in(x).priority(1).launch([&log] { log.add(11); });
-    go.fire();
+    go.set();
   });
   EXPECT_EQ(log.entries(), Entries({10, 11, 0, 1}));
 }

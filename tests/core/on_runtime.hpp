@@ -103,8 +103,8 @@ inline Statistics final_statistics() {
   return now;
 }
 
-inline Config config(int workers, const std::string& policy) {
-  Config made;
+inline RuntimeOptions config(int workers, const std::string& policy) {
+  RuntimeOptions made;
   made.workers = workers;
   made.policy = policy;
   return made;
@@ -114,7 +114,7 @@ inline Config config(int workers, const std::string& policy) {
 class OnRuntime : public testing::TestWithParam<Setup> {
  protected:
   void SetUp() override { start(config(GetParam().workers, GetParam().policy)); }
-  void start(const Config& config) { runtime_ = std::make_unique<Runtime>(config); }
+  void start(const RuntimeOptions& config) { runtime_ = std::make_unique<Runtime>(config); }
 
   void TearDown() override {
     SCOPED_TRACE(testing::Message() << GetParam());

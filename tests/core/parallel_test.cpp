@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/on_runtime.hpp"
+#include "imbrex/accumulator.hpp"
 
 namespace imbrex::test {
 namespace {
@@ -55,6 +56,17 @@ TEST_P(ParallelTest, reduce_is_what_a_loop_computes_in_order) {
     }
   }
   EXPECT_TRUE(imbrex::reduce(std::vector{true, true}, true, std::logical_and()));
+}
+
+TEST_P(ParallelTest, the_result_of_reduce_has_the_wider_type) {
+  const std::vector<double> halves(9, 0.5);
+  EXPECT_EQ(imbrex::reduce(halves, 0, std::plus()), 4.5);
+  EXPECT_EQ(imbrex::reduce(halves, {.grain = 2}, 0, op::max), 0.5);  // of one type alone
+  const std::vector<int> many(3, 1'000'000'000);
+  EXPECT_EQ(imbrex::reduce(many, 0L, std::plus()), 3'000'000'000);
+  const auto size = [](const int i) { return std::string(static_cast<std::size_t>(i), 'x'); };
+  const auto longer = [](std::string a, std::string b) { return a.size() < b.size() ? b : a; };
+  EXPECT_EQ(imbrex::reduce(std::views::iota(0, 9), std::string(), longer, size).size(), 8u);
 }
 
 TEST_P(ParallelTest, a_grain_of_ones_own_gives_the_same_bits_for_any_number_of_workers) {

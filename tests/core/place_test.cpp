@@ -38,7 +38,7 @@ class PlaceTest : public testing::TestWithParam<Setup> {
   [[nodiscard]] static int workers() { return GetParam().workers; }
   void start(const std::string& places) {
     runtime_.reset();
-    Config made = config(workers(), GetParam().policy);
+    RuntimeOptions made = config(workers(), GetParam().policy);
     made.places = places;
     runtime_ = std::make_unique<Runtime>(made);
   }
@@ -66,15 +66,15 @@ TEST_P(PlaceTest, a_task_runs_and_goes_on_at_its_place_and_so_do_its_children) {
       const int at = number % 2;
       task("parent").at(place(at)).launch([&, at] {
         look(at);
-        Event event;
+        Promise<void> event;
         task("child").launch([&, at] {
           look(at);
           yield();
           look(at);
-          event.fire();
+          event.set();
           ran.fetch_add(1);
         });
-        await(event);
+        event.future().get();
         look(at);
         auto answer = task("other place").at(place(1 - at)).spawn([&, at] {
           look(1 - at);
@@ -202,12 +202,12 @@ TEST_P(PlaceTest, threads_that_are_no_workers_spawn_there) {
       }
     });
   });
-  Event done;
+  Promise<void> done;
   task("joins").launch([&] {
     while (ran.load() < 20) yield();
-    done.fire();
+    done.set();
   });
-  await(done);
+  done.future().get();
   thread.join();
   EXPECT_EQ(ran.load(), 20);
 }
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(All, PlaceTest, testing::ValuesIn(every_setup()), name_
 // The order of a schedule, and the workers, are the seed's.
 TEST(ReplayTest, a_seed_gives_the_same_schedule_of_places) {
   const auto run = [](const char* const policy) {
-    Config made = config(4, policy);
+    RuntimeOptions made = config(4, policy);
     made.places = "0-1/2-3";
     const Runtime runtime(made);
     std::vector<std::pair<int, int>> order;  // one worker runs at a time
@@ -317,7 +317,7 @@ TEST(ReplayTest, a_seed_gives_the_same_schedule_of_places) {
 TEST(DivisionTest, malformed_lists_are_named) {
   for (const char* const wrong : {"x", "0-", "-1", "0,,1", "0/", "/0", "0,0", "2-1", "4", "0-4",
                                   "numa,l3", "NUMA", "0 1", "99999999999", "4096", "0-3/"}) {
-    Config made = config(4, "");
+    RuntimeOptions made = config(4, "");
     made.places = wrong;
     try {
       const Runtime runtime(made);
@@ -341,7 +341,7 @@ TEST(DivisionTest, one_for_each_part_of_the_machine) {
                            Case{"worker", 1, 1, "worker 0"}, Case{"numa", 1, 1, "worker 0"},
                            Case{"1/0,2-3", 4, 2, "workers 0,2-3"},
                            Case{"0-3/4-7", 1, 2, "workers 4-7"}}) {
-    Config made = config(each.workers, "");
+    RuntimeOptions made = config(each.workers, "");
     made.places = each.places;
     const Runtime runtime(made);
     EXPECT_EQ(place_count(), each.count) << each.places;

@@ -48,7 +48,7 @@ class PlaceTreeTest : public OnRuntime {
  protected:
   void SetUp() override {
     const PlaceFile file(file_for(workers()));
-    Config made = config(workers(), GetParam().policy);
+    RuntimeOptions made = config(workers(), GetParam().policy);
     made.places = file.name();
     start(made);
     for (int index = 0; index < place_count(); ++index) {
@@ -175,7 +175,7 @@ class ThievesTest : public testing::TestWithParam<Setup> {
  protected:
   void SetUp() override {
     ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "pack:2 l3:2 core:2 pu:1", 1), 0);
-    Config made = config(8, GetParam().policy);
+    RuntimeOptions made = config(8, GetParam().policy);
     made.places = "tree";
     made.bind = 0;
     made.window = 0;  // else who fills a queue runs some of it first, and has had enough before
@@ -253,7 +253,7 @@ TEST_P(ThievesTest, go_far_when_there_is_nothing_near) {
 INSTANTIATE_TEST_SUITE_P(All, ThievesTest, testing::ValuesIn(setups({8}, {"", "steal"})), name_of);
 
 TEST(FlatTest, places_are_children_of_all_workers) {
-  Config made = config(4, "");
+  RuntimeOptions made = config(4, "");
   made.places = "0-1/2-3";
   const Runtime runtime(made);
   EXPECT_EQ(Place().children(), (std::vector<Place>{place(0), place(1)}));
@@ -265,7 +265,7 @@ TEST(FlatTest, places_are_children_of_all_workers) {
 
 TEST(FileTest, is_refused_where_it_is_wrong) {
   const PlaceFile file("<HPT>\n<place type=\"memory\"/></HPT>");
-  Config made = config(2, "");
+  RuntimeOptions made = config(2, "");
   for (const std::string& name : {file.name(), file.name() + ".xml"}) {
     made.places = name;
     try {

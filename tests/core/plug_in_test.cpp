@@ -21,18 +21,18 @@ class PlugInTest : public OnRuntime {};
 detail::ScopeMemory& innermost() { return *detail::innermost_scope(); }
 
 TEST_P(PlugInTest, a_scope_counts_what_is_left_of_it_with_all_descendants) {
-  Event events[3];
+  Promise<void> events[3];
   finish([&] {
     detail::ScopeMemory& scope = innermost();
     EXPECT_EQ(detail::live_in_scope(scope), 0u);
-    for (Event& event : events) {
-      task("parent").launch([&event] { task("child").launch([&event] { await(event); }); });
+    for (Promise<void>& event : events) {
+      task("parent").launch([&event] { task("child").launch([&event] { event.future().get(); }); });
     }
     task("none").spawn([] {}).get();
     taskwait();  // the parents are complete, their children are not
     EXPECT_EQ(detail::live_in_scope(scope), 3u);
     for (std::uint32_t left = 3; left != 0; --left) {
-      events[left - 1].fire();
+      events[left - 1].set();
       while (detail::live_in_scope(scope) != left - 1) yield();
     }
     for (int number = 0; number < scaled(300); ++number) task("many").launch([] {});
@@ -42,22 +42,22 @@ TEST_P(PlugInTest, a_scope_counts_what_is_left_of_it_with_all_descendants) {
 }
 
 TEST_P(PlugInTest, others_count_a_scope_whose_owner_waits_for_them) {
-  Event go_on, waits;
+  Promise<void> go_on, waits;
   std::atomic<detail::ScopeMemory*> scope{nullptr};
   auto owner = task("owner").spawn([&] {
     finish([&] {
-      task("first").launch([&] { await(go_on); });
-      task("second").launch([&] { await(go_on); });
+      task("first").launch([&] { go_on.future().get(); });
+      task("second").launch([&] { go_on.future().get(); });
       scope.store(&innermost());
-      await(waits);  // open
+      waits.future().get();  // open
     });
   });
   while (scope.load() == nullptr) yield();
   let_others_run();
   EXPECT_EQ(detail::live_in_scope(*scope.load()), 2u);
-  go_on.fire();
+  go_on.set();
   while (detail::live_in_scope(*scope.load()) != 0) yield();
-  waits.fire();
+  waits.set();
   owner.get();
 }
 
@@ -226,22 +226,22 @@ TEST_P(PlugInTest, main_is_the_last_task_when_all_others_have_ended_and_no_callb
     EXPECT_FALSE(detail::in_main());
     EXPECT_FALSE(detail::main_is_last());
   }
-  Event go;
+  Promise<void> go;
   finish([&go] {
     task("another").launch([&go] {
       EXPECT_FALSE(detail::in_main());
-      await(go);
+      go.future().get();
     });
     EXPECT_TRUE(detail::in_main());
     EXPECT_FALSE(detail::main_is_last());
-    go.fire();
+    go.set();
   });
   EXPECT_TRUE(detail::main_is_last());
   std::thread([] { EXPECT_FALSE(detail::in_main()); }).join();
 }
 
 TEST_P(PlugInTest, what_cannot_run_in_a_callback_is_refused_with_the_call) {
-  Event never;
+  Promise<void> never;
   Promise<int> later;
   const Future<int> value = later.future();
   const auto refused = [](const char* const what, auto call) {
@@ -256,15 +256,15 @@ TEST_P(PlugInTest, what_cannot_run_in_a_callback_is_refused_with_the_call) {
   };
   {
     const InCallback here;
-    refused("wait for", [&never] { await(never); });
+    refused("wait for", [&never] { never.future().get(); });
     refused("wait for a future", [&value] { (void)value.get(); });
     refused("waits for a future", [&value] { task("late").in(value).launch([] {}); });
     refused("yield", [] { yield(); });
     later.set(5);
     EXPECT_EQ(value.get(), 5);
     task("in time").in(value).launch([] {});
-    never.fire();
-    await(never);
+    never.set();
+    never.future().get();
   }
 }
 
@@ -321,10 +321,10 @@ TEST_P(PlugInTest, the_others_run_as_if_those_had_never_been_there) {
 TEST_P(PlugInTest, a_task_with_accesses_travels_once_it_is_ready) {
   Elsewhere elsewhere(1);
   int object = 0;
-  Event go_on;
+  Promise<void> go_on;
   const detail::AccessSpec access{&object, detail::AccessKind::inout};
   finish([&] {
-    task("first").inout(object).launch([&] { await(go_on); });
+    task("first").inout(object).launch([&] { go_on.future().get(); });
     detail::Completion* const second =
         elsewhere.spawn(0, {.name = "second",
                             .where = std::source_location::current(),
@@ -332,7 +332,7 @@ TEST_P(PlugInTest, a_task_with_accesses_travels_once_it_is_ready) {
     auto third = task("third").in(object).spawn([&] { elsewhere.expect_each_ran_once(); });
     let_others_run();
     EXPECT_EQ(elsewhere.take(1), 0);  // it is not ready
-    go_on.fire();
+    go_on.set();
     while (elsewhere.taken() == 0 && !second->event.has_fired()) {
       (void)elsewhere.take(1);
       yield();

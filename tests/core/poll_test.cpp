@@ -46,7 +46,7 @@ class Polled {
   std::atomic<int> calls{0};
   std::atomic<int> rings{0};
   std::atomic<bool> noticed{false};
-  std::atomic<Event*> to_fire{nullptr};
+  std::atomic<Promise<void>*> to_fire{nullptr};
 
   // Of workers that stand in no task: polls; changes of the thread; the most polls in a row of one
   // thread with one look for tasks between two of them, and no sleep.
@@ -60,9 +60,9 @@ class Polled {
     noticed.store(false);
     if (!detail::in_task()) note_idle_poll();
     spin_for(cost_);
-    Event* const event = to_fire.exchange(nullptr);
+    Promise<void>* const event = to_fire.exchange(nullptr);
     if (event == nullptr) return 0;
-    event->fire();
+    event->set();
     return 1;
   }
 
@@ -109,9 +109,9 @@ INSTANTIATE_TEST_SUITE_P(OneWorker, OneWorkerTest, testing::ValuesIn(one_worker(
 // from poll to poll, and none would sleep.
 TEST_P(PollTest, one_idle_worker_polls_and_the_others_sleep) {
   Polled polled(std::chrono::microseconds(1));
-  Event over;
+  Promise<void> over;
   std::thread watcher([&] {
-    EXPECT_TRUE(comes_true([&] { return waits("main", "event") && polled.idle_calls > 0; }));
+    EXPECT_TRUE(comes_true([&] { return waits("main", "future") && polled.idle_calls > 0; }));
     const int before = polled.hand_overs;
     const int enough = polled.idle_calls + 200;
     EXPECT_TRUE(comes_true([&] {
@@ -121,7 +121,7 @@ TEST_P(PollTest, one_idle_worker_polls_and_the_others_sleep) {
     EXPECT_TRUE(!has_others() || comes_true([] { return detail::worker_idles(); }));
     polled.to_fire.store(&over);
   });
-  await(over);
+  over.future().get();
   watcher.join();
 }
 
@@ -129,7 +129,7 @@ TEST_P(PollTest, one_idle_worker_polls_and_the_others_sleep) {
 // looks for tasks once, and does nothing else.
 TEST_P(PollTest, what_completes_while_a_worker_idles_is_seen_without_a_pause) {
   Polled polled(std::chrono::nanoseconds(100));
-  Event arrived;
+  Promise<void> arrived;
   std::thread sender([&] {
     EXPECT_TRUE(comes_true([&] {
       return polled.longest_row > 100 || polled.idle_calls > 10'000;
@@ -137,7 +137,7 @@ TEST_P(PollTest, what_completes_while_a_worker_idles_is_seen_without_a_pause) {
     EXPECT_GT(polled.longest_row, 100);
     polled.to_fire.store(&arrived);
   });
-  await(arrived);
+  arrived.future().get();
   sender.join();
 }
 
@@ -145,14 +145,14 @@ TEST_P(PollTest, what_completes_while_a_worker_idles_is_seen_without_a_pause) {
 TEST_P(PollTest, another_worker_takes_over_when_the_one_that_polls_finds_a_task) {
   if (!has_others() || is_seeded()) return;
   Polled polled(std::chrono::microseconds(1));
-  Event begin;
+  Promise<void> begin;
   std::thread firer([&] {
     EXPECT_TRUE(comes_true([&] {
-      return waits("main", "event") && polled.idle_calls > 0 && detail::worker_idles();
+      return waits("main", "future") && polled.idle_calls > 0 && detail::worker_idles();
     }));
     polled.to_fire.store(&begin);
   });
-  await(begin);
+  begin.future().get();
   const int before = polled.calls.load();
   EXPECT_TRUE(comes_true([&] { return polled.calls >= before + 100; }));  // this worker is busy
   firer.join();
@@ -206,25 +206,26 @@ TEST_P(OneWorkerTest, what_has_been_noticed_is_polled_for_right_after_the_task) 
 TEST_P(OneWorkerTest, tasks_that_only_suspend_let_the_worker_poll) {
   Polled polled(std::chrono::nanoseconds(100));
   constexpr std::size_t rounds = 1'000'000;
-  std::vector<Event> there(rounds);
-  std::vector<Event> back(rounds);
+  constexpr detail::WaitReason reason{.kind = detail::WaitKind::event};
+  std::vector<detail::EventWord> there(rounds);
+  std::vector<detail::EventWord> back(rounds);
   std::atomic<bool> over{false};
   finish([&] {
     task("first").launch([&] {
       polled.calls.store(0);
       for (std::size_t i = 0; !over; ++i) {
         over = polled.calls > 10 || i + 1 == rounds;
-        there[i].fire();
-        await(back[i]);
+        detail::fire(there[i]);
+        detail::await(back[i], reason);
       }
       EXPECT_GT(polled.calls.load(), 10);
     });
     task("second").launch([&] {
       bool last = false;
       for (std::size_t i = 0; !last; ++i) {
-        await(there[i]);
+        detail::await(there[i], reason);
         last = over;  // before the first can go on
-        back[i].fire();
+        detail::fire(back[i]);
       }
     });
   });
@@ -232,14 +233,14 @@ TEST_P(OneWorkerTest, tasks_that_only_suspend_let_the_worker_poll) {
 
 TEST_P(PollTest, a_poller_with_a_thread_of_its_own_is_rung_and_called_by_no_worker) {
   Polled polled(std::chrono::nanoseconds(100), false);
-  Event event;
+  Promise<void> event;
   std::thread other([&] {
-    EXPECT_TRUE(comes_true([&] { return polled.rings > 0 && waits("main", "event"); }));
+    EXPECT_TRUE(comes_true([&] { return polled.rings > 0 && waits("main", "future"); }));
     // A worker has found nothing to do, and so would have polled.
     EXPECT_TRUE(comes_true([&] { return polled.calls > 0 || detail::worker_idles(); }));
-    event.fire();
+    event.set();
   });
-  await(event);
+  event.future().get();
   other.join();
   yield();
   EXPECT_EQ(polled.calls.load(), 0);
@@ -253,12 +254,12 @@ TEST_P(PollTest, a_foreign_thread_that_waits_polls_while_nobody_else_does) {
   polled.outstanding.store(0);
   std::atomic<bool> went_on{false};
   std::thread foreign([&] {
-    Event event;
+    Promise<void> event;
     finish([] {});  // it is known from here on
     EXPECT_TRUE(!has_others() || comes_true([] { return detail::worker_idles(); }));
     polled.to_fire.store(&event);
     polled.outstanding.store(1);
-    await(event);
+    event.future().get();
     went_on.store(true);
   });
   EXPECT_TRUE(comes_true([&] { return went_on.load(); }));  // this worker is busy

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// Accesses that end apart from their task: early, by release(), or when an event fires, by
-// release_after(event, object). Methodology: what a follower saw is compared with what must have
-// happened before; a promise that stays open keeps what may not run yet from looking complete.
+// SPDX-License-Identifier: BSD-3-Clause Accesses that end apart from their task: early, by
+// release(), or when an event fires, by release_after(event.future(), object). Methodology: what a
+// follower saw is compared with what must have happened before; a promise that stays open keeps
+// what may not run yet from looking complete.
 #include <array>
 #include <atomic>
 #include <stdexcept>
@@ -17,11 +17,11 @@ class ReleaseTest : public OnRuntime {};
 INSTANTIATE_TEST_SUITE_P(All, ReleaseTest, testing::ValuesIn(every_setup()), name_of);
 
 TEST_P(ReleaseTest, an_access_ends_at_its_event_and_not_with_the_task) {
-  Event arrived;
+  Promise<void> arrived;
   int buffer = 0, other = 0;
   std::atomic<int> read = 0;
   auto receive = task("receive").out(buffer).inout(other).spawn([&] {
-    release_after(arrived, buffer);
+    release_after(arrived.future(), buffer);
     other = 1;
     return 5;
   });
@@ -33,7 +33,7 @@ TEST_P(ReleaseTest, an_access_ends_at_its_event_and_not_with_the_task) {
   EXPECT_FALSE(reader.ready());
   std::thread thread([&] {
     buffer = 7;
-    arrived.fire();
+    arrived.set();
   });
   EXPECT_EQ(reader.get(), 7);
   thread.join();
@@ -41,16 +41,16 @@ TEST_P(ReleaseTest, an_access_ends_at_its_event_and_not_with_the_task) {
 
 TEST_P(ReleaseTest, who_waits_before_and_after_the_end_of_the_task_is_let_go_once) {
   for (int round = 0; round < scaled(200); ++round) {
-    Event arrived;
+    Promise<void> arrived;
     int buffer = 0;
     std::atomic<int> sum = 0;
     std::thread thread;
     finish([&] {
       task("receive").out(buffer).launch([&] {
-        release_after(arrived, buffer);
+        release_after(arrived.future(), buffer);
         thread = std::thread([&] {
           buffer = 1;
-          arrived.fire();
+          arrived.set();
         });
       });
       for (int i = 0; i < 5; ++i) {
@@ -65,19 +65,19 @@ TEST_P(ReleaseTest, who_waits_before_and_after_the_end_of_the_task_is_let_go_onc
 }
 
 TEST_P(ReleaseTest, finish_waits_for_the_event_and_taskwait_does_not) {
-  Event arrived;
+  Promise<void> arrived;
   int buffer = 0;
   std::atomic<bool> over = false;
   std::thread thread;
   finish([&] {
-    task("receive").out(buffer).launch([&] { release_after(arrived, buffer); });
+    task("receive").out(buffer).launch([&] { release_after(arrived.future(), buffer); });
     taskwait();
-    EXPECT_FALSE(arrived.has_fired());
+    EXPECT_FALSE(arrived.future().ready());
     thread = std::thread([&] {
       EXPECT_TRUE(comes_true([&over] { return over || waits("main", "finish"); }));
       EXPECT_FALSE(over);
       buffer = 3;
-      arrived.fire();
+      arrived.set();
     });
   });
   over = true;
@@ -86,10 +86,10 @@ TEST_P(ReleaseTest, finish_waits_for_the_event_and_taskwait_does_not) {
 }
 
 TEST_P(ReleaseTest, a_table_that_is_swept_keeps_who_is_held) {
-  Event arrived;
+  Promise<void> arrived;
   int buffer = 0;
   std::vector<int> cells(1000);
-  task("receive").out(buffer).launch([&] { release_after(arrived, buffer); });
+  task("receive").out(buffer).launch([&] { release_after(arrived.future(), buffer); });
   taskwait();  // all are complete: tables forget
   for (int& cell : cells) task("other").inout(cell).launch([] {});
   taskwait();
@@ -97,52 +97,52 @@ TEST_P(ReleaseTest, a_table_that_is_swept_keeps_who_is_held) {
   let_others_run();
   EXPECT_FALSE(reader.ready());
   buffer = 9;
-  arrived.fire();
+  arrived.set();
   EXPECT_EQ(reader.get(), 9);
 }
 
 TEST_P(ReleaseTest, several_events_hold_one_access_and_one_event_several_accesses) {
-  std::array<Event, 3> events;
+  std::array<Promise<void>, 3> events;
   std::array<int, 2> buffers{};
   task("receive").out(buffers[0], buffers[1]).spawn([&] {
-    release_after(events[0], buffers[0]);
-    release_after(events[1], buffers[0]);
-    release_after(events[2], buffers[1]);
-    release_after(events[2], buffers[0]);
+    release_after(events[0].future(), buffers[0]);
+    release_after(events[1].future(), buffers[0]);
+    release_after(events[2].future(), buffers[1]);
+    release_after(events[2].future(), buffers[0]);
   }).get();  // else the events may have ended an access before it is held again
   auto both = task("both").in(buffers[0], buffers[1]).spawn([] {});
   auto second = task("second").in(buffers[1]).spawn([] {});
-  events[2].fire();
+  events[2].set();
   second.get();
-  events[0].fire();
+  events[0].set();
   let_others_run();
   EXPECT_FALSE(both.ready());
-  events[1].fire();
+  events[1].set();
   both.get();
 }
 
 TEST_P(ReleaseTest, an_event_that_has_fired_ends_the_access_at_once) {
-  Event fired;
-  fired.fire();
+  Promise<void> fired;
+  fired.set();
   int buffer = 0;
-  Event go_on;
+  Promise<void> go_on;
   auto holder = task("holder").out(buffer).spawn([&] {
-    release_after(fired, buffer);
-    await(go_on);
+    release_after(fired.future(), buffer);
+    go_on.future().get();
   });
   task("reader").in(buffer).spawn([] {}).get();
   EXPECT_FALSE(holder.ready());
-  go_on.fire();
+  go_on.set();
   holder.get();
 }
 
 TEST_P(ReleaseTest, ranges_and_mutexes_are_held_as_well) {
-  Event arrived;
+  Promise<void> arrived;
   std::vector<int> block(100);
   int counter = 0;
   auto holder = task("holder").out(range(block)).mutexinoutset(counter).spawn([&] {
-    release_after(arrived, range(block));
-    release_after(arrived, counter);
+    release_after(arrived.future(), range(block));
+    release_after(arrived.future(), counter);
   });
   holder.get();
   auto part = task("part").in(range(&block[50], 10)).spawn([&] { return block[55]; });
@@ -151,7 +151,7 @@ TEST_P(ReleaseTest, ranges_and_mutexes_are_held_as_well) {
   EXPECT_FALSE(part.ready());
   EXPECT_FALSE(neighbour.ready());
   block[55] = 4;
-  arrived.fire();
+  arrived.set();
   EXPECT_EQ(part.get(), 4);
   EXPECT_EQ(neighbour.get(), 1);
 }
@@ -177,17 +177,17 @@ TEST_P(ReleaseTest, what_the_event_failed_by_is_inherited_and_thrown_by_finish) 
 }
 
 TEST_P(ReleaseTest, a_body_that_throws_fails_what_is_held) {
-  Event arrived;
+  Promise<void> arrived;
   int buffer = 0;
   const auto run = [&] {
     finish([&] {
       auto receive = task("receive").out(buffer).spawn([&] {
-        release_after(arrived, buffer);
+        release_after(arrived.future(), buffer);
         throw std::runtime_error("broken");
       });
       auto reader = task("reader").in(buffer).spawn([] {});
       receive.wait();
-      arrived.fire();
+      arrived.set();
       EXPECT_THROW(reader.get(), DependencyFailed);
     });
   };
@@ -195,14 +195,14 @@ TEST_P(ReleaseTest, a_body_that_throws_fails_what_is_held) {
 }
 
 TEST_P(ReleaseTest, what_cannot_be_held_is_refused) {
-  Event event;
+  Promise<void> event;
   int declared = 0, not_declared = 0, released = 0;
   task("holder").out(declared, released).spawn([&] {
-    EXPECT_THROW(release_after(event, not_declared), Error);
+    EXPECT_THROW(release_after(event.future(), not_declared), Error);
     release(released);
     const auto message_for = [&event](int& object) {
       try {
-        release_after(event, object);
+        release_after(event.future(), object);
       } catch (const Error& error) {
         return std::string(error.what());
       }
@@ -210,28 +210,28 @@ TEST_P(ReleaseTest, what_cannot_be_held_is_refused) {
     };
     EXPECT_NE(message_for(not_declared).find("declares no access"), std::string::npos);
     EXPECT_NE(message_for(released).find("has ended already"), std::string::npos);
-    release_after(event, declared);
+    release_after(event.future(), declared);
     release(declared);  // it ends by the event
   }).get();
   auto reader = task("reader").in(declared).spawn([] {});
   let_others_run();
   EXPECT_FALSE(reader.ready());
-  event.fire();
+  event.set();
   reader.get();
-  EXPECT_THROW(release_after(event, declared), Error);  // main has none
+  EXPECT_THROW(release_after(event.future(), declared), Error);  // main has none
 }
 
 // Each block of many goes to its reader as soon as it is there, in whatever order.
 TEST_P(ReleaseTest, many_blocks_are_released_one_by_one) {
   const int count = scaled(4000);
   std::vector<int> blocks(static_cast<std::size_t>(count));
-  std::vector<Event> arrived(static_cast<std::size_t>(count));
+  std::vector<Promise<void>> arrived(static_cast<std::size_t>(count));
   std::atomic<int> wrong = 0;
   finish([&] {
     TaskBuilder exchange = task("exchange");
     for (int& block : blocks) (void)exchange.out(block);
     exchange.launch([&] {
-      for (int i = 0; i < count; i += 2) release_after(arrived[i], blocks[i]);
+      for (int i = 0; i < count; i += 2) release_after(arrived[i].future(), blocks[i]);
       for (int i = count - 1 - count % 2; i > 0; i -= 2) {
         blocks[i] = i + 1;
         release(blocks[i]);
@@ -246,7 +246,7 @@ TEST_P(ReleaseTest, many_blocks_are_released_one_by_one) {
     std::thread thread([&] {
       for (int i = 0; i < count; i += 2) {
         blocks[i] = i + 1;
-        arrived[i].fire();
+        arrived[i].set();
       }
     });
     thread.join();

@@ -96,7 +96,7 @@ TEST_P(OneWorkerTest, yield_calls_the_pollers_although_nothing_is_idle) {
 
 TEST_P(SwitchTest, a_poller_with_operations_outstanding_wakes_a_task_and_is_no_stall) {
   struct Delayed {
-    Event event;
+    Promise<void> event;
     std::atomic<int> rounds = 0;
     std::atomic<int> outstanding = 1;
   } delayed;
@@ -104,12 +104,12 @@ TEST_P(SwitchTest, a_poller_with_operations_outstanding_wakes_a_task_and_is_no_s
                           Delayed& self = *static_cast<Delayed*>(context);
                           if (self.rounds.fetch_add(1) != 200) return 0;
                           self.outstanding.store(0);
-                          self.event.fire();
+                          self.event.set();
                           return 1;
                         },
                         &delayed, &delayed.outstanding};
   detail::add_poller(poller);
-  auto waiter = task("waiter").spawn([&] { await(delayed.event); });
+  auto waiter = task("waiter").spawn([&] { delayed.event.future().get(); });
   waiter.get();
   detail::remove_poller(poller);
   EXPECT_GT(delayed.rounds.load(), 200);
@@ -117,7 +117,7 @@ TEST_P(SwitchTest, a_poller_with_operations_outstanding_wakes_a_task_and_is_no_s
 
 TEST_P(SwitchTest, a_tied_task_resumes_on_the_thread_that_it_left) {
   const int tasks = 40;
-  std::deque<Event> gates(tasks);
+  std::deque<Promise<void>> gates(tasks);
   std::atomic<int> moved = 0;
   finish([&] {
     for (int i = 0; i < tasks; ++i) {
@@ -127,7 +127,7 @@ TEST_P(SwitchTest, a_tied_task_resumes_on_the_thread_that_it_left) {
           yield();
           if (thread_number() != home) ++moved;
         }
-        await(gates[i]);
+        gates[i].future().get();
         if (thread_number() != home) ++moved;
         task("child").spawn([] { yield(); }).get();
         if (thread_number() != home) ++moved;
@@ -136,9 +136,9 @@ TEST_P(SwitchTest, a_tied_task_resumes_on_the_thread_that_it_left) {
       });
     }
     task("opener").launch([&] {
-      for (Event& gate : gates) {
+      for (Promise<void>& gate : gates) {
         yield();
-        gate.fire();
+        gate.set();
       }
     });
   });
@@ -156,7 +156,7 @@ TEST_P(SwitchTest, the_root_task_stays_on_its_thread) {
 }
 
 TEST_P(SwitchTest, a_released_access_lets_its_dependents_run_before_the_task_ends) {
-  Event gate;
+  Promise<void> gate;
   int x = 0;
   int y = 0;
   std::atomic<bool> ended = false;
@@ -164,7 +164,7 @@ TEST_P(SwitchTest, a_released_access_lets_its_dependents_run_before_the_task_end
   auto first = task("first").out(x, y).spawn([&] {
     x = 5;
     release(x);
-    await(gate);  // fired only by a task that depends on x
+    gate.future().get();  // fired only by a task that depends on x
     y = 6;
     y_written = true;
     ended = true;
@@ -173,7 +173,7 @@ TEST_P(SwitchTest, a_released_access_lets_its_dependents_run_before_the_task_end
     EXPECT_EQ(x, 5);
     EXPECT_FALSE(ended.load());
     ++x;
-    gate.fire();
+    gate.set();
   });
   auto third = task("third").in(x, y).spawn([&] {
     EXPECT_TRUE(y_written.load());
@@ -185,19 +185,19 @@ TEST_P(SwitchTest, a_released_access_lets_its_dependents_run_before_the_task_end
 }
 
 TEST_P(SwitchTest, a_released_mutex_access_lets_its_neighbours_run) {
-  Event gate;
+  Promise<void> gate;
   int x = 0;
   finish([&] {
     task("first").mutexinoutset(x).launch([&] {
       ++x;
       release(x);
-      await(gate);
+      gate.future().get();
     });
     yield();
     task("second").mutexinoutset(x).launch([&] {
       ++x;
       release(x);
-      if (!gate.has_fired()) gate.fire();
+      if (!gate.future().ready()) gate.set();
     });
     task("reader").in(x).launch([&] { EXPECT_EQ(x, 2); });
   });
@@ -215,17 +215,17 @@ TEST_P(SwitchTest, releasing_what_was_not_declared_throws) {
 }
 
 TEST_P(SwitchTest, a_task_completes_only_after_the_events_of_release_after) {
-  Event early;
-  Event first;
-  Event second;
-  early.fire();
+  Promise<void> early;
+  Promise<void> first;
+  Promise<void> second;
+  early.set();
   int x = 0;
   std::atomic<bool> reader_ran = false;
   std::atomic<bool> body_ended = false;
   auto writer = task("writer").out(x).spawn([&] {
-    release_after(early);
-    release_after(first);
-    release_after(second);
+    release_after(early.future());
+    release_after(first.future());
+    release_after(second.future());
     body_ended = true;
     return 3;
   });
@@ -235,25 +235,25 @@ TEST_P(SwitchTest, a_task_completes_only_after_the_events_of_release_after) {
   let_others_run();
   EXPECT_FALSE(reader_ran.load());
   EXPECT_FALSE(writer.ready());
-  first.fire();
+  first.set();
   let_others_run();
   EXPECT_FALSE(reader_ran.load());
   EXPECT_FALSE(after.ready());
-  second.fire();
+  second.set();
   EXPECT_EQ(writer.get(), 3);
   reader.get();
   EXPECT_TRUE(after.get());
 }
 
 TEST_P(SwitchTest, finish_waits_for_the_events_of_release_after) {
-  Event gate;
+  Promise<void> gate;
   std::atomic<bool> fired = false;
   finish([&] {
-    task("bound").launch([&] { release_after(gate); });
+    task("bound").launch([&] { release_after(gate.future()); });
     task("firer").launch([&] {
       for (int i = 0; i < 10; ++i) yield();
       fired = true;
-      gate.fire();
+      gate.set();
     });
   });
   EXPECT_TRUE(fired.load());

@@ -50,10 +50,10 @@ TEST_P(TaskTest, results_may_be_void_move_only_and_large) {
 
 // Methodology: each name is overwritten, or its string is gone, before the task runs.
 TEST_P(TaskTest, a_name_that_is_made_at_run_time_is_copied) {
-  Event gate;
+  Promise<void> gate;
   std::vector<Future<std::string>> described;
   const auto describe = [&gate] {
-    await(gate);
+    gate.future().get();
     return detail::describe_current_task();
   };
   char buffer[] = "in a buffer";
@@ -67,7 +67,7 @@ TEST_P(TaskTest, a_name_that_is_made_at_run_time_is_copied) {
     described.push_back(task(name + "!").spawn(describe));
   }
   std::string(buffer).assign(11, '?').copy(buffer, 11);
-  gate.fire();
+  gate.set();
   const char* const expected[] = {"\"in a buffer\"", "\"in a buffer\"", "\"buffer\""};
   for (int i = 0; i < 3; ++i) EXPECT_EQ(described[i].get().find(expected[i]), 0u);
   for (int i = 0; i < 6; ++i) {
@@ -181,17 +181,17 @@ TEST_P(TaskTest, finish_waits_for_all_descendants) {
 }
 
 TEST_P(TaskTest, finish_waits_for_its_own_tasks_only) {
-  Event gate;
+  Promise<void> gate;
   std::atomic<bool> outer_done = false;
   auto outer = task("outer").spawn([&] {
-    await(gate);
+    gate.future().get();
     outer_done = true;
   });
   std::atomic<bool> inner_done = false;
   finish([&] { task("inner").spawn([&] { inner_done = true; }); });
   EXPECT_TRUE(inner_done.load());
   EXPECT_FALSE(outer_done.load());
-  gate.fire();
+  gate.set();
   outer.get();
 }
 
@@ -215,14 +215,14 @@ TEST_P(TaskTest, finish_may_be_nested_and_empty) {
 }
 
 TEST_P(TaskTest, taskwait_waits_for_children_but_not_for_their_descendants) {
-  Event gate;
+  Promise<void> gate;
   std::atomic<bool> child_done = false;
   std::atomic<bool> grandchild_done = false;
   finish([&] {
     task("parent").spawn([&] {
       task("child").spawn([&] {
         task("grandchild").spawn([&] {
-          await(gate);  // fired only after the taskwait has returned
+          gate.future().get();  // fired only after the taskwait has returned
           grandchild_done = true;
         });
         child_done = true;
@@ -230,7 +230,7 @@ TEST_P(TaskTest, taskwait_waits_for_children_but_not_for_their_descendants) {
       taskwait();
       EXPECT_TRUE(child_done.load());
       EXPECT_FALSE(grandchild_done.load());
-      gate.fire();
+      gate.set();
     });
   });
   EXPECT_TRUE(grandchild_done.load());
@@ -428,15 +428,15 @@ TEST_P(TaskOrderTest, the_task_of_the_highest_priority_starts_first) {
 
 TEST_P(TaskOrderTest, a_resumed_task_goes_before_new_ones_of_its_level) {
   Log log;
-  Event gate;
+  Promise<void> gate;
   finish([&] {
     task("waiter").priority(1).launch([&] {
-      await(gate);
+      gate.future().get();
       log.add(0);
     });
     yield();  // it starts, and suspends
     for (int i = 1; i < 4; ++i) task("new").priority(1).launch([&log, i] { log.add(i); });
-    gate.fire();
+    gate.set();
   });
   ASSERT_EQ(log.entries().size(), 4u);
   EXPECT_EQ(log.entries()[0], 0);

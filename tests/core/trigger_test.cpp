@@ -274,10 +274,10 @@ TEST_P(TriggerTest, what_a_progress_function_throws_comes_out_of_finish_and_its_
 }
 
 TEST_P(TriggerTest, in_a_progress_function_waiting_and_spawning_are_refused) {
-  Event never;
+  Promise<void> never;
   const std::string waits = error_of([&] {
     progress([&] {
-      await(never);
+      never.future().get();
       return 0;
     });
   });

@@ -22,7 +22,7 @@
 #include "distributed/stations.hpp"
 #include "fuzz/seeds.hpp"
 #include "imbrex/distributed/data_tasks.hpp"
-#include "imbrex/event.hpp"
+#include "imbrex/future.hpp"
 #include "imbrex/scope.hpp"
 
 namespace imbrex::test {
@@ -46,6 +46,10 @@ class Rank {
  public:
   distributed::Waves waves;
   distributed::Broadcasts broadcasts;
+};
+
+struct Space : SpaceBase {
+  explicit Space(detail::DataSpace* const space) noexcept : SpaceBase(space) {}
 };
 
 [[nodiscard]] detail::DataSpace* open(Rank& rank, const int own, const Plan& plan,
@@ -81,25 +85,25 @@ void run(const Plan& plan) {
   }
   std::vector<std::thread> mains;
   std::atomic<int> left{plan.ranks};
-  Event all_have_ended;
+  Promise<void> all_have_ended;
   for (int rank = 0; rank < plan.ranks; ++rank) {
     mains.emplace_back([&, rank] {
       const unsigned own = plan.seed * 8 + static_cast<unsigned>(rank);
       if (own % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));  // late
       const struct Leave {
         std::atomic<int>& ranks_left;
-        Event& all_ended;
+        Promise<void>& all_ended;
         ~Leave() {
-          if (ranks_left.fetch_sub(1) == 1) all_ended.fire();
+          if (ranks_left.fetch_sub(1) == 1) all_ended.set();
         }
       } leave_at_the_end{left, all_have_ended};
-      detail::SpaceBase space(open(*all[static_cast<std::size_t>(rank)], rank, plan, window));
+      Space space(open(*all[static_cast<std::size_t>(rank)], rank, plan, window));
       Player player(sequence, plan, space, own);
       player.play(own % 3 == 0);
       player.compare();
     });
   }
-  await(all_have_ended);  // a join would block this thread, which is a worker
+  all_have_ended.future().get();  // a join would block this thread, which is a worker
   for (std::thread& one : mains) one.join();
 }
 

@@ -40,7 +40,7 @@ class ForeignThread {
     changed_.notify_one();
     thread_.join();
   }
-  void fire(Event& event) {
+  void fire(Promise<void>& event) {
     {
       const std::lock_guard lock(mutex_);
       events_.push_back(&event);
@@ -54,17 +54,17 @@ class ForeignThread {
     while (true) {
       changed_.wait(lock, [this] { return over_ || !events_.empty(); });
       if (events_.empty()) return;
-      Event* const event = events_.front();
+      Promise<void>* const event = events_.front();
       events_.pop_front();
       lock.unlock();
-      event->fire();
+      event->set();
       lock.lock();
     }
   }
 
   std::mutex mutex_;  // guards events_ and over_
   std::condition_variable changed_;
-  std::deque<Event*> events_;
+  std::deque<Promise<void>*> events_;
   bool over_ = false;
   std::thread thread_;
 };
@@ -221,21 +221,21 @@ class Run {
   }
 
   void suspend(Node& node) {
-    Event event;
+    Promise<void> event;
     if (node.foreign && foreign_) {
       foreign_->fire(event);
     } else {
       task("firer").priority(node.priority - 1).launch([&event] {
         yield();
-        event.fire();
+        event.set();
       });
     }
-    await(event);
+    event.future().get();
   }
 
   // What MPI would do to a buffer after its task has ended: `out` is written late.
   void bind(Node& node, Block& block) {
-    release_after(node.bound_event);
+    release_after(node.bound_event.future());
     task("bound").launch([this, &node, &block] {
       yield();
       for (const Access& access : node.accesses) {
@@ -243,7 +243,7 @@ class Run {
         std::fill_n(&block.values[access.variable], access.count, mix(0, node.id));
       }
       node.record.bound_end = stamp();
-      node.bound_event.fire();
+      node.bound_event.set();
     });
   }
 
@@ -371,7 +371,7 @@ Outcome run_program(std::uint64_t seed, int workers, const std::string& policy) 
   const bool seeded = policy.starts_with("seeded");
   Block program = Generator(seed, !seeded).program();
   constexpr int windows[] = {-1, 0, 1, 4};
-  Config config;
+  RuntimeOptions config;
   config.workers = workers;
   config.policy = policy;
   config.window = windows[seed % 4];

@@ -53,7 +53,7 @@ bool run_program(const Program& program) {
     setenv("IMBREX_SENDS_ABOVE", sends_above[program.seed / 5 % std::size(sends_above)], 1);
     mpi::sends::initial_limits().each = program.seed % 3 == 0 ? 2 : 1;
     mpi::sends::initial_limits().bytes = 0;
-    Config config;
+    RuntimeOptions config;
     config.workers = program.workers;
     config.policy = program.policy == "seeded" ? "seeded:" + std::to_string(program.seed)
                                                : program.policy;

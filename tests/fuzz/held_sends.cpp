@@ -359,7 +359,7 @@ void stuck() {
 // Blocking calls in tasks, and what they are given before and after.
 void tasks() {
   std::vector<Message> all = messages(6);
-  Event sent_all;
+  Promise<void> sent_all;
   finish([&] {
     for (Message& message : all) {
       task("send").launch([&message] {

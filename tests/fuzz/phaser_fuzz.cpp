@@ -431,7 +431,7 @@ bool run_one(const std::uint64_t seed, const int workers, const std::string& pol
   const std::unique_ptr<Program> program = Draw(seed).program();
   std::printf("seed %llu, %d workers, %s: ", static_cast<unsigned long long>(seed), workers,
               policy.c_str());
-  Config config;
+  RuntimeOptions config;
   config.workers = workers;
   config.policy = policy == "seeded" ? "seeded:" + std::to_string(seed) : policy;
   const Runtime runtime(config);

@@ -66,7 +66,7 @@ struct Node {
   int priority = 0;
   ChildWait wait = ChildWait::none;
   Block children;
-  Event bound_event;
+  Promise<void> bound_event;
   Record record;
   Record expected;
 

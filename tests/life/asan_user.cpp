@@ -11,7 +11,7 @@
 
 namespace {
 
-using imbrex::Event;
+using imbrex::Promise;
 using imbrex::Future;
 using imbrex::task;
 
@@ -38,9 +38,9 @@ int caught_from(const int depth) {
   }
 }
 
-int wait_and_throw(Event& event) {
+int wait_and_throw(Promise<void>& event) {
   int sum = fill<300>();
-  imbrex::await(event);
+  event.future().get();
   sum += fill<3000>() + caught_from(20);
   imbrex::yield();
   sum += caught_from(5);
@@ -61,13 +61,13 @@ int main() {
   constexpr int tasks = 20, rounds = 20;
   int sum = 0;
   for (int round = 0; round < rounds; ++round) {
-    std::vector<Event> events(tasks);
+    std::vector<Promise<void>> events(tasks);
     std::vector<Future<int>> all;
-    for (Event& event : events) {
+    for (Promise<void>& event : events) {
       all.push_back(task("waits and throws").spawn([&event] { return wait_and_throw(event); }));
     }
     imbrex::finish([&events] {
-      for (Event& event : events) task("fires").launch([&event] { event.fire(); });
+      for (Promise<void>& event : events) task("fires").launch([&event] { event.set(); });
     });
     for (const Future<int>& one : all) sum += one.get();
   }

@@ -17,7 +17,7 @@
 
 namespace {
 
-using imbrex::Event;
+using imbrex::Promise;
 using imbrex::task;
 
 // The blocked thread is main's, or that of a task; what it waits for is done by tasks.
@@ -90,11 +90,11 @@ int all_block_but_one() {
   std::mutex lock;
   std::condition_variable changed;
   int blocked = 0, resumed = 0;
-  Event go;
+  Promise<void> go;
   imbrex::finish([&] {
     for (int i = 0; i < imbrex::worker_count(); ++i) {
       task("tied").tied().launch([&] {
-        imbrex::await(go);
+        go.future().get();
         const std::lock_guard guard(lock);
         ++resumed;
       });
@@ -108,7 +108,7 @@ int all_block_but_one() {
       });
     }
     task("lets go").launch([&] {
-      go.fire();
+      go.set();
       imbrex::yield();
       const std::lock_guard guard(lock);
       ++blocked;

@@ -18,10 +18,10 @@ template <std::size_t kib>
   return array[17];
 }
 
-int wait_with_pattern(imbrex::Event& event, const char value) {
+int wait_with_pattern(imbrex::Promise<void>& event, const char value) {
   volatile char pattern[32 * 1024];
   for (volatile char& byte : pattern) byte = value;
-  imbrex::await(event);
+  event.future().get();
   int wrong = 0;
   for (volatile char& byte : pattern) wrong += byte != value ? 1 : 0;
   return wrong;
@@ -29,7 +29,7 @@ int wait_with_pattern(imbrex::Event& event, const char value) {
 
 template <std::size_t kib>
 int overflow() {
-  imbrex::Event event;
+  imbrex::Promise<void> event;
   int wrong[12] = {};
   imbrex::finish([&] {
     for (int& mine : wrong) {
@@ -38,7 +38,7 @@ int overflow() {
     imbrex::task("has a large array").launch([&event] {
       imbrex::yield();  // the others stand on their stacks by now
       std::printf("filled with %d\n", fill_beginning<kib>('x'));
-      event.fire();
+      event.set();
     });
   });
   int sum = 0;

@@ -23,12 +23,13 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "cases.hpp"
+#include "imbrex/imbrex.h"
 #include "imbrex/imbrex.hpp"
 #include "until_printed.hpp"
 
 namespace {
 
-using imbrex::Event;
+using imbrex::Promise;
 using imbrex::Future;
 using imbrex::Promise;
 using imbrex::task;
@@ -61,8 +62,8 @@ int nothing_used() {
 }
 
 int exit_from_a_task() {
-  Event never;
-  for (int i = 0; i < 20; ++i) task("waits").spawn([&never] { imbrex::await(never); });
+  Promise<void> never;
+  for (int i = 0; i < 20; ++i) task("waits").spawn([&never] { never.future().get(); });
   imbrex::yield();
   task("exits").spawn([] { std::exit(3); }).get();
   return 1;
@@ -77,13 +78,13 @@ int exit_from_a_resumed_task() {
 }
 
 int exit_from_a_foreign_thread() {
-  Event never;
+  Promise<void> never;
   task("starts the runtime").spawn([] {}).get();
   std::thread thread([] {
     task("work").spawn([] { imbrex::yield(); }).get();
     std::exit(4);
   });
-  imbrex::await(never);
+  never.future().get();
   return 1;
 }
 
@@ -177,7 +178,7 @@ int options_are_refused() {
 }
 
 int config_is_refused() {
-  const auto expect_refusal = [](const char* const what, const imbrex::Config& config) {
+  const auto expect_refusal = [](const char* const what, const imbrex::RuntimeOptions& config) {
     try {
       const imbrex::Runtime runtime(config);
       std::printf("%s: not refused\n", what);
@@ -212,12 +213,12 @@ int stack_overflow() {
 
 int stack_overflow_after_a_switch() {
   imbrex::finish([] {
-    Event event;
+    Promise<void> event;
     task("falls later").launch([&event] {
-      imbrex::await(event);
+      event.future().get();
       fall_to_the_end();
     });
-    task("wakes it").launch([&event] { event.fire(); });
+    task("wakes it").launch([&event] { event.set(); });
     imbrex::taskwait();
   });
   return 0;
@@ -231,14 +232,14 @@ int stack_overflow_in_place() {
 int waits_that_are_not_allowed() {
   const imbrex::Runtime runtime;
   int x = 0;
-  Event never;
+  Promise<void> never;
   std::thread([&] {
     print_error_of("release outside a task", [&] { imbrex::release(x); });
-    print_error_of("release_after outside a task", [&] { imbrex::release_after(never); });
+    print_error_of("release_after outside a task", [&] { imbrex::release_after(never.future()); });
   }).join();
   task("in a callback").spawn([&] {
     imbrex::detail::enter_callback();
-    print_error_of("await in a callback", [&] { imbrex::await(never); });
+    print_error_of("await in a callback", [&] { never.future().get(); });
     imbrex::detail::leave_callback();
   }).get();
   return 0;
@@ -315,11 +316,11 @@ int stall_by_holds() {
   Future<void> second;
   auto first = task("first task").spawn([&second, go = ready.future()] {
     go.get();
-    imbrex::detail::release_after(*second.completion());
+    imbrex::release_after(second);
   });
   second = task("second task").spawn([first, go = ready.future()] {
     go.get();
-    imbrex::detail::release_after(*first.completion());
+    imbrex::release_after(first);
   });
   ready.set();
   first.get();
@@ -390,17 +391,17 @@ int stall_of_a_foreign_thread() {
 
 // A complete task's access is open until an event fires, which a thread may do at any time.
 int access_by_event(const bool fires) {
-  static Event arrived;
+  static Promise<void> arrived;
   static int buffer = 0;
   std::thread thread;
   imbrex::finish([&] {
     task("receive").out(buffer).launch([&] {
-      imbrex::release_after(arrived, buffer);
+      imbrex::release_after(arrived.future(), buffer);
       if (!fires) return;
       thread = std::thread([] {
         std::this_thread::sleep_for(std::chrono::milliseconds(1500));
         buffer = 5;
-        arrived.fire();
+        arrived.set();
       });
     });
     task("reader").in(buffer).launch([] { std::printf("read %d\n", buffer); });
@@ -485,9 +486,11 @@ int stall_of_promises() {
   return 0;
 }
 
-int stall_of_an_event() {
-  Event never;
-  imbrex::finish([&] { task("first task").launch([&] { imbrex::await(never); }); });
+int stall_of_an_event() {  // C has them
+  imbrex_event_t never = nullptr;
+  imbrex_event_create(&never);
+  imbrex::finish([&] { task("first task").launch([&] { imbrex_event_wait(never); }); });
+  imbrex_event_free(&never);
   return 0;
 }
 
@@ -602,10 +605,10 @@ int long_computation() {
 
 int blocked_in_main() {
   // Main stands in a system call, not in imbrex, while a task waits for what main does next.
-  Event gate;
-  auto waiter = task("waiter").spawn([&] { imbrex::await(gate); });
+  Promise<void> gate;
+  auto waiter = task("waiter").spawn([&] { gate.future().get(); });
   std::this_thread::sleep_for(std::chrono::seconds(3));
-  gate.fire();
+  gate.set();
   waiter.get();
   std::printf("got it\n");
   return 0;
@@ -616,11 +619,11 @@ int lock_across_a_wait() {
   std::mutex lock;
   std::atomic<bool> held{false};
   imbrex::finish([&] {
-    Event event;
+    Promise<void> event;
     task("holds the lock").tied().launch([&] {
       const std::lock_guard guard(lock);
       held = true;
-      imbrex::await(event);
+      event.future().get();
     });
     while (!held) imbrex::yield();
     for (int i = 0; i < imbrex::worker_count(); ++i) {

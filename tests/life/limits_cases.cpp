@@ -76,7 +76,7 @@ bool goes(F&& start) {
 
 // Each thread of 8 workers is the one that is refused, once; the next try works.
 int no_thread(const char* policy) {
-  imbrex::Config config;
+  imbrex::RuntimeOptions config;
   config.workers = 8;
   config.policy = policy;
   for (int made = 0; made < 7; ++made) {
@@ -109,7 +109,7 @@ int no_thread_in_c(const char*) {
 
 // Only what imbrex adds for itself: it does without.
 int no_thread_beside_the_workers(const char*) {
-  imbrex::Config config;
+  imbrex::RuntimeOptions config;
   config.workers = 4;
   threads_left = 3;
   const imbrex::Runtime runtime(config);
@@ -117,7 +117,7 @@ int no_thread_beside_the_workers(const char*) {
 }
 
 int no_memory_at_start(const char* policy) {
-  imbrex::Config config;
+  imbrex::RuntimeOptions config;
   config.workers = 4;
   config.policy = policy;
   memory_ends = true;
@@ -131,13 +131,13 @@ int no_memory_at_start(const char* policy) {
 int no_stack_later(const char*) {
   some_tasks_run();
   memory_ends = true;
-  imbrex::Event event;
+  imbrex::Promise<void> event;
   imbrex::finish([&event] {
     for (int i = 0; i < 1000; ++i) {
-      task("waits").launch([&event] { imbrex::await(event); });
+      task("waits").launch([&event] { event.future().get(); });
     }
     imbrex::yield();
-    event.fire();
+    event.set();
   });
   return 0;
 }

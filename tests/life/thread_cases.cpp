@@ -26,7 +26,7 @@
 
 namespace {
 
-using imbrex::Event;
+using imbrex::Promise;
 using imbrex::Future;
 using imbrex::Promise;
 using imbrex::Runtime;
@@ -132,9 +132,9 @@ int get_of_a_thread_is_the_first_use() {
   return result;
 }
 int await_is_the_first_use() {
-  Event event;
-  return wait_first([&event] { event.fire(); }, [&event] {
-    imbrex::await(event);
+  Promise<void> event;
+  return wait_first([&event] { event.set(); }, [&event] {
+    event.future().get();
     return 7;
   });
 }
@@ -212,19 +212,19 @@ int ends_under_waits() {
 int ends_under_fire() {
   for (int round = 0; round < rounds; ++round) {
     std::optional<Runtime> runtime(std::in_place);
-    Event event, other;
+    Promise<void> event, other;
     std::atomic<int> woken = 0;
     for (int i = 0; i < 4; ++i) {
       task("waits").launch([&] {
-        imbrex::await(event);
+        event.future().get();
         ++woken;
       });
     }
-    std::thread first([&] { event.fire(); });
-    std::thread second([&] { other.fire(); });
+    std::thread first([&] { event.set(); });
+    std::thread second([&] { other.set(); });
     std::thread third([&] {
       try {
-        imbrex::await(other);
+        other.future().get();
       } catch (const imbrex::Error&) {  // it came after the end
       }
     });
@@ -324,22 +324,22 @@ int main_returns_under_spawns() {
 
 // ---- the end waits for every task ---------------------------------------------------------------
 
-Event late_event;
+Promise<void> late_event;
 
 int tasks_of_another_thread() {
   report_ran(10);
   task("first").spawn([] {}).get();
-  static Event event;
+  static Promise<void> event;
   std::thread([] {
     for (int i = 0; i < 10; ++i) {
       task("suspended").launch([] {
-        imbrex::await(event);
+        event.future().get();
         ++ran;
       });
     }
     task("fires").launch([] {
       std::this_thread::sleep_for(20ms);
-      event.fire();
+      event.set();
     });
   }).join();
   return 0;
@@ -347,17 +347,17 @@ int tasks_of_another_thread() {
 
 int tasks_that_a_thread_wakes() {
   report_ran(11);
-  static Event event;
+  static Promise<void> event;
   for (int i = 0; i < 10; ++i) {
     task("suspended").launch([] {
-      imbrex::await(event);
+      event.future().get();
       ++ran;
     });
   }
   std::thread([] {
     std::this_thread::sleep_for(50ms);
     task("one more").launch([] { ++ran; });
-    event.fire();
+    event.set();
   }).detach();
   return 0;
 }
@@ -399,20 +399,20 @@ int exit_within_finish() {
 
 // A thread that waits for what no task does is left where it is, and woken without a runtime.
 int thread_stays_behind() {
-  Event event;
+  Promise<void> event;
   std::atomic<int> woken = 0;
   std::thread thread;
   {
     const Runtime runtime;
     thread = std::thread([&] {
-      imbrex::await(event);
+      event.future().get();
       ++woken;
     });
     std::this_thread::sleep_for(30ms);
   }
   expect(woken == 0, "nobody has fired");
   expect(imbrex::worker_count() == 0, "the runtime has ended");
-  event.fire();
+  event.set();
   thread.join();
   expect(woken == 1, "the thread was woken");
   expect(imbrex::worker_count() == 0, "an event started a second runtime");
@@ -421,19 +421,19 @@ int thread_stays_behind() {
 
 // The program ends with an error while tasks wait; what is fired then wakes nobody.
 int event_after_the_end() {
-  std::atexit([] { late_event.fire(); });
-  for (int i = 0; i < 3; ++i) task("waits").launch([] { imbrex::await(late_event); });
+  std::atexit([] { late_event.set(); });
+  for (int i = 0; i < 3; ++i) task("waits").launch([] { late_event.future().get(); });
   imbrex::yield();
   return 3;
 }
 
 int daemon_thread_waits() {
-  static Event never;
+  static Promise<void> never;
   task("first").spawn([] {}).get();
   static std::atomic<bool> comes = false;
   std::thread([] {
     comes = true;
-    imbrex::await(never);
+    never.future().get();
   }).detach();
   while (!comes) std::this_thread::yield();
   return 0;
@@ -656,8 +656,8 @@ int fork_with_a_runtime() {
 
 // Its thread is one of the workers: nothing ends the process but another thread.
 int main_ends_by_pthread_exit() {
-  static Event never;
-  task("waits").launch([] { await(never); });
+  static Promise<void> never;
+  task("waits").launch([] { never.future().get(); });
   std::thread([] {
     imbrex::test::until_printed("main has ended by pthread_exit");
     std::printf("the other thread ends the process\n");

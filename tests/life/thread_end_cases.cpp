@@ -20,7 +20,7 @@
 
 namespace {
 
-using imbrex::Event;
+using imbrex::Promise;
 using imbrex::Runtime;
 using imbrex::task;
 using namespace std::chrono_literals;
@@ -80,9 +80,9 @@ void wait_by_taskwait() {
   ran += counted;
 }
 void wait_by_await() {
-  Event event;
-  auto fires = task("fires").spawn([&event] { event.fire(); });
-  imbrex::await(event);
+  Promise<void> event;
+  auto fires = task("fires").spawn([&event] { event.set(); });
+  event.future().get();
   fires.get();
   ++ran;
 }
@@ -107,12 +107,12 @@ thread_local Waits at_exit_of_thread;
 
 // main may be the only worker, so another thread joins.
 void run_beside(void (*const body)()) {
-  Event over;
+  Promise<void> over;
   std::thread joins([&] {
     std::thread(body).join();
-    over.fire();
+    over.set();
   });
-  imbrex::await(over);
+  over.future().get();
   joins.join();
 }
 

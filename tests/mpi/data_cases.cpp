@@ -11,7 +11,7 @@
 
 #include "cases.hpp"
 #include "imbrex/data.hpp"
-#include "imbrex/event.hpp"
+#include "imbrex/future.hpp"
 #include "imbrex/imbrex.hpp"
 
 namespace {
@@ -182,12 +182,12 @@ void broadcast() {
   Space space(MPI_COMM_WORLD, {.name = "factor"});
   const auto pivot = space.data<double>(0, 300'000, nullptr, "pivot");
   const auto small = space.data<double>(2, 1);
-  imbrex::Event all_inserted;
-  space.task("writes").write(pivot).insert([&](View<double>) { await(all_inserted); });
+  imbrex::Promise<void> all_inserted;
+  space.task("writes").write(pivot).insert([&](View<double>) { all_inserted.future().get(); });
   for (int other = 1; other < ranks; ++other) read(space, pivot, other);
   write(space, small);
   read(space, small, 0);
-  all_inserted.fire();
+  all_inserted.set();
   space.finish();
 }
 

@@ -62,9 +62,9 @@ TEST(DataWithOwners, what_all_ranks_read_is_sent_as_one_broadcast) {
   const auto source = space.data<double>(0, 100000);
   std::vector<Data<double>> sums;
   for (int i = 0; i < ring.size; ++i) sums.push_back(space.data<double>(i, 1));
-  Event all_inserted;
+  Promise<void> all_inserted;
   space.task("write").write(source).insert([&](View<double> to) {
-    await(all_inserted);
+    all_inserted.future().get();
     fill(to, 2);
   });
   for (int round = 0; round < 3; ++round) {  // the second and third find what is there
@@ -75,7 +75,7 @@ TEST(DataWithOwners, what_all_ranks_read_is_sent_as_one_broadcast) {
           });
     }
   }
-  all_inserted.fire();
+  all_inserted.set();
   space.finish();
   EXPECT_EQ(sums[static_cast<std::size_t>(ring.rank)].view()[0], 600000);
   const SpaceCounters counters = space.counters();
@@ -222,7 +222,13 @@ TEST(DataWithOwners, wrong_insertions_say_what_is_wrong) {
   wrong("by on()", [&] { space.task("x").read(a).insert([](auto) {}); });
   wrong("by on()", [&] { space.task("x").write(none).insert([](auto) {}); });
   wrong("rank", [&] { space.task("x").read(a).on(ring.size).insert([](auto) {}); });
-  wrong("rank", [&] { space.task("x").read(a).on(-1).insert([](auto) {}); });
+  wrong("is to run on rank -1, and",
+        [&] { space.task("x").read(a).on(-1).insert([](auto) {}); });
+  wrong("is to run on rank -1, and",
+        [&] { space.task("x").update(a).on(-1).insert([](auto) {}); });
+  int memory[3] = {};
+  wrong("datum \"m\" of 3 x 1 elements",
+        [&] { (void)space.data<int>(-1, 3, memory, "m"); });
   wrong("another space", [&] { space.task("x").write(foreign).insert([](auto) {}); });
   wrong("names rank", [&] { (void)space.data<int>(ring.size, 1); });
   wrong("names rank", [&] { space.move(a, -1); });

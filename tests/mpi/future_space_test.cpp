@@ -42,7 +42,7 @@ TEST(FutureSpaces, every_rank_reads_what_any_rank_has_put) {
       if (static_cast<int>((guid / 3) % static_cast<std::uint64_t>(ring.size)) != ring.rank) {
         continue;
       }
-      task("put").launch([&, guid] { squares.put(guid, guid * guid); });
+      task("put").launch([&, guid] { squares.set(guid, guid * guid); });
     }
     for (std::uint64_t guid = 0; guid < guids; ++guid) {
       const auto future = squares[guid];
@@ -69,7 +69,7 @@ void put_everywhere(const char* name, const bool sizes, const Make& make) {
     for (std::uint64_t guid = 0; guid < guids; guid += 2) early.push_back(space[guid]);
     for (std::uint64_t guid = 0; guid < guids; ++guid) {
       if (static_cast<int>((guid / 2) % static_cast<std::uint64_t>(ring.size)) == ring.rank) {
-        space.put(guid, make(guid));
+        space.set(guid, make(guid));
       }
     }
     for (std::uint64_t guid = 0; guid < guids; ++guid) {
@@ -100,7 +100,7 @@ TEST(FutureSpaces, what_has_one_size_and_is_long_lands_where_it_stays) {
   const auto mine = static_cast<std::uint64_t>(ring.next());  // at another's home
   Block block{};
   block.values[4095] = ring.rank + 1;
-  finish([&] { blocks.put(mine, block); });
+  finish([&] { blocks.set(mine, block); });
   for (int rank = 0; rank < ring.size; ++rank) {
     const auto future = blocks[static_cast<std::uint64_t>((rank + 1) % ring.size)];
     EXPECT_EQ(future.get().values[4095], rank + 1);
@@ -112,10 +112,10 @@ TEST(FutureSpaces, a_second_put_names_both_ranks_and_places) {
   auto options = cyclic(ring, "once");
   options.home = [](std::uint64_t) { return 0; };
   FutureSpace<int> once(ring.comm, options);
-  if (ring.rank == 0) once.put(3, 1);
+  if (ring.rank == 0) once.set(3, 1);
   MPI_Barrier(ring.comm);
   try {
-    finish([&] { once.put(3, 2); });
+    finish([&] { once.set(3, 2); });
     FAIL() << "nothing thrown";
   } catch (const Error& error) {
     const std::string text = error.what();
@@ -146,7 +146,7 @@ TEST(FutureSpaces, ranks_that_disagree_are_told) {
   sizes.size = [&ring](std::uint64_t) { return std::size_t{ring.rank == 0 ? 40'000U : 80'000U}; };
   FutureSpace<std::vector<int>> vectors(ring.comm, sizes);
   if (ring.rank == 0) {
-    EXPECT_NO_THROW(vectors.put(1, std::vector<int>(10'000)));
+    EXPECT_NO_THROW(vectors.set(1, std::vector<int>(10'000)));
   } else {
     EXPECT_THROW((void)vectors[1].get(), Error);
   }
@@ -160,7 +160,7 @@ void disagree_about_the_type(const T& value) {
   options.home = [](std::uint64_t) { return 0; };
   if (ring.rank == 0) {
     FutureSpace<int> space(ring.comm, options);
-    space.put(1, 5);
+    space.set(1, 5);
     EXPECT_EQ(space[1].get(), 5);
     return;
   }
@@ -177,7 +177,7 @@ void disagree_about_the_type(const T& value) {
   };
   const auto another = static_cast<std::uint64_t>(ring.rank + 1);
   expect_error([&] { (void)space[1].get(); });
-  expect_error([&] { finish([&] { space.put(another, value); }); });
+  expect_error([&] { finish([&] { space.set(another, value); }); });
 }
 TEST(FutureSpaces, ranks_that_disagree_about_the_type_are_told) {
   disagree_about_the_type(1.5F);
@@ -218,7 +218,7 @@ void read_what_refuses(const Refuses& value, const std::string& text) {
   };
   if (ring.rank == 1) expect_error();
   if (ring.rank == 0) {
-    space.put(1, value);
+    space.set(1, value);
     EXPECT_EQ(space[1].get().values, value.values);
   }
   if (ring.rank > 1) expect_error();
@@ -239,7 +239,7 @@ TEST(FutureSpaces, home_gives_back_what_all_its_readers_have) {
   options.home = [](std::uint64_t) { return 0; };
   options.readers = [&ring](std::uint64_t) { return static_cast<std::size_t>(ring.size); };
   FutureSpace<std::string> space(ring.comm, options);
-  if (ring.rank == 0) space.put(1, "text");
+  if (ring.rank == 0) space.set(1, "text");
   EXPECT_EQ(space[1].get(), "text");
   MPI_Barrier(ring.comm);
   if (ring.rank == 0) {
@@ -250,7 +250,7 @@ TEST(FutureSpaces, home_gives_back_what_all_its_readers_have) {
 TEST(FutureSpaces, a_cache_ends_with_its_last_future_and_is_filled_again) {
   const Ring ring;
   FutureSpace<int> space(ring.comm, cyclic(ring, "cached"));
-  space.put(static_cast<std::uint64_t>(ring.rank), ring.rank);
+  space.set(static_cast<std::uint64_t>(ring.rank), ring.rank);
   for (int again = 0; again < 3; ++again) {
     EXPECT_EQ(space[static_cast<std::uint64_t>(ring.next())].get(), ring.next());
   }
@@ -258,7 +258,7 @@ TEST(FutureSpaces, a_cache_ends_with_its_last_future_and_is_filled_again) {
   space.close();
   EXPECT_EQ(kept.get(), ring.next());
   EXPECT_THROW((void)space[0], Error);
-  EXPECT_THROW(space.put(99, 1), Error);
+  EXPECT_THROW(space.set(99, 1), Error);
 }
 
 }  // namespace

@@ -457,11 +457,11 @@ void all_kinds() {
   task("sends").launch([=] { send_all_kinds(peer, comm); });
   task("receives").launch([=] { receive_all_kinds(peer, comm); });
   imbrex::taskwait();
-  imbrex::Event posted;
+  imbrex::Promise<void> posted;
   task("receives").launch([&posted, peer, comm] {
-    receive_other_kinds(peer, comm, [&posted] { posted.fire(); });
+    receive_other_kinds(peer, comm, [&posted] { posted.set(); });
   });
-  imbrex::await(posted);
+  posted.future().get();
   MPI_Barrier(MPI_COMM_WORLD);
   task("sends").launch([=] { send_other_kinds(peer, comm); });
   imbrex::taskwait();

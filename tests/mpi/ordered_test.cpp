@@ -297,32 +297,32 @@ TEST(Ordered, AsSpawnedNeedsTheAccess) {
 
 TEST(Ordered, CHasTheSame) {
   const Ring ring;
-  EXPECT_EQ(imbrex_end_ordered(), IMBREX_ERR_USE);
-  EXPECT_EQ(imbrex_begin_ordered_by_name(nullptr), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_ordered_end(), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_ordered_begin_by_name(nullptr), IMBREX_ERR_USE);
   int turn = 0;
-  EXPECT_EQ(imbrex_begin_ordered_as_spawned(&turn, 0), IMBREX_ERR_USE);
+  EXPECT_EQ(imbrex_ordered_begin_as_spawned(&turn, 0), IMBREX_ERR_USE);
   finish([&] {
     for (const int i : shuffled(10, 9, ring.rank)) {
       task("c").launch([&, i] {
-        EXPECT_EQ(i % 2 == 0 ? imbrex_begin_ordered(static_cast<std::uint64_t>(i))
-                             : imbrex_begin_ordered_by_name(std::to_string(i).c_str()),
+        EXPECT_EQ(i % 2 == 0 ? imbrex_ordered_begin(static_cast<std::uint64_t>(i))
+                             : imbrex_ordered_begin_by_name(std::to_string(i).c_str()),
                   IMBREX_SUCCESS);
         collective_of(i, ring.comm, ring.rank, ring.size);
-        EXPECT_EQ(imbrex_end_ordered(), IMBREX_SUCCESS);
+        EXPECT_EQ(imbrex_ordered_end(), IMBREX_SUCCESS);
       });
     }
   });
   finish([&] {
     for (int i = 0; i < 10; ++i) {
       task("c").inout(turn).launch([&, i] {
-        EXPECT_EQ(imbrex_begin_ordered_as_spawned(&turn, 1), IMBREX_SUCCESS);
+        EXPECT_EQ(imbrex_ordered_begin_as_spawned(&turn, 1), IMBREX_SUCCESS);
         collective_of(i, ring.comm, ring.rank, ring.size);
-        EXPECT_EQ(imbrex_end_ordered(), IMBREX_SUCCESS);
+        EXPECT_EQ(imbrex_ordered_end(), IMBREX_SUCCESS);
       });
     }
   });
   const Ordered outer = ordered(1);
-  EXPECT_EQ(imbrex_end_ordered(), IMBREX_ERR_USE);  // that one is not C's
+  EXPECT_EQ(imbrex_ordered_end(), IMBREX_ERR_USE);  // that one is not C's
 }
 
 // The rank waits for a key that rank 0 comes to only afterwards.

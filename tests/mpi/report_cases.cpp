@@ -20,6 +20,7 @@
 #include "cases.hpp"
 #include "imbrex/collective.hpp"
 #include "imbrex/detail/groups.hpp"
+#include "imbrex/future_space.hpp"
 #include "imbrex/imbrex.hpp"
 #include "imbrex/mpi.hpp"
 #include "mpi/messages/sends/limits.hpp"
@@ -122,6 +123,14 @@ void waits_for_large_type() {
   MPI_Type_free(&row);
   MPI_Type_free(&type);
   std::printf("went on\n");
+}
+
+// A space is closed while a future of it is awaited that nobody sets.
+void closes_too_early() {
+  imbrex::FutureSpace<int> sums(MPI_COMM_WORLD, {.home = [](std::uint64_t) { return 1; },
+                                                 .name = "sums"});
+  if (rank_in_world() == 0) static_cast<void>(sums[7]);
+  sums.close();
 }
 
 void asks_in_vain_in_main() {
@@ -686,6 +695,7 @@ void messages_in_turn() {
 const imbrex::test::Cases cases{
     {"wrong_tag", wrong_tag},
     {"asks_in_vain", asks_in_vain},
+    {"closes_too_early", closes_too_early},
     {"waits_for_large_type", waits_for_large_type},
     {"asks_in_vain_in_main", asks_in_vain_in_main},
     {"asks_in_vain_in_callback", asks_in_vain_in_callback},
@@ -737,6 +747,7 @@ int main(int argc, char** argv) {
   if (name == "messages_in_turn") {
     imbrex::mpi::sends::initial_limits().patience = 60'000'000'000;  // none goes for want of time
   }
+  if (name == "closes_too_early") imbrex::open_messages();
   MPI_Init(&argc, &argv);
   run();
   MPI_Finalize();

@@ -35,6 +35,10 @@ imbrex_mpi_report(wrong_communicator wrong_communicator failure
   ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
   -e "rank [01] waits for tag 7 from [01] on right one" -e "rank 0 .*: all 2 tasks wait"
   -e "^imbrex: \\[0\\]   MPI_Recv" -e "^imbrex: \\[1\\]   MPI_Recv")
+imbrex_mpi_report(closes_too_early closes_too_early failure
+  ENV IMBREX_STALL_S=1 IMBREX_STALL=abort EXPECT
+  -e "end of the space of futures .sums.: future 7 of space .sums., whose home is rank 1 was asked"
+  -e "end of the space of futures .sums.: other ranks have not closed it")
 imbrex_mpi_report(asks_in_vain asks_in_vain 0 ENV IMBREX_STALL_S=1 EXPECT
   -e "every task of rank 0 waits, no message has arrived and no task has run for"
   -e "^imbrex: .0. rank 0 of 2 .*: all 4 tasks wait"

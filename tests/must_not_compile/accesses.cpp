@@ -10,7 +10,6 @@
 
 int x = 0;
 imbrex::Promise<int> promise;
-imbrex::Event event;
 std::vector<double> v(8);
 std::vector<bool> flags(8);
 double few[4] = {};
@@ -62,9 +61,9 @@ int main() {
   imbrex::task("wrong").out(future).launch([] {});
 #elif MISUSE == 12
   imbrex::task("wrong").out(std::as_const(v)).launch([] {});
-#elif MISUSE == 13  // what is waited for in another way
-  imbrex::task("wrong").in(event).launch([] {});
-#elif MISUSE == 14
+#elif MISUSE == 13
+  imbrex::task("wrong").in(imbrex::Promise<void>()).launch([] {});
+#elif MISUSE == 14  // what is waited for in another way
   imbrex::task("wrong").in(promise).launch([] {});
 #elif MISUSE == 15  // what no task declares is not released either
   imbrex::release(block);

@@ -30,7 +30,6 @@ int main() {
   const int constant = 0;
   imbrex::Promise<int> promise;
   imbrex::Promise<void> done;
-  imbrex::Event event;
   (void)constant;
 #if MISUSE == 0
   imbrex::task("right").in(constant).out(x).spawn([] {});
@@ -38,7 +37,9 @@ int main() {
   (void)imbrex::when_any(promise.future(), done.future());
   promise.set(1);
   done.set();
-  imbrex::await(event);
+  imbrex::release_after(done.future());
+  imbrex::TaskBuilder named = imbrex::task("named").priority(1);
+  named.in(constant).spawn([] {});
   imbrex::finish([] {});
   imbrex::task("moves").spawn([p = std::make_unique<int>(1)] { return *p; });
   imbrex::Future<int> plain = imbrex::task("const").spawn([]() -> const int { return 1; });
@@ -68,10 +69,10 @@ int main() {
   done.set(1);
 #elif MISUSE == 13  // no value
   promise.set(1, 2);
-#elif MISUSE == 14
-  imbrex::Event copy = event;
+#elif MISUSE == 14  // a builder that would be gone
+  [[maybe_unused]] auto& gone = imbrex::task("gone").priority(1);
 #elif MISUSE == 15
-  imbrex::await(x);
+  [[maybe_unused]] imbrex::TaskBuilder& gone = imbrex::task("gone").in(constant).out(x);
 #elif MISUSE == 16
   imbrex::finish(42);
 #elif MISUSE == 17

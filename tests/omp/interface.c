@@ -29,7 +29,7 @@ static void tasks_wait_for_events(void) {
 #pragma omp task firstprivate(i) shared(events, seen)
       {
         const int number = omp_get_thread_num();
-        REQUIRE(imbrex_event_await(events[i]) == IMBREX_SUCCESS);
+        REQUIRE(imbrex_event_wait(events[i]) == IMBREX_SUCCESS);
         REQUIRE(omp_get_thread_num() == number);
 #pragma omp atomic
         ++seen;
@@ -37,7 +37,7 @@ static void tasks_wait_for_events(void) {
     }
     for (int i = count - 1; i >= 0; --i) {
 #pragma omp task firstprivate(i) shared(events)
-      REQUIRE(imbrex_event_fire(events[i]) == IMBREX_SUCCESS);
+      REQUIRE(imbrex_event_set(events[i]) == IMBREX_SUCCESS);
     }
 #pragma omp taskwait
     REQUIRE(seen == count);
@@ -156,10 +156,10 @@ static void a_task_is_held_by_an_event(void) {
     {
       usleep(2000);
       fired = 1;
-      REQUIRE(imbrex_event_fire(event) == IMBREX_SUCCESS);
+      REQUIRE(imbrex_event_set(event) == IMBREX_SUCCESS);
       usleep(2000);
       fired_undeferred = 1;
-      REQUIRE(imbrex_event_fire(undeferred) == IMBREX_SUCCESS);
+      REQUIRE(imbrex_event_set(undeferred) == IMBREX_SUCCESS);
     }
 #pragma omp task if (0) shared(undeferred)
     REQUIRE(imbrex_event_release_after(undeferred) == IMBREX_SUCCESS);

@@ -38,22 +38,22 @@ double least_seconds(const int runs, const std::function<void()>& run) {
 void run_large_tasks(const int count) {
   std::vector<double> points(static_cast<std::size_t>(count) + 27);
   finish([&] {
-    Event event;
+    Promise<void> event;
     int gate = 0;
-    task("gate").out(gate).launch([&event] { await(event); });
+    task("gate").out(gate).launch([&event] { event.future().get(); });
     for (int i = 0; i < count; ++i) {
       auto builder = task("27 points");
       for (int k = 0; k < 25; ++k) (void)builder.in(points[static_cast<std::size_t>(i + k)]);
       builder.in(gate).launch([] {});
     }
-    event.fire();
+    event.set();
     taskwait();
   });
 }
 
 TEST(Costs, a_large_task_costs_the_same_however_many_there_are) {
   if (sanitized) GTEST_SKIP() << "a sanitizer has costs of its own";
-  Config made = config(1, "");
+  RuntimeOptions made = config(1, "");
   made.window = 0;
   const Runtime runtime(made);
   const double few = least_seconds(5, [] {
@@ -92,7 +92,7 @@ TEST(Costs, an_access_costs_the_same_however_many_its_task_has) {
 TEST(Costs, who_waits_for_a_foreign_thread_is_looked_at_for_little_time) {
   if (sanitized) GTEST_SKIP() << "a sanitizer has costs of its own";
   for (const bool behind_one : {false, true}) {
-    Config made = config(1, "");
+    RuntimeOptions made = config(1, "");
     made.window = 0;
     const Runtime runtime(made);
     finish([behind_one] {

@@ -81,11 +81,11 @@ void waiting() {
 void chained() {
   const int count = tasks(1'000'000);
   int x = 0;
-  imbrex::Event gate;
+  imbrex::Promise<void> gate;
   imbrex::finish([&] {
-    imbrex::task("first").inout(x).launch([&] { imbrex::await(gate); });
+    imbrex::task("first").inout(x).launch([&] { gate.future().get(); });
     for (int i = 0; i < count; ++i) imbrex::task("link").inout(x).launch([&x] { ++x; });
-    gate.fire();
+    gate.set();
   });
   expect(x == count, "tasks that ran", x);
   expect_peak_below(4 * gigabyte);
@@ -96,7 +96,7 @@ void suspended() {
   const int count = fibers(100'000);
   std::atomic<int> started = 0;
   std::atomic<int> woken = 0;
-  imbrex::Event gate;
+  imbrex::Promise<void> gate;
   long most_mappings = 0;
   imbrex::finish([&] {
     for (int i = 0; i < count; ++i) {
@@ -104,13 +104,13 @@ void suspended() {
         volatile char touched[512];
         touched[0] = 1;
         started.fetch_add(1, std::memory_order_relaxed);
-        imbrex::await(gate);
+        gate.future().get();
         woken.fetch_add(touched[0], std::memory_order_relaxed);
       });
     }
     while (started.load() < count) imbrex::yield();
     most_mappings = mappings();
-    gate.fire();
+    gate.set();
   });
   expect(woken.load() == count, "tasks woken", woken.load());
   expect(most_mappings < 60'000, "mappings", static_cast<double>(most_mappings));
@@ -123,17 +123,17 @@ void suspended_again() {
   double early = 0;
   const int rounds = sanitized ? 6 : 20;  // a sanitizer's memory tells nothing
   for (int round = 0; round < rounds; ++round) {
-    imbrex::Event gate;
+    imbrex::Promise<void> gate;
     std::atomic<int> started = 0;
     imbrex::finish([&] {
       for (int i = 0; i < count; ++i) {
         imbrex::task("again").launch([&] {
           started.fetch_add(1, std::memory_order_relaxed);
-          imbrex::await(gate);
+          gate.future().get();
         });
       }
       while (started.load() < count) imbrex::yield();
-      gate.fire();
+      gate.set();
     });
     if (round == 4) early = resident_bytes();
   }
@@ -298,7 +298,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "\n");
     return 2;
   }
-  imbrex::Config config;
+  imbrex::RuntimeOptions config;
   config.workers = argc > 2 ? std::atoi(argv[2]) : 2;
   config.policy = argc > 3 ? argv[3] : "";
   {

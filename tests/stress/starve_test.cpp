@@ -57,14 +57,14 @@ long passed_over(const Waits waits, const std::function<void(Crowd&)>& run_crowd
   std::atomic<long> fired_at{0};
   finish([&] {
     Promise<void> go("go"), done("done");
-    Event event;
+    Promise<void> event;
     if (waits == Waits::to_begin) {
       task("the one").in(go.future()).launch([&crowd] { crowd.found(); });
     } else if (waits != Waits::to_be_spawned) {
       auto builder = task("the one");
       if (waits == Waits::tied) (void)builder.tied();
       builder.launch([&] {
-        await(event);
+        event.future().get();
         crowd.found();
       });
       yield();
@@ -78,7 +78,7 @@ long passed_over(const Waits waits, const std::function<void(Crowd&)>& run_crowd
       } else if (waits == Waits::to_be_spawned) {
         spawned = task("the one").spawn([&crowd] { crowd.found(); });
       } else {
-        event.fire();
+        event.set();
       }
       fired_at.store(crowd.begun.load());
       if (spawned.valid()) spawned.get();
@@ -99,7 +99,7 @@ class StarveTest : public testing::TestWithParam<Setup> {
                    const std::function<void(Crowd&)>& run_crowd) {
     long least = LONG_MAX;
     for (int round = 0; round < 8 && least > allowed; ++round) {
-      Config made = config(GetParam().workers, GetParam().policy);
+      RuntimeOptions made = config(GetParam().workers, GetParam().policy);
       made.window = window_;
       const Runtime runtime(made);
       least = std::min(least, passed_over(waits, run_crowd));

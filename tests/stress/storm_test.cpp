@@ -77,10 +77,10 @@ TEST_P(StormTest, tasks_that_suspend_and_resume_many_times_lose_no_wake_up) {
     for (int i = 0; i < tasks; ++i) {
       task("sleeper").launch([&steps, i] {
         for (int round = 0; round < rounds; ++round) {
-          Event event;
-          task("waker").launch([&event] { event.fire(); });
+          Promise<void> event;
+          task("waker").launch([&event] { event.set(); });
           if ((i + round) % 3 == 0) yield();
-          await(event);
+          event.future().get();
           steps.fetch_add(1, std::memory_order_relaxed);
         }
       });
@@ -91,19 +91,19 @@ TEST_P(StormTest, tasks_that_suspend_and_resume_many_times_lose_no_wake_up) {
 
 TEST_P(StormTest, threads_of_the_program_fire_while_tasks_wait) {
   const int tasks = count_for(GetParam(), 2000);
-  std::deque<Event> events(tasks);
+  std::deque<Promise<void>> events(tasks);
   std::atomic<int> woken = 0;
   std::atomic<int> next = 0;
   std::deque<std::thread> threads;
   finish([&] {
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
-        for (int k = next++; k < tasks; k = next++) events[k].fire();
+        for (int k = next++; k < tasks; k = next++) events[k].set();
       });
     }
     for (int i = 0; i < tasks; ++i) {
       task("waiter").launch([&, i] {
-        await(events[i]);
+        events[i].future().get();
         ++woken;
       });
     }

@@ -63,14 +63,14 @@ static int while_tasks_run(const char* const which, std::vector<int>& cells) {
       imbrex::task("reads").in(cells[13]).launch([&] { std::printf("%d\n", cells[13]); });
     });
   } else if (is("suspended")) {  // what another task reads while this one waits
-    imbrex::Event go;
+    imbrex::Promise<void> go;
     imbrex::finish([&] {
       imbrex::task("waits").out(cells[15]).launch([&] {
-        imbrex::await(go);
+        go.future().get();
         cells[15] = 1;
       });
       imbrex::task("reads").launch([&] {
-        go.fire();
+        go.set();
         std::printf("%d\n", cells[15]);
       });
     });

@@ -159,14 +159,14 @@ void futures() {
 
 void events_and_promises() {
   std::string late;
-  imbrex::Event written;
+  imbrex::Promise<void> written;
   auto reader = imbrex::task("reader").spawn([&] {
-    imbrex::await(written);
+    written.future().get();
     return late.size();
   });
   imbrex::task("writer").launch([&] {
     late.assign(50, 'y');
-    written.fire();
+    written.set();
   });
   expect(reader.get() == 50, "events");
 
@@ -179,13 +179,13 @@ void events_and_promises() {
   expect(sum.get() == 30, "promises");
 
   int held = 0;
-  imbrex::Event end;
+  imbrex::Promise<void> end;
   imbrex::finish([&] {
-    imbrex::task("held").out(held).launch([&] { imbrex::release_after(end); });
+    imbrex::task("held").out(held).launch([&] { imbrex::release_after(end.future()); });
     imbrex::task("after").in(held).launch([&] { expect(held == 7, "release_after"); });
     imbrex::task("fires").launch([&] {
       held = 7;
-      end.fire();
+      end.set();
     });
   });
 }
@@ -270,19 +270,19 @@ void threads() {
 
 // Those that wait may be many more than contexts are kept.
 void many_suspended() {
-  imbrex::Event go;
+  imbrex::Promise<void> go;
   std::vector<int> values(600);
   int shared = 0;
   imbrex::finish([&] {
     for (int& value : values) {
       imbrex::task("waits").launch([&go, &value, &shared] {
-        imbrex::await(go);
+        go.future().get();
         value = shared;
       });
     }
     imbrex::task("goes").launch([&] {
       shared = 1;
-      go.fire();
+      go.set();
     });
   });
   expect(std::accumulate(values.begin(), values.end(), 0) == 600, "many suspended");

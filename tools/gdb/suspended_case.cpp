@@ -10,12 +10,12 @@
 
 namespace {
 
-imbrex::Event never;
+imbrex::detail::EventWord never;
 std::atomic<int> waiting{0};
 
 [[gnu::noinline]] int innermost(int depth) {
   ++waiting;
-  imbrex::await(never);
+  imbrex::detail::await(never, {.kind = imbrex::detail::WaitKind::event});
   return depth;
 }
 

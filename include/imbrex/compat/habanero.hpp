@@ -43,9 +43,10 @@ using promise_t = Promise<T>;
 template <class T>
 using future_t = Future<T>;
 using place_t = Place;
-// Whoever makes it is registered, as `mode`.
+/// Whoever makes it is registered, as `mode`.
 class phaser : public Phaser {
  public:
+  /// As Phaser's. Throws Error as that does.
   explicit phaser(const PhaserMode mode = signal_wait, const PhaserOptions& options = {},
                   const std::source_location& where = std::source_location::current())
       : Phaser(mode, options, where) {}
@@ -53,7 +54,7 @@ class phaser : public Phaser {
 template <class T>
 using accumulator = Accumulator<T>;
 
-// On all phasers of the running task.
+/// On all phasers of the running task.
 inline void signal() { Phaser::signal_all(); }
 inline void wait() { Phaser::wait_all(); }
 inline void next() { Phaser::next_all(); }
@@ -65,23 +66,26 @@ inline void drop() { Phaser::drop_all(); }
 
 using Where = std::source_location;
 
-// A data-driven future: makes a future, and has both of its ends. put() sets the value, once;
-// get() reads it, and never waits. A task that reads it awaits it (async_await()), or depends on
-// its future(). A put after the first, and a get before it, throw Error, which names both places.
-// Copies share one value; when the last copy is gone and nothing was put, a task that awaits it
-// fails with BrokenPromise.
-// (Taşırlar and Sarkar, ICPP 2011; Chatterjee et al., IPDPS 2013.)
-// Thread safety: any thread may put and get, also one that imbrex does not know.
+/// A data-driven future: makes a future, and has both of its ends. put() sets the value, once;
+/// get() reads it, and never waits. A task that reads it awaits it (async_await()), or depends on
+/// its future(). A put after the first, and a get before it, throw Error, which names both places.
+/// Copies share one value; when the last copy is gone and nothing was put, a task that awaits it
+/// fails with BrokenPromise.
+/// (Taşırlar and Sarkar, ICPP 2011; Chatterjee et al., IPDPS 2013.)
+/// Thread safety: any thread may put and get, also one that imbrex does not know.
 template <class T>
 class ddf {
  public:
+  /// Allocates. Error texts show `name` and the place in the program.
   explicit ddf(const Name name = "ddf", const Where& where = Where::current())
       : state_(std::make_shared<State>(name, where)) {}
-  // A text that was handed on, as for Promise.
+  /// A text that was handed on, as for Promise.
   template <std::size_t N>
   explicit ddf(const char (&name)[N], const Where& where = Where::current())
       : ddf(Name(static_cast<const char*>(name)), where) {}
 
+  /// Sets the value, once: tasks that await it become ready. Never waits. Throws Error at a second
+  /// put.
   template <class U = T>
     requires(!std::is_void_v<T> && std::constructible_from<T, U>)
   void put(U&& value, const Where& where = Where::current()) const {
@@ -92,13 +96,13 @@ class ddf {
   {
     claim(where).set();
   }
-  // A task that awaits the value fails, and get() rethrows `error`. Throws Error if that is null.
+  /// A task that awaits the value fails, and get() rethrows `error`. Throws Error if that is null.
   void put_exception(std::exception_ptr error, const Where& where = Where::current()) const {
     if (error == nullptr) return state().promise.set_exception(nullptr);  // which throws
     claim(where).set_exception(std::move(error));
   }
 
-  // Never suspends. The reference is valid as long as a copy of the ddf lives.
+  /// Never suspends. The reference is valid as long as a copy of the ddf lives.
   decltype(auto) get(const Where& where = Where::current()) const {
     const State& one = state();
     if (!one.future.ready()) {
@@ -108,6 +112,7 @@ class ddf {
     return one.future.get();
   }
 
+  /// The future of the value, for what imbrex has beside these words. Lives as long as the ddf.
   [[nodiscard]] const Future<T>& future() const { return state().future; }
 
  private:
@@ -145,29 +150,30 @@ class ddf {
   std::shared_ptr<State> state_;
 };
 
-// The innermost finish() around the running code waits for the value, as for a future.
+/// The innermost finish() around the running code waits for the value, as for a future.
 template <class T>
 void finish_owns(const ddf<T>& value) {
   imbrex::finish_owns(value.future());
 }
 
-// A task, which finish() waits for. Suspends if the caller is far ahead (IMBREX_WINDOW).
+/// A task, which finish() waits for. Suspends if the caller is far ahead (IMBREX_WINDOW).
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async(F&& body, const Where& where = Where::current()) {
   task("async", where).launch(std::forward<F>(body));
 }
-// The same; its result, or what it throws, is in the future.
+/// The same; its result, or what it throws, is in the future.
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 [[nodiscard]] auto async_future(F&& body, const Where& where = Where::current()) {
   return task("async_future", where).spawn(std::forward<F>(body));
 }
 
-// The body of a task, and the place of the call that it is an argument of, which a function that
-// ends in a list of any length could not know otherwise. REQUIRES: used within that call.
+/// The body of a task, and the place of the call that it is an argument of, which a function that
+/// ends in a list of any length could not know otherwise. REQUIRES: used within that call.
 class Body {
  public:
+  /// Refers to `function`, which is neither copied nor called here.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Body> && std::invocable<std::decay_t<F>&>)
   Body(F&& function, const Where& where = Where::current()) noexcept  // made of what users write
@@ -179,8 +185,9 @@ class Body {
     }
   }
 
+  /// A builder of a task at that place.
   [[nodiscard]] TaskBuilder task(const Name name) const { return imbrex::task(name, where_); }
-  // Copies the body, or moves it, as launch(body) does.
+  /// Copies the body, or moves it, as launch(body) does.
   void launch(TaskBuilder& builder) const { launch_(function_, builder); }
 
  private:
@@ -209,13 +216,13 @@ template <class T>
 inline constexpr bool makes_future<Future<T>> = true;
 template <class T>
 inline constexpr bool makes_future<ddf<T>> = true;
-// A future, a ddf, or a vector or an array of them. when() of mpi.hpp makes a future of a request.
+/// A future, a ddf, or a vector or an array of them. when() of mpi.hpp makes a future of a request.
 template <class T>
 concept awaited = makes_future<std::remove_cvref_t<T>> ||
                   (std::ranges::input_range<T> &&
                    makes_future<std::remove_cvref_t<std::ranges::range_reference_t<T>>>);
 
-// Calls visit(future) for each future of `thing`.
+/// Calls visit(future) for each future of `thing`.
 template <class T>
 void each_future(const Future<T>& future, const auto& visit) {
   visit(future);
@@ -229,7 +236,7 @@ void each_future(const Things& things, const auto& visit) {
   for (const auto& thing : things) each_future(thing, visit);
 }
 
-// Begins when all of these are there.
+/// Begins when all of these are there.
 template <awaited... T>
   requires(sizeof...(T) != 0)
 void async_await(const Body body, const T&... things) {
@@ -237,7 +244,7 @@ void async_await(const Body body, const T&... things) {
   (each_future(things, [&](const auto& future) { (void)builder.in(future); }), ...);
   body.launch(builder);
 }
-// Begins, once, when one of them is there.
+/// Begins, once, when one of them is there.
 template <awaited... T>
   requires(sizeof...(T) != 0)
 void async_await_any(const Body body, const T&... things) {
@@ -246,7 +253,7 @@ void async_await_any(const Body body, const T&... things) {
   TaskBuilder builder = body.task("async_await_any");
   body.launch(builder.in(when_any(all)));
 }
-// Begins at the place, when `thing` is there, which may be a vector.
+/// Begins at the place, when `thing` is there, which may be a vector.
 template <awaited T>
 void async_await_at(const Body body, const T& thing, const place_t place) {
   TaskBuilder builder = body.task("async_await_at");
@@ -254,14 +261,14 @@ void async_await_at(const Body body, const T& thing, const place_t place) {
   body.launch(builder.at(place));
 }
 
-// Runs on the workers of the place.
+/// Runs on the workers of the place.
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async_at(F&& body, const place_t place, const Where& where = Where::current()) {
   task("async_at", where).at(place).launch(std::forward<F>(body));
 }
 
-// Is registered on all phasers that the caller is on; or on one, in the caller's mode or another.
+/// Is registered on all phasers that the caller is on; or on one, in the caller's mode or another.
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async_phased(F&& body, const Where& where = Where::current()) {

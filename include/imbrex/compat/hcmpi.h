@@ -104,6 +104,7 @@ typedef struct hc_ddf DDF_t;
 /* Frees *ddf, and sets it to null. Whoever awaits one that nobody can put any more fails. */
 #define DDF_FREE(ddf) hc_ddf_free(ddf)
 
+/* What these macros call. */
 DDF_t* hc_ddf_create(const char* file, int line);
 int hc_ddf_put(DDF_t* ddf, void* pointer, const char* file, int line);
 void* hc_ddf_get(DDF_t* ddf, const char* file, int line);
@@ -332,6 +333,7 @@ int HCMPI_Cancel(HCMPI_Request* request);
 
 /* ---- collectives: as MPI's. Suspend; in one task after the other on one communicator ---- */
 
+/* Each as the call of MPI after which it is named, and with its arguments. */
 int HCMPI_Barrier(HCMPI_Comm comm);
 int HCMPI_Bcast(void* buffer, int count, HCMPI_Datatype type, int root, HCMPI_Comm comm);
 int HCMPI_Reduce(const void* send, void* receive, int count, HCMPI_Datatype type, HCMPI_Op op,
@@ -353,6 +355,7 @@ int HCMPI_Alltoall(const void* send, int send_count, HCMPI_Datatype send_type, v
 
 #ifdef __BLOCKS__
 #include <Block.h>
+/* Calls the block that `argument` points to, once, and gives it back. */
 static inline void hc_run_block(void* argument) {
   void (^block)(void) = *(void (^*)(void))argument;
   block();

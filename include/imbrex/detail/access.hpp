@@ -17,50 +17,43 @@
 
 namespace imbrex {
 
-#pragma GCC visibility push(default)
-class Event;  // event.hpp
-#pragma GCC visibility pop
-template <class T>
-class Promise;  // future.hpp
-
-namespace detail {
-
 class FutureBase;  // future.hpp
+template <class T>
+class Promise;
 
-// Stands for the object that `pointer` points to.
+/// An access that stands for the object that `pointer` points to. Made by at().
 template <class T>
 struct At {
   T* pointer;
 };
 
-// Stands for `bytes` bytes of memory from `begin` on.
+/// An access that stands for `bytes` bytes of memory from `begin` on. Made by range().
 template <class T>
 struct Range {
   T* begin;
   std::size_t bytes;
 };
 
-}  // namespace detail
-
-// Names what `pointer` points to, as an access or for release(): the same object as *pointer.
-// Throws Error if it is null.
+/// Names what `pointer` points to, as an access or for release(): the same object as *pointer.
+/// Throws Error if it is null.
 template <class T>
-[[nodiscard]] detail::At<T> at(T* pointer) {
+[[nodiscard]] At<T> at(T* pointer) {
   static_assert(!std::is_function_v<T>, "imbrex: a function is no memory that a task accesses");
   if (pointer == nullptr) [[unlikely]] detail::throw_null_access("at()");
   return {pointer};
 }
 
-// Names `count` elements: conflicts with every access of a sibling, by range or not, to memory that
-// it overlaps. None: no access. Throws Error if `pointer` is null, and if so many cannot be there.
+/// Names `count` elements: conflicts with every access of a sibling, by range or not, to memory
+/// that it overlaps. None: no access. Throws Error if `pointer` is null, and if so many cannot be
+/// there.
 template <class T>
-[[nodiscard]] detail::Range<T> range(T* pointer, const std::size_t count) {
+[[nodiscard]] Range<T> range(T* pointer, const std::size_t count) {
   const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
   if (count > (UINTPTR_MAX - begin) / sizeof(T)) [[unlikely]] detail::throw_long_range();
   if (pointer == nullptr && count != 0) [[unlikely]] detail::throw_null_access("range()");
   return {pointer, count * sizeof(T)};
 }
-// All elements of an array, a vector, a span and the like.
+/// All elements of an array, a vector, a span and the like, which must outlive the task.
 template <class Container>
   requires requires(Container& container) { std::data(container) + std::size(container); }
 [[nodiscard]] auto range(Container&& container) {
@@ -114,8 +107,6 @@ constexpr void check_named() {
                   "name them by imbrex::range(), or the first by imbrex::at()");
     static_assert(!std::is_function_v<std::remove_reference_t<T>>,
                   "imbrex: a function is no memory that a task accesses");
-    static_assert(!std::is_same_v<Object, Event>,
-                  "imbrex: an access to an Event does not wait for it: await() it in the task");
     static_assert(!is_future_list<Object>,
                   "imbrex: an access to a vector of futures does not wait for them: give "
                   "when_all() or when_any() of it to in()");
@@ -136,9 +127,6 @@ template <class T>
 inline constexpr bool is_constant<Range<T>> = std::is_const_v<T>;
 template <class T>
 inline constexpr bool is_constant<const Range<T>> = std::is_const_v<T>;
-template <class T>
-concept writable = !is_future<std::remove_cvref_t<T>> && !is_constant<std::remove_reference_t<T>>;
-
 // An object that has no size, or none that is known, counts as one byte.
 template <class T>
 [[nodiscard]] constexpr std::size_t bytes_of() noexcept {
@@ -198,8 +186,13 @@ void end_named(const std::remove_reference_t<T>& object, End end) {
 
 }  // namespace detail
 
-// Ends the running task's access to `object`, named as it was for in() or out(), before the task
-// ends; a range as a whole. Throws Error if the running task did not declare it.
+/// Anything that a task may name as written by it: no constant, and no future.
+template <class T>
+concept writable = !detail::is_future<std::remove_cvref_t<T>> &&
+                   !detail::is_constant<std::remove_reference_t<T>>;
+
+/// Ends the running task's access to `object`, named as it was for in() or out(), before the task
+/// ends; a range as a whole. Throws Error if the running task did not declare it.
 template <class T>
 void release(T&& object) {
   detail::end_named<T>(object, [](const void* const address, const std::size_t bytes) {

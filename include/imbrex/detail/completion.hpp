@@ -70,6 +70,15 @@ inline constexpr bool is_copyable<T> =
     std::is_copy_constructible_v<T> &&
     has_copyable_parts<T>(std::make_index_sequence<std::tuple_size<T>::value>());
 
+// A std::variant, without its header.
+template <template <class...> class Variant, class... T>
+  requires requires(const Variant<T...>& it) {
+    it.valueless_by_exception();
+    it.index();
+  }
+inline constexpr bool is_copyable<Variant<T...>> =
+    std::is_copy_constructible_v<Variant<T...>> && (is_copyable<T> && ...);
+
 // Whether it matters who else holds a value of this type when one of its futures gives it away: a
 // copy that costs no more than a move is always made.
 template <class T>
@@ -81,6 +90,13 @@ template <>
 struct FutureCount<true> {
   static constexpr std::uint32_t taken_out = std::uint32_t{1} << 31;
   std::atomic<std::uint32_t> count{0};  // any thread; the Future objects that could read the value
+  // Names the task that has moved the value out, for reports; written by that task, just after it
+  // has set `taken_out`. relaxed: a text that is kept for ever.
+  std::atomic<const char*> taker{nullptr};
+
+  [[nodiscard]] bool is_taken_out() const noexcept {
+    return (count.load(std::memory_order_relaxed) & taken_out) != 0;
+  }
 };
 
 // Memory in which a value is built later; void needs none.

@@ -19,24 +19,25 @@ template <class Item, class Function>
 std::uint64_t run_items(void* function, ItemStack& stack, std::uint64_t count);
 }  // namespace detail
 
-// What `f` is given to make items with, valid during its call. The item made last is worked on
-// first, by the same worker unless it is given away.
+/// What `f` is given to make items with, valid during its call. The item made last is worked on
+/// first, by the same worker unless it is given away.
 template <class Item>
 class Emit {
  public:
+  /// Makes an item: a copy of `item`. Never waits. Throws std::bad_alloc.
   void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
-  // `count` items, uninitialised, to be written before the next item is made and before `f` ends.
-  // Throws std::bad_alloc.
+  /// `count` items, uninitialised, to be written before the next item is made and before `f` ends.
+  /// Throws std::bad_alloc.
   [[nodiscard]] Item* place(const std::size_t count) {
     if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
     Item* const first = top_;
     top_ += count;
     return first;
   }
-  // Of the items placed last, those from `end` on are none after all.
+  /// Of the items placed last, those from `end` on are none after all.
   void drop_from(Item* const end) noexcept { top_ = end; }
-  // Takes the items that `f` would be called for next, `most` at most, and returns how many: they
-  // are worked on together with its own, and count as if it had been called for each.
+  /// Takes the items that `f` would be called for next, `most` at most, and returns how many: they
+  /// are worked on together with its own, and count as if it had been called for each.
   [[nodiscard]] std::size_t take(Item* const out, const std::size_t most) noexcept {
     const std::size_t here = std::min<std::size_t>(static_cast<std::size_t>(top_ - bottom_), left_);
     const std::size_t count = std::min(here, most);
@@ -45,8 +46,8 @@ class Emit {
     if (count > 0) std::memcpy(static_cast<void*>(out), top_, count * sizeof(Item));
     return count;
   }
-  // Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
-  // number never run at the same time.
+  /// Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
+  /// number never run at the same time.
   [[nodiscard]] int worker() const noexcept { return stack_.worker; }
 
   Emit(const Emit&) = delete;

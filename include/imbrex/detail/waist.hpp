@@ -146,6 +146,8 @@ void await(Completion& completion);
 
 // Fires; the waiters become ready. REQUIRES: not fired before.
 void fire(EventWord& event) noexcept;
+// The same for an event of the program's: throws Error if it has fired before.
+void fire_once(EventWord& event);
 
 // The running task, once its body has ended, is complete only after `event` has fired.
 // REQUIRES: in_spawned_task(); the event lives until it has fired.
@@ -207,7 +209,10 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
 [[nodiscard]] bool take_value(const Completion& completion, FutureCount<true>& futures,
                               bool copyable);
 // Throws Error if take_value() has returned true before.
-void check_not_taken(const Completion& completion, const FutureCount<true>& futures);
+[[noreturn]] void throw_taken_out(const Completion& completion, const FutureCount<true>& futures);
+inline void check_not_taken(const Completion& completion, const FutureCount<true>& futures) {
+  if (futures.is_taken_out()) [[unlikely]] throw_taken_out(completion, futures);
+}
 
 // Promises are allocated by the public header. `destroy` is called at reference count zero.
 struct PromiseState : Completion {

@@ -26,10 +26,24 @@ namespace imbrex {
 using detail::SpaceCounters;
 using detail::SpaceOptions;
 
-// What a task sees of a datum: a matrix, column by column, or an array, which has one column.
+template <class T>
+class Data;
+template <class... Parts>
+class DataTaskBuilder;
+class SpaceBase;
+namespace detail {
+template <class T>
+struct OneView;
+template <class T>
+struct ListOfViews;
+}  // namespace detail
+
+/// What a task sees of a datum: a matrix, column by column, or an array, which has one column.
 template <class T>
 class View {
  public:
+  /// `columns` columns of `rows` elements; `leading` elements lie between the beginnings of two.
+  /// The memory must outlive the view. A view of elements converts to one of const elements.
   View(T* memory, const std::size_t rows, const std::size_t columns, const std::size_t leading)
       noexcept
       : memory_(memory), rows_(rows), columns_(columns), leading_(leading) {}
@@ -38,6 +52,8 @@ class View {
   View(const View<U>& other) noexcept  // NOLINT: as of spans
       : View(other.data(), other.rows(), other.columns(), other.leading()) {}
 
+  /// The first element; the shape, in elements; the number of elements; and one element. Indices
+  /// are not checked. Any thread; never suspend.
   [[nodiscard]] T* data() const noexcept { return memory_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
@@ -46,11 +62,12 @@ class View {
   [[nodiscard]] T& operator()(const std::size_t row, const std::size_t column) const noexcept {
     return memory_[column * leading_ + row];
   }
-  // REQUIRES: no gap between columns, as in every array.
+  /// REQUIRES: no gap between columns, as in every array.
   [[nodiscard]] T& operator[](const std::size_t index) const noexcept { return memory_[index]; }
+  /// All elements in order. As operator[].
   [[nodiscard]] T* begin() const noexcept { return memory_; }
   [[nodiscard]] T* end() const noexcept { return memory_ + size(); }
-  // Throws Error if there are gaps between columns.
+  /// Throws Error if there are gaps between columns.
   operator std::span<T>() const {  // NOLINT: as of other ranges
     if (columns_ > 1 && leading_ != rows_) {
       throw Error("imbrex: a datum whose columns have gaps is no span: take a View of it");
@@ -63,12 +80,11 @@ class View {
   std::size_t rows_, columns_, leading_;
 };
 
-// The data of a list that a task reads or writes, in its order.
+/// The data of a list that a task reads or writes, in its order.
 template <class T>
 class Views {
  public:
-  Views(const detail::DataPlace* const places, const std::size_t count) noexcept
-      : places_(places), count_(count) {}
+  /// How many data the list has, and a view of one. The index is not checked.
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] View<T> operator[](const std::size_t index) const noexcept {
     const detail::DataPlace& place = places_[index];
@@ -77,12 +93,18 @@ class Views {
   }
 
  private:
+  friend class Data<std::remove_const_t<T>>;
+  friend struct detail::OneView<T>;
+  friend struct detail::ListOfViews<T>;
+  Views(const detail::DataPlace* const places, const std::size_t count) noexcept
+      : places_(places), count_(count) {}
+
   const detail::DataPlace* places_;
   std::size_t count_;
 };
 
-// Names one datum, on every rank the same. A handle: copies name the same datum, which lives as
-// long as its space.
+/// Names one datum, on every rank the same. A handle: copies name the same datum, which lives as
+/// long as its space.
 template <class T>
 class Data {
   static_assert(std::is_trivially_copyable_v<T>, "imbrex: data travel between ranks as bytes, so "
@@ -90,17 +112,22 @@ class Data {
 
  public:
   Data() = default;  // names nothing
-  explicit Data(detail::Datum& datum) noexcept : datum_(&datum) {}
 
+  /// False if it names nothing, since it was default-constructed.
   [[nodiscard]] bool valid() const noexcept { return datum_ != nullptr; }
-  // A rank of the space, as of what has been inserted; -1: not written yet.
+  /// A rank of the space, as of what has been inserted; -1: not written yet.
   [[nodiscard]] int owner() const { return detail::owner_of(datum()); }
-  // Its value on the owner, after finish(). Throws Error on another rank, and if the last value is
-  // elsewhere: flush() brings it.
+  /// Its value on the owner, after finish(). Throws Error on another rank, and if the last value is
+  /// elsewhere: flush() brings it.
   [[nodiscard]] View<T> view() const {
     const detail::DataPlace place = detail::place_of(datum());
     return Views<T>(&place, 1)[0];
   }
+ private:
+  template <class... Parts>
+  friend class DataTaskBuilder;
+  friend class SpaceBase;
+  explicit Data(detail::Datum& datum) noexcept : datum_(&datum) {}
   [[nodiscard]] detail::Datum& datum() const {
     if (datum_ == nullptr) {
       throw Error("imbrex: a Data that names nothing; Space::data() makes one");
@@ -108,7 +135,6 @@ class Data {
     return *datum_;
   }
 
- private:
   detail::Datum* datum_ = nullptr;
 };
 
@@ -192,18 +218,12 @@ class DataAccesses {
 
 }  // namespace detail
 
-// Describes one task of a space, then inserts it. The body gets what was named, in the same order:
-// for a datum a View, for a list Views; of const elements where they are only read.
+/// Describes one task of a space, then inserts it. The body gets what was named, in the same order:
+/// for a datum a View, for a list Views; of const elements where they are only read.
 template <class... Parts>
 class [[nodiscard]] DataTaskBuilder {
  public:
-  DataTaskBuilder(detail::DataSpace& space, const detail::DataTaskSpec& spec) noexcept
-      : space_(space), spec_(spec) {}
-  DataTaskBuilder(detail::DataSpace& space, const detail::DataTaskSpec& spec,
-                  detail::DataAccesses&& accesses, const std::tuple<Parts...>& parts)
-      : space_(space), spec_(spec), accesses_(std::move(accesses)), parts_(parts) {}
-
-  // The task reads these.
+  /// The task reads these.
   template <class... T>
   [[nodiscard]] auto read(const Data<T>&... data) && {
     return std::move(*this).template add<detail::DataMode::read>(nullptr, data...);
@@ -212,7 +232,7 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto read(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::read>(data);
   }
-  // It writes all of these, whose values before do not matter.
+  /// It writes all of these, whose values before do not matter.
   template <class... T>
   [[nodiscard]] auto write(const Data<T>&... data) && {
     return std::move(*this).template add<detail::DataMode::write>(nullptr, data...);
@@ -221,7 +241,7 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto write(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::write>(data);
   }
-  // It reads and writes these.
+  /// It reads and writes these.
   template <class... T>
   [[nodiscard]] auto update(const Data<T>&... data) && {
     return std::move(*this).template add<detail::DataMode::update>(nullptr, data...);
@@ -230,39 +250,39 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto update(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::update>(data);
   }
-  // It adds to this by `op` (imbrex::op::sum and others of accumulator.hpp, or one of the program's
-  // own): tasks that do so next to each other with one `op` run in any order and on any ranks, each
-  // rank on elements of its own, which begin as what changes nothing and are combined along a tree
-  // before the next access of another kind.
+  /// It adds to this by `op` (imbrex::op::sum and others of accumulator.hpp, or one of the
+  /// program's own): tasks that do so next to each other with one `op` run in any order and on any
+  /// ranks, each rank on elements of its own, which begin as what changes nothing and are combined
+  /// along a tree before the next access of another kind.
   template <class T, class Op>
   [[nodiscard]] auto reduce(const Data<T>& data, const Op&) && {
     return std::move(*this).template add<detail::DataMode::reduce>(&detail::reduction_of<T, Op>,
                                                                    data);
   }
 
-  // Larger runs first, and its data travel first; default 0.
+  /// Larger runs first, and its data travel first; default 0.
   [[nodiscard]] DataTaskBuilder&& priority(const int level) && noexcept {
     spec_.priority = level;
     return std::move(*this);
   }
-  // Runs there: a rank of the space. Needed where the task writes nothing.
+  /// Runs there: a rank of the space. Needed where the task writes nothing.
   [[nodiscard]] DataTaskBuilder&& on(const int rank) && noexcept {
-    spec_.on = rank == -1 ? -2 : rank;  // that stands for no rank, and this for a wrong one
+    spec_.on = rank;
     return std::move(*this);
   }
 
-  // False: this rank may leave the insertion out. It is to be asked on each rank for each task of
-  // the sequence in turn. Of the program, it requires that all tasks that write a datum run on its
-  // owner.
+  /// False: this rank may leave the insertion out. It is to be asked on each rank for each task of
+  /// the sequence in turn. Of the program, it requires that all tasks that write a datum run on its
+  /// owner.
   [[nodiscard]] bool concerns() const {
     return detail::concerns(space_, spec_.on, accesses_.span());
   }
 
-  // The last: `function` is called on one rank with the views, as a task; on others it is not even
-  // copied. May suspend, when this rank is a window of tasks ahead of what has run. Throws Error if
-  // the rank is not of the space, if no rank follows from what is written, if one datum is named
-  // twice, and if it is read and nobody has written it. If `function` throws, tasks that need what
-  // it was to write do not run, on any rank, and each rank's finish() throws.
+  /// The last: `function` is called on one rank with the views, as a task; on others it is not even
+  /// copied. May suspend, when this rank is a window of tasks ahead of what has run. Throws Error
+  /// if the rank is not of the space, if no rank follows from what is written, if one datum is
+  /// named twice, and if it is read and nobody has written it. If `function` throws, tasks that
+  /// need what it was to write do not run, on any rank, and each rank's finish() throws.
   template <class F>
     requires std::invocable<std::decay_t<F>&, decltype(std::declval<Parts>().of(nullptr))...>
   void insert(F&& function) && {
@@ -284,6 +304,13 @@ class [[nodiscard]] DataTaskBuilder {
  private:
   template <class... Others>
   friend class DataTaskBuilder;
+  friend class SpaceBase;
+
+  DataTaskBuilder(detail::DataSpace& space, const detail::DataTaskSpec& spec) noexcept
+      : space_(space), spec_(spec) {}
+  DataTaskBuilder(detail::DataSpace& space, const detail::DataTaskSpec& spec,
+                  detail::DataAccesses&& accesses, const std::tuple<Parts...>& parts)
+      : space_(space), spec_(spec), accesses_(std::move(accesses)), parts_(parts) {}
 
   template <detail::DataMode mode, class T>
   using Element = std::conditional_t<mode == detail::DataMode::read, const T, T>;
@@ -316,86 +343,89 @@ class [[nodiscard]] DataTaskBuilder {
   [[no_unique_address]] std::tuple<Parts...> parts_;
 };
 
-namespace detail {
-
-// A Space, however its ranks were found: tests have networks of their own.
+/// The part of a Space that does not ask how its ranks were found; Space of data.hpp begins with
+/// it. Thread safety: as Space's.
 class SpaceBase {
  public:
-  explicit SpaceBase(DataSpace* const space) noexcept : space_(space) {}
-  ~SpaceBase() { close_data_space(space_); }
+  ~SpaceBase() { detail::close_data_space(space_); }
   SpaceBase(const SpaceBase&) = delete;
   SpaceBase& operator=(const SpaceBase&) = delete;
 
-  [[nodiscard]] int rank() const noexcept { return data_rank(*space_); }
-  [[nodiscard]] int size() const noexcept { return data_ranks(*space_); }
+  /// This rank, and how many ranks the space has. Never suspend.
+  [[nodiscard]] int rank() const noexcept { return detail::data_rank(*space_); }
+  [[nodiscard]] int size() const noexcept { return detail::data_ranks(*space_); }
 
-  // A datum of `count` elements; every rank makes the same data in the same order. `memory` counts
-  // on the owner only, and must stay until the space ends; its contents are the first value.
-  // Without it the memory is the runtime's: there once it is used, and zero at first. `name` is for
-  // messages; without one they have a number.
+  /// A datum of `count` elements; every rank makes the same data in the same order. `memory` counts
+  /// on the owner only, and must stay until the space ends; its contents are the first value.
+  /// Without it the memory is the runtime's: there once it is used, and zero at first. `name` is
+  /// for messages; without one they have a number.
   template <class T>
   [[nodiscard]] Data<T> data(const int owner, const std::size_t count, T* const memory = nullptr,
                              const Name name = "") {
     return make<T>(owner, {count, 1, count, sizeof(T)}, memory, name);
   }
-  // A matrix, column by column, `leading` elements from one to the next in the owner's memory.
+  /// A matrix, column by column, `leading` elements from one to the next in the owner's memory.
   template <class T>
   [[nodiscard]] Data<T> matrix(const int owner, const std::size_t rows, const std::size_t columns,
                                T* const memory = nullptr, const std::size_t leading = 0,
                                const Name name = "") {
     return make<T>(owner, {rows, columns, leading == 0 ? rows : leading, sizeof(T)}, memory, name);
   }
-  // Has no value and no owner before it is written: whoever writes it first then owns it. The first
-  // task that writes it needs on(), or another datum that it writes before.
+  /// Has no value and no owner before it is written: whoever writes it first then owns it. The
+  /// first task that writes it needs on(), or another datum that it writes before.
   template <class T>
   [[nodiscard]] Data<T> temporary(const std::size_t count, const Name name = "") {
     return make<T>(-1, {count, 1, count, sizeof(T)}, nullptr, name);
   }
 
+  /// Begins the description of a task, which insert() ends. Never suspends.
   [[nodiscard]] DataTaskBuilder<> task(
       const Name name,
       const std::source_location where = std::source_location::current()) noexcept {
     return {*space_, {name.text(), where}};
   }
 
-  // Part of the sequence, like tasks. After flush() the owner has the value; after discard() nobody
-  // has it, and its memory is given back; after move() `owner` has it, and tasks that write it run
-  // there. All ranks that the loop has not left out must insert them.
+  /// Part of the sequence, like tasks. After flush() the owner has the value; after discard()
+  /// nobody has it, and its memory is given back; after move() `owner` has it, and tasks that write
+  /// it run there. All ranks that the loop has not left out must insert them.
   template <class T>
   void flush(const Data<T>& data,
              const std::source_location where = std::source_location::current()) {
-    flush_datum(data.datum(), where);
+    detail::flush_datum(data.datum(), where);
   }
   void flush(const std::source_location where = std::source_location::current()) {  // all data
-    flush_data(*space_, where);
+    detail::flush_data(*space_, where);
   }
   template <class T>
   void discard(const Data<T>& data,
                const std::source_location where = std::source_location::current()) {
-    discard_datum(data.datum(), where);
+    detail::discard_datum(data.datum(), where);
   }
   template <class T>
   void move(const Data<T>& data, const int owner,
             const std::source_location where = std::source_location::current()) {
-    move_datum(data.datum(), owner, where);
+    detail::move_datum(data.datum(), owner, where);
   }
 
-  // Collective: all ranks call it at the same place of the sequence. Waits until all that this rank
-  // has inserted has run, and all that it had to send is sent, and for the others to come as far.
-  // Suspends. Throws what the first task that failed has thrown, on its rank; elsewhere Error,
-  // which names rank and task. More may be inserted afterwards.
-  void finish() { finish_data(*space_); }
+  /// Collective: all ranks call it at the same place of the sequence. Waits until all that this
+  /// rank has inserted has run, and all that it had to send is sent, and for the others to come as
+  /// far. Suspends. Throws what the first task that failed has thrown, on its rank; elsewhere
+  /// Error, which names rank and task. More may be inserted afterwards.
+  void finish() { detail::finish_data(*space_); }
 
-  [[nodiscard]] SpaceCounters counters() const noexcept { return data_counters(*space_); }
+  /// What was counted on this rank since the space was made. Exact after finish().
+  [[nodiscard]] SpaceCounters counters() const noexcept { return detail::data_counters(*space_); }
+
+ protected:
+  explicit SpaceBase(detail::DataSpace* const space) noexcept : space_(space) {}
 
  private:
   template <class T>
-  [[nodiscard]] Data<T> make(const int owner, const DataShape& shape, void* const memory,
+  [[nodiscard]] Data<T> make(const int owner, const detail::DataShape& shape, void* const memory,
                              const Name name) {
-    return Data<T>(*make_datum(*space_, {owner, shape, memory, name.text()}));
+    return Data<T>(*detail::make_datum(*space_, {owner, shape, memory, name.text()}));
   }
-  DataSpace* space_;
+  detail::DataSpace* space_;
 };
 
-}  // namespace detail
 }  // namespace imbrex

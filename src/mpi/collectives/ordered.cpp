@@ -28,7 +28,7 @@ int end() noexcept {
   return guard_mpi([] {
     OrderScope* const scope = order::innermost();
     if (scope == nullptr || !scope->is_of_c) {
-      throw Error("imbrex: imbrex_end_ordered() called where no scope of imbrex_begin_ordered() is "
+      throw Error("imbrex: imbrex_ordered_end() called where no scope of imbrex_ordered_begin() is "
                   "open: it ends the last one that this task has begun");
     }
     order::close(*scope);
@@ -45,25 +45,25 @@ using imbrex::detail::OrderScope;
 #pragma GCC visibility push(default)
 extern "C" {
 
-int imbrex_begin_ordered(const uint64_t key) {
+int imbrex_ordered_begin(const uint64_t key) {
   return imbrex::mpi::begin([&] { return OrderScope{.key = key, .is_of_c = true}; });
 }
 
-int imbrex_begin_ordered_by_name(const char* const name) {
+int imbrex_ordered_begin_by_name(const char* const name) {
   return imbrex::mpi::begin([&] {
     imbrex::c::require(name, "the name of an order");
     return OrderScope{.key = imbrex::mpi::order::key_of(name), .is_of_c = true};
   });
 }
 
-int imbrex_begin_ordered_as_spawned(const void* const object, const int count) {
+int imbrex_ordered_begin_as_spawned(const void* const object, const int count) {
   return imbrex::mpi::begin([&] {
     imbrex::c::require(object, "the object whose access orders collectives");
     return imbrex::mpi::order::by_access(object, 0, count, true);
   });
 }
 
-int imbrex_end_ordered(void) { return imbrex::mpi::end(); }
+int imbrex_ordered_end(void) { return imbrex::mpi::end(); }
 
 }  // extern "C"
 #pragma GCC visibility pop

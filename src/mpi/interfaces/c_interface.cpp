@@ -40,9 +40,9 @@ int imbrex_when_request(MPI_Request* const request, imbrex_future_t* const futur
     require(future, "the future given to imbrex_when_request()");
     auto handle = std::make_unique<imbrex_future_s>(nullptr, nullptr, sizeof(MPI_Status));
     const imbrex::Future<MPI_Status> status = imbrex::when(*request);
-    imbrex::detail::Completion* const state = status.completion();
+    imbrex::detail::Completion* const state = imbrex::detail::completion_of(status);
     imbrex::detail::retain(*state);
-    handle->future = imbrex::Future<void>(state);
+    handle->future = imbrex::detail::future_of(state);
     // Written before the future is ready.
     handle->bytes = &static_cast<imbrex::mpi::StatusState*>(state)->slot.value;
     *future = handle.release();

@@ -39,10 +39,11 @@ namespace {
 void check_range(const char* const field, const std::int64_t value, const std::int64_t first,
                  const std::int64_t last) {
   if (value >= first && value <= last) return;
-  throw Error(fmt::format("imbrex: Config::{} = {}: valid: {} to {}", field, value, first, last));
+  throw Error(fmt::format("imbrex: RuntimeOptions::{} = {}: valid: {} to {}", field, value, first,
+                          last));
 }
 
-base::Options merged(const Config& config) {
+base::Options merged(const RuntimeOptions& config) {
   base::Options options = base::read_options();
   check_range("workers", config.workers, 0, 4096);
   check_range("window", config.window, -1, 1'000'000'000);
@@ -106,7 +107,7 @@ struct Plan {
   bool shared = false;
 };
 
-Plan plan(const Config& config, base::Topology& topology) {
+Plan plan(const RuntimeOptions& config, base::Topology& topology) {
   const Life& now = life();
   Plan it{.options = merged(config), .share = {}, .workers = 0, .shared = false};
   base::Options& options = it.options;
@@ -177,7 +178,7 @@ void require_stack() {
 
 // Ends the process if an option of the environment is refused, unless MPI_Init starts the runtime,
 // which tells the errors of all ranks together. Throws Error for what the program has asked for.
-std::unique_ptr<RuntimeState> make_state(const Config& config, Plan& its_plan) {
+std::unique_ptr<RuntimeState> make_state(const RuntimeOptions& config, Plan& its_plan) {
   const bool of_program = !config.places.empty() || !config.policy.empty();
   bool may_be_refused = false;
   try {
@@ -195,7 +196,7 @@ std::unique_ptr<RuntimeState> make_state(const Config& config, Plan& its_plan) {
   }
 }
 
-void start(const Config& config) IMBREX_REQUIRES(life().lock) {
+void start(const RuntimeOptions& config) IMBREX_REQUIRES(life().lock) {
   require_stack();
   Life& now = life();
   Plan it;
@@ -399,7 +400,7 @@ bool started() noexcept { return sched::runtime() != nullptr; }
 
 namespace imbrex {
 
-Runtime::Runtime(const Config& config) {
+Runtime::Runtime(const RuntimeOptions& config) {
   const std::lock_guard guard(sched::life().lock);
   if (sched::life().ended != sched::Ended::no) {
     throw Error("imbrex: Runtime made after the end of the program has begun");

@@ -155,8 +155,8 @@ Sketch parse_places(const std::string_view text, const std::string& name,
   parsed.parse(text);
   if (parsed.wrong.empty() && parsed.workers != workers && (workers != 1 || parsed.workers == 0)) {
     parsed.wrong = fmt::format("<HPT> has {} workers in all, and the runtime has {}: set "
-                               "IMBREX_WORKERS (or Config::workers) to the number of the file, or "
-                               "change the file", parsed.workers, workers);
+                               "IMBREX_WORKERS (or RuntimeOptions::workers) to the number of the "
+                               "file, or change the file", parsed.workers, workers);
   }
   if (!parsed.wrong.empty()) {
     throw Error(fmt::format("imbrex: IMBREX_PLACES={}, line {}: {}", name, parsed.line,

@@ -40,7 +40,7 @@ void refuse_to_wait(const char* const what) {
                             what, sched::accumulator_call));
   }
   throw Error(fmt::format("imbrex: {} {}: no task runs there, so none can be suspended; let the "
-                          "callback fire an Event, and wait for that in a task",
+                          "callback set a Promise, and wait for its future in a task",
                           what, place_of_callback()));
 }
 

@@ -71,6 +71,7 @@ bool take_value(const Completion& completion, FutureCount<true>& futures, const 
   if (!named && !(copyable && promised) &&
       futures.count.compare_exchange_strong(count, count | taken_out, std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
+    futures.taker.store(current_task().name, std::memory_order_relaxed);
     return true;
   }
   check_not_taken(completion, futures);
@@ -84,12 +85,12 @@ bool take_value(const Completion& completion, FutureCount<true>& futures, const 
                           describe_source(completion), describe_current_task(), others));
 }
 
-void check_not_taken(const Completion& completion, const FutureCount<true>& futures) {
-  const std::uint32_t count = futures.count.load(std::memory_order_relaxed);
-  if ((count & FutureCount<true>::taken_out) == 0) return;
+void throw_taken_out(const Completion& completion, const FutureCount<true>& futures) {
+  const char* const taker = futures.taker.load(std::memory_order_relaxed);
   throw Error(fmt::format("imbrex: the value of {} is asked for in task {}, and was moved out "
-                          "before, by get() of an rvalue",
-                          describe_source(completion), describe_current_task()));
+                          "before, by get() of an rvalue{}",
+                          describe_source(completion), describe_current_task(),
+                          taker == nullptr ? "" : " in task " + describe(TaskLabel{taker, {}, 0})));
 }
 
 std::exception_ptr take_failure(const Completion& completion) noexcept {

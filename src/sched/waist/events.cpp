@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Events: fired, and what ends at one.
-#include "imbrex/event.hpp"
+#include "imbrex/detail/waist.hpp"
 
 #include <fmt/format.h>
 
@@ -32,12 +32,24 @@ void let_go(task::Waiter& waiters) noexcept {
   }
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void throw_fired_twice() {
+  throw Error(fmt::format("imbrex: an event fired twice, the second time in {}",
+                          describe_current_task()));
+}
+
 }  // namespace
 
 [[gnu::flatten]] void fire(EventWord& event) noexcept {
   trace::races::before(&event);
   task::Waiter* waiters = nullptr;
   if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(*waiters);
+}
+
+[[gnu::flatten]] void fire_once(EventWord& event) {
+  trace::races::before(&event);
+  task::Waiter* waiters = nullptr;
+  if (!task::event::try_fire(event, waiters)) [[unlikely]] throw_fired_twice();
+  if (waiters != nullptr) let_go(*waiters);
 }
 
 void fire_all(LinkedEvent* first) noexcept {
@@ -190,19 +202,3 @@ void release_access(const void* const address, const std::size_t bytes) {
 }
 
 }  // namespace imbrex::detail
-
-namespace imbrex {
-
-[[noreturn, gnu::cold, gnu::noinline]] static void throw_fired_twice() {
-  throw Error(fmt::format("imbrex: an event fired twice, the second time in {}",
-                          detail::describe_current_task()));
-}
-
-[[gnu::flatten]] void Event::fire() {
-  trace::races::before(&word_);
-  task::Waiter* waiters = nullptr;
-  if (!task::event::try_fire(word_, waiters)) [[unlikely]] throw_fired_twice();
-  if (waiters != nullptr) detail::let_go(*waiters);
-}
-
-}  // namespace imbrex

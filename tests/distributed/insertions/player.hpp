@@ -26,7 +26,7 @@ namespace imbrex::test {
 class Player {
  public:
   // `seed` is this rank's own.
-  Player(const Sequence& sequence, const Plan& plan, detail::SpaceBase& space, const unsigned seed)
+  Player(const Sequence& sequence, const Plan& plan, SpaceBase& space, const unsigned seed)
       : sequence_(sequence), plan_(plan), space_(space), random_(seed),
         ran_(sequence.operations.size()) {
     for (std::size_t i = 0; i < sequence.counts.size(); ++i) make(i);
@@ -210,7 +210,7 @@ class Player {
 
   const Sequence& sequence_;
   const Plan& plan_;
-  detail::SpaceBase& space_;
+  SpaceBase& space_;
   std::mt19937 random_;
   std::vector<std::unique_ptr<std::vector<Word>>> memory_;
   std::vector<Datum> data_;

@@ -162,12 +162,12 @@ class FailingRun {
   }
 
   static void suspend(const Node& node) {
-    Event event;
+    Promise<void> event;
     task("firer").priority(node.priority - 1).launch([&event] {
       yield();
-      event.fire();
+      event.set();
     });
-    await(event);
+    event.future().get();
   }
 
   template <class F>
@@ -201,7 +201,7 @@ class FailingRun {
   }
 
   static void bind(Node& node, Block& block) {
-    release_after(node.bound_event);
+    release_after(node.bound_event.future());
     task("bound").launch([&node, &block] {
       yield();
       for (const Access& access : node.accesses) {
@@ -209,7 +209,7 @@ class FailingRun {
           block.values[access.variable] = mix(0, node.id);
         }
       }
-      node.bound_event.fire();
+      node.bound_event.set();
     });
   }
 
@@ -289,7 +289,7 @@ bool run_seed(const std::uint64_t seed, const int workers, const std::string& po
   FailureModel model(program);
   model.run();
   constexpr int windows[] = {-1, 0, 1, 4};
-  Config config;
+  RuntimeOptions config;
   config.workers = workers;
   config.policy = policy == "seeded" ? "seeded:" + std::to_string(seed) : policy;
   config.window = windows[seed % 4];

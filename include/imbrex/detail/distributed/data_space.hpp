@@ -3,6 +3,7 @@
 // rank. Names no MPI, and no type of the program's.
 #pragma once
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -61,10 +62,11 @@ struct DataTask {
 };
 
 struct DataTaskSpec {
+  static constexpr int by_owner = INT_MIN;  // on the owner of the first datum that it writes
   const char* name;
   std::source_location where;
   int priority = 0;
-  int on = -1;  // a rank of the space; -1: the owner of the first datum that it writes
+  int on = by_owner;  // else a rank of the space
 };
 
 // Large enough to find the broadcasts of a factorisation, small beside the memory of its tasks.

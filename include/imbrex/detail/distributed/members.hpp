@@ -10,9 +10,9 @@
 
 namespace imbrex {
 
-// Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
-// pools and calls that span ranks. One rank that calls it is enough. Throws Error if MPI_Init has
-// been called, and has not opened them. Thread safety: any thread.
+/// Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
+/// pools and calls that span ranks. One rank that calls it is enough. Throws Error if MPI_Init has
+/// been called, and has not opened them. Thread safety: any thread.
 void open_messages();
 
 namespace detail {

@@ -14,11 +14,22 @@
 
 namespace imbrex {
 
-// Before MPI_Init: as open_messages(), and all ranks can be called. One rank that calls it is
-// enough. From MPI_Init to MPI_Finalize a worker that has nothing to do asks for messages then, on
-// all ranks, and does not sleep. Throws Error if MPI_Init has been called and has not opened calls.
-// Thread safety: any thread.
+/// Before MPI_Init: as open_messages(), and all ranks can be called. One rank that calls it is
+/// enough. From MPI_Init to MPI_Finalize a worker that has nothing to do asks for messages then, on
+/// all ranks, and does not sleep. Throws Error if MPI_Init has been called and has not opened
+/// calls. Thread safety: any thread.
 void open_calls();
+
+/// A rank, and where the program calls a function on it: what a number that is given to call()
+/// becomes.
+struct CalledRank {
+  /// Made of a number, below the size of the communicator; call() throws Error for another one.
+  CalledRank(const int its_rank,  // NOLINT: converts
+             const std::source_location& place = std::source_location::current()) noexcept
+      : rank(its_rank), where(place) {}
+  int rank;
+  std::source_location where;
+};
 
 }  // namespace imbrex
 
@@ -36,14 +47,6 @@ struct Callee {
 using CallEnded = std::function<void(const std::exception_ptr& error,
                                      std::span<const std::byte> result)>;
 
-// A rank, and where the program calls a function on it.
-struct CalledRank {
-  CalledRank(const int its_rank,  // NOLINT: converts
-             const std::source_location& place = std::source_location::current()) noexcept
-      : rank(its_rank), where(place) {}
-  int rank;
-  std::source_location where;
-};
 // On a rank of MPI_COMM_WORLD. May suspend for room to send. Throws Error if nothing was sent; then
 // `ended` is not called. Thread safety: any thread.
 void call_on(const CalledRank& rank, const Callee& callee, std::vector<std::byte> arguments,

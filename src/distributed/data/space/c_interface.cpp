@@ -99,6 +99,10 @@ std::vector<DataAccess> accesses_of(const imbrex_data_task_spec& spec) {
   return accesses;
 }
 
+int executor_of(const imbrex_data_task_spec& spec) noexcept {
+  return spec.on == -1 ? detail::DataTaskSpec::by_owner : spec.on;
+}
+
 void insert(DataSpace& space, const imbrex_data_task_spec& spec) {
   c::require(reinterpret_cast<const void*>(spec.body), "imbrex_data_task_spec::body");
   if (spec.argument_bytes != 0) c::require(spec.argument, "imbrex_data_task_spec::argument");
@@ -107,8 +111,8 @@ void insert(DataSpace& space, const imbrex_data_task_spec& spec) {
   const char* const name = c::name_of_task(spec.name, spec.kept != 0);
   const std::size_t argument_at = CBody::argument_at(accesses.size());
   auto* const memory = static_cast<std::byte*>(detail::begin_insertion(
-      space, {name, c::place(spec.file, spec.line), spec.priority, spec.on}, accesses, ops,
-      argument_at + spec.argument_bytes));
+      space, {name, c::place(spec.file, spec.line), spec.priority, executor_of(spec)}, accesses,
+      ops, argument_at + spec.argument_bytes));
   if (memory == nullptr) return;
   auto* const body = ::new (memory) CBody;
   body->body = spec.body;
@@ -197,7 +201,8 @@ int imbrex_data_concerns(const imbrex_space_t space, const imbrex_data_task_spec
   int answer = -1;
   (void)guard(IMBREX_ERR_USE, [&] {
     require(spec, "the imbrex_data_task_spec");
-    answer = imbrex::detail::concerns(space_of(space), spec->on,
+    answer = imbrex::detail::concerns(space_of(space),
+                                      imbrex::distributed::executor_of(*spec),
                                       imbrex::distributed::accesses_of(*spec))
                  ? 1
                  : 0;

@@ -16,7 +16,7 @@ using distributed::Site;
 
 int DataSpace::executor_of(const int on, const std::span<const DataAccess> accesses)
     const noexcept {
-  if (on >= 0) return on;
+  if (on != DataTaskSpec::by_owner) return on;
   for (const DataAccess& access : accesses) {
     if (access.mode != DataMode::read && access.datum->owner >= 0) return access.datum->owner;
   }
@@ -68,7 +68,7 @@ int DataSpace::check(const DataTaskSpec& spec, const std::span<const DataAccess>
     }
   }
   const int executor = executor_of(spec.on, accesses);
-  if (spec.on < -1 || executor >= ranks()) [[unlikely]] {
+  if (executor >= ranks() || (executor < 0 && spec.on != DataTaskSpec::by_owner)) [[unlikely]] {
     refuse(spec, fmt::format("is to run on rank {}, and the space has {}", spec.on, ranks()));
   }
   if (executor < 0) [[unlikely]] {

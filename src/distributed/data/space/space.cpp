@@ -60,6 +60,13 @@ void DataSpace::check_rank(const char* const what, const int rank) const {
 
 Datum& DataSpace::make(const DatumSpec& spec) {
   if (spec.owner != -1) check_rank("a datum", spec.owner);
+  if (spec.owner == -1 && spec.memory != nullptr) {
+    throw Error(fmt::format("imbrex: datum \"{}\" of {} x {} elements, in space \"{}\", has the "
+                            "owner -1, which is nobody, and is given memory at {}: memory is its "
+                            "owner's, so name a rank, 0 to {}, or give no memory",
+                            spec.name, spec.shape.rows, spec.shape.columns, options_.name,
+                            spec.memory, ranks() - 1));
+  }
   const DataShape& shape = spec.shape;
   if (shape.leading < shape.rows) {
     throw Error(fmt::format("imbrex: a matrix of {} rows with {} elements from one column to the "

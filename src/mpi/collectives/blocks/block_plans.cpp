@@ -179,7 +179,7 @@ Collective start(std::unique_ptr<CollectiveState> state) {
     throw;
   }
   CollectiveState& it = *state.release();
-  Collective handle(&it);
+  Collective handle = collective_of(&it);
   it.start();
   require(turn.end());
   return handle;

@@ -53,7 +53,7 @@ class Begun::WhenAll final : public receive::Substitute {
   static void ended(Operation& base) noexcept {
     auto& self = static_cast<WhenAll&>(base);
     self.status = receive::empty_status();
-    self.code = code_of(detail::take_failure(*self.all.completion()));
+    self.code = code_of(detail::take_failure(*detail::completion_of(self.all)));
     self.handler_ran = false;
     Substitute::completed(base);
   }

@@ -264,7 +264,7 @@ void end_accesses_by(const Buffers& buffers) {
     // What is named, too, must be within: the task may go on using what lies beside it.
     if (named.begin < all.begin || named.end > all.end) continue;
     const Future<void> last = over.size() == 1 ? over.front() : when_all(over);
-    detail::release_access_after(*last.completion(), open[i].address,
+    detail::release_access_after(*detail::completion_of(last), open[i].address,
                                  open[i].range ? open[i].bytes : 0);
   }
 }

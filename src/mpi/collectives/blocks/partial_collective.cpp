@@ -369,6 +369,10 @@ detail::CollectiveState& require_state(detail::CollectiveState* const state) {
 
 }  // namespace
 
+Collective detail::collective_of(CollectiveState* const owned) noexcept {
+  return Collective(owned);
+}
+
 Collective::Collective(const Collective& other) noexcept : state_(other.state_) {
   if (state_ != nullptr) state_->handles.fetch_add(1, std::memory_order_relaxed);
 }

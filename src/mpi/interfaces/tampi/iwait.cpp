@@ -34,7 +34,7 @@ class OutsideOfTasks {
     std::vector<Future<MPI_Status>>& mine = bound_[base::this_thread()];
     if (mine.size() == mine.capacity()) {  // now and then: forgets what is over
       std::erase_if(mine, [](const Future<MPI_Status>& one) {
-        return one.ready() && one.completion()->failure == nullptr;
+        return one.ready() && detail::completion_of(one)->failure == nullptr;
       });
     }
     mine.push_back(std::move(future));
@@ -108,9 +108,9 @@ int code_of_exception(const char* call) noexcept {
 }
 
 int code_of(const Future<MPI_Status>& done, const char* call) noexcept {
-  if (done.completion()->failure == nullptr) return MPI_SUCCESS;
+  if (detail::completion_of(done)->failure == nullptr) return MPI_SUCCESS;
   try {
-    detail::rethrow_failure(*done.completion());
+    detail::rethrow_failure(*detail::completion_of(done));
   } catch (...) {
     return code_of_exception(call);
   }
@@ -138,7 +138,7 @@ int bind(const char* call, MPI_Request* request, const StatusPlace& place) noexc
     const int code = known ? code_of(future, call) : MPI_SUCCESS;
     if (known && code == MPI_SUCCESS) return code;
     if (detail::in_spawned_task()) {
-      detail::release_after(*future.completion());
+      detail::release_after(*detail::completion_of(future));
     } else {
       tell_of_other_openmp(call);
       outside_of_tasks().add(std::move(future));

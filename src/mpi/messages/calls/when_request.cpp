@@ -205,7 +205,7 @@ void cancel(const Future<MPI_Status>& future) {
   if (!future.valid()) throw Error("imbrex: cancel() of an empty future");
   require_active("cancel()");
   const auto is_its = [&future](const Promised& promised) {
-    return promised.promise.future().completion() == future.completion();
+    return detail::completion_of(promised.promise.future()) == detail::completion_of(future);
   };
   bool found = false;
   mpi::receive::for_each_communicator([&](mpi::receive::Communicator& communicator) {
@@ -241,7 +241,7 @@ void release_after(MPI_Request& request) {
     (void)future.get();
     return;
   }
-  detail::release_after(*future.completion());
+  detail::release_after(*detail::completion_of(future));
 }
 
 void finish_owns(MPI_Request& request) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events, and threads of the program's own: they fire, wait, spawn, and have their own root scope.
+// Promises of something that happens once, and threads of the program's own: they set, wait, spawn,
+// and have their own root scope.
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -11,91 +12,91 @@
 namespace imbrex::test {
 namespace {
 
-class EventTest : public OnRuntime {};
-INSTANTIATE_TEST_SUITE_P(All, EventTest, testing::ValuesIn(every_setup()), name_of);
+class PromiseTest : public OnRuntime {};
+INSTANTIATE_TEST_SUITE_P(All, PromiseTest, testing::ValuesIn(every_setup()), name_of);
 
-TEST_P(EventTest, an_event_fired_before_the_wait_does_not_suspend) {
-  Event event;
-  EXPECT_FALSE(event.has_fired());
-  event.fire();
-  EXPECT_TRUE(event.has_fired());
+TEST_P(PromiseTest, a_promise_set_before_the_wait_does_not_suspend) {
+  Promise<void> event;
+  EXPECT_FALSE(event.future().ready());
+  event.set();
+  EXPECT_TRUE(event.future().ready());
   const std::uint64_t before = statistics().suspensions;
-  await(event);
+  event.future().get();
   EXPECT_EQ(statistics().suspensions, before);
 }
 
-TEST_P(EventTest, an_event_fired_after_the_wait_wakes_every_waiter_once) {
+TEST_P(PromiseTest, a_promise_set_after_the_wait_wakes_every_waiter_once) {
   const int waiters = scaled(1000);
-  Event event;
+  Promise<void> event;
   std::atomic<int> woken = 0;
   finish([&] {
     for (int i = 0; i < waiters; ++i) {
       task("waiter").launch([&] {
-        await(event);
-        EXPECT_TRUE(event.has_fired());
+        event.future().get();
+        EXPECT_TRUE(event.future().ready());
         ++woken;
       });
     }
     let_others_run();
     EXPECT_EQ(woken.load(), 0);
-    event.fire();
+    event.set();
   });
   EXPECT_EQ(woken.load(), waiters);
 }
 
-TEST_P(EventTest, a_second_fire_throws) {
-  Event event;
-  event.fire();
-  EXPECT_THROW(event.fire(), Error);
-  auto again = task("again").spawn([&] { event.fire(); });
+TEST_P(PromiseTest, a_second_set_throws) {
+  Promise<void> event;
+  event.set();
+  EXPECT_THROW(event.set(), Error);
+  auto again = task("again").spawn([&] { event.set(); });
   EXPECT_THROW(again.get(), Error);
-  await(event);
+  event.future().get();
 }
 
-TEST_P(EventTest, a_thread_of_the_program_wakes_tasks) {
-  std::deque<Event> events(scaled(100));
+TEST_P(PromiseTest, a_thread_of_the_program_wakes_tasks) {
+  std::deque<Promise<void>> events(scaled(100));
   std::atomic<int> woken = 0;
   std::thread thread;
   finish([&] {
-    for (Event& event : events) {
+    for (Promise<void>& event : events) {
       task("waiter").launch([&] {
-        await(event);
+        event.future().get();
         ++woken;
       });
     }
     thread = std::thread([&] {
-      for (Event& event : events) event.fire();
+      for (Promise<void>& event : events) event.set();
     });
   });
   thread.join();
   EXPECT_EQ(woken.load(), static_cast<int>(events.size()));
 }
 
-TEST_P(EventTest, a_thread_of_the_program_blocks_until_a_task_fires) {
-  Event request;
-  Event answered;
+TEST_P(PromiseTest, a_thread_of_the_program_blocks_until_a_task_sets) {
+  Promise<void> request;
+  Promise<void> answered;
   std::atomic<bool> order = false;
   std::thread thread([&] {
-    request.fire();
-    await(answered);
+    request.set();
+    answered.future().get();
     order = true;
   });
-  await(request);
+  request.future().get();
   EXPECT_FALSE(order.load());
-  task("answer").spawn([&] { answered.fire(); }).get();
+  task("answer").spawn([&] { answered.set(); }).get();
   thread.join();
   EXPECT_TRUE(order.load());
 }
 
-TEST_P(EventTest, an_event_may_be_destroyed_as_soon_as_its_waiter_goes_on) {
+TEST_P(PromiseTest, a_promise_may_be_destroyed_as_soon_as_its_waiter_goes_on) {
   const int rounds = scaled(2000);
   std::atomic<int> done = 0;
   finish([&] {
     for (int i = 0; i < rounds; ++i) {
       task("owner").launch([&done] {
-        Event on_my_stack;
-        task("firer").launch([&on_my_stack] { on_my_stack.fire(); });
-        await(on_my_stack);
+        Promise<void> on_my_stack;
+        task("firer").launch([&on_my_stack] { on_my_stack.set(); });
+        on_my_stack.future().get();
         ++done;
       });
     }
@@ -103,22 +104,22 @@ TEST_P(EventTest, an_event_may_be_destroyed_as_soon_as_its_waiter_goes_on) {
   EXPECT_EQ(done.load(), rounds);
 }
 
-TEST_P(EventTest, an_event_on_the_heap_may_be_deleted_while_a_thread_is_still_in_fire) {
+TEST_P(PromiseTest, a_promise_on_the_heap_may_be_deleted_while_a_thread_is_still_in_set) {
   const int rounds = scaled(300);
-  std::atomic<Event*> next = nullptr;
+  std::atomic<Promise<void>*> next = nullptr;
   std::atomic<bool> over = false;
   std::thread thread([&] {
     while (!over.load()) {
-      if (Event* const event = next.exchange(nullptr)) event->fire();
+      if (Promise<void>* const event = next.exchange(nullptr)) event->set();
       std::this_thread::yield();
     }
   });
   task("owner")
       .spawn([&] {
         for (int i = 0; i < rounds; ++i) {
-          auto event = std::make_unique<Event>();
+          auto event = std::make_unique<Promise<void>>();
           next = event.get();
-          await(*event);
+          event->future().get();
         }
       })
       .get();
@@ -126,7 +127,7 @@ TEST_P(EventTest, an_event_on_the_heap_may_be_deleted_while_a_thread_is_still_in
   thread.join();
 }
 
-TEST_P(EventTest, threads_of_the_program_spawn_and_wait) {
+TEST_P(PromiseTest, threads_of_the_program_spawn_and_wait) {
   std::deque<std::thread> threads;
   std::atomic<int> total = 0;
   for (int i = 0; i < 3; ++i) {
@@ -151,14 +152,14 @@ TEST_P(EventTest, threads_of_the_program_spawn_and_wait) {
   EXPECT_EQ(total.load(), 303);
 }
 
-TEST_P(EventTest, each_thread_of_the_program_has_its_own_table) {
+TEST_P(PromiseTest, each_thread_of_the_program_has_its_own_table) {
   int x = 0;
-  Event gate;
+  Promise<void> gate;
   std::atomic<bool> joined = false;
-  auto mine = task("mine").inout(x).spawn([&] { await(gate); });
+  auto mine = task("mine").inout(x).spawn([&] { gate.future().get(); });
   std::thread thread([&] {
     // The same address, but no sibling: it must not wait for `mine`, which waits for it.
-    task("theirs").inout(x).spawn([&] { gate.fire(); }).get();
+    task("theirs").inout(x).spawn([&] { gate.set(); }).get();
     joined = true;
   });
   mine.get();
@@ -166,28 +167,28 @@ TEST_P(EventTest, each_thread_of_the_program_has_its_own_table) {
   thread.join();
 }
 
-TEST_P(EventTest, the_tasks_of_a_thread_that_has_ended_still_run) {
+TEST_P(PromiseTest, the_tasks_of_a_thread_that_has_ended_still_run) {
   std::atomic<int> ran = 0;
-  Event gate;
+  Promise<void> gate;
   std::thread([&] {
     int x = 0;  // its address only
     for (int i = 0; i < 50; ++i) {
       task("orphan").inout(x).launch([&] {
-        await(gate);
+        gate.future().get();
         ++ran;
       });
     }
   }).join();
-  gate.fire();
+  gate.set();
   while (ran.load() < 50) yield();
 }
 
 // What a thread does that imbrex need not know; it must not be known after it.
-void act_as_outsider(Event& event, Promise<int> promise, Future<int> dropped) {
+void act_as_outsider(Promise<void>& event, Promise<int> promise, Future<int> dropped) {
   const auto is_unknown = [] { return !detail::in_task(); };
   EXPECT_TRUE(is_unknown());
-  event.fire();
-  EXPECT_TRUE(is_unknown()) << "after fire()";
+  event.set();
+  EXPECT_TRUE(is_unknown()) << "after Promise<void>::set()";
   promise.set(7);
   EXPECT_TRUE(is_unknown()) << "after Promise::set()";
   dropped = {};
@@ -197,24 +198,24 @@ void act_as_outsider(Event& event, Promise<int> promise, Future<int> dropped) {
 }
 
 // A known thread has a task of its own, which sleeps where MPI's own calls would poll.
-TEST_P(EventTest, a_thread_that_only_fires_stays_unknown) {
+TEST_P(PromiseTest, a_thread_that_only_sets_stays_unknown) {
   for (int round = 0; round < scaled(100); ++round) {
-    Event event;
-    Event after_both;
+    Promise<void> event;
+    Promise<void> after_both;
     Promise<int> promise("of the thread");
     auto dropped = task("dropped").spawn([] { return 1; });
     std::thread thread;
     finish([&] {
       auto triggered = named("by an outsider");
       task("held").launch([&] {
-        release_after(event);
+        release_after(event.future());
         task("child").launch([] {});
       });
-      auto both = when_all(promise.future(), task("waits").spawn([&] { await(event); }));
-      task("after both").in(both).launch([&] { after_both.fire(); });
+      auto both = when_all(promise.future(), task("waits").spawn([&] { event.future().get(); }));
+      task("after both").in(both).launch([&] { after_both.set(); });
       task("after the name").in(triggered).launch([] {});
       thread = std::thread(act_as_outsider, std::ref(event), promise, std::move(dropped));
-      await(after_both);
+      after_both.future().get();
     });
     EXPECT_EQ(promise.future().get(), 7);
     thread.join();
@@ -222,7 +223,7 @@ TEST_P(EventTest, a_thread_that_only_fires_stays_unknown) {
 }
 
 // While the only worker is kept, a foreign thread that waits must not depend on it.
-TEST_P(EventTest, an_outsider_lets_a_foreign_thread_go_on_while_the_worker_is_kept) {
+TEST_P(PromiseTest, an_outsider_lets_a_foreign_thread_go_on_while_the_worker_is_kept) {
   for (int round = 0; round < scaled(50); ++round) {
     Promise<int> promise("from outside");
     std::thread waits([future = promise.future()] { EXPECT_EQ(future.get(), 3); });
@@ -232,12 +233,12 @@ TEST_P(EventTest, an_outsider_lets_a_foreign_thread_go_on_while_the_worker_is_ke
   }
 }
 
-TEST(WithoutRuntimeTest, an_event_can_fire_and_be_asked) {
-  Event event;
-  event.fire();
-  EXPECT_TRUE(event.has_fired());
-  await(event);
-  EXPECT_THROW(event.fire(), Error);
+TEST(WithoutRuntimeTest, a_promise_of_nothing_can_be_set_and_asked) {
+  Promise<void> event;
+  event.set();
+  EXPECT_TRUE(event.future().ready());
+  event.future().get();
+  EXPECT_THROW(event.set(), Error);
 }
 
 TEST(WithoutRuntimeTest, a_promise_can_be_set_and_got) {
