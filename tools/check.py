@@ -3,7 +3,8 @@
 """Checks what a program can check of the project's style; prints `file:line: what` for each breach.
 
 Layers (src/imbrex.layers), sizes, SPDX lines, stray thread-locals, leftovers, dead files, paths of
-one machine, and that every block of code in the documentation is cut from a file that is compiled.
+one machine, that every block of code in the documentation is cut from a file that is compiled, and
+that every public function says what it does.
 """
 import argparse
 import ast
@@ -12,6 +13,10 @@ import pathlib
 import re
 import sys
 
+import check_interface
+
+# What stands in for functions that other headers describe.
+SERIAL = {"include/imbrex/detail/serial.h", "include/imbrex/detail/serial.hpp"}
 COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
 RING_FILES_MAX = 4
 # Programs include these by name: one for each concept, and no folder between.
@@ -100,7 +105,7 @@ def main():
                   check_folders, check_layers, check_rings, check_header_names, check_namespaces,
                   check_narrow_waist, check_thread_locals, check_thread_ids, check_leftovers,
                   check_dead_files, check_machine_paths, check_links, check_code_in_docs,
-                  check_names_in_docs, check_presets):
+                  check_names_in_docs, check_presets, check_interface_comments):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -422,6 +427,14 @@ def target_of(included, layers):
         return {"detail": "waist", "compat": "compat"}.get(folder, "public")
     folders = [str(folder) for folder in pathlib.PurePath(included).parents]
     return next((folder for folder in folders if folder in layers), None)
+
+
+def check_interface_comments(tree):
+    """Every function that a program can call says what it does: tools/check_interface.py."""
+    for name, text in tree.of({".h", ".hpp"}, "include/imbrex/"):
+        if name not in SERIAL:
+            for line, what in check_interface.breaches(name, text):
+                tree.report(name, line, what)
 
 
 def check_dead_files(tree):

@@ -324,6 +324,39 @@ class Check(unittest.TestCase):
         self.finds("README.md:2", "cut from no file",
                    {"README.md": "```cpp\n}\n// ...\nint main() {\n```\n"})
 
+    def header(self, text, name="include/imbrex/task.hpp"):
+        return {name: SPDX + "namespace imbrex {\n" + text + "}  // namespace imbrex\n"}
+
+    def test_a_public_function_says_what_it_does(self):
+        where, what = "include/imbrex/task.hpp", "a public function has a /// block"
+        self.finds(f"{where}:3", what, self.header("void f();\n"))
+        self.finds(f"{where}:4", what, self.header("// Little.\ninline int f() { return 1; }\n"))
+        self.finds(f"{where}:6", what, self.header("/// This one does.\nvoid f();\n\nvoid g();\n"))
+        self.finds(f"{where}:7", what, self.header(
+            "/// A class.\nclass A {\n public:\n  A() = default;\n  template <class T>\n"
+            "    requires(sizeof(T) > 1)\n  int f(T (*g)(int)) const;\n private:\n  void h();\n"
+            "};\n"))
+        self.finds("include/imbrex/x.h:2", "a public function has a comment",
+                   {"include/imbrex/x.h": SPDX + "int f(void);\n",
+                    "include/CMakeLists.txt": CLEAN["include/CMakeLists.txt"].replace(
+                        "imbrex/task.hpp", "imbrex/task.hpp imbrex/x.h")})
+
+    def test_functions_that_follow_each_other_share_what_is_said(self):
+        self.assertEqual(self.run_on(self.header(
+            "/// Both.\nvoid f();\nint g(int x = 1) {\n\n  return x;\n}\ntemplate <class T>\n"
+            "void h(T);\n\nnamespace detail {\nvoid hidden();\n}  // namespace detail\n\n"
+            "struct S {\n  S(const S& other) noexcept;\n  ~S();\n  int (*data)(int);\n"
+            "  std::function<int(int)> call = {};\n\n  /// Set.\n  S& operator=(int);\n"
+            " private:\n  void own();\n};\nstatic_assert(sizeof(S) > 1);\n"
+            "using F = int(int);\n")), [])
+
+    def test_a_public_signature_names_nothing_of_detail(self):
+        self.finds("include/imbrex/task.hpp:4", "names nothing of detail::",
+                   self.header("/// Wrong.\nvoid f(detail::X x);\n"))
+        self.assertEqual(self.run_on(self.header(
+            "/// Right.\ninline void f() { detail::g(); }\nstruct S {\n  /// Right.\n"
+            "  explicit S(int x) : x_(detail::of(x)) {}\n};\n")), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -24,7 +24,7 @@
 #include "imbrex/continue.h"
 #include "imbrex/data.h"
 #include "imbrex/data.hpp"
-#include "imbrex/dist/remote.hpp"
+#include "imbrex/remote.hpp"
 #include "imbrex/events.h"
 #include "imbrex/future_space.hpp"
 #include "imbrex/mpi.h"
