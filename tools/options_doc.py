@@ -14,7 +14,8 @@ Set in the environment, for example `IMBREX_WORKERS=4 ./program`; with `mpirun` 
 `mpirun -x IMBREX_WORKERS=4 ...` carries them to other nodes. `IMBREX_HELP=1` prints this list when
 the runtime starts. A malformed value is refused then, with the valid ones: the process ends with
 status 2. An unknown `IMBREX_*` name is ignored, and one process says so in one line, with the
-option that it may have been meant to be, or where the setting of an earlier version went. `IMBREX_ROOT`, `IMBREX_DIR`, `IMBREX_HOME`,
+option that it may have been meant to be, or where the setting of an earlier version went.
+`IMBREX_ROOT`, `IMBREX_DIR`, `IMBREX_HOME`,
 `IMBREX_PREFIX`, `IMBREX_BASE` and `IMBREX_VERSION` are ignored without a word: module files set
 them. So is `IMBREX_TELL_PROCESS`, by which `imbrex run` asks each rank which process it is.
 
