@@ -143,7 +143,7 @@ class Check(unittest.TestCase):
             return SPDX + "".join(f"namespace {name} {{\nvoid f() {{\n}}\nnamespace {{\n}}\n}}\n"
                                   for name in names)
 
-        public = SPDX + "namespace imbrex {\nvoid f();\n}\n"
+        public = SPDX + "namespace imbrex {\n/// One.\nvoid f();\n}\n"
         tree = {name.replace("mpi", "omp"): text.replace("mpi", "omp")
                 for name, text in self.DIVIDED.items()}
         tree.update({"include/imbrex/task.hpp": public, "src/mpi/m.cpp": None})
@@ -165,7 +165,8 @@ class Check(unittest.TestCase):
         self.finds("src/base/a.cpp:2", "include/ declares nothing of what this defines",
                    {"src/base/a.cpp": own})
         self.assertEqual(self.run_on({"src/base/a.cpp": own,
-                                      "include/imbrex/task.hpp": SPDX + "void own();\n"}), [])
+                                      "include/imbrex/task.hpp": SPDX + "/// One.\nvoid own();\n"}),
+                         [])
 
     def test_no_folder_of_the_scheduler_or_of_openmp_sees_one_above_it(self):
         """In the layers of this very tree."""
