@@ -428,7 +428,7 @@ int event_after_the_end() {
 }
 
 int daemon_thread_waits() {
-  static Promise<void> never;
+  static Promise<void>& never = *new Promise<void>;  // its end would end the thread's wait
   task("first").spawn([] {}).get();
   static std::atomic<bool> comes = false;
   std::thread([] {
