@@ -54,7 +54,7 @@ bool run_in_process(const std::uint64_t seed, const int workers, const std::stri
   return status == 0;
 }
 
-// Of so many seeds, if the command line says nothing.
+// A campaign of so many seeds, if the command line says nothing.
 inline Campaign campaign_of(const int count) {
   return {.seeds = Seeds(count),
           .workers = {1, 2, 4, 8},
