@@ -82,7 +82,7 @@ void print_sleep(const std::vector<std::string>& kernel_names, const tiled::Time
 
 // By how many per cent the median of `blocking` is longer than each other's; nothing without it.
 void print_gains(const std::map<std::string, std::vector<double>>& seconds);
-// Of a program's grid of `size`, what all ranks have, and how they are divided.
+// What all ranks have of a program's grid of `size`, and how they are divided.
 void print_head(const tiled::Team& team, const Point& size, const char* of_what,
                 const Brick& brick);
 

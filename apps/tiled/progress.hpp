@@ -15,7 +15,7 @@ namespace tiled {
 // Thread safety: add() may be called by any number of tasks at once.
 class Progress {
  public:
-  // Of so many units, which are called `units`. Nothing is said if `interval_s` is 0.
+  // The work has `total` units, which lines call `units`. If `interval_s` is 0, there are no lines.
   Progress(const std::int64_t total, const char* const units, const double interval_s)
       : total_(total), units_(units), interval_s_(interval_s) {}
 

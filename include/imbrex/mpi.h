@@ -11,14 +11,11 @@
 #include "imbrex/imbrex.h"
 
 #ifndef IMBREX_SERIAL
+#include "imbrex/distributed/ranks.h" /* imbrex_open_messages() */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
-   pools and calls that span ranks. One rank that calls it is enough. IMBREX_ERR_USE: MPI_Init has
-   been called, and has not opened them. Thread safety: any thread. */
-int imbrex_open_messages(void);
 
 /* Suspends the running task until the request is complete, as MPI_Wait. `status` may be
    MPI_STATUS_IGNORE. */

@@ -162,7 +162,7 @@ template <class F>
 void async(F&& body, const Where& where = Where::current()) {
   task("async", where).launch(std::forward<F>(body));
 }
-/// The same; its result, or what it throws, is in the future.
+/// As async() above; the future has the result of the call, or what it throws.
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 [[nodiscard]] auto async_future(F&& body, const Where& where = Where::current()) {

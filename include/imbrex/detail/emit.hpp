@@ -34,7 +34,7 @@ class Emit {
     top_ += count;
     return first;
   }
-  /// Of the items placed last, those from `end` on are none after all.
+  /// Takes the items from `end` on, which were placed last, back.
   void drop_from(Item* const end) noexcept { top_ = end; }
   /// Takes the items that `f` would be called for next, `most` at most, and returns how many: they
   /// are worked on together with its own, and count as if it had been called for each.

@@ -423,6 +423,16 @@ bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) noe
   return link_as<true>(task, edges, outcome);
 }
 
+// All accesses of the task are entered. True if it waits for nothing.
+template <bool told>
+bool DependTable::end_linking(Link<told>& link) noexcept {
+  const bool ready = link.close();
+  if constexpr (told) lineage_->remember(link.task, link.outcome);
+  remove_all(link.left, link.outcome);
+  if (--link.task.accesses->places == 0) lose(link.task, link.outcome);
+  return ready;
+}
+
 template <bool told>
 bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) noexcept {
   AccessBlock& block = *task.accesses;
@@ -463,11 +473,7 @@ bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) 
     }
     ++location.listed;
   }
-  const bool ready = link.close();
-  if constexpr (told) lineage_->remember(task, outcome);
-  remove_all(link.left, outcome);
-  if (--block.places == 0) lose(task, outcome);
-  return ready;
+  return end_linking(link);
 }
 
 template <bool told>
@@ -515,11 +521,7 @@ bool DependTable::link_by_range(Task& task, base::SlabCache& edges, Outcome& out
     });
   }
   enter_ranges(link, block, time);
-  const bool ready = link.close();
-  if constexpr (told) lineage_->remember(task, outcome);
-  remove_all(link.left, outcome);
-  if (--block.places == 0) lose(task, outcome);
-  return ready;
+  return end_linking(link);
 }
 
 // Takes out what the task writes over as a whole; then enters the accesses of the task.

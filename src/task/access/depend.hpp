@@ -103,6 +103,8 @@ class DependTable {
   [[nodiscard, gnu::noinline]] bool link_by_range(Task& task, base::SlabCache& edges,
                                                   Outcome& outcome) noexcept;
   template <bool told>
+  [[nodiscard]] bool end_linking(Link<told>& link) noexcept;
+  template <bool told>
   void enter_ranges(Link<told>& link, AccessBlock& block, std::uint32_t time) noexcept;
   [[gnu::noinline]] void find_ranges(Outcome& outcome);
   // An edge that is found and not yet added.
