@@ -29,10 +29,6 @@ THREAD_LOCAL_FILES = ("src/sched/run/current.cpp", "src/mpi/abi/next.cpp",
                       "src/mpi/messages/requests/generalized_request.cpp")
 THREAD_ID_FILE = "src/base/arch.hpp"
 THREAD_ID = re.compile(r"\b(pthread_self|this_thread::get_id|gettid|SYS_gettid|thrd_current)\b")
-# Where namespaces are not yet those of their folders.
-OTHER_NAMESPACES = tuple(f"src/mpi/{folder}/" for folder in (
-    "calls", "collectives/blocks", "engine/threads", "messages/calls", "messages/requests",
-    "report/waits"))
 FAKE_MPI = "src/testing/fake_mpi/mpi.h"
 FOR_PLUG_INS = {f"imbrex/detail/{name}.hpp" for name in ("plug_ins", "groups", "observation")}
 CPP = {".hpp", ".cpp", ".h", ".c"}
@@ -47,6 +43,7 @@ PRESET_OF_COMMAND = re.compile(r"\b(cmake --build|cmake --workflow|ctest|cmake) 
 WORD = re.compile(r"[A-Za-z_]\w*")
 NAME_OF_CODE = re.compile(r"\b[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|\b[A-Za-z_]\w*(?=\(\))")
 DEFINED = re.compile(r"\b(?:struct|class|enum|using)\s+(\w+)|\b(\w+)\s*\(")
+FORWARD_ONLY = re.compile(r"(?:\s*(?:class|struct)\s+\w+;)+\s*")
 BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 
@@ -340,18 +337,18 @@ def check_header_names(tree):
 
 def check_namespaces(tree):
     """A namespace is its folder: imbrex::mpi::check for src/mpi/check, or for that and what lies
-    in it. A header may have one of its own name. `imbrex` and `imbrex::detail` are for what
-    include/ declares."""
+    in it. A header may have one of its own name, and declare types of others. `imbrex` and
+    `imbrex::detail` are for what include/ declares."""
     public = {word for _, text in tree.of(CPP, "include/")
               for word in WORD.findall(without_comments(text))}
     headers = {stem_of(name) for name, _ in tree.of({".hpp", ".h"}, "src/")}
     for name, text in tree.of({".hpp", ".cpp"}, "src/"):
-        if name.startswith(OTHER_NAMESPACES):
-            continue
         code = without_comments(text)
         folder = pathlib.PurePath(name).parent
         folders = pathlib.PurePath(name.replace("src/testing/", "src/")).parts[1:-1]
         for start, end, space in namespaces_of(code):
+            if FORWARD_ONLY.fullmatch(code[start:end]):
+                continue
             parts = space.split("::")
             if parts in (["imbrex"], ["imbrex", "detail"]):
                 if public.isdisjoint(word for pair in DEFINED.findall(code[start:end])

@@ -157,6 +157,8 @@ class Check(unittest.TestCase):
                        {**tree, low: spaces(wrong)})
         inner = SPDX + "namespace imbrex::omp {\nnamespace inner {\n}\n}\n"
         self.assertEqual(self.run_on({**tree, low: inner}), [])
+        types = SPDX + "namespace imbrex::task {\nclass Task;\nstruct Access;\n}\n"
+        self.assertEqual(self.run_on({**tree, low: types}), [])
         nested = SPDX + "namespace imbrex {\nnamespace omp::high {\n}\n}\n"
         self.finds(low + ":3", "namespace imbrex::omp::high in src/omp/low", {**tree, low: nested})
 

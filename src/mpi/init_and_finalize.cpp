@@ -187,7 +187,7 @@ void start_runtime() {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   detail::Place place = find_place();
-  place.reserve = progress::has_own_processor(progress::asked_mode());
+  place.reserve = threads::has_own_processor(progress::asked_mode());
   cpu_set_t mine;
   CPU_ZERO(&mine);
   sched_getaffinity(0, sizeof mine, &mine);
@@ -590,7 +590,7 @@ IMBREX_FUNCTION(Finalize)() {
     mpi::switches.is_active.store(false, std::memory_order_relaxed);
     mpi::phasers::end_pools();
     mpi::private_world::close();
-    mpi::receive::end_communicators();
+    mpi::messages::end_communicators();
     mpi::end_messages();
     mpi::progress::stop(mpi::poller);
     mpi::end_errors();

@@ -13,7 +13,7 @@
 #include "mpi/messages/sends/outgoing.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi {
 
 namespace {
 
@@ -23,7 +23,7 @@ int close_for(const char* call, MPI_Comm comm) {
   const int refused = check::refuse_to_free(call, comm);
   if (refused != MPI_SUCCESS || !in_service()) return refused;
   if (const int code = order::refuse_to_free(call, comm); code != MPI_SUCCESS) return code;
-  if (Communicator* const it = known_communicator_of(comm)) {
+  if (messages::Communicator* const it = messages::known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);
     it->close(true);
   }
@@ -50,13 +50,13 @@ int dup_with_info(const Call& call, MPI_Info info, MPI_Comm* created) {
 
 }  // namespace
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi
 
 // ---- what programs call ----------------------------------------------------------------------
 
 IMBREX_FUNCTION(Comm_free)(MPI_Comm* comm) {
   using namespace imbrex::mpi;
-  const int refused = receive::close_for("MPI_Comm_free", *comm);
+  const int refused = close_for("MPI_Comm_free", *comm);
   return refused == MPI_SUCCESS ? PMPI_Comm_free(comm) : refused;
 }
 
@@ -64,7 +64,7 @@ IMBREX_FUNCTION(Comm_disconnect)(MPI_Comm* comm) {
   using namespace imbrex::mpi;
   constexpr const char* name = "MPI_Comm_disconnect";
   int refused = refuse_where_forbidden(name);
-  if (refused == MPI_SUCCESS) refused = receive::close_for(name, *comm);
+  if (refused == MPI_SUCCESS) refused = close_for(name, *comm);
   if (refused != MPI_SUCCESS) return refused;
   return by_spare_thread(name, [comm] { return PMPI_Comm_disconnect(comm); });
 }
@@ -73,7 +73,7 @@ IMBREX_FUNCTION(Comm_dup_with_info)(MPI_Comm comm, MPI_Info info, MPI_Comm* dupl
   using namespace imbrex::mpi;
   const Call call{.name = "MPI_Comm_dup_with_info", .comm = comm, .kind = Kind::collective};
   int code = blocks::look_at_info(call, info);
-  if (code == MPI_SUCCESS) code = receive::dup_with_info(call, info, duplicate);
+  if (code == MPI_SUCCESS) code = dup_with_info(call, info, duplicate);
   return code == MPI_SUCCESS ? blocks::keep_info(call, *duplicate, info) : code;
 }
 
@@ -82,12 +82,12 @@ IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   const Call call{.name = "MPI_Comm_set_info", .comm = comm};
   if (const int code = blocks::look_at_info(call, info); code != MPI_SUCCESS) return code;
   // This comes before MPI is told, since another thread may poll just now.
-  if (in_service() && info != MPI_INFO_NULL && receive::info_asserts_no_wildcards(info)) {
-    if (receive::Communicator* const it = receive::communicator_of(comm)) it->stop_matching();
+  if (in_service() && info != MPI_INFO_NULL && messages::info_asserts_no_wildcards(info)) {
+    if (messages::Communicator* const it = messages::communicator_of(comm)) it->stop_matching();
   }
   int code = PMPI_Comm_set_info(comm, info);
   if (code == MPI_SUCCESS) code = blocks::keep_info(call, comm, info);
-  if (receive::Communicator* const it = receive::known_communicator_of(comm)) {
+  if (messages::Communicator* const it = messages::known_communicator_of(comm)) {
     sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
     it->forget_assertions();
   }

@@ -9,7 +9,7 @@ export_calls.py <folder> <compiler and flags that find mpi.h>...: writes
                         they define by IMBREX_FUNCTION(X)
   default_calls.cpp     weakly, imbrex_MPI_X for what our sources do not define
   told_calls.cpp        imbrex_told_MPI_X, which tells of the call and leads there, for the calls
-                        that somebody may look on at (notices.py)
+                        that somebody may look on at (told.py)
   exported_calls.cpp    MPI_X and PMPI_X, which lead there, past what tells if nobody looks on
 
 Where our sources call MPI_X they call what tells, if there is such.
@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 
-import notices
+import told
 
 DECLARATION = re.compile(r"\b(int|double|MPI_\w+)\s+PMPI_(\w+)\s*\(([^;{}]*?)\)[^;(){}]*;")
 # Life and death of MPI: init_and_finalize.cpp says who makes these calls; an abort waits for
@@ -76,7 +76,7 @@ def name_of(parameter):
 
 def body_that_tells(name, parameters):
     every = named(parameters)
-    return notices.told(name, every, [name_of(parameter) for parameter in every])
+    return told.told(name, every, [name_of(parameter) for parameter in every])
 
 
 def own_names(found):
@@ -97,7 +97,7 @@ def own_names(found):
         arguments = f"PMPI_{name}"
         if name in CALLING_BACK:
             kind, arguments = "CallsBack", f'PMPI_{name}, "MPI_{name}"'
-        lines += [f"#define PMPI_{name} (::imbrex::mpi::progress::{kind}<{arguments}>::call)",
+        lines += [f"#define PMPI_{name} (::imbrex::mpi::threads::{kind}<{arguments}>::call)",
                   f"#define MPI_{name} {names[name]}"]
     return "\n".join([*lines, "#endif"]) + "\n"
 

@@ -14,8 +14,8 @@ namespace {
 // MPI has begun the send. Whoever watches the communicator may give the program another handle.
 [[gnu::noinline]] void tell_watcher(const Call& call, MPI_Request* request) {
   if (!in_service()) return;
-  const receive::Communicator* const on = receive::communicator_of(call.comm);
-  const receive::Watcher* const watcher = on != nullptr ? on->watcher() : nullptr;
+  const messages::Communicator* const on = messages::communicator_of(call.comm);
+  const messages::Watcher* const watcher = on != nullptr ? on->watcher() : nullptr;
   if (watcher != nullptr) watcher->outgoing(call, request);
 }
 
@@ -43,7 +43,7 @@ namespace {
         !begin_in_turn(call(), sends::asks_of(#name), buffer, request, code)) [[likely]] {      \
       code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                        \
     }                                                                                           \
-    if (code == MPI_SUCCESS && receive::Communicator::any_watched()) [[unlikely]] {             \
+    if (code == MPI_SUCCESS && messages::Communicator::any_watched()) [[unlikely]] {             \
       tell_watcher(call(), request);                                                            \
     }                                                                                           \
     return code;                                                                                \

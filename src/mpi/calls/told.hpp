@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is told of the calls of programs: to the trace, to policies that learn which tasks send
 // (sending_calls.hpp), to IMBREX_CHECK; and in event handlers calls are refused. The functions that
-// notices.py makes (told_calls.cpp) call this before and after ours. Thread safety: any thread.
+// told.py makes (told_calls.cpp) call this before and after ours. Thread safety: any thread.
 #pragma once
 
 #include <mpi.h>
@@ -14,13 +14,13 @@
 #include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::notices {
+namespace imbrex::mpi::told {
 
 // ---- messages --------------------------------------------------------------------------------
 
 // Before MPI has the message.
 inline void sends(const Call& call) noexcept {
-  if (switches.learns_senders) senders::message(call.peer);
+  if (switches.learns_senders) sending_calls::message(call.peer);
   if (switches.traces_messages) trace_sent(call);
 }
 
@@ -53,7 +53,7 @@ class Received {
 
 // MPI_Imrecv. A receive of ours tells of itself.
 inline void takes(const int code, const MPI_Request* const request, const Members* const where) {
-  if (where != nullptr && code == MPI_SUCCESS && receive::substitute(*request) == nullptr) {
+  if (where != nullptr && code == MPI_SUCCESS && messages::substitute(*request) == nullptr) {
     trace_receive(*request, where);
   }
 }
@@ -76,12 +76,12 @@ inline void begun(const int code, const MPI_Request* const request, const Call& 
 // One that sends.
 inline void prepared(const int code, const MPI_Request* const request, const Call& out) {
   if (code != MPI_SUCCESS) return;
-  if (switches.learns_senders) senders::note_persistent(code, request);
+  if (switches.learns_senders) sending_calls::note_persistent(code, request);
   if (switches.traces_messages) trace_send_init(*request, out);
 }
 
 inline void starting(const int count, const MPI_Request* const requests) noexcept {
-  if (switches.learns_senders) senders::start(count, requests);
+  if (switches.learns_senders) sending_calls::start(count, requests);
   for (int i = 0; switches.traces_messages && i < count; ++i) trace_start(requests[i]);
 }
 inline void started(const int code, const int count, const MPI_Request* const requests) {
@@ -91,9 +91,9 @@ inline void started(const int code, const int count, const MPI_Request* const re
 
 // Any request, before its handle means nothing any more.
 inline void freeing(const MPI_Request* const request) noexcept {
-  if (switches.learns_senders) senders::freed(request);
+  if (switches.learns_senders) sending_calls::freed(request);
   if (switches.traces_messages) trace_freed(*request);
   check::forget_request(*request);
 }
 
-}  // namespace imbrex::mpi::notices
+}  // namespace imbrex::mpi::told

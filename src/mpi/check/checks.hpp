@@ -13,7 +13,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "mpi/check/ranks/ranks.hpp"
 #include "mpi/engine/engine.hpp"
-#include "mpi/report/waits/findings.hpp"
+#include "mpi/check/ranks/findings.hpp"
 
 namespace imbrex::mpi::check {
 

@@ -246,8 +246,8 @@ std::string describe_failed(const MPI_Comm comm) {
   MPI_Group failed = MPI_GROUP_NULL;
   int code = MPI_SUCCESS;
   const auto ask = [&] { code = get_failed(comm, &failed); };
-  if (switches.ships_calls.load(std::memory_order_relaxed) && !progress::on_mpi_thread()) {
-    progress::ship(ask);
+  if (switches.ships_calls.load(std::memory_order_relaxed) && !threads::on_mpi_thread()) {
+    threads::ship(ask);
   } else {
     ask();
   }

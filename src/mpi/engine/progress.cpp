@@ -26,6 +26,8 @@
 
 namespace imbrex::mpi::progress {
 
+using namespace threads;
+
 namespace {
 
 struct State {

@@ -13,10 +13,10 @@
 namespace imbrex::mpi::progress {
 
 // To be called before the runtime starts, for what start() may have to say.
-void note_standing(const Standing& standing) noexcept;
+void note_standing(const threads::Standing& standing) noexcept;
 
 // The mode that IMBREX_PROGRESS asks for. Throws Error if it is malformed.
-[[nodiscard]] Mode asked_mode();
+[[nodiscard]] threads::Mode asked_mode();
 
 // As PMPI_Init_thread. Under dedicated-thread the thread itself calls it; if MPI gives it less than
 // MPI_THREAD_MULTIPLE, but not MPI_THREAD_SINGLE, all calls are shipped to it from now on

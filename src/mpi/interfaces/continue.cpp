@@ -27,7 +27,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-using receive::Substitute;
+using messages::Substitute;
 
 // One call of imbrex_continue or imbrex_continue_all.
 // Thread safety: complete() and let_go(), any thread.
@@ -85,7 +85,7 @@ struct Part : Operation {
     if (switches.traces_messages && owned->code == MPI_SUCCESS) {
       trace_completed(owned->given, owned->status, owned->task.id);
     }
-    receive::requests().complete(owned->given);
+    messages::requests().complete(owned->given);
     int code = owned->code == MPI_SUCCESS ? MPI_SUCCESS : raise_error_in_callback(*owned);
     if (code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL) {
       PMPI_Request_free(&owned->request);
@@ -110,12 +110,12 @@ void end_of(Substitute& ours) noexcept {
 }
 
 // An operation of ours.
-struct OurPart : receive::Listener {
+struct OurPart : messages::Listener {
   std::unique_ptr<Substitute> operation;
   Continuation* whole = nullptr;
   int place = 0;
 
-  static void on_completion(receive::Listener& self) noexcept {
+  static void on_completion(messages::Listener& self) noexcept {
     const std::unique_ptr<OurPart> owned(static_cast<OurPart*>(&self));
     Substitute& its = *owned->operation;
     end_of(its);
@@ -147,13 +147,13 @@ void run_later(const Handler& handler) {
 
 // The only request of a continuation, and an operation of ours: nothing else is needed, so
 // that little memory is touched when very many wait.
-struct OnlyOne : receive::Listener {
+struct OnlyOne : messages::Listener {
   std::unique_ptr<Substitute> operation;
   imbrex_continuation* function;
   void* argument;
 
   [[nodiscard]] Handler handler() noexcept { return {&OnlyOne::run, this, true}; }
-  static void on_completion(receive::Listener& self) noexcept {
+  static void on_completion(messages::Listener& self) noexcept {
     run_handler(static_cast<OnlyOne&>(self).handler());
   }
   static void run(void* self) {
@@ -173,7 +173,7 @@ void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* 
   one->function = function;
   one->argument = argument;
   OnlyOne& waiting = *one.release();
-  receive::Token& token = *ours.token();
+  messages::Token& token = *ours.token();
   request = MPI_REQUEST_NULL;
   ours.take_handle();
   const bool waits = ours.attend(waiting);
@@ -189,7 +189,7 @@ void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request
   part->whole = &whole;
   part->place = place;
   OurPart* const waiting = part.release();
-  receive::Token& token = *ours.token();
+  messages::Token& token = *ours.token();
   request = MPI_REQUEST_NULL;
   ours.take_handle();
   const bool waits = ours.attend(*waiting);
@@ -199,11 +199,11 @@ void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request
 
 void take_over(Continuation& whole, int place, MPI_Request& request) {
   whole.expect_one();
-  if (Substitute* const ours = receive::substitute(request)) {
+  if (Substitute* const ours = messages::substitute(request)) {
     return continue_ours(whole, place, *ours, request);
   }
   auto part = std::make_unique<Part>();
-  part->call = receive::naming_communicator({.name = "imbrex_continue", .at_once = true}, request);
+  part->call = messages::naming_communicator({.name = "imbrex_continue", .at_once = true}, request);
   part->complete = &Part::on_completion;
   part->whole = &whole;
   part->place = place;
@@ -235,7 +235,7 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
   if (function == nullptr) return refuse(MPI_ERR_ARG, "is given no function to call");
   for (int i = 0; i < count; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
-    if (receive::requests().find(requests[i]).persistent() != nullptr) {
+    if (messages::requests().find(requests[i]).persistent() != nullptr) {
       return refuse(MPI_ERR_REQUEST,
                     "is given a persistent request, which it cannot give back: use MPI_Wait or "
                     "MPI_Test for it");
@@ -265,7 +265,7 @@ extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* reque
   using namespace imbrex::mpi;
   note_asked_for();
   if (in_service() && function != nullptr) {
-    Substitute* const ours = receive::substitute(*request);
+    Substitute* const ours = messages::substitute(*request);
     if (ours != nullptr && ours->token() != nullptr) {
       continue_ours(*ours, *request, function, argument);
       return MPI_SUCCESS;

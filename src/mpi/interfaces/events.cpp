@@ -144,7 +144,7 @@ void watch_send(const Call& call, MPI_Request* request) {
 
 // ---- parts of collectives --------------------------------------------------------------------
 
-void note_part(const receive::EndedPart& it) {
+void note_part(const messages::EndedPart& it) {
   deliver({.kind = it.incoming ? IMBREX_COLLECTIVE_PARTIAL_INCOMING
                                : IMBREX_COLLECTIVE_PARTIAL_OUTGOING,
            .comm = it.comm,
@@ -158,12 +158,12 @@ void note_part(const receive::EndedPart& it) {
            .call = it.call});
 }
 
-constexpr receive::Watcher watcher{&note_incoming, &watch_send, &note_part};
+constexpr messages::Watcher watcher{&note_incoming, &watch_send, &note_part};
 
 // The object of `comm`. Null, after having said so, if the call may not be made.
-receive::Communicator* communicator_for(const char* call, MPI_Comm comm) {
+messages::Communicator* communicator_for(const char* call, MPI_Comm comm) {
   if (refused(call)) return nullptr;
-  receive::Communicator* const found = in_service() ? receive::communicator_of(comm) : nullptr;
+  messages::Communicator* const found = in_service() ? messages::communicator_of(comm) : nullptr;
   if (found == nullptr) {
     say(call + std::string(in_service() ? " is given a communicator that MPI does not know"
                                     : " is called outside of MPI_Init and MPI_Finalize: call "
@@ -173,7 +173,7 @@ receive::Communicator* communicator_for(const char* call, MPI_Comm comm) {
 }
 
 int begin(MPI_Comm comm) {
-  receive::Communicator* const it = communicator_for("imbrex_events_begin", comm);
+  messages::Communicator* const it = communicator_for("imbrex_events_begin", comm);
   if (it == nullptr) return MPI_ERR_COMM;
   if (it->watcher() != nullptr) return MPI_SUCCESS;
   if (!it->watch(watcher)) {
@@ -186,7 +186,7 @@ int begin(MPI_Comm comm) {
 }
 
 int end(MPI_Comm comm) {
-  receive::Communicator* const it = communicator_for("imbrex_events_end", comm);
+  messages::Communicator* const it = communicator_for("imbrex_events_end", comm);
   if (it == nullptr) return MPI_ERR_COMM;
   it->end_watch();
   return MPI_SUCCESS;

@@ -80,7 +80,7 @@ class Search {
 };
 
 // Finds the messages that imbrex has taken from MPI already.
-void find_held(receive::Communicator& communicator, std::vector<UnexpectedMessage>& found) {
+void find_held(messages::Communicator& communicator, std::vector<UnexpectedMessage>& found) {
   constexpr std::size_t held_max = 64;
   std::vector<MPI_Status> held;
   communicator.for_each_held([&held](const MPI_Status& status) {
@@ -95,7 +95,7 @@ void find_held(receive::Communicator& communicator, std::vector<UnexpectedMessag
 std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
   std::vector<UnexpectedMessage> found;
   std::vector<MPI_Comm> comms{MPI_COMM_WORLD};
-  receive::for_each_communicator([&](receive::Communicator& communicator) {
+  messages::for_each_communicator([&](messages::Communicator& communicator) {
     if (communicator.handle() != MPI_COMM_WORLD) comms.push_back(communicator.handle());
     find_held(communicator, found);
   });
@@ -105,7 +105,7 @@ std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
     }
   }
   for (const MPI_Comm comm : comms) {
-    if (receive::asserts_no_wildcards(comm)) continue;  // that holds for our probes too
+    if (messages::asserts_no_wildcards(comm)) continue;  // that holds for our probes too
     Search search(comm, found);
     search.probe(MPI_ANY_SOURCE, MPI_ANY_TAG);
     for (const Call& call : calls) {
@@ -198,9 +198,9 @@ class Open {
       for (const MPI_Request request : requests_of(operation).first(
                std::min(requests_of(operation).size(), requests_max))) {
         Call call = operation.call;
-        receive::Envelope wanted{};
+        messages::Envelope wanted{};
         if (request == MPI_REQUEST_NULL ||
-            !receive::requests().find(request, wanted, call.comm)) {
+            !messages::requests().find(request, wanted, call.comm)) {
           continue;
         }
         known = true;

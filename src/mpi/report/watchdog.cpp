@@ -239,7 +239,7 @@ class Watchdog {
 
   std::atomic<bool> ending_{false};            // main
   std::atomic<bool> leaving_{false};           // who calls exit()
-  progress::LastJoin last_join_;
+  threads::LastJoin last_join_;
   std::thread thread_;                         // made last: it uses all of the above
 };
 

@@ -31,7 +31,7 @@ class Holder {
   }
   // Waits for the flag, in MPI_Finalize or at exit(): no holder waits for these.
   void take() noexcept {
-    while (!try_take()) progress::wait_for_lock();
+    while (!try_take()) threads::wait_for_lock();
   }
   void give_back() noexcept IMBREX_LOCKS_NOT_SEEN {
     thread_.store(pthread_t{}, std::memory_order_relaxed);

@@ -86,7 +86,7 @@ void Outbox::push(Peer& peer) noexcept {
 void Outbox::wait_for_room(Peer& peer) {
   flush();
   if (!detail::in_task()) {
-    if (poll_() == 0) progress::wait_for_lock();
+    if (poll_() == 0) threads::wait_for_lock();
     return;
   }
   Waiter waiter;

@@ -26,7 +26,7 @@
 #include "mpi/engine/of_communicators.hpp"
 #include "mpi/engine/threads/ship.hpp"
 #include "mpi/report/waits/channel.hpp"
-#include "mpi/report/waits/findings.hpp"
+#include "mpi/check/ranks/findings.hpp"
 #include "mpi/report/waits/mpi_waits.hpp"
 
 namespace imbrex::mpi::check {
@@ -299,7 +299,7 @@ void Letters::take(const Letter letter, std::string_view text) {
 // To look first is not the same as poll() before: that may leave letters in the box.
 template <class F>
 auto Letters::alone(F call) {
-  while (busy_.exchange(true, std::memory_order_acquire)) progress::wait_for_lock();
+  while (busy_.exchange(true, std::memory_order_acquire)) threads::wait_for_lock();
   look();
   const auto result = call();
   busy_.store(false, std::memory_order_release);
@@ -308,7 +308,7 @@ auto Letters::alone(F call) {
 
 template <class Done>
 void Letters::wait_until(Done done) {
-  while (!alone(done)) progress::wait_for_lock();
+  while (!alone(done)) threads::wait_for_lock();
 }
 
 // First all come here, so that what is still unknown then is what a rank has never begun; and then
@@ -395,7 +395,7 @@ void Known::learn_id() {
   if (asked_.load(std::memory_order_acquire) == Asked::asked) return;
   Asked state = Asked::not_yet;
   if (!asked_.compare_exchange_strong(state, Asked::being_asked, std::memory_order_acquire)) {
-    while (asked_.load(std::memory_order_acquire) != Asked::asked) progress::wait_for_lock();
+    while (asked_.load(std::memory_order_acquire) != Asked::asked) threads::wait_for_lock();
     return;
   }
   if (program == MPI_COMM_WORLD) {
@@ -586,7 +586,7 @@ void end_communicator(MPI_Comm comm) {
   const Clock::time_point begin = Clock::now();
   while (it->is_broadcasting() && Clock::now() - begin < std::chrono::seconds(2)) {
     poll_letters();
-    progress::wait_for_lock();
+    threads::wait_for_lock();
   }
 }
 

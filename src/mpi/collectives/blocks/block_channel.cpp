@@ -49,16 +49,16 @@ TagLayout layout_of(MPI_Comm comm) {
 
 Place::Place(MPI_Comm its_program)
     : program(its_program),
-      of_program_(receive::communicator_of(its_program)),
+      of_program_(messages::communicator_of(its_program)),
       life_(of_program_ != nullptr ? of_program_->life() : 0) {}
 
 Place::~Place() { free_duplicates(); }
 
 // The life is read after the watcher: if another communicator has the object by now, that one was
 // given its watcher, which the load of it has acquired, after the change of life.
-const receive::Watcher* Place::watcher() const noexcept {
-  if (!receive::Communicator::any_watched() || of_program_ == nullptr) return nullptr;
-  const receive::Watcher* const it = of_program_->watcher();
+const messages::Watcher* Place::watcher() const noexcept {
+  if (!messages::Communicator::any_watched() || of_program_ == nullptr) return nullptr;
+  const messages::Watcher* const it = of_program_->watcher();
   return it != nullptr && of_program_->life() == life_ ? it : nullptr;
 }
 
@@ -148,7 +148,7 @@ void Place::duplicate(const char* const call) {
   } else {
     PMPI_Comm_set_name(comm, "imbrex's of partial collectives");
     // A part of a more urgent task may overtake another one: only equal tags keep their order.
-    if (receive::Communicator* const it = receive::communicator_of(comm)) it->assert_no_any_tag();
+    if (messages::Communicator* const it = messages::communicator_of(comm)) it->assert_no_any_tag();
     PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
     duplicated_.set();

@@ -25,10 +25,10 @@ namespace imbrex::detail {
 struct CollectiveState;
 }
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 class Communicator;
 struct Watcher;
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages
 
 namespace imbrex::mpi::blocks {
 
@@ -55,7 +55,7 @@ class Place {
 
   const MPI_Comm program;  // the program's communicator, perhaps freed
   // Who wants events of it; null if it has been freed. Costs one load while nobody wants any.
-  [[nodiscard]] const receive::Watcher* watcher() const noexcept;
+  [[nodiscard]] const messages::Watcher* watcher() const noexcept;
   // Set by the first user before others may use the place.
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm self = MPI_COMM_NULL;  // a duplicate of MPI_COMM_SELF
@@ -86,7 +86,7 @@ class Place {
   void duplicate(const char* call);
 
   // That of `program` as long as it has this life. Null: MPI gives none.
-  const receive::Communicator* const of_program_;
+  const messages::Communicator* const of_program_;
   const std::uint32_t life_;
   std::mutex lock_;
   std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;

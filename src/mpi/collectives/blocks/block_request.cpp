@@ -26,8 +26,8 @@ int code_of(const std::exception_ptr& error) noexcept {
   }
 }
 
-receive::Communicator& communicator_for(const Call& call) {
-  receive::Communicator* const it = receive::communicator_of(call.comm);
+messages::Communicator& communicator_for(const Call& call) {
+  messages::Communicator* const it = messages::communicator_of(call.comm);
   if (it == nullptr) throw make_error(call.name, MPI_ERR_OTHER, detail::describe_current_task());
   return *it;
 }
@@ -35,7 +35,7 @@ receive::Communicator& communicator_for(const Call& call) {
 }  // namespace
 
 // The engine asks it, as part of each round: the future is ready by what such a round completes.
-class Begun::WhenAll final : public receive::Substitute {
+class Begun::WhenAll final : public messages::Substitute {
  public:
   explicit WhenAll(const Call& its_call)
       : Substitute(communicator_for(its_call), Kind::collective, false) {
@@ -52,7 +52,7 @@ class Begun::WhenAll final : public receive::Substitute {
   // The error counts as taken: the call that takes the request returns its code.
   static void ended(Operation& base) noexcept {
     auto& self = static_cast<WhenAll&>(base);
-    self.status = receive::empty_status();
+    self.status = messages::empty_status();
     self.code = code_of(detail::take_failure(*detail::completion_of(self.all)));
     self.handler_ran = false;
     Substitute::completed(base);
@@ -60,13 +60,13 @@ class Begun::WhenAll final : public receive::Substitute {
 };
 
 Begun::Begun(const Call& call) : operation_(std::make_unique<WhenAll>(call)) {
-  receive::Token* const token = receive::take_token(*operation_);
+  messages::Token* const token = messages::take_token(*operation_);
   if (token == nullptr) throw make_error(call.name, MPI_ERR_OTHER, detail::describe_current_task());
   operation_->give_handle(*token);
 }
 
 Begun::~Begun() {
-  if (operation_ != nullptr) receive::give_token(*operation_->token());
+  if (operation_ != nullptr) messages::give_token(*operation_->token());
 }
 
 MPI_Request Begun::give(Future<void> all) noexcept {

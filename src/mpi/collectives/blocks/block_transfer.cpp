@@ -69,7 +69,7 @@ Call call_of(const Place& place, const Transfer& it, const char* const name,
 }
 
 // A send that takes its turn.
-struct Queued : receive::Listener {
+struct Queued : messages::Listener {
   Queued(Transfer& its_transfer, std::unique_ptr<sends::Send> its_send)
       : transfer(its_transfer), send(std::move(its_send)) {
     fire = &Queued::end;
@@ -167,7 +167,7 @@ int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
   MPI_Aint least = 0;
   MPI_Aint extent = 0;
   PMPI_Type_get_extent(from.type, &least, &extent);
-  const bool is_dense = extent * from.count == bytes && !receive::is_derived(from.type);
+  const bool is_dense = extent * from.count == bytes && !messages::is_derived(from.type);
   if (is_dense && from.type == to.type && from.count == to.count) {
     std::memmove(to.address, from.address, static_cast<std::size_t>(bytes));
     return MPI_SUCCESS;

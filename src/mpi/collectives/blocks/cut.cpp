@@ -110,7 +110,7 @@ const Cuts::Runs& Cuts::runs_of(MPI_Datatype type) {
   MPI_Aint extent = 0;
   PMPI_Type_get_true_extent(type, &least, &extent);
   if (bytes > INT_MAX || extent > std::numeric_limits<std::uint32_t>::max()) throw TooLong();
-  if (!receive::is_derived(type) && extent == bytes) {
+  if (!messages::is_derived(type) && extent == bytes) {
     there->second.push_back({least, bytes});
     return there->second;
   }

@@ -69,7 +69,7 @@ CollectiveState::~CollectiveState() {
 }
 
 MPI_Datatype CollectiveState::keep(MPI_Datatype type) {
-  if (!mpi::receive::is_derived(type)) return type;
+  if (!mpi::messages::is_derived(type)) return type;
   const auto [place_of_it, is_new] = types.try_emplace(type, MPI_DATATYPE_NULL);
   if (is_new) place_of_it->second = mpi::copy_of(type);
   return place_of_it->second;
@@ -235,7 +235,7 @@ void CollectiveState::end(Part& part, const int code, const std::exception_ptr& 
 }
 
 void CollectiveState::tell(const Part& part, const int code) const noexcept {
-  const mpi::receive::Watcher* const watcher = place->watcher();
+  const mpi::messages::Watcher* const watcher = place->watcher();
   if (watcher == nullptr) return;
   watcher->ended({.comm = place->program,
                   .incoming = part.incoming,

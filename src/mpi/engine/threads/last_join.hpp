@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/arch.hpp"
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 // Thread safety: left() by the thread, as the last that it does; the rest by one thread at a time.
 class LastJoin {
@@ -49,4 +49,4 @@ class LastJoin {
   pid_t process_ = 0;  // that has the thread
 };
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 namespace {
 
@@ -80,4 +80,4 @@ bool workers_poll(const Mode mode) noexcept {
   return mode == Mode::automatic || mode == Mode::poll || mode == Mode::callback;
 }
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 enum class Mode : std::uint8_t {
   automatic,         // workers poll; a sleeping thread steps in when none has for a while
@@ -53,4 +53,4 @@ struct Choice {
 // "poll" or "poll (callback was asked for, but ...)".
 [[nodiscard]] std::string describe(const Choice& choice);
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

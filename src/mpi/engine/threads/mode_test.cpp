@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 namespace {
 
 constexpr Mode every_mode[] = {Mode::automatic,     Mode::poll,
@@ -62,4 +62,4 @@ TEST(Mode, says_what_would_give_a_processor_and_not_what_was_done_already) {
 }
 
 }  // namespace
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 void Patience::begin(const Polls& polls, const std::uint64_t gap_ns) noexcept {
   patience_ns_ = polls.apart_ns < gap_ns ? gap_ns : gap_ns / 8;
@@ -25,4 +25,4 @@ std::uint64_t Patience::nap_ns(const Polls& polls, const std::uint64_t gap_ns) n
   return 0;
 }
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

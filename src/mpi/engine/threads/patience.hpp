@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 // A wake-up costs the worker on this processor far more than a poll (some 30 microseconds on a
 // virtual machine), so there are few. Where tasks are short, workers poll themselves, and the
@@ -31,4 +31,4 @@ class Patience {
   bool looked_ = false;            // at the age of the last poll, since it polled or slept
 };
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

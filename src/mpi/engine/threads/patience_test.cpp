@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 namespace {
 
 constexpr std::uint64_t us = 1'000;
@@ -74,4 +74,4 @@ TEST(Patience, ends_when_a_task_is_long_for_the_first_time) {
 }
 
 }  // namespace
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

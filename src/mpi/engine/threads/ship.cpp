@@ -11,7 +11,7 @@
 #include "mpi/engine/threads/ship_blocking.hpp"
 #include "mpi/engine/threads/thread.hpp"
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 // Never destroyed: the thread may run while static objects are.
 ProgressThread& the_thread() noexcept {
@@ -53,4 +53,4 @@ void wait_between_questions(const int round) noexcept {
   }
 }
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

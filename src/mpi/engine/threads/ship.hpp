@@ -19,7 +19,7 @@
 #include "mpi/abi/next.hpp"
 #include "mpi/abi/switches.hpp"
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 [[nodiscard]] bool on_mpi_thread() noexcept;
 
@@ -116,4 +116,4 @@ struct CallsBack<Function, Name> {
   }
 };
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

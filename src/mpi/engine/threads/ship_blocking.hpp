@@ -9,7 +9,7 @@
 #include "mpi/abi/switches.hpp"
 #include "mpi/engine/threads/ship.hpp"
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 [[nodiscard]] inline bool must_ship() noexcept {
   return switches.ships_calls.load(std::memory_order_relaxed) && !on_mpi_thread();
@@ -176,4 +176,4 @@ struct Blocking<PMPI_Waitsome> {
   }
 };
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

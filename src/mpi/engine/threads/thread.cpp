@@ -19,7 +19,7 @@
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/error.hpp"
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 namespace {
 
@@ -311,4 +311,4 @@ double ProgressThread::seconds() const noexcept {
   return static_cast<double>(cpu_ns_.load(std::memory_order_relaxed)) * 1e-9;
 }
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

@@ -15,7 +15,7 @@
 #include "mpi/engine/threads/last_join.hpp"
 #include "mpi/engine/threads/patience.hpp"
 
-namespace imbrex::mpi::progress {
+namespace imbrex::mpi::threads {
 
 enum class Pace : std::uint8_t {
   steps_in,  // sleeps, and polls when no worker has for a while
@@ -110,4 +110,4 @@ class ProgressThread {
 // The one of this process.
 [[nodiscard]] ProgressThread& the_thread() noexcept;
 
-}  // namespace imbrex::mpi::progress
+}  // namespace imbrex::mpi::threads

@@ -17,7 +17,7 @@
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -166,7 +166,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 // True if no request can be ours, so that nothing need be looked at one by one.
 bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
   return !in_service() || count <= 0 || requests == nullptr ||
-         (receive::requests().empty() && !check::on() && !switches.traces_messages);
+         (messages::requests().empty() && !check::on() && !switches.traces_messages);
 }
 
 // ---- the calls -------------------------------------------------------------------------------
@@ -350,12 +350,12 @@ int get_status_all(int count, MPI_Request requests[], int* flag, MPI_Status stat
 
 }  // namespace
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages
 
 // ---- what programs call ----------------------------------------------------------------------
 
 #define IMBREX_REQUEST_CALL(name, parameters, call) \
-  IMBREX_FUNCTION(name) parameters { return imbrex::mpi::receive::call; }
+  IMBREX_FUNCTION(name) parameters { return imbrex::mpi::messages::call; }
 
 IMBREX_REQUEST_CALL(Wait, (MPI_Request* request, MPI_Status* status),
                     wait({"MPI_Wait"}, request, status))

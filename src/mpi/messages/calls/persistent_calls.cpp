@@ -16,7 +16,7 @@
 #include "mpi/messages/sends/outgoing.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -97,7 +97,7 @@ int start_one(MPI_Request* request) {
 }
 
 int start_all(int count, MPI_Request requests[]) {
-  if (!in_service() || !receive::requests().has_substitutes()) {
+  if (!in_service() || !messages::requests().has_substitutes()) {
     sends::let_go_before_any();
     return PMPI_Startall(count, requests);
   }
@@ -110,7 +110,7 @@ int start_all(int count, MPI_Request requests[]) {
 
 }  // namespace
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages
 
 // ---- what programs call ----------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ int start_all(int count, MPI_Request requests[]) {
     const int code =                                                                              \
         PMPI_Recv_init##suffix(buffer, count, type, source, tag, comm, request);                  \
     if (code == MPI_SUCCESS) {                                                                    \
-      imbrex::mpi::receive::remember({buffer, count, type, {source, tag}, comm}, *request);       \
+      imbrex::mpi::messages::remember({buffer, count, type, {source, tag}, comm}, *request);       \
     }                                                                                             \
     return code;                                                                                  \
   }
@@ -135,7 +135,7 @@ IMBREX_RECV_INIT(_c, MPI_Count)
                         MPI_Comm comm, MPI_Request* request) {                                    \
     const int code = PMPI_##name(buffer, count, type, peer, tag, comm, request);                  \
     if (code == MPI_SUCCESS) {                                                                    \
-      using namespace imbrex::mpi::receive;                                                       \
+      using namespace imbrex::mpi::messages;                                                       \
       remember_send({const_cast<void*>(buffer), count, type, {peer, tag}, comm}, SendMode::mode,  \
                     *request);                                                                    \
     }                                                                                             \
@@ -152,8 +152,8 @@ IMBREX_SEND_INIT(Rsend_init_c, ready, MPI_Count)
 #endif
 
 IMBREX_FUNCTION(Start)(MPI_Request* request) {
-  return imbrex::mpi::receive::start_one(request);
+  return imbrex::mpi::messages::start_one(request);
 }
 IMBREX_FUNCTION(Startall)(int count, MPI_Request requests[]) {
-  return imbrex::mpi::receive::start_all(count, requests);
+  return imbrex::mpi::messages::start_all(count, requests);
 }

@@ -19,7 +19,7 @@
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 Communicator* place_of(const Arguments& it) {
   if (!in_service() || it.wanted.source == MPI_PROC_NULL) return nullptr;
@@ -251,7 +251,7 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
 }
 
 }  // namespace
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages
 
 // ---- what programs call ----------------------------------------------------------------------
 
@@ -259,14 +259,14 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
 #define IMBREX_RECEIVES(suffix, Count)                                                            \
   IMBREX_FUNCTION(Recv##suffix)(void* buffer, Count count, MPI_Datatype type, int source,         \
                                 int tag, MPI_Comm comm, MPI_Status* status) {                     \
-    return imbrex::mpi::receive::recv("MPI_Recv" #suffix,                                         \
+    return imbrex::mpi::messages::recv("MPI_Recv" #suffix,                                         \
                                       {buffer, count, type, {source, tag}, comm}, status);        \
   }                                                                                               \
   IMBREX_FUNCTION(Irecv##suffix)(void* buffer, Count count, MPI_Datatype type, int source,        \
                                  int tag, MPI_Comm comm, MPI_Request* request) {                  \
     using namespace imbrex::mpi;                                                                  \
     const Call call{"MPI_Irecv" #suffix, comm, source, tag, count, type, Kind::receive, true};    \
-    return receive::irecv(call, {buffer, count, type, {source, tag}, comm}, request);             \
+    return messages::irecv(call, {buffer, count, type, {source, tag}, comm}, request);             \
   }                                                                                               \
   IMBREX_FUNCTION(Mrecv##suffix)(void* buffer, Count count, MPI_Datatype type,                    \
                                  MPI_Message* message, MPI_Status* status) {                      \
@@ -282,20 +282,20 @@ IMBREX_RECEIVES(_c, MPI_Count)
 #endif
 
 IMBREX_FUNCTION(Probe)(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  return imbrex::mpi::receive::look_long({"MPI_Probe", {source, tag}, comm, false}, nullptr,
+  return imbrex::mpi::messages::look_long({"MPI_Probe", {source, tag}, comm, false}, nullptr,
                                          status);
 }
 IMBREX_FUNCTION(Mprobe)(int source, int tag, MPI_Comm comm, MPI_Message* message,
                           MPI_Status* status) {
-  return imbrex::mpi::receive::look_long({"MPI_Mprobe", {source, tag}, comm, true}, message,
+  return imbrex::mpi::messages::look_long({"MPI_Mprobe", {source, tag}, comm, true}, message,
                                          status);
 }
 IMBREX_FUNCTION(Iprobe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  return imbrex::mpi::receive::look_now({"MPI_Iprobe", {source, tag}, comm, false}, flag, nullptr,
+  return imbrex::mpi::messages::look_now({"MPI_Iprobe", {source, tag}, comm, false}, flag, nullptr,
                                         status);
 }
 IMBREX_FUNCTION(Improbe)(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                            MPI_Status* status) {
-  return imbrex::mpi::receive::look_now({"MPI_Improbe", {source, tag}, comm, true}, flag, message,
+  return imbrex::mpi::messages::look_now({"MPI_Improbe", {source, tag}, comm, true}, flag, message,
                                         status);
 }

@@ -7,7 +7,7 @@
 
 #include "mpi/messages/matching/receive.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // The communicator in which a receive with these arguments waits. Null: MPI's own call answers at
 // once, by an error or for MPI_PROC_NULL.
@@ -41,4 +41,4 @@ void note_receive(MPI_Request request, MPI_Comm comm);
 // handler itself, and the request is a receive of MPI's own that is known here.
 [[nodiscard]] Call naming_communicator(const Call& call, MPI_Request request) noexcept;
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -8,7 +8,7 @@
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -223,7 +223,7 @@ void Requests::give_back(const int i, const MPI_Status& status, const int code) 
 }
 
 void Requests::give_back(const int i) {
-  receive::requests().complete(requests_[i]);
+  messages::requests().complete(requests_[i]);
   requests_[i] = mpis_[i];
 }
 
@@ -240,4 +240,4 @@ int Requests::take(const int i) {
   return code;
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

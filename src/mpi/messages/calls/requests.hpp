@@ -13,7 +13,7 @@
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/messages/matching/wait.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // The requests of one call, ours apart from MPI's. A test finds what is complete, and may run as a
 // question of the engine's; the finish that belongs to it gives the results to the program.
@@ -77,4 +77,4 @@ class Requests {
   int found_ = 0;
 };
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

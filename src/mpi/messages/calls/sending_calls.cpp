@@ -9,7 +9,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 
-namespace imbrex::mpi::senders {
+namespace imbrex::mpi::sending_calls {
 
 
 namespace {
@@ -80,4 +80,4 @@ void freed(const MPI_Request* const request) noexcept {
   all.requests.pop_back();
 }
 
-}  // namespace imbrex::mpi::senders
+}  // namespace imbrex::mpi::sending_calls

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which calls send: a policy that learns which tasks do (fa) is told before each. The functions
-// that notices.py makes call these, or told.hpp does. Thread safety: every function, any thread.
+// that told.py makes call these, or told.hpp does. Thread safety: every function, any thread.
 #pragma once
 
 #include <mpi.h>
 
-namespace imbrex::mpi::senders {
+namespace imbrex::mpi::sending_calls {
 
 // This task is about to send to `peer`; or to start what may be sends.
 void message(int peer) noexcept;
@@ -22,4 +22,4 @@ void to_root(int root, MPI_Comm comm) noexcept;
 void note_persistent(int code, const MPI_Request* request) noexcept;
 void freed(const MPI_Request* request) noexcept;
 
-}  // namespace imbrex::mpi::senders
+}  // namespace imbrex::mpi::sending_calls

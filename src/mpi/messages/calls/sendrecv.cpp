@@ -14,7 +14,7 @@
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/messages/sends/outgoing.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -240,7 +240,7 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
 #endif
 
 }  // namespace
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages
 
 // ---- what programs call ----------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Status* status) {                                                        \
-    using namespace imbrex::mpi::receive;                                                         \
+    using namespace imbrex::mpi::messages;                                                         \
     const Sending sending{send_buffer, send_count, send_type, destination, send_tag, comm};       \
     return exchange("MPI_Sendrecv" #suffix, sending,                                              \
                     {buffer, count, type, {source, tag}, comm}, status);                          \
@@ -257,7 +257,7 @@ int isendrecv(const char* name, const Sending& sending, const Arguments& it, boo
   IMBREX_FUNCTION(Sendrecv_replace##suffix)(                                                      \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Status* status) {                                               \
-    return imbrex::mpi::receive::replace("MPI_Sendrecv_replace" #suffix,                          \
+    return imbrex::mpi::messages::replace("MPI_Sendrecv_replace" #suffix,                          \
                                          {buffer, count, type, destination, send_tag, comm},      \
                                          {buffer, count, type, {source, tag}, comm}, status);     \
   }
@@ -274,7 +274,7 @@ IMBREX_EXCHANGES(_c, MPI_Count)
       const void* send_buffer, Count send_count, MPI_Datatype send_type, int destination,         \
       int send_tag, void* buffer, Count count, MPI_Datatype type, int source, int tag,            \
       MPI_Comm comm, MPI_Request* request) {                                                      \
-    using namespace imbrex::mpi::receive;                                                         \
+    using namespace imbrex::mpi::messages;                                                         \
     const Sending sending{send_buffer, send_count, send_type, destination, send_tag, comm};       \
     const Arguments receive{buffer, count, type, {source, tag}, comm};                            \
     const char* const name = "MPI_Isendrecv" #suffix;                                             \
@@ -286,7 +286,7 @@ IMBREX_EXCHANGES(_c, MPI_Count)
   IMBREX_FUNCTION(Isendrecv_replace##suffix)(                                                     \
       void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
       int tag, MPI_Comm comm, MPI_Request* request) {                                             \
-    using namespace imbrex::mpi::receive;                                                         \
+    using namespace imbrex::mpi::messages;                                                         \
     const Sending sending{buffer, count, type, destination, send_tag, comm};                      \
     const Arguments receive{buffer, count, type, {source, tag}, comm};                            \
     const char* const name = "MPI_Isendrecv_replace" #suffix;                                     \

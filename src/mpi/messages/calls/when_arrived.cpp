@@ -21,7 +21,7 @@ namespace imbrex {
 
 namespace {
 
-using namespace mpi::receive;
+using namespace mpi::messages;
 
 [[noreturn]] void fail(const char* call, int code) {
   throw mpi::make_error(call, code, detail::describe_current_task());

@@ -29,7 +29,7 @@ namespace imbrex {
 namespace {
 
 using mpi::Operation;
-using mpi::receive::Substitute;
+using mpi::messages::Substitute;
 
 void require_active(const char* call) {
   if (mpi::in_service()) return;
@@ -77,9 +77,9 @@ struct Promised {
 // it again, for anything.
 void free_refused(MPI_Request& request) noexcept {
   if (mpi::switches.traces_messages) mpi::trace_freed(request);
-  auto* const known = mpi::receive::requests().find(request).persistent();
+  auto* const known = mpi::messages::requests().find(request).persistent();
   if (known != nullptr) {
-    (void)mpi::receive::free_persistent(*known, &request);
+    (void)mpi::messages::free_persistent(*known, &request);
   } else {
     PMPI_Request_free(&request);
   }
@@ -97,7 +97,7 @@ struct PromisedOperation : Operation {
     if (mpi::switches.traces_messages && owned->code == MPI_SUCCESS) {
       mpi::trace_completed(owned->given, owned->status, owned->promised.task.id);
     }
-    mpi::receive::requests().complete(owned->given);
+    mpi::messages::requests().complete(owned->given);
     const bool persistent = owned->code == MPI_SUCCESS && owned->request != MPI_REQUEST_NULL;
     if (persistent) free_refused(owned->request);
     owned->promised.complete(*owned, persistent);
@@ -108,7 +108,7 @@ struct PromisedOperation : Operation {
 };
 
 // An operation of ours: nobody asks MPI for it, since it tells of its completion itself.
-struct PromisedOurs : mpi::receive::Listener {
+struct PromisedOurs : mpi::messages::Listener {
   PromisedOurs(const char* its_call, Substitute& ours, const mpi::StatusPlace& place)
       : operation(ours), promised(its_call, place) {
     fire = &PromisedOurs::on_completion;
@@ -119,7 +119,7 @@ struct PromisedOurs : mpi::receive::Listener {
     const bool persistent = owned->persistent != MPI_REQUEST_NULL;
     if (persistent) {
       ended->persistent()->active = nullptr;
-      mpi::receive::free_persistent(*ended->persistent(), &owned->persistent);
+      mpi::messages::free_persistent(*ended->persistent(), &owned->persistent);
     }
     if (ended->code != MPI_SUCCESS) {
       ended->forget_freed();
@@ -137,7 +137,7 @@ struct PromisedOurs : mpi::receive::Listener {
 Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Request& request,
                                   const mpi::StatusPlace& place) {
   auto promised = std::make_unique<PromisedOurs>(call, ours, place);
-  mpi::receive::Token* const token = ours.token();
+  mpi::messages::Token* const token = ours.token();
   mpi::check::end_request(request);  // from now on it has no handle
   if (token == nullptr) {
     if (ours.done()) throw promised->promised.refuse();
@@ -162,7 +162,7 @@ Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Reques
 Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
                                   const StatusPlace& place) {
   require_active(call);
-  if (Substitute* const ours = receive::substitute(request)) {
+  if (Substitute* const ours = messages::substitute(request)) {
     return take_over_ours(call, *ours, request, place);
   }
   auto operation = std::make_unique<PromisedOperation>(call, place);
@@ -190,7 +190,7 @@ MPI_Status await(MPI_Request& request) {
   constexpr const char* name = "await(MPI_Request)";
   require_active(name);
   MPI_Status status = {};
-  const int code = mpi::receive::wait({.name = name, .throws = true}, &request, &status);
+  const int code = mpi::messages::wait({.name = name, .throws = true}, &request, &status);
   if (code != MPI_SUCCESS) {
     throw mpi::make_error(name, code, detail::describe_current_task());
   }
@@ -208,13 +208,13 @@ void cancel(const Future<MPI_Status>& future) {
     return detail::completion_of(promised.promise.future()) == detail::completion_of(future);
   };
   bool found = false;
-  mpi::receive::for_each_communicator([&](mpi::receive::Communicator& communicator) {
-    found = found || communicator.cancel_of([&is_its](const mpi::receive::Listener& listener) {
+  mpi::messages::for_each_communicator([&](mpi::messages::Communicator& communicator) {
+    found = found || communicator.cancel_of([&is_its](const mpi::messages::Listener& listener) {
       return listener.fire == &PromisedOurs::on_completion &&
              is_its(static_cast<const PromisedOurs&>(listener).promised);
     });
   });
-  found = found || mpi::sends::window().cancel_of([&is_its](const mpi::receive::Listener& one) {
+  found = found || mpi::sends::window().cancel_of([&is_its](const mpi::messages::Listener& one) {
     return one.fire == &PromisedOurs::on_completion &&
            is_its(static_cast<const PromisedOurs&>(one).promised);
   });

@@ -11,7 +11,7 @@
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/detail/waist.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -93,7 +93,7 @@ bool Communicator::accepts(const Arguments& it) const noexcept {
 
 bool Communicator::is_derived(MPI_Datatype type) noexcept {
   if (type == named_type_.load(std::memory_order_relaxed)) return false;
-  if (receive::is_derived(type)) return true;
+  if (messages::is_derived(type)) return true;
   named_type_.store(type, std::memory_order_relaxed);
   return false;
 }
@@ -424,4 +424,4 @@ void Communicator::name(MPI_Comm comm) {
   calm_ = 0;
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

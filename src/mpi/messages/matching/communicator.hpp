@@ -18,7 +18,7 @@
 #include "mpi/messages/matching/match_queue.hpp"
 #include "mpi/messages/matching/receive.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // What has become of a receive that a call has begun.
 enum class Begun : std::uint8_t {
@@ -110,7 +110,7 @@ class Communicator final : public Feed {
   void forget_assertions() noexcept {
     any_tag_.store(Permission::unknown, std::memory_order_relaxed);
   }
-  // As receive::is_derived, remembering the last named type.
+  // As messages::is_derived, remembering the last named type.
   [[nodiscard]] bool is_derived(MPI_Datatype type) noexcept;
 
   // From now on `watcher`, which stays, is told of each message that arrives, whoever waits for it,
@@ -182,7 +182,7 @@ class Communicator final : public Feed {
 
   void name(MPI_Comm comm);
 
-  progress::CallLock lock_;  // held over calls of MPI that do not block, and over no user code
+  threads::CallLock lock_;  // held over calls of MPI that do not block, and over no user code
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
   std::atomic<const Watcher*> watcher_{nullptr};  // under the lock; watcher() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
@@ -241,4 +241,4 @@ Begun Communicator::begin_unless_held(Envelope wanted, Post post) {
   return Begun::posted;
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -15,7 +15,7 @@
 #include "mpi/abi/switches.hpp"
 #include "mpi/engine/lifetime.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // Found by their handles. Thread safety: every member, any thread.
 // Invariants: (1) an object is never freed, and used again for other communicators: whoever walks a
@@ -110,7 +110,7 @@ int forget(MPI_Comm, int, void* value, void*) {
 
 int Communicators::keyval() {
   if (keyval_ == MPI_KEYVAL_INVALID) {
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &receive::forget, &keyval_, nullptr);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &messages::forget, &keyval_, nullptr);
   }
   return keyval_;
 }
@@ -145,4 +145,4 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit) {
 
 void end_communicators() noexcept { communicators().end(); }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -10,7 +10,7 @@
 
 #include "mpi/messages/matching/communicator.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // The one of `comm`; null if MPI knows no such communicator.
 [[nodiscard]] Communicator* communicator_of(MPI_Comm comm);
@@ -24,4 +24,4 @@ void for_each_communicator(const std::function<void(Communicator&)>& visit);
 // In MPI_Finalize: gives back what MPI has given for them.
 void end_communicators() noexcept;
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

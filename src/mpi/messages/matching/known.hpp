@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 class Communicator;
 struct Persistent;
@@ -50,4 +50,4 @@ class Known {
   std::uintptr_t word_ = 0;
 };
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // The source and tag that a receive asks for, or that a message has. Wildcards have the values that
 // the MPI in use gives them.
@@ -239,4 +239,4 @@ class HeldMessages {
   std::uint64_t sequence_ = 0;
 };
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -10,7 +10,7 @@
 #include <memory>
 #include <random>
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 namespace {
 
 constexpr Wildcards any{-7, -9};
@@ -150,4 +150,4 @@ TEST_P(MatchQueueModel, messages_are_taken_as_in_the_model) {
 INSTANTIATE_TEST_SUITE_P(Seeds, MatchQueueModel, testing::Range(1u, 41u));
 
 }  // namespace
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

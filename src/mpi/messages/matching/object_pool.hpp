@@ -9,7 +9,7 @@
 #include "base/guarded.hpp"
 #include "base/spin_lock.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // The store that all threads share. T has a member `T* next`, which belongs to the store while the
 // object is kept. Thread safety: every member, any thread.
@@ -75,4 +75,4 @@ class Spares {
   int count_ = 0;
 };
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

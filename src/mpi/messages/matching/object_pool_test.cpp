@@ -11,8 +11,8 @@
 
 namespace {
 
-using imbrex::mpi::receive::CommonSpares;
-using imbrex::mpi::receive::Spares;
+using imbrex::mpi::messages::CommonSpares;
+using imbrex::mpi::messages::Spares;
 
 struct Thing {
   Thing* next = nullptr;

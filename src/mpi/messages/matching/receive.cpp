@@ -14,7 +14,7 @@
 #include "mpi/messages/matching/object_pool.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 bool is_derived(MPI_Datatype type) {
   int integers = 0;
@@ -162,4 +162,4 @@ void Receive::matched_here(const Arrived& arrived) {
   }
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

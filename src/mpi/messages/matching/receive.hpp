@@ -12,7 +12,7 @@
 #include "mpi/messages/matching/match_queue.hpp"
 #include "mpi/messages/matching/substitute.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // The arguments of a receiving call.
 struct Arguments {
@@ -71,4 +71,4 @@ class alignas(64) Receive final : public Substitute {
 int post(const Arguments& arguments, MPI_Request* request);
 int receive_message(const Arguments& arguments, MPI_Message* message, MPI_Request* request);
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -15,7 +15,7 @@
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -182,4 +182,4 @@ void Substitute::completed(Operation& base) noexcept {
   listener->fire(*listener);
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -14,7 +14,7 @@
 #include "mpi/engine/engine.hpp"
 #include "mpi/messages/matching/known.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // Whoever is told of a completion. Lives until `fire` has been called.
 struct Listener {
@@ -116,4 +116,4 @@ void wait_for(Substitute& operation);
 // its buffer is the program's again. Returns the code of a call that blocks.
 [[nodiscard]] int end_kept(MPI_Request& request, int code) noexcept;
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -8,7 +8,7 @@
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/request_table.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -60,4 +60,4 @@ int release(void* state) {
   tokens.give(token);
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

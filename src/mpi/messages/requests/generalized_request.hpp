@@ -6,11 +6,11 @@
 
 #include "mpi/messages/matching/known.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // Gives a token that stands for `operation`; null if MPI gives no more.
 [[nodiscard]] Token* take_token(Substitute& operation);
 // Takes a token back that the program has no more.
 void give_token(Token& token) noexcept;
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

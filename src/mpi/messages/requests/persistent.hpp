@@ -8,7 +8,7 @@
 
 #include "mpi/messages/matching/receive.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // How a message is sent: as by MPI_Send, MPI_Ssend, or MPI_Rsend.
 enum class SendMode : std::uint8_t { standard, synchronous, ready };
@@ -25,4 +25,4 @@ struct Persistent {
   SendMode mode = SendMode::standard;
 };
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -12,7 +12,7 @@
 #include "mpi/messages/requests/request_table.hpp"
 #include "mpi/recording/message_records.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 Substitute* substitute(MPI_Request request) noexcept {
   if (request == MPI_REQUEST_NULL || !requests().has_substitutes()) return nullptr;
@@ -78,4 +78,4 @@ int free_persistent(Persistent& gone, MPI_Request* request) noexcept {
   return PMPI_Request_free(request);
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

@@ -10,7 +10,7 @@
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/messages/requests/persistent.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // What `request` stands for; null: it is MPI's own.
 [[nodiscard]] Substitute* substitute(MPI_Request request) noexcept;
@@ -24,4 +24,4 @@ void let_go(Substitute& operation) noexcept;
 // As MPI_Request_free of the request of `gone`: what is active goes on.
 int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

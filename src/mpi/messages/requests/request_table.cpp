@@ -9,7 +9,7 @@
 #include "mpi/messages/matching/communicator.hpp"
 #include "mpi/messages/requests/persistent.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 namespace {
 
@@ -137,4 +137,4 @@ RequestTable& requests() noexcept {
   return table;
 }
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

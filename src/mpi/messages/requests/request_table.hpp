@@ -14,7 +14,7 @@
 #include "mpi/messages/matching/known.hpp"
 #include "mpi/messages/matching/match_queue.hpp"
 
-namespace imbrex::mpi::receive {
+namespace imbrex::mpi::messages {
 
 // Maps a handle to what is known of it. The table has shards, each with its own lock.
 // Thread safety: every member, any thread.
@@ -74,4 +74,4 @@ class RequestTable {
 
 [[nodiscard]] RequestTable& requests() noexcept;
 
-}  // namespace imbrex::mpi::receive
+}  // namespace imbrex::mpi::messages

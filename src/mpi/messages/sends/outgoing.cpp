@@ -58,7 +58,7 @@ void finish() noexcept {
     engine().hold_still(
         [&left](const Operation& operation) {
           const Send* const send = Send::from(operation);
-          if (send != nullptr && receive::is_let_go(*send)) ++left;
+          if (send != nullptr && messages::is_let_go(*send)) ++left;
         },
         [](bool) {});
     engine().poll();
@@ -72,7 +72,7 @@ bool learn_short(const MPI_Count count, const MPI_Datatype type) noexcept {
   if (!is_on()) return true;
   const std::int64_t bytes = bytes_of(count, type);
   if (bytes < 0) return true;  // MPI says what is wrong
-  if (bytes <= element_bytes_max * count && !receive::is_derived(type)) {
+  if (bytes <= element_bytes_max * count && !messages::is_derived(type)) {
     bounds.place(type).store(type, std::memory_order_relaxed);
   }
   return bytes <= bounds.bytes.load(std::memory_order_relaxed);
@@ -94,8 +94,8 @@ std::unique_ptr<Send> make(const Call& call, const Outgoing& it, const Route& ro
 
 Route route_of(const Outgoing& it, const Asks asks, const bool is_part) noexcept {
   if (!is_on() || !in_service() || it.peer == MPI_PROC_NULL) return {};
-  receive::Communicator* const place = receive::communicator_of(it.comm);
-  const receive::Arguments as_receive{nullptr, it.count, it.type, {it.peer, it.tag}, it.comm};
+  messages::Communicator* const place = messages::communicator_of(it.comm);
+  const messages::Arguments as_receive{nullptr, it.count, it.type, {it.peer, it.tag}, it.comm};
   if (place == nullptr || !place->accepts_send(as_receive)) return {};
   if (asks == Asks::buffers) {
     let_go_before(it.comm, it.peer);
@@ -118,7 +118,7 @@ int send(const Call& call, const Outgoing& it, const Route& route) {
 int isend(const Call& call, const Outgoing& it, const Route& route, MPI_Request* request) {
   std::unique_ptr<Send> send = make(call, it, route);
   *request = MPI_REQUEST_NULL;
-  receive::Token* const token = receive::take_token(*send);
+  messages::Token* const token = messages::take_token(*send);
   if (token == nullptr) return raise_error(call, MPI_ERR_NO_MEM);
   send->give_handle(*token);
   if (!window().begin(*send)) {
@@ -130,8 +130,8 @@ int isend(const Call& call, const Outgoing& it, const Route& route, MPI_Request*
   return MPI_SUCCESS;
 }
 
-int start(receive::Persistent& it, MPI_Request* request) {
-  const receive::Arguments& with = it.arguments;
+int start(messages::Persistent& it, MPI_Request* request) {
+  const messages::Arguments& with = it.arguments;
   const Outgoing outgoing{with.buffer,     with.count, with.type, with.wanted.source,
                           with.wanted.tag, with.comm,  it.mode};
   // If the communicator is freed, its object serves another.
@@ -150,7 +150,7 @@ int start(receive::Persistent& it, MPI_Request* request) {
 
 void let_go_before(MPI_Comm comm, const int peer) noexcept {
   if (waiting.load(std::memory_order_acquire) == 0) return;
-  if (const receive::Communicator* const it = receive::known_communicator_of(comm)) {
+  if (const messages::Communicator* const it = messages::known_communicator_of(comm)) {
     window().let_go(it, peer);
   }
 }

@@ -53,7 +53,7 @@ enum class Asks : std::uint8_t { nothing, receive, posted, buffers };
 [[nodiscard]] std::unique_ptr<Send> make(const Call& call, const Outgoing& outgoing,
                                          const Route& route, bool is_part = false);
 // MPI_Start of one that sends.
-[[nodiscard]] int start(receive::Persistent& persistent, MPI_Request* request);
+[[nodiscard]] int start(messages::Persistent& persistent, MPI_Request* request);
 
 // Whether messages of this length count: a persistent request for one is started here.
 [[nodiscard]] bool is_long(MPI_Count count, MPI_Datatype type) noexcept;

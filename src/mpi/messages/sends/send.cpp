@@ -75,7 +75,7 @@ bool Send::post() noexcept {
   code = outcome.code;
   handler_ran = false;
   request = MPI_REQUEST_NULL;
-  status = receive::empty_status();
+  status = messages::empty_status();
   return false;
 }
 

@@ -11,7 +11,7 @@
 
 namespace imbrex::mpi::sends {
 
-using Mode = receive::SendMode;
+using Mode = messages::SendMode;
 
 // The arguments of a sending call.
 struct Outgoing {
@@ -26,13 +26,13 @@ struct Outgoing {
 
 // Where it goes to.
 struct Route {
-  receive::Communicator* communicator = nullptr;  // null: the call is MPI's own
+  messages::Communicator* communicator = nullptr;  // null: the call is MPI's own
   int rank = -1;  // in MPI_COMM_WORLD; -1: a process that is not there
   explicit operator bool() const noexcept { return communicator != nullptr; }
 };
 
 // Thread safety: as Substitute.
-class Send final : public receive::Substitute {
+class Send final : public messages::Substitute {
  public:
   // `name`, a literal, and `at_once` are as in Call.
   Send(const char* name, const Outgoing& outgoing, const Route& route, std::int64_t bytes,

@@ -20,7 +20,7 @@ Time now() noexcept {
       .count();
 }
 
-ChannelKey channel_of(receive::Communicator& communicator, const int peer, const int tag) {
+ChannelKey channel_of(messages::Communicator& communicator, const int peer, const int tag) {
   return {&communicator, peer, communicator.asserts_no_any_tag() ? tag : -1};
 }
 
@@ -74,7 +74,7 @@ bool Window::begin(Send& send) {
   return posted;
 }
 
-bool Window::holds_back(receive::Communicator& communicator, const int peer, const int tag) {
+bool Window::holds_back(messages::Communicator& communicator, const int peer, const int tag) {
   const ChannelKey channel = channel_of(communicator, peer, tag);
   const std::lock_guard guard(lock_);
   return turns_.has_channel(channel);
@@ -118,12 +118,12 @@ void Window::cancel(Send& send) noexcept {
       [](bool) {});
 }
 
-bool Window::cancel_of(const std::function<bool(const receive::Listener&)>& is_it) {
+bool Window::cancel_of(const std::function<bool(const messages::Listener&)>& is_it) {
   Send* found = nullptr;
   {
     const std::lock_guard guard(lock_);
     turns_.for_each([&](const Turn& turn) {
-      const receive::Listener* const listener = Send::of(turn).listener();
+      const messages::Listener* const listener = Send::of(turn).listener();
       if (listener != nullptr && is_it(*listener)) found = static_cast<Send*>(turn.owner);
     });
     if (found == nullptr) return false;
@@ -135,7 +135,7 @@ bool Window::cancel_of(const std::function<bool(const receive::Listener&)>& is_i
   return true;
 }
 
-void Window::let_go(const receive::Communicator* const communicator, const int peer) noexcept {
+void Window::let_go(const messages::Communicator* const communicator, const int peer) noexcept {
   Send* refused = nullptr;
   {
     const std::lock_guard guard(lock_);

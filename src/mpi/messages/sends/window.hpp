@@ -28,14 +28,14 @@ class Window final : public Feed {
   // It goes, or waits. False if MPI has refused it: then it has not begun.
   [[nodiscard]] bool begin(Send& send);
   // True if messages wait that one of this communicator, peer and tag may not overtake.
-  [[nodiscard]] bool holds_back(receive::Communicator& communicator, int peer, int tag);
+  [[nodiscard]] bool holds_back(messages::Communicator& communicator, int peer, int tag);
   // The engine has found it complete.
   void ended(Send& send) noexcept;
   void cancel(Send& send) noexcept;
   // As cancel() for the one that waits and whose listener this says is it; false: none is.
-  [[nodiscard]] bool cancel_of(const std::function<bool(const receive::Listener&)>& is_it);
+  [[nodiscard]] bool cancel_of(const std::function<bool(const messages::Listener&)>& is_it);
   // What waits for that communicator and peer goes now; null, and -1, stand for all.
-  void let_go(const receive::Communicator* communicator, int peer) noexcept;
+  void let_go(const messages::Communicator* communicator, int peer) noexcept;
 
   bool draw(Round& round) override;
   void for_each(const std::function<void(const Operation&)>& visit) override;
@@ -45,7 +45,7 @@ class Window final : public Feed {
   void post(Turn& turn, Send*& refused) noexcept IMBREX_REQUIRES(lock_);
   static void end_all(Send* refused) noexcept;
 
-  progress::CallLock lock_;  // held over calls of MPI that do not block
+  threads::CallLock lock_;  // held over calls of MPI that do not block
   Turns turns_ IMBREX_GUARDED_BY(lock_);
   bool listed_ IMBREX_GUARDED_BY(lock_) = false;  // the engine knows this feed
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/report/waits/findings.hpp"
+#include "mpi/check/ranks/findings.hpp"
 
 #include <cstddef>
 #include <cstdio>

@@ -24,15 +24,15 @@ MESSAGES = [
 # Other notices: names, and what is said before and after the call. {3} is the fourth argument,
 # {comm} the one of that type.
 OTHERS = [
-    (r"Start", "notices::starting(1, {0})", "notices::started(code, 1, {0})"),
-    (r"Startall", "notices::starting({0}, {1})", "notices::started(code, {0}, {1})"),
-    (r"Request_free", "notices::freeing({0})", ""),
-    (r"Psend_init", "", "senders::note_persistent(code, {request})"),
-    (r"Pready(_range|_list)?", "senders::part()", ""),
-    (r"I?(bcast|scatterv?)", "senders::from_root({root}, {comm})", ""),
-    (r"I?(gatherv?|reduce)", "senders::to_root({root}, {comm})", ""),
+    (r"Start", "told::starting(1, {0})", "told::started(code, 1, {0})"),
+    (r"Startall", "told::starting({0}, {1})", "told::started(code, {0}, {1})"),
+    (r"Request_free", "told::freeing({0})", ""),
+    (r"Psend_init", "", "sending_calls::note_persistent(code, {request})"),
+    (r"Pready(_range|_list)?", "sending_calls::part()", ""),
+    (r"I?(bcast|scatterv?)", "sending_calls::from_root({root}, {comm})", ""),
+    (r"I?(gatherv?|reduce)", "sending_calls::to_root({root}, {comm})", ""),
     (r"I?(neighbor_)?(allgatherv?|alltoall[vw]?)|I?(allreduce|reduce_scatter(_block)?|scan|exscan)",
-     "senders::collective()", ""),
+     "sending_calls::collective()", ""),
 ]
 # What communicates and does not stand in calls.def, since it does not block.
 ALSO_REFUSED = (r"Isendrecv(_replace)?|Start(all)?|Pready(_range|_list)?|Parrived|Cancel|"
@@ -82,25 +82,25 @@ def of_messages(name, plain, names):
     if out:
         before.append(call_of(name, names, out, comm, "send", "out"))
         if not prepares:
-            before.append("notices::sends(out);")
+            before.append("told::sends(out);")
     if into:
         before.append(call_of(name, names, into, comm, "receive", "in"))
     if plain.lower().endswith("mrecv"):
         message = names[3]
-        before.append(f"const Members* const from = notices::taken({message});")
+        before.append(f"const Members* const from = told::taken({message});")
         if begins:
-            after.append(f"notices::takes(code, {last}, from);")
+            after.append(f"told::takes(code, {last}, from);")
     # Memory that serves both is listed as the receive's only: it must not be in its own way.
     reads = out if out and not (into and into[0] == out[0]) else None
     if prepares:
         if out:
-            after.append(f"notices::prepared(code, {last}, out);")
+            after.append(f"told::prepared(code, {last}, out);")
         variable, places, writes = ("out", out, "false") if out else ("in", into, "true")
         after.append(f"(void)check::prepared({variable}, {last}, code, {names[places[0]]}, "
                      f"{writes});")
     elif begins and out and into:
         buffer = names[reads[0]] if reads else "nullptr"
-        after.append(f"notices::begun(code, {last}, out, {buffer}, in, {names[into[0]]});")
+        after.append(f"told::begun(code, {last}, out, {buffer}, in, {names[into[0]]});")
     elif begins:
         variable, places, writes = ("out", out, "false") if out else ("in", into, "true")
         after.append(f"(void)check::begun({variable}, {last}, code, {names[places[0]]}, {writes});")
@@ -111,7 +111,7 @@ def of_messages(name, plain, names):
             before.append(f"const check::Guard writes(in, {names[into[0]]}, true);")
         # The exchanges receive by what tells of itself.
         if into and not out:
-            before.append(f"notices::Received received({last});")
+            before.append(f"told::Received received({last});")
             after.append(f"received.end(code, {'from' if comm is None else names[comm]});")
     return before, after
 
@@ -127,7 +127,7 @@ def of_others(plain, every, names):
     def line(text):
         if not text:
             return []
-        when = "if (switches.learns_senders) " if text.startswith("senders::") else ""
+        when = "if (switches.learns_senders) " if text.startswith("sending_calls::") else ""
         return [when + text.format(*names, **found) + ";"]
     return line(row[1]), line(row[2])
 
