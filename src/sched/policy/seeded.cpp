@@ -113,7 +113,7 @@ class Seeded final : public Policy {
     int only;
     std::uint64_t due;  // by draws_: from then on it goes first
   };
-  using Line = std::deque<Waiting>;
+  using Fifo = std::deque<Waiting>;
 
   // How many draws pass over what a foreign thread made ready, and over others for it.
   static constexpr std::uint64_t foreign_patience = 256;
@@ -153,7 +153,7 @@ class Seeded final : public Policy {
   // ---- absence ----
 
   struct Lines {
-    Line ready, foreign, yielded;
+    Fifo ready, foreign, yielded;
   };
 
   [[nodiscard]] bool return_from_absence(const int worker) IMBREX_REQUIRES(lock_) {
@@ -174,7 +174,7 @@ class Seeded final : public Policy {
   // Takes out what must wait for a worker that is absent.
   [[nodiscard]] Lines set_aside() IMBREX_REQUIRES(lock_) {
     Lines kept;
-    const auto move = [this](auto& from, Line& to) IMBREX_REQUIRES(lock_) {
+    const auto move = [this](auto& from, Fifo& to) IMBREX_REQUIRES(lock_) {
       std::erase_if(from, [&](const Waiting& waiting) IMBREX_REQUIRES(lock_) {
         const bool waits = must_wait(waiting);
         if (waits) to.push_back(waiting);
@@ -209,12 +209,12 @@ class Seeded final : public Policy {
     ready_.pop_back();
     return next;
   }
-  [[nodiscard]] bool is_due(const Line& line) const IMBREX_REQUIRES(lock_) {
-    return !line.empty() && line.front().due <= draws_;
+  [[nodiscard]] bool is_due(const Fifo& fifo) const IMBREX_REQUIRES(lock_) {
+    return !fifo.empty() && fifo.front().due <= draws_;
   }
-  static Waiting take_first(Line& line) {
-    const Waiting first = line.front();
-    line.pop_front();
+  static Waiting take_first(Fifo& fifo) {
+    const Waiting first = fifo.front();
+    fifo.pop_front();
     return first;
   }
 
@@ -225,8 +225,8 @@ class Seeded final : public Policy {
   mutable base::SpinLock lock_;
   std::mt19937_64 random_ IMBREX_GUARDED_BY(lock_);
   std::vector<Waiting> ready_ IMBREX_GUARDED_BY(lock_);
-  Line foreign_ IMBREX_GUARDED_BY(lock_);  // oldest first, as the next
-  Line yielded_ IMBREX_GUARDED_BY(lock_);
+  Fifo foreign_ IMBREX_GUARDED_BY(lock_);  // oldest first, as the next
+  Fifo yielded_ IMBREX_GUARDED_BY(lock_);
   std::uint64_t draws_ IMBREX_GUARDED_BY(lock_) = 0;
   // By draws_: no foreign one goes first before.
   std::uint64_t foreign_again_ IMBREX_GUARDED_BY(lock_) = 0;

@@ -9,19 +9,19 @@
 namespace imbrex::sched {
 
 void ForeignQueue::push(const Entry& entry) {
-  Line& line = entry.resumed ? resumed_ : new_;
-  const std::lock_guard guard(line.lock);
-  line.tasks.push_back(entry.task);
-  line.size.fetch_add(1, std::memory_order_release);
+  Fifo& fifo = entry.resumed ? resumed_ : new_;
+  const std::lock_guard guard(fifo.lock);
+  fifo.tasks.push_back(entry.task);
+  fifo.size.fetch_add(1, std::memory_order_release);
 }
 
-Entry ForeignQueue::pop(Line& line) noexcept {
-  if (line.size.load(std::memory_order_acquire) == 0) return {};
-  const std::lock_guard guard(line.lock);
-  if (line.tasks.empty()) return {};
-  const Entry entry{line.tasks.front(), &line == &resumed_};
-  line.tasks.pop_front();
-  line.size.fetch_sub(1, std::memory_order_relaxed);
+Entry ForeignQueue::pop(Fifo& fifo) noexcept {
+  if (fifo.size.load(std::memory_order_acquire) == 0) return {};
+  const std::lock_guard guard(fifo.lock);
+  if (fifo.tasks.empty()) return {};
+  const Entry entry{fifo.tasks.front(), &fifo == &resumed_};
+  fifo.tasks.pop_front();
+  fifo.size.fetch_sub(1, std::memory_order_relaxed);
   return entry;
 }
 

@@ -48,14 +48,14 @@ class ForeignQueue {
   }
 
  private:
-  struct Line {
+  struct Fifo {
     base::SpinLock lock;
     std::deque<Task*> tasks IMBREX_GUARDED_BY(lock);
     std::atomic<std::int64_t> size{0};  // written under the lock
   };
-  [[nodiscard]] Entry pop(Line& line) noexcept;
+  [[nodiscard]] Entry pop(Fifo& fifo) noexcept;
 
-  Line resumed_, new_;
+  Fifo resumed_, new_;
 };
 
 // The queues of one worker, who owns the lock, which guards the rest.
