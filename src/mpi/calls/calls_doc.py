@@ -56,7 +56,7 @@ def twin_table(rows):
         if kind.startswith(ON_SPARE_THREAD):
             continue
         by = " and ".join(f"`MPI_{one.strip()}`" for one in twin.split("+"))
-        elsewhere = "the same" if kind.startswith("COLLECTIVE") else "MPI's own"
+        elsewhere = "as in a task" if kind.startswith("COLLECTIVE") else "MPI's own"
         lines.append(f"| `MPI_{name}` | {by} | {elsewhere} |")
     return "\n".join(lines)
 
