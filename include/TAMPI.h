@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The interface of Task-Aware MPI (TAMPI), carried out by imbrex: a program that was written for
-   TAMPI includes this header instead, links imbrex::mpi instead of libtampi, and makes its calls
-   from imbrex tasks. docs/user/coming-from-tampi.md says what each means here.
+/* The interface of Task-Aware MPI (TAMPI) over imbrex. A program written for TAMPI includes this
+   header in place of TAMPI's own, links imbrex::mpi in place of libtampi, and makes its calls from
+   imbrex tasks. docs/user/coming-from-tampi.md explains each call.
 
-   All functions return MPI's codes and may be called by any thread, between MPI_Init and
-   MPI_Finalize unless they say otherwise. None suspends but TAMPI_Wait and TAMPI_Waitall. */
+   All functions return MPI's codes. Any thread may call them between MPI_Init and MPI_Finalize,
+   unless the comment says otherwise. Only TAMPI_Wait and TAMPI_Waitall suspend. */
 #ifndef TAMPI_H
 #define TAMPI_H
 
 #include <mpi.h>
 
-/* Of TAMPI's interface. A program that was written for TAMPI 1 to 3, whose TAMPI_Isend and so on
-   return a request, defines IMBREX_TAMPI_3 before it includes this header. */
+/* The version of TAMPI's interface. A program written for TAMPI 1 to 3, where TAMPI_Isend and
+   similar calls return a request, defines IMBREX_TAMPI_3 before it includes this header. */
 #ifdef IMBREX_TAMPI_3
 #define TAMPI_VERSION_MAJOR 3
 #define IMBREX_TAMPI_REQUEST , MPI_Request* request
@@ -23,46 +23,49 @@
 #endif
 #define TAMPI_VERSION_MINOR 0
 
-/* For MPI_Init_thread, which gives it if it is asked for. */
+/* A level for MPI_Init_thread, which provides it on request. */
 #define MPI_TASK_MULTIPLE (MPI_THREAD_MULTIPLE + 1)
 
-#define TAMPI_PROPERTY_BLOCKING_MODE 0x1     /* read only: MPI_TASK_MULTIPLE was given */
-#define TAMPI_PROPERTY_NONBLOCKING_MODE 0x2  /* read only: TAMPI_Iwait binds requests */
-#define TAMPI_PROPERTY_AUTO_INIT 0x3         /* MPI_Init does TAMPI_Init's work; set before it */
-#define TAMPI_PROPERTY_THREAD_TASKAWARE 0x4  /* of the task: 0, its blocking calls block */
+#define TAMPI_PROPERTY_BLOCKING_MODE 0x1     /* read only: 1 if MPI_TASK_MULTIPLE was provided */
+#define TAMPI_PROPERTY_NONBLOCKING_MODE 0x2  /* read only: 1 if TAMPI_Iwait binds requests */
+/* 1: MPI_Init also does TAMPI_Init's work; set it before */
+#define TAMPI_PROPERTY_AUTO_INIT 0x3
+#define TAMPI_PROPERTY_THREAD_TASKAWARE 0x4  /* of the running task; 0: its blocking calls block */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* For programs that have set TAMPI_PROPERTY_AUTO_INIT to 0. `required` and `provided` as those of
+/* For programs that have set TAMPI_PROPERTY_AUTO_INIT to 0. `required` and `provided` as for
    MPI_Init_thread. MPI_ERR_OTHER outside of MPI_Init and MPI_Finalize. */
 int TAMPI_Init(int required, int* provided);
 int TAMPI_Finalize(void);
 
-/* Any time. MPI_ERR_ARG for an unknown property, and for one that cannot be set, or not now. */
+/* At any time. MPI_ERR_ARG for an unknown property, and for a property that cannot be set now. */
 int TAMPI_Property_get(int property, int* value);
 int TAMPI_Property_set(int property, int value);
 int TAMPI_Blocking_enabled(int* flag);
 int TAMPI_Nonblocking_enabled(int* flag);
 
 /* Takes the requests over, which become MPI_REQUEST_NULL, and returns at once: the running task,
-   once its body has ended, keeps its dependents waiting for them too. Null requests are left out.
-   The statuses are written as the requests complete, before a dependent runs, so they must outlive
-   the body; MPI_STATUS(ES)_IGNORE is allowed. Not for persistent requests: MPI_ERR_REQUEST. If a
-   request fails, so does the task, and the finish around it says so; TAMPI_Iwait returns the code
-   too if that is known at once. In main and in threads of the program's own, TAMPI_Wait waits. */
+   once its body has ended, keeps its dependents waiting for the requests, too. Null requests are
+   ignored. The statuses are written as the requests complete, before a dependent runs, so they must
+   outlive the body; MPI_STATUS(ES)_IGNORE is allowed.
+
+   If a request fails, the task fails, and the finish around it reports that; TAMPI_Iwait also
+   returns the code if it is known at once. Persistent requests: MPI_ERR_REQUEST. In main and in
+   other threads of the program, TAMPI_Wait waits for the requests. */
 int TAMPI_Iwait(MPI_Request* request, MPI_Status* status);
 int TAMPI_Iwaitall(int count, MPI_Request requests[], MPI_Status* statuses);
 
-/* Of TAMPI 1 to 3. In tasks: nothing. In main and in threads of the program's own: waits for all
-   that this thread has given to TAMPI_Iwait and the calls below. Suspends main. With the
-   non-blocking mode disabled: MPI_Wait and MPI_Waitall. */
+/* Calls of TAMPI 1 to 3. In tasks they do nothing. In main and in other threads of the program
+   they wait for all requests that the thread has given to TAMPI_Iwait and the calls below.
+   Suspend main. With the non-blocking mode disabled: MPI_Wait and MPI_Waitall. */
 int TAMPI_Wait(MPI_Request* request, MPI_Status* status);
 int TAMPI_Waitall(int count, MPI_Request requests[], MPI_Status* statuses);
 
-/* MPI_I..., then TAMPI_Iwait of its request. With IMBREX_TAMPI_3 defined they have an argument for
-   that request, as in TAMPI 1 to 3: it is null when they return. */
+/* MPI_I..., then TAMPI_Iwait of its request. With IMBREX_TAMPI_3 defined the calls have an
+   argument for that request, as in TAMPI 1 to 3: it is null when they return. */
 int TAMPI_Isend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,
                 MPI_Comm comm IMBREX_TAMPI_REQUEST) IMBREX_TAMPI_SYMBOL("Isend");
 int TAMPI_Issend(const void* buffer, int count, MPI_Datatype type, int destination, int tag,

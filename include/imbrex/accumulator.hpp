@@ -6,8 +6,8 @@
 //   imbrex::Accumulator<double> residual(step, imbrex::op::sum);
 //   ... tasks with .phased(step):  residual.put(mine); step.next(); if (residual.get() < e) ...
 //
-// What tasks put in phase k is put together once, when phase k is over, and can be read in phase
-// k + 1, until the next next().
+// The values that tasks put in phase k are combined once, when phase k is over. The result can be
+// read in phase k + 1, until the next next().
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -35,19 +35,20 @@
 
 namespace imbrex {
 
-// Operations: function objects that say what stands for nothing put. One of a program's own is any
-// type that can be called as T(T, T), is associative and commutative, and comes with an identity.
+// Operations: function objects that combine two values and name an identity. An operation of the
+// program is any type that can be called as T(T, T), is associative and commutative, and comes with
+// an identity.
 namespace op {
 struct Sum {
-  /// `identity` is the value that changes nothing; the call combines two values. The others have
-  /// both, too. Any thread; never suspends.
+  /// `identity` is the value that changes nothing; the call combines two values. Every operation
+  /// here has both members. Any thread may call them; they never suspend.
   template <class T>
   [[nodiscard]] static T identity() { return T(); }
   template <class T>
   [[nodiscard]] T operator()(const T& a, const T& b) const { return a + b; }
 };
 struct Product {
-  /// As those of Sum: 1, and the product.
+  /// The identity is 1; the call returns the product. Any thread; never suspends.
   template <class T>
   [[nodiscard]] static T identity() { return T(1); }
   template <class T>
@@ -55,7 +56,8 @@ struct Product {
 };
 /// The smallest value.
 struct Min {
-  /// As those of Sum: infinity or the largest value, and the smaller one.
+  /// The identity is infinity or the largest value of T; the call returns the smaller value. Any
+  /// thread; never suspends.
   template <class T>
   [[nodiscard]] static T identity() {
     if constexpr (std::numeric_limits<T>::has_infinity) return std::numeric_limits<T>::infinity();
@@ -65,7 +67,8 @@ struct Min {
   [[nodiscard]] T operator()(const T& a, const T& b) const { return b < a ? b : a; }
 };
 struct Max {
-  /// As those of Sum: minus infinity or the lowest value, and the larger one.
+  /// The identity is minus infinity or the lowest value of T; the call returns the larger value.
+  /// Any thread; never suspends.
   template <class T>
   [[nodiscard]] static T identity() {
     if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
@@ -74,9 +77,10 @@ struct Max {
   template <class T>
   [[nodiscard]] T operator()(const T& a, const T& b) const { return a < b ? b : a; }
 };
-/// One of the values that were put, whichever.
+/// Any one of the values that tasks have put; which one is not specified.
 struct Any {
-  /// As those of Sum: a value-initialised one, and either.
+  /// The identity is a value-initialised T; the call returns either value. Any thread; never
+  /// suspends.
   template <class T>
   [[nodiscard]] static T identity() { return T(); }
   template <class T>
@@ -106,8 +110,8 @@ void put_into(std::optional<T>& slot, const Op& op, const T& value) {
   }
 }
 
-// The values of several phases; who puts, puts into that of its phase. Who takes changes nothing,
-// so that the cache line stays with who puts.
+// The values of several phases. A put goes to the phase of the task that puts. A take writes
+// nothing, so that the cache line stays with the thread that puts.
 template <class T>
 class Ring {
  public:
@@ -123,7 +127,7 @@ class Ring {
       cell.after = phase + 1;
     }
   }
-  // Adds what was put in `phase` to `all`.
+  // Adds the values that were put in `phase` to `all`.
   template <class Op>
   void add(const std::uint64_t phase, const Op& op, std::optional<T>& all) const {
     const Cell& cell = cells_[phase % cells_.size()];
@@ -132,13 +136,14 @@ class Ring {
 
  private:
   struct Cell {
-    std::uint64_t after = 0;  // one more than the phase that the value is of; 0: none
+    std::uint64_t after = 0;  // one more than the phase of the value; 0: no value
     std::optional<T> value;
   };
   std::vector<Cell> cells_;
 };
 
-// The ways to collect what is put in a phase. take() is called when all has been put, and empties.
+// The ways to collect the values of a phase. take() is called when all values of the phase have
+// been put, and empties the collection.
 
 template <class T, class Op>
 class LazyStore {
@@ -153,17 +158,19 @@ class LazyStore {
 
   void put(const Standing& by, const T& value) {
     const std::size_t worker = worker_slot();
-    if (worker >= count_) {  // a thread of the program's own, or one more worker
+    if (worker >= count_) {  // a thread of the program's own, or a worker that joined later
       const std::lock_guard guard(mutex_);
       if (!others_) others_.emplace(phases_);
       has_others_.store(true, std::memory_order_relaxed);  // the signals order it before take()
       return others_->put(by.signalled, op_, value);
     }
-    Values* mine = slots_[worker].load(std::memory_order_relaxed);  // of this thread alone
+    // only this thread writes its slot
+    Values* mine = slots_[worker].load(std::memory_order_relaxed);
     if (mine == nullptr) {
       mine = new Values{Ring<T>(phases_)};
       slots_[worker].store(mine, std::memory_order_release);  // pairs with take()
-      std::size_t used = used_.load(std::memory_order_relaxed);  // the signals order it, too
+      // the signals order this field, too
+      std::size_t used = used_.load(std::memory_order_relaxed);
       while (used <= worker && !used_.compare_exchange_weak(used, worker + 1,
                                                             std::memory_order_relaxed)) {
       }
@@ -279,11 +286,12 @@ class ReproducibleStore {
   std::vector<std::map<std::vector<std::uint32_t>, std::optional<T>>> cells_;
 };
 
-// The results of the last phases; the oldest makes room. There are three at least.
-// Why a member that signals and waits (`keeps_up`) needs no lock to read the result of the phase
-// before its own, w - 1: it has signalled w at most, so phase w + 1 is not over, and the result
-// that takes the place of that of w - 1 is one of phase w + 2 at the earliest. Values that are more
-// than their bytes are copied under the lock all the same: a copy need not bear a second one.
+// The results of the last phases, three at least; a new result takes the place of the oldest. A
+// member that signals and waits (`keeps_up`) needs no lock to read the result of phase w - 1, the
+// phase before its own. It has signalled w at most, so phase w + 1 is not over. The result that
+// takes that place belongs to phase w + 2 at the earliest. Values that are more than their bytes
+// are copied under the lock all the same, because a copy must not overlap with another copy of the
+// same object.
 template <class T>
 class Results {
  public:
@@ -297,7 +305,7 @@ class Results {
     const std::lock_guard guard(mutex_);
     put(phase, std::nullopt, error);
   }
-  // Null: it is not there any more. Rethrows what the operation threw.
+  // Returns std::nullopt if the result is gone. Rethrows an exception that the operation threw.
   [[nodiscard]] std::optional<T> of(const std::uint64_t phase, const bool keeps_up) const {
     if constexpr (std::is_trivially_copyable_v<T>) {
       if (keeps_up) return look(phase);
@@ -305,7 +313,7 @@ class Results {
     const std::lock_guard guard(mutex_);
     return look(phase);
   }
-  // The value of the last phase that has one; `none`, if there is no such.
+  // Returns the result of the last phase that has one; `none` if no phase has a result.
   [[nodiscard]] T last(const T& none) const {
     const std::lock_guard guard(mutex_);
     return after_ == 0 ? none : *look(after_ - 1);
@@ -313,7 +321,7 @@ class Results {
 
  private:
   struct alignas(64) Result {
-    std::uint64_t after = 0;  // one more than the phase; 0: none yet
+    std::uint64_t after = 0;  // one more than the phase; 0: no phase yet
     std::optional<T> value;
     std::exception_ptr error;
   };
@@ -332,16 +340,17 @@ class Results {
   }
 
   mutable std::mutex mutex_;
-  std::uint64_t after_ = 0;  // one more than the phase of the last one
+  std::uint64_t after_ = 0;  // one more than the phase of the last result
   std::vector<Result> results_;
 };
 
-// What tasks see of an accumulator, whatever its operation and the way it collects.
+// The part of an accumulator that tasks see, whatever its operation and its way to collect.
 template <class T>
 class AccumulatorState : public AccumulatorBase {
  public:
-  // What a phaser with `ahead` needs at a time: a task may put into so many phases from the one on
-  // that is under way, and one may still read those before.
+  // `phases` is the number of phases that are in use at a time, for a phaser with `ahead`: a task
+  // may put into that many phases from the current one on, and another task may still read the
+  // results of the phases before.
   AccumulatorState(const std::size_t phases, const T& identity)
       : identity_(identity), results_(phases) {}
 
@@ -355,7 +364,8 @@ class AccumulatorState : public AccumulatorBase {
   Results<T> results_;
 };
 
-// What one process tells others of a phase. Types that cannot be sent have none.
+// The values of one phase that a process sends to the others. Types that cannot be sent have no
+// such message.
 template <class T>
 inline constexpr bool can_be_sent =
     std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t);
@@ -364,7 +374,7 @@ enum class Told : std::int32_t { nothing, value, failure };
 template <class T>
 struct AccumulatorMessage {
   Told told;
-  std::int32_t rank;  // where the operation threw
+  std::int32_t rank;  // rank on which the operation threw
   alignas(T) std::byte bytes[sizeof(T)];
 
   [[nodiscard]] const T& value() const noexcept {
@@ -450,23 +460,25 @@ class AccumulatorOf final : public AccumulatorState<T> {
 
   const Op op_;
   Store store_;
-  std::exception_ptr thrown_;  // here, in the phase that ends
+  std::exception_ptr thrown_;  // the exception of this process in the phase that ends
 };
 
 }  // namespace detail
 
-/// A handle: copies mean the same accumulator, which lives as long as its phaser, and keeps that.
-/// Tasks take a copy, since the body of finish() ends before they do.
-/// T may be copied. Operations must not wait, nor may T's copy or destructor; what an operation
-/// throws, put() or get() throws. All values that it holds are destroyed before the phaser's
-/// finish() ends; or, where a handle of it or of the phaser is kept, with the last of these.
-/// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
+/// A handle: copies name the same accumulator, which lives as long as its phaser. A handle keeps
+/// the phaser alive. Tasks capture a copy, since the body of finish() ends before the tasks do. T
+/// must be copyable. Operations, and T's copy constructor and destructor, must not wait. put() or
+/// get() throws the exception that an operation throws. The accumulator destroys its values before
+/// the phaser's finish() ends, or together with the last handle of the accumulator or the phaser.
+/// Thread safety: any task or thread may call every member; each acts on the registration of its
+/// caller.
 template <class T>
   requires std::copy_constructible<T>
 class Accumulator {
  public:
-  /// The running task must be the only one that is registered on `phaser`, and not have signalled;
-  /// else Error. With one of the operations above, its identity is that of T.
+  /// Makes an accumulator with the operation `op`. The running task must be the only task that is
+  /// registered on `phaser`, and must not have signalled; else Error. The identity is that of T for
+  /// the operations above. Never suspends.
   template <class Op>
     requires std::invocable<const Op&, const T&, const T&>
   Accumulator(const Phaser& phaser, const Op& op, const T& identity,
@@ -477,8 +489,9 @@ class Accumulator {
   Accumulator(const Phaser& phaser, const Op& op, const Accumulation how = Accumulation::lazy)
       : Accumulator(phaser, op, Op::template identity<T>(), how) {}
 
-  /// Adds `value` to what the phase has that the caller's next signal belongs to. Throws Error if
-  /// the caller is not registered or does not signal, or runs further ahead than the phaser allows.
+  /// Adds `value` to the phase that the caller's next signal belongs to. Never suspends. Throws
+  /// Error if the caller is not registered, does not signal, or is further ahead than the phaser
+  /// allows.
   void put(const T& value) const {
     const detail::Standing by = detail::standing_on(detail::state_of(phaser_), "put()");
     if (by.mode == PhaserMode::wait_only) {
@@ -495,11 +508,11 @@ class Accumulator {
     state_->put(by, value);
   }
 
-  /// What was put in the phase before the one that the caller is in: the identity, if nothing was,
-  /// or there was none. A caller that is not registered gets the last result that there is; where
-  /// no signaller is left, it suspends until that of the last phase has come from other ranks.
-  /// Throws Error if it is of mode signal_only, or so far behind that the result is gone (see
-  /// PhaserOptions::ahead).
+  /// Returns the result of the phase before the caller's phase: the identity if no value was put,
+  /// or if there was no such phase. A caller that is not registered gets the last result. Suspends
+  /// only where no signaller is left and the result of the last phase has not yet come from the
+  /// other ranks. Throws Error if the caller has mode signal_only, or is so far behind that the
+  /// result is gone (PhaserOptions::ahead).
   [[nodiscard]] T get() const {
     detail::Standing by;
     if (!detail::find_standing(detail::state_of(phaser_), by)) {
@@ -515,7 +528,7 @@ class Accumulator {
     const bool keeps_up = by.mode != PhaserMode::wait_only;
     std::optional<T> result = state_->results().of(by.waited - 1, keeps_up);
     if (result) return *std::move(result);
-    if (by.waited > phaser_.phase()) {  // nobody signals any more
+    if (by.waited > phaser_.phase()) {  // no signaller is left
       return state_->results().last(state_->identity());
     }
     detail::throw_of_accumulator(detail::state_of(phaser_), "get()",

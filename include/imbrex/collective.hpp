@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Partial collectives: a collective of MPI whose blocks, and parts of blocks, are futures, so that
-// a task runs as soon as the part that it needs is here, and a part leaves as soon as the task that
-// computes it has ended. (Castillo et al., ICS 2019, section 3.4, for whom it is the whole block of
+// Partial collectives: a collective of MPI whose blocks, and parts of blocks, are futures. A task
+// runs as soon as the part that it needs is here; a part leaves as soon as the task that computes
+// it has ended. The idea is from Castillo et al., ICS 2019, section 3.4, where the whole block of a
+// rank becomes an event. docs/user/partial-collectives.md.
 // a rank that becomes an event.) docs/user/partial-collectives.md.
 #pragma once
 
@@ -19,14 +20,17 @@
 
 namespace imbrex {
 
-/// The blocks of one side of a collective, one for each rank, in the words of MPI's arguments:
-///   {address, count, type}: the block of rank r begins at r * count elements; where the collective
-///     has one block only (what gather sends, what scatter receives), it is at `address`.
-///   {.address = a, .type = t, .counts = c, .displacements = d}: as MPI_Alltoallv and its like; the
+/// The blocks of one side of a collective, one for each rank, described as MPI's arguments do:
+///   {address, count, type}: the block of rank r begins at r * count elements. Where the collective
+///     has one block only (the send side of gather, the receive side of scatter), it is at
+///     `address`.
+///   {.address = a, .type = t, .counts = c, .displacements = d}: the form of MPI_Alltoallv; the
 ///     displacements are in elements of `type`.
-///   {.address = a, .counts = c, .displacements = d, .types = t}: as MPI_Alltoallw: in bytes.
-/// The arrays are read by the call only, the types may be freed after it, the data must live until
-/// the parts that name them are ready. A block of no elements is not sent, and its parts are ready.
+///   {.address = a, .counts = c, .displacements = d, .types = t}: the form of MPI_Alltoallw; the
+///     displacements are in bytes.
+/// The call reads the arrays before it returns. The types may be freed after the call. The data
+/// must live until the futures of their parts are ready. A block of no elements is not sent, and
+/// its parts are ready at once.
 template <class Address>
 struct Blocks {
   Address address = nullptr;
@@ -40,7 +44,7 @@ using SendBlocks = Blocks<const void*>;
 using ReceiveBlocks = Blocks<void*>;
 
 /// A part of a block: `count` elements of `type`, `displacement` bytes from the address of the
-/// blocks. No elements: there is no such part.
+/// blocks. With `count` 0 the part does not exist.
 struct Piece {
   std::ptrdiff_t displacement = 0;
   int count = 0;
@@ -48,19 +52,20 @@ struct Piece {
 };
 
 struct CollectiveOptions {
-  // Into how many parts each block is cut, 1 to most_parts(); the same on all ranks. Part p of n
-  // elements is those from n * p / parts on: so both sides of a block must have as many elements.
-  // Or, where they differ, the next two say what the parts are.
+  // Number of parts of each block, 1 to most_parts(); the same on all ranks. Part p of n elements
+  // begins at element n * p / parts, so both sides of a block must have the same number of
+  // elements. Where the sides differ, `outgoing` and `incoming` describe the parts.
   int parts = 1;
-  // True: parts of this rank leave when send() is called for them; false: at once. Each rank may
-  // choose.
+  // True: a part of this rank leaves when send() is called for it. False: all parts leave at once.
+  // Each rank may choose.
   bool hold = false;
-  // If given: part `part` of the block that goes to `rank`, and that comes from it; called once
-  // for each, by the call that makes the object. What both ranks say of one part must have the
-  // same type signature, or be no elements on both.
+  // If given: returns part `part` of the block that goes to `rank`, or comes from `rank`. The call
+  // that makes the object calls these functions once for each part. Both ranks of a part must
+  // describe the same type signature, or no elements.
   std::function<Piece(int rank, int part)> outgoing = {};
   std::function<Piece(int rank, int part)> incoming = {};
-  // What reports call it, a literal; null: by the function that makes it.
+  // The name in reports, a string literal; null: the name of the function that makes the
+  // collective.
   const char* name = nullptr;
 };
 
@@ -71,40 +76,45 @@ struct CollectiveState;
 [[nodiscard]] Collective collective_of(CollectiveState* owned) noexcept;
 }  // namespace detail
 
-/// A collective that is under way. Made by the functions below. All ranks of the communicator make
-/// it, in the same order as their other collectives there: several may be under way at once.
+/// A collective that is in flight, made by the functions below. All ranks of the communicator make
+/// it, in the same order as their other collectives there. Several collectives may be in flight at
+/// once.
 ///
-/// Copies stand for the same collective. The last may go before it is over: then it goes on by
-/// itself, and the data must still live; but a part that was to be sent and was not never will be:
-/// this is said on standard error, its futures and all() throw Error, and the part fails on the
-/// rank that it was for.
+/// Copies name the same collective. The last copy may be destroyed before the collective is over:
+/// the collective then goes on, and the data must still live. A held part that was not sent is then
+/// never sent: a message on standard error names it, its futures and all() throw Error, and the
+/// part fails on the receiving rank.
 ///
-/// A part fails by itself: its future throws MpiError (a truncated message, a failed process; with
-/// MPI_ERR_OTHER if it is never sent, or if in a broadcast a rank before this one has not got it),
-/// and so does all(), once, when all parts have ended. It is the error of all() that counts as one
-/// that nobody has taken, if nobody has: so take it, also where that of the part is taken.
+/// A part fails by itself: its future throws MpiError. Causes are a truncated message, a failed
+/// process, a part that is never sent (MPI_ERR_OTHER), or, in a broadcast, an earlier rank that has
+/// not got the part (MPI_ERR_OTHER). all() throws the first error once all parts have ended. An
+/// error that neither all().get() nor a finish() has rethrown is reported at the end of the
+/// program, so ask all() even where the futures of parts are asked.
 ///
-/// Thread safety: every const member, any task and any thread.
+/// Thread safety: any task or thread may call every const member. No member suspends.
 class Collective {
  public:
-  /// Stands for no collective; its members throw Error.
+  /// Names no collective; its members throw Error.
   Collective() = default;
   Collective(const Collective& other) noexcept;
   Collective(Collective&& other) noexcept;
   Collective& operator=(Collective other) noexcept;
   ~Collective();
 
-  /// Ready when this part of the block from `rank` is here. Ready from the start where nothing
-  /// comes. Throws Error for a rank or a part that there is not.
+  /// Returns a future that is ready when this part of the block from `rank` has arrived; at once if
+  /// no data comes. Any thread; never suspends. Throws Error for a rank or a part that does not
+  /// exist.
   [[nodiscard]] Future<void> from(int rank, int part = 0) const;
-  /// Ready when this part of the block for `rank` may be overwritten. Throws Error as from().
+  /// Returns a future that is ready when this part of the block for `rank` may be overwritten. Any
+  /// thread; never suspends. Throws Error for a rank or a part that does not exist.
   [[nodiscard]] Future<void> to(int rank, int part = 0) const;
-  /// Lets a part leave, of a collective with `hold`. Never suspends. Throws Error if it has left
-  /// already, or nothing is held.
+  /// Sends a part of a collective with `hold`. Any thread; never suspends. Throws Error if the part
+  /// has been sent before, or if the collective holds no parts.
   void send(int rank, int part = 0) const;
-  /// Ready when all parts are, in both directions.
+  /// Returns a future that is ready when all parts are, in both directions. Any thread; never
+  /// suspends.
   [[nodiscard]] Future<void> all() const;
-  /// Into how many parts each block is cut.
+  /// Returns the number of parts of each block. Any thread; never suspends.
   [[nodiscard]] int parts() const;
 
  private:
@@ -113,67 +123,73 @@ class Collective {
   detail::CollectiveState* state_ = nullptr;
 };
 
-/// From now on, until the running task ends: an MPI_Alltoall, MPI_Allgather, MPI_Gather or
-/// MPI_Scatter, also of neighbours, or one of their forms I, v and w, that goes block by block
-/// (IMBREX_PARTIAL, docs/user/partial-collectives.md) ends each access that the task has declared,
-/// by in(), out() or inout(), to memory of a block: when the block is here, or has left, while the
-/// call goes on, or after it and the task. So the task touches what it has given to such a call no
-/// more. An access by an address alone stands for the memory up to the next that the task has
-/// declared; one that meets several blocks ends with the last of them; one that is not within the
-/// buffers ends with the task, as ever. If a block fails, so do those that begin from the access,
-/// beside the call's code. Throws Error outside of tasks. (Castillo et al., ICS 2019, section 3.4.)
+/// From this call until the running task ends, a collective call of the task that goes block by
+/// block ends the task's accesses to the blocks, one by one. An access (in(), out() or inout()) to
+/// a block ends when the block has arrived or has left: during the call, or after the call and the
+/// task. The task must not touch memory that it has given to such a call. The calls are
+/// MPI_Alltoall, MPI_Allgather, MPI_Gather, MPI_Scatter and their forms I, v, w and neighbor
+/// (IMBREX_PARTIAL, docs/user/partial-collectives.md). An access by an address alone stands for the
+/// memory up to the next declared access. An access to several blocks ends with the last of them.
+/// An access outside of the buffers ends with the task. If a block fails, the tasks that begin from
+/// its access fail, and the call returns the error code. Any task; never suspends. Throws Error
+/// outside of tasks. (Castillo et al., ICS 2019, section 3.4.)
 void release_by_blocks();
 
-/// How many parts a block may have on this communicator: 64 at least; by MPI_TAG_UB.
+/// Returns the largest number of parts of a block on this communicator: 64 or more, limited by
+/// MPI_TAG_UB. Any thread; never suspends.
 [[nodiscard]] int most_parts(MPI_Comm comm);
 
-/// These begin a collective: its receives are posted, and what is not held is sent, through the
-/// queue of docs/user/sends.md, to rank + 1 first. The first one on a communicator makes a
-/// duplicate of it, for which it suspends until all ranks have come. They throw Error for wrong
-/// arguments, for an intercommunicator, and outside of MPI_Init and MPI_Finalize, and MpiError.
+/// The functions below begin a collective: they post its receives, and send all parts that are not
+/// held through the queue of docs/user/sends.md, to rank + 1 first. The first call on a
+/// communicator duplicates it, and suspends until all ranks have called. Any task or thread may
+/// call them. They throw Error for wrong arguments, for an intercommunicator, and outside of
+/// MPI_Init and MPI_Finalize, and MpiError if MPI fails.
 ///
-/// alltoall() is MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw, by its blocks; MPI_IN_PLACE is
-/// refused.
+/// alltoall() is MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw by blocks. MPI_IN_PLACE: Error.
 [[nodiscard]] Collective alltoall(const SendBlocks& send, const ReceiveBlocks& receive,
                                   MPI_Comm comm, const CollectiveOptions& options = {});
-/// MPI_Allgather and MPI_Allgatherv. `send` has one block, which goes to all: send(r, p) lets it go
-/// to r. MPI_IN_PLACE as address of `send`: this rank's block is in its place in `receive`.
+/// MPI_Allgather and MPI_Allgatherv. `send` has one block, which goes to all ranks; send(r, p)
+/// sends its part p to rank r. With MPI_IN_PLACE as the address of `send`, this rank's block is in
+/// its place in `receive`. May suspend, as all functions of this group.
 [[nodiscard]] Collective allgather(const SendBlocks& send, const ReceiveBlocks& receive,
                                    MPI_Comm comm, const CollectiveOptions& options = {});
-/// MPI_Gather and MPI_Gatherv: `receive` counts on the root only. In place as MPI: on the root.
+/// MPI_Gather and MPI_Gatherv. Only the root reads `receive`. MPI_IN_PLACE is allowed on the root,
+/// as in MPI. May suspend, as all functions of this group.
 [[nodiscard]] Collective gather(const SendBlocks& send, const ReceiveBlocks& receive, int root,
                                 MPI_Comm comm, const CollectiveOptions& options = {});
-/// MPI_Scatter and MPI_Scatterv: `send` counts on the root only. MPI_IN_PLACE as address of the
-/// root's `receive`.
+/// MPI_Scatter and MPI_Scatterv. Only the root reads `send`. MPI_IN_PLACE is allowed as the address
+/// of the root's `receive`. May suspend, as all functions of this group.
 [[nodiscard]] Collective scatter(const SendBlocks& send, const ReceiveBlocks& receive, int root,
                                  MPI_Comm comm, const CollectiveOptions& options = {});
-/// MPI_Bcast in parts, along the chain of ranks from the root on, each of which passes a part on as
-/// it arrives. Whatever rank is named, from(r, p) is ready when the part is here, to(r, p) when it
-/// has left for the next rank of the chain; send(r, p) lets it leave the root, and does nothing on
-/// the others. Parts of irregular shape: by `outgoing` on the root, by `incoming` on the others.
+/// MPI_Bcast in parts, along the chain of ranks from the root on: each rank passes a part on as it
+/// arrives. For every rank r, from(r, p) is ready when part p has arrived, and to(r, p) when part p
+/// has left for the next rank of the chain. send(r, p) sends the part on the root, and does nothing
+/// on other ranks. Parts of irregular shape: `outgoing` on the root, `incoming` on the others. May
+/// suspend, as all functions of this group.
 [[nodiscard]] Collective broadcast(const ReceiveBlocks& data, int root, MPI_Comm comm,
                                    const CollectiveOptions& options = {});
-/// MPI_Allreduce in parts, each of which is a reduction of MPI's own: from(r, p) and to(r, p),
-/// whatever r, are ready when the result of part p is here. `send` has the count and the type of
-/// `receive`, or the address MPI_IN_PLACE; `op` is one of MPI's, or lives until all() is ready.
-/// Parts of irregular shape: by `incoming`, for both. Nothing can be held: Error.
+/// MPI_Allreduce in parts; each part is one reduction of MPI. For every rank r, from(r, p) and
+/// to(r, p) are ready when the result of part p is here. `send` has the count and the type of
+/// `receive`, or the address MPI_IN_PLACE. `op` is predefined, or must live until all() is ready.
+/// Parts of irregular shape: `incoming`, for both sides. `hold`: Error. May suspend, as all
+/// functions of this group.
 [[nodiscard]] Collective allreduce(const SendBlocks& send, const ReceiveBlocks& receive, MPI_Op op,
                                    MPI_Comm comm, const CollectiveOptions& options = {});
 
-/// MPI_Neighbor_alltoall, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw, by their blocks, on a
-/// communicator with a topology: Cartesian, a graph or a distributed graph. What is said of ranks
-/// above holds for the indices of neighbours: there is one block for each, counted in MPI's order
-/// (of a Cartesian one: below and above in the first dimension, then in the second), and from(i, p)
-/// is of the i-th source, to(i, p) and send(i, p) of the i-th destination, as are `outgoing` and
-/// `incoming`. A neighbour MPI_PROC_NULL sends and gets nothing: its parts are ready at once, its
-/// block is not touched. Where one rank is a neighbour several times, the k-th block for it is the
-/// k-th one that it receives from this rank, and in a Cartesian topology what goes to the neighbour
-/// below arrives there as from the one above. n edges from one rank to another one: parts * n may
-/// be most_parts() at most. Edges are sent in their order. MPI_IN_PLACE: Error.
+/// MPI_Neighbor_alltoall, MPI_Neighbor_alltoallv and MPI_Neighbor_alltoallw by blocks, on a
+/// communicator with a topology: Cartesian, graph or distributed graph. The index of a neighbour
+/// replaces the rank: there is one block for each neighbour, in MPI's order (Cartesian: below and
+/// above in the first dimension, then in the second). from(i, p) belongs to the i-th source; to(i,
+/// p) and send(i, p) to the i-th destination, as do `incoming` and `outgoing`. A neighbour
+/// MPI_PROC_NULL sends and receives nothing: its parts are ready at once, and its block is not
+/// touched. Where one rank is a neighbour several times, its blocks arrive in the order in which
+/// they are sent. In a Cartesian topology, a block for the neighbour below arrives there as the
+/// block from above. With n edges from one rank to another, parts * n may be most_parts() at most.
+/// Edges are sent in their order. MPI_IN_PLACE: Error. May suspend, as all functions of this group.
 [[nodiscard]] Collective neighbor_alltoall(const SendBlocks& send, const ReceiveBlocks& receive,
                                            MPI_Comm comm, const CollectiveOptions& options = {});
-/// MPI_Neighbor_allgather and MPI_Neighbor_allgatherv: `send` has one block, which goes to all
-/// destinations.
+/// MPI_Neighbor_allgather and MPI_Neighbor_allgatherv. `send` has one block, which goes to all
+/// destinations. May suspend, as all functions of this group.
 [[nodiscard]] Collective neighbor_allgather(const SendBlocks& send, const ReceiveBlocks& receive,
                                             MPI_Comm comm, const CollectiveOptions& options = {});
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Data with owners for C: <imbrex/data.hpp> says what all of it means;
-   distributed/data_tasks.h has all but what asks MPI. Codes and messages are as in imbrex.h.
-   imbrex_open_messages() before MPI_Init opens the messages that it needs. */
+/* Data with owners for C; <imbrex/data.hpp> explains the concepts. distributed/data_tasks.h has
+   all functions that do not call MPI. Codes and messages are as in imbrex.h. Call
+   imbrex_open_messages() before MPI_Init: it opens the messages that this interface needs. */
 #ifndef IMBREX_DATA_H
 #define IMBREX_DATA_H
 
@@ -11,8 +11,9 @@
 #include "imbrex/distributed/data_tasks.h"
 #include "imbrex/distributed/ranks.h"
 
-/* Collective over `comm`, which may be freed afterwards. Suspends. `options` may be null.
-   IMBREX_ERR_USE: messages between ranks are not open, or `comm` is an inter-communicator. */
+/* Makes a space. Collective over `comm`, which may be freed afterwards. Suspends. `options` may
+   be null. IMBREX_ERR_USE: messages between ranks are not open, or `comm` is an
+   inter-communicator. */
 static inline int imbrex_space_create(MPI_Comm comm, const imbrex_space_options* options,
                                       imbrex_space_t* space) {
   int inter = 0, size = 0, code = imbrex_space_check();
@@ -23,7 +24,7 @@ static inline int imbrex_space_create(MPI_Comm comm, const imbrex_space_options*
   if (inter) return imbrex_space_refuse("a space of data on an inter-communicator");
   MPI_Comm_size(comm, &size);
   world = (int*)malloc(2 * (size_t)size * sizeof(int));
-  if (world == NULL) abort(); /* the others would wait */
+  if (world == NULL) abort(); /* the other ranks would wait for ever */
   id = imbrex_members(comm, world, world + size);
   code = imbrex_space_open(id, size, world, world + size, options, space);
   free(world);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Data with owners: every rank inserts the same sequence of tasks, which name the data that they
-// read and write; the runtime finds the messages, and sends what several ranks want along a tree
-// that nobody has agreed on (Denis et al., Euro-Par 2020).
+// read and write. The runtime finds the messages, and sends data that several ranks want along a
+// tree that needs no agreement between the ranks (Denis et al., Euro-Par 2020).
 //
 //   imbrex::Space space(MPI_COMM_WORLD);
 //   auto a = space.data<double>(0, n), b = space.data<double>(1, n);  // owners: ranks 0 and 1
@@ -11,14 +11,15 @@
 //   space.finish();
 //
 // The result is that of the sequence run by one process, one task after the other. A task runs on
-// the owner of the first datum that it writes, or where on() says. Who reads elsewhere gets a copy,
-// once for each version, which goes when nobody here will read it any more. The rank that has
-// written a datum last is where others have it from; flush() brings it back to its owner.
+// the owner of the first datum that it writes, or on the rank that on() names. A rank that only
+// reads a datum gets one copy for each version; the copy is freed when no task of the rank will
+// read it any more. Other ranks get a datum from the rank that has written it last; flush() brings
+// it back to its owner.
 //
-// Every rank must insert what concerns it, in the same order. A loop may leave out the rest: the
-// builder's concerns() tells, if it is asked for each task in turn.
+// Every rank must insert the tasks that concern it, in the same order. A loop may leave the other
+// tasks out: the builder's concerns() tells, if the loop asks it for each task in turn.
 //
-// open_messages() before MPI_Init opens the messages between ranks that it needs.
+// Call open_messages() before MPI_Init: it opens the messages between ranks that a space needs.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -32,9 +33,9 @@
 
 namespace imbrex {
 
-/// Data, and the tasks that use them, on the ranks of a communicator.
-/// Thread safety: one thread or task makes data and inserts, the one that made the space, since the
-/// order of insertions is the meaning of the program; bodies run anywhere.
+/// Data, and the tasks that use them, on the ranks of a communicator. Thread safety: only the
+/// thread or task that made the space makes data and inserts tasks, since the order of insertions
+/// is the meaning of the program. Bodies run on any worker.
 class Space : public SpaceBase {
  public:
   /// Collective over `comm`, which may be freed afterwards. Suspends. Throws Error for an
@@ -42,8 +43,8 @@ class Space : public SpaceBase {
   explicit Space(const MPI_Comm comm, SpaceOptions options = {})
       : SpaceBase(detail::make_data_space(detail::members_of(comm, "a space of data", true),
                                           std::move(options))) {}
-  /// Collective: finish(), then waits until all ranks have come as far. Suspends. What finish()
-  /// would throw is printed, and fails the process.
+  /// Collective: finish(), then waits until all ranks have called it. Suspends. An exception that
+  /// finish() would throw is printed, and the process fails.
   ~Space() = default;
 };
 

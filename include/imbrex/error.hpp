@@ -14,24 +14,23 @@
 
 namespace imbrex {
 
-/// Wrong use of the interface, or an environment in which the runtime cannot work.
+/// The program uses the interface wrongly, or the runtime cannot work in this environment.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown by Future::get() when the last Promise of its value is gone and none was set.
+/// Future::get() throws it if the last Promise of the value is gone and none was set.
 class BrokenPromise : public Error {
  public:
   using Error::Error;
 };
 
-/// A task fails with this if it did not run, since what it would have read was never written: a
-/// task that it depends on through data, or a future given to in(), has failed. The text names the
-/// first cause.
+/// A task fails with this error if it did not run because its input was never written: a task or
+/// future that it depends on has failed. The text names the first cause.
 class DependencyFailed : public Error {
  public:
-  /// Made by the runtime.
+  /// For the runtime only.
   DependencyFailed(const std::string& text, std::exception_ptr cause)
       : Error(text), cause_(std::move(cause)) {}
   /// The exception that was thrown first.
@@ -41,11 +40,11 @@ class DependencyFailed : public Error {
   std::exception_ptr cause_;
 };
 
-/// A call on another rank (remote.hpp) has thrown, or could not be made. what() has the text of
-/// what was thrown, and the rank.
+/// A call on another rank (remote.hpp) threw, or could not be made. what() has the text of the
+/// exception, and the rank.
 class RemoteError : public Error {
  public:
-  /// Made by the runtime. The rank is that of MPI_COMM_WORLD.
+  /// For the runtime only. `rank` is a rank of MPI_COMM_WORLD.
   RemoteError(const std::string& text, int rank) : Error(text), rank_(rank) {}
   [[nodiscard]] int rank() const noexcept { return rank_; }
 
@@ -56,8 +55,8 @@ class RemoteError : public Error {
 /// An MPI call failed. what() names the call, the task and MPI's text.
 class MpiError : public Error {
  public:
-  /// Made by the runtime: the call of MPI, such as "MPI_Recv"; the code that it returned; and the
-  /// class of that code (MPI_Error_class).
+  /// For the runtime only. `call` is the call of MPI, such as "MPI_Recv"; `code` is its return
+  /// value; `error_class` is the class of that code (MPI_Error_class).
   MpiError(const std::string& text, const char* call, int code, int error_class)
       : Error(text), call_(call), code_(code), class_(error_class) {}
   [[nodiscard]] const char* call() const noexcept { return call_; }

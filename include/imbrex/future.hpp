@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Futures and promises: a value, or an exception, that is there later.
+// Futures and promises: a value, or an exception, that is available later.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -38,8 +38,8 @@ struct PromiseStateOf : PromiseState {
   Slot<T> slot;
 };
 
-// A future's way to its value, which counts it there where that matters. REQUIRES: the memory of
-// the value outlives it, by a reference to the completion.
+// The pointer of a future to its value, which counts the futures of the value where that matters.
+// REQUIRES: a reference to the completion keeps the memory of the value alive.
 template <class T>
 class SlotRef {
  public:
@@ -52,7 +52,7 @@ class SlotRef {
   SlotRef& operator=(SlotRef) = delete;
   ~SlotRef() {
     if constexpr (counts_futures<T>) {
-      // release: whoever finds itself alone comes after all that was read by way of this one
+      // release: a thread that finds its future to be the last one sees all earlier reads
       if (slot_ != nullptr) slot_->futures.count.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -62,7 +62,7 @@ class SlotRef {
  private:
   void add() noexcept {
     if constexpr (counts_futures<T>) {
-      // relaxed: who copies has one, or a promise, which keeps the count from being the last
+      // relaxed: the copying thread holds a future or a promise, so the count is not zero
       if (slot_ != nullptr) slot_->futures.count.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -71,9 +71,9 @@ class SlotRef {
 
 }  // namespace detail
 
-/// The part of a future that does not depend on the type of its value; Future<T> begins with it.
-/// Functions that take any future take this.
-/// Thread safety: as Future's.
+/// The part of a future that does not depend on the type of its value; Future<T> derives from it.
+/// Functions that take any future take a FutureBase. Thread safety: any thread may call const
+/// members of one object at once.
 class FutureBase {
  public:
   FutureBase() = default;
@@ -99,8 +99,8 @@ class FutureBase {
   }
 
   /// Suspends the running task until the future is ready; rethrows no failure. A thread that is no
-  /// worker is blocked. Throws Error for an empty future, in a callback, and after the runtime has
-  /// ended, if the future is not ready then.
+  /// worker blocks. Throws Error for an empty future, in a callback, and after the end of the
+  /// runtime if the future is not ready.
   void wait() const {
     if (completion_ == nullptr) throw Error("imbrex: wait on an empty future");
     if (!completion_->event.has_fired()) detail::await(*completion_);
@@ -112,7 +112,7 @@ class FutureBase {
     wait();
     if (completion_->failure != nullptr) [[unlikely]] detail::rethrow_failure(*completion_);
   }
-  // False as long as nothing is there.
+  // False while the value is not there.
   [[nodiscard]] bool is_there_or_rethrow() const {
     if (completion_ == nullptr) throw Error("imbrex: try_get() of an empty future");
     if (!completion_->event.has_fired()) return false;
@@ -127,9 +127,9 @@ namespace detail {
 inline Completion* completion_of(const FutureBase& future) noexcept { return future.completion_; }
 }  // namespace detail
 
-/// A value, or an exception, that is there later. Copies share it.
-/// Thread safety: copies may be used by different tasks and threads; so may one object, by its
-/// const members: several may ask, wait, copy it, and give it as a dependency, at once.
+/// A value, or an exception, that is available later. Copies share it. Thread safety: several tasks
+/// and threads may use copies, or the const members of one object, at once: ask, wait, copy, and
+/// give it as a dependency.
 template <class T>
 class Future : public FutureBase {
  public:
@@ -142,21 +142,22 @@ class Future : public FutureBase {
     return *this;
   }
 
-  /// Suspends until the value is there; rethrows what the task threw. Throws BrokenPromise if
-  /// nobody can set it any more, and Error if get() of an rvalue has moved the value out. The
+  /// Suspends until the value is there; rethrows the exception of the task. Throws BrokenPromise if
+  /// no promise is left to set it, and Error if get() of an rvalue has moved the value out. The
   /// reference is valid as long as a future of the value lives.
   [[nodiscard]] const T& get() const& {
     wait_and_rethrow();
     check_not_taken();
     return slot_->value;
   }
-  /// As get() above, from an rvalue: moves the value out if no other Future of it lives, and no
-  /// Promise that could make one; else copies it. A value that cannot be copied is moved out also
-  /// while a Promise lives, whose future() throws Error from then on; where another Future holds
-  /// it, and where it was moved out before, get() throws Error. What the value's move constructor
-  /// throws, the caller gets; the value counts as moved out all the same. (A struct with a
-  /// std::vector of such values deletes its copy constructor, which the language would declare.)
-  /// Where T cannot be moved either, get() of an rvalue is the one above.
+  /// get() of an rvalue moves the value out if no other Future of it lives, and no Promise that
+  /// could make one; else it copies the value. Suspends, and throws, as get() above. A value that
+  /// cannot be copied is moved out also while a Promise lives, whose future() throws Error from
+  /// then on. get() throws Error where another Future holds such a value, and where it was moved
+  /// out before. An exception of the move constructor goes to the caller; the value still counts as
+  /// moved out. (A struct with a std::vector of such values must delete its copy constructor, which
+  /// the language would declare.) Where T cannot be moved, get() of an rvalue is the function
+  /// above.
   [[nodiscard]] T get() &&
     requires std::move_constructible<T>
   {
@@ -168,8 +169,8 @@ class Future : public FutureBase {
     }
     if constexpr (detail::is_copyable<T>) return slot_->value;
   }
-  /// Never waits: the value, or null as long as it is not there. Throws what get() would. A task
-  /// that asks again and again calls yield() in between.
+  /// Never waits: returns the value, or null while it is not there. Throws what get() would throw.
+  /// A task that asks in a loop calls yield() in between.
   [[nodiscard]] const T* try_get() const& {
     if (!is_there_or_rethrow()) return nullptr;
     check_not_taken();
@@ -198,14 +199,14 @@ class Future : public FutureBase {
   detail::SlotRef<T> slot_;
 };
 
-/// The end of something that has no value.
+/// A future without a value: something that ends. Thread safety: as for all futures.
 template <>
 class Future<void> : public FutureBase {
  public:
   Future() = default;
-  /// Suspends until it has come; rethrows what the task threw, as that of Future<T>.
+  /// Suspends until the end has come; rethrows the exception of the task.
   void get() const { wait_and_rethrow(); }
-  /// Never waits: false as long as get() would. Throws what get() would.
+  /// Never waits: returns false while get() would wait. Throws what get() would throw.
   [[nodiscard]] bool try_get() const { return is_there_or_rethrow(); }
 
  private:
@@ -221,10 +222,11 @@ namespace detail {
 inline Future<void> future_of(Completion* const owned) noexcept { return Future<void>(owned); }
 }  // namespace detail
 
-/// The other end of a future: whoever has it sets the value. A Promise<void> stands for something
-/// that happens once, and may be far away: a message of a device, a callback of another library.
-/// Copies share one value; when the last is gone and none was set, the future throws BrokenPromise.
-/// Thread safety: any thread may set, also one that imbrex does not know. What set() wakes may
+/// The end of a future that sets the value. A Promise<void> stands for something that happens once,
+/// perhaps far away: a message of a device, a callback of another library. Copies share one value;
+/// when the last copy is gone without a value, the future throws BrokenPromise. Thread safety: any
+/// thread may set, also a thread that imbrex does not know. A task that set() wakes may destroy the
+/// promise before set() has returned.
 /// destroy the promise before set() has returned.
 template <class T>
 class Promise {
@@ -235,7 +237,8 @@ class Promise {
   explicit Promise(Name name = "promise",
                    std::source_location where = std::source_location::current())
       : state_(new State) {
-    state_->references.store(1, std::memory_order_relaxed);  // the holders' common one
+    state_->references.store(1, std::memory_order_relaxed);  // the one reference that all holders
+                                                             // share
     state_->failure = nullptr;
     state_->kind = detail::CompletionKind::promise;
     state_->name = name.text();
@@ -250,13 +253,15 @@ class Promise {
       delete &state;
     };
   }
-  /// A text that was handed on, by emplace() and the like: whether it was a literal cannot be seen.
+  /// For a `const char*` that emplace() and similar functions hand on: it may be no literal, so it
+  /// is copied.
   template <std::size_t N>
   explicit Promise(const char (&name)[N],
                    std::source_location where = std::source_location::current())
       : Promise(Name(static_cast<const char*>(name)), where) {}
   Promise(const Promise& other) noexcept : state_(other.state_) {
-    if (state_) state_->holders.fetch_add(1, std::memory_order_relaxed);  // we hold one: not zero
+    // the caller holds one, so the count is not zero
+    if (state_) state_->holders.fetch_add(1, std::memory_order_relaxed);
   }
   Promise(Promise&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   Promise& operator=(Promise other) noexcept {
@@ -267,8 +272,8 @@ class Promise {
     if (state_ != nullptr) detail::drop_holder(*state_);
   }
 
-  /// A future of the value. Throws Error if the value, which cannot be copied, was moved out by
-  /// another future.
+  /// Returns a future of the value. Never waits. Throws Error if another future has moved the value
+  /// out, and it cannot be copied.
   [[nodiscard]] Future<T> future() const {
     detail::retain(*state_);
     Future<T> made(state_, &state_->slot);
@@ -279,7 +284,7 @@ class Promise {
   }
 
   /// Builds the value from `args`: the future is ready, and the tasks that wait for it go on. Never
-  /// waits. What T's constructor throws, get() rethrows. Throws Error if a value or an exception
+  /// waits. get() rethrows an exception of T's constructor. Throws Error if a value or an exception
   /// was set before.
   template <class... Args>
     requires(std::is_void_v<T> ? sizeof...(Args) == 0 : std::constructible_from<T, Args...>)
@@ -307,8 +312,9 @@ class Promise {
   State* state_;
 };
 
-/// Ready when all are, at once if there are none; get() rethrows the first failure in the order of
-/// the arguments. Never waits. Throws Error if one of the futures is empty.
+/// Returns a future that is ready when all of `futures` are, at once if there are none. get()
+/// rethrows the first failure in the order of the arguments. Never waits. Throws Error if one of
+/// the futures is empty.
 template <class... T>
 [[nodiscard]] Future<void> when_all(const Future<T>&... futures) {
   const std::array<detail::Completion*, sizeof...(T)> parts{detail::completion_of(futures)...};
@@ -322,9 +328,10 @@ template <class F>
   return detail::future_of(detail::join_all(parts));
 }
 
-/// Ready when the first has a value, with its position among the arguments, from 0 on. A failure
-/// counts only if all fail: then get() rethrows the first failure in argument order. Never waits.
-/// Throws Error if there are no futures, or one of them is empty.
+/// Returns a future that is ready when the first of `futures` has a value; its value is the
+/// position of that future among the arguments, from 0 on. A failure counts only if all futures
+/// fail: get() then rethrows the first failure in argument order. Never waits. Throws Error if
+/// there are no futures, or one of them is empty.
 template <class... T>
 [[nodiscard]] Future<std::size_t> when_any(const Future<T>&... futures) {
   const std::array<detail::Completion*, sizeof...(T)> parts{detail::completion_of(futures)...};
@@ -340,20 +347,20 @@ template <class F>
   return Future<std::size_t>(joint, &detail::joint_index(*joint));
 }
 
-/// Returns at once; the running task, once its body has ended, keeps its dependents waiting until
-/// `future` is ready. If the future fails, the task fails, as if its body had thrown that.
-/// (OpenMP: detach.) Throws Error outside a task, and if `future` is empty.
+/// Keeps the dependents of the running task waiting, after its body has ended, until `future` is
+/// ready. Returns at once. If the future fails, the task fails with the same exception. (OpenMP:
+/// detach.) Throws Error outside a task, and if `future` is empty.
 inline void release_after(const FutureBase& future) {
   if (!future.valid()) throw Error("imbrex: release_after an empty future");
   detail::release_after(*detail::completion_of(future));
 }
 
-/// Returns at once; the running task's access to `object`, named as it was for in() or out(), ends
-/// when `future` is ready, perhaps long after the task: that is complete, and its future ready, at
-/// the end of its body. A finish() around the task waits for `future` too, a taskwait() does not.
-/// If the future fails, the tasks that begin from what the access has left inherit the failure, and
-/// a finish() around throws it. Throws Error if the running task did not declare the access, or has
-/// released it, and if `future` is empty.
+/// Ends the running task's access to `object`, named as it was for in() or out(), when `future` is
+/// ready, perhaps long after the task. Returns at once. The task itself is complete, and its future
+/// ready, at the end of its body. A finish() around the task waits for `future` too; a taskwait()
+/// does not. If the future fails, the tasks that begin from this access fail, and a finish() around
+/// throws the failure. Throws Error if the running task did not declare the access, or has released
+/// it, and if `future` is empty.
 template <class T>
 void release_after(const FutureBase& future, T&& object) {
   if (!future.valid()) throw Error("imbrex: release_after an empty future");
@@ -362,9 +369,9 @@ void release_after(const FutureBase& future, T&& object) {
   });
 }
 
-/// Returns at once; the innermost finish() around the running code, be it open in the running task
-/// or around that, waits for `future` too, also when the task has long ended, and rethrows its
-/// failure. Throws Error if there is no finish() around, or `future` is empty.
+/// Makes the innermost finish() around the running code wait for `future`, too, and rethrow its
+/// failure. The finish() may be open in the running task or around it; the task may end long
+/// before. Returns at once. Throws Error if there is no finish() around, or `future` is empty.
 inline void finish_owns(const FutureBase& future) {
   if (!future.valid()) throw Error("imbrex: finish_owns() of an empty future");
   detail::hold_finish(*detail::completion_of(future));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distributed futures (Chatterjee et al., IPDPS 2013, sections II.D and III.B): values that are put
-// once, on any rank, and read on any rank; each is named by a number, its guid.
+// Distributed futures (Chatterjee et al., IPDPS 2013, sections II.D and III.B): values that one
+// rank puts once, and any rank reads. A number, the guid, names each value.
 //
 //   imbrex::FutureSpace<double> sums(
 //       MPI_COMM_WORLD, {.home = [=](auto guid) { return guid % ranks; }, .name = "sums"});
@@ -9,11 +9,12 @@
 //   sums.close();
 //
 // To ask for a future is to ask for its value: the first sums[7] of a rank sends a message to the
-// home of 7, unless that is this rank; who does not want the value keeps the guid. The value is
-// fetched once for each rank, and kept there until its last future is gone. At home it stays until
-// the space is closed, or as many ranks have read it as `readers` says.
+// home of guid 7, unless that is this rank. A rank that does not want the value keeps the guid. The
+// value is fetched once for each rank, and kept there until its last future is gone. The home keeps
+// it until the space is closed, or until as many ranks have read it as `readers` says.
 //
-// Futures of a space may be used as any other, but nobody moves a value out: it is shared.
+// Futures of a space may be used as any other, but get() never moves a value out, because it is
+// shared.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -37,16 +38,17 @@
 
 namespace imbrex {
 
-/// The functions must answer the same on every rank, at any time, on any thread, and must not wait.
+/// The functions must return the same on every rank, at any time, on any thread, and must not wait.
 struct FutureSpaceOptions {
   std::function<int(std::uint64_t guid)> home;  // a rank of the communicator
-  // The bytes of the value: of a vector's elements, say. Then a long one lands at once where it
-  // stays, where otherwise ranks first tell each other how long it is. Where values have one size,
-  // it is known without this. SIZE_MAX: not known on this rank; else all ranks must say the same.
+  // The bytes of the value: of the elements of a vector, for example. A long value then arrives
+  // directly in its final memory; without `size` the ranks first tell each other how long it is.
+  // Not needed where all values have one size. SIZE_MAX: not known on this rank; all other ranks
+  // must return the same.
   std::function<std::size_t(std::uint64_t guid)> size = {};
-  // How many ranks ask for it, the home among them if it does. When all have, the home gives the
-  // value back. A rank counts once for as long as it keeps a future of it, however often it asks;
-  // elsewhere than at home one that has let go all of them and asks again counts again.
+  // The number of ranks that read the value, the home among them if it reads. When all have read
+  // it, the home frees the value. A rank counts once for as long as it keeps a future of the value.
+  // Elsewhere than at home, a rank that drops all its futures and asks again counts again.
   std::function<std::size_t(std::uint64_t guid)> readers = {};
   std::string name = "future space";  // for messages
 };
@@ -58,12 +60,12 @@ class FutureSpace {
 
  public:
   /// Collective over `comm`, which may be freed afterwards. Suspends. Throws Error if there is no
-  /// `home`, for an inter-communicator, for ranks that are not of MPI_COMM_WORLD, and if messages
+  /// `home`, for an inter-communicator, for ranks outside of MPI_COMM_WORLD, and if messages
   /// between ranks are not open.
   FutureSpace(const MPI_Comm comm, FutureSpaceOptions options)
       : FutureSpace(detail::members_of(comm, "space of futures \"" + options.name + "\""),
                     std::move(options)) {}
-  /// Closes, if close() was not called.
+  /// Calls close(), if it was not called. Suspends then.
   ~FutureSpace() {
     if (space_ == nullptr) return;
     if (!closed_) space_->close();
@@ -72,18 +74,20 @@ class FutureSpace {
   FutureSpace(const FutureSpace&) = delete;
   FutureSpace& operator=(const FutureSpace&) = delete;
 
-  /// Ready when the value is here. May suspend for room to send; waits for no other rank. What went
-  /// wrong elsewhere, its get() throws. Throws Error if the space is closed, or the value was given
-  /// back because all its readers had it. It is const so that get() cannot move the value out.
+  /// Returns a future that is ready when the value has arrived. May suspend for room to send; waits
+  /// for no other rank. get() throws an error that happened on another rank. Throws Error if the
+  /// space is closed, or if the value was freed because all its readers had it. The future is const
+  /// so that get() cannot move the value out.
   [[nodiscard]] const Future<T> operator[](const std::uint64_t guid) const {  // NOLINT
     auto& state = static_cast<State&>(space_->future(guid));
     return Future<T>(&state, &state.slot);
   }
 
-  /// Puts the value, once. Returns at once, on whatever rank; a finish() around waits until the
-  /// home has the value. May suspend for room to send. Throws Error at home, or lets that finish()
-  /// throw it elsewhere, if a value was put before: it names both ranks and places. Without a
-  /// finish() it is printed at the end, and fails the process. Throws Error if the space is closed.
+  /// Puts the value, once, on any rank. Returns at once; a finish() around waits until the home has
+  /// the value. May suspend for room to send. Throws Error if a value was put before, and names
+  /// both ranks and places: at once on the home, from the finish() around on other ranks. Without a
+  /// finish() the error is printed at the end, and the process fails. Throws Error if the space is
+  /// closed.
   template <class U = T>
     requires std::constructible_from<T, U>
   void set(const std::uint64_t guid, U&& value,
@@ -99,16 +103,16 @@ class FutureSpace {
     space_->put(guid, build, where);
   }
 
-  /// Collective over the ranks of the space, which need not come at the same time: returns when
-  /// what this rank has put is at its home, what it has asked for is here, and all others have come
-  /// as far. Futures that are here stay. Suspends. Throws Error if it was closed before.
+  /// Collective over the ranks of the space. Suspends until the values that this rank put are at
+  /// their homes, the values that it asked for are here, and all other ranks have called it.
+  /// Futures that are here stay. Throws Error if the space was closed before.
   void close() {
     space_->close();
     closed_ = true;
   }
 
  protected:
-  // For a space that was opened in another way, as HCMPI's interface does.
+  // For spaces that are opened in another way, as by the interface of HCMPI.
   explicit FutureSpace(detail::Space& space) noexcept : space_(&space) {}
 
  private:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Everything of the core; <imbrex/mpi.hpp> adds what concerns MPI. With IMBREX_SERIAL defined, what
-// a program of tasks, named events and progress functions needs to run without the runtime.
+// All of the core; <imbrex/mpi.hpp> adds the functions for MPI. With IMBREX_SERIAL defined, only
+// the part that runs without the runtime: tasks, named events and progress functions.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
 
 #ifdef IMBREX_SERIAL
 #include "imbrex/imbrex.h"
-// Without the runtime; needs what is above.
+// The serial interface in C++; it needs the headers above.
 #include "imbrex/detail/serial.hpp"
 #else
 #include "imbrex/error.hpp"

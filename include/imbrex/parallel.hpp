@@ -5,9 +5,10 @@
 //   imbrex::parallel_for(std::views::iota(0, rows), {.grain = 4}, [&](int row) { relax(row); });
 //   const double norm = imbrex::reduce(values, 0.0, std::plus(), [](double v) { return v * v; });
 //
-// A range is cut into parts of `grain` elements, each of which one task does in order; a half is
-// spawned, and so on with the other: who steals takes the largest. Both return when all is done.
-// Elements must not wait for each other, since those of one part follow each other.
+// A range is cut into parts of `grain` elements; one task handles a part in order. A task spawns
+// one half of its range and goes on with the other half, so a thief steals the largest half. Both
+// functions return when all parts are done. Elements must not wait for each other, since one task
+// handles the elements of a part one after the other.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -31,8 +32,8 @@
 namespace imbrex {
 
 struct LoopOptions {
-  std::size_t grain = 0;  // elements of a part; 0: so that there are 8 parts for each worker
-  Name name = "loop";     // of the tasks, in reports
+  std::size_t grain = 0;  // elements of a part; 0: the size that gives 8 parts for each worker
+  Name name = "loop";     // name of the tasks in reports
 };
 
 /// What can be cut into parts: a vector, an array, a span, views::iota(first, last).
@@ -53,7 +54,7 @@ void in_tasks(const Name name, const std::source_location& where, const std::siz
   part(first);
 }
 
-// Of the place of the running task, for its tasks are there, too.
+// Uses the workers of the running task's place, where its tasks run, too.
 [[nodiscard]] inline std::size_t grain_of(const LoopOptions& loop, const std::size_t count) {
   if (loop.grain != 0) return loop.grain;
   const auto parts = 8 * static_cast<std::size_t>(std::max(1, current_place().worker_count()));
@@ -61,8 +62,8 @@ void in_tasks(const Name name, const std::source_location& where, const std::siz
 }
 
 // Calls begin(parts), and then part(i, first, last) for the elements [first, last) of each part i.
-// All is in tasks, so that what several parts throw is counted, and a thread of the program's own
-// waits only.
+// All calls are in tasks, so that exceptions of several parts are counted, and a thread of the
+// program's own only waits.
 template <class Begin, class Part>
 void in_parts(const LoopOptions& loop, const std::source_location& where, const std::size_t count,
               const Begin& begin, const Part& part) {
@@ -89,7 +90,7 @@ template <class R>
          static_cast<std::ranges::range_difference_t<R>>(index);
 }
 
-// What reduce() returns: the wider one of two numbers, else what the identity is.
+// The type that reduce() returns: the wider one of two numbers, else the type of the identity.
 template <class T, class Element>
 struct Reduced {
   using type = T;
@@ -105,10 +106,10 @@ using mapped_t =
 
 }  // namespace detail
 
-/// Calls body(element) for each element, in tasks, and waits for them. If some throw, it rethrows
+/// Calls body(element) for each element, in tasks, and waits for them. If calls throw, it rethrows
 /// the first exception, as finish() does; the rest of such a part is left out, and no other part.
-/// The body is shared by the tasks, so it must be callable as const, by several threads at once.
-/// Suspends. Throws Error as spawn() does.
+/// The tasks share the body, so it must be callable as const, by several threads at once. Any task
+/// or thread. Suspends. Throws Error as spawn() does.
 template <loop_range R, class F>
   requires std::invocable<const F&, std::ranges::range_reference_t<R>>
 void parallel_for(R&& range, const LoopOptions& loop, const F& body,
@@ -129,16 +130,16 @@ void parallel_for(R&& range, const F& body,
   parallel_for(std::forward<R>(range), LoopOptions(), body, where);
 }
 
-/// map(element) of all elements, combined by `op`, which must be associative: elements keep their
-/// order, so it need not be commutative.
+/// Combines map(element) of all elements by `op`, which must be associative. Elements keep their
+/// order, so `op` need not be commutative.
 ///
 /// `identity` is the value that changes nothing: op(identity, x) is x, as 0 is for a sum, 1 for a
-/// product, and the lowest number for a maximum. It is NOT a value to begin with: every part begins
-/// with it, so another value would be counted as often as there are parts, and once more. The
-/// result for an empty range is `identity`.
+/// product, and the lowest number for a maximum. It is NOT an initial value: every part begins with
+/// it, so another value would be counted once for each part, and once more. The result for an empty
+/// range is `identity`.
 ///
-/// The type of the result: of two numbers the wider one, that of the mapped elements or of
-/// `identity` (reduce(doubles, 0, std::plus()) is a double); else the type of `identity`.
+/// The result of two numbers has the wider type, that of the mapped elements or of `identity`
+/// (reduce(doubles, 0, std::plus()) is a double); other results have the type of `identity`.
 ///
 /// With a `grain` of the program's own the result is identical, to the last bit, whatever the
 /// number of workers. `op` and `map` are called by several threads at once. Exceptions as
@@ -157,7 +158,7 @@ template <loop_range R, std::copyable T, class Op, class Map = std::identity>
     }
   };
   const auto none = static_cast<Result>(identity);
-  std::vector<std::optional<Result>> values;  // of the parts
+  std::vector<std::optional<Result>> values;  // one for each part
   const auto part = [&](const std::size_t i, const std::size_t first, const std::size_t last) {
     Result value = none;
     auto at = detail::iterator_at(range, first);

@@ -3,8 +3,8 @@
 // ICS 2008; Chatterjee et al., IPDPS 2013).
 //
 // Each registered task signals and waits, phase after phase, as its mode says. A phase is over when
-// every registered task that signals has signalled it; who waits for it goes on then. Tasks are
-// registered where they are spawned, not where they start:
+// every registered signaller has signalled it; the tasks that wait for it then resume. The spawn
+// registers a task, not its start:
 //
 //   imbrex::finish([&] {
 //     imbrex::Phaser step(imbrex::signal_wait);
@@ -15,17 +15,18 @@
 //     }
 //   });
 //
-// A task is registered by one that is, with the same mode or a weaker one, and begins in the phase
-// of that: has it signalled already, so has its child. A task that ends drops all its phasers,
-// however it ends, and so does one that never runs since what it depends on has failed.
+// A registered task registers its children, with its own mode or a weaker one. A child begins in
+// the phase of its parent: if the parent has signalled already, the child counts as having
+// signalled, too. A task drops all its phasers when it ends, also if it fails, or never runs
+// because a task that it depends on has failed.
 //
 // Scope: a phaser belongs to the innermost finish() around the place where it is made. At the end
-// of that the task that called finish() drops it, before it waits. Tasks of an inner finish() may
-// not be registered: that would wait for them.
+// of that finish() the task that called it drops the phaser, then waits. Tasks of an inner finish()
+// may not be registered, because the inner finish() would wait for them.
 //
-// No deadlock comes of phasers alone if each task waits for all of its phasers at once, by next().
-// One that waits for something else between two phases, or on one phaser of several, may be waited
-// for in a circle; that is reported, as every stall is, with who waits for whose signal.
+// Phasers alone cause no deadlock if each task waits for all of its phasers at once, by next(). A
+// task that waits for another thing between two phases, or on one phaser of several, may be part of
+// a circle of waits. Such a circle is reported, as every stall is, with the missing signals.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -52,19 +53,20 @@ namespace detail {
 }  // namespace detail
 
 struct PhaserOptions {
-  // So many phases may a signaller be ahead of the slowest of those who wait; then its next signal
-  // suspends it. 0: any number. 65,536 at most. Accumulators keep as many results more.
+  // The number of phases that a signaller may be ahead of the slowest waiter; its next signal then
+  // suspends it. 0: any number. 65,536 at most. Accumulators keep as many further results.
   std::uint32_t ahead = 0;
   Name name = "phaser";  // for reports
 };
 
-/// A handle: copies mean the same phaser, which lives as long as one of them, or a registration.
-/// Tasks that use it by name take a copy, since the body of finish() ends before they do.
-/// Thread safety: every member, any task, or thread of the program's own; each acts for itself.
-/// Those that act throw Error if the caller is not registered.
+/// A handle: copies name the same phaser, which lives as long as a handle or a registration. Tasks
+/// that use it by name capture a copy, since the body of finish() ends before the tasks do. Thread
+/// safety: any task or thread may call every member; each acts on the registration of its caller.
+/// Members that act throw Error if the caller is not registered.
 class Phaser {
  public:
-  /// Registers the running task as `mode`, in phase 0. Throws Error if `ahead` is too large.
+  /// Makes a phaser and registers the running task as `mode`, in phase 0. Never suspends. Throws
+  /// Error if `ahead` is too large.
   explicit Phaser(const PhaserMode mode, const PhaserOptions& options = {},
                   const std::source_location& where = std::source_location::current())
       : state_(&detail::make_phaser({mode, options.ahead, options.name.text(), nullptr}, where)) {}
@@ -75,48 +77,53 @@ class Phaser {
   }
   ~Phaser() { detail::release(*state_); }
 
-  /// Says that the running task has reached the end of its phase; never waits for others, unless
-  /// the phaser is bounded. A second one before the task has waited changes nothing, but one of
-  /// mode signal_only may signal any number of phases. One of mode wait_only does nothing. May
-  /// suspend.
+  /// Says that the running task has reached the end of its phase; waits for others only if the
+  /// phaser is bounded, and then suspends. A second signal before the task has waited changes
+  /// nothing. A task of mode signal_only may signal any number of phases; in mode wait_only the
+  /// call does nothing.
   void signal() const { detail::signal(state_); }
-  /// Suspends until the phase is over that the running task waits for, which its next wait follows.
-  /// Throws Error if it should signal first. One of mode signal_only does nothing.
+  /// Suspends until the phase that the running task waits for is over; its next wait is for the
+  /// phase after that. Throws Error if the task must signal first. In mode signal_only the call
+  /// does nothing.
   void wait() const { detail::wait(state_); }
   /// signal(), then wait(). Suspends.
   void next() const { detail::next(state_); }
-  /// As next() above, where all who are registered are so as `single`: when all have signalled, and
-  /// before any goes on, one of those who call this runs its `function`. What that throws, it
-  /// throws there. Throws Error for another mode.
+  /// signal(), then wait(), for a phaser on which all tasks are registered as `single`. When all
+  /// have signalled, and before any task goes on, one of the callers runs its `function`, and
+  /// throws what the function throws. Suspends. Throws Error for another mode.
   template <class F>
   void next(const PhaserMode mode, F&& function) const {
     next_single(state_, mode, function);
   }
-  /// The running task is registered no more; that may end a phase, as a signal may. Never suspends.
+  /// Ends the registration of the running task; that may end a phase, as a signal may. Never
+  /// suspends.
   void drop() const { detail::drop(state_); }
 
-  /// As the four above, on all phasers of the running task, as Habanero's `next` statement: first
-  /// every signal is given, then it waits for each.
+  /// These act on all phasers of the running task, as the `next` statement of Habanero: next_all()
+  /// gives every signal first, then waits for each phaser. Suspend as the members above.
   static void signal_all() { detail::signal(nullptr); }
   static void wait_all() { detail::wait(nullptr); }
   static void next_all() { detail::next(nullptr); }
   static void drop_all() { detail::drop(nullptr); }
-  /// Throws Error if the running task is registered on several phasers.
+  /// next(single), on the only phaser of the running task. Suspends. Throws Error if the running
+  /// task is registered on several phasers.
   template <class F>
   static void next_all(const PhaserMode mode, F&& function) {
     next_single(nullptr, mode, function);
   }
 
-  /// Ready when `phase`, counted from 0, is over, or no signaller is left: for tasks that are not
-  /// registered, and when_any(). Any thread; never suspends.
+  /// Returns a future that is ready when `phase`, counted from 0, is over, or when no signaller is
+  /// left: for tasks that are not registered, and for when_any(). Any thread; never suspends.
   [[nodiscard]] Future<void> passed(const std::uint64_t phase) const {
     return detail::future_of(detail::passed(*state_, phase));
   }
-  /// The phase that is under way, about: it may be over by the time that the caller looks at it.
+  /// The number of the current phase. It may be over by the time that the caller reads it. Any
+  /// thread; never suspends.
   [[nodiscard]] std::uint64_t phase() const noexcept {
     return state_->phase.load(std::memory_order_acquire);
   }
-  /// Whether the running task is registered; and as what. mode() throws Error if it is not.
+  /// Whether the running task is registered, and with which mode. mode() throws Error if it is not.
+  /// Never suspend.
   [[nodiscard]] bool is_registered() const noexcept { return detail::is_registered(*state_); }
   [[nodiscard]] PhaserMode mode() const { return detail::mode_on(*state_); }
 
@@ -137,7 +144,7 @@ class Phaser {
   }
 
   friend detail::PhaserState& detail::state_of(const Phaser& phaser) noexcept;
-  detail::PhaserState* state_;  // has a reference
+  detail::PhaserState* state_;  // owns a reference
 };
 
 namespace detail {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Remote calls: a function that runs as a task on another rank, and a future of what it returns.
+// Remote calls: a function runs as a task on another rank, and a future gets its result.
 //
 //   double norm(const std::vector<double>& values);
 //
 //   imbrex::Future<double> length = imbrex::call(3, norm, values);
 //
-// The function is sent as its place in the program or shared library that it is in, the arguments
-// and the result as serialise.hpp says, by value. What the function throws, the future's get()
-// throws here, as RemoteError.
+// The function is sent as its address in the program or shared library; the arguments and the
+// result are serialised by value (serialise.hpp). If the function throws, the future's get() throws
+// RemoteError here.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -33,7 +33,7 @@ namespace imbrex {
 
 namespace detail {
 
-// What runs on the other rank, of one signature.
+// The code that runs on the other rank, for one signature.
 template <class R, class... P>
 struct Remotely {
   static void run(AnyFunction* const function, const std::span<const std::byte> from,
@@ -56,10 +56,10 @@ struct Remotely {
 
 }  // namespace detail
 
-/// Runs `function` as a task on `rank` of MPI_COMM_WORLD, which may be this one, and answers what
-/// it returns. A finish() around waits for its end, and MPI_Finalize for the ends of all. May
-/// suspend for room to send. Throws Error if there is no such rank, outside of MPI_Init and
-/// MPI_Finalize, and for arguments of more than 2 GiB. Thread safety: any thread.
+/// Runs `function` as a task on `rank` of MPI_COMM_WORLD, which may be this rank, and returns a
+/// future of its result. A finish() around waits for the end of the task, and MPI_Finalize for the
+/// ends of all. May suspend for room to send. Throws Error if there is no such rank, outside of
+/// MPI_Init and MPI_Finalize, and for arguments of more than 2 GiB. Thread safety: any thread.
 template <class R, class... P, class... A>
   requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
 [[nodiscard]] Future<std::decay_t<R>> call(const CalledRank& rank,
@@ -93,8 +93,8 @@ template <class R, class... P, class... A>
   if (detail::in_finish()) detail::hold_finish(*detail::completion_of(future));
   return future;
 }
-/// On a rank of `comm`. Throws Error also for an inter-communicator, and for a rank that is not of
-/// MPI_COMM_WORLD.
+/// Runs `function` on a rank of `comm`. Any thread; may suspend. Throws Error also for an
+/// inter-communicator, and for a rank that is not in MPI_COMM_WORLD.
 template <class R, class... P, class... A>
   requires(sizeof...(A) == sizeof...(P) && (std::convertible_to<A, P> && ...))
 [[nodiscard]] Future<std::decay_t<R>> call(const MPI_Comm comm, const CalledRank& rank,

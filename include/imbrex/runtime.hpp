@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The runtime as an object, for programs and tests that do not want the options of the environment.
-// Others need nothing of this: the first task starts the runtime, the end of the program stops it.
+// Other programs do not need it: the first task starts the runtime, the end of the program stops
+// it.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -23,35 +24,38 @@ struct RuntimeOptions {
   std::string places = {};      // IMBREX_PLACES
 };
 
-/// Starts the runtime; where main makes it, main becomes worker 0 and its code a task, until the
-/// destructor, which first waits for every task. REQUIRES: it is destroyed in main, then, else by
-/// any thread, outside of tasks. Throws Error if the runtime runs already, a value of `config` is
-/// malformed, or the system gives no threads or stacks; a malformed option of the environment ends
-/// the process.
+/// Starts the runtime. If main makes it, main becomes worker 0 and its code a task, until the
+/// destructor, which first waits for every task. REQUIRES: an object made in main is destroyed in
+/// main; any other one by any thread, outside of tasks. Throws Error if the runtime runs already,
+/// if a value of `config` is malformed, or if the system gives no threads or stacks. A malformed
+/// option of the environment ends the process.
 class Runtime {
  public:
-  /// Starts the runtime, with what the class says of errors. The destructor waits for every task.
+  /// Starts the runtime; throws Error as the class says. The destructor waits for every task.
+  /// Suspends then.
   explicit Runtime(const RuntimeOptions& config = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 };
 
-/// The version of the library that the program runs with, such as "0.1.0".
+/// The version of the library that the program runs with, such as "0.1.0". Any thread; never
+/// suspends.
 [[nodiscard]] const char* version() noexcept;
 
-/// Threads that run tasks; 0 before the start.
+/// The number of threads that run tasks; 0 before the start. Any thread; never suspends.
 [[nodiscard]] int worker_count() noexcept;
 
-/// Counts since the start, and what is live now. Exact only when no task runs.
+/// Counts since the start, and of live objects now. Exact only when no task runs.
 struct Statistics {
-  std::uint64_t tasks = 0;            // that have run
+  std::uint64_t tasks = 0;            // tasks that have run
   std::uint64_t steals = 0;
-  std::uint64_t far_steals = 0;       // in a tree of places: of those, not from the nearest others
+  std::uint64_t far_steals = 0;       // in a tree of places: steals that were not from the nearest
+                                      // victims
   std::uint64_t suspensions = 0;
   std::uint64_t polls = 0;
   std::uint64_t live_tasks = 0;       // descriptors in use, without root tasks
-  std::uint64_t suspended_tasks = 0;  // stacks that wait
+  std::uint64_t suspended_tasks = 0;  // stacks of suspended tasks
   std::uint64_t descriptor_bytes = 0; // mapped for tasks, in use or not
   std::uint64_t stack_count = 0;      // mapped, in use or not
 };

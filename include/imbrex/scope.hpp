@@ -14,9 +14,9 @@
 namespace imbrex {
 
 /// Runs `body`, then suspends until every task spawned in it, however deep, is complete. Rethrows
-/// what `body` threw, else the first exception among the tasks; the number of others stands in its
-/// text if it is an Error. Where `body` threw, what tasks threw is printed. REQUIRES: the caller is
-/// a task, or a thread that may wait.
+/// the exception of `body`, else the first exception among the tasks; the text of an Error says how
+/// many other tasks threw. Where `body` threw, exceptions of tasks are printed. REQUIRES: the
+/// caller is a task, or a thread that may wait.
 /// (X10's finish, Chatterjee et al. 2013; OpenMP's taskgroup.)
 template <std::invocable F>
 void finish(F&& body, const std::source_location& where = std::source_location::current()) {
@@ -37,11 +37,11 @@ void finish(F&& body, const std::source_location& where = std::source_location::
 }
 
 /// Suspends until the children of the running task are complete, but not their descendants.
-/// (OpenMP's taskwait.) Rethrows nothing: ask the futures, or use finish(). What
-/// nobody asks for is printed at the end of the program, which then fails.
+/// (OpenMP's taskwait.) Rethrows nothing: ask the futures, or use finish(). An exception that no
+/// get() and no finish() has rethrown is printed at the end of the program, which then fails.
 inline void taskwait() { detail::wait_children(); }
 
-/// Lets everything that is ready now run first, whatever its priority, and polls. Suspends.
+/// Suspends: all tasks that are ready now run first, whatever their priority, and the worker polls.
 inline void yield() { detail::yield(); }
 
 }  // namespace imbrex

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values as bytes, for other ranks: what future_space.hpp and remote.hpp send.
+// Values as bytes, for other ranks: future_space.hpp and remote.hpp send them.
 //
-// As they are: types that are trivially copyable, but pointers and views. Piece by piece: strings,
-// pairs, tuples, optionals, and the containers of the standard library, of such things. A type of
-// the program's own has two functions beside it, found by its arguments:
+// Copied as bytes: types that are trivially copyable, but not pointers and views. Piece by piece:
+// strings, pairs, tuples, optionals, and the containers of the standard library, of such elements.
+// For a type of the program, two functions beside it are found by argument-dependent lookup:
 //
 //   void save(imbrex::Saver& saver, const Particle& one) { saver(one.name, one.at); }
 //   void load(imbrex::Loader& loader, Particle& one) { loader(one.name, one.at); }
 //
-// It must be default-constructible, then. All ranks must have one representation of numbers.
-// Thread safety: none; a Saver or Loader is its user's.
+// The type must then be default-constructible. All ranks must have one representation of numbers.
+// Thread safety: none; one thread at a time uses a Saver or Loader.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -60,12 +60,12 @@ template <class T, class A>
 inline constexpr bool is_flat<std::vector<T, A>> = saved_as_it_is<T> && !std::same_as<T, bool>;
 template <class C, class Traits, class A>
 inline constexpr bool is_flat<std::basic_string<C, Traits, A>> = true;
-// Bytes in one piece, of which `size()` says how many there are.
+// A type whose bytes are contiguous; `size()` is the number of elements.
 template <class T>
 concept flat = is_flat<T>;
 
 template <class T>
-struct Element {  // what a container is filled with: a map's keys are not const
+struct Element {  // the element type of a container: the key of a map is not const
   using type = std::ranges::range_value_t<T>;
 };
 template <class T>
@@ -74,7 +74,7 @@ struct Element<T> {
   using type = std::pair<typename T::key_type, typename T::mapped_type>;
 };
 
-// Written and read by its parts, whatever it is made of: a map has pairs with a const part.
+// Written and read part by part, whatever the parts are: a map has pairs with a const part.
 template <class T>
 inline constexpr bool is_tuple = false;
 template <class... T>
@@ -98,8 +98,8 @@ class Saver {
   /// Appends to `bytes`, which must outlive it.
   explicit Saver(std::vector<std::byte>& bytes) noexcept : bytes_(&bytes) {}
 
-  /// Appends the values, one after the other; and `bytes` bytes as they are. A type that cannot be
-  /// sent does not compile. Throws what a save() of the program's throws.
+  /// Appends the values, one after the other; or `bytes` bytes unchanged. A type that cannot be
+  /// sent does not compile. Throws what a save() of the program throws. Never suspends.
   template <class... T>
   void operator()(const T&... values) { (one(values), ...); }
   void write(const void* const data, const std::size_t bytes) {
@@ -137,14 +137,16 @@ class Saver {
   std::vector<std::byte>* bytes_;
 };
 
-/// Reads values from bytes, in the order in which they were saved. Throws Error at their end.
+/// Reads values from bytes, in the order in which they were saved. Throws Error at the end of the
+/// bytes.
 class Loader {
  public:
   /// Reads from `bytes`, which must outlive it.
   explicit Loader(const std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
 
-  /// Reads the values, in the order in which they were saved; `bytes` bytes as they are; and how
-  /// many bytes are left. Throw Error where fewer are left than they need.
+  /// Reads the values, in the order in which they were saved; or `bytes` bytes unchanged; and
+  /// returns the number of bytes that are left. Throw Error where fewer bytes are left than they
+  /// need. Never suspend.
   template <class... T>
   void operator()(T&... values) { (one(values), ...); }
   void read(void* const data, const std::size_t bytes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tasks that may block: in a task, waiting suspends the task; its worker runs another meanwhile.
+// Tasks that may block: a wait in a task suspends the task, and its worker runs another one
+// meanwhile.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -26,7 +27,7 @@ namespace imbrex {
 
 namespace detail {
 
-// A task's closure and, after it has run, its result, in memory that create() gave.
+// The closure of a task and, after it has run, its result, in memory from create().
 template <class F, class R>
 struct Body {
   F function;
@@ -34,7 +35,7 @@ struct Body {
 
   static void run(void* closure) {
     Body& self = *static_cast<Body*>(closure);
-    call_once(self.function, [&self] {  // it is destroyed before any dependent may run
+    call_once(self.function, [&self] {  // the closure is destroyed before a dependent may run
       if constexpr (std::is_void_v<R>) {
         static_cast<void>(self.function());
       } else {
@@ -52,8 +53,8 @@ struct Body {
   static constexpr BodyOps ops{&run, &drop, trivial ? nullptr : &destroy};
 };
 
-// The accesses of one task under construction: a few in place, more on the heap. It keeps the
-// futures among them alive: the program may give up its own before the task is spawned.
+// The accesses of one task under construction: a few in place, more of them on the heap. The list
+// keeps its futures alive, because the program may drop its own before the task is spawned.
 class AccessList {
  public:
   AccessList() = default;
@@ -69,7 +70,7 @@ class AccessList {
     std::swap(owns_, other.owns_);
     return *this;
   }
-  // Inlined, it is nothing where the compiler sees a list without futures.
+  // Inlined, it compiles to nothing where the compiler sees a list without futures.
   [[gnu::always_inline]] ~AccessList() {
     if (owns_) [[unlikely]] give_up();
   }
@@ -88,7 +89,7 @@ class AccessList {
   }
   [[nodiscard]] std::span<const AccessSpec> span() const noexcept {
     if (many_ != nullptr) return *many_;
-    if (count_ == 0) return {};  // so that the compiler sees that nobody else knows this list
+    if (count_ == 0) return {};  // tells the compiler that no other code knows this list
     return {few_.data(), count_};
   }
 
@@ -113,29 +114,28 @@ class AccessList {
   std::size_t count_ = 0;
   std::array<AccessSpec, 6> few_;
   std::vector<AccessSpec>* many_ = nullptr;  // owned
-  bool owns_ = false;  // futures, or `many_`
+  bool owns_ = false;  // the futures, or `many_`
 };
 
 }  // namespace detail
 
 /// Describes one task, then spawns it. The children of one task behave as if run in program order;
-/// two whose accesses do not conflict may overlap. Objects are named by address: nothing is read.
-/// Each member that describes returns the builder: an lvalue of a named one, an rvalue of a
-/// temporary, so that no name outlives it.
-/// Thread safety: a builder describes one task and is used by one thread. But for spawn() and
-/// launch() no member suspends.
+/// two tasks whose accesses do not conflict may overlap. An address names an object: nothing is
+/// read. Each describing member returns the builder: an lvalue of a named builder, an rvalue of a
+/// temporary, so that no name outlives it. Thread safety: a builder describes one task and is used
+/// by one thread. Only spawn() and launch() may suspend.
 class [[nodiscard]] TaskBuilder {
   using Kind = detail::AccessKind;
 
  public:
-  /// As task() below.
+  /// For task() below.
   TaskBuilder(Name name, std::source_location where) noexcept
       : name_(name.text()), where_(where) {}
 
-  /// The task reads these. A Future among them: the task runs after it is ready, or fails as it
-  /// has; when_all() and when_any() make one of several, when() of mpi.hpp one of a request.
-  /// Objects are named by themselves, by at(pointer), or by range(). Throws Error for an empty
-  /// future.
+  /// The task reads these objects. A Future among them: the task runs after the future is ready, or
+  /// fails as the future has failed; when_all() and when_any() combine several futures, when() of
+  /// mpi.hpp makes one of a request. An object is named by itself, by at(pointer), or by range().
+  /// Throws Error for an empty future.
   template <class... T>
   [[nodiscard]] TaskBuilder& in(T&&... objects) & {
     (add<T>(objects, Kind::in), ...);
@@ -145,7 +145,7 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& in(T&&... objects) && {
     return std::move(in(std::forward<T>(objects)...));
   }
-  /// The task writes these, whatever they have held.
+  /// The task writes these objects, and does not read their values before.
   template <class... T>
     requires(writable<T> && ...)
   [[nodiscard]] TaskBuilder& out(T&&... objects) & {
@@ -157,7 +157,7 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& out(T&&... objects) && {
     return std::move(out(std::forward<T>(objects)...));
   }
-  /// It reads and writes these.
+  /// The task reads and writes these objects.
   template <class... T>
     requires(writable<T> && ...)
   [[nodiscard]] TaskBuilder& inout(T&&... objects) & {
@@ -169,7 +169,8 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& inout(T&&... objects) && {
     return std::move(inout(std::forward<T>(objects)...));
   }
-  /// It reads and writes these, in any order among neighbours of this kind, one at a time.
+  /// The task reads and writes these objects, in any order among neighbours of this kind, one at a
+  /// time.
   template <class... T>
     requires(writable<T> && ...)
   [[nodiscard]] TaskBuilder& mutexinoutset(T&&... objects) & {
@@ -181,7 +182,8 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& mutexinoutset(T&&... objects) && {
     return std::move(mutexinoutset(std::forward<T>(objects)...));
   }
-  /// It reads and writes these, in any order among neighbours of this kind, also together.
+  /// The task reads and writes these objects, in any order among neighbours of this kind, also
+  /// together.
   template <class... T>
     requires(writable<T> && ...)
   [[nodiscard]] TaskBuilder& inoutset(T&&... objects) & {
@@ -193,7 +195,7 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& inoutset(T&&... objects) && {
     return std::move(inoutset(std::forward<T>(objects)...));
   }
-  /// Larger levels run first, where the policy looks at it; default 0.
+  /// A larger level runs first, if the policy uses priorities; default 0.
   [[nodiscard]] TaskBuilder& priority(const int level) & noexcept {
     priority_ = level;
     return *this;
@@ -201,8 +203,8 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& priority(const int level) && noexcept {
     return std::move(priority(level));
   }
-  /// Always resumes on the thread that started it: for bodies that keep errno, pthread_self() or
-  /// thread-local variables across a wait.
+  /// The task always resumes on the thread that started it: for bodies that keep errno,
+  /// pthread_self() or thread-local variables across a wait.
   [[nodiscard]] TaskBuilder& tied() & noexcept {
     tied_ = true;
     return *this;
@@ -210,7 +212,7 @@ class [[nodiscard]] TaskBuilder {
   [[nodiscard]] TaskBuilder&& tied() && noexcept {
     return std::move(tied());
   }
-  /// May resume on any worker: the default.
+  /// The task may resume on any worker: the default.
   [[nodiscard]] TaskBuilder& untied() & noexcept {
     tied_ = false;
     return *this;
@@ -219,9 +221,8 @@ class [[nodiscard]] TaskBuilder {
     return std::move(untied());
   }
 
-  /// Begins, and goes on after a wait, on workers of that place only; and so do its children,
-  /// unless they are given another one. Default: the place of the running task. Place() is all
-  /// workers.
+  /// The task begins, and resumes, on workers of that place only; its children, too, unless they
+  /// name another place. Default: the place of the running task. Place() means all workers.
   [[nodiscard]] TaskBuilder& at(const Place place) & noexcept {
     place_ = place;
     return *this;
@@ -230,9 +231,9 @@ class [[nodiscard]] TaskBuilder {
     return std::move(at(place));
   }
 
-  /// Registers the task on a phaser (phaser.hpp) that the running task is registered on: as that
-  /// is, or as `mode`; without arguments, on all of them. The spawn throws Error if the running
-  /// task is not registered there or its mode does not allow that, and for a phaser of an outer
+  /// Registers the task on a phaser (phaser.hpp) of the running task, with the same mode or with
+  /// `mode`; without arguments, on all its phasers. The spawn throws Error if the running task is
+  /// not registered there, if its mode does not allow `mode`, and for a phaser of an outer
   /// finish().
   [[nodiscard]] TaskBuilder& phased(const Phaser& phaser) & {
     phased_.add({&detail::state_of(phaser), signal_wait, true});
@@ -256,8 +257,8 @@ class [[nodiscard]] TaskBuilder {
     return std::move(phased());
   }
 
-  /// Runs although what it depends on has failed, where another would fail with DependencyFailed:
-  /// for clean-up. What it writes then counts as written.
+  /// The task runs although a task that it depends on has failed, where another task would fail
+  /// with DependencyFailed: for clean-up. Its outputs then count as written.
   [[nodiscard]] TaskBuilder& run_after_failure() & noexcept {
     after_failure_ = true;
     return *this;
@@ -266,11 +267,11 @@ class [[nodiscard]] TaskBuilder {
     return std::move(run_after_failure());
   }
 
-  /// Creates the task and returns at once. Its result, or what it threw, is in the future, which
+  /// Creates the task and returns at once. The future gets its result or its exception. The future
   /// may be dropped: the enclosing finish() waits, and rethrows, all the same. The first task of a
-  /// program starts the runtime. Suspends, if the caller is IMBREX_WINDOW tasks ahead of what has
-  /// run. Throws Error if one address was given twice with different kinds, after shutdown, and for
-  /// a place of a runtime that has ended.
+  /// program starts the runtime. Suspends if the caller is IMBREX_WINDOW tasks ahead of the tasks
+  /// that have run. Throws Error if one address was given twice with different kinds, after
+  /// shutdown, and for a place of a runtime that has ended.
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   Future<std::remove_cv_t<std::invoke_result_t<std::decay_t<F>&>>> spawn(F&& function) {
@@ -278,8 +279,8 @@ class [[nodiscard]] TaskBuilder {
     auto [completion, slot] = submit<R>(std::forward<F>(function), true);
     return Future<R>(completion, slot);
   }
-  /// As spawn(), without a future, a little cheaper. What the function returns is destroyed at
-  /// once.
+  /// spawn() without a future, a little cheaper. The result of the function is destroyed at once.
+  /// Suspends, and throws, as spawn().
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void launch(F&& function) {
@@ -340,7 +341,7 @@ class [[nodiscard]] TaskBuilder {
 };
 
 /// Begins the description of a task. Reports and traces show `name`: a literal costs nothing, a
-/// name that is made at run time is copied (detail/name.hpp).
+/// name that is made at run time is copied (detail/name.hpp). Any thread; never suspends.
 [[nodiscard]] inline TaskBuilder task(
     Name name, std::source_location where = std::source_location::current()) noexcept {
   return TaskBuilder(name, where);

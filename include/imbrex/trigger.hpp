@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Named events, triggers, and progress functions (Capra et al.): a task names what it waits for
-// before anybody knows the request; a function that the runtime calls finds out, and triggers.
+// Named events, triggers, and progress functions (Capra et al.): a task names the event that it
+// waits for before the request exists; a function that the runtime calls finds the completion, and
+// triggers the event.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -18,14 +19,14 @@
 
 namespace imbrex {
 
-/// The event called `name` and `number`: a future that is ready once trigger() was called with the
-/// same. Tasks take it by .in(): they start then, and cost no stack until then. The trigger may
-/// come first.
+/// Returns the event called `name` and `number`: a future that is ready once trigger() was called
+/// with this name and number. Tasks take it by .in(): they start then, and cost no stack until
+/// then. The trigger may come first. Never suspends.
 ///
-/// A name means one event, in the whole process, from its first use on until the end of the
-/// finish() in which it was named first; from then on it means another one. So an iteration that is
-/// a finish() of its own uses the same names again; iterations that overlap give their number.
-/// Outside of any finish() a name is used once.
+/// A name means one event, in the whole process, from its first use until the end of the finish()
+/// in which it was named first; afterwards it means another event. An iteration that is a finish()
+/// of its own therefore uses the names again; iterations that overlap give their number. Outside of
+/// any finish() a name is used once.
 ///
 /// Throws Error in a progress function or another callback. Thread safety: any thread.
 [[nodiscard]] inline Future<void> named(
@@ -34,24 +35,23 @@ namespace imbrex {
   return detail::future_of(detail::name_event({name, number}, where));
 }
 
-/// The event has happened: lets go what waits for it. Throws Error if it has happened before. If
-/// nobody has named the event by the end of the finish() that stands around the caller, or around
-/// the registration of the progress function that calls, that finish() throws Error.
-/// Thread safety: any thread, also one that imbrex does not know, and any callback.
+/// Fires the event: the tasks that wait for it become ready. Throws Error if the event has fired
+/// before. If no task has named the event by the end of the finish() around the caller, or around
+/// the registration of the calling progress function, that finish() throws Error. Never suspends.
+/// Thread safety: any thread, also a thread that imbrex does not know, and any callback.
 inline void trigger(std::string_view name, std::int64_t number = 0) {
   detail::trigger({name, number});
 }
 
-/// Registers `function` for the innermost finish() of the running task: workers that idle, and
-/// those that have ended or left a task, call it, as long as it does not return 0; one thread at a
-/// time. It may test requests and call trigger(). It may not wait nor create tasks: both throw
-/// Error.
+/// Registers `function` for the innermost finish() of the running task: idle workers, and workers
+/// between two tasks, call it until it returns 0, one thread at a time. It may test requests and
+/// call trigger(). It must not wait nor create tasks: both throw Error. Never suspends.
 ///
-/// The finish() ends when its tasks are complete and the function has returned 0. If it does not do
-/// so within IMBREX_STALL_S seconds after the last task, finish() throws Error. If it throws, it is
-/// not called any more; tasks of the scope that wait for names which nobody has triggered do not
-/// run; and finish() throws what it threw.
-/// Throws Error if the running task has no finish() open.
+/// The finish() ends when its tasks are complete and the function has returned 0. If the function
+/// does not return 0 within IMBREX_STALL_S seconds after the last task, finish() throws Error. If
+/// the function throws, it is not called again, tasks of the scope that wait for untriggered names
+/// do not run, and finish() throws its exception. Throws Error if the running task has no finish()
+/// open.
 template <class F>
   requires std::is_invocable_r_v<int, std::decay_t<F>&>
 void progress(F&& function, const std::source_location& where = std::source_location::current()) {
@@ -63,17 +63,17 @@ void progress(F&& function, const std::source_location& where = std::source_loca
       .destroy = [](void* argument) noexcept {
         try {
           delete static_cast<Function*>(argument);
-        } catch (...) {  // from its destructor
+        } catch (...) {  // an exception of its destructor
           detail::note_destructor();
         }
       },
       .where = where,
   });
-  static_cast<void>(owned.release());  // the scope's now
+  static_cast<void>(owned.release());  // the scope owns it now
 }
 
-/// `function` does, blocking, what the program's progress functions would do, where there is no
-/// runtime that calls them. Here it is not called; with IMBREX_SERIAL defined it is.
+/// Calls `function` only with IMBREX_SERIAL defined, where no runtime calls progress functions: it
+/// blocks for the work of the program's progress functions. Here it is not called. Never suspends.
 template <std::invocable F>
 void noprogress(F&&) {}
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The version of these headers, from which CMake and the library have theirs. A program whose
-   headers do not fit the library that it runs with ends at its start, and says both versions.
-   Library and headers fit if the first two numbers are equal, and the library is not the older. */
+/* The version of these headers; CMake and the library read it here. A program whose headers do
+   not fit its library prints both versions and ends at its start. Library and headers fit if the
+   first two numbers are equal, and the library is not older than the headers. */
 #ifndef IMBREX_VERSION_H
 #define IMBREX_VERSION_H
 
@@ -19,7 +19,8 @@ void imbrex_compare_version(int major, int minor, int patch, const char* header)
 }
 #endif
 
-/* Not inline: each program and library compares its own headers, before its first task. */
+/* Not inline: each program and library compares the headers that it was compiled with, before
+   its first task. */
 __attribute__((constructor)) static void imbrex_compare_version_at_start(void) {
   imbrex_compare_version(IMBREX_VERSION_MAJOR, IMBREX_VERSION_MINOR, IMBREX_VERSION_PATCH,
                          __FILE__);

@@ -9,13 +9,13 @@
 //     for (int i = 0; i < children(node); ++i) emit(Node{node.depth + 1});
 //   });
 //
-// An item costs a few nanoseconds beside its work: each worker has a stack of its own, of which
-// nobody else knows, and looks up from it every 100 us to share items and to answer other ranks. A
-// rank without items asks some others at random, then those of a hypercube, which send items when
-// they have some to spare (lifelines; Saraswat et al., PPoPP 2011). So it makes no sense to have
-// items of less than some 10 ns, and no difference whether there are ten or a billion of them.
+// An item costs a few nanoseconds beside its work: each worker has a private stack, and stops every
+// 100 us to share items and to answer other ranks. A rank without items asks some ranks at random,
+// then the ranks of a hypercube, which send items when they have some to spare (lifelines; Saraswat
+// et al., PPoPP 2011). Items should take 10 ns or more; their number does not matter, ten or a
+// billion.
 //
-// open_messages() before MPI_Init opens the messages between ranks that it needs.
+// Call open_messages() before MPI_Init: it opens the messages between ranks that a pool needs.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -42,12 +42,12 @@
 namespace imbrex {
 
 struct WorkPoolOptions {
-  // Items that go from one worker to another, or to a rank, at least. 0: 1 to 64, by the time that
-  // an item takes.
+  // The smallest number of items that go to another worker or rank at a time. 0: 1 to 64, by the
+  // time that an item takes.
   std::uint32_t chunk = 0;
-  // Items after which a worker shares and polls. 0: as many as are done in 100 us.
+  // The number of items after which a worker shares and polls. 0: as many as take 100 us.
   std::uint32_t poll_interval = 0;
-  // Ranks that are asked at random before those of the lifelines. 0: none.
+  // The number of ranks that are asked at random before the lifelines. 0: none.
   std::uint32_t victims = 1;
   Name name = "work pool";  // for reports
 };
@@ -66,7 +66,8 @@ inline Members members_of_pool(const MPI_Comm comm, const std::size_t item_bytes
 }
 }  // namespace detail
 
-/// Thread safety: one thread or task at a time; process() of different pools at the same time.
+/// A pool of items over the ranks of a communicator. Thread safety: one thread or task at a time
+/// uses a pool; process() of different pools may run at once.
 template <class Item>
 class WorkPool {
   static_assert(std::is_trivially_copyable_v<Item>, "imbrex: items of a WorkPool travel as bytes, "
@@ -78,8 +79,8 @@ class WorkPool {
 
  public:
   /// Collective over `comm`, in the order of its other collectives; `comm` may be freed before the
-  /// pool ends. Suspends. Throws Error, on all ranks, if their items have different sizes; for an
-  /// inter-communicator; and if messages between ranks are not open.
+  /// pool ends. Suspends. Throws Error, on all ranks, if items have different sizes on the ranks;
+  /// for an inter-communicator; and if messages between ranks are not open.
   explicit WorkPool(const MPI_Comm comm, const WorkPoolOptions& options = {}) {
     const detail::Members ranks =
         detail::members_of_pool(comm, sizeof(Item), options.name.text());
@@ -87,19 +88,20 @@ class WorkPool {
                                    options.chunk, options.poll_interval, options.victims}));
   }
 
-  /// How many workers of this process call `f`.
+  /// The number of workers of this process that call `f`. Never suspends.
   [[nodiscard]] int workers() const noexcept { return detail::pool_workers(*pool_); }
 
-  /// An item of this rank for the next process(). Throws Error during one: there is Emit for that.
+  /// Adds an item of this rank for the next process(). Never suspends. Throws Error during a
+  /// process(): `f` uses Emit.
   void push(const Item& item) { detail::push_item(*pool_, &item); }
 
-  /// Collective: calls f(const Item&, Emit<Item>&) for each item of all ranks and those that it
-  /// emits, until there are none left anywhere. Each worker of each rank calls `f`, at the same
-  /// time as others; it may wait, which keeps its worker's items from nobody but this one.
-  /// Suspends. May be called again.
+  /// Collective: calls f(const Item&, Emit<Item>&) for each item of all ranks and for the items
+  /// that it emits, until no rank has an item. Each worker of each rank calls `f`, at the same time
+  /// as others. `f` may wait, which keeps only its worker's private items back. Suspends. May be
+  /// called again.
   ///
-  /// If `f` throws, all items are dropped, and process() throws on every rank: there what `f` threw
-  /// (the first on that rank), elsewhere Error, which names the rank and the text.
+  /// If `f` throws, all items are dropped, and process() throws on every rank: the exception of `f`
+  /// on its rank (the first one), and elsewhere Error, which names the rank and the text.
   template <class F>
   WorkPoolCounters process(F&& f, const std::source_location& where =
                                       std::source_location::current()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The words of Habanero-C++ and HClib for what imbrex has: thin, and to be mixed with the rest.
-// docs/user/coming-from-habanero.md has each construct.
+// The names of Habanero-C++ and HClib for the functions of imbrex: a thin layer that programs may
+// mix with the rest. docs/user/coming-from-habanero.md has each construct.
 //
 //   using namespace imbrex::habanero;
 //   finish([&] {
@@ -43,10 +43,11 @@ using promise_t = Promise<T>;
 template <class T>
 using future_t = Future<T>;
 using place_t = Place;
-/// Whoever makes it is registered, as `mode`.
+/// A phaser by the name of Habanero. The task that makes it is registered, as `mode`. Thread
+/// safety: as Phaser.
 class phaser : public Phaser {
  public:
-  /// As Phaser's. Throws Error as that does.
+  /// Constructs as Phaser does. Never suspends. Throws Error as Phaser's constructor does.
   explicit phaser(const PhaserMode mode = signal_wait, const PhaserOptions& options = {},
                   const std::source_location& where = std::source_location::current())
       : Phaser(mode, options, where) {}
@@ -54,7 +55,7 @@ class phaser : public Phaser {
 template <class T>
 using accumulator = Accumulator<T>;
 
-/// On all phasers of the running task.
+/// signal, wait and next act on all phasers of the running task. Suspend as Phaser's members do.
 inline void signal() { Phaser::signal_all(); }
 inline void wait() { Phaser::wait_all(); }
 inline void next() { Phaser::next_all(); }
@@ -66,20 +67,19 @@ inline void drop() { Phaser::drop_all(); }
 
 using Where = std::source_location;
 
-/// A data-driven future: makes a future, and has both of its ends. put() sets the value, once;
-/// get() reads it, and never waits. A task that reads it awaits it (async_await()), or depends on
-/// its future(). A put after the first, and a get before it, throw Error, which names both places.
-/// Copies share one value; when the last copy is gone and nothing was put, a task that awaits it
-/// fails with BrokenPromise.
-/// (Taşırlar and Sarkar, ICPP 2011; Chatterjee et al., IPDPS 2013.)
-/// Thread safety: any thread may put and get, also one that imbrex does not know.
+/// A data-driven future: a future together with its promise. put() sets the value, once; get()
+/// reads it, and never waits. A task that reads the value awaits the ddf (async_await()), or
+/// depends on its future(). A second put, and a get before the put, throw Error, which names both
+/// places. Copies share one value; when the last copy is gone without a put, a task that awaits it
+/// fails with BrokenPromise. (Taşırlar and Sarkar, ICPP 2011; Chatterjee et al., IPDPS 2013.)
+/// Thread safety: any thread may put and get, also a thread that imbrex does not know.
 template <class T>
 class ddf {
  public:
   /// Allocates. Error texts show `name` and the place in the program.
   explicit ddf(const Name name = "ddf", const Where& where = Where::current())
       : state_(std::make_shared<State>(name, where)) {}
-  /// A text that was handed on, as for Promise.
+  /// For a `const char*` that another function hands on: it is copied, as for Promise.
   template <std::size_t N>
   explicit ddf(const char (&name)[N], const Where& where = Where::current())
       : ddf(Name(static_cast<const char*>(name)), where) {}
@@ -96,13 +96,14 @@ class ddf {
   {
     claim(where).set();
   }
-  /// A task that awaits the value fails, and get() rethrows `error`. Throws Error if that is null.
+  /// A task that awaits the value fails, and get() rethrows `error`. Never waits. Throws Error if
+  /// `error` is null.
   void put_exception(std::exception_ptr error, const Where& where = Where::current()) const {
-    if (error == nullptr) return state().promise.set_exception(nullptr);  // which throws
+    if (error == nullptr) return state().promise.set_exception(nullptr);  // throws Error
     claim(where).set_exception(std::move(error));
   }
 
-  /// Never suspends. The reference is valid as long as a copy of the ddf lives.
+  /// Returns the value. Never suspends. The reference is valid as long as a copy of the ddf lives.
   decltype(auto) get(const Where& where = Where::current()) const {
     const State& one = state();
     if (!one.future.ready()) {
@@ -112,7 +113,7 @@ class ddf {
     return one.future.get();
   }
 
-  /// The future of the value, for what imbrex has beside these words. Lives as long as the ddf.
+  /// The future of the value, for the other functions of imbrex. Lives as long as the ddf.
   [[nodiscard]] const Future<T>& future() const { return state().future; }
 
  private:
@@ -126,7 +127,7 @@ class ddf {
     const Future<T> future = promise.future();
     const char* const name;
     const Where where;
-    std::atomic<Where> put_at{};  // line 0: nowhere yet; any thread
+    std::atomic<Where> put_at{};  // line 0: not put yet; any thread
   };
   [[nodiscard]] static std::string text_of(const Where& where) {
     return std::string(where.file_name()) + ":" + std::to_string(where.line());
@@ -135,11 +136,11 @@ class ddf {
     if (state_ == nullptr) throw Error("imbrex: use of a ddf that was moved from");
     return *state_;
   }
-  // The promise, for the first caller; throws Error for any other.
+  // Returns the promise to the first caller; throws Error for any other.
   [[nodiscard]] const Promise<T>& claim(const Where& where) const {
     State& one = state();
     Where before;
-    // relaxed: the place alone is handed on
+    // relaxed: only the place is handed on
     if (!one.put_at.compare_exchange_strong(before, where, std::memory_order_relaxed)) {
       throw Error("imbrex: a second put to " + one.text() + ", at " + text_of(where) +
                   ": it was put at " + text_of(before));
@@ -150,33 +151,34 @@ class ddf {
   std::shared_ptr<State> state_;
 };
 
-/// The innermost finish() around the running code waits for the value, as for a future.
+/// Makes the innermost finish() around the running code wait for the value, as for a future.
 template <class T>
 void finish_owns(const ddf<T>& value) {
   imbrex::finish_owns(value.future());
 }
 
-/// A task, which finish() waits for. Suspends if the caller is far ahead (IMBREX_WINDOW).
+/// Spawns a task, which finish() waits for. Suspends if the caller is far ahead (IMBREX_WINDOW).
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async(F&& body, const Where& where = Where::current()) {
   task("async", where).launch(std::forward<F>(body));
 }
-/// As async() above; the future has the result of the call, or what it throws.
+/// Spawns a task and returns a future of its result or exception. Suspends as async().
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 [[nodiscard]] auto async_future(F&& body, const Where& where = Where::current()) {
   return task("async_future", where).spawn(std::forward<F>(body));
 }
 
-/// The body of a task, and the place of the call that it is an argument of, which a function that
-/// ends in a list of any length could not know otherwise. REQUIRES: used within that call.
+/// The body of a task, together with the place of its call. A function whose parameter list ends in
+/// a pack could not find that place otherwise. REQUIRES: used within that call.
 class Body {
  public:
-  /// Refers to `function`, which is neither copied nor called here.
+  /// Refers to `function`, without a copy or a call.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Body> && std::invocable<std::decay_t<F>&>)
-  Body(F&& function, const Where& where = Where::current()) noexcept  // made of what users write
+  // implicit: programs pass callables
+  Body(F&& function, const Where& where = Where::current()) noexcept
       : launch_(&launch_function<F>), where_(where) {
     if constexpr (std::is_function_v<std::remove_reference_t<F>>) {
       function_.code = reinterpret_cast<void (*)()>(&function);
@@ -185,7 +187,7 @@ class Body {
     }
   }
 
-  /// A builder of a task at that place.
+  /// Makes a builder of a task at that place.
   [[nodiscard]] TaskBuilder task(const Name name) const { return imbrex::task(name, where_); }
   /// Copies the body, or moves it, as launch(body) does.
   void launch(TaskBuilder& builder) const { launch_(function_, builder); }
@@ -236,7 +238,7 @@ void each_future(const Things& things, const auto& visit) {
   for (const auto& thing : things) each_future(thing, visit);
 }
 
-/// Begins when all of these are there.
+/// Spawns a task that begins when all `things` are ready. Suspends as async().
 template <awaited... T>
   requires(sizeof...(T) != 0)
 void async_await(const Body body, const T&... things) {
@@ -244,7 +246,7 @@ void async_await(const Body body, const T&... things) {
   (each_future(things, [&](const auto& future) { (void)builder.in(future); }), ...);
   body.launch(builder);
 }
-/// Begins, once, when one of them is there.
+/// Spawns a task that begins, once, when one of `things` is ready. Suspends as async().
 template <awaited... T>
   requires(sizeof...(T) != 0)
 void async_await_any(const Body body, const T&... things) {
@@ -253,7 +255,8 @@ void async_await_any(const Body body, const T&... things) {
   TaskBuilder builder = body.task("async_await_any");
   body.launch(builder.in(when_any(all)));
 }
-/// Begins at the place, when `thing` is there, which may be a vector.
+/// Spawns a task that begins at the place when `thing`, which may be a vector, is ready. Suspends
+/// as async().
 template <awaited T>
 void async_await_at(const Body body, const T& thing, const place_t place) {
   TaskBuilder builder = body.task("async_await_at");
@@ -261,14 +264,15 @@ void async_await_at(const Body body, const T& thing, const place_t place) {
   body.launch(builder.at(place));
 }
 
-/// Runs on the workers of the place.
+/// Spawns a task that runs on the workers of the place. Suspends as async().
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async_at(F&& body, const place_t place, const Where& where = Where::current()) {
   task("async_at", where).at(place).launch(std::forward<F>(body));
 }
 
-/// Is registered on all phasers that the caller is on; or on one, in the caller's mode or another.
+/// Spawns a task that is registered on all phasers of the caller; or on one phaser, in the caller's
+/// mode or another one. Suspends as async().
 template <class F>
   requires std::invocable<std::decay_t<F>&>
 void async_phased(F&& body, const Where& where = Where::current()) {

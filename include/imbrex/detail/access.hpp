@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An access may name an object that is there, by its address; the object that a pointer points to,
-// by at(); or many elements, by range(). A wrong argument, which would order nothing and say so to
-// nobody, does not compile.
+// An access names an object by its address, the object that a pointer points to by at(), or many
+// elements by range(). A wrong argument, which would order nothing and go unnoticed, does not
+// compile.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ class FutureBase;  // future.hpp
 template <class T>
 class Promise;
 
-/// An access that stands for the object that `pointer` points to. Made by at().
+/// An access to the object that `pointer` points to. Made by at().
 template <class T>
 struct At {
   T* pointer;
 };
 
-/// An access that stands for `bytes` bytes of memory from `begin` on. Made by range().
+/// An access to `bytes` bytes of memory from `begin` on. Made by range().
 template <class T>
 struct Range {
   T* begin;
   std::size_t bytes;
 };
 
-/// Names what `pointer` points to, as an access or for release(): the same object as *pointer.
-/// Throws Error if it is null.
+/// Names the object that `pointer` points to, as an access or for release(): the same object as
+/// *pointer. Any thread; never suspends. Throws Error if `pointer` is null.
 template <class T>
 [[nodiscard]] At<T> at(T* pointer) {
   static_assert(!std::is_function_v<T>, "imbrex: a function is no memory that a task accesses");
@@ -43,9 +43,9 @@ template <class T>
   return {pointer};
 }
 
-/// Names `count` elements: conflicts with every access of a sibling, by range or not, to memory
-/// that it overlaps. None: no access. Throws Error if `pointer` is null, and if so many cannot be
-/// there.
+/// Names `count` elements: the access conflicts with every access of a sibling, by range or not,
+/// that overlaps this memory. With 0 elements there is no access. Any thread; never suspends.
+/// Throws Error if `pointer` is null, and if `count` elements cannot exist there.
 template <class T>
 [[nodiscard]] Range<T> range(T* pointer, const std::size_t count) {
   const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
@@ -53,7 +53,8 @@ template <class T>
   if (pointer == nullptr && count != 0) [[unlikely]] detail::throw_null_access("range()");
   return {pointer, count * sizeof(T)};
 }
-/// All elements of an array, a vector, a span and the like, which must outlive the task.
+/// Names all elements of an array, a vector, a span or a similar container, which must outlive the
+/// task. Any thread; never suspends.
 template <class Container>
   requires requires(Container& container) { std::data(container) + std::size(container); }
 [[nodiscard]] auto range(Container&& container) {
@@ -64,7 +65,7 @@ template <class Container>
 
 namespace detail {
 
-// Pointers that are an object to their user: handles of MPI (mpi.hpp).
+// Pointers that the program treats as objects: handles of MPI (mpi.hpp).
 template <class T>
 inline constexpr bool is_handle = false;
 
@@ -85,13 +86,13 @@ inline constexpr bool says_where<At<T>> = true;
 template <class T>
 inline constexpr bool says_where<Range<T>> = true;
 
-// Stands for objects that are elsewhere, and is copied about: its own address means nothing.
+// A type that stands for objects elsewhere and is copied: its own address means nothing.
 template <class T>
 inline constexpr bool is_stand_in =
     std::is_same_v<std::remove_cv_t<T>, std::vector<bool>::reference> ||
     std::ranges::enable_view<std::remove_cv_t<T>>;
 
-// T as deduced from T&&: an lvalue reference unless a temporary was given.
+// T is deduced from T&&: an lvalue reference unless a temporary was given.
 template <class T>
 constexpr void check_named() {
   using Object = std::remove_cvref_t<T>;
@@ -115,8 +116,8 @@ constexpr void check_named() {
   }
 }
 
-// A task may write neither a constant nor a future, which is set once, by its task. An argument
-// that names no object at all is let through, to where the program is told why it is wrong.
+// A task may write neither a constant nor a future. Its own task sets a future, once. An argument
+// that names no object at all passes here, and a later check tells the program why it is wrong.
 template <class T>
 inline constexpr bool is_constant = std::is_const_v<T> && !std::is_pointer_v<T> && !is_stand_in<T>;
 template <class T>
@@ -127,7 +128,7 @@ template <class T>
 inline constexpr bool is_constant<Range<T>> = std::is_const_v<T>;
 template <class T>
 inline constexpr bool is_constant<const Range<T>> = std::is_const_v<T>;
-// An object that has no size, or none that is known, counts as one byte.
+// An object of no size, or of unknown size, counts as one byte.
 template <class T>
 [[nodiscard]] constexpr std::size_t bytes_of() noexcept {
   if constexpr (std::is_void_v<T>) {
@@ -139,7 +140,7 @@ template <class T>
   }
 }
 
-// Calls add(AccessSpec) for what the object adds to a task's accesses.
+// Calls add(AccessSpec) for each access of the object.
 template <class T, class Add>
 void each_spec(T* const object, const AccessKind kind, Add add) {
   if constexpr (bytes_of<T>() <= AccessSpec::bytes_max) {
@@ -170,8 +171,8 @@ template <class T>
   return range;
 }
 
-// Calls end(address, bytes) for what `object` names, as it was named for in() or out(); bytes are 0
-// if that is no range.
+// Calls end(address, bytes) for the object that `object` names, as for in() or out(); `bytes` is 0
+// if it is no range.
 template <class T, class End>
 void end_named(const std::remove_reference_t<T>& object, End end) {
   using Object = std::remove_cvref_t<T>;
@@ -186,13 +187,14 @@ void end_named(const std::remove_reference_t<T>& object, End end) {
 
 }  // namespace detail
 
-/// Anything that a task may name as written by it: no constant, and no future.
+/// Any object that a task may name as written: no constant, and no future.
 template <class T>
 concept writable = !detail::is_future<std::remove_cvref_t<T>> &&
                    !detail::is_constant<std::remove_reference_t<T>>;
 
 /// Ends the running task's access to `object`, named as it was for in() or out(), before the task
-/// ends; a range as a whole. Throws Error if the running task did not declare it.
+/// ends; a range as a whole. Never suspends. Throws Error if the running task did not declare the
+/// access.
 template <class T>
 void release(T&& object) {
   detail::end_named<T>(object, [](const void* const address, const std::size_t bytes) {

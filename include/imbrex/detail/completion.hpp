@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of an event, of a thing that completes once, with a value or a failure, and of that
-// value. Layout only, so that headers can look at it without a call; what changes it is behind
-// waist.hpp.
+// The memory of an event, of a completion (a value or a failure that comes once), and of its value.
+// Layout only, so that headers can read it without a call; waist.hpp has the functions that change
+// it.
 #pragma once
 
 #include <atomic>
@@ -21,25 +21,25 @@ struct EventWord {
   std::atomic<std::uintptr_t> head{0};
 
   [[nodiscard]] bool has_fired() const noexcept {
-    return head.load(std::memory_order_acquire) == fired;  // pairs with the release of the firing
+    return head.load(std::memory_order_acquire) == fired;  // pairs with the release in fire()
   }
 };
 
 enum class CompletionKind : std::uint8_t {
-  task,     // a task's end
-  promise,  // set by whoever holds the promise, perhaps a thread that imbrex does not know
-  joint,    // all or any of other completions
-  named,    // a promise that anybody can set who knows its name
-  phaser,   // that no signaller of a phaser is left
+  task,     // the end of a task
+  promise,  // set by a holder of the promise, perhaps a thread that imbrex does not know
+  joint,    // all or any of several completions
+  named,    // a promise that any thread can set by its name
+  phaser,   // fires when no signaller of a phaser is left
   phase,    // a promise that a phaser sets at the end of a phase
-  remote    // a RemoteState: a promise that messages from other processes set
+  remote    // a RemoteState: a promise that messages of other processes set
 };
 
 // Whether a task runs on the stack of its parent, which waits for it.
 enum class InPlace : std::uint8_t {
   no,
   runs,
-  ends  // it is about to be complete, or to find that it has more to do for that
+  ends  // about to be complete, or to find that it has more to do before
 };
 
 // The base of tasks, promises, when_all and when_any.
@@ -47,19 +47,19 @@ struct Completion {
   std::atomic<std::uint32_t> references;  // at zero the memory is reused
   CompletionKind kind;
   std::atomic<InPlace> in_place;  // tasks: written by the parent; src/task/in_place.hpp
-  std::atomic<bool> shared;       // tasks: others than the parent may use the parent's future
+  std::atomic<bool> shared;       // tasks: other code than the parent may use the parent's future
   EventWord event;           // fires when the value, or `failure`, is there
   Failure* failure;         // null, or why there is no value: written once, before `event` fires
 };
 
-// Whether a value can be copied. A container says so of itself whatever its elements are.
+// Whether a value can be copied. A container claims to be copyable whatever its elements are.
 template <class T>
 inline constexpr bool is_copyable = std::is_copy_constructible_v<T>;
 template <class T>
   requires requires { typename T::value_type; } && (!std::is_same_v<typename T::value_type, T>)
 inline constexpr bool is_copyable<T> =
     std::is_copy_constructible_v<T> && is_copyable<typename T::value_type>;
-// So do pairs and tuples.
+// Pairs and tuples claim it, too.
 template <class T, std::size_t... part>
 consteval bool has_copyable_parts(std::index_sequence<part...> /*parts*/) {
   return (is_copyable<std::tuple_element_t<part, T>> && ...);
@@ -70,7 +70,7 @@ inline constexpr bool is_copyable<T> =
     std::is_copy_constructible_v<T> &&
     has_copyable_parts<T>(std::make_index_sequence<std::tuple_size<T>::value>());
 
-// A std::variant, without its header.
+// Matches std::variant, without its header.
 template <template <class...> class Variant, class... T>
   requires requires(const Variant<T...>& it) {
     it.valueless_by_exception();
@@ -79,8 +79,8 @@ template <template <class...> class Variant, class... T>
 inline constexpr bool is_copyable<Variant<T...>> =
     std::is_copy_constructible_v<Variant<T...>> && (is_copyable<T> && ...);
 
-// Whether it matters who else holds a value of this type when one of its futures gives it away: a
-// copy that costs no more than a move is always made.
+// Whether a get() that gives a value away must know the other holders. It need not where a copy
+// costs no more than a move: such a value is always copied.
 template <class T>
 inline constexpr bool counts_futures = !std::is_trivially_copyable_v<T> || !is_copyable<T>;
 
@@ -89,9 +89,10 @@ struct FutureCount {};
 template <>
 struct FutureCount<true> {
   static constexpr std::uint32_t taken_out = std::uint32_t{1} << 31;
-  std::atomic<std::uint32_t> count{0};  // any thread; the Future objects that could read the value
-  // Names the task that has moved the value out, for reports; written by that task, just after it
-  // has set `taken_out`. relaxed: a text that is kept for ever.
+  std::atomic<std::uint32_t> count{0};  // any thread; number of Future objects that could read the
+                                        // value
+  // Names the task that has moved the value out, for reports; that task writes it, just after it
+  // has set `taken_out`. relaxed: the text is kept for ever.
   std::atomic<const char*> taker{nullptr};
 
   [[nodiscard]] bool is_taken_out() const noexcept {

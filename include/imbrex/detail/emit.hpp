@@ -19,25 +19,26 @@ template <class Item, class Function>
 std::uint64_t run_items(void* function, ItemStack& stack, std::uint64_t count);
 }  // namespace detail
 
-/// What `f` is given to make items with, valid during its call. The item made last is worked on
-/// first, by the same worker unless it is given away.
+/// `f` makes items by it, during its call only. The worker works on the last item first, unless it
+/// gives the item away. Thread safety: only the call of `f` that got it uses it.
 template <class Item>
 class Emit {
  public:
   /// Makes an item: a copy of `item`. Never waits. Throws std::bad_alloc.
   void operator()(const Item& item) { ::new (static_cast<void*>(place(1))) Item(item); }
-  /// `count` items, uninitialised, to be written before the next item is made and before `f` ends.
-  /// Throws std::bad_alloc.
+  /// Returns room for `count` items, uninitialised, to be written before the next item is made and
+  /// before `f` ends. Never waits. Throws std::bad_alloc.
   [[nodiscard]] Item* place(const std::size_t count) {
     if (static_cast<std::size_t>(end_ - top_) < count) [[unlikely]] make_room(count);
     Item* const first = top_;
     top_ += count;
     return first;
   }
-  /// Takes the items from `end` on, which were placed last, back.
+  /// Drops the items from `end` on, which were placed last. Never waits.
   void drop_from(Item* const end) noexcept { top_ = end; }
-  /// Takes the items that `f` would be called for next, `most` at most, and returns how many: they
-  /// are worked on together with its own, and count as if it had been called for each.
+  /// Takes the items that `f` would be called for next, `most` at most, and returns their number.
+  /// The call works on them together with its own item, and they count as if `f` had been called
+  /// for each. Never waits.
   [[nodiscard]] std::size_t take(Item* const out, const std::size_t most) noexcept {
     const std::size_t here = std::min<std::size_t>(static_cast<std::size_t>(top_ - bottom_), left_);
     const std::size_t count = std::min(here, most);
@@ -46,8 +47,8 @@ class Emit {
     if (count > 0) std::memcpy(static_cast<void*>(out), top_, count * sizeof(Item));
     return count;
   }
-  /// Which of the workers calls `f`, from 0 to WorkPool::workers() - 1: two calls with the same
-  /// number never run at the same time.
+  /// The number of the worker that calls `f`, from 0 to WorkPool::workers() - 1: two calls with the
+  /// same number never run at once. Never waits.
   [[nodiscard]] int worker() const noexcept { return stack_.worker; }
 
   Emit(const Emit&) = delete;
@@ -65,10 +66,10 @@ class Emit {
     bottom_ = reinterpret_cast<Item*>(stack_.bottom);
     top_ = reinterpret_cast<Item*>(stack_.top);
     const auto room = static_cast<std::size_t>(stack_.end - stack_.top) / sizeof(Item);
-    end_ = top_ + room;  // whole items
+    end_ = top_ + room;  // a multiple of the item size
   }
   void store() noexcept { stack_.top = reinterpret_cast<std::byte*>(top_); }
-  void make_room(const std::size_t count) {  // `this` goes to nobody: its members stay registers
+  void make_room(const std::size_t count) {  // `this` does not escape: its members stay registers
     if (count > PTRDIFF_MAX / sizeof(Item)) throw std::bad_alloc();
     store();
     stack_.make_room(count * sizeof(Item));
@@ -79,7 +80,7 @@ class Emit {
   Item* bottom_;
   Item* top_;
   Item* end_;
-  std::uint64_t left_;  // items that `f` may be called for
+  std::uint64_t left_;  // number of items that `f` may still be called for
 };
 
 template <class Item, class Function>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The language that the public headers need. Each of them includes this header first, so that a
-// compiler for an older C++ says what is wrong, and nothing else.
+// The language that the public headers need. Each public header includes this one first, so that a
+// compiler for an older C++ prints one error, which says the reason.
 #pragma once
 
 #if __cplusplus < 202002L

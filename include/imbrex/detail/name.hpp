@@ -12,16 +12,16 @@
 
 namespace imbrex {
 
-/// Thread safety: any thread may make one; a Name is a value.
+/// A name of a task or a promise. Thread safety: any thread may make one; a Name is a value.
 class Name {
  public:
-  /// Only what is there for the whole program is a constant whose address may be kept. A function
-  /// that hands literals on takes a Name too.
+  /// Takes a string literal, whose address is kept: only a text that lives for the whole program is
+  /// a constant expression. A function that hands literals on takes a Name, too.
   template <std::size_t N>
   consteval Name(const char (&literal)[N]) noexcept : text_(literal) {}
 
-  /// Made at run time: copied, once for each text. Takes a look-up in a table of the process, and
-  /// throws std::bad_alloc.
+  /// Copies a text that is made at run time, once for each text. Looks it up in a table of the
+  /// process, and throws std::bad_alloc.
   template <class T>
     requires(std::is_convertible_v<const T&, std::string_view> && !std::is_array_v<T>)
   Name(const T& text) : text_(detail::keep_text(text)) {}
@@ -29,7 +29,7 @@ class Name {
   Name(char (&buffer)[N]) : text_(detail::keep_text(static_cast<const char*>(buffer))) {}
   Name(std::nullptr_t) = delete;
 
-  /// Ends with a null character; kept until the end of the program.
+  /// Returns the text, null-terminated; it is kept until the end of the program.
   [[nodiscard]] constexpr const char* text() const noexcept { return text_; }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the headers of phasers and accumulators, and plug-ins that make phasers of their own, reduce
-// to. imbrex/phaser.hpp says what the operations mean.
+// The functions that the headers of phasers and accumulators reduce to, and that plug-ins with
+// phasers of their own call. imbrex/phaser.hpp explains the operations.
 //
-// Thread safety: what acts on the running task's registration, that task; the rest any thread.
+// Thread safety: only the running task acts on its registration; any thread may call the rest.
 #pragma once
 
 #include <atomic>
@@ -20,27 +20,27 @@
 
 namespace imbrex {
 
-// What a task that is registered on a phaser does there. A task hands on its own mode or a weaker
-// one: `single` may hand on all, `signal_wait` the last three, the last two only themselves.
+// The role of a task that is registered on a phaser. A task hands on its own mode or a weaker one:
+// `single` may hand on all modes, `signal_wait` the last three, the last two only themselves.
 enum class PhaserMode : std::uint8_t {
-  single,       // as signal_wait; and next() may name a function that one of the tasks runs
-  signal_wait,  // the others wait for its signal, and it waits for theirs
-  signal_only,  // it never waits, and may run ahead
-  wait_only     // nobody waits for it
+  single,       // signal_wait whose next() may name a function that one of the tasks runs
+  signal_wait,  // the other tasks wait for its signal, and it waits for theirs
+  signal_only,  // the task never waits, and may run ahead
+  wait_only     // no task waits for it
 };
 
 }  // namespace imbrex
 
 namespace imbrex::detail {
 
-// The part of a phaser that headers see. A completion: its event fires when no signaller is left.
+// The part of a phaser that headers read. A completion: its event fires when no signaller is left.
 struct PhaserState : PromiseState {
-  // That is under way, or just about to be; written by whoever ends the one before. It begins the
-  // cache line that ends of phases write.
+  // The phase that is current or about to be; written by the thread that ends the phase before. It
+  // begins the cache line that the ends of phases write.
   alignas(64) std::atomic<std::uint64_t> phase{0};
 };
 
-// An accumulator, as the phaser sees it.
+// An accumulator, as the phaser uses it.
 class AccumulatorBase {
  public:
   AccumulatorBase() = default;
@@ -48,38 +48,39 @@ class AccumulatorBase {
   AccumulatorBase& operator=(const AccumulatorBase&) = delete;
   virtual ~AccumulatorBase() = default;
 
-  // All that belongs to `phase` has been put: puts it together. Called once a phase, for one phase
-  // after the other, by whoever signals last; it must not wait. `over`: no signaller is left, so
-  // what nobody has put anything into is no result.
+  // All values of `phase` have been put: combines them. The last signaller calls it, once for each
+  // phase, one phase after the other; it must not wait. `over`: no signaller is left, so an empty
+  // phase has no result.
   virtual void end_phase(std::uint64_t phase, bool over) noexcept = 0;
 
-  // Where a phaser spans several processes, these take the place of end_phase(), in this order.
-  // Messages have message_bytes() bytes, may be copied as bytes, and are aligned as max_align_t.
-  // 0: the type's values cannot be sent.
+  // Where a phaser spans several processes, the next four functions replace end_phase(), in this
+  // order. Messages have message_bytes() bytes, may be copied as bytes, and are aligned as
+  // max_align_t. 0: the values of the type cannot be sent.
   [[nodiscard]] virtual std::size_t message_bytes() const noexcept = 0;
-  // Puts together what this process has.
+  // Combines the values of this process.
   virtual void collect(std::uint64_t phase, void* message) noexcept = 0;
-  // Puts `in`, of lower ranks, and `inout`, of higher ones, together in `inout`. Any thread.
+  // Combines `in`, of lower ranks, and `inout`, of higher ones, in `inout`. Any thread.
   virtual void combine(const void* in, void* inout) const noexcept = 0;
-  // What all processes have. `over` as above.
+  // Stores the result of all processes. `over`: as for end_phase().
   virtual void publish(std::uint64_t phase, const void* message, bool over) noexcept = 0;
-  // Instead, if it cannot be known.
+  // Called in place of publish(), if the result cannot be known.
   virtual void fail(std::uint64_t phase, const std::exception_ptr& error) noexcept = 0;
 
-  AccumulatorBase* following = nullptr;  // of the same phaser
-  int rank = 0;             // of this process, where the phaser spans several
+  AccumulatorBase* following = nullptr;  // the next accumulator of the phaser
+  int rank = 0;             // rank of this process, where the phaser spans several
   bool ordered = false;     // combine() must see lower ranks first
 };
 
-// Whether a phase comes after the one that ends.
+// Whether a phase follows the phase that ends.
 enum class PhaseFollows : std::uint8_t {
   yes,
   no,                 // no signaller is left here
-  none_has_signalled  // the same, and none has signalled the one that ends: all have left before
+  none_has_signalled  // no signaller is left here, and none has signalled the phase that ends
 };
 
-// What stands behind a phaser that spans several processes: a phase in which all have signalled
-// here ends when this says so. The functions are called in the order of phases, and must not wait.
+// The part of a phaser that spans several processes. A phase in which all tasks have signalled here
+// ends when the backend says so. The functions are called in the order of phases, and must not
+// wait.
 class PhaserBackend {
  public:
   PhaserBackend() = default;
@@ -87,27 +88,27 @@ class PhaserBackend {
   PhaserBackend& operator=(const PhaserBackend&) = delete;
   virtual ~PhaserBackend() = default;
 
-  // Looks once whether it has become possible to end a phase. Any thread.
+  // Checks once whether a phase can end now. Any thread.
   virtual void look() noexcept = 0;
-  // The first signal of `phase` has come. Called only where this is `early`, and not where all
-  // leave instead; may be called again, or late, when the phase is over already; and while another
-  // thread calls the others.
+  // The first signal of `phase` has come. Called only if `early` is set, and not if all signallers
+  // leave instead. It may be called again, or late, when the phase is over, and while another
+  // thread calls the other functions.
   virtual void first_signal(std::uint64_t phase, AccumulatorBase* accumulators) noexcept = 0;
-  // The last one has. Calls collect() of all `accumulators`, and publish() or fail(); or just
-  // end_phase() of them, where there is no other process. Returns true if the phase is over now;
-  // else somebody calls end_phase(phaser) later, once. fail_phaser(phaser) may be called before
-  // that.
+  // The last signal has come. Calls collect() of all `accumulators`, and publish() or fail(); or
+  // only their end_phase(), if there is no other process. Returns true if the phase is over now;
+  // otherwise a thread calls end_phase(phaser) later, once. fail_phaser(phaser) may be called
+  // before.
   [[nodiscard]] virtual bool last_signal(PhaserState& phaser, std::uint64_t phase,
                                          AccumulatorBase* accumulators,
                                          PhaseFollows follows) noexcept = 0;
-  // No signaller is left here, and all phases are over; nothing is called after it. Not called if
-  // the one who makes the phaser does not signal.
+  // No signaller is left here, and all phases are over; no function is called after it. Not called
+  // if the task that makes the phaser does not signal.
   virtual void closed() noexcept = 0;
 
-  bool early = false;  // wants to know of first signals; written before others are registered
-  // No other process takes part: last_signal() ends all phases at once, and where there is no
-  // accumulator it need not be called. Any thread may take that back; relaxed, since nothing else
-  // depends on it.
+  bool early = false;  // the backend needs first signals; written before other tasks are registered
+  // No other process takes part: last_signal() ends all phases at once, and need not be called
+  // where there is no accumulator. Any thread may reset it; relaxed, since nothing else depends on
+  // it.
   std::atomic<bool> alone{false};
 };
 
@@ -119,20 +120,21 @@ struct PhaserSpec {
 };
 // Registers the running task. The caller owns the reference. Throws Error.
 [[nodiscard]] PhaserState& make_phaser(const PhaserSpec& spec, const std::source_location& where);
-// The phaser owns `accumulator` from then on. Throws Error if the running task is not registered,
-// or others are, or its values cannot be sent and the phaser spans several processes. One that is
-// `ordered` asks for Standing::path.
+// Adds `accumulator`, which the phaser owns from then on. Throws Error if the running task is not
+// the only registered task, or if the phaser spans several processes and the values cannot be sent.
+// An `ordered` accumulator needs Standing::path.
 void add_accumulator(PhaserState& phaser, AccumulatorBase& accumulator);
-// What accumulators say where the operation has thrown on another rank.
+// The exception that accumulators throw where the operation has thrown on another rank.
 [[nodiscard]] std::exception_ptr failure_of_rank(int rank);
 
 // A phaser that a task under construction is to be registered on.
 struct Phased {
-  PhaserState* phaser;  // null: on all of the running task's
+  PhaserState* phaser;  // null: all phasers of the running task
   PhaserMode mode;
-  bool inherits;        // the running task's mode
+  bool inherits;        // takes the mode of the running task
 };
-// The phasers of one task under construction, which keeps them alive; none, mostly, at no cost.
+// The phasers of one task under construction, which the list keeps alive. An empty list costs
+// nothing.
 class PhasedList {
  public:
   PhasedList() = default;
@@ -167,47 +169,52 @@ class PhasedList {
   }
   std::vector<Phased>* many_ = nullptr;  // owned
 };
-// Between create() and submit(). Throws Error; then the caller discards the task.
+// Call between create() and submit(). Throws Error; the caller then discards the task.
 void put_phased(void* closure, std::span<const Phased> phased);
 
-// A null `phaser` is all that the running task is registered on. All throw Error; the first three
+// A null `phaser` means all phasers of the running task. All functions throw Error; the first three
 // may suspend.
 void signal(PhaserState* phaser);
 void wait(PhaserState* phaser);
 void next(PhaserState* phaser);
 void next_single(PhaserState* phaser, void (*run)(void* context), void* context);
 void drop(PhaserState* phaser);
-// See PhaserBackend. Any thread.
+// PhaserBackend explains it. Any thread.
 void end_phase(PhaserState& phaser) noexcept;
-// Between the last signal of a phase and its end: from now on who waits for the end of this phase
-// or a later one, and who signals, throws `error`, and `span` is not called but for closed().
+// Called between the last signal of a phase and its end. From now on tasks that signal, or wait for
+// the end of this phase or a later one, throw `error`. Only closed() of the backend is called
+// afterwards.
 void fail_phaser(PhaserState& phaser, const std::exception_ptr& error) noexcept;
 
-[[nodiscard]] bool is_registered(const PhaserState& phaser) noexcept;  // the running task
-[[nodiscard]] PhaserMode mode_on(const PhaserState& phaser);           // its mode. Throws Error
-// Ready when `phase` is over. The caller owns the reference.
+// registered: the running task
+[[nodiscard]] bool is_registered(const PhaserState& phaser) noexcept;
+// the running task's mode. Throws Error
+[[nodiscard]] PhaserMode mode_on(const PhaserState& phaser);
+// A completion that is ready when `phase` is over. The caller owns the reference.
 [[nodiscard]] Completion* passed(PhaserState& phaser, std::uint64_t phase);
 
-// How many phases a task may put values ahead: PhaserSpec::ahead, 1 at least.
+// The number of phases that a task may put values ahead: PhaserSpec::ahead, at least 1.
 [[nodiscard]] std::uint32_t ahead_of(const PhaserState& phaser) noexcept;
 
-// Where the running task stands: for its accumulators.
+// The phases of the running task, for its accumulators.
 struct Standing {
   std::uint64_t signalled;  // the phase that its next signal belongs to
   std::uint64_t waited;     // the phase that it waits for next
-  const std::vector<std::uint32_t>* path;  // its place among the registrations, as they were made
+  const std::vector<std::uint32_t>* path;  // the order of the registrations from the root to the
+                                           // task
   PhaserMode mode;
 };
 [[nodiscard]] Standing standing_on(const PhaserState& phaser, const char* what);
-// The same; false if it is not registered.
+// Fills in `standing`; returns false if the running task is not registered.
 [[nodiscard]] bool find_standing(const PhaserState& phaser, Standing& standing) noexcept;
-// Where no signaller is left: suspends until the last phase is over.
+// For a phaser without signallers: suspends until the last phase is over.
 void await_last_phase(PhaserState& phaser);
 [[noreturn]] void throw_of_accumulator(const PhaserState& phaser, const char* what,
                                        const char* why);
 
-// How many workers have a slot of their own in a table of slots; those that join later may have
-// none. The number of the worker that the caller stands on; SIZE_MAX in other threads.
+// worker_slots(): the number of workers that have a slot of their own in a table of slots; workers
+// that join later may have none. worker_slot(): the number of the caller's worker; SIZE_MAX in
+// other threads.
 [[nodiscard]] std::size_t worker_slots() noexcept;
 [[nodiscard]] std::size_t worker_slot() noexcept;
 

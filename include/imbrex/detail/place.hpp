@@ -18,26 +18,27 @@ class Place;
 class TaskBuilder;
 
 namespace detail {
-// Between create() and submit(): the task belongs to `place`. Throws Error if that is of another
-// runtime than the one that runs.
+// Call between create() and submit(): the task belongs to `place`. Throws Error if `place` belongs
+// to another runtime than the running one.
 void put_at(void* closure, imbrex::Place place);
 }  // namespace detail
 
-/// What a place is a part of. Only in places of the first two do tasks run: the others stand in
-/// HClib's files.
+/// The kind of hardware that a place is a part of. Tasks run only in places of the first two kinds;
+/// the other kinds occur in HClib's files.
 enum class PlaceKind : std::uint8_t { memory, cache, nvgpu, amgpu, fpga, pgas };
 
-/// One of the places, or all workers. A small value; of the runtime that it was asked of.
+/// One of the places, or all workers. A small value, valid for the runtime that returned it. Thread
+/// safety: a value.
 class Place {
  public:
   constexpr Place() noexcept = default;  // all workers
 
-  /// The number that place() was given; -1: all workers.
+  /// The number that place() was given; -1: all workers. Never suspends.
   [[nodiscard]] constexpr int index() const noexcept { return index_; }
-  /// How many workers it has; a name such as "NUMA node 0", "workers 0-3" or "all workers"; and
-  /// where it stands in the tree: its level (0: all workers; else one more than its parent's), its
-  /// parent (that of all workers is itself) and its children. Never suspend. Throw Error if the
-  /// runtime that it was asked of has ended.
+  /// The number of workers of the place; a name such as "NUMA node 0", "workers 0-3" or "all
+  /// workers"; its level in the tree (0: all workers; else one more than its parent's); its parent
+  /// (all workers: itself) and its children. Never suspend. Throw Error if the runtime of the place
+  /// has ended.
   [[nodiscard]] int worker_count() const;
   [[nodiscard]] std::string name() const;
   [[nodiscard]] PlaceKind kind() const;
@@ -48,7 +49,7 @@ class Place {
 
  private:
   friend class TaskBuilder;
-  // For a task that shall have its parent's.
+  // For a task that shall have the place of its parent.
   [[nodiscard]] static constexpr Place unset() noexcept { return {-2, 0}; }
   [[nodiscard]] constexpr bool is_set() const noexcept { return index_ != -2; }
 
@@ -60,25 +61,26 @@ class Place {
       : index_(index), runtime_(runtime) {}
 
   int index_ = -1;
-  std::uint32_t runtime_ = 0;  // its number; 0: any
+  std::uint32_t runtime_ = 0;  // the number of the runtime; 0: any
 };
 
-/// How many places there are, and one of them, counted from 0. Both start the runtime, if it does
-/// not run, as the first task does, and throw Error as that does; place() also if there is no such
-/// place. The places of a tree are counted from the innermost to the outermost, level by level.
+/// The number of places, and one of them, counted from 0. Both start the runtime, if it does not
+/// run, and throw Error as the first task does. place() also throws if there is no such place. The
+/// places of a tree are counted from the innermost to the outermost, level by level. Never suspend.
 [[nodiscard]] int place_count();
 [[nodiscard]] Place place(int index);
 
-/// The place of the running task: the one that it, or an ancestor, was given. All workers, if none.
+/// The place of the running task: the place that the task, or its nearest ancestor with a place,
+/// was given. All workers, if there is none. Never suspends.
 [[nodiscard]] Place current_place() noexcept;
-/// The parent of current_place(); of all workers: all workers.
+/// The parent of current_place(); all workers for all workers. Never suspends.
 [[nodiscard]] Place parent_place();
-/// The first place, in a tree the innermost, that has the worker which runs the caller. A task
-/// without a place, or whose place overlaps with others, may go on in another one after a wait. All
-/// workers, if no place has it, and in threads that are no workers.
+/// The first place, in a tree the innermost, that has the caller's worker. A task without a place,
+/// or whose place overlaps with others, may resume in another place after a wait. All workers, if
+/// no place has the worker, and in threads that are no workers. Never suspends.
 [[nodiscard]] Place local_place() noexcept;
-/// The number of the worker that runs the caller, below worker_count(); -1 in threads that are no
-/// workers. It may be another one after a wait.
+/// The number of the caller's worker, below worker_count(); -1 in threads that are no workers. A
+/// task may resume on another worker after a wait. Never suspends.
 [[nodiscard]] int current_worker() noexcept;
 
 }  // namespace imbrex

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* imbrex.h under IMBREX_SERIAL: a program that was written for tasks, named events and progress
-   functions, without the runtime. A task is a plain call at the place where it is spawned; so what
-   it names must have happened before, by the program's noprogress path. Only the functions below
-   are there: events, promises and requests have no meaning without something beside. */
+/* imbrex.h under IMBREX_SERIAL: a program written for tasks, named events and progress functions
+   runs without the runtime. A task is a plain call at the place of its spawn, so the events that
+   it names must have fired before, by the program's noprogress path. Only the functions below
+   exist: events, promises and requests have no meaning without concurrent work. */
 #ifndef IMBREX_DETAIL_SERIAL_H
 #define IMBREX_DETAIL_SERIAL_H
 
@@ -20,7 +20,8 @@ static int imbrex_serial_failures;
 
 static inline const char* imbrex_message(void) { return "imbrex: the body of a task failed"; }
 static inline const char* imbrex_keep(const char* text) { return text; }
-static inline const char* imbrex_version(void) { return "serial"; } /* of no library */
+/* no library has a version here */
+static inline const char* imbrex_version(void) { return "serial"; }
 
 static inline int imbrex_spawn(const imbrex_task_spec* spec, imbrex_future_t* future) {
   imbrex_future_t made =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex.hpp under IMBREX_SERIAL: the interface in C++ of detail/serial.h. A task is a plain call
-// at the place where it is launched; so what it names must have happened before: that is what
-// noprogress() is for. Only imbrex.hpp includes it, after imbrex.h.
+// imbrex.hpp under IMBREX_SERIAL: the C++ interface of detail/serial.h. A task is a plain call at
+// the place of its launch, so the events that it names must have fired before: noprogress() does
+// that. Only imbrex.hpp includes it, after imbrex.h.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ inline void trigger(std::string_view name, std::int64_t number = 0) {
   (void)imbrex_trigger(std::string(name).c_str(), number);
 }
 template <class F>
-void progress(F&&) {}  // nobody would call it
+void progress(F&&) {}  // no runtime calls it
 template <class F>
 void noprogress(F&& function) {
   if (imbrex_noprogress() != 0) std::forward<F>(function)();
 }
 
-// All that runs does so at the one place.
+// The only place: all tasks run there.
 class Place {};
 [[nodiscard]] inline int place_count() { return imbrex_place_count(); }
 [[nodiscard]] inline Place place(int) { return {}; }
@@ -56,7 +56,7 @@ class [[nodiscard]] SerialBuilder {
 template <class F>
 void finish(F&& body) {
   std::forward<F>(body)();
-  imbrex_finish_t spawned = nullptr;  // by the functions of C
+  imbrex_finish_t spawned = nullptr;  // filled by the functions of C
   if (imbrex_finish_end(&spawned) != IMBREX_SUCCESS) throw std::runtime_error(imbrex_message());
 }
 inline void taskwait() { (void)imbrex_taskwait(); }

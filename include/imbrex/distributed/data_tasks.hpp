@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What data.hpp consists of but for MPI: views of data, data, tasks, and what a space does.
-// Included by it.
+// The part of data.hpp that does not call MPI: views of data, data, tasks, and the members of a
+// space. Included by data.hpp.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -38,18 +38,20 @@ template <class T>
 struct ListOfViews;
 }  // namespace detail
 
-/// What a task sees of a datum: a matrix, column by column, or an array, which has one column.
+/// The view of a datum that a task gets: a matrix, column by column, or an array of one column.
+/// Thread safety: a value; any thread may use it. No member suspends.
 template <class T>
 class View {
  public:
-  /// `columns` columns of `rows` elements; `leading` elements lie between the beginnings of two.
-  /// The memory must outlive the view. A view of elements converts to one of const elements.
+  /// `columns` columns of `rows` elements; `leading` elements lie between the beginnings of two
+  /// columns. The memory must outlive the view. A view of elements converts to a view of const
+  /// elements.
   View(T* memory, const std::size_t rows, const std::size_t columns, const std::size_t leading)
       noexcept
       : memory_(memory), rows_(rows), columns_(columns), leading_(leading) {}
   template <class U>
     requires std::same_as<const U, T>
-  View(const View<U>& other) noexcept  // NOLINT: as of spans
+  View(const View<U>& other) noexcept  // NOLINT: converts, as std::span does
       : View(other.data(), other.rows(), other.columns(), other.leading()) {}
 
   /// The first element; the shape, in elements; the number of elements; and one element. Indices
@@ -57,18 +59,18 @@ class View {
   [[nodiscard]] T* data() const noexcept { return memory_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
-  [[nodiscard]] std::size_t leading() const noexcept { return leading_; }  // of two columns
+  [[nodiscard]] std::size_t leading() const noexcept { return leading_; }  // column to column
   [[nodiscard]] std::size_t size() const noexcept { return rows_ * columns_; }
   [[nodiscard]] T& operator()(const std::size_t row, const std::size_t column) const noexcept {
     return memory_[column * leading_ + row];
   }
-  /// REQUIRES: no gap between columns, as in every array.
+  /// Returns one element. REQUIRES: no gap between columns, as in every array.
   [[nodiscard]] T& operator[](const std::size_t index) const noexcept { return memory_[index]; }
-  /// All elements in order. As operator[].
+  /// All elements in order. REQUIRES: no gap between columns.
   [[nodiscard]] T* begin() const noexcept { return memory_; }
   [[nodiscard]] T* end() const noexcept { return memory_ + size(); }
   /// Throws Error if there are gaps between columns.
-  operator std::span<T>() const {  // NOLINT: as of other ranges
+  operator std::span<T>() const {  // NOLINT: converts, as other ranges do
     if (columns_ > 1 && leading_ != rows_) {
       throw Error("imbrex: a datum whose columns have gaps is no span: take a View of it");
     }
@@ -80,7 +82,8 @@ class View {
   std::size_t rows_, columns_, leading_;
 };
 
-/// The data of a list that a task reads or writes, in its order.
+/// The data of a list that a task reads or writes, in the order of the list. Thread safety: a
+/// value; any thread may use it. No member suspends.
 template <class T>
 class Views {
  public:
@@ -103,22 +106,22 @@ class Views {
   std::size_t count_;
 };
 
-/// Names one datum, on every rank the same. A handle: copies name the same datum, which lives as
-/// long as its space.
+/// Names one datum, the same on every rank. A handle: copies name the same datum, which lives as
+/// long as its space. No member suspends.
 template <class T>
 class Data {
   static_assert(std::is_trivially_copyable_v<T>, "imbrex: data travel between ranks as bytes, so "
                 "their elements must be trivially copyable");
 
  public:
-  Data() = default;  // names nothing
+  Data() = default;  // names no datum
 
-  /// False if it names nothing, since it was default-constructed.
+  /// False if the handle names no datum, because it was default-constructed. Any thread.
   [[nodiscard]] bool valid() const noexcept { return datum_ != nullptr; }
-  /// A rank of the space, as of what has been inserted; -1: not written yet.
+  /// The owner after the tasks inserted so far, a rank of the space; -1: no owner yet.
   [[nodiscard]] int owner() const { return detail::owner_of(datum()); }
-  /// Its value on the owner, after finish(). Throws Error on another rank, and if the last value is
-  /// elsewhere: flush() brings it.
+  /// The value on the owner, after finish(). Throws Error on another rank, and if the last value is
+  /// on another rank: flush() brings it.
   [[nodiscard]] View<T> view() const {
     const detail::DataPlace place = detail::place_of(datum());
     return Views<T>(&place, 1)[0];
@@ -140,7 +143,7 @@ class Data {
 
 namespace detail {
 
-// What each part of a builder's list hands to the body: one view, or those of a list.
+// The type that each part of a builder's list hands to the body: one view, or the views of a list.
 template <class T>
 struct OneView {
   std::size_t first;
@@ -192,7 +195,7 @@ inline constexpr DataReduction reduction_of{
       }
     }};
 
-// The accesses of one insertion: a few in place, more on the heap.
+// The accesses of one insertion: a few in place, more of them on the heap.
 class DataAccesses {
  public:
   void add(const DataAccess& access) {
@@ -218,12 +221,13 @@ class DataAccesses {
 
 }  // namespace detail
 
-/// Describes one task of a space, then inserts it. The body gets what was named, in the same order:
-/// for a datum a View, for a list Views; of const elements where they are only read.
+/// Describes one task of a space, then inserts it. The body gets one argument for each named datum
+/// or list, in the same order: a View for a datum, Views for a list; with const elements where the
+/// task only reads. Thread safety: one thread uses a builder. Only insert() suspends.
 template <class... Parts>
 class [[nodiscard]] DataTaskBuilder {
  public:
-  /// The task reads these.
+  /// The task reads these data.
   template <class... T>
   [[nodiscard]] auto read(const Data<T>&... data) && {
     return std::move(*this).template add<detail::DataMode::read>(nullptr, data...);
@@ -232,7 +236,7 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto read(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::read>(data);
   }
-  /// It writes all of these, whose values before do not matter.
+  /// The task writes all of these data, and does not read their values before.
   template <class... T>
   [[nodiscard]] auto write(const Data<T>&... data) && {
     return std::move(*this).template add<detail::DataMode::write>(nullptr, data...);
@@ -241,7 +245,7 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto write(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::write>(data);
   }
-  /// It reads and writes these.
+  /// The task reads and writes these data.
   template <class... T>
   [[nodiscard]] auto update(const Data<T>&... data) && {
     return std::move(*this).template add<detail::DataMode::update>(nullptr, data...);
@@ -250,39 +254,38 @@ class [[nodiscard]] DataTaskBuilder {
   [[nodiscard]] auto update(const std::vector<Data<T>>& data) && {
     return std::move(*this).template add_list<detail::DataMode::update>(data);
   }
-  /// It adds to this by `op` (imbrex::op::sum and others of accumulator.hpp, or one of the
-  /// program's own): tasks that do so next to each other with one `op` run in any order and on any
-  /// ranks, each rank on elements of its own, which begin as what changes nothing and are combined
-  /// along a tree before the next access of another kind.
+  /// The task adds to this datum by `op` (imbrex::op::sum and others of accumulator.hpp, or an
+  /// operation of the program). Consecutive tasks that add with one `op` run in any order and on
+  /// any ranks. Each rank adds to elements of its own, which begin as the identity. A tree combines
+  /// them before the next access of another kind.
   template <class T, class Op>
   [[nodiscard]] auto reduce(const Data<T>& data, const Op&) && {
     return std::move(*this).template add<detail::DataMode::reduce>(&detail::reduction_of<T, Op>,
                                                                    data);
   }
 
-  /// Larger runs first, and its data travel first; default 0.
+  /// A larger level runs first, and its data travel first; default 0.
   [[nodiscard]] DataTaskBuilder&& priority(const int level) && noexcept {
     spec_.priority = level;
     return std::move(*this);
   }
-  /// Runs there: a rank of the space. Needed where the task writes nothing.
+  /// The task runs on `rank`, a rank of the space. A task that writes no datum needs it.
   [[nodiscard]] DataTaskBuilder&& on(const int rank) && noexcept {
     spec_.on = rank;
     return std::move(*this);
   }
 
-  /// False: this rank may leave the insertion out. It is to be asked on each rank for each task of
-  /// the sequence in turn. Of the program, it requires that all tasks that write a datum run on its
-  /// owner.
+  /// False: this rank may leave the insertion out. It counts only if every rank asks for each task
+  /// of the sequence in turn, and if all tasks that write a datum run on its owner.
   [[nodiscard]] bool concerns() const {
     return detail::concerns(space_, spec_.on, accesses_.span());
   }
 
-  /// The last: `function` is called on one rank with the views, as a task; on others it is not even
-  /// copied. May suspend, when this rank is a window of tasks ahead of what has run. Throws Error
-  /// if the rank is not of the space, if no rank follows from what is written, if one datum is
-  /// named twice, and if it is read and nobody has written it. If `function` throws, tasks that
-  /// need what it was to write do not run, on any rank, and each rank's finish() throws.
+  /// Inserts the task: one rank calls `function` with the views, as a task; other ranks do not even
+  /// copy it. Suspends if this rank is a window of tasks ahead of the tasks that have run. Throws
+  /// Error if the rank is not in the space, if no rank follows from the written data, if one datum
+  /// is named twice, and if a datum is read that no task has written. If `function` throws, tasks
+  /// that need its results do not run, on any rank, and finish() throws on each rank.
   template <class F>
     requires std::invocable<std::decay_t<F>&, decltype(std::declval<Parts>().of(nullptr))...>
   void insert(F&& function) && {
@@ -320,7 +323,7 @@ class [[nodiscard]] DataTaskBuilder {
                          const Data<T>&... data) && {
     std::size_t next = accesses_.size();
     (accesses_.add({&data.datum(), mode, reduction}), ...);
-    // In braces they are made from left to right.
+    // A braced list is evaluated from left to right.
     return std::move(*this).with(std::tuple<detail::OneView<Element<mode, T>>...>{
         detail::OneView<Element<mode, T>>{next++}...});
   }
@@ -343,36 +346,38 @@ class [[nodiscard]] DataTaskBuilder {
   [[no_unique_address]] std::tuple<Parts...> parts_;
 };
 
-/// The part of a Space that does not ask how its ranks were found; Space of data.hpp begins with
-/// it. Thread safety: as Space's.
+/// The part of a Space that does not call MPI; Space of data.hpp derives from it. Thread safety:
+/// only the thread or task that made the space uses it.
 class SpaceBase {
  public:
   ~SpaceBase() { detail::close_data_space(space_); }
   SpaceBase(const SpaceBase&) = delete;
   SpaceBase& operator=(const SpaceBase&) = delete;
 
-  /// This rank, and how many ranks the space has. Never suspend.
+  /// The number of this rank, and of the ranks of the space. Any thread; never suspend.
   [[nodiscard]] int rank() const noexcept { return detail::data_rank(*space_); }
   [[nodiscard]] int size() const noexcept { return detail::data_ranks(*space_); }
 
-  /// A datum of `count` elements; every rank makes the same data in the same order. `memory` counts
-  /// on the owner only, and must stay until the space ends; its contents are the first value.
-  /// Without it the memory is the runtime's: there once it is used, and zero at first. `name` is
-  /// for messages; without one they have a number.
+  /// Makes a datum of `count` elements; every rank makes the same data in the same order. Only the
+  /// owner's `memory` counts: it must stay until the space ends, and its contents are the first
+  /// value. Without it the runtime allocates memory at the first use, zero at first. `name` is for
+  /// messages; without a name they show a number. Never suspends.
   template <class T>
   [[nodiscard]] Data<T> data(const int owner, const std::size_t count, T* const memory = nullptr,
                              const Name name = "") {
     return make<T>(owner, {count, 1, count, sizeof(T)}, memory, name);
   }
-  /// A matrix, column by column, `leading` elements from one to the next in the owner's memory.
+  /// Makes a matrix, stored column by column; in the owner's memory `leading` elements lie between
+  /// the beginnings of two columns. Never suspends.
   template <class T>
   [[nodiscard]] Data<T> matrix(const int owner, const std::size_t rows, const std::size_t columns,
                                T* const memory = nullptr, const std::size_t leading = 0,
                                const Name name = "") {
     return make<T>(owner, {rows, columns, leading == 0 ? rows : leading, sizeof(T)}, memory, name);
   }
-  /// Has no value and no owner before it is written: whoever writes it first then owns it. The
-  /// first task that writes it needs on(), or another datum that it writes before.
+  /// Makes a datum that has no value and no owner: the rank that writes it first becomes the owner.
+  /// The first task that writes it needs on(), or must write another datum before it. Never
+  /// suspends.
   template <class T>
   [[nodiscard]] Data<T> temporary(const std::size_t count, const Name name = "") {
     return make<T>(-1, {count, 1, count, sizeof(T)}, nullptr, name);
@@ -385,9 +390,10 @@ class SpaceBase {
     return {*space_, {name.text(), where}};
   }
 
-  /// Part of the sequence, like tasks. After flush() the owner has the value; after discard()
-  /// nobody has it, and its memory is given back; after move() `owner` has it, and tasks that write
-  /// it run there. All ranks that the loop has not left out must insert them.
+  /// Inserts a step that is a part of the sequence, as a task is. After flush() the owner has the
+  /// value. After discard() no rank has it, and its memory is freed. After move() `owner` has it,
+  /// and tasks that write it run there. All ranks that insert the whole loop must insert it. May
+  /// suspend, as insert().
   template <class T>
   void flush(const Data<T>& data,
              const std::source_location where = std::source_location::current()) {
@@ -407,13 +413,13 @@ class SpaceBase {
     detail::move_datum(data.datum(), owner, where);
   }
 
-  /// Collective: all ranks call it at the same place of the sequence. Waits until all that this
-  /// rank has inserted has run, and all that it had to send is sent, and for the others to come as
-  /// far. Suspends. Throws what the first task that failed has thrown, on its rank; elsewhere
-  /// Error, which names rank and task. More may be inserted afterwards.
+  /// Collective: all ranks call it at the same place of the sequence. Suspends until all tasks that
+  /// this rank inserted have run, all its messages are sent, and all other ranks have called it. On
+  /// the rank of the first task that failed it throws the exception of that task; on other ranks it
+  /// throws Error, which names the rank and the task. More tasks may be inserted afterwards.
   void finish() { detail::finish_data(*space_); }
 
-  /// What was counted on this rank since the space was made. Exact after finish().
+  /// Counters of this rank since the space was made. Exact after finish(). Never suspends.
   [[nodiscard]] SpaceCounters counters() const noexcept { return detail::data_counters(*space_); }
 
  protected:

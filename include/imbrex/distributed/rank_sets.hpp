@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What data.hpp, future_space.hpp, remote.hpp and work_pool.hpp ask of MPI itself: who takes part,
-// and a number that all of them know. Included by them.
+// The calls of MPI that data.hpp, future_space.hpp, remote.hpp and work_pool.hpp need: which ranks
+// take part, and a number that all of them know. Included by these headers.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -26,7 +26,8 @@ inline void refuse_unknown(const int world_rank, const std::string& what) {
   if (world_rank < 0) throw Error("imbrex: " + what + " that is not of MPI_COMM_WORLD");
 }
 
-// Collective over `comm`: those that take part in `what`. Suspends. Throws Error, on all ranks.
+// Returns the ranks of `comm`, which take part in `what`. Collective. Suspends. Throws Error on all
+// ranks.
 inline Members members_of(const MPI_Comm comm, const std::string& what, const bool nodes = false) {
   require_messages(what);
   refuse_inter(comm, what);
@@ -40,7 +41,7 @@ inline Members members_of(const MPI_Comm comm, const std::string& what, const bo
   return members;
 }
 
-// The one of a remote call.
+// The rank of MPI_COMM_WORLD that a remote call to `rank` of `comm` runs on.
 inline int world_rank(const MPI_Comm comm, const int rank) {
   if (comm == MPI_COMM_WORLD) return rank;
   refuse_inter(comm, "a remote call");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who takes part in what is made on a communicator: all that data.h, data.hpp, future_space.hpp
-   and work_pool.hpp ask of MPI itself. It is C in a header, so that the program's own MPI answers.
-   Included by them. */
+/* The ranks of an object that is made on a communicator: all that data.h, data.hpp,
+   future_space.hpp and work_pool.hpp need of MPI. The functions are C in a header, so that the
+   program's own MPI is called. Included by these headers. */
 #ifndef IMBREX_DISTRIBUTED_RANKS_H
 #define IMBREX_DISTRIBUTED_RANKS_H
 
@@ -13,18 +13,20 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
-   pools and calls that span ranks. One rank that calls it is enough. IMBREX_ERR_USE: MPI_Init has
-   been called, and has not opened them. Thread safety: any thread. */
+/* Call it before MPI_Init: MPI_Init then opens messages between the ranks of MPI_COMM_WORLD, for
+   data, futures, pools and calls that span ranks. One rank that calls it is enough.
+   IMBREX_ERR_USE: MPI_Init has been called, and has not opened them. Thread safety: any thread;
+   never suspends. */
 int imbrex_open_messages(void);
-/* A number that no other rank makes, while messages are open. */
+/* Returns a number that no other rank returns, while messages are open. Any thread; never
+   suspends. */
 uint64_t imbrex_new_id(void);
 #ifdef __cplusplus
 }
 #endif
 
-/* `count` ranks of `comm`, which is no inter-communicator, as MPI_COMM_WORLD numbers them: below 0
-   where it has no such rank. */
+/* Translates `count` ranks of `comm`, an intra-communicator, to ranks of MPI_COMM_WORLD: below 0
+   where MPI_COMM_WORLD has no such rank. Any thread; never suspends. */
 static inline void imbrex_world_ranks(MPI_Comm comm, int count, const int* ranks, int* world) {
   MPI_Group group, all;
   MPI_Comm_group(comm, &group);
@@ -34,10 +36,10 @@ static inline void imbrex_world_ranks(MPI_Comm comm, int count, const int* ranks
   MPI_Group_free(&all);
 }
 
-/* Collective over `comm`, which is no inter-communicator, while messages are open. Suspends.
-   world[rank] is as above, for all ranks of `comm`; nodes[rank] is the first rank on its node.
-   Returns a number that is the same on all ranks, and of this call alone. Null `nodes`: not asked
-   for. */
+/* Collective over `comm`, an intra-communicator, while messages are open. Suspends. world[rank]
+   is the rank in MPI_COMM_WORLD of each rank of `comm`; nodes[rank] is the first rank on its
+   node. Null `nodes`: no nodes are found. Returns a number that is the same on all ranks, and
+   different for each call. */
 static inline uint64_t imbrex_members(MPI_Comm comm, int* world, int* nodes) {
   uint64_t id = 0;
   int rank = 0, size = 0;
@@ -47,7 +49,7 @@ static inline uint64_t imbrex_members(MPI_Comm comm, int* world, int* nodes) {
   if (rank == 0) id = imbrex_new_id();
   MPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
   ranks = (int*)malloc((size_t)size * sizeof(int));
-  if (ranks == NULL) abort(); /* the others would wait */
+  if (ranks == NULL) abort(); /* the other ranks would wait for ever */
   for (int i = 0; i < size; ++i) ranks[i] = i;
   imbrex_world_ranks(comm, size, ranks, world);
   free(ranks);

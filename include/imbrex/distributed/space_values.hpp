@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the values of one type get from rank to rank: the table of functions that
-// detail/distributed/spaces.hpp asks for. Included by future_space.hpp; knows no MPI.
+// How the values of one type travel from rank to rank: the table of functions that
+// detail/distributed/spaces.hpp declares. Included by future_space.hpp; knows no MPI.
 #pragma once
 
 #include "imbrex/detail/language.hpp"
@@ -79,7 +79,7 @@ struct ValueOpsOf {
       return scratch;
     }
   }
-  // Names T, as the compiler has it: a program may be compiled without typeid().
+  // Names T as the compiler prints it, because a program may be compiled without typeid().
   [[nodiscard]] static const char* type_text() noexcept { return __PRETTY_FUNCTION__; }
   [[nodiscard]] static std::uint64_t type() noexcept {
     std::uint64_t hash = 0xcbf29ce484222325u ^ sizeof(T);  // FNV-1a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What data.hpp sees of src/distributed: data with owners, and tasks that are inserted on every
-// rank. Names no MPI, and no type of the program's.
+// The functions of src/distributed that data.hpp calls: data with owners, and tasks that are
+// inserted on every rank. Names no MPI, and no type of the program.
 #pragma once
 
 #include <climits>
@@ -22,8 +22,8 @@ namespace imbrex::detail {
 class DataSpace;
 struct Datum;  // one datum on one rank; lives as long as its space
 
-// `columns` columns of `rows` elements each, one after the other in memory but for a distance of
-// `leading` elements between their first ones.
+// `columns` columns of `rows` elements each; `leading` elements lie between the beginnings of two
+// columns.
 struct DataShape {
   std::size_t rows = 0;
   std::size_t columns = 1;
@@ -31,15 +31,16 @@ struct DataShape {
   std::size_t element_bytes = 0;
 };
 struct DatumSpec {
-  int owner;           // a rank of the space; -1: whoever writes it first
-  DataShape shape;     // of the owner's memory; copies elsewhere have no gaps
-  void* memory;        // the owner's; null: the runtime's, all bits zero, once it is used
-  const char* name;    // kept; empty: it has a number only
+  int owner;           // a rank of the space; -1: the rank that writes it first
+  DataShape shape;     // shape of the owner's memory; copies on other ranks have no gaps
+  void* memory;        // the owner's; null: the runtime allocates it at the first use, all bits
+                       // zero
+  const char* name;    // kept; empty: messages show a number only
 };
 
 enum class DataMode : std::uint8_t { read, write, update, reduce };
 
-// Combines elements, `count` in one piece each; and sets them to what changes nothing.
+// The functions that combine elements, and set them to the identity; `count` elements each.
 struct DataReduction {
   void (*combine)(void* into, const void* from, std::size_t count);
   void (*clear)(void* memory, std::size_t count);
@@ -50,68 +51,69 @@ struct DataAccess {
   const DataReduction* reduction = nullptr;
 };
 
-// Where an access of a task that runs has its elements.
+// Where an access of a running task has its elements.
 struct DataPlace {
   void* memory;
   DataShape shape;
 };
 
-// Stands in front of the closure of a task with data: the runtime's.
+// Precedes the closure of a task with data; the runtime's part.
 struct DataTask {
   const DataPlace* places = nullptr;  // of its accesses, in their order, while the body runs
 };
 
 struct DataTaskSpec {
-  static constexpr int by_owner = INT_MIN;  // on the owner of the first datum that it writes
+  static constexpr int by_owner = INT_MIN;  // on the owner of the first datum that the task writes
   const char* name;
   std::source_location where;
   int priority = 0;
-  int on = by_owner;  // else a rank of the space
+  int on = by_owner;  // or a rank of the space
 };
 
-// Large enough to find the broadcasts of a factorisation, small beside the memory of its tasks.
+// Large enough to find the broadcasts of a factorisation, and small beside the memory of its tasks.
 inline constexpr std::int64_t window_by_default = 4096;
 
 struct SpaceOptions {
-  // Tasks of this rank that are inserted and have not ended: insert() waits above it. 0: no bound.
-  // -1: window_by_default.
+  // The number of tasks of this rank that are inserted and have not ended, above which insert()
+  // waits. 0: no bound. -1: window_by_default.
   std::int64_t window = -1;
   std::string name = "space";  // for messages
 };
 
-// Counted on this rank since the space was made.
+// Counters of one rank since the space was made.
 struct SpaceCounters {
   std::uint64_t tasks = 0;            // that ran here
-  std::uint64_t inserted = 0;         // here, wherever they ran
-  std::uint64_t versions_sent = 0;    // as root: versions that went to some rank
-  std::uint64_t broadcasts = 0;       // of them, to more than one rank, at once or not
-  std::uint64_t broadcasts_full = 0;  // of them, with one list that held every rank that got it
-  std::uint64_t copies_from_root = 0;   // messages with data that this rank sent as the root,
-  std::uint64_t copies_from_relay = 0;  // and as a relay
+  std::uint64_t inserted = 0;         // inserted here, wherever they ran
+  std::uint64_t versions_sent = 0;    // as root: versions that went to another rank
+  std::uint64_t broadcasts = 0;       // versions that went to more than one rank, at once or not
+  std::uint64_t broadcasts_full = 0;  // broadcasts with one list that held all receiving ranks
+  std::uint64_t copies_from_root = 0;   // messages with data that this rank sent as the root
+  std::uint64_t copies_from_relay = 0;  // messages with data that this rank sent as a relay
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t copies_bytes_peak = 0;  // the most memory of copies at once
+  std::uint64_t copies_bytes_peak = 0;  // the most memory that copies used at once
 };
 
-// What the ranks agree on.
+// Makes the space of these ranks. Never suspends.
 [[nodiscard]] DataSpace* make_data_space(Members ranks, SpaceOptions options);
-// Collective. Suspends: finish_data(), then until all ranks have come as far.
+// Collective. Suspends: finish_data(), then waits until all ranks have called it.
 void close_data_space(DataSpace* space);
 
 [[nodiscard]] int data_rank(const DataSpace& space) noexcept;
 [[nodiscard]] int data_ranks(const DataSpace& space) noexcept;
 [[nodiscard]] Datum* make_datum(DataSpace& space, const DatumSpec& spec);
 [[nodiscard]] int owner_of(const Datum& datum) noexcept;
-// Where the owner has its value. Throws Error elsewhere, and if the value is not here.
+// Returns where the owner has its value. Throws Error on another rank, and if the value is not
+// here.
 [[nodiscard]] DataPlace place_of(Datum& datum);
 
-// True if this rank runs the task, or its records of the data change by it.
+// True if this rank runs the task, or if the task changes this rank's records of the data.
 [[nodiscard]] bool concerns(DataSpace& space, int on,
                             std::span<const DataAccess> accesses);
-// Records the insertion. Null: the task does not run here. Else memory for its closure,
-// which begins with a DataTask: construct the rest, then call insert_here(), or drop_insertion() if
-// that has thrown. `ops`: as for create(); run() is called when the places are known. May suspend
-// for the window, and for room to send. Throws Error.
+// Records the insertion. Returns null if the task does not run here. Otherwise returns memory for
+// its closure, which begins with a DataTask: construct the rest, then call insert_here(), or
+// drop_insertion() if the construction has thrown. `ops`: as for create(); run() is called when the
+// places are known. Suspends for the window, and for room to send. Throws Error.
 [[nodiscard]] void* begin_insertion(DataSpace& space, const DataTaskSpec& spec,
                                     std::span<const DataAccess> accesses, const BodyOps& ops,
                                     std::size_t bytes);

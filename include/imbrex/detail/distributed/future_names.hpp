@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What reports call a distributed future: `future 7 of space "sums", whose home is rank 1`. Written
-// where these futures are (src/distributed), and found again where the reports of all ranks are put
-// together (src/mpi/watch).
+// The name of a distributed future in reports: `future 7 of space "sums", whose home is rank 1`.
+// src/distributed writes it; the code that combines the reports of all ranks (src/mpi/report) finds
+// it again.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who takes part in what spans ranks. Names no MPI.
+// The ranks of an object that spans ranks. Names no MPI.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace imbrex {
 
-/// Before MPI_Init: it shall open messages between the ranks of MPI_COMM_WORLD, for data, futures,
-/// pools and calls that span ranks. One rank that calls it is enough. Throws Error if MPI_Init has
-/// been called, and has not opened them. Thread safety: any thread.
+/// Call it before MPI_Init: MPI_Init then opens messages between the ranks of MPI_COMM_WORLD, for
+/// data, futures, pools and calls that span ranks. One rank that calls it is enough. Throws Error
+/// if MPI_Init has been called, and has not opened them. Thread safety: any thread; never suspends.
 void open_messages();
 
 namespace detail {
 
 struct Members {
-  std::uint64_t id = 0;    // the same on all of them
+  std::uint64_t id = 0;    // the same number on all ranks
   std::vector<int> world;  // as MPI_COMM_WORLD numbers them
-  std::vector<int> nodes;  // equal for ranks that share memory; empty: not asked for
+  std::vector<int> nodes;  // equal for ranks that share memory; empty: unknown
 };
-// Throws Error if messages between ranks are not open: `what` needs them.
+// Throws Error if messages between ranks are not open; the text says that `what` needs them.
 void require_messages(const std::string& what);
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What future_space.hpp sees of src/distributed: spaces of futures whose type is a table of
-// functions. Names no MPI.
+// The functions of src/distributed that future_space.hpp calls: spaces of futures whose type is a
+// table of functions. Names no MPI.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Space;
 struct SpaceFuture : RemoteState {
   Space* space = nullptr;
   std::uint64_t guid = 0;
-  bool built = false;  // whoever has taken it, before it fires
+  bool built = false;  // written by the thread that took the future, before it fires
 };
 struct ValueOps {
   static constexpr std::size_t varying = SIZE_MAX;
@@ -31,14 +31,14 @@ struct ValueOps {
   const char* type_name;  // ends in "[with T = name]" or "[T = name]"
   std::size_t bytes;      // of every value, or `varying`
   SpaceFuture* (*make)();
-  void (*destroy)(SpaceFuture& future) noexcept;  // with its value
-  // Where the bytes of a value shall land: in the value itself, if they lie there in one piece,
-  // else in `scratch`. May throw.
+  void (*destroy)(SpaceFuture& future) noexcept;  // destroys the future with its value
+  // Returns the memory where the bytes of a value shall arrive: the value itself, if it is
+  // contiguous, else `scratch`. May throw.
   std::span<std::byte> (*room)(SpaceFuture& future, std::size_t bytes,
                                std::vector<std::byte>& scratch);
-  // They have landed there. May throw.
+  // The bytes have arrived in that memory. May throw.
   void (*landed)(SpaceFuture& future, std::span<const std::byte> bytes);
-  // The bytes of the value: of itself, or of `scratch`.
+  // Returns the bytes of the value: of itself, or of `scratch`.
   std::span<const std::byte> (*view)(const SpaceFuture& future, std::vector<std::byte>& scratch);
 };
 
@@ -49,26 +49,27 @@ struct Build {
 };
 
 struct SpaceSpec {
-  std::uint64_t id = 0;         // the same on all its ranks, and no other space's
+  std::uint64_t id = 0;         // the same on all ranks of the space; no other space has it
   std::vector<int> members;     // ranks of MPI_COMM_WORLD, in the order of the communicator
   const ValueOps* ops = nullptr;
-  std::function<int(std::uint64_t)> home;  // a rank of the communicator
-  std::function<std::size_t(std::uint64_t)> size, readers;  // empty: not known
+  std::function<int(std::uint64_t)> home;  // returns a rank of the communicator
+  std::function<std::size_t(std::uint64_t)> size, readers;  // empty: unknown
   std::string name;
-  // False: until expect() is called idle workers do not look for its messages, which are answered
-  // when somebody looks for others.
+  // False: until expect() is called, idle workers do not poll for messages of this space. A thread
+  // that polls for other messages answers them.
   bool expects = true;
 };
 
 // Thread safety: any thread; close() once.
 class Space {
  public:
-  // The future of `guid`, of which the caller owns a reference. May suspend for room to send.
+  // Returns the future of `guid`, of which the caller owns a reference. Suspends for room to send.
   [[nodiscard]] virtual SpaceFuture& future(std::uint64_t guid) = 0;
   virtual void put(std::uint64_t guid, const Build& build, const std::source_location& where) = 0;
   virtual void expect() = 0;            // see SpaceSpec
   virtual void close() = 0;             // Suspends.
-  virtual void let_go() noexcept = 0;   // the space is not used any more; its futures may be
+  virtual void let_go() noexcept = 0;   // the program uses the space no more, but perhaps its
+                                        // futures
 
  protected:
   ~Space() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work pools without their type: what imbrex/work_pool.hpp reduces to, in imbrex::mpi. Items are
-// bytes. Names no type of MPI's.
+// Work pools without their type: the functions that imbrex/work_pool.hpp reduces to. Items are
+// bytes. Names no type of MPI.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,24 @@
 
 namespace imbrex {
 
-// What one worker did in a process(), or all of a rank together. Each moment of a worker is of one
-// of the four kinds (Chatterjee et al., table III).
+// The work of one worker in a process(), or of all workers of a rank. Each moment of a worker is of
+// one of four kinds (Chatterjee et al., table III).
 struct WorkPoolTally {
-  std::uint64_t items = 0;  // that `f` was called for
-  double work_s = 0;        // in `f`, and on the local stack
-  // Between two pieces of work: sharing items, answering others, polling, and whatever else of the
-  // program ran there.
+  std::uint64_t items = 0;  // items that `f` was called for
+  double work_s = 0;        // in `f`, and on the worker's private stack
+  // Between two pieces of work: sharing items, answering other ranks, polling, and other tasks of
+  // the program.
   double overhead_s = 0;
   double search_s = 0;      // without items, between two pieces of work
   double idle_s = 0;        // before its first item and after its last one
 };
 
-// Of one rank.
+// Counters of one rank.
 struct WorkPoolCounters : WorkPoolTally {
   double elapsed_s = 0;
   std::uint64_t steals = 0;         // requests to another rank that brought items
-  std::uint64_t failed_steals = 0;  // and that brought none
-  std::uint64_t lifeline_pushes = 0;  // times that items went to a rank that had ceased to ask
+  std::uint64_t failed_steals = 0;  // requests to another rank that brought none
+  std::uint64_t lifeline_pushes = 0;  // times that items went to a rank that had stopped asking
   std::uint64_t items_sent = 0;       // to other ranks
   std::uint64_t items_received = 0;
   std::vector<WorkPoolTally> workers;
@@ -41,8 +41,8 @@ namespace detail {
 inline constexpr std::size_t item_bytes_max = 3952;  // a message of one item
 inline constexpr std::size_t item_alignment_max = 64;
 
-// Items one behind the other; the last ones are worked on, the first ones given away. Of one thread
-// at a time.
+// Items in a row; the last ones are worked on, the first ones given away. One thread at a time uses
+// a stack.
 class ItemStack {
  public:
   ItemStack() = default;
@@ -53,9 +53,9 @@ class ItemStack {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return static_cast<std::size_t>(top - bottom);
   }
-  void make_room(std::size_t more);  // at least so many bytes behind `top`; they all may move
+  void make_room(std::size_t more);  // at least so many bytes behind `top`; all items may move
   void clear() noexcept { top = bottom; }
-  // Moves that many bytes, the first or the last ones of `from`, behind those that are here.
+  // Moves that many bytes, the first or the last ones of `from`, behind the items that are here.
   void take_first(ItemStack& from, std::size_t some);
   void take_last(ItemStack& from, std::size_t some);
   void add(const void* items, std::size_t some);
@@ -70,7 +70,8 @@ class ItemStack {
 };
 
 struct PoolBody {
-  // Calls the function for the last item, again and again, at most `count` times; how often.
+  // Calls the function for the last item, again and again, at most `count` times; returns the
+  // number of calls.
   std::uint64_t (*run)(void* function, ItemStack& stack, std::uint64_t count);
   void* function;
   std::source_location where;  // of process()
@@ -79,9 +80,9 @@ struct PoolBody {
 struct PoolSpec {
   std::uint64_t id;  // the same on all ranks
   std::size_t item_bytes;
-  std::span<const int> ranks;  // of MPI_COMM_WORLD, this one among them
+  std::span<const int> ranks;  // ranks of MPI_COMM_WORLD, this one among them
   const char* name;            // not copied
-  std::uint32_t chunk, poll_interval, victims;  // as WorkPoolOptions has them
+  std::uint32_t chunk, poll_interval, victims;  // as in WorkPoolOptions
 };
 
 struct PoolState;
