@@ -28,6 +28,9 @@ namespace imbrex::sched {
 
 class IMBREX_LOCK BiasedLock {
  public:
+  // Before the first call: one thread calls for all, as a simulator does, so try_lock() has nobody
+  // to wait for.
+  void use_one_thread() noexcept { one_thread_ = true; }
   void enter() noexcept IMBREX_ACQUIRE() {
     inside_.store(true, std::memory_order_relaxed);
     base::light_fence();  // pairs with the heavy one below
@@ -41,6 +44,7 @@ class IMBREX_LOCK BiasedLock {
 
   // False if another thread is in, or the owner stays in: perhaps it lost its processor there.
   [[nodiscard, gnu::cold, gnu::noinline]] bool try_lock() noexcept IMBREX_TRY_ACQUIRE(true) {
+    if (one_thread_) return true;
     Wanted nobody = Wanted::no;
     if (wanted_.load(std::memory_order_relaxed) != Wanted::no ||
         !wanted_.compare_exchange_strong(nobody, Wanted::asking)) {
@@ -98,6 +102,7 @@ class IMBREX_LOCK BiasedLock {
   }
 
   std::atomic<bool> inside_{false};         // owner
+  bool one_thread_ = false;                 // constant once the lock is in use
   std::atomic<Wanted> wanted_{Wanted::no};  // others; whoever changed it from `no` has it
   std::atomic<std::uint32_t> aside_{0};     // owner
 };

@@ -115,6 +115,8 @@ struct PolicySetup {
   // In a tree of places, for each worker and distance, from 0, its innermost place, on: how many of
   // `nearest` are within that distance. Empty: there is no tree.
   std::vector<std::vector<int>> within = {};
+  // One thread calls for all workers: a simulator.
+  bool one_thread = false;
 };
 
 // `name` as in IMBREX_POLICY. Throws Error if there is none of that name.

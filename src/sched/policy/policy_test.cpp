@@ -136,6 +136,24 @@ TEST_F(PolicyTest, steal_runs_everything_newest_first) {
   EXPECT_EQ(order({0, 0, 0}, Origin::released), Ids({3, 2, 1}));
 }
 
+TEST_F(PolicyTest, one_thread_that_calls_for_all_workers_steals_without_waiting_for_an_answer) {
+  for (const char* const name : {"default", "steal"}) {
+    policy_ = make_policy(name, {.workers = 2,
+                                 .nearest = {{1}, {0}},
+                                 .domain = {0, 0},
+                                 .wake = [](void*, int) {},
+                                 .wake_context = nullptr,
+                                 .one_thread = true});
+    Task& first = task(0);
+    Task& second = task(0);
+    push(first, 0);
+    push(second, 0);
+    EXPECT_EQ(policy_->steal(1, false).task, &first) << name;
+    EXPECT_EQ(policy_->pop(0).task, &second) << name;
+    EXPECT_EQ(policy_->size(), 0) << name;
+  }
+}
+
 TEST_F(PolicyTest, default_honours_priorities_above_and_below_zero) {
   use("default", 1);
   EXPECT_EQ(order({0, -5, 2, 7, 0}, Origin::released), Ids({4, 3, 1, 5, 2}));

@@ -48,6 +48,7 @@ Stealing::Stealing(const PolicySetup& setup, const bool graph_order)
   for (int worker = 0; worker < workers_; ++worker) {
     LocalQueues& queues = queues_[worker];
     queues.graph_order = graph_order;
+    if (setup.one_thread) queues.lock.use_one_thread();
     queues.patience = std::max(1, foreign_patience / workers_);
     queues.elsewhere = &elsewhere_;
     queues.foreign = &foreign_;

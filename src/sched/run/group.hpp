@@ -31,16 +31,7 @@
 #include "imbrex/detail/waist.hpp"
 #include "sched/policy/division.hpp"
 #include "sched/policy/policy.hpp"
-
-namespace imbrex::sched {
-
-// A task that gave way: it runs again when nothing else is ready, or `ticket` tasks have begun.
-struct Behind {
-  Task* task;
-  std::uint64_t ticket;
-};
-
-}  // namespace imbrex::sched
+#include "sched/policy/rules.hpp"
 
 namespace imbrex::detail {
 

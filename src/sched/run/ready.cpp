@@ -141,17 +141,6 @@ void fire(Worker& worker, detail::EventWord& event) noexcept {
   if (task::event::try_fire(event, waiters) && waiters != nullptr) let_go(worker, *waiters);
 }
 
-namespace {
-
-// By their tickets, so that one that lets many go first keeps nobody whose turn comes sooner.
-void insert(std::deque<Behind>& behind, const Behind& entry) {
-  auto place = behind.end();
-  while (place != behind.begin() && std::prev(place)->ticket > entry.ticket) --place;
-  behind.insert(place, entry);
-}
-
-}  // namespace
-
 void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t before) noexcept {
   RuntimeState& runtime = *worker.runtime;
   if (runtime.one_at_a_time) {
@@ -161,14 +150,14 @@ void put_behind(Worker& worker, Task& task, const bool tied, const std::uint64_t
   }
   const Behind entry{&task, runtime.begun() + before};
   if (tied || runtime.workers.size() == 1) {
-    insert(worker.behind, entry);
+    rules::insert(worker.behind, entry);
     worker.behind_count.store(worker.behind.size(), std::memory_order_relaxed);
     return;
   }
   detail::Group& group = runtime.groups.of(task.group);
   {
     const std::lock_guard guard(runtime.behind_lock);
-    insert(group.behind, entry);
+    rules::insert(group.behind, entry);
     group.behind_count.fetch_add(1, std::memory_order_release);
     runtime.behind_count.fetch_add(1, std::memory_order_release);
   }
@@ -233,19 +222,18 @@ namespace {
 
 Task* take_behind(Worker& worker, const bool always) noexcept {
   RuntimeState& runtime = *worker.runtime;
-  if (!worker.behind.empty() && (always || worker.behind.front().ticket <= runtime.begun())) {
-    Task* const task = worker.behind.front().task;
-    worker.behind.pop_front();
+  const auto take_due = [&](std::deque<Behind>& behind) {  // begun() asks each worker
+    return behind.empty() ? nullptr : rules::take_due(behind, always, runtime.begun());
+  };
+  if (Task* const task = take_due(worker.behind)) {
     worker.behind_count.store(worker.behind.size(), std::memory_order_relaxed);
     return task;
   }
   if (runtime.behind_count.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard guard(runtime.behind_lock);
   for (const Membership* place = worker.membership; place != nullptr; place = place->outer) {
-    std::deque<Behind>& behind = place->group->behind;
-    if (behind.empty() || (!always && behind.front().ticket > runtime.begun())) continue;
-    Task* const task = behind.front().task;
-    behind.pop_front();
+    Task* const task = take_due(place->group->behind);
+    if (task == nullptr) continue;
     place->group->behind_count.fetch_sub(1, std::memory_order_relaxed);
     runtime.behind_count.fetch_sub(1, std::memory_order_relaxed);
     return task;
@@ -270,11 +258,7 @@ void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t lo
   worker.stolen_at = 0;
 }
 
-enum class Search : std::uint8_t {
-  own,   // what is queued for this worker
-  all,   // ... and what others have queued for themselves, but for what they will run at once
-  eager  // ... and that
-};
+using rules::Search;
 
 // Finds a task in a group that the worker does not serve first. If it belongs to both for good, it
 // serves that one first from now on: what the task spawns goes to the worker's own queue there.
@@ -309,7 +293,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) no
   const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
   if (worker.stolen_at != 0 && disturbs) judge_theft(worker, now, 32 * brief);
   worker.stolen_at = 0;
-  if (queue.size() < (eager ? 1 : 2) || now < worker.steal_again_at) return {};
+  if (!rules::may_take(queue, eager) || now < worker.steal_again_at) return {};
   const Entry entry = queue.pop();
   if (entry) {
     worker.changes_seen = queue.changes();
@@ -329,8 +313,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) no
   // While the worker waits it does not even look at the queue: that alone would disturb.
   if (worker.steal_again_at == 0 || base::ticks() >= worker.steal_again_at) {
     worker.steal_again_at = 0;
-    const int pusher = queue.pusher();
-    const bool own = pusher == worker.id || pusher == no_worker;
+    const bool own = rules::is_own(queue, worker.id);
     if (own) worker.stolen_at = 0;
     entry = own ? queue.pop() : take_from_others(worker, queue, eager);
   }
@@ -375,11 +358,13 @@ Entry steal_near_first(Worker& worker, const bool eager) noexcept {
   return {};
 }
 
-// In a tree of places, where nothing is queued for the worker in the place that it serves first. A
-// worker whose first group is no place has joined that for a while, and is as ever.
+// In a tree of places. A worker whose first group is no place has joined that for a while, and is
+// as ever.
 [[gnu::noinline]] Entry find_near_first(Worker& worker, const bool eager) noexcept {
-  if (const Entry entry = find_in_outer_groups(worker, Search::own)) return entry;
-  return steal_if_worth_it(worker, [&] { return steal_near_first(worker, eager); });
+  const Membership& place = *worker.membership;
+  return rules::find_in_order(
+      *place.group->policy, place.index, [&] { return find_in_outer_groups(worker, Search::own); },
+      [&] { return steal_if_worth_it(worker, [&] { return steal_near_first(worker, eager); }); });
 }
 
 }  // namespace
@@ -390,27 +375,24 @@ Entry find_elsewhere(Worker& worker, const bool eager) noexcept {
   if (worker.only_queue != nullptr) return find_in_only_queue(worker, eager);
   Membership& place = *worker.membership;
   Policy& policy = *place.group->policy;
-  if (const Entry entry = policy.pop(place.index)) return entry;
-  if (place.outer != nullptr) {
-    if (runtime.groups.distances() != 0 && place.group->standing) {
-      return find_near_first(worker, eager);
-    }
-    const Entry entry = find_in_outer_groups(worker, eager ? Search::eager : Search::all);
-    if (entry) return entry;
+  if (place.outer != nullptr && runtime.groups.distances() != 0 && place.group->standing) {
+    return find_near_first(worker, eager);
   }
-  if (place.group->size == 1) return policy.steal(place.index, eager);
-  return steal_if_worth_it(worker, [&] { return policy.steal(place.index, eager); });
+  const auto steal = [&] { return policy.steal(place.index, eager); };
+  return rules::find_in_order(
+      policy, place.index, [&] { return find_in_outer_groups(worker, eager); },
+      [&] { return place.group->size == 1 ? steal() : steal_if_worth_it(worker, steal); });
 }
 
 Entry take_others(Worker& worker) noexcept {
-  worker.until_others = 16;
+  worker.turn_of_others.begin();
   if (Task* const task = take_inbox(worker)) {
-    if (worker.inbox_taken != nullptr) worker.until_others = 0;
+    if (worker.inbox_taken != nullptr) worker.turn_of_others.next_pick();
     return {task, true};
   }
   if (Task* const task = take_behind(worker, false)) {
     // The next of those that gave way follows after one pick by the policy, however this one ends.
-    if (worker.some_gave_way()) worker.until_others = 1;
+    if (worker.some_gave_way()) worker.turn_of_others.after_one_pick();
     return {task, true};
   }
   // The other groups to which it belongs for good have a turn, too.

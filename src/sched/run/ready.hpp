@@ -43,7 +43,7 @@ void wake_neighbour(Worker& worker) noexcept;
 // The next task for `worker`, not yet claimed.
 [[nodiscard]] inline Entry find(Worker& worker, const bool eager) noexcept {
   // Those that gave way get their turn even if new tasks never cease.
-  if (worker.inbox.load(std::memory_order_relaxed) != nullptr || worker.until_others-- == 0)
+  if (worker.inbox.load(std::memory_order_relaxed) != nullptr || worker.turn_of_others.is_due())
       [[unlikely]] {
     if (const Entry entry = take_others(worker)) return entry;
   }

@@ -151,7 +151,7 @@ struct Worker {
   std::uint32_t keeps = 0;           // idle: so many tasks that it makes ready are for itself
   bool attends = false;              // something was outstanding at its last look between tasks
   Asking asking;
-  std::uint32_t until_others = 0;    // picks before inbox_taken and who gave way have a turn
+  rules::TurnOfOthers turn_of_others;  // of inbox_taken and of who gave way
   std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known
   std::uint64_t stolen_before = 0;   // tasks run until then
   std::uint64_t theft_price = 0;     // ticks that it cost its owner, about

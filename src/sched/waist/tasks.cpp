@@ -31,12 +31,9 @@ std::size_t aligned(const std::size_t bytes) noexcept {
 [[gnu::noinline]] void run_ahead(Worker& worker, Family& family) noexcept {
   const auto window = static_cast<std::uint32_t>(worker.runtime->options.WINDOW);
   const std::uint32_t live = family.current->outstanding();
-  if (live < window) {
-    family.unchecked = live;
-    return;
-  }
-  sched::give_way(worker, window / 2);
-  family.unchecked = window / 2;
+  const sched::rules::Ahead ahead = sched::rules::look_ahead(live, window);
+  if (ahead.gives_way) sched::give_way(worker, ahead.unchecked);
+  family.unchecked = ahead.unchecked;
 }
 
 // Takes ids for the task that is about to be made and for later ones. While there is a trace it

@@ -49,19 +49,14 @@ constexpr int spares_max = 16;
 
 // Returns the one task that is ready if there is nothing else to run: it needs no queue.
 Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
-  Task* const task = outcome.ready.head;
-  if (task == nullptr || task->next_ready != nullptr || task->fiber != nullptr ||
-      worker.inbox.load(std::memory_order_relaxed) != nullptr ||
-      task->group != worker.group) {
-    return nullptr;
-  }
-  const Membership& place = *worker.membership;
-  const bool alone = worker.queues != nullptr ? worker.queues->empty()
-                                              : place.group->policy->empty(place.index);
-  if (!alone) return nullptr;
-  outcome.ready.head = nullptr;
-  task::change_state(*task, State::created, State::running);  // no entry: nobody else claims it
-  return task;
+  return rules::take_only_one(outcome.ready, [&worker](const Task& task) {
+    if (worker.inbox.load(std::memory_order_relaxed) != nullptr || task.group != worker.group) {
+      return false;
+    }
+    const Membership& place = *worker.membership;
+    return worker.queues != nullptr ? worker.queues->empty()
+                                    : place.group->policy->empty(place.index);
+  });
 }
 
 // A task has ended in the loop. The one to run next at once, or null. A result that is

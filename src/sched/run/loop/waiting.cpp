@@ -215,8 +215,7 @@ void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);  // left: read first
   const bool tied = left.tied_to != nullptr;
   const auto ready = static_cast<std::uint64_t>(worker.membership->group->policy->size());
-  const std::uint64_t before = std::max(ready, tasks_min);
-  put_behind(worker, task, tied, before);
+  put_behind(worker, task, tied, rules::tasks_before(ready, tasks_min));
 }
 
 // Of a policy that takes all no task is preferred to those that gave way and are due: two that let
@@ -248,7 +247,7 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
 bool let_one_go_first(Worker& worker, const detail::WaitReason& reason) noexcept {
   if (worker.foreign() || worker.callbacks != 0 || !others_are_ready(worker)) return false;
   // One pick of the worker goes by the policy; the next looks for those whose turn it is.
-  worker.until_others = 1;
+  worker.turn_of_others.after_one_pick();
   (void)begin_wait(worker, reason);
   leave(worker, &after_letting_one_go, nullptr);
   return true;
