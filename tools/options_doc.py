@@ -8,23 +8,28 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEAD = """# Options
+HEAD = """# Options (environment variables)
 
-Set in the environment, for example `IMBREX_WORKERS=4 ./program`; with `mpirun` of Open MPI,
-`mpirun -x IMBREX_WORKERS=4 ...` carries them to other nodes. `IMBREX_HELP=1` prints this list when
-the runtime starts. A malformed value is refused then, with the valid ones: the process ends with
-status 2. An unknown `IMBREX_*` name is ignored, and one process says so in one line, with the
-option that it may have been meant to be, or where the setting of an earlier version went.
-`IMBREX_ROOT`, `IMBREX_DIR`, `IMBREX_HOME`,
-`IMBREX_PREFIX`, `IMBREX_BASE` and `IMBREX_VERSION` are ignored without a word: module files set
-them. So is `IMBREX_TELL_PROCESS`, by which `imbrex run` asks each rank which process it is.
+Options are environment variables that change how a program with imbrex runs; every option has a
+default that suits most programs. `IMBREX_HELP=1` prints this list when the runtime starts.
+
+```sh
+IMBREX_WORKERS=4 IMBREX_SUMMARY=1 ./program
+mpirun -x IMBREX_WORKERS=4 -x IMBREX_SUMMARY=1 -n 2 ./program   # Open MPI: -x reaches other nodes
+```
+
+If a value is malformed, the process ends with status 2 and prints the valid values. An unknown
+`IMBREX_*` name is ignored: one process prints one line with the option that it may stand for, or
+with the successor of an earlier version's option. `IMBREX_ROOT`, `IMBREX_DIR`, `IMBREX_HOME`,
+`IMBREX_PREFIX`, `IMBREX_BASE` and `IMBREX_VERSION`, which module files set, are ignored silently.
+`IMBREX_TELL_PROCESS`, by which `imbrex run` asks each rank for its process, is ignored too.
 
 | option | kind | default | valid | meaning |
 |---|---|---|---|---|
 """
 TAIL = """
-This page is made from `src/base/tables/options.def` and `src/base/tables/options_texts.def` by
-`tools/options_doc.py`.
+`tools/options_doc.py` writes this page from `src/base/tables/options.def` and
+`src/base/tables/options_texts.def`.
 """
 OPTION = re.compile(r'^IMBREX_OPTION\((\w+), (\w+), ("[^"]*"|-?\w+)\)$', re.MULTILINE)
 TEXT = re.compile(r'^IMBREX_OPTION_TEXT\((\w+), ("[^"]*"|\w+), ("(?:[^"\\]|\\.)*")\)$',
