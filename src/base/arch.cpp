@@ -3,7 +3,7 @@
 
 namespace imbrex::base {
 
-// Registered before main() and before any thread of ours: every later thread is covered.
+// Registered before main() and before imbrex starts a thread, so every later thread is covered.
 const bool membarrier_works =
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 

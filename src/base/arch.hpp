@@ -37,10 +37,11 @@ inline void pause() noexcept {
 #endif
 }
 
-// Who the calling thread is. Nothing else in src/ and include/ asks the system (tools/check.py): a
-// task may go on in another thread after each call that suspends, and the C library declares
-// pthread_self() const, so that a compiler would keep its value over such a call. These two are
-// never inlined, and the assembly keeps a compiler from concluding that their answer is constant.
+// The identity of the calling thread. No other code of src/ and include/ asks the system for it
+// (tools/check.py). A task may resume in another thread after each call that suspends, and the C
+// library declares pthread_self() const, so a compiler would keep its value over such a call. These
+// two functions are never inlined, and the assembly keeps a compiler from treating their result as
+// constant.
 [[gnu::noinline]] inline pthread_t this_thread() noexcept {
   asm volatile("" ::: "memory");
   return pthread_self();
@@ -80,21 +81,21 @@ struct Moment {
   std::uint64_t ticks;
   std::uint64_t ns;
 };
-// What ticks() and `clock` say at one moment: the closest of a few pairs of readings, since a
-// thread may lose its processor between the two.
+// Reads ticks() and `clock` at one moment: the closest pair of a few readings, since a thread may
+// lose its processor between the two.
 [[nodiscard]] Moment read_clocks(clockid_t clock) noexcept;
 
-// An asymmetric pair of sequentially consistent fences. The frequent side pays a compiler barrier;
-// the rare side (a worker that is about to sleep) interrupts the other processors. Where the kernel
-// has no membarrier, and under ThreadSanitizer, both are real fences.
-// The frequent side's store and later load are then ordered as seen by the rare side: if the rare
-// side's store came after that load, its load after heavy_fence() sees that store.
+// An asymmetric pair of sequentially consistent fences. The frequent side costs a compiler barrier;
+// the rare side (a worker that is about to sleep) interrupts the other processors. Without
+// membarrier in the kernel, and under ThreadSanitizer, both are real fences. The rare side sees the
+// frequent side's store and later load in order: if the rare side stored after that load, its own
+// load after heavy_fence() sees that store.
 extern const bool membarrier_works;
 
 inline void light_fence() noexcept {
 #if IMBREX_TSAN
   static std::atomic<int> fence{0};
-  fence.fetch_add(0, std::memory_order_seq_cst);  // ThreadSanitizer knows no bare fences
+  fence.fetch_add(0, std::memory_order_seq_cst);  // ThreadSanitizer does not know bare fences
 #else
   if (membarrier_works) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);

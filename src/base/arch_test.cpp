@@ -39,10 +39,10 @@ double largest_error() {
   return largest;
 }
 
-// Methodology: the thread loses its processor 10,000 times in a second, for a sixth of what a
-// measurement takes: a signal does it. Where that comes between the two clocks, a single pair of
+// Methodology: a signal takes the processor from the thread 10,000 times in a second, for a sixth
+// of the time of a measurement. If the signal comes between the two clocks, a single pair of
 // readings is wrong by 15 %, which happens about three times here. On a busy machine other
-// processes interrupt it, too, for longer: then it has two more chances.
+// processes interrupt the thread for longer, so it has two more chances.
 TEST(Ticks, are_measured_right_by_a_thread_that_is_interrupted) {
   double error = largest_error();
   for (int chance = 0; chance < 2 && error > 0.05; ++chance) error = largest_error();

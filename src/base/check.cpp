@@ -22,13 +22,13 @@ void set_describe(const Describe describe) noexcept {
 }
 
 void report(const std::string& text) noexcept {
-  // Where that cannot be written there is nowhere left to say it.
+  // A failure to write cannot be reported anywhere.
   (void)write_all(STDERR_FILENO, "imbrex: " + text + "\n", nullptr);
 }
 
 namespace {
 
-// The signals that write() sends to its own thread are not delivered while this lives.
+// While it lives, the signals that write() sends to its own thread are not delivered.
 class WithoutSignals {
  public:
   WithoutSignals() noexcept {
@@ -41,7 +41,7 @@ class WithoutSignals {
   ~WithoutSignals() {
     const int error = errno;
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      if (sigismember(&pending_, signal) == 1) continue;  // it was another's
+      if (sigismember(&pending_, signal) == 1) continue;  // another code had raised it
       sigset_t one;
       sigemptyset(&one);
       sigaddset(&one, signal);
@@ -85,9 +85,9 @@ void fail(const char* const file, const int line, const std::string& what) noexc
 
 namespace {
 
-std::atomic<bool> drops{false};  // relaxed: for the thread that ends the program
+std::atomic<bool> drops{false};  // relaxed: read by the thread that ends the program
 
-// Open MPI has one in its libopen-pal.
+// Open MPI has such a handler in its libopen-pal.
 bool is_of_mpi(const struct sigaction& handler) noexcept {
   const void* const function = (handler.sa_flags & SA_SIGINFO) != 0
                                    ? reinterpret_cast<const void*>(handler.sa_sigaction)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks of our own invariants and of contracts that are cheap to see. A failed check prints what,
-// with which values, in which task, and aborts.
+// Checks of invariants and of contracts that are cheap to see. A failed check prints the condition,
+// the values and the running task, and aborts.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,27 +13,27 @@ struct sigaction;
 
 namespace imbrex::base {
 
-// Says who runs now, for messages; set once by the scheduler, since base/ knows no task.
+// Names the running task, for messages; the scheduler sets it once, since base/ knows no task.
 using Describe = std::string (*)();
 void set_describe(Describe describe) noexcept;
 
 [[noreturn]] void fail(const char* file, int line, const std::string& what) noexcept;
 
-// Ends the program by SIGABRT, after a message that says why. A handler of an MPI library, which
-// would print a backtrace of this library's functions below that message, is not called; one of the
-// program's is.
+// Ends the program by SIGABRT, after a message with the reason. A signal handler of an MPI library
+// is not called, because it would print a backtrace of imbrex below that message; a handler of the
+// program is called.
 [[noreturn]] void abort() noexcept;
-// The first half of that, for who ends the program in another way.
+// Removes those handlers, for code that ends the program in another way.
 void drop_backtraces() noexcept;
-// Whether drop_backtraces() was called, and a handler that stands before this one passes it over.
+// Whether drop_backtraces() was called and a later handler skips `handler`.
 [[nodiscard]] bool is_dropped(const struct sigaction& handler) noexcept;
 
-// A line on standard error that starts with "imbrex: ", written at once.
+// Prints "imbrex: ", `text` and a line end on standard error, at once.
 void report(const std::string& text) noexcept;
 
-// Writes all of `text` to the descriptor. Returns 0, or the errno of what kept it from that; the
-// number of bytes that were written is added to `written`, if that is not null. No signal comes of
-// it: what tells of a program must not end it, where a pipe has no reader or a file may not grow.
+// Writes all of `text` to the descriptor. Returns 0, or the errno of the failure; adds the number
+// of written bytes to `written`, if that is not null. No signal is raised: a report must not end
+// the program where a pipe has no reader or a file may not grow.
 int write_all(int descriptor, std::string_view text, std::size_t* written) noexcept;
 
 }  // namespace imbrex::base

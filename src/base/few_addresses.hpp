@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FewAddresses: whether one of a handful of addresses is given twice, without comparing each with
-// each. Distinct bits in a word prove that addresses are distinct; where two share one, the caller
-// must compare. Of four, one array in eleven does.
+// FewAddresses: finds whether one of a few addresses is given twice, without comparing all pairs.
+// Distinct bits in a word prove that addresses are distinct; where two addresses share a bit, the
+// caller must compare. Among four addresses, one array in eleven shares one.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace imbrex::base {
 
 class FewAddresses {
  public:
-  // False if it may have been added before.
+  // Adds an address. False if the address may have been added before.
   [[nodiscard]] bool add(const void* const address) noexcept {
     constexpr std::uint64_t spread = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio
     const auto key = reinterpret_cast<std::uintptr_t>(address);

@@ -8,7 +8,7 @@
 namespace imbrex::base {
 
 int job_rank() noexcept {
-  // Slurm's last: under an mpirun inside of a batch job it is that of the script.
+  // Slurm's variable is the last: under an mpirun inside of a batch job it describes the script.
   for (const char* const name :
        {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     const char* const value = std::getenv(name);

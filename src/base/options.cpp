@@ -74,7 +74,8 @@ void parse(const char* name, const std::string_view text, const char* valid, boo
   value = on;
 }
 
-// A list of words, of which one may end in ":<number>"; any text where the table lists none.
+// Parses a word of a list, where one word may end in ":<number>"; any text where the table lists no
+// words.
 void parse(const char* name, const std::string_view text, const char* valid, std::string& value) {
   std::string_view rest = valid;
   bool found = rest.find(", ") == std::string_view::npos;
@@ -93,7 +94,7 @@ void parse(const char* name, const std::string_view text, const char* valid, std
   value = text;
 }
 
-// What users read of an option.
+// The text of an option for users.
 struct Text {
   std::string_view name;
   const char* valid;
@@ -116,7 +117,7 @@ constexpr const Text& text_of(const std::string_view name) {
   return *std::ranges::find(texts, name, &Text::name);
 }
 
-// True if `name` is in the table; then the value is stored.
+// Stores the value and returns true if `name` is in the table.
 bool assign(Options& options, const std::string_view name, const std::string_view text) {
 #define IMBREX_OPTION(option, kind, default_value)                       \
   if (name == #option) {                                                 \
@@ -129,12 +130,12 @@ bool assign(Options& options, const std::string_view name, const std::string_vie
 }
 
 constexpr std::string_view prefix = "IMBREX_";
-// What is no option, and no mistake: what the `imbrex` command reads or tells the ranks, and what
-// the module files and build scripts of a site set to say where an installed package is.
+// Names that are no options, and no mistakes: the `imbrex` command reads some or sets them for the
+// ranks; module files and build scripts of a site set others to locate an installed package.
 constexpr std::string_view not_options[] = {"D3",   "TELL_PROCESS", "ROOT", "DIR",
                                             "HOME", "PREFIX",       "BASE", "VERSION"};
 
-// Options of earlier versions, and what there is instead.
+// Options of earlier versions, and their replacements.
 struct Former {
   std::string_view name;
   std::string_view instead;
@@ -152,14 +153,14 @@ constexpr Former former_options[] = {
     {"TREE_MEMORY", "data with owners takes the place of messages along trees"},
 };
 
-// What there is instead of an option of an earlier version; empty for any other name.
+// The replacement of an option of an earlier version; empty for any other name.
 std::string_view instead_of(const std::string_view name) {
   const auto* const former = std::ranges::find(former_options, name, &Former::name);
   return former == std::end(former_options) ? std::string_view() : former->instead;
 }
 
-// Letters to change, add, leave out, or swap with their neighbour, to make one of the other
-// (Damerau's distance, in its restricted form).
+// The number of letters to change, add, leave out, or swap with their neighbour, to turn one name
+// into the other (Damerau's distance, in its restricted form).
 std::size_t distance(const std::string_view from, const std::string_view to) {
   std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
   for (std::size_t j = 0; j <= to.size(); ++j) last[j] = j;
@@ -178,7 +179,7 @@ std::size_t distance(const std::string_view from, const std::string_view to) {
   return last[to.size()];
 }
 
-// The option that `name` was meant to be; empty if none is near.
+// The option that `name` was probably meant to be; empty if none is near.
 std::string_view nearest_option(const std::string_view name) {
   std::string_view nearest;
   std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;  // typos are shorter
@@ -202,10 +203,10 @@ void warn_once(const std::vector<std::string_view>& unknown) {
 }  // namespace
 
 void end_by_option(const Error& refused) noexcept {
-  constexpr std::string_view mark = "imbrex: ";  // as report() writes
+  constexpr std::string_view mark = "imbrex: ";  // the prefix that report() writes
   report(refused.what() + (std::string_view(refused.what()).starts_with(mark) ? mark.size() : 0));
   std::fflush(nullptr);
-  std::_Exit(2);  // exit handlers would come back into the runtime, which is about to start
+  std::_Exit(2);  // exit handlers would call the runtime, which is about to start
 }
 
 std::string describe_unknown(const std::vector<std::string_view>& names) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The IMBREX_* options of the environment, from the table options.def. Knows no meaning of them.
-// Their texts stand in another table, so that a better one compiles no more than options.cpp.
+// The IMBREX_* options of the environment, from the table options.def. Does not know their meaning.
+// Their texts are in another table, so that a better text recompiles only options.cpp.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Options {
 #undef IMBREX_OPTION
 };
 
-// The value of an option in the environment is malformed, or cannot be had.
+// The value of an option in the environment is malformed, or cannot be satisfied.
 #pragma GCC visibility push(default)
 class OptionError : public Error {
  public:
@@ -31,20 +31,21 @@ class OptionError : public Error {
 };
 #pragma GCC visibility pop
 
-// Ends the process with status 2, and a line that says what is wrong: the program has not begun,
-// and whoever has set the option is to be told, not the code that happens to use imbrex first.
+// Ends the process with status 2, and a line that says what is wrong. The program has not begun, so
+// the message is for the user who set the option, not for the code that uses imbrex first.
 [[noreturn]] void end_by_option(const Error& refused) noexcept;
 
-// Reads the environment. Throws OptionError for a malformed value, with the valid ones. Names that
-// are in no table are warned of, once in a process and by one process of a job: a program that the
-// user did not write shall run all the same.
+// Reads the environment. Throws OptionError for a malformed value; its text lists the valid values.
+// Unknown names cause a warning, once in a process and by one process of a job: the program still
+// runs.
 [[nodiscard]] Options read_options();
 
-// For plug-ins, which do not see the struct. REQUIRES: `name` stands in the table.
+// The value of an option for plug-ins, which do not see the struct. REQUIRES: `name` is in the
+// table.
 using OptionValue = std::variant<std::int64_t, bool, std::string>;
 [[nodiscard]] OptionValue option_value(const Options& options, std::string_view name);
 
-// A line that says that `names` (without IMBREX_) are no options, and for each the nearest that is;
+// A line that says that `names` (without IMBREX_) are no options, with the nearest option for each;
 // empty if there are none.
 [[nodiscard]] std::string describe_unknown(const std::vector<std::string_view>& names);
 

@@ -70,7 +70,7 @@ TEST(Options, warn_of_a_name_that_is_not_in_the_table_and_read_the_others) {
   const Variable workers("IMBREX_WORKERS", "5");
   testing::internal::CaptureStderr();
   EXPECT_EQ(read_options().WORKERS, 5);
-  EXPECT_EQ(read_options().WORKERS, 5);  // and are quiet then
+  EXPECT_EQ(read_options().WORKERS, 5);  // no second warning after the first read
   const std::string output = testing::internal::GetCapturedStderr();
   EXPECT_EQ(output, "imbrex: " + describe_unknown({"WORKER"}) + "\n");
 }

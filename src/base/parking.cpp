@@ -17,7 +17,7 @@ void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// `timeout_us` 0: no limit.
+// Waits while `word` has `value`. `timeout_us` 0: no limit.
 void futex_wait(std::atomic<std::uint32_t>& word, const std::uint32_t value,
                 const std::uint64_t timeout_us) noexcept {
   const timespec time{static_cast<time_t>(timeout_us / 1'000'000),
@@ -26,7 +26,7 @@ void futex_wait(std::atomic<std::uint32_t>& word, const std::uint32_t value,
           0);
 }
 
-// Until the time `until` (monotonic; 0: no limit), by those bits.
+// Waits for those bits until the time `until` (monotonic; 0: no limit).
 void futex_wait_bits(std::atomic<std::uint32_t>& word, const std::uint32_t value,
                      const std::uint64_t until_ns, const std::uint32_t bits) noexcept {
   const timespec time{static_cast<time_t>(until_ns / 1'000'000'000),
@@ -48,7 +48,7 @@ Parking::Parking(const int most)
 Parking::~Parking() {
   for (int chunk = 0; chunk < chunk_count_; ++chunk) {
     Place* const places = chunks_[chunk].load(std::memory_order_relaxed);
-    if (places == nullptr) break;  // those behind were never opened
+    if (places == nullptr) break;  // the chunks after this one were never opened
     delete[] places;
   }
 }
@@ -61,12 +61,12 @@ void Parking::open(const int place) {
 
 void Parking::prepare(const int place) noexcept {
   int used = used_.load(std::memory_order_relaxed);
-  while (used <= place &&  // release: whoever sees the place sees its chunk
+  while (used <= place &&  // release: a thread that sees the place sees its chunk
          !used_.compare_exchange_weak(used, place + 1, std::memory_order_release,
                                       std::memory_order_relaxed)) {
   }
   word_of(place).store(drowsy, std::memory_order_relaxed);  // ordered by the fence below
-  asleep_.fetch_add(1, std::memory_order_acq_rel);  // in a crowd: pairs with waker_fence()
+  asleep_.fetch_add(1, std::memory_order_acq_rel);  // in a crowd it pairs with waker_fence()
   if (!crowded_.load(std::memory_order_acquire)) heavy_fence();
 }
 
@@ -79,8 +79,8 @@ void Parking::expect_crowd() noexcept {
 
 void Parking::cancel(const int place) noexcept { (void)wake_if_drowsy(word_of(place)); }
 
-// Who wakes changes the word, then the count of calls, then calls. So a sleeper that has read the
-// count and then found its word unchanged sleeps only as long as the count stays, or is woken.
+// A waker changes the word, then the count of calls, then calls. A sleeper that has read the count
+// and then found its word unchanged sleeps only while the count stays, or is woken.
 bool Parking::sleep(const int place, const std::uint64_t timeout_us) noexcept {
   std::atomic<std::uint32_t>& word = word_of(place);
   std::atomic<std::uint32_t>& calls = at(place / cluster_places * cluster_places).calls;
@@ -105,8 +105,9 @@ bool Parking::wake_if_drowsy(std::atomic<std::uint32_t>& word) noexcept {
 
 bool Parking::wake_any() noexcept {
   waker_fence();
-  const int used = used_.load(std::memory_order_acquire);  // a place that it lacks is ordered as
-  for (int place = 0; place < used; ++place) {             // the words are
+  // A place that `used` lacks is ordered as the words are.
+  const int used = used_.load(std::memory_order_acquire);
+  for (int place = 0; place < used; ++place) {
     if (wake_drowsy(place)) return true;
   }
   return false;
@@ -127,7 +128,8 @@ bool Parking::wake(const int place) noexcept {
 }
 
 bool Parking::wake_seen(const int place) noexcept {
-  // Whoever has learnt of the place by a relaxed read may not see its chunk: then it is not asleep.
+  // A thread that learnt of the place by a relaxed read may not see its chunk: the place is then
+  // not asleep.
   const Place* const chunk = chunks_[place >> chunk_bits].load(std::memory_order_acquire);
   return chunk != nullptr && wake_drowsy(place);
 }
@@ -156,8 +158,8 @@ void Parking::wake_cluster(const int cluster, std::uint32_t places) noexcept {
 }
 
 void Bell::ring() noexcept {
-  // release: pairs with was_rung(). From here on the owner may end the bell: a wake-up that comes
-  // too late wakes somebody for nothing at most.
+  // release: pairs with was_rung(). After this line the owner may destroy the bell; a late wake-up
+  // wakes at most one thread for nothing.
   if (word_.exchange(rung, std::memory_order_acq_rel) == awaited) futex_wake(word_);
 }
 

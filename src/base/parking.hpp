@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Idle threads sleep here until another one wakes them: each has a word that says whether it
-// sleeps, and several share a futex, of which each has a bit, so that many can be woken by one
-// call. No other place blocks a worker. This file knows no queue: the caller looks for work between
-// prepare() and sleep().
+// Idle threads sleep here until another thread wakes them. Each thread has a word that says whether
+// it sleeps. Several threads share a futex, in which each has a bit, so that one system call can
+// wake many. No other code blocks a worker. This file knows no queue: the caller looks for work
+// between prepare() and sleep().
 //
-// Thread safety: prepare, cancel, sleep by the thread that owns the place; wake by any.
-// Why no wake-up is lost: the sleeper sets its word to `drowsy`, runs heavy_fence(), and looks for
-// work once more before it sleeps. A waker publishes work, runs light_fence(), and reads whether
-// anybody is asleep, and then the words. Either the sleeper sees the work or the waker sees
-// `drowsy` (arch.hpp).
-// A heavy fence interrupts other processors, too much for a crowd of threads that sleep all the
-// time. From expect_crowd() on a bit of `asleep_` says that somebody may be asleep, so that each
-// waker comes as far as its own functions here, where it changes `asleep_`, as each sleeper does
-// after its word: one of the two is second, and sees what the other did before. expect_crowd() sets
-// the bit, then runs a heavy fence, then lets sleepers do without: so a waker that has not seen the
-// bit had published before that fence, and before any such sleeper looks.
+// Thread safety: the thread that owns the place calls prepare, cancel and sleep; any thread calls
+// wake. Why no wake-up is lost: the sleeper sets its word to `drowsy`, runs heavy_fence(), and
+// looks for work once more before it sleeps. A waker publishes work, runs light_fence(), and reads
+// first whether any thread is asleep, then the words. Either the sleeper sees the work, or the
+// waker sees `drowsy` (arch.hpp).
+//
+// A heavy fence interrupts other processors, which costs too much for many threads that sleep
+// often. After expect_crowd() a bit of `asleep_` says that some thread may be asleep. Each waker
+// then enters its function here and changes `asleep_`; each sleeper changes it after its word. The
+// second of the two changes sees the first one's earlier writes. expect_crowd() sets the bit, then
+// runs a heavy fence, then lets sleepers skip theirs. A waker that has not seen the bit had
+// therefore published before that fence, and before any such sleeper looks.
 #pragma once
 
 #include <atomic>
@@ -27,50 +28,48 @@ namespace imbrex::base {
 
 class Parking {
  public:
-  // For up to `most` places, which become usable one after the other: REQUIRES: open(place) before
-  // that thread sleeps, and places in their order.
+  // Makes room for `most` places, which become usable one after the other. REQUIRES: open(place)
+  // before that thread sleeps, and in the order of places.
   explicit Parking(int most);
   ~Parking();
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
   void open(int place);  // one thread at a time; throws std::bad_alloc
 
-  // Announces that the thread of `place` is about to sleep. Then look for work, and cancel() or
-  // sleep().
+  // Announces that the thread of `place` is about to sleep. The thread then looks for work, and
+  // calls cancel() or sleep().
   void prepare(int place) noexcept;
   void cancel(int place) noexcept;
   // Returns when woken, or after `timeout_us` (0: no limit); true if woken.
   bool sleep(int place, std::uint64_t timeout_us) noexcept;
 
-  // To be called after work was published. Wakes one sleeper, if there is any; true if one was
-  // woken.
+  // Call it after work was published. Wakes one sleeper, if there is any; true if it woke one.
   bool wake_one() noexcept {
     light_fence();
     return may_be_asleep() && wake_any();
   }
-  bool wake(int place) noexcept;  // true if that one slept
+  bool wake(int place) noexcept;  // true if the thread of `place` slept
   void wake_all() noexcept;
 
-  // Many at a time, with one call of the system for all of a cluster: places that follow each
-  // other.
+  // A cluster: places that follow each other, whose threads one system call can wake.
   static constexpr int cluster_places = 32;
   // Bit `i` of `places` stands for the place cluster * cluster_places + i.
   void wake_cluster(int cluster, std::uint32_t places) noexcept;
   [[nodiscard]] int asleep() const noexcept {
     return asleep_.load(std::memory_order_relaxed) & ~crowd_bit;
   }
-  // To be asked after work was published and light_fence(). False: nobody needs to be woken.
+  // Call it after work was published, and after light_fence(). False: no thread needs to be woken.
   [[nodiscard]] bool may_be_asleep() const noexcept {
     return asleep_.load(std::memory_order_relaxed) != 0;
   }
-  // The same for a waker that is about to look at many places. False: none is asleep.
+  // may_be_asleep() for a waker that is about to check many places. False: no thread is asleep.
   [[nodiscard]] bool some_asleep() noexcept {
     waker_fence();
     return asleep() != 0;
   }
-  // As wake(), after some_asleep() has returned true.
+  // wake(), after some_asleep() has returned true.
   bool wake_seen(int place) noexcept;
-  // From now on many more threads than processors sleep and wake. For ever; by any thread.
+  // Many more threads than processors sleep and wake from now on, for ever. Any thread may call it.
   void expect_crowd() noexcept;
 
  private:
@@ -78,14 +77,15 @@ class Parking {
 
   enum Word : std::uint32_t { awake, drowsy };
   struct alignas(cache_line_bytes) Place {
-    std::atomic<std::uint32_t> word{awake};  // owner: awake to drowsy; anybody: back
-    // The futex of the cluster of which this is the first place: it counts the calls that wake.
+    std::atomic<std::uint32_t> word{awake};  // owner: awake to drowsy; any thread: back to awake
+    // The futex of the cluster that begins with this place; it counts the wake calls.
     std::atomic<std::uint32_t> calls{0};
   };
   // Places lie in chunks, so that those of few threads take little memory and never move.
   static constexpr int chunk_bits = 8;
   static constexpr int chunk_places = 1 << chunk_bits;
-  using Chunk = std::atomic<Place*>;  // written by open(), read by whoever knows of a place there
+  using Chunk = std::atomic<Place*>;  // written by open(), read by threads that know of a place in
+                                      // the chunk
   [[nodiscard]] Place& at(const int place) const noexcept {
     return chunks_[place >> chunk_bits].load(std::memory_order_acquire)[place % chunk_places];
   }
@@ -102,31 +102,32 @@ class Parking {
 
   static constexpr int crowd_bit = 1 << 30;
 
-  std::atomic<int> used_{0};  // places that have ever slept lie below
+  std::atomic<int> used_{0};  // every place that has ever slept is below
   const Zeros<Chunk> chunks_;
   const int chunk_count_;
-  std::atomic<bool> crowded_{false};  // release: the bit, and the fence behind it
-  alignas(cache_line_bytes) std::atomic<int> asleep_{0};  // how many words are drowsy; crowd_bit
+  std::atomic<bool> crowded_{false};  // release: publishes the bit, and the fence after it
+  alignas(cache_line_bytes) std::atomic<int> asleep_{0};  // number of drowsy words; crowd_bit
 };
 
-// One thread waits at a bell until another one rings it, which happens once for each wait.
-// Thread safety: ring() by any thread, once before the owner has heard it; the rest by the owner.
+// One thread waits at a bell until another thread rings it, once for each wait. Thread safety: any
+// thread rings, once before the owner has heard it; only the owner calls the other functions.
 class Bell {
  public:
-  // All that happened before is seen by whoever hears it.
+  // The owner that hears the bell sees everything that happened before the ring.
   void ring() noexcept;
-  // Hears it, if it was rung.
+  // True if the bell was rung; the owner has then heard it.
   [[nodiscard]] bool was_rung() noexcept {
     if (word_.load(std::memory_order_acquire) != rung) return false;  // pairs with ring()
     word_.store(quiet, std::memory_order_relaxed);
     return true;
   }
-  // The same; returns when it is rung, or after `timeout_us` (0: no limit).
+  // Waits until the bell is rung, or `timeout_us` has passed (0: no limit); true if it was rung.
   [[nodiscard]] bool wait(std::uint64_t timeout_us) noexcept;
 
  private:
   enum Word : std::uint32_t { quiet, rung, awaited };
-  std::atomic<std::uint32_t> word_{quiet};  // ring(): to rung; owner: from there, and to awaited
+  std::atomic<std::uint32_t> word_{quiet};  // ring() sets rung; the owner resets it, and sets
+                                            // awaited
 };
 
 }  // namespace imbrex::base

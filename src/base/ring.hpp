@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue of pointers with two ends, which grows as needed: the only bound is what is queued at
-// once. It has no memory before its first item, and can be closed while it is empty: a mark in a
-// table of many rings then says which of them are open, so that whoever looks for items need not
-// look at each ring. Knows no threads.
+// A queue of pointers with two ends, which grows as needed: its only bound is the number of items
+// queued at once. It has no memory before its first item, and can be closed while it is empty. A
+// mark in a table of many rings says which rings are open, so that a thread that looks for items
+// need not check each ring. Knows no threads.
 //
-// Thread safety: one thread at a time, except that any may ask for size(), a moment's value.
+// Thread safety: one thread at a time; any thread may call size(), which is a moment's value.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,14 @@ template <class T>
 class Ring {
  public:
   Ring() = default;
-  // The mark: `bit` in `marks`, which several rings may share. It is set before the first item that
-  // follows is in the ring.
+  // Sets the mark, `bit` in `marks`, which several rings may share. The mark is set before the next
+  // item is in the ring.
   void announce(std::atomic<std::uint64_t>& marks, const std::uint64_t bit) noexcept {
     marks_ = &marks;
     bit_ = bit;
   }
-  // REQUIRES: it is empty. Whoever closes the last ring of a mark clears it.
+  // REQUIRES: the ring is empty. The caller clears the mark when it closes the last ring of the
+  // mark.
   void close() noexcept { room_ = 0; }
   [[nodiscard]] bool is_open() const noexcept { return room_ != 0; }
 
@@ -41,7 +42,7 @@ class Ring {
     slots_[(begin - 1) & mask_] = item;
     begin_.store(begin - 1, std::memory_order_relaxed);
   }
-  // Null if empty.
+  // Takes the last item; null if the ring is empty.
   [[nodiscard]] T* pop_back() noexcept {
     const std::uint64_t end = end_.load(std::memory_order_relaxed);
     if (end == begin_.load(std::memory_order_relaxed)) return nullptr;
@@ -65,17 +66,18 @@ class Ring {
   [[nodiscard]] std::int64_t size() const noexcept {
     const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
     const auto size = static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin);
-    return size > 0 ? size : 0;  // the two were not read at one moment
+    return size > 0 ? size : 0;  // the two reads are not of one moment
   }
-  // Takes out of the first `look` items those that `wanted` likes, at most `most`, and calls
-  // take(item) for each, oldest first. All others stay in their order. How many.
+  // Takes wanted items out of the first `look` items: those for which `wanted` is true, `most` at
+  // most. Calls take(item) for each, oldest first. All other items keep their order. Returns the
+  // number taken.
   template <class Wanted, class Take>
   std::size_t extract(const std::uint64_t look, const std::size_t most, Wanted wanted, Take take) {
     const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
     const std::uint64_t end = end_.load(std::memory_order_relaxed);
     const std::uint64_t limit = end - begin < look ? end : begin + look;
     std::size_t count = 0;
-    std::uint64_t stop = begin;  // behind the last that is taken
+    std::uint64_t stop = begin;  // after the last item that is taken
     for (std::uint64_t at = begin; at != limit && count != most; ++at) {
       if (!wanted(*slots_[at & mask_])) continue;
       ++count;
@@ -90,7 +92,7 @@ class Ring {
     begin_.store(first, std::memory_order_relaxed);
     return count;
   }
-  // size() >= count, for a count above 0.
+  // Whether size() >= count, for a count above 0.
   [[nodiscard]] bool has(const std::int64_t count) const noexcept {
     const std::uint64_t begin = begin_.load(std::memory_order_relaxed);
     return static_cast<std::int64_t>(end_.load(std::memory_order_relaxed) - begin) >= count;
@@ -117,12 +119,12 @@ class Ring {
     mask_ = capacity - 1;
   }
 
-  // Written by the one thread; read by any, for size().
+  // Only the owner writes both; any thread reads them, for size().
   std::atomic<std::uint64_t> begin_{0};
   std::atomic<std::uint64_t> end_{0};
   std::unique_ptr<T*[]> slots_;
   std::uint64_t mask_ = 0;
-  std::uint64_t room_ = 0;  // for so many; 0: closed
+  std::uint64_t room_ = 0;  // for this number of items; 0: closed
   std::atomic<std::uint64_t>* marks_ = nullptr;
   std::uint64_t bit_ = 0;
 };

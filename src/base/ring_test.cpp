@@ -61,7 +61,8 @@ TEST(Ring, behaves_like_a_sequential_deque) {
   }
 }
 
-// Methodology: as above, with a value for each item that says whether it is wanted.
+// Methodology: random operations as above, with a value for each item that says whether it is
+// wanted.
 TEST(Ring, gives_what_is_wanted_and_keeps_the_rest_in_order) {
   std::mt19937 random(20261125);
   std::vector<int> items(20'000);

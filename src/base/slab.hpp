@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory for descriptors: slots of a few sizes, cut from chunks that are never given back, so that
-// memory is bounded by what was live at once. Each thread has a cache; caches exchange batches
-// through the pool.
+// memory is bounded by the largest number of live descriptors. Each thread has a cache; caches
+// exchange batches through the pool.
 //
-// Thread safety: SlabCache by its owner; SlabPool by any thread.
+// Thread safety: only its owner uses a SlabCache; any thread uses the SlabPool.
 // Invariants:
 //   (1) a slot is in use, or in exactly one cache's or the pool's free list.
-//   (2) free slots keep all but their first 8 bytes: walkers recognise them by a mark that the
-//       user leaves there.
+// (2) a free slot keeps all but its first 8 bytes: walkers recognise it by a mark that the user
+// leaves there.
 #pragma once
 
 #include <array>
@@ -45,20 +45,20 @@ class SlabPool {
     Slot* head = nullptr;
     std::uint32_t count = 0;
   };
-  // Gives at most slab_batch slots, and no more than `most` where it has to cut new ones. Throws
+  // Takes at most slab_batch slots, and at most `most` where it has to cut new ones. Throws
   // std::bad_alloc.
   [[nodiscard]] Batch take(std::size_t slab_class, std::uint32_t most);
   void give(std::size_t slab_class, const Batch& batch) noexcept;
 
-  // One slot larger than slab_bytes_max. Throws std::bad_alloc.
+  // Takes one slot larger than slab_bytes_max. Throws std::bad_alloc.
   [[nodiscard, gnu::cold, gnu::noinline]] void* take_large(std::size_t bytes);
   [[gnu::cold, gnu::noinline]] void give_large(void* slot) noexcept;
 
   [[nodiscard]] std::size_t mapped_bytes() const noexcept {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
-  // Calls visit(slot) for every slot, in use or not, with the lock held. Slots may change hands
-  // meanwhile: a moment's view, unless the program is at rest.
+  // Calls visit(slot) for every slot, in use or not, with the lock held. Threads may take and give
+  // slots meanwhile, so the view is of a moment unless the program is at rest.
   template <class Visit>
   void for_each(Visit visit) {
     const std::lock_guard guard(lock_);
@@ -93,10 +93,10 @@ class SlabPool {
   };
   struct Class {
     std::vector<Batch> batches;
-    std::size_t open_chunk = SIZE_MAX;  // the one that slots are cut from
+    std::size_t open_chunk = SIZE_MAX;  // the chunk that slots are cut from
   };
   [[nodiscard]] Batch cut(std::size_t slab_class, std::uint32_t most) IMBREX_REQUIRES(lock_);
-  // The index of a large slot in large_; it is kept in front of the slot.
+  // The index of a large slot in large_; the slot is preceded by it.
   [[nodiscard]] static std::size_t& place_of(std::byte* const large) noexcept {
     return *reinterpret_cast<std::size_t*>(large - slab_unit);
   }
@@ -104,7 +104,7 @@ class SlabPool {
   SpinLock lock_;
   std::array<Class, slab_classes> classes_ IMBREX_GUARDED_BY(lock_);
   std::vector<Chunk> chunks_ IMBREX_GUARDED_BY(lock_);
-  // In no order: where one is given back the last comes to stand.
+  // In no order: where a slot is given back, the last one moves to its place.
   std::vector<std::byte*> large_ IMBREX_GUARDED_BY(lock_);
   std::atomic<std::size_t> mapped_bytes_{0};
 };
@@ -116,7 +116,7 @@ class SlabCache {
   SlabCache(const SlabCache&) = delete;
   SlabCache& operator=(const SlabCache&) = delete;
 
-  // A slot of at least class * slab_unit bytes. Throws std::bad_alloc.
+  // Takes a slot of at least class * slab_unit bytes. Throws std::bad_alloc.
   [[nodiscard]] void* take(const std::size_t slab_class) {
     List& list = lists_[slab_class];
     if (list.head == nullptr) [[unlikely]] refill(slab_class);
@@ -133,16 +133,17 @@ class SlabCache {
     list.head = slot;
     if (++list.count >= keep_max) [[unlikely]] spill(slab_class);
   }
-  void flush() noexcept;  // gives all back to the pool
+  void flush() noexcept;  // gives all slots back to the pool
 
  private:
-  // Two windows of tasks stay with a creator that runs them itself; more is for others.
+  // Two windows of tasks stay with a creator that runs its own tasks; further slots go to other
+  // threads.
   static constexpr std::uint32_t keep_max = 4096;
   struct List {
     SlabPool::Slot* head = nullptr;
     std::uint32_t count = 0;
-    // So many slots come at the next refill. Few at first: a thread that makes one task touches no
-    // pages for more.
+    // The number of slots of the next refill. Few at first: a thread that makes one task touches no
+    // pages for more tasks.
     std::uint32_t next_batch = 2;
   };
   [[gnu::cold, gnu::noinline]] void refill(std::size_t slab_class);

@@ -39,7 +39,7 @@ TEST(Slab, reuses_slots_so_that_memory_does_not_grow) {
 }
 
 // Methodology: one thread only takes, another only gives; without batches through the pool the
-// first would map without end.
+// first thread would map memory without end.
 TEST(Slab, returns_slots_that_another_thread_gave) {
   SlabPool pool;
   std::vector<void*> passed;

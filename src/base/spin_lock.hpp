@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A lock for sections of a few instructions that nobody sleeps in. Never held over user code or
+// A lock for sections of a few instructions in which no thread sleeps. Never held over user code or
 // MPI.
 #pragma once
 
@@ -16,7 +16,7 @@ class IMBREX_LOCK SpinLock {
  public:
   void lock() noexcept IMBREX_ACQUIRE() {
     for (int round = 0; !try_lock(); ++round) {
-      // With more threads than processors the holder may not be running: let it.
+      // With more threads than processors the holder may not be running: yield to it.
       if (round < 64) {
         pause();
       } else {

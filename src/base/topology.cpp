@@ -27,7 +27,8 @@ class Topology::Loaded {
   [[nodiscard]] std::vector<std::vector<int>> nearest_first(
       const std::vector<int>& processors) const;
   [[nodiscard]] std::vector<int> domains(const std::vector<int>& processors) const;
-  // Null if there is none of that type. Memory hangs beside the tree: the one that is local counts.
+  // Returns the part of that type, or null if there is none. Memory hangs beside the tree, so the
+  // local memory counts.
   [[nodiscard]] hwloc_obj_t part(const hwloc_obj_type_t type, const int processor) const noexcept {
     hwloc_obj_t found = nullptr;
     while (loaded_ && (found = hwloc_get_next_obj_by_type(topology_, type, found)) != nullptr) {
@@ -38,7 +39,7 @@ class Topology::Loaded {
   [[nodiscard]] bool is_another_machine() const noexcept {
     return loaded_ && hwloc_topology_is_thissystem(topology_) == 0;
   }
-  // REQUIRES: it is loaded, as it is where it is another machine.
+  // REQUIRES: the topology is loaded, which it is if it describes another machine.
   [[nodiscard]] int processor(const std::size_t position) const noexcept {
     const auto count = static_cast<std::size_t>(hwloc_get_nbobjs_by_type(topology_, HWLOC_OBJ_PU));
     return static_cast<int>(hwloc_get_obj_by_type(topology_, HWLOC_OBJ_PU,
@@ -51,15 +52,15 @@ class Topology::Loaded {
   }
 
  private:
-  // The depth of the smallest thing that holds both: larger is nearer. 0 if not known.
+  // The depth of the smallest part that holds both processors: a larger depth is nearer. 0 if
+  // unknown.
   [[nodiscard]] int common_depth(const int first, const int second) const noexcept {
     const hwloc_obj_t a = object(first);
     const hwloc_obj_t b = object(second);
     if (a == nullptr || b == nullptr) return 0;
     return hwloc_get_common_ancestor_obj(topology_, a, b)->depth;
   }
-  // The cache of the third level that the processor shares; where there is none, the package or the
-  // machine.
+  // The third-level cache of the processor; without one, its package or the machine.
   [[nodiscard]] hwloc_obj_t domain(const int processor) const noexcept {
     const hwloc_obj_t here = object(processor);
     if (here == nullptr) return nullptr;

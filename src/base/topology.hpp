@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which processors this process may use, and which are near to each other; from hwloc.
+// The processors that this process may use, and how near they are to each other; from hwloc.
 #pragma once
 
 #include <sched.h>
@@ -11,25 +11,24 @@
 
 namespace imbrex::base {
 
-// The calling thread's affinity mask; empty if it is not known.
+// The calling thread's affinity mask; empty if unknown.
 [[nodiscard]] cpu_set_t affinity_mask() noexcept;
-// Operating-system numbers of the processors in it; at least one.
+// The processors of `mask`, by their operating-system numbers; at least one.
 [[nodiscard]] std::vector<int> processors_in(const cpu_set_t& mask);
 
-// Says for each of some processors:
+// For each of some processors:
 struct Neighbours {
-  // The positions of the others, nearest first (sharing a core, then a cache, then a package, then
-  // the machine).
+  // the positions of the other processors, nearest first (same core, then cache, package, machine);
   std::vector<std::vector<int>> nearest;
-  // A number, from 0 on, that it has in common with those that share its cache of the third level;
-  // where there is none, its package.
+  // a number, from 0 on, that processors with a common third-level cache share; without such a
+  // cache, the processors of a package.
   std::vector<int> domain;
 };
 
-// Kinds of parts that a machine has several of.
+// Kinds of parts; a machine may have several of each.
 enum class Level : std::uint8_t { numa, package, l3, l2, core };
 
-// The machine as hwloc sees it. That takes milliseconds: it is loaded when it is first asked.
+// The machine as hwloc sees it. Loading takes milliseconds, so the first use loads it.
 class Topology {
  public:
   Topology() noexcept;
@@ -37,14 +36,15 @@ class Topology {
   Topology(const Topology&) = delete;
   Topology& operator=(const Topology&) = delete;
 
-  // Brings neighbours together.
+  // Sorts processors so that neighbours are adjacent.
   void sort(std::vector<int>& processors);
   [[nodiscard]] Neighbours neighbours(const std::vector<int>& processors);
-  // As many processors, of the machine that hwloc describes: these, or where it was given another
-  // one than this (HWLOC_SYNTHETIC, HWLOC_XMLFILE), those of that one, in its order.
+  // The processors of the machine that hwloc describes: `processors` itself, or, if hwloc was given
+  // another machine (HWLOC_SYNTHETIC, HWLOC_XMLFILE), the same number of that machine's processors,
+  // in its order.
   [[nodiscard]] std::vector<int> described(const std::vector<int>& processors);
-  // The name of the part that the processor lies in, such as "NUMA node 1"; "machine" where there
-  // is none of that kind. Two parts have two names.
+  // The name of the part that holds the processor, such as "NUMA node 1"; "machine" if there is no
+  // such part. Two parts have two names.
   [[nodiscard]] std::string part_of(Level level, int processor);
 
  private:

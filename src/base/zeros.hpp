@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Large arrays of which little may be used: the system gives zeroed pages as they are touched.
+// Large arrays of which a program may use little: the system gives zeroed pages at the first touch.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Free {
 template <class T>
 using Zeros = std::unique_ptr<T[], Free>;
 
-// `count` objects of a type of which all bits zero are a value. Throws std::bad_alloc.
+// An array of `count` objects of a type for which all bits zero are a value. Throws std::bad_alloc.
 template <class T>
 [[nodiscard]] Zeros<T> zeros(const std::size_t count) {
   static_assert(std::is_trivially_destructible_v<T>);

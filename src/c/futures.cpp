@@ -16,13 +16,13 @@ struct imbrex_event_s {
   imbrex::detail::EventWord word;
 };
 
-// The bytes lie with the state, which the future keeps alive.
+// The state, followed by its bytes, which the future keeps alive.
 struct imbrex_promise_s {
   explicit imbrex_promise_s(const std::string& description)
       : promise(description, std::source_location()) {}
   imbrex::Promise<std::unique_ptr<std::byte[]>> promise;
   std::size_t size;
-  std::byte* bytes;  // of the value that is to be set
+  std::byte* bytes;  // the bytes of the value
   std::unique_ptr<std::byte[]> value;
 };
 
@@ -35,14 +35,14 @@ void wait(const imbrex_future_s* const future) {
   future->future.wait();
 }
 
-// IMBREX_SUCCESS, or why a future that is ready has failed.
+// IMBREX_SUCCESS, or the code of the failure of a ready future.
 int outcome_of(const imbrex_future_s& future) noexcept {
   const std::exception_ptr error = detail::take_failure(*detail::completion_of(future.future));
   return error ? fail(IMBREX_ERR_TASK, error) : IMBREX_SUCCESS;
 }
 
-// The promised bytes: only who has taken the promise makes them of this, so that of two that set it
-// at once one is refused, and touches nothing.
+// The promised bytes. Only the caller that has taken the promise makes one, so that of two
+// concurrent sets one is refused and touches nothing.
 struct Filled {
   imbrex_promise_s* promise;
   const void* value;
@@ -52,7 +52,8 @@ struct Filled {
   }
 };
 
-// The call has no parameter for a place of the program: the task that makes the promise has one.
+// The call has no parameter for a place of the program: the text names the task that makes the
+// promise.
 std::string describe_new_promise() {
   return fmt::format("the promise made in task {}", detail::describe_current_task());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the C interfaces of the core and of the MPI library share: no exception leaves them, and
-// what a future is behind its handle.
+// Shared by the C interfaces of the core and of the MPI library: no exception leaves them; and the
+// object behind the handle of a future.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include "imbrex/future.hpp"
 #include "imbrex/imbrex.h"
 
-// One reference, and where the bytes are once it is ready.
+// Owns one reference; points to the bytes once the future is ready.
 struct imbrex_future_s {
   imbrex_future_s(imbrex::detail::Completion* owned, const void* its_bytes, std::size_t count)
       : future(imbrex::detail::future_of(owned)), bytes(its_bytes), size(count) {}
@@ -28,8 +28,8 @@ struct imbrex_future_s {
 
 namespace imbrex::c {
 
-// Keeps the text of `error` for imbrex_message(), and returns `code`; another for want of memory,
-// unless it was a task that had too little.
+// Keeps the text of `error` for imbrex_message(), and returns `code`; returns another code if
+// memory is exhausted, unless a task has failed for that reason.
 inline int fail(const int code, const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -46,7 +46,7 @@ inline int fail(const int code, const std::exception_ptr& error) noexcept {
   return code;
 }
 
-// Runs `call`; `code` is for what it throws, and is read then.
+// Runs `call`; if it throws, returns `code`, which is read then.
 template <class F>
 int guard(const int& code, F&& call) noexcept {
   try {
@@ -57,16 +57,16 @@ int guard(const int& code, F&& call) noexcept {
   }
 }
 
-// More than any machine has, and so little that no sum with it overflows.
+// More than any machine has, and so small that no sum with it overflows.
 inline constexpr std::size_t bytes_max = SIZE_MAX / 8;
 
-// Of a task whose spec says so: `name` is copied, unless it is `kept`; null: it has none.
+// The name of a task, from its spec: copied unless `kept`; null: no name.
 inline const char* name_of_task(const char* const name, const bool kept) {
   if (name == nullptr) return "task of C";
   return kept ? name : detail::keep_text(name);
 }
 
-// A null handle, or a null pointer for a result.
+// Throws Error for a null handle, or for a null pointer to a result.
 inline void require(const void* const pointer, const char* const what) {
   if (pointer == nullptr) throw Error(std::string("imbrex: ") + what + " is a null pointer");
 }

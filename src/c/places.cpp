@@ -10,8 +10,8 @@ namespace imbrex::c {
 
 namespace {
 
-// What a std::source_location points to. Compilers fill it by this layout, which is the same for
-// libstdc++ and libc++; tests/core/c_test.c sees to it that the texts come out right.
+// The layout of the object that a std::source_location points to, the same for libstdc++ and
+// libc++; tests/core/c_test.c checks that the texts are correct.
 struct Location {
   const char* file;
   const char* function;

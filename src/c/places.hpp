@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Source locations that are not those of C++ code. Never forgotten: a program has few of them.
+// Source locations of code that is not C++. They are never freed, because a program has few of
+// them.
 #pragma once
 
 #include <source_location>

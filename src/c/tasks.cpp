@@ -114,7 +114,7 @@ imbrex::Place place_of(const int place) {
   return place == -1 ? imbrex::Place() : imbrex::place(place);
 }
 
-// What `ask` says of the place; `otherwise` if there is none.
+// The result of `ask` for the place; `otherwise` if there is no such place.
 template <class Ask>
 int ask(const int place, const int otherwise, const Ask ask_of) {
   int answer = otherwise;
@@ -122,7 +122,7 @@ int ask(const int place, const int otherwise, const Ask ask_of) {
   return answer;
 }
 
-// `place_given`: null for that of the parent.
+// Spawns a task. `place_given`: null for the place of the parent.
 void spawn(const imbrex_task_spec& spec, const Place* const place_given,
            imbrex_future_t* const future) {
   require(reinterpret_cast<const void*>(spec.body), "imbrex_task_spec::body");
@@ -291,7 +291,7 @@ int imbrex_finish_end(imbrex_finish_t* const finish) {
     }
     const std::unique_ptr<imbrex_finish_s> owned(*finish);
     failure = imbrex::detail::close_scope(owned->memory);
-    *finish = nullptr;  // only now: its tasks may have looked at it
+    *finish = nullptr;  // only now, because tasks of the scope may have read it
   });
   return failure ? imbrex::c::fail(IMBREX_ERR_TASK, failure) : code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which imbrex this library is, for C++ and C, and whether it fits the headers of a program.
+// The version of this library, for C++ and C, and the check that it fits the headers of a program.
 #include "imbrex/version.h"
 
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ extern "C" void imbrex_compare_version(const int major, const int minor, const i
       patch <= IMBREX_VERSION_PATCH) {
     return;
   }
-  // The text stands in the program, or the library, that was compiled with the header.
+  // The text is in the program or library that was compiled with the header.
   std::fprintf(stderr,
                "imbrex: %s was compiled with the headers of imbrex %d.%d.%d (%s), but runs with "
                "the library of imbrex %s (%s). Compile it with the headers of that library, or let "

@@ -17,12 +17,11 @@ namespace context = boost::context::detail;
 
 namespace {
 
-// The record that travels with a switch. It lies on the stack that is left, and is read at once on
-// the other one.
+// The record of a switch. It lies on the stack that is left, and is read at once on the new stack.
 struct Switch {
   Fiber* from;
   Fiber* to;
-  void* globals;  // of the thread that switches: also the one that arrives
+  void* globals;  // of the switching thread, which is also the arriving one
   Arrival arrival;
   void* argument;
 };
@@ -34,7 +33,8 @@ void arrive(const context::transfer_t transfer) noexcept {
   auto* const globals = static_cast<ExceptionGlobals*>(record->globals);
   globals->caught = record->to->exceptions.caught;
   globals->uncaught = record->to->exceptions.uncaught;
-  // Copied first: the arrival may let another thread resume `from`, whose stack holds the record.
+  // The copy comes first: the arrival may let another thread resume `from`, whose stack holds the
+  // record.
   const Switch copy = *record;
   copy.arrival(*copy.from, copy.argument);
 }
@@ -62,7 +62,7 @@ inline void switch_at_once(Fiber& from, Fiber& to, void* const globals, const Ar
   arrive(context::jump_fcontext(to.context, &record));
 }
 
-// An arrival that comes after the sanitizer has been told. It lies on the stack that is left.
+// The arrival of a switch that the sanitizer knows. It lies on the stack that is left.
 struct ToldArrival {
   Fiber* to;
   Arrival arrival;
@@ -87,12 +87,12 @@ void arrive_told(Fiber& left, void* const argument) noexcept {
 
 Fiber& make_fiber(const Stack& stack, const std::fenv_t& floating_point,
                   const Entry entry) noexcept {
-  // The record lies in the stack's own topmost bytes: one page serves both.
+  // The record lies in the topmost bytes of its own stack, so that one page serves both.
   constexpr std::size_t reserved = (sizeof(Fiber) + 63) / 64 * 64;
   auto* const fiber = ::new (stack.top - reserved) Fiber;
   fiber->stack = {stack.bottom, stack.top - reserved};
   fiber->task = reinterpret_cast<void*>(entry);
-  // Boost gives a new context the caller's control words; the caller's task may have changed them.
+  // Boost gives a new context the caller's control words, which the caller's task may have changed.
   std::fenv_t present;
   std::fegetenv(&present);
   std::fesetenv(&floating_point);
@@ -122,10 +122,10 @@ void adopt_native(Fiber& fiber) noexcept {
   sanitizer::adopt(fiber);
 }
 
-// Never inlined: __cxa_get_globals is declared const, and a compiler could keep its value across a
-// switch after which the fiber stands in another thread.
+// Never inlined: __cxa_get_globals is declared const, so a compiler could keep its value across a
+// switch to another thread.
 [[gnu::noinline]] void* thread_exception_globals() noexcept {
-  asm volatile("");  // nor taken for const itself
+  asm volatile("");  // nor treated as const itself
   return abi::__cxa_get_globals();
 }
 

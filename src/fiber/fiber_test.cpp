@@ -48,7 +48,7 @@ class FiberTest : public testing::Test {
   TwoFibers two_;
 };
 
-// Whether the system can read there: it fails a write() from elsewhere.
+// Whether the system can read there: write() fails for unreadable memory.
 bool is_readable(const std::byte* const address) {
   int ends[2];
   if (pipe(ends) != 0) return false;
@@ -58,8 +58,8 @@ bool is_readable(const std::byte* const address) {
   return readable;
 }
 
-// Methodology: sizes whose guards are made in the one way and in the other, and more of the large
-// ones than are made in that way.
+// Methodology: sizes whose guards are made in each of the two ways, and more large ones than the
+// second way allows.
 TEST(StackPool, the_guard_of_each_stack_is_as_large_as_the_stack) {
   const struct {
     std::size_t bytes;
@@ -95,8 +95,8 @@ TEST_F(FiberTest, goes_on_where_it_was_left) {
   EXPECT_EQ(two_.trace, "abc");
 }
 
-// Methodology: facts of GCC's runtime: without the swap of its globals the first fiber rethrows
-// the second's exception.
+// Methodology: without the swap of the globals of GCC's runtime the first fiber rethrows the second
+// one's exception.
 TEST_F(FiberTest, rethrows_its_own_exception_after_another_fiber_threw) {
   run(
       [] {
@@ -139,8 +139,8 @@ TEST_F(FiberTest, keeps_its_rounding_mode) {
   EXPECT_EQ(two_.trace, "up");
 }
 
-// The fiber asks before and after in one function, as where a function that suspends is inlined. A
-// function that the compiler takes for constant would answer with the first thread.
+// The fiber asks before and after a switch in one function, as inlined code would. If the compiler
+// treated the function as constant, the second answer would be the first thread.
 TEST_F(FiberTest, asks_for_its_thread_anew_after_it_has_moved) {
   two_.first = &make_fiber(two_.stacks.take(), two_.floating_point, [] {
     const pthread_t thread = base::this_thread();

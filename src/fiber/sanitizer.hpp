@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tells ThreadSanitizer and AddressSanitizer of a switch, in builds of their own. In other builds
-// the program alone may be compiled with AddressSanitizer: then listens() is true, and a switch, of
-// which fiber.cpp has a second form, tells it by tell_start() and tell_finish().
+// Tells ThreadSanitizer and AddressSanitizer of a switch, in builds with a sanitizer. In other
+// builds the program alone may be compiled with AddressSanitizer: listens() is then true, and a
+// second form of the switch in fiber.cpp tells it by tell_start() and tell_finish().
 #pragma once
 
 #include "base/arch.hpp"
@@ -11,7 +11,7 @@
 #if IMBREX_TSAN
 #include <sanitizer/tsan_interface.h>
 #elif !IMBREX_RACES
-// As in the sanitizer's headers; null where the process has none.
+// Declared as in the sanitizer's headers; null where the process has no sanitizer.
 extern "C" {
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* memory, std::size_t bytes);
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** saved, const void* bottom,
@@ -39,7 +39,7 @@ inline void tell_finish(Fiber&) noexcept {}
 
 #elif IMBREX_RACES
 
-// A stack has a context only while it is suspended in some code of the program's.
+// A stack has a context only while it is suspended in code of the program.
 inline void clean(void*, std::size_t) noexcept {}
 inline void create(Fiber& fiber) noexcept { fiber.sanitizer = nullptr; }
 inline void destroy(Fiber&) noexcept {}
@@ -54,8 +54,8 @@ inline void tell_finish(Fiber&) noexcept {}
 
 #else
 
-// Forgets what was marked in a stack's memory: by a loop whose frames never returned, before the
-// memory serves another one, or somebody else once it is unmapped.
+// Removes the marks in a stack's memory that a loop left whose frames never returned, before the
+// memory is reused or unmapped.
 inline void clean(void* const memory, const std::size_t bytes) noexcept {
   if (__asan_unpoison_memory_region == nullptr) return;
   __asan_unpoison_memory_region(memory, bytes);
@@ -73,7 +73,7 @@ inline void tell_finish(Fiber& to) noexcept {
   __sanitizer_finish_switch_fiber(to.sanitizer, nullptr, nullptr);
 }
 #if defined(__SANITIZE_ADDRESS__)
-inline bool listens() noexcept { return false; }  // it is told by each switch
+inline bool listens() noexcept { return false; }  // each switch tells the sanitizer
 inline void start_switch(Fiber& from, Fiber& to) noexcept { tell_start(from, to); }
 inline void finish_switch(Fiber&, Fiber& to) noexcept { tell_finish(to); }
 #else

@@ -21,10 +21,10 @@ namespace {
 constexpr std::size_t round_up(const std::size_t bytes) {
   return (bytes + base::page_bytes - 1) / base::page_bytes * base::page_bytes;
 }
-// A guard by MADV_GUARD_INSTALL costs 8 bytes and some 50 ns for each of its pages, one by
-// mprotect() two mappings and some 10 us, whatever its size. Mappings are few (65,530 is the
-// kernel's default), so only large guards get them, as long as there are plenty, and all guards
-// where the kernel knows nothing else.
+// A guard by MADV_GUARD_INSTALL costs 8 bytes and some 50 ns for each of its pages; a guard by
+// mprotect() costs two mappings and some 10 us, whatever its size. Mappings are few (65,530 is the
+// kernel's default), so only large guards get them, while there are plenty. Where the kernel has no
+// other way, all guards get them.
 constexpr std::size_t marked_bytes_max = 256 * 1024;
 constexpr std::size_t protected_plenty = 8'000;
 constexpr std::size_t protected_max = 24'000;
@@ -48,7 +48,7 @@ StackPool::~StackPool() {
 
 Stack StackPool::take() {
   const Taken taken = take_or_cut();
-  // Without the lock: a system call.
+  // Without the lock, because it is a system call.
   if (taken.is_new) install_guard(taken.stack.bottom - guard_bytes_);
   return taken.stack;
 }
@@ -88,7 +88,7 @@ void StackPool::map_slab() {
   void* const memory = mmap(nullptr, slab_stacks * stride_, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  madvise(memory, slab_stacks * stride_, MADV_NOHUGEPAGE);  // one touch shall cost one page
+  madvise(memory, slab_stacks * stride_, MADV_NOHUGEPAGE);  // one touch shall cost one small page
   auto* const slab = static_cast<std::byte*>(memory);
   slabs_[count].store(slab, std::memory_order_relaxed);
   slab_count_.store(count + 1, std::memory_order_release);  // pairs with in_guard()
@@ -104,7 +104,7 @@ void StackPool::install_guard(std::byte* const address) noexcept {
   (void)protect(address, protected_max);  // better no guard than no stack
 }
 
-// False if there are `most` protected guards already.
+// Returns false if there are `most` protected guards already.
 bool StackPool::protect(std::byte* const address, const std::size_t most) noexcept {
   if (protected_.load(std::memory_order_relaxed) >= most) return false;
   if (mprotect(address, guard_bytes_, PROT_NONE) != 0) return false;

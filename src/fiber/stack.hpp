@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Stacks for fibers: mapped in slabs, touched lazily, each with a guard below it. Knows no fiber.
-// The guard is as large as the stack: a frame that does not fit (an array) may be entered without
-// a touch of what lies between, and shall not reach the next stack below.
+// The guard is as large as the stack: code may enter a large frame (an array) without touching the
+// memory between, and must not reach the next stack below.
 //
-// Thread safety: StackPool by any thread. For one stack, who holds it.
+// Thread safety: any thread uses the StackPool; the holder uses a stack.
 #pragma once
 
 #include <atomic>
@@ -24,18 +24,18 @@ struct Stack {
 
 class StackPool {
  public:
-  // `bytes`: usable size of each, rounded up to pages.
+  // `bytes`: usable size of each stack, rounded up to pages.
   explicit StackPool(std::size_t bytes);
   ~StackPool();
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  // Throws std::bad_alloc if the system has no address space left.
+  // Takes a stack. Throws std::bad_alloc if the system has no address space left.
   [[nodiscard]] Stack take();
-  // Gives the stack's pages back to the system when many are free already.
+  // Gives a stack back; its pages go back to the system when many stacks are free already.
   void give(const Stack& stack) noexcept;
 
-  // True if `address` lies in the guard of one of our stacks. For the signal handler: takes no
+  // True if `address` lies in the guard of a stack of this pool. For the signal handler: takes no
   // lock, since slabs are only added.
   [[nodiscard]] bool in_guard(const void* address) const noexcept;
   [[nodiscard]] std::size_t mapped() const noexcept {
@@ -48,10 +48,10 @@ class StackPool {
   static constexpr std::size_t warm_max = 256;     // free stacks that keep their pages
   static constexpr std::size_t slabs_max = 65536;  // 4 million stacks
 
-  // A stack that nobody has had, still without its guard: guards cost a system call each, which
-  // programs that use few stacks shall not pay for a whole slab.
+  // A new stack, still without its guard: guards cost a system call each, which a program of few
+  // stacks shall not pay for a whole slab.
   [[nodiscard]] Stack cut() IMBREX_REQUIRES(lock_);
-  // A free one, or a new one, which has no guard yet.
+  // A free stack, or a new one, which has no guard yet.
   struct Taken {
     Stack stack;
     bool is_new;
@@ -63,15 +63,15 @@ class StackPool {
 
   const std::size_t bytes_;
   const std::size_t guard_bytes_;
-  const std::size_t stride_;                          // of both
+  const std::size_t stride_;                          // of a stack and its guard
   base::SpinLock lock_;
-  std::vector<Stack> warm_ IMBREX_GUARDED_BY(lock_);  // free, with pages
-  std::vector<Stack> cold_ IMBREX_GUARDED_BY(lock_);  // free, without
-  std::atomic<std::size_t> mapped_{0};                // stacks
-  // Stacks cut from the last slab.
+  std::vector<Stack> warm_ IMBREX_GUARDED_BY(lock_);  // free stacks with pages
+  std::vector<Stack> cold_ IMBREX_GUARDED_BY(lock_);  // free stacks without pages
+  std::atomic<std::size_t> mapped_{0};                // number of stacks
+  // Number of stacks cut from the last slab.
   std::size_t cut_ IMBREX_GUARDED_BY(lock_) = slab_stacks;
-  std::atomic<std::size_t> protected_{0};             // guards that cost mappings, about
-  const base::Zeros<std::atomic<std::byte*>> slabs_;  // written once each, under lock_
+  std::atomic<std::size_t> protected_{0};             // number of guards that cost mappings, about
+  const base::Zeros<std::atomic<std::byte*>> slabs_;  // each written once, under lock_
   std::atomic<std::size_t> slab_count_{0};            // release pairs with in_guard()
 };
 

@@ -22,21 +22,21 @@ namespace imbrex::trace::races {
 
 namespace {
 
-// A context takes ThreadSanitizer half a millisecond to make, and it has 8,128 at most. So they are
-// used again, the one that was given back first before others: what a task does comes before what
-// is done by the one that gets its context, so any two tasks are compared but those that begin a
-// multiple of this, or nearly so, apart. A prime: programs make tasks in rows of round numbers.
+// A context costs ThreadSanitizer half a millisecond, and 8,128 contexts are its limit. So contexts
+// are reused, the oldest one first. A task is then ordered before the next task that gets its
+// context; any two tasks are compared except those whose begins are about a multiple of this number
+// apart. The number is a prime, since programs make tasks in rows of round numbers.
 constexpr std::size_t plenty = 251;
-constexpr std::size_t contexts_max = 7900;  // the others are the program's threads
+constexpr std::size_t contexts_max = 7900;  // the other contexts are the program's threads
 
 struct Contexts {
   base::SpinLock lock;
   std::deque<void*> free IMBREX_GUARDED_BY(lock);
   std::size_t made IMBREX_GUARDED_BY(lock) = 0;
-  // All that there are: about one for each thread.
+  // All neutral contexts: about one for each thread.
   std::vector<void*> neutral IMBREX_GUARDED_BY(lock);
   std::vector<void*> neutral_free IMBREX_GUARDED_BY(lock);
-  // Knows what was known at the start: others are made there.
+  // Knows the state of the start: other contexts are made there.
   void* origin IMBREX_GUARDED_BY(lock) = nullptr;
 };
 
@@ -45,7 +45,7 @@ Contexts& contexts() {
   return all;
 }
 
-char holds;  // a key
+char holds;  // its address is a key
 
 void* key(const void* const address) noexcept { return const_cast<void*>(address); }
 
@@ -81,8 +81,8 @@ void give(void* const context) noexcept {
   all.free.push_back(context);
 }
 
-// Enters the context of a loop, and of all that workers do for others: nothing of it is seen, and
-// it never follows anybody, so nothing leads from one task to the next by way of it.
+// Enters the neutral context of a worker's loop. Nothing that runs there is visible, and it follows
+// no task, so it orders no task behind another.
 void enter_neutral() noexcept {
   Contexts& all = contexts();
   void* context = nullptr;
@@ -151,7 +151,7 @@ Inside::~Inside() {
   give(own_);
 }
 
-// A context is given back when it has been left: another thread may take it at once.
+// A context is given back only after it has been left: another thread may take it at once.
 void change(void*& left, void* const to) noexcept {
   void* const now = __tsan_get_current_fiber();
   const bool neutral = is_neutral(now);
@@ -172,8 +172,8 @@ Outside::~Outside() {
 
 namespace {
 
-// ThreadSanitizer forgets what it knows of memory that munmap() is called for, before the kernel
-// has refused the call, since the address is in the middle of a page.
+// munmap() of an address in the middle of a page fails in the kernel, but ThreadSanitizer drops its
+// knowledge of the memory before.
 void forget(void* const memory, const std::size_t bytes) noexcept {
   constexpr std::size_t off = 8;
   if (bytes <= off) return;
@@ -185,8 +185,8 @@ void forget(void* const memory, const std::size_t bytes) noexcept {
 
 }  // namespace
 
-// The frames of `function` lie in memory whose shadow begins with a page of its own, all of which
-// is forgotten: another task has used it.
+// The frames of `function` lie in memory whose shadow begins with a page of its own. All of that
+// shadow is dropped, because another task has used the memory.
 [[gnu::noinline]] void call(std::byte* const bottom, void (*const function)(void*),
                             void* const argument) {
   constexpr std::uintptr_t step = 4096;  // its shadow is at least as large
@@ -199,8 +199,8 @@ void forget(void* const memory, const std::size_t bytes) noexcept {
   asm volatile("" : : "r"(skipped) : "memory");
 }
 
-// The stack may be that of a task which is in the middle of a call. What lies below is forgotten
-// afterwards too.
+// The stack may belong to a task in the middle of a call. The shadow of the memory below is dropped
+// afterwards, too.
 void visit(const void* const key, void (*const function)(void*), void* const argument) {
   struct Around {
     explicit Around(const void* const its_key) noexcept : key(its_key) { after(key); }

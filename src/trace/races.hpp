@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tells ThreadSanitizer who comes after whom, in the library's variant for it; else does nothing.
+// Tells ThreadSanitizer the order between pieces of code, in the library's variant for it;
+// otherwise does nothing.
 //
-// That variant is not itself instrumented. So ThreadSanitizer sees the program's code only, and an
-// order between two pieces of it only where we say so: each task runs in a context of its own, and
-// between those there is what after() takes from a before() with the same key.
+// That variant is not instrumented itself. ThreadSanitizer therefore sees only the program's code,
+// and an order between two pieces of it only where these functions say so. Each task runs in a
+// context of its own, and an after() orders it behind a before() with the same key.
 // docs/design/races.md has the argument.
 #pragma once
 
@@ -24,26 +25,26 @@ namespace imbrex::trace::races {
 
 inline constexpr bool shown = true;
 
-#pragma GCC visibility push(default)  // of the core: imbrex::mpi uses them too
+#pragma GCC visibility push(default)  // of the core: imbrex::mpi uses them, too
 
-// All that the calling context does up to a before() comes before all that any context does from a
-// later after() with the same key on.
+// Everything that the calling context has done before a before() comes before everything that any
+// context does after a later after() with the same key.
 void before(const void* key) noexcept;
 void after(const void* key) noexcept;
-// Hands an order on: what came before `from` comes before `to` too; the calling context learns
-// nothing of it.
+// Hands an order on: code that comes before `from` also comes before `to`; the calling context
+// itself is not ordered.
 void pass(const void* from, const void* to) noexcept;
 
-// A hold of the completion whose event this is has been let go by the calling context or, if
-// `source` is not null, by that event, which the context has fired. Code that begins later, or has
-// waited, comes after it.
+// The calling context has released a hold of the completion with this event; or, if `source` is not
+// null, the event `source`, which the context has fired, has released it. Code that begins later,
+// or has waited for the completion, comes after.
 void let_go_hold(const void* event, const void* source) noexcept;
 void after_holds() noexcept;
 
-// The first call makes what all contexts know of, which should be the program's start.
+// The first call makes the common origin of all contexts; it should be at the program's start.
 void begin() noexcept;
 
-// A context of its own for what runs on this stack while it lives. The thread may change.
+// While it lives, the code on this stack runs in a context of its own. The thread may change.
 class Inside {
  public:
   explicit Inside(const char* name) noexcept;
@@ -53,10 +54,10 @@ class Inside {
 
  private:
   void* own_;
-  void* outer_;  // null: a loop's
+  void* outer_;  // null: the context of a worker's loop
 };
 
-// While it lives, nothing is seen of what runs here, which is done for others and follows nobody.
+// While it lives, the code that runs here is invisible: it works for other tasks and follows none.
 class Outside {
  public:
   Outside() noexcept;
@@ -65,25 +66,24 @@ class Outside {
   Outside& operator=(const Outside&) = delete;
 
  private:
-  void* left_;  // null: it was so before
+  void* left_;  // null: the code was invisible before
 };
 
-// Runs code of the program's that is no task, in the middle of something else, in a context of its
-// own: after all who have called before() with the same key, which it calls itself at its end. It
-// may throw.
+// Runs code of the program that is no task, in the middle of other code, in a context of its own.
+// The code comes after every before() with this key, and calls before() at its end. It may throw.
 void visit(const void* key, void (*function)(void*), void* argument);
 
 #pragma GCC visibility pop
 
-// Calls code of the program's: as function(argument), on a stack from `bottom` on, as if nobody had
-// touched it.
+// Calls code of the program, function(argument), on a stack from `bottom` on that counts as
+// untouched.
 void call(std::byte* bottom, void (*function)(void*), void* argument);
 
-// The thread leaves one fiber's stack, whose context is kept in `left`, for another's; null: none.
+// The thread switches from one fiber, whose context is saved in `left`, to another; null: none.
 void change(void*& left, void* to) noexcept;
 
-// While it lives, what the calling context does is neither seen nor orders anything: work for many
-// tasks, in a library that ThreadSanitizer does not know.
+// While it lives, the calling context is invisible and orders nothing: it works for many tasks, in
+// a library that ThreadSanitizer does not know.
 class Silent {
  public:
   Silent() noexcept {
@@ -109,7 +109,7 @@ inline void after_holds() noexcept {}
 inline void begin() noexcept {}
 struct Inside {
   explicit Inside(const char*) noexcept {}
-  ~Inside() {}  // not trivial: used, though only made
+  ~Inside() {}  // not trivial, so that an unused object causes no warning
 };
 struct Outside {
   Outside() noexcept {}

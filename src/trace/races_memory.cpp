@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of the libraries in the variant for ThreadSanitizer, which sees what they do by way of
-// functions of the C library that it has replaced. What they allocate passes from one task to
-// another by ways of theirs, and what they copy is theirs: so neither is shown.
+// Memory of the libraries in the variant for ThreadSanitizer, which would see their calls of the
+// functions of the C library that it replaces. The libraries pass memory from one task to another
+// in ways that ThreadSanitizer does not know, so their allocations and copies are hidden from it.
 //
-// The names stay within each library: a version script hides them.
+// The names are local to each library: a version script hides them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -59,7 +59,8 @@ void operator delete[](void* const memory, std::size_t, std::align_val_t) noexce
   deallocate(memory);
 }
 
-// The empty statements keep the compiler from making calls of memcpy() and memset() of the loops.
+// The empty statements keep the compiler from turning the loops into calls of memcpy() and
+// memset().
 extern "C" {
 
 void* memcpy(void* to, const void* from, std::size_t bytes) {

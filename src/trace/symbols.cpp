@@ -14,7 +14,7 @@
 namespace imbrex::trace {
 
 std::string readable(const std::string_view symbol, const bool has_place) {
-  constexpr std::string_view outlined = "._omp_fn.";  // what GCC makes of a construct of OpenMP
+  constexpr std::string_view outlined = "._omp_fn.";  // the suffix of GCC for a construct of OpenMP
   const std::size_t end = symbol.find(outlined);
   const std::string function(symbol.substr(0, end));
   int status = 0;
@@ -32,7 +32,7 @@ const Symbol& symbol_of(const void* const code) {
     std::mutex lock;  // no task waits while it is held
     std::map<const void*, Symbol> symbols IMBREX_GUARDED_BY(lock);
   };
-  static Known& known = *new Known;  // asked for when static destructors have run, too
+  static Known& known = *new Known;  // also used after static destructors have run
   const std::lock_guard guard(known.lock);
   const auto [entry, is_new] = known.symbols.try_emplace(code);
   if (is_new) entry->second = look_up(code);

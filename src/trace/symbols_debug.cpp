@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Looks symbols up in the program's table, which has local functions too, and in its debug
+// Looks symbols up in the program's symbol table, which has local functions, too, and in its debug
 // information, by libbacktrace.
 #include <backtrace.h>
 #include <fmt/format.h>
@@ -10,14 +10,14 @@ namespace imbrex::trace {
 
 namespace {
 
-void ignore(void*, const char*, int) {}  // no debug information, for one
+void ignore(void*, const char*, int) {}  // the program may have no debug information, for example
 
 void take_name(void* const data, std::uintptr_t, const char* const name, std::uintptr_t,
                std::uintptr_t) {
   if (name != nullptr) *static_cast<std::string*>(data) = name;
 }
 
-// The innermost of functions that are inlined in each other comes first, and is who stands there.
+// The innermost of several inlined functions comes first; it is the one that the source shows.
 int take_place(void* const data, std::uintptr_t, const char* const file, const int line,
                const char*) {
   if (file == nullptr || line == 0) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For builds without libbacktrace: the dynamic linker is asked, which knows no local functions.
+// For builds without libbacktrace: asks the dynamic linker, which knows no local functions.
 #include <dlfcn.h>
 
 #include "trace/symbols.hpp"

@@ -36,7 +36,7 @@ struct Names {
   std::vector<std::pair<std::uint64_t, const void*>> codes IMBREX_GUARDED_BY(lock);  // to look up
 };
 Names& names() {
-  static Names& table = *new Names;  // written out when static destructors have run
+  static Names& table = *new Names;  // used after static destructors have run
   return table;
 }
 
@@ -55,7 +55,7 @@ std::string json_text(const std::string& text) {
   return out + '"';
 }
 
-// The program's command line as a list in JSON; what exceeds 4,000 bytes is left out.
+// The program's command line as a list in JSON; bytes beyond 4,000 are left out.
 std::string command_line() {
   std::string text(4000, '\0');
   std::FILE* const file = std::fopen("/proc/self/cmdline", "rb");
@@ -70,7 +70,7 @@ std::string command_line() {
   return out + ']';
 }
 
-// A file that disappears unless finish() has given it its name.
+// A file that is removed unless finish() has given it its final name.
 class File {
  public:
   explicit File(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
@@ -85,20 +85,21 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Writes at the end. Returns 0, or the errno of what kept it from that; then a part may be there.
+  // Appends `bytes`. Returns 0, or the errno of the failure; a part of the bytes may then be
+  // written.
   [[nodiscard]] int add(const std::string_view bytes) noexcept {
     return base::write_all(descriptor_, bytes, &size_);
   }
   void write(const std::string_view bytes) {
     if (const int error = add(bytes)) fail("write", error);
   }
-  // Writes over what is there, which takes no more of the disk.
+  // Overwrites bytes, which takes no more room on the disk.
   void overwrite(const std::size_t begin, const std::string_view bytes) {
     if (::lseek(descriptor_, static_cast<off_t>(begin), SEEK_SET) < 0) fail("write", errno);
     std::size_t written = 0;
     if (const int error = base::write_all(descriptor_, bytes, &written)) fail("write", error);
   }
-  // Keeps whole items of that size.
+  // Cuts the file to whole items of that size.
   void cut_to_whole(const std::size_t item) {
     size_ -= size_ % item;
     if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) fail("cut", errno);
@@ -136,7 +137,8 @@ std::uint64_t intern(const char* const text, const std::source_location* const w
 }
 
 std::uint64_t intern_code(const void* const code, const char* const otherwise) {
-  constexpr std::uint32_t no_line = UINT32_MAX;  // keeps addresses of code apart from texts
+  constexpr std::uint32_t no_line = UINT32_MAX;  // keeps addresses of code apart from addresses of
+                                                 // texts
   Names& table = names();
   const std::lock_guard guard(table.lock);
   const auto [entry, is_new] = table.index.try_emplace({static_cast<const char*>(code), no_line},
@@ -215,7 +217,7 @@ void Records::add(const Record& record) noexcept {
   count_.store(count + 1, std::memory_order_release);  // pairs with for_each()
 }
 
-// Writes records, until one finds no place.
+// Writes records, until a record finds no room.
 class Writer {
  public:
   Writer(File& file, const TimeBase& time, const std::uint64_t until) noexcept
@@ -259,7 +261,7 @@ class Writer {
 
 namespace {
 
-// Gives the names of intern_code() their texts. Nobody waits for the lock meanwhile.
+// Fills in the texts of names from intern_code(). No thread waits for the lock meanwhile.
 void look_up_codes() {
   Names& table = names();
   std::vector<std::pair<std::uint64_t, const void*>> codes;
@@ -296,8 +298,8 @@ bool prepare_directory(const std::string& directory) {
 
 namespace {
 
-// As wide whatever it says, so that it can be written before the records, while there is room for
-// it, and over once it is known how many have found a place.
+// A text of constant width. It is written before the records, while there is room, and written
+// again once the number of saved records is known.
 std::string counts(const std::uint64_t events, const std::uint64_t lost, const std::string& why) {
   return fmt::format("\"events\": {:<20}, \"lost\": {:<20}, \"why_lost\": {:<80}", events, lost,
                      json_text(why.substr(0, 70)));
@@ -332,10 +334,10 @@ Head head_of(const Header& header, const TimeBase& time) {
   return head;
 }
 
-// The same. Throws Error if nothing can be kept.
+// write_files(), but throws Error if nothing can be saved.
 std::string write_what_fits(const std::string& directory, const Header& header,
                             const TimeBase& time, const std::vector<Recorder*>& recorders) {
-  std::filesystem::create_directories(directory);  // it was there at the start
+  std::filesystem::create_directories(directory);  // the directory was there at the start
   const Head head = head_of(header, time);
   File json(fmt::format("{}/rank-{}.json", directory, header.rank));
   json.write(head.text);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counters, times and event records of one thread, and the files they end in. Used by sched/; knows
-// no task: ids and names are handed in.
+// Counters, times and event records of one thread, and the files that they are written to. Used by
+// sched/. Knows no task: the caller passes ids and names.
 //
-// Thread safety: a Recorder by its thread, except that others may read the counters and what is
-// recorded so far at any time, and the rest when the thread has stopped.
+// Thread safety: only its thread uses a Recorder. Other threads may read the counters and the
+// records so far at any time, and the rest when the thread has stopped.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@ enum class Kind : std::uint32_t {
 
 inline constexpr int format_version = 2;  // docs/design/trace-format.md
 
-// Says what the fields b and c of task_suspend mean; on disk this value stands in c.
+// The meaning of the fields b and c of task_suspend; on disk c holds this value.
 enum class Awaited : std::uint64_t {
-  unknown,  // b says nothing
-  task,     // b: its id
-  message   // b: peer, in ranks of its communicator, and tag << 32
+  unknown,  // b has no meaning
+  task,     // b is the id of the task
+  message   // b is the peer, in ranks of its communicator, and tag << 32
 };
 
-// A record is as on disk, but for `a` of events with a name, which is the name's address until
+// A record as on disk, except `a` of events with a name, which is the address of the name until
 // then.
 struct Record {
   std::uint64_t time;  // ticks; ns on disk
@@ -44,9 +44,9 @@ struct Record {
 };
 static_assert(sizeof(Record) == 48);
 
-// Records in the order in which they came. Written by one thread; any may read what is there, since
-// a program may end while its threads run: nothing moves and nothing is taken away. Bounded by the
-// memory that the user gives a trace.
+// Records in the order of their arrival. One thread writes; any thread may read the present
+// records, since a program may end while its threads run: records never move and are never removed.
+// Bounded by the memory that the user gives a trace.
 class Records {
  public:
   Records() = default;
@@ -54,22 +54,22 @@ class Records {
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
   void add(const Record& record) noexcept;
-  // Gives the records that are there at the time of the call, as several spans.
+  // Passes the records that are present at the time of the call, as several spans.
   template <typename Take>
   void for_each(Take&& take) const {
     std::uint64_t left = count_.load(std::memory_order_acquire);  // pairs with add()
-    if (left == 0) return;  // the first link may be in the making
+    if (left == 0) return;  // the first link may not be complete yet
     for (const Chunk* chunk = first_;; chunk = chunk->next) {
       const std::uint64_t here = left < chunk_records ? left : chunk_records;
       take(std::span<const Record>(chunk->records, here));
       left -= here;
-      if (left == 0) return;  // the next link may be in the making
+      if (left == 0) return;  // the next link may not be complete yet
     }
   }
 
-  // Records for which there was no memory.
+  // Number of records for which there was no memory.
   [[nodiscard]] std::uint64_t lost() const noexcept {
-    return lost_.load(std::memory_order_relaxed);  // a count alone
+    return lost_.load(std::memory_order_relaxed);  // only a count
   }
 
  private:
@@ -78,10 +78,11 @@ class Records {
     Chunk* next;
     Record records[chunk_records];
   };
-  // Links are written before the count that leads to them, and not changed afterwards.
+  // Links are written before the count that makes them visible, and not changed afterwards.
   Chunk* first_ = nullptr;
   Chunk* last_ = nullptr;
-  std::atomic<std::uint64_t> count_{0};  // its thread writes, any reads; so is the next
+  std::atomic<std::uint64_t> count_{0};  // its thread writes, any thread reads; so is the next
+                                         // field
   std::atomic<std::uint64_t> lost_{0};
 };
 
@@ -99,7 +100,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// The kinds of things that a worker's time goes to (Pereira et al. 2021, section 4.3).
+// The kinds of a worker's time (Pereira et al. 2021, section 4.3).
 enum class Activity : std::uint8_t {
   overhead,  // outside tasks while some task is ready
   task,      // in a task's body
@@ -109,25 +110,25 @@ enum class Activity : std::uint8_t {
 class Recorder {
  public:
   Counter tasks, steals, polls;  // tasks: begun
-  Counter suspensions;           // that have ended; yields too
+  Counter suspensions;           // suspensions that have ended, yields included
 
-  // Before the thread runs. `timing`: sum up times; `tracing`: keep records.
+  // Call it before the thread runs. `timing`: sum up times; `tracing`: keep records.
   void enable(bool timing, bool tracing, std::uint32_t worker) noexcept;
   [[nodiscard]] bool timing() const noexcept { return timing_; }
   [[nodiscard]] bool tracing() const noexcept { return tracing_; }
-  // Somebody wants to know when tasks begin and end: the trace, or who has called watch() before
-  // the thread runs.
+  // The trace, or another observer, needs to know when tasks begin and end. Call it before the
+  // thread runs.
   void watch() noexcept { watched_ = true; }
   [[nodiscard]] bool watched() const noexcept { return watched_; }
 
-  // The thread's activity from now on. One predictable branch when off.
+  // Sets the thread's activity from now on. One predictable branch when off.
   void enter(const Activity activity) noexcept {
     if (timing_) [[unlikely]] enter_slow(activity);
   }
   [[gnu::cold, gnu::noinline]] void record(Kind kind, std::uint64_t task, std::uint64_t a,
                                            std::uint64_t b, std::uint64_t c);
-  // Counts what has passed since the last change of activity, too: main may compute to the end. By
-  // its thread.
+  // Also counts the time since the last change of activity, because main may compute to the end.
+  // Only its thread calls it.
   void count_activity() noexcept {
     if (!timing_) return;
     const std::uint64_t now = base::ticks();
@@ -173,17 +174,18 @@ struct Header {
   int ranks;
   int workers;
   std::string policy;
-  std::vector<int> processors = {};      // that the workers may use, as the system numbers them
-  std::string cut = {};                  // why the program ended before its end; empty: it did not
-  std::uint64_t until = UINT64_MAX;      // ticks; what came later is left out
+  std::vector<int> processors = {};      // processors that the workers may use, by the system's
+                                         // numbers
+  std::string cut = {};                  // why the program ended early; empty: it did not
+  std::uint64_t until = UINT64_MAX;      // ticks; later records are left out
 };
 
-// Makes the directory, and those above it, if need be. False, and a warning, if there is no room
-// for it. Throws base::OptionError if it cannot be written to.
+// Makes the directory and its parents. Returns false after a warning if the disk has no room.
+// Throws base::OptionError if the directory cannot be written to.
 [[nodiscard]] bool prepare_directory(const std::string& directory);
 
-// Writes directory/rank-R.json and .events, with the records for which there is room. Returns what
-// is missing and why, or nothing. Threads may go on recording.
+// Writes directory/rank-R.json and .events, with the records for which there is room. Returns a
+// text that says what is missing and why, or an empty one. Threads may go on recording.
 [[nodiscard]] std::string write_files(const std::string& directory, const Header& header,
                                       const TimeBase& time,
                                       const std::vector<Recorder*>& recorders);
@@ -192,8 +194,9 @@ struct Header {
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern(const char* text,
                                                              const std::source_location* where);
 
-// The name of a function that a compiler has made of a construct; `otherwise` if it has none. The
-// symbol is looked up when the files are written, since the first search takes tenths of a second.
+// The record field of a function that a compiler has made of a construct; `otherwise` if the
+// function has no name. The symbol is looked up when the files are written, since the first search
+// takes tenths of a second.
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t intern_code(const void* code,
                                                                   const char* otherwise);
 

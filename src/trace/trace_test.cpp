@@ -19,7 +19,7 @@ namespace imbrex::trace {
 namespace {
 
 // Methodology: the clock is read before and after each change, so that the time of an activity lies
-// between two differences, however long the thread is kept from its processor anywhere.
+// between two differences, however long the thread is kept from its processor.
 TEST(Recorder, sums_the_time_of_each_activity) {
   struct Change {
     std::uint64_t before, after;
@@ -51,7 +51,7 @@ TEST(Recorder, sums_the_time_of_each_activity) {
   expect_between(Activity::overhead, on, work);
   expect_between(Activity::task, work, idle);
   expect_between(Activity::idle, idle, search);
-  // The rate of the ticks is known from the whole time, of which the work is a part.
+  // The rate of the ticks comes from the whole time, which includes the work.
   EXPECT_GE(time.seconds(recorder.ticks_in(Activity::task)), 0.015);
   EXPECT_LE(time.seconds(recorder.ticks_in(Activity::task)), elapsed.count());
 }
@@ -66,7 +66,7 @@ TEST(Recorder, keeps_nothing_when_it_is_off) {
 
 TEST(Files, hold_every_record_and_the_names) {
   const std::string all = testing::TempDir() + "imbrex_trace_test";
-  const std::string directory = all + "/below/it";  // each is made
+  const std::string directory = all + "/below/it";  // each of the directories is made
   std::filesystem::remove_all(all);
   TimeBase time;
   time.start();
@@ -146,7 +146,7 @@ TEST(Files, may_be_written_while_a_thread_goes_on_recording) {
     Record record{};
     std::uint64_t count = 0;
     while (file.read(reinterpret_cast<char*>(&record), sizeof record)) {
-      ASSERT_EQ(record.task, ++count);  // in order, and whole
+      ASSERT_EQ(record.task, ++count);  // in order, and complete
     }
     EXPECT_GE(count, there);
     EXPECT_LE(record.time, time.end_ns() + 1'000'000);
@@ -163,7 +163,7 @@ TEST(Files, that_cannot_be_written_are_named) {
   EXPECT_NE(missing.find("rank 7"), std::string::npos) << missing;
 }
 
-// Methodology: the limit of the size of files stands for a full disk. It also sends a signal.
+// Methodology: the limit of the size of files replaces a full disk. It also sends a signal.
 TEST(Files, hold_whole_records_as_far_as_there_is_room) {
   const std::string directory = testing::TempDir() + "imbrex_trace_full";
   Recorder recorder;
@@ -182,7 +182,7 @@ TEST(Files, hold_whole_records_as_far_as_there_is_room) {
     const std::string missing = write_files(directory, header, {}, {&recorder});
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
     EXPECT_NE(missing.find("File too large"), std::string::npos) << missing;
-    if (room < 1000) {  // not even for the names
+    if (room < 1000) {  // no room even for the names
       EXPECT_TRUE(std::filesystem::is_empty(directory));
       continue;
     }

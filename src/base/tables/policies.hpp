@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names of the policies, from the one table policies.def. Knows no meaning of them.
+// The names of the policies, from the table policies.def. Does not know their meaning.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading what others may be changing, where the reader finds out afterwards whether it was whole.
+// Reads data that other threads may be changing; the reader finds out afterwards whether the read
+// was consistent.
 #pragma once
 
 #include "base/arch.hpp"
@@ -13,8 +14,8 @@ void AnnotateIgnoreReadsEnd(const char* file, int line);
 
 namespace imbrex::base {
 
-// While it lives, ThreadSanitizer sees no plain read of this thread's: they are of memory that is
-// mapped for good, and a count that is read before and after says whether they are of one moment.
+// While it lives, ThreadSanitizer ignores the plain reads of this thread. They read memory that
+// stays mapped, and a count that is read before and after tells whether they are of one moment.
 class LooksOn {
  public:
 #if IMBREX_TSAN

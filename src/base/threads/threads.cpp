@@ -38,7 +38,7 @@ bool contains(const std::vector<pid_t>& threads, const pid_t thread) {
 }
 
 #if IMBREX_TSAN
-// The sanitizer's own thread begins with the first other one.
+// The sanitizer's own thread starts together with the first other thread.
 [[gnu::constructor]] void add_threads_of_sanitizer() {
   std::thread([] {}).join();
   std::vector<pid_t> threads = thread_ids();
@@ -47,7 +47,7 @@ bool contains(const std::vector<pid_t>& threads, const pid_t thread) {
 }
 #endif
 
-// Whether other processes may have the memory at `address`, too; true if that is not known.
+// Whether other processes may share the memory at `address`; true if unknown.
 bool is_shared_memory(const std::uint64_t address) {
   std::ifstream maps("/proc/self/maps");
   std::string line;
@@ -62,11 +62,11 @@ bool is_shared_memory(const std::uint64_t address) {
   return true;
 }
 
-// A call as /proc shows it: the number, then the arguments.
+// A system call as /proc shows it: the number, then the arguments.
 struct FutexCall {
   std::uint64_t address = 0, operation = 0, timeout = 0;
 
-  // False if `text` shows another call.
+  // Returns false if `text` shows another call.
   [[nodiscard]] bool parse(const std::string& text) {
     std::istringstream words(text);
     long number = 0;

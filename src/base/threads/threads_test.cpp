@@ -60,7 +60,7 @@ class Sleeper {
   std::thread thread_;
 };
 
-// Returns when the thread sleeps in a futex; that is all that the thread does.
+// Returns when the thread sleeps in a futex.
 FutexSleep wait_for_sleep(const pid_t thread) {
   for (;;) {
     const FutexSleep sleep = futex_sleep_of(thread);
