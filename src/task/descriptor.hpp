@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Task: a descriptor, and the pure half of its life: counts, claims, what became ready. Knows
-// neither threads nor queues; sched/ acts on what these functions return.
+// Task: a descriptor, and the pure half of its life: counts, claims, and which tasks become ready.
+// Knows neither threads nor queues; sched/ acts on the results of these functions.
 //
 // Memory: [Task][closure, to 64][Accesses]. The closure holds the result once the body has run.
 // Invariants:
-//   (1) a task may run, or go on, when `pending` is zero. Its spawner holds one count until it has
-//       registered the task with all that it follows. A task that waits has one, of what it waits
-//       for, which knows of it only when the worker has left its stack (sched/run/loop/).
-//   (2) a queue entry owns one reference. Who takes an entry out claims the task by a change of
-//       `state`; if that fails the entry was stale and its reference is dropped. The claimed
-//       entry's reference goes along with the run, until the end of the task's life (3).
+//   (1) a task may run, or resume, when `pending` is zero. Its spawner holds one count until it has
+//       registered the task with all tasks that it follows. A waiting task has one count, held by
+//       the event that it waits for, which learns of it only when the worker has left the task's
+//       stack (sched/run/loop/).
+//   (2) a queue entry owns one reference. The worker that takes an entry out claims the task by a
+//       change of `state`; if that fails the entry was stale and its reference is dropped. The
+//       reference of a claimed entry goes along with the run, until the end of the task's life (3).
 //   (3) a task is complete when its body has ended and `holds` is zero; its life ends when its
-//       descendants are complete too. The descriptor is reused at reference count zero.
+//       descendants are complete, too. The descriptor is reused at reference count zero.
 #pragma once
 
 #include <atomic>
@@ -35,28 +36,28 @@ enum class State : std::uint8_t {
   free,       // no task: the slot lies in a free list
   created,    // pending counts keep it from running
   ready,      // queued, never run
-  running,    // claimed: on some stack, perhaps below a task that it waits for
+  running,    // claimed: on a stack, perhaps below a task that it waits for
   suspended,  // left its worker; pending counts keep it
   resumable,  // queued again
   ended,      // the body has ended; completion is held, or descendants live
   complete    // (3)
 };
 
-// The way by which others than its creator reach a task that has not begun.
+// The ways by which code other than its creator reaches a task that has not begun.
 enum class Reach : std::uint8_t {
   entry,   // one queue entry
-  future,  // perhaps a second entry, for who waits; each future has a reference
-  flow     // perhaps a second entry, made by who followed an edge to it, without a reference
+  future,  // perhaps a second entry, for a waiting task; each future has a reference
+  flow     // perhaps a second entry, by code that followed an edge to it, without a reference
 };
 
 struct alignas(base::cache_line_bytes) Task : detail::Completion {
   std::atomic<int> pending;      // (1); any thread
   std::atomic<State> state;      // change_state() only
   bool tied;                     // resumes on the thread that started it
-  std::atomic<bool> root;        // no body: the code of a thread; read in slots that change hands
-  bool failed_late;              // only if held(): has the body's result beside a hold's error
+  std::atomic<bool> root;        // no body: the code of a thread; read in slots that are reused
+  bool failed_late;              // only if held(): has the body's result beside the error of a hold
   const detail::BodyOps* ops;    // null for a root
-  Scope* scope;                  // where it is counted
+  Scope* scope;                  // the scope that counts it
   Task* parent;                  // lives as long as its children do
   Task* next_ready;              // link in a ReadyList; owned by the list
 
@@ -64,19 +65,20 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   const char* name;
   std::source_location where;
   AccessBlock* accesses;         // null if it declared none
-  void* fiber;                   // sched/: where it is suspended; null before it first ran
-  Family* family;                // made by its first child, or where it is registered on a phaser,
-                                 // by its spawner; else the running task only
+  void* fiber;                   // sched/: where it is suspended; null before its first run
+  Family* family;                // made by its first child, or by its spawner if it is registered
+                                 // on a phaser; otherwise only the running task uses it
   std::atomic<int> priority;     // may rise while the task is queued
-  std::atomic<int> holds;        // events that completion waits for, and 1 for the body
+  std::atomic<int> holds;        // number of events that completion waits for, and 1 for the body
   std::uint16_t profile;         // Profiles::of(); only under a policy that learns
-  std::uint16_t group;           // of workers, which run it; its parent's
-  std::uint8_t slot_class;       // of the slab; 0: a large slot
-  // How many locks of OpenMP's it has: note_lock() of groups.hpp. 255 stays 255. Running task only.
+  std::uint16_t group;           // the workers that run it; inherited from its parent
+  std::uint8_t slot_class;       // class of the slab; 0: a large slot
+  // Number of OpenMP locks that it holds: note_lock() of groups.hpp. 255 stays 255. Running task
+  // only.
   std::uint8_t locks;
-  Reach reach;                   // set before it is submitted
-  // What it has called; running task only: set_blocking() and release_by_blocks() of plug_ins.hpp,
-  // hold_completion().
+  Reach reach;                   // set before the task is submitted
+  // The functions that the task has called; running task only: set_blocking() and
+  // release_by_blocks() of plug_ins.hpp, hold_completion().
   enum Wish : std::uint8_t { blocking = 1, by_blocks = 2, holds_itself = 4 };
   std::uint8_t wishes;
 
@@ -91,8 +93,8 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
 
   // Gives back one pending count; true if the caller must now make the task ready.
   [[nodiscard]] bool release() noexcept {
-    // Only the last holder can see 1 here, and nobody else may then change it.
-    // acquire and acq_rel: what each releaser wrote is visible to the worker that runs the task.
+    // Only the last holder can see 1 here, and no other thread may then change it. acquire and
+    // acq_rel: the worker that runs the task sees the writes of each releaser.
     if (pending.load(std::memory_order_acquire) == 1) {
       pending.store(0, std::memory_order_relaxed);
       return true;
@@ -101,7 +103,7 @@ struct alignas(base::cache_line_bytes) Task : detail::Completion {
   }
 };
 
-// The data by which a new task differs from others.
+// The fields in which a new task differs from others.
 struct Birth {
   std::uint64_t id;
   const char* name;
@@ -114,8 +116,8 @@ struct Birth {
   std::uint8_t slot_class;
   bool tied;
 };
-// Fills a descriptor, with one reference, in memory that has none; but for `pending` and `reach`,
-// which are known to whoever submits the task.
+// Fills a descriptor, with one reference, in raw memory; except `pending` and `reach`, which the
+// submitting code sets.
 inline void initialise(Task& task, const Birth& birth) noexcept {
   task.references.store(1, std::memory_order_relaxed);
   task.kind = detail::CompletionKind::task;
@@ -141,7 +143,7 @@ inline void initialise(Task& task, const Birth& birth) noexcept {
   task.wishes = 0;
 }
 
-// The one function that changes a state, where it is not contended.
+// The only function that changes a state, where the state is not contended.
 inline void change_state(Task& task, [[maybe_unused]] const State from, const State to) noexcept {
   IMBREX_ASSERT(task.state.load(std::memory_order_relaxed) == from,
                 "task \"{}\" in state {}, not {}", task.name,
@@ -149,7 +151,7 @@ inline void change_state(Task& task, [[maybe_unused]] const State from, const St
   task.state.store(to, std::memory_order_release);  // pairs with claim(), and with reports
 }
 
-// An entry of a queue: a task, and whether it was queued to begin or to go on. Without the latter,
+// An entry of a queue: a task, and whether it was queued to begin or to resume. Without the flag,
 // an entry left over from the beginning could resume the task, perhaps on a thread that must not.
 struct Entry {
   Task* task = nullptr;
@@ -157,7 +159,7 @@ struct Entry {
   explicit operator bool() const noexcept { return task != nullptr; }
 };
 
-// Takes a queued task for running; false if another entry was faster. The caller owns the entry's
+// Claims a queued task for running; false if another entry was faster. The caller owns the entry's
 // reference.
 [[nodiscard]] inline bool claim(const Entry& entry) noexcept {
   Task& task = *entry.task;
@@ -165,8 +167,8 @@ struct Entry {
     task.state.store(State::running, std::memory_order_relaxed);
     return true;
   }
-  // With one reference, ours is the only way to the task, unless priority flows to it; looked at
-  // before the state: another entry's run may end in between.
+  // With one reference, this entry is the only way to the task, unless priority flows to it. The
+  // references are read before the state, because the run of another entry may end in between.
   const bool alone = task.reach == Reach::entry ||
                      (task.reach == Reach::future &&
                       task.references.load(std::memory_order_acquire) == 1);
@@ -184,14 +186,14 @@ struct Entry {
   return completion.kind == detail::CompletionKind::task;
 }
 
-// Takes a reference, for somebody who holds one.
+// Takes a reference; the caller already holds one.
 inline void add_reference(detail::Completion& completion) noexcept {
   completion.references.fetch_add(1, std::memory_order_relaxed);
 }
-// Drops `count` references. True if the last is gone.
+// Drops `count` references. True if the last one is gone.
 [[nodiscard]] inline bool drop(detail::Completion& completion, const std::uint32_t count) noexcept {
   trace::races::before(&completion.references);
-  // the only holder: as release()
+  // acquire: the only holder, as in release()
   if (completion.references.load(std::memory_order_acquire) == count) {
     completion.references.store(0, std::memory_order_relaxed);
     return true;
@@ -206,8 +208,9 @@ inline void add_reference(detail::Completion& completion) noexcept {
 inline void lose(Task& task, Outcome& outcome) noexcept;
 
 // `task` has no pending count: it becomes ready, or waits for a mutex of its mutexinoutset. A new
-// one keeps its state until it is queued: once that is `ready`, others may give it a second entry,
-// and it may run, and stand in another list, while this one is still being emptied.
+// task keeps its state until it is queued. Once the state is `ready`, other threads may give the
+// task a second entry, and it may run and enter another list while this list is still being
+// emptied.
 inline void make_ready(Task& task, ReadyList& ready) noexcept;
 // access/mutexes.cpp
 [[gnu::noinline]] void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Event: a thing that happens once. Tasks wait for it; firing hands back those that may now run.
+// Event: something that happens once. Tasks wait for it; fire() hands back the tasks that may now
+// run.
 //
-// Everything a task can wait for is an Event: the end of another task, a future's value, an MPI
-// request. This file knows neither threads nor queues: fire() returns the newly ready tasks and its
-// caller (sched/) decides where they run. The state is a detail::EventWord, so that the public
+// Everything that a task can wait for is an Event: the end of another task, a future's value, an
+// MPI request. This file knows neither threads nor queues: fire() returns the newly ready tasks and
+// its caller (sched/) decides where they run. The state is a detail::EventWord, so that the public
 // headers can hold one.
 //
-// Thread safety: every function may be called by any thread at any time.
+// Thread safety: any thread may call every function at any time.
 // Invariants:
-//   (1) head is `fired` for ever once fire() has run; before that, a stack of waiters.
+//   (1) head is `fired` for ever once fire() has run; before that, it is a stack of waiters.
 //   (2) a waiter is in one event's stack at most, from a successful add() until fire(),
 //       take_by_address() or remove().
 //   (3) while the lock bit is set only its holder changes head; a holder runs a few instructions
 //       for each waiter, calls nothing that waits, and clears the bit.
-//   (4) the two bits above the lock, once set, stay until the firing.
+//   (4) the two bits above the lock, once set, stay until the event fires.
 #pragma once
 
 #include <sched.h>
@@ -30,8 +31,8 @@ using detail::EventWord;
 
 struct Task;
 
-// Tasks on their way up to the scheduler. Those that one event made ready are in the order in
-// which they began to wait.
+// Tasks on their way up to the scheduler. Tasks that one event made ready are in the order in which
+// they began to wait.
 struct ReadyList {
   Task* head = nullptr;
   [[nodiscard]] bool empty() const noexcept { return head == nullptr; }
@@ -39,25 +40,24 @@ struct ReadyList {
   [[nodiscard]] inline Task* pop() noexcept;
 };
 
-// The consequences of a step: tasks that became ready, and descriptors that nobody refers to any
-// more. Whoever receives it queues the former and reuses the latter.
+// The consequences of a step: tasks that became ready, and descriptors without references. The
+// receiver queues the tasks and reuses the descriptors.
 struct Outcome {
   ReadyList ready;
   ReadyList dead;
 };
 
-// Something that waits for one event. Plain: a task, one of whose pending counts the firing
-// releases. With `notify`: a call, which must be short, must not wait, and may free the waiter. If
-// it fires another event it lets nobody go, but returns those who waited for that, linked: so a
-// chain of events, however long, is fired by a loop.
+// A waiter for one event. Without `notify`: a task, one of whose pending counts the event releases.
+// With `notify`: a call, which must be short, must not wait, and may free the waiter. If the call
+// fires another event it releases no waiter, but returns the waiters of that event, linked: a loop
+// then fires a chain of events, however long.
 struct alignas(16) Waiter {
   using Notify = Waiter* (*)(Waiter& waiter, Outcome& outcome) noexcept;
   Task* task = nullptr;
-  Waiter* next;  // link in the event's stack, once it is there
+  Waiter* next;  // link in the event's stack, while it is there
   Notify notify = nullptr;
-  // In an edge by address, which an early release may let go: the task that is followed. Where
-  // priority flows along the edge, this has a lock bit, and is 0 once nothing is followed
-  // (lineage.hpp).
+  // In an edge by address, which an early release may end: the predecessor. Where priority flows
+  // along the edge, the word has a lock bit, and is 0 once there is no predecessor (lineage.hpp).
   std::atomic<std::uintptr_t> follows{0};
 
   [[nodiscard]] bool by_address() const noexcept {
@@ -87,7 +87,7 @@ inline constexpr std::uintptr_t lasting_bits = left_bit | swept_bit;
 
 inline std::uintptr_t lock(EventWord& word) noexcept;  // the head; not locked if it is `fired`
 
-// add(), where the head has bits or is contended.
+// add(), for a head that has bits or is contended.
 [[nodiscard, gnu::noinline]] inline bool add_slowly(EventWord& word, Waiter& waiter) noexcept {
   const std::uintptr_t head = lock(word);
   if (head == EventWord::fired) return false;
@@ -96,14 +96,14 @@ inline std::uintptr_t lock(EventWord& word) noexcept;  // the head; not locked i
   return true;
 }
 
-// Makes `waiter` wait: takes over one of its task's pending counts, to be released by fire().
-// Returns false, and takes nothing, if the event has fired.
+// Makes `waiter` wait: takes over one of its task's pending counts, which fire() releases. Returns
+// false, and takes nothing, if the event has fired.
 [[nodiscard]] inline bool add(EventWord& word, Waiter& waiter) noexcept {
   std::uintptr_t head = word.head.load(std::memory_order_acquire);
   if (head == EventWord::fired) return false;
   if ((head & (lock_bit | lasting_bits)) == 0) [[likely]] {
     waiter.next = reinterpret_cast<Waiter*>(head);
-    // acq_rel: fire() sees the waiter, and we what was done before it was swept.
+    // acq_rel: fire() sees the waiter, and this thread sees the writes before a sweep.
     if (word.head.compare_exchange_strong(head, reinterpret_cast<std::uintptr_t>(&waiter),
                                           std::memory_order_acq_rel,
                                           std::memory_order_relaxed)) [[likely]] {
@@ -116,11 +116,11 @@ inline std::uintptr_t lock(EventWord& word) noexcept;  // the head; not locked i
 enum class Added : std::uint8_t {
   no,       // the event has fired
   yes,      // as by add()
-  and_left  // and whoever fires owns a reference of the caller's
+  and_left  // the thread that fires owns a reference of the caller
 };
 
-// As add(); at the same time leaves one reference to the event's holder to whoever fires, unless
-// that cannot be done at once, or the event was swept.
+// add() that also leaves one reference to the event's owner with the thread that fires; unless that
+// cannot be done at once, or the event was swept.
 [[nodiscard]] inline Added add_and_leave(EventWord& word, Waiter& waiter) noexcept {
   std::uintptr_t head = word.head.load(std::memory_order_acquire);
   if (head != EventWord::fired && (head & (lock_bit | swept_bit)) == 0) {
@@ -134,7 +134,8 @@ enum class Added : std::uint8_t {
   return add(word, waiter) ? Added::yes : Added::no;
 }
 
-// Releases what one waiter holds. Returns those who waited for what that has fired.
+// Releases the pending count of one waiter. Returns the waiters of an event that its call has
+// fired.
 [[nodiscard]] inline Waiter* let_go(Waiter& waiter, Outcome& outcome) noexcept;
 
 // Links the waiters from `first` on and those from `next` on, in this order.
@@ -145,17 +146,17 @@ enum class Added : std::uint8_t {
   return first;
 }
 
-// Lets go the waiters from `waiter` on, and those who waited for what that fires.
+// Releases the waiters from `waiter` on, and the waiters of events that this fires.
 inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   while (waiter != nullptr) {
-    Waiter* const next = waiter->next;  // read first: once let go, the waiter may be gone
+    Waiter* const next = waiter->next;  // read first: a released waiter may be gone
     Waiter* const others = let_go(*waiter, outcome);
     waiter = others == nullptr ? next : chain(others, next);
   }
 }
 
-// Fires. `head`: the one before, whose waiters the caller must let go, and whose left reference it
-// must drop. False, and nothing done, if the event had fired.
+// Fires. `head`: the previous head, whose waiters the caller must release, and whose left reference
+// it must drop. False, and without effect, if the event had fired.
 [[nodiscard]] inline bool exchange(EventWord& word, std::uintptr_t& head) noexcept {
   head = word.head.load(std::memory_order_relaxed);
   for (int round = 0;; ++round) {
@@ -165,7 +166,7 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
       head = word.head.load(std::memory_order_relaxed);
       continue;
     }
-    // acquire: the waiters' contents; release: what happened before is seen by who asks
+    // acquire: the waiters' contents; release: the writes before the event
     if (word.head.compare_exchange_weak(head, EventWord::fired, std::memory_order_acq_rel,
                                         std::memory_order_relaxed)) {
       return true;
@@ -173,7 +174,7 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   }
 }
 
-// The same for an event at which nobody leaves references.
+// exchange() for an event with which no reference is left.
 [[nodiscard]] inline bool try_fire(EventWord& word, Waiter*& waiters) noexcept {
   std::uintptr_t head = EventWord::fired;
   const bool fired = exchange(word, head);
@@ -181,7 +182,7 @@ inline void let_go_all(Waiter* waiter, Outcome& outcome) noexcept {
   return fired;
 }
 
-// Fires and lets go. REQUIRES: called once.
+// Fires and releases the waiters. REQUIRES: called once.
 inline void fire(EventWord& word, Outcome& outcome) noexcept {
   Waiter* waiters = nullptr;
   if (try_fire(word, waiters)) let_go_all(waiters, outcome);
@@ -200,8 +201,8 @@ inline std::uintptr_t lock(EventWord& word) noexcept {
   }
 }
 
-// Takes back a waiter that add() accepted. False if it is not there any more: then it has been let
-// go, or is about to be, and its memory must stay until then.
+// Takes back a waiter that add() accepted. False if the waiter is not there any more: it has been
+// released, or is about to be, and its memory must stay until then.
 [[nodiscard]] inline bool remove(EventWord& word, Waiter& waiter) noexcept {
   const std::uintptr_t head = lock(word);
   if (head == EventWord::fired) return false;
@@ -218,8 +219,7 @@ inline std::uintptr_t lock(EventWord& word) noexcept {
   return found;
 }
 
-// Takes out those who wait by address, linked, without firing; whoever comes later sees
-// was_swept().
+// Takes out the waiters by address, linked, without firing; later callers see was_swept().
 [[nodiscard]] inline Waiter* take_by_address(EventWord& word) noexcept {
   const std::uintptr_t head = lock(word);
   if (head == EventWord::fired) return nullptr;

@@ -12,7 +12,7 @@
 namespace imbrex::task {
 namespace {
 
-// A waiter that counts how often it was let go.
+// A waiter that counts how often it was released.
 struct Counting : Waiter {
   Counting() {
     notify = [](Waiter& waiter, Outcome&) noexcept -> Waiter* {
@@ -73,8 +73,8 @@ TEST(Event, those_by_address_are_taken_out_and_the_others_stay) {
   EXPECT_EQ(waiters[3].calls, 0);
 }
 
-// Methodology: in each round some threads add and take back waiters while one fires. In the end
-// every waiter was let go once, taken back, or refused: exactly one of the three.
+// Methodology: in each round some threads add and take back waiters while another thread fires. At
+// the end every waiter was released once, taken back, or refused: exactly one of the three.
 TEST(Event, add_remove_and_fire_may_race) {
   constexpr int rounds = 2000;
   constexpr int threads = 3;

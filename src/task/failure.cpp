@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that are [[gnu::noinline]] here are called seldom, by the loop that runs tasks.
-// Without that the compiler would take them into the loop, as it does with all that it calls.
+// The noinline functions of this file are called seldom, by the loop that runs tasks. Without the
+// attribute the compiler would inline them into the loop.
 #include "task/failure.hpp"
 
 #include <cxxabi.h>
@@ -33,12 +33,12 @@ namespace imbrex::task {
 
 namespace {
 
-// The place in the label of a task that is told by its code.
+// The place in the label of a task that is named by its code.
 constexpr std::source_location outlined = std::source_location::current();
 
 using detail::Rest;
 
-Rest lost;  // outside of any finish(); its own reference is never dropped
+Rest lost;  // for failures outside of any finish(); its own reference is never dropped
 
 void forget(Rest& rest) noexcept {
   if (rest.references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete &rest;
@@ -63,7 +63,7 @@ void count_in(Rest& rest, Failure& cause) noexcept {
   told = Failure::Told::being_counted;
   if (!cause.told.compare_exchange_strong(told, Failure::Told::counted,
                                           std::memory_order_acq_rel)) {
-    lower(rest);  // somebody has taken it meanwhile
+    lower(rest);  // another thread has taken it meanwhile
   }
 }
 
@@ -72,7 +72,7 @@ void count_left(Rest& rest, const FailureLog::Left& left) noexcept {
   for (Failure* const cause : left.causes) count_in(rest, *cause);
 }
 
-// Its class may have been compiled without run-time type information: UBSan would miss that.
+// The class may have been compiled without run-time type information, which UBSan would report.
 __attribute__((no_sanitize("vptr"))) std::string text_of(const std::exception& thrown) {
   const char* const text = thrown.what();
   return text != nullptr ? text : "a std::exception without a text";
@@ -89,7 +89,7 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-constexpr std::string_view mark = "imbrex: ";  // of an Error's text
+constexpr std::string_view mark = "imbrex: ";  // prefix of an Error's text
 [[nodiscard]] std::string_view without_mark(const std::string_view text) noexcept {
   return text.starts_with(mark) ? text.substr(mark.size()) : text;
 }
@@ -98,7 +98,7 @@ constexpr std::string_view mark = "imbrex: ";  // of an Error's text
   return fmt::format("{} {}", kind, detail::describe(who));
 }
 
-// An exception of T, a class of the standard that keeps no text of its own choice, with one.
+// Makes an exception of T, a class of the standard that keeps the given text.
 template <class T>
 class InTask final : public T {
  public:
@@ -109,9 +109,9 @@ class InTask final : public T {
   std::string text_;
 };
 
-// The exception that is being handled, of exactly that type, once more with another text; null if
-// the type is none of these. The type is asked of the exception, not of the object: a class that
-// was compiled without run-time type information has none there.
+// Copies the exception being handled with another text, if it has exactly one of these types;
+// otherwise returns null. The type comes from the exception, not from the object: a class that was
+// compiled without run-time type information has none there.
 template <class... T>
 std::exception_ptr remade(const std::exception& thrown, const std::string& text) {
   const std::type_info* const type = abi::__cxa_current_exception_type();
@@ -129,7 +129,7 @@ std::exception_ptr remade(const std::exception& thrown, const std::string& text)
   return created;
 }
 
-// `error`, or one like it whose text says where it comes from: (2).
+// `error`, or a copy of it whose text names its origin: (2).
 std::exception_ptr named(const std::exception_ptr& error, const char* const kind,
                          const detail::TaskLabel& who) noexcept {
   try {
@@ -168,7 +168,7 @@ Failure& make(const char* const kind, const detail::TaskLabel& who,
   return *created;
 }
 
-// What std::current_exception() has found; null for what another language's code has thrown.
+// The current exception; a placeholder where code of another language has thrown.
 std::exception_ptr or_unknown(std::exception_ptr error) noexcept {
   if (error != nullptr) return error;
   return std::make_exception_ptr(
@@ -202,7 +202,7 @@ const void* code_of(const detail::TaskLabel& label) noexcept {
 
 Failure& failure_of_promise(const detail::PromiseState& promise,
                             std::exception_ptr error) noexcept {
-  // One of the runtime's own is at no place of the program, and says all in its error.
+  // A promise of the runtime has no place in the program; its error says everything.
   if (promise.where.line() == 0) return make(nullptr, {}, error);
   return make("promise", {promise.name, promise.where, 0}, error);
 }
@@ -221,7 +221,7 @@ Failure& failure_of_nobody(std::exception_ptr error) noexcept { return make(null
   if (failure.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (failure.rest != nullptr) forget(*failure.rest);
   delete &failure;
-  if (cause != nullptr) drop(*cause);  // one step: a cause has none
+  if (cause != nullptr) drop(*cause);  // one step: a cause has no cause
 }
 
 [[gnu::noinline]] void take(Failure& failure) noexcept {
@@ -252,14 +252,14 @@ std::uint32_t take_lost_failures() noexcept {
   return lost.count.exchange(0, std::memory_order_relaxed);
 }
 
-// ---- lately ----------------------------------------------------------------------------------
+// ---- recent failures -------------------------------------------------------------------------
 
 namespace {
 
 struct Failed {
-  detail::TaskLabel task;  // its name is null: `text` says all
-  std::string text;        // of what it has thrown; empty: it did not run
-  const void* object;      // that it has thrown, to be compared alone: it may be gone
+  detail::TaskLabel task;  // null name: `text` says everything
+  std::string text;        // text of its exception; empty: it did not run
+  const void* object;      // the thrown object, only for comparison: it may be gone
   const char* cause_kind;  // as Failure::kind
   detail::TaskLabel cause;
 };
@@ -267,7 +267,7 @@ struct Failed {
 struct Lately {
   std::mutex lock;
   std::array<Failed, 16> failed IMBREX_GUARDED_BY(lock);
-  // Of all; the next one's place follows from it.
+  // The number of all failures; it determines the next one's place.
   std::size_t count IMBREX_GUARDED_BY(lock) = 0;
 
   void add(Failed one) {
@@ -276,18 +276,18 @@ struct Lately {
   }
 };
 
-// Reports may ask while static objects are destroyed.
+// Reports may use it while static objects are destroyed.
 Lately& lately() noexcept {
   static Lately* const never_destroyed = new Lately;
   return *never_destroyed;
 }
 
-// Of a task's failure.
+// The suffix that names the task of a failure.
 std::string suffix_of(const detail::TaskLabel& who) {
   return fmt::format(" (in {})", place_of("task", who));
 }
 
-// Without what names the task, which the report does.
+// The text without the part that names the task, which the report adds.
 std::string text_to_keep(std::string text, const detail::TaskLabel& who) {
   constexpr std::size_t length_max = 300;
   const std::string suffix = suffix_of(who);
@@ -296,7 +296,7 @@ std::string text_to_keep(std::string text, const detail::TaskLabel& who) {
   return std::string(without_mark(text));
 }
 
-// Tells objects apart, as long as they live; null for what is no std::exception.
+// Identifies the thrown object, as long as it lives; null if it is no std::exception.
 const void* object_of(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -307,8 +307,8 @@ const void* object_of(const std::exception_ptr& error) noexcept {
   }
 }
 
-// Where the text of `error`, which is `text`, does not say which task has thrown it, and one of the
-// last to fail has: what says so. Else nothing.
+// The task that threw `error`, whose text is `text`, if the text does not name it and it is among
+// the recent failures; else empty.
 std::string label_beside(const std::exception_ptr& error, const std::string& text) {
   const void* const object = object_of(error);
   if (object == nullptr) return "";

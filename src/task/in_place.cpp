@@ -6,8 +6,8 @@
 namespace imbrex::task {
 
 // Only a task that its parent runs, or may soon run, in place ends without atomic operations.
-// Either the parent sees `shared`, or it has come so far that we see it about to end: the fences
-// order the parent's store of `ends` and its load of `shared` against the store and the load here.
+// Either the parent sees `shared`, or this function sees that it is about to end: the fences order
+// the parent's store of `ends` and its load of `shared` against the store and the load here.
 void share(detail::Completion& completion, const Task* const user) noexcept {
   if (!is_task(completion) || completion.event.has_fired()) return;
   auto& task = static_cast<Task&>(completion);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A task that its parent runs in place, and ends without atomic operations; and how whoever else
-// gets hold of its future keeps the parent from that.
+// A task that its parent runs in place, and ends without atomic operations; and how other users of
+// its future prevent that.
 #pragma once
 
 #include "base/arch.hpp"
@@ -9,13 +9,13 @@
 
 namespace imbrex::task {
 
-// The end of `task`, whose body has ended in its parent `parent` that waited for it and whose
-// future nobody else holds: the same as complete() without atomic operations. False, and nothing
-// done, if it has more to end than itself. REQUIRES: `parent` runs; a run's reference and
-// `parent`'s.
+// Ends `task`, whose body has ended in its parent `parent`; only `parent` holds its future, and
+// waits for it. Equivalent to complete(), without atomic operations. Returns false, and does
+// nothing, if the end involves more than the task itself. REQUIRES: `parent` runs; the task has the
+// reference of its run and `parent`'s.
 //
-// One future may be used by several tasks at a time, without a reference for each. Whoever is not
-// the parent calls share() first: what this reads is then read again, or has been acted upon.
+// Several tasks may use one future at a time without a reference for each. Other tasks than the
+// parent call share() first; this function then reads `shared` again, or share() waits for it.
 [[nodiscard, gnu::always_inline]] inline bool complete_alone(Task& task,
                                                               const Task& parent) noexcept {
   if (task.family != nullptr || task.accesses != nullptr || task.held() ||
@@ -37,8 +37,8 @@ namespace imbrex::task {
   return alone;
 }
 
-// `user`, which may be null, is about to wait for `completion`, to copy a future of it, or to make
-// another completion follow it, by way of a future that may be somebody else's.
+// `user`, which may be null, is about to use a future of `completion` that may belong to another
+// task: to wait for it, copy it, or let another completion follow it.
 [[gnu::noinline]] void share(detail::Completion& completion, const Task* user) noexcept;
 
 }  // namespace imbrex::task

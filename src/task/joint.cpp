@@ -11,14 +11,14 @@ namespace imbrex::task {
 
 namespace {
 
-// Fires the event of `joint`, which is decided; returns those who waited for it.
+// Fires the event of the decided `joint`; returns its waiters.
 [[nodiscard]] Waiter* fire_joint(Joint& joint) noexcept {
   Waiter* waiters = nullptr;
   (void)event::try_fire(joint.event, waiters);
   return waiters;
 }
 
-// The first in the order of the parts, all of which have fired.
+// Takes the first failure in the order of the parts, all of which have fired.
 void take_over_failure(Joint& joint) noexcept {
   for (std::size_t position = 0; position < joint.count; ++position) {
     Failure* const failure = joint.parts[position].of->failure;
@@ -29,7 +29,7 @@ void take_over_failure(Joint& joint) noexcept {
 }
 
 [[nodiscard]] Waiter* part_of_all_done(Joint& joint) noexcept {
-  // acq_rel: the last one sees the failures of all.
+  // acq_rel: the last part sees the failures of all parts.
   if (joint.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
   take_over_failure(joint);
   return fire_joint(joint);
@@ -37,7 +37,7 @@ void take_over_failure(Joint& joint) noexcept {
 
 void take_back(Joint::Part& part) noexcept {
   if (part.done.load(std::memory_order_acquire)) return;
-  // release: whoever ends the joint sees that we are through
+  // release: the thread that ends the joint sees that this code is done
   if (event::remove(part.of->event, part)) part.done.store(true, std::memory_order_release);
 }
 
@@ -56,9 +56,9 @@ Waiter* let_go_part(Joint::Part& part) noexcept {
   if (joint.all) {
     waiters = part_of_all_done(joint);
   } else if (part.of->failure != nullptr &&
-             // acq_rel: the last one sees the failures of all
+             // acq_rel: the last part sees the failures of all parts
              joint.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-    // The others may still have a value.
+    // Other parts may still have a value.
   } else if (!joint.decided.exchange(true, std::memory_order_seq_cst)) {
     if (part.of->failure != nullptr) {
       take_over_failure(joint);
@@ -82,7 +82,7 @@ void await_done(const Joint::Part& part) noexcept {
   }
 }
 
-// The joints that are still to be destroyed, linked: a chain of them may be long.
+// The joints that are still to be destroyed, linked: a chain of joints may be long.
 void destroy_one(detail::Completion& completion, Joint*& joints) noexcept {
   if (completion.kind == detail::CompletionKind::joint) {
     auto& joint = static_cast<Joint&>(completion);
@@ -124,7 +124,8 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all) {
   }
   for (std::size_t position = 0; position < parts.size(); ++position) {
     Joint::Part& part = joint.parts[position];
-    if (!event::add(part.of->event, part)) (void)let_go_part(part);  // nobody waits for us yet
+    // no task waits for the joint yet
+    if (!event::add(part.of->event, part)) (void)let_go_part(part);
   }
   if (all) {
     (void)part_of_all_done(joint);
@@ -137,7 +138,7 @@ Joint& join(const std::span<detail::Completion* const> parts, const bool all) {
 
 void take_all(const detail::Completion& completion) noexcept {
   std::vector<const detail::Completion*> left{&completion};  // no recursion: joints may be a chain
-  std::unordered_set<const detail::Completion*> seen;  // one joint may be a part of several
+  std::unordered_set<const detail::Completion*> seen;  // a joint may be a part of several joints
   while (!left.empty()) {
     const detail::Completion& one = *left.back();
     left.pop_back();
@@ -155,7 +156,7 @@ void take_all(const detail::Completion& completion) noexcept {
 }
 
 void destroy_promise(detail::PromiseState& promise) noexcept {
-  Failure* const failure = promise.failure;  // `destroy` asks whether there is one
+  Failure* const failure = promise.failure;  // `destroy` checks whether there is a failure
   trace::races::after(&promise.references);
   promise.destroy(promise);
   if (failure != nullptr) drop(*failure);

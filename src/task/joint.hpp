@@ -4,11 +4,11 @@
 // Thread safety: the parts may complete on any thread, while the joint is made and after.
 // Invariants:
 //   (1) the joint owns a reference to each completion that it follows, until its own end. Parts own
-//       none to the joint: at its end those that still wait are taken back, and for those that are
-//       being let go the end waits until they are `done`, a matter of a few instructions.
-//   (2) any: whoever sets `decided` first fires. Then the other parts are taken back, once, by the
-//       one who sets `cleaned`; not before all parts have been added (`armed`). So a completion
-//       that never comes keeps no trace of joints that are decided.
+//       no reference to the joint: at its end the parts that still wait are taken back, and the end
+//       waits until the parts that are being released are `done`, a matter of a few instructions.
+//   (2) any: the thread that sets `decided` first fires. The thread that sets `cleaned` then takes
+//       the other parts back, once; not before all parts have been added (`armed`). A completion
+//       that never comes therefore keeps no trace of decided joints.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,10 @@ struct Joint : detail::Completion {
     Joint* joint;
     detail::Completion* of;
     std::size_t position;
-    std::atomic<bool> done{false};  // let go or taken back; nobody touches it any more
+    std::atomic<bool> done{false};  // released or taken back; no thread uses it any more
   };
-  // Raises what the parts have been raised to; false if they have that priority, or another thread
-  // is about to give it to them.
+  // Raises the parts to `priority`; false if they have it already, or another thread is about to
+  // give it to them.
   [[nodiscard]] bool lift(int priority) noexcept;
 
   bool all;
@@ -43,16 +43,16 @@ struct Joint : detail::Completion {
   std::atomic<bool> decided{false};              // any: (2)
   std::atomic<bool> armed{false};
   std::atomic<bool> cleaned{false};
-  // any: the position of the first with a value, once fired; read as a future's value
+  // any: the position of the first part with a value, once fired; read as a future's value
   detail::Slot<std::size_t> index;
 };
 
-// The caller owns the reference. Throws std::bad_alloc.
+// Makes a joint; the caller owns the reference. Throws std::bad_alloc.
 [[nodiscard]] Joint& join(std::span<detail::Completion* const> parts, bool all);
 
-// `promise` is referred to no more.
+// The last reference to `promise` is gone.
 void destroy_promise(detail::PromiseState& promise) noexcept;
-// `completion` has failed, and someone is told: of a joint, what all its parts failed with.
+// `completion` has failed, and the program is told; for a joint, of the failures of all its parts.
 void take_all(const detail::Completion& completion) noexcept;
 // The last reference to a completion that is no task is gone. Runs the destructors of promised
 // values, which may wait if the caller may.

@@ -18,11 +18,12 @@ namespace imbrex::task {
 namespace {
 
 // These bits lie below the address in Waiter::follows and AccessBlock::past.
-constexpr std::uintptr_t locked = 1;    // for a few instructions for each task that it leads to
-constexpr std::uintptr_t declared = 2;  // of a past: futures among the accesses belong to it
+constexpr std::uintptr_t locked = 1;    // held for a few instructions for each task that the word
+                                        // leads to
+constexpr std::uintptr_t declared = 2;  // for a past: futures among the accesses belong to it
 
-// Takes the lock in `word` and returns what the word was before, without the lock. 0: the word
-// leads nowhere, and is not locked.
+// Takes the lock in `word` and returns its earlier value, without the lock. 0: the word leads to no
+// task, and is not locked.
 [[nodiscard]] std::uintptr_t lock(std::atomic<std::uintptr_t>& word) noexcept {
   for (int round = 0;; ++round) {
     std::uintptr_t now = word.load(std::memory_order_seq_cst);  // pairs with Lineage::wait()
@@ -43,7 +44,7 @@ void unlock(std::atomic<std::uintptr_t>& word, const std::uintptr_t now) noexcep
   return reinterpret_cast<Predecessors*>(past & ~declared);
 }
 
-// `list` with `predecessor` in front, and a reference to it.
+// Returns `list` with `predecessor` in front, and a reference to it.
 [[nodiscard]] Predecessors* enter(Task& predecessor, Predecessors* list, base::SlabCache& slots) {
   if (list == nullptr || list->count == std::size(list->tasks)) {
     void* const memory = slots.take(base::slab_class(sizeof(Predecessors)));
@@ -54,8 +55,8 @@ void unlock(std::atomic<std::uintptr_t>& word, const std::uintptr_t now) noexcep
   return list;
 }
 
-// The tasks that `joint` follows, also by way of other joints, of those for which enter(joint) is
-// true. They may form long chains, and be shared: no recursion.
+// Visits the tasks that `joint` follows, also through other joints, if enter(joint) is true for
+// them. Joints may form long chains, and may be shared, so there is no recursion.
 template <class Enter, class Visit>
 [[gnu::noinline]] void for_each_followed(Joint& first, Enter enter, Visit visit) {
   if (!enter(first)) return;
@@ -76,9 +77,9 @@ template <class Enter, class Visit>
   }
 }
 
-// The tasks that `completion` stands for, and that shall rise to `level`: itself, or those that a
-// when_all() or when_any() follows, unless they have risen with it before. Who completes a promise,
-// nobody knows.
+// Visits the tasks that `completion` stands for and that shall rise to `level`: itself, or the
+// parts of a when_all() or when_any(), unless they have risen with it before. The task that will
+// complete a promise is unknown.
 template <class Visit>
 void for_each_to_raise(detail::Completion& completion, const int level, Visit visit) {
   if (is_task(completion)) return visit(static_cast<Task&>(completion));
@@ -88,7 +89,7 @@ void for_each_to_raise(detail::Completion& completion, const int level, Visit vi
       [level](Joint& joint) { return !joint.event.has_fired() && joint.lift(level); }, visit);
 }
 
-// Visits the tasks that `completion` is, or is made of, and that have not completed.
+// Visits the incomplete tasks that `completion` is, or consists of.
 template <class Visit>
 void for_each_task(detail::Completion& completion, Visit visit) {
   const auto visit_unfinished = [&visit](Task& task) {
@@ -199,7 +200,7 @@ void Lineage::remember(Task& task, Outcome& outcome) noexcept {
   if (profile == nullptr) return;
   const auto sends = [profile] { return profile->level.load(std::memory_order_relaxed) != 0; };
   if (!sends()) {
-    // A task is not expected to send if so many of its kind have begun and none has ever sent.
+    // A task is not expected to send if so many tasks of its kind have begun and none has sent.
     if (profile->begun.load(std::memory_order_relaxed) == Profile::seasoned) return;
   } else if (task.priority.load(std::memory_order_relaxed) >= worth(task, *profile)) {
     return;
@@ -220,7 +221,7 @@ void Lineage::begins(Task& task, Outcome& outcome) noexcept {
   if (begun == 0) try_others();
 }
 
-// Fewer kinds are left that may be the one that sends: each counts for more than before.
+// Fewer kinds are left that may send, so each of them counts more than before.
 void Lineage::try_others() noexcept {
   const int rounds = rounds_.load(std::memory_order_relaxed);
   if (rounds == rounds_max) return;
@@ -268,7 +269,7 @@ Step Lineage::ends(Task& task, const std::uint64_t duration_ns) noexcept {
 
 void Lineage::follow(const Step& step, const ReadyList& ready) noexcept {
   for (const Task* task = ready.head; task != nullptr; task = task->next_ready) {
-    // A task that goes on has been ready before.
+    // A task that resumes has been ready before.
     if (task->accesses == nullptr || task->fiber != nullptr) continue;
     knowledge_->trails.pass(step, task->accesses->step);
   }
@@ -310,8 +311,9 @@ void Lineage::wait(Task& waiting, detail::Completion& other, base::SlabCache& sl
   if (!flow_.control || !flow_.upward || waiting.is_root() || waiting.accesses == nullptr) return;
   Predecessors* list = nullptr;
   for_each_task(other, [&](Task& earlier) { list = enter(earlier, list, slots); });
-  // seq_cst, as the rise of a priority and then the look at the past: who raises this task sees the
-  // list, or has raised it before hold() reads its priority. What was declared is complete.
+  // seq_cst, as for the rise of a priority and the later read of the past: a thread that raises
+  // this task sees the list, or has raised it before hold() reads its priority. Declared
+  // predecessors are complete.
   waiting.accesses->past.store(reinterpret_cast<std::uintptr_t>(list), std::memory_order_seq_cst);
   hold(waiting, other, outcome);
 }
@@ -322,8 +324,8 @@ void Lineage::hold(const Task& held, detail::Completion& other, Outcome& outcome
   for_each_to_raise(other, level, [&](Task& earlier) { raise(earlier, level, outcome); });
 }
 
-// Breadth first: with equal steps, the first path that reaches a task is the shortest; else a task
-// may rise again on a better one.
+// Breadth first: with equal steps, the first path that reaches a task is the shortest; with unequal
+// steps a task may rise again on a better path.
 void Lineage::raise(Task& task, const int priority, Outcome& outcome) noexcept {
   if (!lift(task, priority) || !flow_.upward) return;
   alignas(Task*) std::byte memory[1024];
@@ -343,7 +345,7 @@ void Lineage::raise(Task& task, const int priority, Outcome& outcome) noexcept {
   }
 }
 
-// True if the priority has risen.
+// Returns true if the priority has risen.
 bool Lineage::lift(Task& task, const int priority) noexcept {
   int now = task.priority.load(std::memory_order_relaxed);
   do {

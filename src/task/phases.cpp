@@ -34,9 +34,9 @@ bool is_alike(const std::uint64_t word, const std::uint64_t phase) noexcept {
   return (((word >> Phases::phase_shift) ^ phase) & 1) == 0;
 }
 
-// From now on the phase under way ends under the lock only: returns which that is (7).
+// From now on the current phase ends only under the lock; returns its number (7).
 std::uint64_t pin(Phases& phases) noexcept IMBREX_REQUIRES(phases.lock) {
-  // acquire: whoever finds that a phase is over sees what was done in it
+  // acquire: a thread that finds a phase over sees its effects
   const std::uint64_t word = phases.word.fetch_or(Phases::locked, std::memory_order_acq_rel);
   std::uint64_t now = phases.phase.load(std::memory_order_relaxed);
   if (!is_alike(word, now)) phases.phase.store(++now, std::memory_order_release);
@@ -81,7 +81,7 @@ void unlink(Phases& phases, const Registration& mine) noexcept IMBREX_REQUIRES(p
   if (mine.mode == PhaserMode::signal_only) --phases.runners;
 }
 
-// Adds the tasks that wait for `wait` to `waiters`. Read before: once fired, it may be gone.
+// Adds the waiters of `wait` to `waiters`. Reads `wait` first, because it may be gone once fired.
 void fire(PhaseWait& wait, Waiter*& waiters) noexcept {
   Waiter* mine = nullptr;
   (void)event::try_fire(wait.event, mine);
@@ -107,7 +107,8 @@ void end_waits(PhaseWait*& list, const std::uint64_t now, Waiter*& waiters,
   }
 }
 
-// Raises `slowest` to the least phase that somebody waits for; those go on whom that had blocked.
+// Raises `slowest` to the least phase that a party waits for; the signallers that it blocked
+// resume.
 void find_slowest(Phases& phases, Waiter*& waiters) noexcept IMBREX_REQUIRES(phases.lock) {
   if (phases.ahead == 0) return;
   if (phases.waiters == 0) {
@@ -144,7 +145,7 @@ bool add(const Registration& parent, Registration& child) noexcept {
   link(phases, child);
   if (!signals(child.mode)) return true;
   // With s = p the parent, which has not arrived, keeps the phase open (2); with s > p, the child
-  // has arrived as the parent has. One that runs ahead pins all phases.
+  // counts as arrived, as its parent. A child that runs ahead pins all phases.
   if (child.mode == PhaserMode::signal_only) (void)pin(phases);
   std::uint64_t word = phases.word.load(std::memory_order_relaxed);
   std::uint64_t added = 0;
@@ -157,7 +158,7 @@ bool add(const Registration& parent, Registration& child) noexcept {
 
 namespace {
 
-// acq_rel: whoever has the turn comes after all signals, each of which adds to one release
+// acq_rel: the thread with the turn comes after all signals, each of which adds to one release
 // sequence.
 Signal arrive(Phases& phases, const std::uint64_t phase) noexcept {
   const std::uint64_t word = phases.word.fetch_sub(Phases::one_unarrived,
@@ -176,7 +177,7 @@ bool may_signal(Registration& mine, PhaseWait& wait) noexcept {
   const std::uint64_t signalled = mine.signalled.load(std::memory_order_relaxed);
   if (mine.mode != PhaserMode::signal_only &&
       signalled > mine.waited.load(std::memory_order_relaxed)) {
-    return true;  // it has signalled already: that changes nothing
+    return true;  // the party has signalled already: no effect
   }
   const std::lock_guard guard(phases.lock);
   if (phases.slowest == nobody || signalled < phases.slowest + phases.ahead) return true;
@@ -192,7 +193,7 @@ Signal signal(Registration& mine) noexcept {
   if (mine.mode == PhaserMode::signal_only) {
     const std::lock_guard guard(phases.lock);
     mine.signalled.store(signalled + 1, std::memory_order_relaxed);
-    if (signalled != pin(phases)) return {};  // it runs ahead
+    if (signalled != pin(phases)) return {};  // the party runs ahead
     return arrive(phases, signalled);
   }
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
@@ -201,8 +202,8 @@ Signal signal(Registration& mine) noexcept {
   const bool here =
       phases.backend == nullptr || phases.backend->alone.load(std::memory_order_relaxed);
   if (here && phases.accumulators != nullptr) {
-    // Those who wait look at the word again and again: it is written once, when all else is done.
-    // acquire: as arrive()
+    // Waiting tasks read the word again and again, so it is written once, when all other work is
+    // done. acquire: as arrive()
     const std::uint64_t word = phases.word.load(std::memory_order_acquire);
     if (unarrived(word) == 1 && (word & marks) == 0) {
       return {.last = true, .quick = true, .owed = true, .phase = waited};
@@ -210,7 +211,7 @@ Signal signal(Registration& mine) noexcept {
   }
   Signal done = arrive(phases, waited);
   if (!here || phases.accumulators != nullptr || !done.last || !done.quick) return done;
-  if (end_quickly(phases, waited)) return {};  // there was no more to do
+  if (end_quickly(phases, waited)) return {};  // there was no other work
   done.quick = false;
   return done;
 }
@@ -224,14 +225,16 @@ Signal signal_single(Registration& mine, PhaseWait& wait) noexcept {
   Phases& phases = *mine.phases;
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
   const std::lock_guard guard(phases.lock);
-  const std::uint64_t now = pin(phases);  // before its signal: who has the turn finds it there
+  const std::uint64_t now = pin(phases);  // before its signal: the thread with the turn finds it
+                                          // there
   Signal done;
   if (mine.signalled.load(std::memory_order_relaxed) == waited) {
     mine.signalled.store(waited + 1, std::memory_order_relaxed);
     done = arrive(phases, waited);
     if (done.last && phases.backend == nullptr) return done;
   } else if (now > waited) {
-    wait.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);  // it is over
+    // the phase is over
+    wait.event.head.store(detail::EventWord::fired, std::memory_order_relaxed);
     return done;
   }
   wait.until = waited + 1;
@@ -246,7 +249,8 @@ bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait)
       phases.failed.load(std::memory_order_relaxed)) {
     return true;
   }
-  wait.until = phase == nobody ? nobody : phase + 1;  // the largest number is over when all is
+  wait.until = phase == nobody ? nobody : phase + 1;  // the largest number is over when all phases
+                                                      // are
   wait.next = phases.waits;
   phases.waits = &wait;
   return false;
@@ -255,7 +259,7 @@ bool is_over_or_wait(Phases& phases, const std::uint64_t phase, PhaseWait& wait)
 bool is_over_or_sleep(const Registration& mine) noexcept {
   std::atomic<std::uint64_t>& word = mine.phases->word;
   const std::uint64_t waited = mine.waited.load(std::memory_order_relaxed);
-  // acquire: as is_over(). The mark, once there, stays until the phase ends.
+  // acquire: as is_over(). The mark stays until the phase ends.
   std::uint64_t seen = word.load(std::memory_order_acquire);
   if (is_alike(seen, waited) && (seen & Phases::sleeps) == 0) {
     seen = word.fetch_or(Phases::sleeps, std::memory_order_acq_rel);
@@ -274,7 +278,7 @@ void pass(Registration& mine, PhaseEnd& end) noexcept {
   {
     const std::lock_guard guard(phases.lock);
     mine.waited.store(waited + 1, std::memory_order_relaxed);
-    if (phases.closed.load(std::memory_order_relaxed)) return;  // w is bounded by nothing now
+    if (phases.closed.load(std::memory_order_relaxed)) return;  // w is not bounded any more
     --phases.at[waited % phases.at.size()];
     ++phases.at[(waited + 1) % phases.at.size()];
     find_slowest(phases, waiters);
@@ -343,7 +347,7 @@ PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
   PhaseWait* promises = nullptr;
   const std::lock_guard guard(phases.lock);
   phases.failure_of_backend = error;
-  phases.failed.store(true, std::memory_order_release);  // pairs with who does not take the lock
+  phases.failed.store(true, std::memory_order_release);  // pairs with reads without the lock
   (void)pin(phases);
   for (PhaseWait** link = &phases.waits; *link != nullptr;) {
     PhaseWait& wait = **link;
@@ -360,7 +364,7 @@ PhaseWait* fail(Phases& phases, const std::exception_ptr& error) noexcept {
 
 namespace {
 
-// The parties that have signalled `phase`, which begins, by running ahead.
+// The number of parties that have signalled `phase`, which begins, by running ahead.
 std::uint64_t ahead_of(const Phases& phases, const std::uint64_t phase) noexcept
     IMBREX_REQUIRES(phases.lock) {
   if (phases.runners == 0) return 0;
@@ -393,13 +397,13 @@ bool end_quickly(Phases& phases, const std::uint64_t phase) noexcept {
 
 namespace {
 
-// Announces that phase `now` is under way, for which `arrived` of the parties have signalled. True
-// if tasks sleep that waited for the one before.
+// Announces that phase `now` is current, for which `arrived` of the parties have signalled. True if
+// tasks sleep that waited for the phase before.
 bool announce(Phases& phases, const std::uint64_t now, const std::uint64_t arrived) noexcept
     IMBREX_REQUIRES(phases.lock) {
   const bool lock = needs_lock(phases);
   std::uint64_t word = phases.word.load(std::memory_order_relaxed);
-  const std::uint64_t present = parties(word);  // nobody else changes that meanwhile (1)
+  const std::uint64_t present = parties(word);  // no other thread changes it meanwhile (1)
   const std::uint64_t next = word_of(now, present, present - arrived);
   std::uint64_t marked = 0;
   do {

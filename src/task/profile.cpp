@@ -25,7 +25,7 @@ template <class Pointer>
   return number(task.ops->code(reinterpret_cast<const std::byte*>(&task) + sizeof(Task)));
 }
 
-// Multilinear: a few instructions a word, and no two kinds of a program in 2^60 alike.
+// A multilinear hash: a few instructions for each word; it confuses one of 2^60 pairs of kinds.
 [[nodiscard]] std::uint64_t kind_of(const Task& task) noexcept {
   std::uint64_t captured = task.slot_class;
   std::uint64_t count = 0;
@@ -35,7 +35,7 @@ template <class Pointer>
   }
   const std::source_location& here = task.where;
   const std::source_location& above = task.parent->where;
-  // The texts of one site have one address.
+  // The texts of one spawn site have one address.
   const std::uint64_t sum =
       number(here.file_name()) * 0x9E3779B97F4A7C15u +
       (std::uint64_t{here.line()} << 32 | here.column()) * 0xC2B2AE3D27D4EB4Fu +
@@ -72,7 +72,7 @@ bool Profiles::sends(Profile& profile) noexcept {
   for (Profile* each = &profile; each != nullptr;
        each = each->above.load(std::memory_order_relaxed), ++level) {
     const std::uint32_t known = each->level.load(std::memory_order_relaxed);
-    if (known != 0 && known <= level) break;  // so are those above
+    if (known != 0 && known <= level) break;  // the levels above are known, too
     each->level.store(level, std::memory_order_relaxed);
     news = true;
   }
@@ -119,7 +119,7 @@ float Profiles::sends(const Task& task, const std::uint64_t message) noexcept {
 }
 
 void Profiles::learn(const std::uint64_t message, const float behind_us) noexcept {
-  constexpr std::uint32_t recent = 256;  // figures that the average is of
+  constexpr std::uint32_t recent = 256;  // number of values in the average
   const auto rank = static_cast<std::uint32_t>(message >> 32);
   Peer& to = peers_[rank % peers];
   if (to.rank.exchange(rank, std::memory_order_relaxed) != rank) to.reports = 0;

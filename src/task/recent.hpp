@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tasks created last that have not begun, and of which nobody knew that they send: so that what
-// a running task teaches reaches those created before.
+// The tasks created last that have not begun and are not known to send: knowledge from a running
+// task reaches the tasks created before it.
 //
-// Thread safety: any thread. Holds one reference to each. A task that has begun when it is added
-// stays until another takes its place: its creator removes it.
+// Thread safety: any thread. Owns one reference to each task. A task that has begun when it is
+// added stays until another task takes its place or its creator removes it.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace imbrex::task {
 
 class Recent {
  public:
-  // Forgets another, if there are too many.
+  // Adds a task; another one leaves if there are too many.
   void add(Task& task, Outcome& outcome) noexcept {
     add_reference(task);
     Task* other;
@@ -33,8 +33,8 @@ class Recent {
     if (other != nullptr) lose(*other, outcome);
   }
 
-  // `task` begins: it is nobody's concern any more. Where it was added before anybody else could
-  // reach it, a look tells whether it is here.
+  // `task` begins and leaves. A task that was added before any other thread could reach it can be
+  // checked for its presence by one read.
   void remove(Task& task, Outcome& outcome) noexcept {
     if (task.accesses == nullptr &&
         std::atomic_ref(place_of(task)).load(std::memory_order_relaxed) != &task) {
@@ -49,7 +49,7 @@ class Recent {
     lose(task, outcome);
   }
 
-  // visit(task) for each; it must not come back here.
+  // Calls visit(task) for each task; the visit must not call this class.
   template <class Visit>
   void for_each(Visit visit) noexcept {
     const std::lock_guard guard(lock_);
@@ -59,11 +59,11 @@ class Recent {
   }
 
  private:
-  // Far more than a creator's window: where nothing is ready, as on a rank that waits for its first
-  // message, it goes on beyond that, and what it made first is what runs first.
+  // Far more than a creator's window. Where no task is ready, as on a rank that waits for its first
+  // message, a creator goes on beyond its window, and its first tasks run first.
   static constexpr std::size_t size = 65536;
 
-  // A task created `size` tasks later has the same.
+  // A task created `size` tasks later has the same place.
   [[nodiscard]] Task*& place_of(const Task& task) noexcept { return tasks_[task.id % size]; }
 
   static void write(Task*& place, Task* const task) noexcept {
@@ -71,8 +71,8 @@ class Recent {
   }
 
   base::SpinLock lock_;
-  std::size_t used_ IMBREX_GUARDED_BY(lock_) = 0;  // places beyond were never written
-  // Written under the lock; remove() looks before it takes it.
+  std::size_t used_ IMBREX_GUARDED_BY(lock_) = 0;  // places above were never written
+  // Written under the lock; remove() reads it before it takes the lock.
   const base::Zeros<Task*> tasks_ = base::zeros<Task*>(size);
 };
 

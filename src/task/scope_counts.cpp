@@ -9,8 +9,8 @@
 
 namespace imbrex::task {
 
-// Nobody waits, so no field is negative. relaxed: the owner's wait, the next subtraction, acquires
-// what was released by the additions before this one too.
+// The owner does not wait, so no field is negative. relaxed: the owner's wait, the next
+// subtraction, also acquires the writes before this one.
 void Scope::forget_finished() noexcept {
   const std::uint64_t known = finished.load(std::memory_order_relaxed);
   finished.fetch_sub(known, std::memory_order_relaxed);
@@ -24,14 +24,14 @@ Scope& Scope::for_failures() noexcept {
 
 namespace {
 
-// The scopes that have a log. Whoever holds this lock may lock a scope, but nobody does the other
-// way round.
+// The scopes that have a log. A holder of this lock may lock a scope; a holder of a scope's lock
+// does not take this lock.
 struct WithLog {
   std::mutex lock;
   std::set<Scope*> scopes IMBREX_GUARDED_BY(lock);
 };
 WithLog& with_log() noexcept {
-  static WithLog* const never_destroyed = new WithLog;  // exit() asks among the last
+  static WithLog* const never_destroyed = new WithLog;  // used last by exit()
   return *never_destroyed;
 }
 
@@ -44,7 +44,7 @@ FailureLog& Scope::lock_log() noexcept {
   WithLog& all = with_log();
   const std::lock_guard guard(all.lock);
   lock.lock();
-  if (failures == nullptr) {  // nobody was faster
+  if (failures == nullptr) {  // no other thread was faster
     failures = new FailureLog;
     all.scopes.insert(this);
   }
@@ -83,7 +83,8 @@ void Scope::end_log() noexcept {
 void Scope::count(const FailureLog::Left& left) noexcept {
   if (left.causes.empty() && left.counted == 0) return;
   if (finish == nullptr) return FailureLog::count_lost(left);
-  FailureLog& log = finish->lock_log();  // it lives: it waits for all that is counted here
+  FailureLog& log = finish->lock_log();  // it lives, because it waits for all tasks that are
+                                         // counted here
   const std::lock_guard guard(finish->lock, std::adopt_lock);
   log.count(left);
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scope: counts tasks until those spawned in it are complete. Each task with children has one for
-// them; finish() opens another.
+// Scope: counts tasks until all tasks spawned in it are complete. Each task with children has one
+// for them; finish() opens another.
 //
-// How it counts without a shared count of spawned tasks: the task that owns the scope counts what
-// it spawned in a plain field; each task that ends adds to `finished`. To wait, the owner subtracts
-// what it spawned: from then on the field is minus the number outstanding, and whoever brings it
-// to zero was the last. Before, it is positive after every addition: never zero. `finished` holds
-// two such fields: complete tasks (taskwait) below, those whose descendants are complete too
-// (finish) above; so does what the owner counts. Before a field is full, the owner subtracts what
-// is finished from both: thousands of millions of tasks may be spawned without a wait.
+// How it counts without a shared count of spawned tasks: the owner of the scope counts its spawned
+// tasks in a plain field; each task that ends adds to `finished`. To wait, the owner subtracts the
+// number of spawned tasks: from then on the field is minus the number outstanding, and the thread
+// that brings it to zero was the last. Before, it is positive after every addition, never zero.
+// `finished` holds two such fields: complete tasks (taskwait) below, and above them tasks whose
+// descendants are complete, too (finish); so does the owner's count. Before a field is full, the
+// owner subtracts the finished tasks from both: thousands of millions of tasks may be spawned
+// without a wait.
 //
-// Thread safety: count_finished and fail by any thread; the rest by the owner.
+// Thread safety: any thread calls count_finished and fail; only the owner calls the rest.
 #pragma once
 
 #include <atomic>
@@ -32,9 +33,9 @@ struct Registration;  // phases.hpp
 
 enum class Await : std::uint8_t {
   nothing,      // the owner runs
-  children,     // it waits until the tasks spawned here are complete
-  descendants,  // ... and theirs
-  life          // it has ended, and its life ends with its descendants'
+  children,     // the owner waits until the tasks spawned here are complete
+  descendants,  // the owner waits for the descendants, too
+  life          // the owner has ended, and its life ends with its descendants'
 };
 
 struct Scope {
@@ -48,33 +49,34 @@ struct Scope {
   Scope* outer = nullptr;          // owner: the scope that this one's close returns to
   Await awaiting = Await::nothing; // written by the owner before it subtracts
   bool owns = false;               // owner: something was handed over; written before that
-  detail::ScopeKind kind = detail::ScopeKind::finish;  // written before anybody else knows it
+  detail::ScopeKind kind = detail::ScopeKind::finish;  // written before any other thread knows the
+                                                       // scope
   std::atomic<bool> has_region{false};  // sched/trigger/: names or progress functions belong to it
   base::SpinLock lock;
-  // Owned; null if nothing has failed, which may be asked without the lock where all that the scope
-  // counts has ended.
+  // Owned; null if nothing has failed. It may be read without the lock where all tasks that the
+  // scope counts have ended.
   FailureLog* failures IMBREX_PT_GUARDED_BY(lock) = nullptr;
   std::source_location where;
-  // This one if finish() opened it, else the next one around, or null: ancestors may be gone, so
-  // nobody could look for it later. Written before anybody else knows the scope.
+  // This scope if finish() opened it, else the next finish() around, or null. Ancestors may be
+  // gone, so it could not be found later. Written before any other thread knows the scope.
   Scope* finish = nullptr;
 
   [[nodiscard]] static std::int32_t complete_part(const std::uint64_t word) noexcept {
     return static_cast<std::int32_t>(word);
   }
   [[nodiscard]] static std::int32_t deep_part(const std::uint64_t word) noexcept {
-    // The lower field is signed: without it the upper one is exact.
+    // The lower field is signed: the upper one is exact without it.
     return static_cast<std::int32_t>(
         (word - static_cast<std::uint64_t>(std::int64_t{complete_part(word)})) >> 32);
   }
 
-  // The owner spawns one more.
+  // Counts one more spawned task.
   void count_spawned() noexcept {
     spawned += one_complete | one_deep;
     if ((spawned & half_full) != 0) [[unlikely]] forget_finished();
   }
 
-  // Adds `amount`, a sum of one_complete and one_deep. True if that was what the owner waits for.
+  // Adds `amount`, a sum of one_complete and one_deep. True if the owner's wait ends.
   [[nodiscard]] bool count_finished(const std::uint64_t amount) noexcept {
     // acq_rel: the owner sees what every counted task did.
     const std::uint64_t word = finished.fetch_add(amount, std::memory_order_acq_rel) + amount;
@@ -82,7 +84,8 @@ struct Scope {
            ((amount >= one_deep) && deep_part(word) == 0);
   }
 
-  // The owner begins to wait; true if there is nothing to wait for (then it has ended already).
+  // The owner begins to wait; true if there is nothing to wait for (the wait has then ended
+  // already).
   [[nodiscard]] bool begin_wait(const Await what) noexcept {
     awaiting = what;
     if (what == Await::children) {
@@ -95,27 +98,28 @@ struct Scope {
     return deep_part(finished.fetch_sub(amount, std::memory_order_acq_rel) - amount) == 0;
   }
 
-  // True if the owner need not wait, as far as can be seen; false proves nothing. Changes nothing.
+  // True if the owner need not wait, as far as can be seen; false proves nothing. No side effect.
   [[nodiscard]] bool finished_all(const Await what) const noexcept {
     const std::uint64_t word = finished.load(std::memory_order_relaxed);
     return what == Await::children ? complete_part(word) == complete_part(spawned)
                                    : deep_part(word) == deep_part(spawned);
   }
 
-  // How many spawned tasks are not complete: exact for those that were when it was called.
+  // The number of spawned tasks that are not complete: exact for tasks that were complete at the
+  // call.
   [[nodiscard]] std::uint32_t outstanding() const noexcept {
     return static_cast<std::uint32_t>(spawned - finished.load(std::memory_order_relaxed));
   }
 
-  // How many spawned tasks are not complete with all their descendants. The owner asks, or somebody
-  // for whom it waits before it spawns or begins to wait here: then `spawned` is constant. acquire:
-  // whoever sees 0 sees what the tasks did.
+  // The number of spawned tasks that are not complete with all their descendants. Called by the
+  // owner, or by code that the owner waits for before it spawns or begins to wait here: `spawned`
+  // is then constant. acquire: a caller that sees 0 sees the effects of the tasks.
   [[nodiscard]] std::uint32_t live() const noexcept {
     const std::uint64_t word = finished.load(std::memory_order_acquire);
     return static_cast<std::uint32_t>(deep_part(spawned) - deep_part(word));
   }
 
-  // The owner takes what is finished out of both counts.
+  // The owner subtracts the finished tasks from both counts.
   [[gnu::cold, gnu::noinline]] void forget_finished() noexcept;
 
   Scope() = default;
@@ -127,44 +131,46 @@ struct Scope {
 
   // A failure in the code of a thread, outside of any finish(), goes to the scope of that code.
   void fail(Failure& failure) noexcept;
-  // The same for all that has failed in `inner`. REQUIRES: all that is counted there has ended.
+  // fail() for all failures in `inner`. REQUIRES: all tasks that are counted there have ended.
   void fail_with(const Scope& inner) noexcept;
-  // Forgets all failures. Nothing else may destroy `failures`: whoever ends the program asks each
-  // scope that has them. REQUIRES: there are `failures`, and nothing that is counted here is left.
+  // Forgets all failures. No other code may destroy `failures`: code that ends the program asks
+  // each scope that has failures. REQUIRES: there are `failures`, and all counted tasks have ended.
   void end_log() noexcept;
-  // As FailureLog has them. REQUIRES: all that is counted here is finished.
+  // FailureLog::take(). REQUIRES: all counted tasks have ended.
   [[nodiscard]] std::exception_ptr take_error() noexcept;
   [[nodiscard]] Untold take_untold() noexcept;
-  // The same of all scopes that live: the program ends, and nobody will ask them. Any thread.
+  // The unreported failures of all live scopes, for the end of the program. Any thread.
   [[nodiscard]] static Untold take_all_untold() noexcept;
 
  private:
-  // Without the lock, as fail_with() may.
+  // Without the lock, as in fail_with().
   [[nodiscard]] const FailureLog& last_log() const noexcept IMBREX_LOCKS_NOT_SEEN {
     return *failures;
   }
   [[nodiscard]] Scope& for_failures() noexcept;
-  // What a log had no room for, by the log of the finish() around. REQUIRES: the lock is free.
+  // count() for failures that found no room, by the log of the finish() around. REQUIRES: the lock
+  // is free.
   void count(const FailureLog::Left& left) noexcept;
-  // Returns with the scope locked. Who ends the program finds it from then on.
+  // Returns with the scope locked. Code that ends the program finds the log from then on.
   FailureLog& lock_log() noexcept IMBREX_ACQUIRE(lock) IMBREX_LOCKS_NOT_SEEN;
 };
 static_assert(sizeof(Scope) <= sizeof(detail::ScopeMemory));
 
-// What the program has written to open `scope`: "the finish() at stencil.cpp:54".
+// The construct of the program that opened `scope`: "the finish() at stencil.cpp:54".
 [[nodiscard]] std::string describe(const Scope& scope);
 
-// An event that a task's completion waits for, or the end of one of its accesses, or of a scope.
+// An event that delays the completion of a task, or the end of an access or of a scope.
 struct Hold : Waiter {
   Hold* following = nullptr;             // of the same task
-  detail::Completion* source = nullptr;  // whose event it is, if anyone's: if that fails, so does
-                                         // what is held; has a reference
-  Scope* scope = nullptr;                // of the task, which waits; null: it holds the completion
-  const void* address = nullptr;         // of the access; null: it holds none
-  std::size_t bytes = 0;                 // of the access, if that is a range
+  detail::Completion* source = nullptr;  // the owner of the event, if any: if it fails, the held
+                                         // object fails; has a reference
+  Scope* scope = nullptr;                // the scope of the task, which waits; null: the completion
+                                         // waits
+  const void* address = nullptr;         // address of the access; null: no access is held
+  std::size_t bytes = 0;                 // size of the access, if it is a range
 };
 
-// The thread that runs a task writes it, and the end of the runtime looks at it meanwhile.
+// The thread that runs a task writes it; the end of the runtime reads it meanwhile.
 class CurrentScope {
  public:
   CurrentScope& operator=(Scope* scope) noexcept {
@@ -181,14 +187,15 @@ class CurrentScope {
 // The part of a task that it needs once it has children, or once its completion waits for events.
 struct Family {
   Scope children;
-  CurrentScope current;            // where it spawns now
-  DependTable* table = nullptr;    // of its children's accesses; made by the first
+  CurrentScope current;            // the scope in which it spawns now
+  DependTable* table = nullptr;    // the accesses of its children; made by the first child
   Hold* holds = nullptr;           // owned
   Registration* registrations = nullptr;  // on phasers; owned; its spawner writes it before it runs
-  std::uint32_t unchecked = 0;     // spawned since it last looked whether it runs too far ahead
+  std::uint32_t unchecked = 0;     // number spawned since the last check whether it is too far
+                                   // ahead
 };
 
-// True for what a finish() was given, false for what holds a task or an access.
+// True for a hold of a finish(), false for a hold of a task or an access.
 [[nodiscard]] inline bool is_owned(const Hold& hold) noexcept {
   return hold.scope != nullptr && hold.address == nullptr;
 }

@@ -22,7 +22,7 @@ struct OldScope : Scope {
   }
 };
 
-constexpr std::uint64_t half = std::uint64_t{1} << 30;  // where the owner looks
+constexpr std::uint64_t half = std::uint64_t{1} << 30;  // where the owner checks
 
 TEST(ScopeTest, what_is_finished_is_forgotten_before_a_count_is_full) {
   for (const Await what : {Await::children, Await::descendants}) {
@@ -40,7 +40,7 @@ TEST(ScopeTest, what_is_finished_is_forgotten_before_a_count_is_full) {
   }
 }
 
-// A wait for children subtracts one of the two counts: the other one goes on.
+// A wait for children subtracts one of the two counts: the other count goes on.
 TEST(ScopeTest, waits_for_children_do_not_fill_the_count_of_descendants) {
   OldScope scope(half - 1000);
   for (int round = 0; round < 2000; ++round) {
@@ -55,7 +55,7 @@ TEST(ScopeTest, waits_for_children_do_not_fill_the_count_of_descendants) {
   EXPECT_TRUE(scope.begin_wait(Await::descendants));
 }
 
-// Others finish while the owner forgets: none is lost, and one of all is the last.
+// Tasks finish while the owner subtracts: none is lost, and exactly one is the last.
 TEST(ScopeTest, tasks_that_end_meanwhile_are_counted) {
   constexpr int tasks = 40'000;
   constexpr int threads = 4;

@@ -10,7 +10,7 @@ void Trails::begin(Step& step, const std::uint64_t message) noexcept {
     const std::uint32_t number = (first + i) % places;
     Trail& trail = trails_[number];
     std::uint32_t free = 0;
-    // acquire: pairs with leave(), which was the last to read the rest
+    // acquire: pairs with leave(), which was the last reader of the rest
     if (trail.count.load(std::memory_order_relaxed) != 0 ||
         !trail.count.compare_exchange_strong(free, 2, std::memory_order_acquire,
                                              std::memory_order_relaxed)) {
@@ -24,7 +24,8 @@ void Trails::begin(Step& step, const std::uint64_t message) noexcept {
 }
 
 void Trails::pass(const Step& from, Step& to) noexcept {
-  trails_[from.trail - 1].count.fetch_add(1, std::memory_order_relaxed);  // the caller stands on it
+  // the caller is on the trail
+  trails_[from.trail - 1].count.fetch_add(1, std::memory_order_relaxed);
   to = from;
 }
 
@@ -40,7 +41,7 @@ void Trails::note(const Step& step, const float behind_us) noexcept {
 bool Trails::leave(Step& step, Path& ended) noexcept {
   Trail& trail = trails_[step.trail - 1];
   step.trail = 0;
-  // acq_rel: the last sees what all have noted, and the message.
+  // acq_rel: the last task sees the notes of all tasks, and the message.
   if (trail.count.fetch_sub(1, std::memory_order_acq_rel) != 2) return false;
   ended = {trail.message, trail.longest_us.load(std::memory_order_relaxed)};
   trail.count.store(0, std::memory_order_release);  // pairs with begin()

@@ -54,14 +54,14 @@ TEST(TrailTest, a_message_beyond_the_last_place_is_not_followed_and_places_are_u
   }
 }
 
-// Each thread hands steps to others and takes theirs; each trail is reported once, with the length
-// that all who stood on it have noted.
+// Each thread hands steps to other threads and takes theirs; each trail is reported once, with the
+// length that all its tasks have noted.
 TEST(TrailTest, trails_that_threads_share_end_once_and_whole) {
   constexpr int threads = 4;
   constexpr int rounds = 10'000;
   const auto trails = std::make_unique<Trails>();
   std::atomic<int> begun = 0, ended = 0, wrong = 0;
-  std::vector<std::atomic<std::uint64_t>> handed(16);  // a step each, packed; 0: none
+  std::vector<std::atomic<std::uint64_t>> handed(16);  // one step each, packed; 0: none
   const auto pack = [](const Step& step) {
     return std::uint64_t{step.trail} << 32 | static_cast<std::uint32_t>(step.length_us);
   };

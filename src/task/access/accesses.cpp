@@ -44,18 +44,20 @@ const char* kind_name(const AccessKind kind) noexcept {
 [[nodiscard]] inline bool surely_distinct(const std::span<const AccessSpec> specs) noexcept {
   base::FewAddresses addresses;
   for (const AccessSpec& spec : specs) {
-    if (!addresses.add(spec.address)) return false;  // an end too: no harm, but to look closer
+    if (!addresses.add(spec.address)) return false;  // may be an end of an object, too: that only
+                                                     // costs a closer check
   }
   return true;
 }
 
-// The same for so many that comparing each with each would take too long.
+// check_accesses() for so many accesses that comparing all pairs would take too long.
 [[gnu::cold, gnu::noinline]] void check_many(const char* const name,
                                              const std::span<const AccessSpec> specs) {
   const auto no_later = [](const AccessSpec& first, const AccessSpec& second) {
     return first.address >= second.address;
   };
-  if (std::ranges::adjacent_find(specs, no_later) == specs.end()) return;  // as from an array
+  // sorted already, as from an array
+  if (std::ranges::adjacent_find(specs, no_later) == specs.end()) return;
   std::vector<const AccessSpec*> sorted;
   sorted.reserve(specs.size());
   for (const AccessSpec& spec : specs) {
@@ -144,14 +146,14 @@ void end_marked(Task& task, Waiter* const first, ReadyList& ready) noexcept {
   if (!block.has_mark(AccessBlock::mutexes)) return;
   for (Access& access : block.accesses()) {
     if (access.mutex() == nullptr) continue;
-    // Other mutexes have been given back, or will be when their event fires.
+    // The other mutexes have been given back, or will be when their event fires.
     if (access.end.load(std::memory_order_relaxed) == End::with_task) give_back(access, ready);
   }
 }
 
 namespace {
 
-// An Access cannot be moved: exchanges what they name.
+// An Access cannot be moved: exchanges the names of two accesses.
 void exchange(Access& first, Access& second) noexcept {
   std::swap(first.address, second.address);
   std::swap(first.kind, second.kind);
@@ -167,7 +169,7 @@ void sift_down(const std::span<Access> heap, std::size_t at) noexcept {
   }
 }
 
-// A heap sort: in place, and without a worst case.
+// A heap sort: in place, and without a bad worst case.
 [[gnu::cold, gnu::noinline]] void sort_by_address(const std::span<Access> all) noexcept {
   for (std::size_t at = all.size() / 2; at-- > 0;) sift_down(all, at);
   for (std::size_t end = all.size(); end-- > 1;) {
@@ -195,8 +197,8 @@ void note_future(const AccessSpec& spec, const Task* const parent) noexcept {
   }
 }
 
-// Mutexes are taken in the order in which accesses stand: that of addresses, so that no cycle can
-// form.
+// Mutexes are taken in the order of the accesses, which is the order of addresses, so that no cycle
+// can form.
 [[gnu::noinline]] void sort_for_mutexes(AccessBlock& block) noexcept {
   const std::span<Access> all = block.accesses();
   if (std::ranges::any_of(all, [](const Access& access) { return access.bytes == 0; })) {
@@ -254,7 +256,7 @@ void destroy_accesses(Task& task, base::SlabCache& edges) noexcept {
 
 namespace {
 
-// `task` runs: by its first access that ends apart. Then those who wait are taken over.
+// `task` runs and its first access ends apart: takes over the waiters of its event.
 [[gnu::cold, gnu::noinline]] Releases& make_releases(Task& task, Outcome& outcome) noexcept {
   Rare& rare = rare_of(*task.accesses);
   auto* const releases = new Releases(task);
@@ -299,7 +301,7 @@ void list_open(Task& task, std::vector<detail::OpenAccess>& open) {
 
 namespace {
 
-// Whether the running `task` has declared what is named so, and ended it.
+// Whether the running `task` has declared an access of this name, and ended it.
 bool has_ended(const Task& task, const void* const address, const std::size_t bytes) noexcept {
   if (task.accesses == nullptr) return false;
   return std::ranges::any_of(task.accesses->accesses(), [&](const Access& access) {

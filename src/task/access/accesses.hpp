@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The accesses of one task: what it may declare, how they are built and end, early release.
+// The accesses of one task: what it may declare, how accesses are built and end, early release.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ namespace imbrex::task {
 // Builds the block of `task` in `memory`, of AccessBlock::bytes(specs.size()).
 void build_accesses(Task& task, void* memory, std::span<const AccessSpec> specs) noexcept;
 
-// Gives up what the block of a dead task owns, except its futures: release_futures() comes first.
+// Gives up what the block of a dead task owns, except its futures; call release_futures() first.
 void destroy_accesses(Task& task, base::SlabCache& edges) noexcept;
 
-// `task` starts: what it waited for is past. Calls release(completion) for the reference of each.
+// `task` starts, so its futures are no longer needed. Calls release(completion) for the reference
+// of each.
 template <class Release>
 void release_futures(Task& task, Release release) noexcept {
   if ((task.accesses->marks & AccessBlock::futures) == 0) return;
@@ -32,8 +33,8 @@ void release_futures(Task& task, Release release) noexcept {
   }
 }
 
-// `task` is complete, its event has fired, and its waiters, from `first` on, are not let go yet:
-// its mutexes go to the next, its failures to those who follow.
+// `task` is complete, its event has fired, and its waiters, from `first` on, are not released yet:
+// gives its mutexes to the next accesses, and its failures to the followers.
 [[gnu::noinline]] void end_marked(Task& task, Waiter* first, ReadyList& ready) noexcept;
 inline void end_accesses(Task& task, Waiter* const first, ReadyList& ready) noexcept {
   if (task.accesses->has_mark(AccessBlock::mutexes | AccessBlock::failed)) [[unlikely]] {
@@ -41,25 +42,24 @@ inline void end_accesses(Task& task, Waiter* const first, ReadyList& ready) noex
   }
 }
 
-// Whether `next` must still wait for an access of `task` that has not ended. REQUIRES: both
-// declared some.
+// Whether `next` must still wait for an open access of `task`. REQUIRES: both declared accesses.
 [[nodiscard]] bool blocks(Task& task, Task& next) noexcept;
 
-// Adds those of the running `task` that plug_ins.hpp's open_accesses() says. REQUIRES: it declared
-// some.
+// Adds the open accesses of the running `task`, for open_accesses() of plug_ins.hpp. REQUIRES: the
+// task declared some.
 void list_open(Task& task, std::vector<detail::OpenAccess>& open);
 
-// Whether an access of `task`, which is complete, is still open until its event fires. For reports:
-// what it reads may be a moment old.
+// Whether an access of the complete `task` is still open until its event fires. For reports: the
+// values that it reads may be a moment old.
 [[nodiscard]] bool holds_access(const Task& task) noexcept;
 
-// Ends the access of the running `task` to `address`, or with `bytes` to that range. False if it
-// declared none.
+// Ends the access of the running `task` to `address`, or with `bytes` to that range. False if the
+// task declared no such access.
 [[nodiscard]] bool release_access(Task& task, const void* address, std::size_t bytes,
                                   Outcome& outcome) noexcept;
 
-// Keeps the access of the running `task` to `address` open until end_hold(), as Releases has it;
-// false if there is none.
+// Keeps the access of the running `task` to `address` open until end_hold(), as Releases does;
+// false if there is no such access.
 [[nodiscard]] bool hold_access(Task& task, const void* address, std::size_t bytes,
                                Outcome& outcome) noexcept;
 

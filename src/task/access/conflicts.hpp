@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Accesses that name more than an address: which conflict, and how the entries that say where an
-// object or a range ends stay behind those that say where it begins.
+// Accesses that name more than an address: which of them conflict, and how an entry for the end of
+// an object or range stays behind the entry for its beginning.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +32,13 @@ namespace imbrex::task {
   return first != second || !(first == AccessKind::in || is_set(first));
 }
 
-// The same for two accesses whose memory overlaps, but is not named by the same interval: then
-// there is no one mutex for both, so those of a mutexinoutset keep their order too.
+// conflict() for two accesses whose memory overlaps, but has different intervals: there is no
+// common mutex, so accesses of a mutexinoutset keep their order, too.
 [[nodiscard]] inline bool conflict_apart(const AccessKind first, const AccessKind second) noexcept {
   return conflict(first, second) || first == AccessKind::mutexinoutset;
 }
 
-// Whether `second`, whose version is or will be `version`, must keep its order behind `first`.
+// Whether `second`, whose version is or will be `version`, must stay behind `first`.
 [[nodiscard]] inline bool conflict_by_range(const Access& first, const Access& second,
                                             const std::uint64_t version) noexcept {
   if (first.version() == Access::not_linked || version == Access::not_linked) return false;
@@ -46,11 +46,11 @@ namespace imbrex::task {
   const Interval other = interval_of(second);
   if (!mine.overlaps(other)) return false;
   if (mine != other) return conflict_apart(first.kind, second.kind);
-  // Those of two sets with a reader between are no neighbours.
+  // Accesses of two sets with a reader between them are no neighbours.
   return conflict(first.kind, second.kind) || (is_set(first.kind) && first.version() != version);
 }
 
-// The next two are for an entry that is an access, not the end of one.
+// The next two functions take an entry that is an access, not the end of one.
 [[nodiscard]] inline bool is_range(const AccessSpec& spec) noexcept {
   return spec.bytes == 0 && (&spec + 1)->kind == AccessKind::range_end;
 }
@@ -59,14 +59,14 @@ namespace imbrex::task {
   return static_cast<const std::byte*>(spec.address) + spec.bytes;
 }
 
-// Whether two entries of one task that begin at the same address name the same object, so that they
-// may not have two kinds. A range and an object in it may.
+// Whether two entries of one task that begin at one address name the same object, so that they must
+// not have two kinds. A range and an object in it may have two kinds.
 [[nodiscard]] inline bool same_object(const AccessSpec& first, const AccessSpec& second) noexcept {
   if (first.kind >= AccessKind::object_end || second.kind >= AccessKind::object_end) return false;
   return (!is_range(first) && !is_range(second)) || end_of(first) == end_of(second);
 }
 
-// Sorts by address. An access and the entry that says where it ends must stay neighbours.
+// Sorts by address. An access and the entry for its end must stay neighbours.
 inline void sort_with_ends(const std::span<Access> accesses) {
   struct Named {
     AccessSpec access, end;

@@ -21,12 +21,13 @@ namespace imbrex::task {
 
 namespace {
 
-// Takes an access out of the table; (1).
+// Takes an access out of the table; invariant (1).
 void leave_table(Access& access, Outcome& outcome) noexcept {
   if (--block_of(access).places == 0) lose(*access.edge.task, outcome);
 }
 
-// `predecessor` has ended. True if an access of it has not, for which `waiter` waits now.
+// `predecessor` has ended. Returns true if an access of it is still open, for which `waiter` waits
+// now.
 [[gnu::cold, gnu::noinline, nodiscard]] bool follow_past(Task& predecessor,
                                                          Waiter& waiter) noexcept {
   Releases* const releases = releases_of(*predecessor.accesses);
@@ -39,18 +40,18 @@ void leave_table(Access& access, Outcome& outcome) noexcept {
 
 // ---- the table -------------------------------------------------------------------------------
 
-// The Location of all accesses that name one interval, where ranges are in use; `address` is not
-// used.
+// The Location of all accesses that name one interval, where ranges are in use; its `address` is
+// unused.
 struct DependTable::Ranged : Location {
-  std::uint32_t entered = 0;  // when the last did
+  std::uint32_t entered = 0;  // the time of the last entry
 };
 
-// Edges are found first and added then, when their number stands in the task's pending count: an
-// added one may be released at once, but the count of those that follow keeps the task back. What
-// is found must live until it is added: so accesses that leave the table keep their place until
-// the end.
+// Edges are found first and added later, when their number is in the task's pending count: an added
+// edge may be released at once, but the count of the other edges holds the task back. A found task
+// must live until its edge is added, so accesses that leave the table keep their place until the
+// end.
 //
-// Twice, since a call in the middle would cost tasks that have no lineage their registers.
+// Two variants, since a call in the middle would cost tasks without a lineage their registers.
 template <bool told>
 struct DependTable::Link {
   Link(Task& its_task, base::SlabCache& its_edges, DependTable& its_table,
@@ -61,14 +62,15 @@ struct DependTable::Link {
   base::SlabCache& edges;
   DependTable& table;
   Outcome& outcome;
-  // Accesses that have left the table and hold the last place of their task there. They keep it
+  // Accesses that have left the table and own the last place of their task there. They keep it
   // until the end: an edge from such a task may be found and not yet added, and if the task has
-  // fired meanwhile, we may hold the last reference to it.
+  // fired meanwhile, this may be the last reference to it.
   Access* left = nullptr;
-  std::array<Found, 16> first;  // not yet added, up to `found_end`; more: table.more_found_
+  std::array<Found, 16> first;  // found and not yet added, up to `found_end`; more of them are in
+                                // table.more_found_
   Found* found_end = first.data();
 
-  // `access` must follow all of `list`.
+  // `access` must follow all accesses of `list`.
   void follow_all(Access& access, Access* list) {
     for (; list != nullptr; list = list->next) follow(access, *list);
   }
@@ -93,7 +95,7 @@ struct DependTable::Link {
     }
   }
 
-  // Adds the found edges; returns how many of them have nothing to wait for.
+  // Adds the found edges; returns how many of them need not wait.
   [[nodiscard]] int add_first() noexcept {
     int refused = 0;
     for (const Found* one = first.data(); one != found_end; ++one) refused += add(*one) ? 0 : 1;
@@ -106,18 +108,18 @@ struct DependTable::Link {
     return refused;
   }
 
-  // False: it has nothing to wait for.
+  // Returns false if the predecessor has ended.
   [[nodiscard]] bool add(const Found& one) noexcept {
     const bool accepted = one.waiter->by_address()
                               ? add_edge(static_cast<Task&>(*one.after), *one.waiter)
                               : event::add(one.after->event, *one.waiter);
-    // The task that is followed may be gone by now.
+    // The predecessor may be gone by now.
     if (told && !accepted) one.waiter->follows.store(0, std::memory_order_relaxed);
     return accepted;
   }
 
-  // Tells the lineage of the found, before the edges are added: until then nobody can begin the
-  // task, nor can the found be gone.
+  // Tells the lineage of the found predecessors before the edges are added: until then no worker
+  // can begin the task, and the predecessors exist.
   void tell() {
     for (const Found& one : std::span(first.data(), found_end)) tell_of(one);
     for (const Found& one : table.more_found_) tell_of(one);
@@ -143,7 +145,7 @@ struct DependTable::Link {
     return result == event::Added::yes;
   }
 
-  // True if the task has nothing to wait for.
+  // Returns true if the task has no predecessor to wait for.
   [[nodiscard]] bool close() noexcept {
     if constexpr (told) tell();
     const auto count = static_cast<int>(found_end - first.data());
@@ -163,7 +165,7 @@ struct DependTable::Link {
     return task.pending.fetch_sub(refused, std::memory_order_acq_rel) == refused;
   }
 
-  // The access's own, or a further one, for `predecessor`.
+  // Returns the access's own edge, or a further one, for `predecessor`.
   [[nodiscard]] Waiter& free_edge(Access& access, Task& predecessor) {
     Waiter* edge = &access.edge;
     if (edge->by_address()) {
@@ -187,7 +189,8 @@ struct DependTable::Link {
   void read(Access& access, Location& location) {
     follow_all(access, location.set);
     access.mutex_or_version = location.version;
-    location.set_kind = AccessKind::in;  // nobody joins a set that was read, also if we leave
+    location.set_kind = AccessKind::in;  // no access joins a set that was read, also if the reader
+                                         // leaves
     enter(access, location.readers);
   }
 
@@ -197,7 +200,7 @@ struct DependTable::Link {
     list = access.next;
     if (block.places > 1) {
       --block.places;
-    } else if (block.last_linked == task.id) {  // its edge is found and not added
+    } else if (block.last_linked == task.id) {  // its edge is found and not added yet
       block.places = AccessBlock::leaving;
     } else {
       access.next = left;
@@ -207,7 +210,7 @@ struct DependTable::Link {
   void take_out(Access*& list) noexcept {
     while (list != nullptr) take_out_first(list);
   }
-  // follow_all() and take_out() in one.
+  // follow_all() and take_out() in one loop.
   void take_out_followed(Access& access, Access*& list) {
     while (list != nullptr) {
       follow(access, *list);
@@ -236,12 +239,12 @@ struct DependTable::Link {
   [[gnu::noinline]] void write_everything(Access& access, const std::span<Location> locations) {
     for (Location& location : locations) write_after(access, location);
   }
-  // `last`: the access to everything before this one.
+  // `last`: the last access to everything before this one.
   void write_last(Access& access, Access*& last) {
     take_out_followed(access, last);
     enter(access, last);
   }
-  // The first access of a task that names some follows `last`.
+  // The first access of a task that names some memory follows `last`.
   [[gnu::noinline]] void follow_everything(AccessBlock& block, Access*& last) {
     if (last->edge.task->event.has_fired()) {
       remove_all(last, outcome);
@@ -291,14 +294,14 @@ struct DependTable::Link {
   }
 
   // ---- where ranges are in use ----
-  // All accesses of the task follow what they find first, and enter then: so it follows nothing of
-  // its own, and nothing that it finds depends on their order.
+  // All accesses of the task first follow what they find, then enter: the task does not follow its
+  // own accesses, and the result does not depend on the order of accesses.
 
-  // The access follows what it conflicts with in a location that it overlaps. Writers stand there
-  // until they are overwritten, and each is followed, for its failure: behind readers too.
-  // `version` is what the access will have.
+  // The access follows the conflicting accesses of an overlapping location. Writers stay there
+  // until they are overwritten, and each is followed, also behind readers, because its failure is
+  // inherited. `version` is the version that the access will have.
   void follow_overlapped(Access& access, Location& location, const std::uint64_t version) {
-    const Access* const one = location.set;  // all of a set are alike
+    const Access* const one = location.set;  // all accesses of a set are alike
     const bool in_set = one != nullptr && is_set(one->kind) && one->kind == access.kind;
     if (!in_set || conflict_by_range(*one, access, version)) {
       follow_some(access, location, location.set, version);
@@ -347,7 +350,7 @@ struct DependTable::Link {
       enter(access, location.readers);
     } else if (is_set(access.kind)) {
       if (!joins_set(access, location)) {
-        overwrite(location.before, time - 1);  // not for this one, nor for its neighbours
+        overwrite(location.before, time - 1);  // neither for this access, nor for its neighbours
         location.before = std::exchange(location.readers, nullptr);
         Access** end = &location.before;  // the youngest first
         while (*end != nullptr) end = &(*end)->next;
@@ -370,12 +373,11 @@ struct DependTable::Link {
 
 struct DependTable::Ranges {
   IntervalTree<Ranged> locations;
-  std::vector<Interval> emptied;  // by the task that is being linked
+  std::vector<Interval> emptied;  // emptied by the task that is being linked
   std::size_t sweep_at = 64;      // (2)
-  std::uint32_t time = 0;         // (7); above the versions of what came from the table
+  std::uint32_t time = 0;         // (7); above the versions of accesses that came from the table
 
-  // Begins again after 4 billion tasks, without the values that mean something else: 0 is none,
-  // and so is what comes before 1.
+  // Begins again after 4 billion tasks, and skips the values 0 (no time) and 1 (before 0 again).
   [[nodiscard]] std::uint32_t next_time() noexcept {
     do {
       ++time;
@@ -388,7 +390,8 @@ struct DependTable::Ranges {
   void erase_emptied() noexcept {
     for (const Interval& key : emptied) {
       const Ranged* const location = locations.find(key);
-      if (location == nullptr || !is_empty(*location)) continue;  // twice here, or entered since
+      // named twice here, or entered since
+      if (location == nullptr || !is_empty(*location)) continue;
       if (location->mutex != nullptr) drop_mutex(location->mutex);
       locations.erase(key);
     }
@@ -423,7 +426,7 @@ bool DependTable::link(Task& task, base::SlabCache& edges, Outcome& outcome) noe
   return link_as<true>(task, edges, outcome);
 }
 
-// All accesses of the task are entered. True if it waits for nothing.
+// All accesses of the task are entered. Returns true if the task waits for no other.
 template <bool told>
 bool DependTable::end_linking(Link<told>& link) noexcept {
   const bool ready = link.close();
@@ -441,8 +444,8 @@ bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) 
     return link_by_range<told>(task, edges, outcome);
   }
   Link<told> link(task, edges, *this, outcome);
-  block.places = 1;  // ours, until all are entered
-  // Nobody else knows the task yet.
+  block.places = 1;  // the count of this function, until all accesses are entered
+  // No other thread knows the task yet.
   task.references.store(task.references.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   if (!usual && everything_ != nullptr) [[unlikely]] link.follow_everything(block, everything_);
@@ -458,7 +461,7 @@ bool DependTable::link_as(Task& task, base::SlabCache& edges, Outcome& outcome) 
       continue;
     }
     Location& location = locate(access.address);
-    if (location.last_task == task.id) {  // the same again
+    if (location.last_task == task.id) {  // the same address again
       if (access.kind != AccessKind::mutexinoutset) access.mutex_or_version = Access::not_linked;
       continue;
     }
@@ -488,11 +491,12 @@ bool DependTable::link_by_range(Task& task, base::SlabCache& edges, Outcome& out
   const std::uint32_t time = ranges.next_time();
   AccessBlock& block = *task.accesses;
   block.linked_at = time;
-  block.places = 1;  // ours, until all are entered
-  // Nobody else knows the task yet.
+  block.places = 1;  // the count of this function, until all accesses are entered
+  // No other thread knows the task yet.
   task.references.store(task.references.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
-  for (Access& access : block.accesses()) {  // what is complete goes before anything is found
+  for (Access& access : block.accesses()) {  // complete tasks leave before predecessors are
+                                             // searched
     if (!names_memory(access.kind)) continue;
     Ranged& own = ranges.locations.at(interval_of(access));
     if (own.listed >= own.sweep_at) sweep(own, link.left);
@@ -510,7 +514,7 @@ bool DependTable::link_by_range(Task& task, base::SlabCache& edges, Outcome& out
     const Interval place = interval_of(access);
     Ranged& own = ranges.locations.at(place);
     access.mutex_or_version = 0;
-    if (own.last_task == task.id) {  // the same again
+    if (own.last_task == task.id) {  // the same interval again
       if (access.kind != AccessKind::mutexinoutset) access.mutex_or_version = Access::not_linked;
       continue;
     }
@@ -524,7 +528,7 @@ bool DependTable::link_by_range(Task& task, base::SlabCache& edges, Outcome& out
   return end_linking(link);
 }
 
-// Takes out what the task writes over as a whole; then enters the accesses of the task.
+// Takes out the accesses that the task overwrites completely; then enters the accesses of the task.
 template <bool told>
 void DependTable::enter_ranges(Link<told>& link, AccessBlock& block,
                                const std::uint32_t time) noexcept {
@@ -544,8 +548,8 @@ void DependTable::enter_ranges(Link<told>& link, AccessBlock& block,
     const Interval place = interval_of(access);
     ranges.locations.each_overlapping(place, [&](const Interval& key, Location& location) {
       const bool writes = access.kind == AccessKind::out || access.kind == AccessKind::inout;
-      // An access of the task itself stays: it may outlive the one that covers it, if that is
-      // released early.
+      // An access of the task itself stays: it may outlive the access that covers it, if that
+      // access is released early.
       if (writes && place.contains(key) && location.last_task != link.task.id) {
         link.overwrite(location, time);
       }
@@ -562,7 +566,7 @@ void DependTable::enter_ranges(Link<told>& link, AccessBlock& block,
   ranges.erase_emptied();
 }
 
-// The first range: what lives in the table moves to the tree.
+// The first range is named: the live entries move from the table to the tree.
 void DependTable::find_ranges(Outcome& outcome) {
   auto found = std::make_unique<Ranges>();
   for (std::size_t index = 0; index < capacity_; ++index) {
@@ -641,7 +645,8 @@ void DependTable::sweep(Location& location, Outcome& outcome) noexcept {
 void DependTable::sweep(Location& location, Access*& swept) noexcept {
   location.listed = 0;
   sweep_list(location.before, false, location, swept);
-  // The next neighbour must find the set, not begin another, to inherit what they have.
+  // The next neighbour must find the set, and not begin another one, to inherit the failures before
+  // it.
   const bool keeps_one = is_set(location.set_kind) && location.before != nullptr &&
                          keeps_fired_.load(std::memory_order_relaxed);
   sweep_list(location.set, keeps_one, location, swept);
@@ -651,10 +656,10 @@ void DependTable::sweep(Location& location, Access*& swept) noexcept {
 
 namespace {
 
-// The accesses of a list that stay though they have fired: they say all that the others would say.
-// (6)
+// The accesses of a list that stay although they have fired: they carry all the information that
+// the removed ones had. (6)
 struct Kept {
-  const Access* first_cause = nullptr;  // whose failure was created first
+  const Access* first_cause = nullptr;  // the access whose failure was created first
   const Access* oldest_failed = nullptr;
   const Access* oldest = nullptr;
   [[nodiscard]] bool has(const Access& access) const noexcept {
@@ -662,8 +667,8 @@ struct Kept {
   }
 };
 
-// The oldest, too, since younger ones may belong to a finish() whose end forgets them. Lists begin
-// with the youngest.
+// The oldest one stays, too, since younger ones may belong to a finish() whose end forgets them.
+// Lists begin with the youngest.
 [[gnu::cold, gnu::noinline]] Kept find_kept(const Access* const list,
                                             const bool keeps_one) noexcept {
   Kept kept;
@@ -683,7 +688,7 @@ struct Kept {
 
 }  // namespace
 
-// Takes out those that have fired, but for find_kept().
+// Takes out the fired accesses, except those of find_kept().
 void DependTable::sweep_list(Access*& list, const bool keeps_one, Location& location,
                              Access*& swept) noexcept {
   Kept kept;

@@ -24,7 +24,7 @@ namespace {
 
 using Kind = AccessKind;
 
-// A child with its accesses in `memory`, not linked.
+// Makes a child with its accesses in `memory`, not linked.
 void prepare(Task& task, std::unique_ptr<AccessBlock[]>& memory, const std::uint64_t id,
              Scope& scope, const std::vector<AccessSpec>& specs) {
   task.references.store(1);
@@ -45,12 +45,12 @@ class Graph {
     Outcome outcome;
     table_.clear(outcome);
     take(outcome);
-    for (const std::unique_ptr<Child>& child : children_) {  // those that never ran
+    for (const std::unique_ptr<Child>& child : children_) {  // the children that never ran
       if (child->task.references.load() != 0) destroy_accesses(child->task, cache_);
     }
   }
 
-  // Spawns the next child; its number.
+  // Spawns the next child; returns its number.
   int spawn(std::vector<AccessSpec> specs) {
     const int number = static_cast<int>(children_.size());
     Child& child = *children_.emplace_back(std::make_unique<Child>());
@@ -81,7 +81,7 @@ class Graph {
     take(outcome);
     return found;
   }
-  // The access ends when the returned event is given to fire(); null if it has ended.
+  // Holds the access open until fire() gets the returned event; null if the access has ended.
   EventWord* hold(const int number, const void* address, const std::size_t bytes) {
     Child& child = *children_[number];
     child.family.children.owner = &child.task;
@@ -162,7 +162,7 @@ TEST(Depend, an_access_released_early_frees_only_who_waits_for_it_alone) {
   graph.start(0);
   EXPECT_TRUE(graph.release(0, &x));
   EXPECT_EQ(graph.ready(), Set({1}));
-  graph.spawn({{&x, Kind::in}});  // created afterwards: nothing to wait for
+  graph.spawn({{&x, Kind::in}});  // created afterwards, so it need not wait
   EXPECT_EQ(graph.ready(), Set({1, 3}));
   EXPECT_TRUE(graph.release(0, &y));
   EXPECT_EQ(graph.ready(), Set({1, 2, 3}));
@@ -269,7 +269,7 @@ TEST(Ranges, with_the_same_bounds_and_two_kinds_are_refused) {
   EXPECT_NO_THROW(check_accesses("t", range(0, 4, Kind::in) + range(4, 4, Kind::out)));
   EXPECT_THROW(check_accesses("t", range(0, 4, Kind::in) + range(0, 4, Kind::out)), Error);
   EXPECT_THROW(check_accesses("t", range(0, 1, Kind::in) + element(0, Kind::out)), Error);
-  std::vector<AccessSpec> many;  // compared in another way
+  std::vector<AccessSpec> many;  // many accesses are compared in another way
   for (int at = 63; at >= 0; --at) many = many + range(at, 1, Kind::in) + range(0, at, Kind::out);
   EXPECT_THROW(check_accesses("t", many), Error) << "the first element, as in and as out";
   many.clear();
@@ -286,7 +286,7 @@ TEST(Ranges, complete_ones_leave_the_table) {
     graph.spawn(range(child % 60, 1 + child % 4, child % 3 == 0 ? Kind::out : Kind::in));
     graph.complete(child);
   }
-  for (int child = 1000; child < 2000; ++child) {  // all in one place, overlapping the rest
+  for (int child = 1000; child < 2000; ++child) {  // all in one place, overlapping the other ranges
     graph.spawn(range(0, 64, Kind::in));
     graph.complete(child);
   }
@@ -299,7 +299,7 @@ struct NamedRange {  // for the model: [begin, end) of array
   int begin, end;
   Kind kind;
   bool by_range;
-  bool released = false;  // early, with its task, or by the last of the events that hold it
+  bool released = false;  // early, with its task, or by the last event that holds it
   int holds = 0;
 };
 
@@ -311,7 +311,7 @@ struct NamedRange {  // for the model: [begin, end) of array
   return first.kind != Kind::mutexinoutset || !same;
 }
 
-// Some objects, not overlapping, and ranges that overlap them and each other; or everything.
+// Draws some objects, not overlapping, and ranges that overlap them and each other; or everything.
 std::vector<NamedRange> draw(std::mt19937& random, const bool ranges) {
   constexpr Kind kinds[] = {Kind::in, Kind::in, Kind::out, Kind::inout, Kind::mutexinoutset,
                             Kind::inoutset};
@@ -341,8 +341,8 @@ std::vector<AccessSpec> specs_of(const std::vector<NamedRange>& named) {
 
 // Methodology: random graphs; spawns, starts and completions are interleaved at random, with
 // accesses that end early, or by events that fire later than their task ends. A task may be ready
-// only if it has nothing to wait for, and is kept back only by a task that it has to wait for, or
-// by a mutex.
+// only if all tasks before it allow that, and only a task that it must follow, or a mutex, holds it
+// back.
 class RandomRanges {
  public:
   RandomRanges(const unsigned seed, const bool ranges)
@@ -426,7 +426,7 @@ class RandomRanges {
     ASSERT_TRUE(graph_.release(task, &array[one.begin], bytes_of(one)));
     check_ready();
   }
-  // An object and the range of just that are two names.
+  // An object and the range of exactly its bytes are two names.
   [[nodiscard]] static std::size_t bytes_of(const NamedRange& one) {
     return one.by_range ? static_cast<std::size_t>(one.end - one.begin) * sizeof(int) : 0;
   }
@@ -465,7 +465,7 @@ class RandomRanges {
 
   struct Pending {
     int task;
-    std::size_t index;  // of its range
+    std::size_t index;  // index of its range
     EventWord* event;
   };
   std::mt19937 random_;
@@ -493,9 +493,9 @@ TEST(Depend, accesses_that_end_apart_order_random_graphs_as_a_sequential_model_d
   }
 }
 
-// Methodology: one access of a task finds an edge, a later one sweeps the last place of who is
-// followed from the table, since another thread has completed it; which then drops a future of it,
-// before the edge is added. AddressSanitizer sees a look at what that has freed.
+// Methodology: one access of a task finds an edge; a later access sweeps the last place of the
+// predecessor from the table, since another thread has completed it and then drops a future of it,
+// before the edge is added. AddressSanitizer reports a read of the freed task.
 TEST(Depend, who_ends_while_it_is_followed_lives_until_its_edge_is_added) {
   struct Child {
     Task task{};
@@ -539,14 +539,14 @@ TEST(Depend, who_ends_while_it_is_followed_lives_until_its_edge_is_added) {
   for (int round = 0; round < 30; ++round) {
     std::vector<AccessSpec> specs;
     for (const char& other : others) specs.push_back({&other, Kind::in});
-    complete(spawn(specs), cache);  // so the table has room, and is not swept as a whole
+    complete(spawn(specs), cache);  // so that the table has room, and is not swept as a whole
     Task& followed = spawn({{&x, Kind::out}, {&y, Kind::in}});
     std::vector<Task*> readers;
     for (int i = 0; i < 15; ++i) readers.push_back(&spawn({{&y, Kind::in}}));
     for (Task* const reader : readers) complete(*reader, cache);
     specs.insert(specs.begin() + 10000, {&y, Kind::in});
     specs.insert(specs.begin(), {&x, Kind::out});
-    add_reference(followed);  // the future's
+    add_reference(followed);  // the reference of the future
     std::thread ender([&, next = id + 1] {
       base::SlabCache own(pool);
       while (linking.load() != next) base::pause();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that are [[gnu::noinline]] here are called seldom, by the loop that runs tasks.
+// The noinline functions of this file are called seldom, by the loop that runs tasks.
 #include "task/access/inheritance.hpp"
 
 #include <memory>
@@ -14,21 +14,21 @@
 
 namespace imbrex::task {
 
-// The failures that a task has inherited, by the position of its accesses.
+// The failures that a task has inherited, by the positions of its accesses.
 struct Inherited {
-  base::SpinLock lock;  // held to write, while the task waits; who reads comes after the last write
+  base::SpinLock lock;  // held to write, while the task waits; reads come after the last write
   std::unique_ptr<Failure*[]> by_access;  // causes, each with a reference, or null
 };
 
 namespace {
 
-// Null if it has none.
+// The inherited failures; null if there are none.
 [[nodiscard]] const Inherited* known_inherited(const AccessBlock& block) noexcept {
   const Rare* const rare = block.rare.load(std::memory_order_acquire);
   return rare == nullptr ? nullptr : rare->inherited.load(std::memory_order_acquire);
 }
 
-// Made by the first of those who need it.
+// Made by the first caller that needs it.
 [[nodiscard]] Inherited& inherited_of(AccessBlock& block) noexcept {
   std::atomic<Inherited*>& inherited = rare_of(block).inherited;
   Inherited* present = inherited.load(std::memory_order_acquire);
@@ -41,7 +41,7 @@ namespace {
   return *present;
 }
 
-// Compares by order of creation; a failure that is no task's comes first.
+// Compares by order of creation; a failure that belongs to no task comes first.
 [[nodiscard]] bool is_before(const Failure& first, const Failure& second) noexcept {
   return first.who.id < second.who.id;
 }
@@ -61,7 +61,7 @@ namespace {
   block.mark(AccessBlock::failed);
 }
 
-// Whether `access`, of a later task, begins from what `earlier` has left or found.
+// Whether `access`, of a later task, begins from the data that `earlier` has written or found.
 [[nodiscard]] bool begins_from(const Access& access, const Access& earlier,
                                const std::uint32_t linked_at) noexcept {
   if (linked_at != 0) {
@@ -87,8 +87,8 @@ namespace {
 Failure* carried(const Access& access) noexcept {
   switch (access.kind) {
     case AccessKind::in: {
-      // Complete before the task began, and unchanged since. Among ranges it is found where it was
-      // written: a reader's bounds are others.
+      // The earlier access was complete before the task began, and is unchanged since. Among ranges
+      // it is found where it was written, because a reader has other bounds.
       AccessBlock& block = block_of(const_cast<Access&>(access));
       if (block.linked_at != 0) return nullptr;
       const Inherited* const all = known_inherited(block);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// IntervalTree: values by half-open intervals of addresses, and all whose interval overlaps one.
-// A treap in the order of beginnings, in which each node knows the last end below it: so an access
-// costs the logarithm of their number, and what it finds.
+// IntervalTree: values by half-open intervals of addresses; finds all intervals that overlap one. A
+// treap in the order of beginnings, in which each node knows the largest end below it: an access
+// costs the logarithm of the number of intervals, plus the intervals found.
 //
 // Thread safety: none.
 // Invariants:
@@ -44,7 +44,7 @@ class IntervalTree {
   };
 
  public:
-  // The value of that very interval; made if there is none. It stays where it is until erase().
+  // The value of exactly that interval; made if there is none. It does not move until erase().
   [[nodiscard]] Value& at(const Interval& key) {
     if (Value* const present = find(key)) return *present;
     auto node = std::make_unique<Node>(Node{key, key.end, next_weight(), nullptr, nullptr, {}});
@@ -54,7 +54,7 @@ class IntervalTree {
     return value;
   }
 
-  // Null if there is none.
+  // The value of exactly that interval; null if there is none.
   [[nodiscard]] Value* find(const Interval& key) noexcept {
     for (Node* node = root_.get(); node != nullptr;) {
       if (node->key == key) return &node->value;
@@ -63,8 +63,8 @@ class IntervalTree {
     return nullptr;
   }
 
-  // visit(interval, value) for each that overlaps, by growing beginning. It may not change the
-  // tree.
+  // Calls visit(interval, value) for each overlapping interval, by growing beginning. The visit
+  // must not change the tree.
   template <class Visit>
   void each_overlapping(const Interval& with, Visit visit) {
     each_overlapping(root_.get(), with, visit);
@@ -78,13 +78,13 @@ class IntervalTree {
     if (erase(root_, key)) --size_;
   }
   void clear() noexcept {
-    root_.reset();  // as deep as the tree, which is flat
+    root_.reset();  // recursion as deep as the tree, which is flat
     size_ = 0;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
-  std::uint64_t next_weight() noexcept {  // splitmix64: the same in each run
+  std::uint64_t next_weight() noexcept {  // splitmix64: the same sequence in each run
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -97,7 +97,7 @@ class IntervalTree {
     if (node.right) node.last = std::max(node.last, node.right->last);
   }
 
-  // Keys below `key` to `left`, the others to `right`.
+  // Splits into keys below `key`, to `left`, and the other keys, to `right`.
   static void split(Link tree, const Interval& key, Link& left, Link& right) noexcept {
     if (!tree) {
       left.reset();

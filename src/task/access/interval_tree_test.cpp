@@ -10,8 +10,8 @@
 namespace imbrex::task {
 namespace {
 
-// Methodology: random insertions, erasures and questions, compared with a std::map that is read as
-// a whole; intervals are short, long, equal, and share their beginnings.
+// Methodology: random insertions, removals and searches, compared with a std::map that is read
+// completely; intervals are short, long, equal, and share their beginnings.
 TEST(IntervalTree, finds_what_a_search_of_all_intervals_finds) {
   std::mt19937 random(7);
   IntervalTree<int> tree;

@@ -8,7 +8,7 @@ namespace imbrex::task {
 
 namespace {
 
-// True if `access` has its mutex now; else it waits in the mutex's queue.
+// Returns true if `access` has its mutex now; otherwise it waits in the mutex's queue.
 [[nodiscard]] bool acquire(Mutex& mutex, Access& access) noexcept {
   const std::lock_guard guard(mutex.lock);
   if (mutex.owner == nullptr) {
@@ -25,7 +25,7 @@ namespace {
   return false;
 }
 
-// The access of `edge`, its first member.
+// The access whose first member is `edge`.
 [[nodiscard]] Access* access_of(Waiter* const edge) noexcept {
   return reinterpret_cast<Access*>(edge);
 }
@@ -59,7 +59,7 @@ void make_ready_with_mutexes(Task& task, ReadyList& ready) noexcept {
   AccessBlock& block = *task.accesses;
   while (block.acquired < block.count) {
     Access& access = block.accesses()[block.acquired];
-    // Once queued, the access may be handed the mutex, and the task go on, in another thread.
+    // A queued access may be given the mutex, and its task may resume, in another thread.
     if (access.mutex() != nullptr && !acquire(*access.mutex(), access)) return;
     ++block.acquired;
   }

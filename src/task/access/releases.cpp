@@ -12,7 +12,7 @@ namespace imbrex::task {
 
 namespace {
 
-constexpr std::size_t few = 16;  // among so many accesses one is found by a look at each
+constexpr std::size_t few = 16;  // up to this number, a linear search finds an access
 
 [[nodiscard]] Waiter* pop(Waiter*& list) noexcept {
   Waiter* const first = list;
@@ -72,7 +72,7 @@ Releases::~Releases() {
   }
 }
 
-// Calls visit(position) for each access that names what begins at `address`.
+// Calls visit(position) for each access whose memory begins at `address`.
 template <class Visit>
 void Releases::each_at(const void* const address, Visit visit) noexcept {
   const std::span<Access> accesses = task_.accesses->accesses();
@@ -88,7 +88,8 @@ void Releases::each_at(const void* const address, Visit visit) noexcept {
   }
 }
 
-// The same for accesses that were named so: as an object, or with `bytes` as that very range.
+// for_each_at() for accesses that were named in this way: as an object, or with `bytes` as that
+// very range.
 template <class Visit>
 bool Releases::each_named(const void* const address, const std::size_t bytes,
                           Visit visit) noexcept {
@@ -106,7 +107,7 @@ bool Releases::each_named(const void* const address, const std::size_t bytes,
 
 bool Releases::is_open(const Access& access) const noexcept {
   if (!orders_siblings(access.kind)) return false;
-  const End end = access.end.load(std::memory_order_relaxed);  // the lock orders
+  const End end = access.end.load(std::memory_order_relaxed);  // the lock orders it
   return end == End::by_event || (end == End::with_task && !fired_);
 }
 
@@ -126,7 +127,7 @@ void Releases::list_by_range(const Access& other) noexcept {
       same_interval_[position] = std::exchange(first, position + 1);
     }
   }
-  // Called at once, by a function that knows no lock.
+  // The visit runs at once, in a function that does not know the lock.
   const auto visit = [&](const Interval&, std::uint32_t next) IMBREX_LOCKS_NOT_SEEN {
     for (; next != 0; next = same_interval_[next - 1]) {
       const Access& mine = accesses[next - 1];
@@ -178,7 +179,7 @@ void Releases::end(const std::uint32_t position, Waiter*& free) noexcept {
   }
 }
 
-// Whom nothing keeps any more. Without the lock.
+// Releases the waiters that no access keeps any more. Called without the lock.
 void Releases::let_go(Waiter* const free, const bool fired, Outcome& outcome) noexcept {
   const bool failed = task_.accesses->is_failed();
   for (Waiter* waiter = free; waiter != nullptr; waiter = waiter->next) {
@@ -207,7 +208,7 @@ bool Releases::release(const void* const address, const std::size_t bytes,
     const std::lock_guard guard(lock_);
     found = each_named(address, bytes, [&](Access& access, const std::uint32_t position)
                                    IMBREX_REQUIRES(lock_) {
-      // Ended before, or it ends by an event.
+      // The access has ended before, or an event ends it.
       if (access.end.load(std::memory_order_relaxed) != End::with_task) return;
       access.end.store(End::early, std::memory_order_release);  // pairs with Access::has_ended()
       end(position, free);

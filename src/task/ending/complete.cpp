@@ -13,8 +13,8 @@ namespace imbrex::task {
 
 namespace {
 
-// The owner of `scope` waited for what has just happened. A task that waits becomes ready; one
-// that has ended is returned: its life has ended too.
+// The owner of `scope` waited for the event that has just happened. A waiting owner becomes ready;
+// an owner that has ended is returned, because its life has ended, too.
 Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
   Task& owner = *scope.owner;
   if (scope.awaiting == Await::life) return &owner;
@@ -22,7 +22,7 @@ Task* wake_owner(Scope& scope, ReadyList& ready) noexcept {
   return nullptr;
 }
 
-// All holds are released: what their sources wrote before is visible by way of `holds`.
+// All holds are released: the writes of their sources are visible through `holds`.
 void take_error_of_holds(Task& task) noexcept {
   for (const Hold* hold = task.family->holds; hold != nullptr; hold = hold->following) {
     if (hold->scope != nullptr || hold->source == nullptr) continue;
@@ -37,7 +37,7 @@ void take_error_of_holds(Task& task) noexcept {
 // The life of `task` has ended. A loop, not a recursion: chains of ancestors may be long.
 void end_life(Task* task, Outcome& outcome) noexcept {
   while (task != nullptr) {
-    if (task->is_root()) {  // of a foreign thread that has ended: nobody counts it
+    if (task->is_root()) {  // the code of a foreign thread that has ended: no scope counts it
       lose(*task, outcome);
       return;
     }
@@ -45,7 +45,7 @@ void end_life(Task* task, Outcome& outcome) noexcept {
     if (task->family != nullptr && task->family->children.failures != nullptr) [[unlikely]] {
       scope.fail_with(task->family->children);
     }
-    lose(*task, outcome);  // `scope` is its parent's, which lives
+    lose(*task, outcome);  // `scope` is its parent's, and the parent lives
     task = scope.count_finished(Scope::one_deep) ? wake_owner(scope, outcome.ready) : nullptr;
   }
 }
@@ -62,12 +62,13 @@ void end_life(Task* task, Outcome& outcome) noexcept {
 
 namespace {
 
-// As long as all that the life of an ended parent waits for is `task`, `task` takes its place in
-// the parent's scope, and the parent's life ends uncounted. So a chain of tasks that each spawn the
-// next and end keeps no ancestors.
-// Nobody else can be changing what is read here: with one outstanding, which is `task`, and the
-// owner ended, nobody is left to count or to spawn there; and `task.scope` is read next by whoever
-// ends the life of `task`, after its begin_wait().
+// If `task` is all that the life of an ended parent waits for, `task` takes its place in the
+// parent's scope, and the parent's life ends uncounted. A chain of tasks that each spawn the next
+// one and end therefore keeps no ancestors.
+//
+// No other thread changes the values that are read here: with one task outstanding, which is
+// `task`, and the owner ended, no thread can count or spawn there. The next reader of `task.scope`
+// is the thread that ends the life of `task`, after its begin_wait().
 void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
   for (;;) {
     Scope& scope = *task.scope;
@@ -80,16 +81,16 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
     Task& parent = *scope.owner;
     if (scope.failures != nullptr) [[unlikely]] parent.scope->fail_with(scope);
     task.scope = parent.scope;
-    lose(parent, outcome);  // `scope` is its
+    lose(parent, outcome);  // `scope` is the parent's
   }
 }
 
-// `task` has had children; `left` references of the table's are ours.
+// `task` has had children; this function owns `left` references of the table.
 [[gnu::noinline]] void complete_parent(Task& task, const std::uint32_t left, Tally& tally,
                                        Outcome& outcome) noexcept {
-  // Never the last: the run's is kept.
+  // Never the last references: the run has one.
   if (left != 0) task.references.fetch_sub(left, std::memory_order_acq_rel);
-  // Counted before our life may end: the last descendant, elsewhere, may end the scope's.
+  // Counted before the life may end: the last descendant, on another worker, may end the scope's.
   tally.amount += Scope::one_complete;
   flush(tally, outcome);
   take_place_of_ended_parents(task, outcome);
@@ -100,10 +101,10 @@ void take_place_of_ended_parents(Task& task, Outcome& outcome) noexcept {
 
 namespace {
 
-// The event of `task`, which is complete, has fired.
+// The event of the complete `task` has fired.
 struct Fired {
-  Waiter* waiters;         // to be let go
-  std::uint32_t left;      // references that are ours
+  Waiter* waiters;         // to be released
+  std::uint32_t left;      // number of references that the caller owns
 };
 inline Fired fire_end(Task& task, ReadyList& ready) noexcept {
   if (task.held() && task.failure == nullptr) [[unlikely]] take_error_of_holds(task);
@@ -147,9 +148,9 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
   if (!task.held()) {
     task.wishes |= Task::holds_itself;
     task.failed_late = false;
-    task.holds.store(1, std::memory_order_relaxed);  // the body's; published with the waiter
+    task.holds.store(1, std::memory_order_relaxed);  // the body's hold; published with the waiter
   }
-  task.holds.fetch_add(1, std::memory_order_relaxed);  // we hold the body's: not the last
+  task.holds.fetch_add(1, std::memory_order_relaxed);  // the hold of the body keeps it above zero
   hold.task = &task;
   hold.notify = [](Waiter& waiter, Outcome& outcome) noexcept -> Waiter* {
     Task& held = *waiter.task;
@@ -170,8 +171,8 @@ void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept {
 
 namespace {
 
-// The access fails with what it waited for, and so does the scope that waits. Not the task: that
-// has its result, and perhaps its scope is another's just now.
+// The access fails with the failure of its source, and so does the waiting scope. The task does not
+// fail: it has its result, and perhaps its scope belongs to another task now.
 Failure* fail_by_source(Task& task, const Hold& hold) noexcept {
   if (hold.source == nullptr || hold.source->failure == nullptr) return nullptr;
   take(*hold.source->failure);
@@ -186,7 +187,7 @@ void end_hold(Task& task, const Hold& hold, Outcome& outcome) noexcept {
     releases_of(*task.accesses)->end_hold(hold.address, hold.bytes, failure, outcome);
   }
   if (failure != nullptr) drop(*failure);
-  Tally tally{hold.scope, Scope::one_deep};  // the last touch: the scope's end may free the hold
+  Tally tally{hold.scope, Scope::one_deep};  // the last access: the scope's end may free the hold
   flush(tally, outcome);
 }
 
@@ -195,7 +196,7 @@ void end_hold(Task& task, const Hold& hold, Outcome& outcome) noexcept {
 void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept {
   Scope& scope = *hold.scope;
   scope.count_spawned();
-  (void)scope.count_finished(Scope::one_complete);  // the owner runs: it waits for nothing
+  (void)scope.count_finished(Scope::one_complete);  // the owner runs, so it does not wait
   hold.task = &task;
   hold.notify = [](Waiter& waiter, Outcome& result) noexcept -> Waiter* {
     const auto& ended = static_cast<const Hold&>(waiter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a task: its event fires, its accesses end, and its scope counts it; and what such an
-// end waits for.
+// The end of a task: its event fires, its accesses end, and its scope counts it; and the holds that
+// delay such an end.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace imbrex::task {
 
-// Tasks of one scope that a worker has completed and not yet counted there. It may wait with the
-// count as long as the next task that it runs belongs to the same scope: whoever waits for the
-// scope waits for that task too.
+// Tasks of one scope that a worker has completed and not yet counted there. The worker may delay
+// the count as long as its next task belongs to the same scope: code that waits for the scope waits
+// for that task, too.
 struct Tally {
   Scope* scope = nullptr;
   std::uint64_t amount = 0;
 };
-// Counts what the tally holds.
+// Counts the tasks of the tally in their scope.
 void flush(Tally& tally, Outcome& outcome) noexcept;
 
 // The running `task`, once its body has ended, completes only after `event`. `hold` must live as
@@ -25,24 +25,25 @@ void flush(Tally& tally, Outcome& outcome) noexcept;
 void hold_completion(Task& task, EventWord& event, Hold& hold) noexcept;
 
 // The scope `hold.scope` of the running `task` ends only after `event`: it counts the hold as a
-// descendant that is complete. So a finish() around the task waits for it, and so does the task's
-// life. With an address, that is of an access which stays open after the task's end until `event`
-// fires. REQUIRES: such an access has been given to hold_access().
+// complete descendant. A finish() around the task, and the task's life, wait for the hold. With an
+// address, the access to it stays open after the task's end until `event` fires. REQUIRES: such an
+// access has been given to hold_access().
 void hold_until(Task& task, EventWord& event, Hold& hold, Outcome& outcome) noexcept;
 
-// The body of `task` has ended and its closure is gone: true if nothing holds its completion.
+// The body of `task` has ended and its closure is gone: true if no hold delays its completion.
 [[nodiscard]] inline bool body_ended(Task& task) noexcept {
   if (!task.held()) [[likely]] return true;
   change_state(task, State::running, State::ended);
   return task.holds.fetch_sub(1, std::memory_order_acq_rel) == 1;  // pairs with the other holds
 }
 
-// Whether nobody else refers to `task`, whose body has ended, and it ends nothing but itself.
+// Whether only the caller refers to `task`, whose body has ended, and the end involves no other
+// object.
 [[nodiscard]] inline bool is_unknown(const Task& task) noexcept {
   return task.references.load(std::memory_order_acquire) == 1 && task.accesses == nullptr &&
          task.family == nullptr && !task.held() && task.failure == nullptr;
 }
-// The end of such a task: counts it, and the descriptor is the caller's.
+// The end of such a task: counts it; the caller then owns the descriptor.
 inline void complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcept {
   if (tally.scope != task.scope) [[unlikely]] {
     flush(tally, outcome);
@@ -51,8 +52,8 @@ inline void complete_unknown(Task& task, Tally& tally, Outcome& outcome) noexcep
   tally.amount += Scope::one_complete | Scope::one_deep;
 }
 
-// `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and follows
-// what that ends.
+// `task` is complete: fires its event, counts it in its scope, at once or in `tally`, and ends the
+// lives that this ends.
 void complete(Task& task, Tally& tally, Outcome& outcome) noexcept;
 
 }  // namespace imbrex::task
