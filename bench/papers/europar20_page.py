@@ -66,7 +66,7 @@ def broadcast_goals(results):
             library = [line["seconds"] for system in MPI
                        for line in of(results, "broadcast", system=system, ranks=ranks, bytes=size)]
             if library:
-                yield (f"the same, to the faster of {' and '.join(MPI)}",
+                yield (f"{size_text(size)} to {ranks} ranks, to the faster of {' and '.join(MPI)}",
                        ours["seconds"] / min(library), 1.05)
 
 
@@ -156,8 +156,8 @@ def broadcast(results, _):
                            for system in systems),
                          number(at["imbrex"]["seconds"] / copy)
                          if at.get("imbrex") and copy else "-"))
-    return ("Milliseconds from the root's start to the last arrival, links of 100 Mbit/s; the last "
-            "column is imbrex's to the time of one copy to one rank.\n\n" +
+    return ("Milliseconds from the root's start to the last arrival, over links of 100 Mbit/s. The "
+            "last column is imbrex's time divided by the time of one copy to one rank.\n\n" +
             table(("bytes", "ranks", *systems, "imbrex to one copy"), rows))
 
 
@@ -180,10 +180,10 @@ def cholesky(results, published):
                          "-" if trees_to_star is None else f"{100 * (1 - trees_to_star):.0f} %",
                          number(ratio(at["trees"], at["explicit"])),
                          number(ratio(at["trees"], at["starpu"])), share_found(at["trees"])))
-    text = (f"Seconds, tiles of 512, kernels asleep (gemm 6 ms), one worker a rank, links of "
-            f"1 Gbit/s, policy `{results['policy']}`. The gain is that of trees over star. The "
-            "last column: broadcasts found with the list of all that need the tile; the paper has "
-            f"{published['found_with_full_list_percent']} %.\n\n")
+    text = (f"Seconds, with tiles of 512, kernels that sleep (gemm 6 ms), one worker a rank, links "
+            f"of 1 Gbit/s, policy `{results['policy']}`. The gain is that of trees over star. The "
+            "last column is the share of broadcasts that were found with the list of all ranks "
+            f"that need the tile; the paper has {published['found_with_full_list_percent']} %.\n\n")
     return text + table(("grid", "tiles a side", "messages", "star", "trees", "StarPU-MPI", "gain",
                          "trees to messages", "trees to StarPU-MPI", "full lists"), rows)
 
@@ -197,8 +197,8 @@ def real(results, _):
             rows.append((name, number(line["seconds"], 3),
                          f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}",
                          number(line.get("gflops"), 1), number(ratio(line, explicit))))
-    return ("Kernels that compute, n = 8192, tiles of 512 (ScaLAPACK: blocks of 128), 2 ranks of "
-            "one worker on one machine.\n\n" +
+    return ("The kernels compute: n = 8192, tiles of 512 (ScaLAPACK: blocks of 128), 2 ranks with "
+            "one worker each on one machine.\n\n" +
             table(("", "seconds", "least to most", "Gflop/s", "to messages"), rows))
 
 
@@ -206,8 +206,8 @@ def sends(results, _):
     rows = [(f"`IMBREX_SENDS={line['sends']}`", number(line["seconds"], 3),
              f"{number(line['least_s'], 3)} to {number(line['most_s'], 3)}")
             for line in of(results, "sends")]
-    return ("The Cholesky with messages in the program, 2x2 ranks, 32 x 32 tiles, as above: sends "
-            "in an order of ours, and as MPI takes them.\n\n" +
+    return ("The Cholesky factorisation with messages in the program, 2x2 ranks, 32 x 32 tiles: "
+            "with `on` long messages take turns in imbrex, with `off` MPI gets all at once.\n\n" +
             table(("", "seconds", "least to most"), rows))
 
 
@@ -222,16 +222,16 @@ def model_rows(results):
 
 
 def model(results, published):
-    text = ("Of `bench/papers/europar20_model.py`: ranks run what is ready in the order of the "
-            "program, their links are shared by the messages under way, and nothing else takes "
-            "time. Beside what is measured:\n\n")
+    text = ("In the model `bench/papers/europar20_model.py` ranks run ready tasks in the order of "
+            "the program, messages in flight share the links, and nothing else takes time. The "
+            "model beside the measurements:\n\n")
     rows = [(grid, tiles, system, number(measured, 3), number(modelled, 3),
              f"{100 * (modelled / measured - 1):+.0f} %")
             for grid, tiles, system, measured, modelled in model_rows(results)]
     text += table(("grid", "tiles a side", "", "measured, s", "model, s", "off by"), rows)
-    text += ("\nThe paper's machines, with kernels and rates as their data sheets let expect, "
-             "tiles of 320; gains over star. The paper draws its gains by matrix size; its text "
-             "has the best of each.\n\n")
+    text += ("\nThe next table models the paper's machines, with kernels and rates from their data "
+             "sheets, and tiles of 320. Gains are gains over star. The paper draws its gains by "
+             "matrix size, and its text has the best gain of each machine.\n\n")
     rows = []
     for name in cluster_names(results, published):
         for line in sorted(of(results, "model", grid=name), key=lambda line: line["tiles"]):
@@ -330,13 +330,17 @@ def draw_model(axis, results, published):
 
 
 def write(path, results, published):
-    text = [f"Written by `bench/papers/europar20` from the results of {results['date']} on "
-            f"{results['machine']}, beside the figures of {published['source']}. Limits: the ranks "
-            "here share one machine, over `tools/netlab`, and their kernels sleep; the paper's "
-            "were nodes of 16 and 32 cores with InfiniBand and Omni-Path. What is comparable is "
-            "how systems stand to each other, not the seconds; 16 nodes and more are modelled "
-            "only.", "", f"![picture]({page.picture_of(path).name})", "",
+    text = ["This page compares imbrex with the results of " + published["source"] + ": how long a "
+            "broadcast along a tree takes, and how much it saves in a Cholesky factorisation. "
+            f"`bench/papers/europar20` wrote it from the results of {results['date']} on "
+            f"{results['machine']}.", "", "```sh", "bench/papers/europar20", "```", "",
+            f"![picture]({page.picture_of(path).name})", "",
             "## Goals", "", describe_goals(results, published)]
+    limits = ["## Limits", "",
+              "The ranks of these measurements share one machine, over `tools/netlab`, and their "
+              "kernels sleep; the paper's ranks ran on nodes of 16 and 32 cores with InfiniBand "
+              "and Omni-Path. Compare the ratios of systems, not the seconds. Results for 16 nodes "
+              "and more are from the model only.\n"]
 
     def picture(axes):
         draw_broadcast(axes[0][0], results)
@@ -345,4 +349,4 @@ def write(path, results, published):
         draw_model(axes[1][1], results, published)
 
     page.write(path, "Dynamic broadcasts: measured, modelled and published",
-               text + page.describe(PARTS, results, published), picture)
+               text + page.describe(PARTS, results, published) + limits, picture)

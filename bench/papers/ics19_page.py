@@ -197,8 +197,9 @@ def left_out(results, part):
         for system in SCHEMES[name]:
             if lines and system not in known:
                 missing.setdefault(system, []).append(TITLES[name])
-    return "".join(f"Not measured, as the program did not list it or failed: `{system}` "
-                   f"({', '.join(names)}).\n" for system, names in sorted(missing.items()))
+    return "".join("A variant was not measured, because the program did not list it or failed: "
+                   f"`{system}` ({', '.join(names)}).\n"
+                   for system, names in sorted(missing.items()))
 
 
 def collective_table(results, part):
@@ -230,9 +231,10 @@ def times_table(results, part):
 
 
 def collective(results, published, part):
-    text = ("Less time than the faster of the blocking variants, by medians of ratios of the same "
-            "repetition; *way* and *model* are those of `bench/papers/ics19_model.py` with the "
-            "times of the second table, and *bound* is what no order can exceed.\n\n")
+    text = ("*Less time* compares a variant with the faster of the blocking variants, by medians "
+            "of ratios within one repetition. *Way* and *model* are those of "
+            "`bench/papers/ics19_model.py` with the times of the second table. No order of tasks "
+            "can save more than *bound*.\n\n")
     text += collective_table(results, part) + "\n" + times_table(results, part)
     text += "\n" + left_out(results, part)
     rows = []
@@ -243,9 +245,9 @@ def collective(results, published, part):
             best += f" ({at['best_at']})"
         rows.append((TITLES[name], published_text(at["callback_average"]), best,
                      published_text(at["dedicated_thread"])))
-    return text + ("\nPublished, speed-up over the blocking baseline on 128 nodes, 512 ranks of 8 "
-                   "threads (speed-up = 1 / (1 - less time) - 1; its receivers compute on the "
-                   "block of a rank, way RB):\n\n") + \
+    return text + ("\nThe paper's speed-up over its blocking baseline, on 128 nodes with 512 ranks "
+                   "of 8 threads (speed-up = 1 / (1 - less time) - 1). The paper's receivers "
+                   "compute on the block of a rank, which is way RB:\n\n") + \
         table(("program", "partial, average", "partial, best", "communication thread, dedicated"),
               rows)
 
@@ -264,15 +266,16 @@ def alltoall(results, _):
             for line in sorted(of(results, "alltoall"),
                                key=lambda line: (line["ranks"], line["bytes"]))]
     first = of(results, "alltoall")[0]
-    return (f"Nothing but the call, one worker a rank, links of {first['rate_mbit']} Mbit/s, "
-            f"{first['rounds']} turns in one run: medians, and the median of the ratios of "
-            "neighbours.\n\n" +
+    return ("The program makes only this call, with one worker a rank, over links of "
+            f"{first['rate_mbit']} Mbit/s, {first['rounds']} turns in one run. The table has "
+            "medians, and the median of the ratios of neighbouring turns.\n\n" +
             table(("ranks", "bytes of a block", "library, ms", "`IMBREX_PARTIAL=on`, ms", "ratio",
                    "block by block"), rows))
 
 
 def real(results, _):
-    return ("Kernels that compute, 2 ranks, links of 1 Gbit/s; no goals.\n\n" +
+    return ("The kernels compute, on 2 ranks with links of 1 Gbit/s. These runs have no "
+            "goals.\n\n" +
             collective_table(results, "real"))
 
 
@@ -288,13 +291,14 @@ def solvers(results, published):
                          line.get("progress", "-"), number(line["seconds"], 3), range_text(line),
                          published_text(gain), published_text(most),
                          per_cent(100 * line["mpi_share"]), per_cent(100 * line["kernel_share"])))
-    text = ("Speed-up is t_blocking / t - 1; *most* is s / (1 - s) with the share s of `blocking` "
-            "in MPI, if all of it is hidden. A mode that gives a processor to a thread has one "
-            "worker less. *Mode* is what ran: this machine may refuse what was asked for. "
-            "`blocking` waits outside of tasks, which the paper's baseline does in tasks. After a "
-            "pause netlab lets 64 KiB pass at once: so a run that does not send while it computes "
-            "sends its halos, here of some 86 KB, faster than the rate, and where a run is one "
-            "chain of exchanges (HPCG on two ranks) there is less to hide than *most* says.\n\n")
+    text = ("Speed-up is t_blocking / t - 1. *Most* is the speed-up if all communication is "
+            "hidden, s / (1 - s) with the share s of `blocking` in MPI. A mode that gives a "
+            "processor to a thread has one worker less. *Mode* is the mode that ran: this machine "
+            "may refuse the requested one. `blocking` waits outside of tasks, the paper's baseline "
+            "in tasks. After a pause netlab lets 64 KiB pass at once. A run that does not send "
+            "while it computes therefore sends its halos of some 86 KB faster than the rate. Where "
+            "a run is one chain of exchanges (HPCG on two ranks) there is less to hide than "
+            "*most* says.\n\n")
     text += table(("program", "ranks", "communication to computing, asked", "variant", "mode",
                    "seconds", "least to most", "speed-up", "most", "in MPI", "in kernels"), rows)
     return text + "\n" + published_solvers(published)
@@ -305,15 +309,15 @@ def published_solvers(published):
     for name in SOLVERS:
         for mode, at in published["modes"][name].items():
             rows.append((TITLES[name], f"`{mode}`", *(published_text(value) for value in at)))
-    text = ("Published speed-up over the baseline, by nodes of 4 ranks with 8 threads (bars whose "
-            "number the text does not give are left out):\n\n")
+    text = ("The paper's speed-up over its baseline, by nodes of 4 ranks with 8 threads (without "
+            "the bars whose number the text does not give):\n\n")
     text += table(("program", "mode", *published["nodes"]), rows)
     shares = published["mpi_share_percent"]
     return text + "\n" + " ".join(
-        f"Of {TITLES[name]} {shares[name]['baseline']} % of the time was in MPI, with callbacks "
-        f"{shares[name]['callback']} %." for name in SOLVERS) + (
-            f" HPCG with `shared-thread`: {published['shared_thread_at_worst']['hpcg']} % at "
-            "worst.\n")
+        f"In the paper {TITLES[name]} spent {shares[name]['baseline']} % of its time in MPI, with "
+        f"callbacks {shares[name]['callback']} %." for name in SOLVERS) + (
+            " The worst result of HPCG with `shared-thread` was "
+            f"{published['shared_thread_at_worst']['hpcg']} %.\n")
 
 
 def counts(line):
@@ -345,16 +349,17 @@ def polls(results, published):
             line = at.get(system)
             if line is not None:
                 rows.append((TITLES[setting[0]], setting[1], f"`{system}`", *counts(line)))
-    text = ("In one run, over all ranks: polls by anybody with their time, callbacks with theirs "
-            "(in which MPI was asked for completions, or told of one, also within polls), "
-            "completions that these found, and tests of single requests (as TAMPI does).\n\n")
+    text = ("The counts are those of one run over all ranks: polls by any thread, and their time; "
+            "callbacks, and their time (a callback asks MPI for completions or is told of one, "
+            "also within a poll); completions that callbacks found; and tests of single requests, "
+            "as TAMPI does them.\n\n")
     text += table(("program", "ranks", "variant", "polls", "ms", "callbacks", "ms", "found",
                    "tests", "suspensions"), rows)
     text += "\n" + polls_to_callbacks(results)
     times = published["polling_time_to_callbacks"]
-    return text + (f"\nPublished: polls take {times['hpcg']} (HPCG) and {times['minife']} (miniFE) "
-                   "times as long as callbacks in all, and are about "
-                   f"{published['polls_to_callbacks']} times as many.\n")
+    return text + (f"\nIn the paper all polls take {times['hpcg']} (HPCG) and {times['minife']} "
+                   "(miniFE) times as long as all callbacks, and there are about "
+                   f"{published['polls_to_callbacks']} times as many polls.\n")
 
 
 def tampi(results, published):
@@ -370,16 +375,17 @@ def tampi(results, published):
         rows.append((TITLES[setting[0]], setting[1], published_text(speed_up(each, blocking)),
                      published_text(speed_up(best, blocking)), f"`{best['system']}`",
                      published_text(known["tampi"]), published_text(known["events"])))
-    return ("Speed-up over blocking of testing each request, as TAMPI does, and of the best mode; "
-            "then those of the paper on 128 nodes. With collectives TAMPI is the baseline: it "
-            "knows nothing of their parts.\n\n" +
+    return ("The table has the speed-up over blocking of testing each request, as TAMPI does, and "
+            "of the best mode, and then the paper's speed-ups on 128 nodes. For collectives TAMPI "
+            "is the baseline, because it knows nothing of their parts.\n\n" +
             table(("program", "ranks", "test-each", "best", "which", "paper: TAMPI",
                    "paper: events"), rows))
 
 
 def patterns(results, _):
-    text = ("Bytes that tasks send by messages, 8 ranks, `IMBREX_TRACE` (the paper draws 512 ranks "
-            "by shades). From the row to the column.\n")
+    text = ("The numbers are bytes that tasks of the rank in the row send to the rank in the "
+            "column by messages, on 8 ranks, by `IMBREX_TRACE` (the paper draws 512 ranks by "
+            "shades).\n")
     for line in of(results, "patterns"):
         count = range(line["ranks"])
         rows = [(source, *(number(line["bytes"][source][target], 0) for target in count))
@@ -390,9 +396,10 @@ def patterns(results, _):
 
 def traces(results, _):
     line = of(results, "traces")[0]
-    return (f"Drawn by `imbrex timeline`: the transform of {line['n']} x {line['n']} points, "
-            f"`{line['systems'][0]}` above `{line['systems'][1]}`, {line['ranks']} ranks of "
-            f"{line['workers']} workers, on one time scale.\n\n![traces]({line['picture']})\n")
+    return (f"The picture by `imbrex timeline` shows the transform of {line['n']} x {line['n']} "
+            f"points, `{line['systems'][0]}` above `{line['systems'][1]}`, on {line['ranks']} "
+            f"ranks of {line['workers']} workers, on one time "
+            f"scale.\n\n![traces]({line['picture']})\n")
 
 
 PARTS = {"fft": ("The Fourier transform (Figure 10)", fft),
@@ -421,10 +428,10 @@ def by_ranks():
                               for scheme in model.SCHEMES for program in programs)))
     heads = [f"{scheme} {exchange}" for scheme in model.SCHEMES for exchange in ("0.5", "1", "2")]
     return ["## The model by the number of ranks", "",
-            "Per cent less time than blocking in 2-D, lines of 65536 points, where communication "
-            "takes 0.5, 1 and 2 times as long as computing; ways as `ics19_model.py --help` "
-            "explains them. In the ways RB and SB the butterflies over more ranks are more of the "
-            "work, and they wait for all blocks.\n",
+            "The table has per cent less time than blocking in 2-D, for lines of 65536 points, "
+            "where communication takes 0.5, 1 and 2 times as long as computing. "
+            "`ics19_model.py --help` explains the ways. In the ways RB and SB the butterflies wait "
+            "for all blocks, and are a larger part of the work on more ranks.\n",
             table(("ranks", *heads), rows)]
 
 
@@ -465,15 +472,19 @@ def draw_solvers(axis, results, name):
 
 
 def write(path, results, published):
-    text = [f"Written by `bench/papers/ics19` from the results of {results['date']} on "
-            f"{results['machine']}, beside the figures of {published['source']}. Limits: the ranks "
-            "here share one machine, over `tools/netlab`, and their kernels sleep, but where it is "
-            "said that they compute; the paper's were 128 nodes of 48 cores with Omni-Path. What "
-            "is comparable is how variants stand to each other, not the seconds. With 2 and 4 "
-            "ranks the paper's own scheme can save less than with 512: the model says how much.",
-            "", f"![picture]({page.picture_of(path).name})", "",
-            "## Goals", "", "With communication as long as computing.", "",
+    text = ["This page compares imbrex with the results of " + published["source"] + ": how much "
+            "time partial collectives and modes of progress save. "
+            f"`bench/papers/ics19` wrote it from the results of {results['date']} on "
+            f"{results['machine']}.", "", "```sh", "bench/papers/ics19", "```", "",
+            f"![picture]({page.picture_of(path).name})", "",
+            "## Goals", "", "In these runs communication takes as long as computing.", "",
             describe_goals(results)]
+    limits = ["## Limits", "",
+              "The ranks of these measurements share one machine, over `tools/netlab`, and their "
+              "kernels sleep, except under \"Kernels that compute\"; the paper had 128 nodes of 48 "
+              "cores with Omni-Path. Compare the ratios of variants, not the seconds. With 2 and 4 "
+              "ranks the paper's own scheme can save less than with 512: the model says how "
+              "much.\n"]
 
     def picture(axes):
         draw_collective(axes[0][0], results, "fft")
@@ -483,4 +494,4 @@ def write(path, results, published):
 
     page.write(path, "Partial collectives and progress: measured, modelled and published",
                text + page.describe(PARTS, results, published) + of_solvers(results, published) +
-               by_ranks(), picture)
+               by_ranks() + limits, picture)

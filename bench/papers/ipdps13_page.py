@@ -26,13 +26,14 @@ def synchronisation(results, published):
                      number(at.get("2x2"), 1),
                      number(at.get("64x8"), 1)))
     columns = list(published["table2"]["strict"]["MPI"])
-    text = ("Microseconds beyond the delay that all have, by EPCC's method: the median of the "
-            "repetitions, and the least. The paper's two columns are 2 nodes x 2 cores and 64 x 8, "
-            f"on MVAPICH2 and InfiniBand. Measured on {', '.join(sorted(dates))}, in one run, in "
-            f"which the systems took turns. The paper has {len(columns)} columns, {columns[0]} to "
-            f"{columns[-1]}; here there are {results['cores']} cores, so shapes with more threads "
-            "than that are marked as oversubscribed, and their times say little. A fuzzy phaser "
-            "differs from a strict one only where several ranks have several workers each.\n\n")
+    text = ("Microseconds beyond the delay that all systems share, by EPCC's method: the median of "
+            "the repetitions, and the least. The two columns of the paper are 2 nodes x 2 cores "
+            "and 64 x 8, on MVAPICH2 and InfiniBand; the paper itself has "
+            f"{len(columns)} columns, {columns[0]} to {columns[-1]}. The systems took turns in one "
+            f"run on {', '.join(sorted(dates))}. This machine has {results['cores']} cores: shapes "
+            "with more threads are marked as oversubscribed, and their times say little. A fuzzy "
+            "phaser differs from a strict one only where several ranks have several workers "
+            "each.\n\n")
     return text + table(("what", "ranks x workers", "system", "here", "least", "paper, 2 x 2",
                          "paper, 64 x 8"), sorted(rows))
 
@@ -40,9 +41,10 @@ def synchronisation(results, published):
 def threads(results, _):
     rows = [(line["benchmark"].removeprefix("message_"), line["workers"], line["system"],
              number(line["median_ns"], 0)) for line in of(results, "threads")]
-    text = ("Nanoseconds a message (a round trip for the latency; the bandwidth test by block), "
-            "between two ranks with so many threads or workers each. The paper draws these without "
-            "numbers: with 8 threads MPI's latency is several times HCMPI's.\n\n")
+    text = ("Nanoseconds for each message (for the latency: a round trip; for the bandwidth: a "
+            "block), between two ranks with so many threads or workers each. The paper draws these "
+            "results without numbers: with 8 threads MPI's latency is several times "
+            "HCMPI's.\n\n")
     return text + table(("test", "threads", "system", "ns"), sorted(rows))
 
 
@@ -63,15 +65,16 @@ def uts(results, published):
             rows.append((tree, line["system"], line["shape"], number(line["seconds"], 3),
                          number(line["nodes"] / line["seconds"] / 1e6, 1), number(share),
                          *shares(line), line.get("fails", "-")))
-    text = ("Seconds; *share* is the speed-up over the sequential program for each core. Work, "
-            "overhead, search and idle time are averages over the workers, as in Table III.\n\n")
+    text = ("Times are seconds. *Share* is the speed-up over the sequential program for each core. "
+            "Work, overhead, search and idle time are averages over the workers, as in Table "
+            "III.\n\n")
     text += table(("tree", "system", "ranks x workers", "time", "Mnodes/s", "share", "work",
                    "overhead", "search", "idle", "failed steals"), rows)
     text += "\n" + timed(results)
     rows = [(row[0], row[1], *(number(value, 3) for value in row[2:6]), row[6],
              *(number(value, 3) for value in row[7:11]), row[11], number(row[2] / row[7], 1))
             for row in published["table3"]["rows"]]
-    text += "\nPublished, T1XXL on Jaguar (Table III):\n\n"
+    text += "\nThe paper's results for T1XXL on Jaguar (Table III):\n\n"
     return text + table(("nodes", "cores", "MPI: time", "work", "overhead", "search", "fails",
                          "HCMPI: time", "work", "overhead", "search", "fails", "speed-up"), rows)
 
@@ -82,15 +85,17 @@ def timed(results):
         return ""
     rows = [(line["shape"], line["system"], number(line["seconds"], 3), *shares(line),
              line.get("fails_of_all", "-"), line["repetitions"]) for line in lines]
-    return ("Many ranks on few cores: a node takes its time asleep, and ranks are joined by links "
-            "of 1 Gbit/s. Failed steals are the sum over the runs.\n\n" +
+    return ("In the next table many ranks share few cores: the program sleeps for the time of a "
+            "node, and links of 1 Gbit/s join the ranks. Failed steals are the sum over the "
+            "runs.\n\n" +
             table(("ranks x workers", "system", "time", "work", "overhead", "search", "idle",
                    "failed steals", "runs"), rows))
 
 
 def grid(results, _):
-    text = ("Seconds by chunk (`-c`, down) and polling interval (`-i`, across). The paper's best "
-            "on Jaguar: MPI 4 and 16 (T1XXL), 15 and 8 (T3XXL); HCMPI 8 and 4.\n")
+    text = ("The tables have seconds by chunk (`-c`, down) and polling interval (`-i`, across). "
+            "The paper's best on Jaguar are 4 and 16 (T1XXL) and 15 and 8 (T3XXL) for MPI, and 8 "
+            "and 4 for HCMPI.\n")
     lines = of(results, "grid")
     for tree in values(lines, "tree"):
         for system in ("mpi", "imbrex"):
@@ -132,18 +137,18 @@ def alignment_table(results, part):
 
 
 def smith_waterman(results, published):
-    text = ("The best of three tile sizes and two distributions for each.\n\n" +
+    text = ("Each row is the best of three tile sizes and two distributions.\n\n" +
             alignment_table(results, "smith_waterman"))
     if of(results, "alignment_network"):
-        text += ("\nThe same for ranks that share the cores and are joined by links of 1 Gbit/s: "
-                 "an inner tile takes its time (200 us) asleep.\n\n" +
+        text += ("\nIn the next table ranks share the cores, links of 1 Gbit/s join them, and an "
+                 "inner tile sleeps for its time (200 us).\n\n" +
                  alignment_table(results, "alignment_network"))
     paper = published["table4"]
     cells = 1.856e6 * 1.92e6
     rows = [(cores, *(f"{number(seconds, 1)} ({cells / seconds / 1e9:.1f})" for seconds in times))
             for cores, times in paper["cores"].items()]
-    text += ("\nPublished, 1.856 M x 1.92 M, seconds and GCUPS by cores (down) and nodes "
-             "(Table IV):\n\n")
+    text += ("\nThe paper's results for 1.856 M x 1.92 M: seconds and GCUPS by cores (down) and "
+             "nodes (across, Table IV):\n\n")
     return text + table(("", *paper["nodes"]), rows)
 
 
@@ -204,10 +209,14 @@ def draw_synchronisation(axis, results):
 
 
 def write(path, results, published):
-    text = [f"Written by `bench/papers/ipdps13` from the results of {results['date']} on "
-            f"{results['machine']}, beside the figures of {published['source']}. The paper's ran "
-            "on up to 1,024 nodes of 16 cores: what can be compared here is how systems stand to "
-            "each other, not the seconds.", "", f"![picture]({page.picture_of(path).name})", ""]
+    text = ["This page compares imbrex with the results of " + published["source"] + ": barriers, "
+            "messages of several threads, UTS and Smith-Waterman. "
+            f"`bench/papers/ipdps13` wrote it from the results of {results['date']} on "
+            f"{results['machine']}.", "", "```sh", "bench/papers/ipdps13", "```", "",
+            f"![picture]({page.picture_of(path).name})", ""]
+    limits = ["## Limits", "",
+              "The paper's programs ran on up to 1,024 nodes of 16 cores, these on one machine. "
+              "Compare the ratios of systems, not the seconds.\n"]
 
     def picture(axes):
         draw_shares(axes[0][0], results)
@@ -216,4 +225,4 @@ def write(path, results, published):
         draw_synchronisation(axes[1][1], results)
 
     page.write(path, "Integrating asynchronous task parallelism with MPI: measured and published",
-               text + page.describe(PARTS, results, published), picture)
+               text + page.describe(PARTS, results, published) + limits, picture)
