@@ -33,13 +33,13 @@ bool keeps_others(const RuntimeState& runtime, const Worker& worker) noexcept {
          worker.inbox.load(std::memory_order_acquire) != nullptr;
 }
 
-// A worker that imbrex itself puts to sleep stands in no task, or is in a poller.
+// A worker that imbrex itself puts to sleep runs no task, or is in a poller.
 bool is_asleep_in_imbrex(const Worker& worker) noexcept {
   return worker.parked.load(std::memory_order_relaxed) ||
          worker.in_poller.load(std::memory_order_relaxed);
 }
 
-// Whether the thread of `worker` sleeps until something happens, or for a time. A moment's view.
+// Whether the thread of `worker` sleeps until an event, or for a time. A moment's view.
 bool sleeps(const Worker& worker) {
   const pid_t thread = worker.thread_id.load(std::memory_order_relaxed);
   std::string text;
@@ -49,7 +49,7 @@ bool sleeps(const Worker& worker) {
   return name_end != std::string::npos && text.compare(name_end + 2, 1, "S") == 0;
 }
 
-// Lists the tasks that wait meanwhile: one of them may hold the lock.
+// Lists the waiting tasks: one of them may hold the lock.
 std::string suspended_tasks() {
   constexpr int shown_max = 8;
   std::string text;
@@ -87,7 +87,7 @@ struct KnownThread {
   pid_t id;
   bool waits;
 };
-// Those that have a worker. Empty if a function of the program's runs that stands in no thread.
+// The threads that have a worker. Empty if a function of the program runs outside of any thread.
 std::vector<KnownThread> known_threads(RuntimeState& runtime, const std::uint64_t waiting_task) {
   std::vector<KnownThread> known{{life().ending_thread.load(), true}};
   for (const auto& worker : runtime.workers) {
@@ -133,7 +133,7 @@ std::string standstill(RuntimeState* const runtime, const std::uint64_t waiting_
 
 void BlockedWatch::begin(RuntimeState& runtime) noexcept {
   if (runtime.options.STALL_S == 0 && !runtime.one_at_a_time) return;
-  // The program's signals are for the program's threads.
+  // Signals of the program go to threads of the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -173,7 +173,7 @@ void BlockedWatch::run(RuntimeState& runtime) {
 }
 
 // A thread that computes, or waits for a processor or a disk, does not sleep; so a program that
-// never blocks has the same order each time.
+// never blocks has one order for each seed.
 void BlockedWatch::look_at_turn(RuntimeState& runtime) {
   constexpr int looks = 5;
   Policy& policy = *runtime.groups.everyone().policy;
@@ -194,9 +194,9 @@ void BlockedWatch::look_at_turn(RuntimeState& runtime) {
   policy.pass_over(turn);
 }
 
-// Each thread that a look finds asleep, and the next one in the same sleep, has slept all the time
-// between the two. So at that moment nobody was left who could wake any of them. Where there are
-// other ranks, a message of theirs could: MPI's watch asks them.
+// A thread that two checks in a row find in one sleep has slept between them. If that holds for all
+// threads, none was left that could wake another. A message of another rank could: MPI's watch asks
+// the other ranks.
 void BlockedWatch::look_at_halt(RuntimeState& runtime) {
   const bool decides = life().ranks == 1 && is_halted(runtime);
   std::string now = decides ? standstill(&runtime, 0) : std::string();
@@ -228,7 +228,8 @@ void BlockedWatch::look(RuntimeState& runtime, Worker& worker, Seen& seen,
   }
   if (seen.reported || now - seen.since < limit_ns || (task->wishes & Task::blocking) != 0) return;
   const bool at_rest = runtime.begun() == seen.all_begun;
-  // The code of a thread may block it: for others to end, say. But not while it is needed.
+  // The code of a thread may block it, for the end of other threads for example; but not while the
+  // worker is needed.
   if (task->is_root() && !(at_rest && keeps_others(runtime, worker))) return;
   seen.reported = true;
   report(*task, (now - seen.since) / 1'000'000'000u);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Workers whose threads are blocked by the code of a task, in a lock say: all that they hold waits
-// with them, and nobody else can see it, since the thread that would look may be the one. So a
-// thread of its own looks now and then, and says so once for each time. Where one worker runs at a
-// time, that thread also lets others have their turns while the one whose turn it is sleeps. And it
-// ends the program (IMBREX_STALL=abort) where a report has said that no task goes on, and no thread
-// does so either.
+// Workers whose threads are blocked by the code of a task, in a lock for example: all their tasks
+// wait with them, unseen, since the blocked thread may be the one that would check. A thread of its
+// own therefore checks now and then, and reports each case once. Where one worker runs at a time,
+// that thread also lets other workers have their turns while the worker with the turn sleeps. It
+// ends the program (IMBREX_STALL=abort) if a report has said that no task goes on, and no thread
+// goes on either.
 //
-// Thread safety: begin() and end() by whoever starts and stops the runtime.
+// Thread safety: the thread that starts and stops the runtime calls begin() and end().
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ namespace imbrex::sched {
 struct RuntimeState;
 struct Worker;
 
-// As detail::standstill(); `runtime` may be null.
+// detail::standstill(); `runtime` may be null.
 [[nodiscard]] std::string standstill(RuntimeState* runtime, std::uint64_t waiting_task);
 
 class BlockedWatch {
  public:
-  // Starts the thread that looks. If the system has no thread left, nobody looks.
+  // Starts the checking thread. If the system has no thread left, there are no checks.
   void begin(RuntimeState& runtime) noexcept;
   void end() noexcept;
 
  private:
-  // The state in which a worker was seen last.
+  // The last observed state of a worker.
   struct Seen {
     const void* task = nullptr;
-    std::uint64_t begun = 0;      // there
-    std::uint64_t all_begun = 0;  // by all workers, at `since`
+    std::uint64_t begun = 0;      // tasks begun there
+    std::uint64_t all_begun = 0;  // tasks begun by all workers, at `since`
     std::string call;
     std::uint64_t since = 0;      // ns
     bool reported = false;
@@ -48,11 +48,11 @@ class BlockedWatch {
   std::binary_semaphore ends_{0};
   struct Turn {
     int worker = -1;
-    std::uint64_t begun = 0;  // there
-    int looks = 0;            // in a row at which it slept
+    std::uint64_t begun = 0;  // tasks begun there
+    int looks = 0;            // number of checks in a row that found it asleep
   };
   Turn turn_;
-  std::string halt_;  // what all threads did at the last look, if no task went on
+  std::string halt_;  // state of all threads at the last check, if no task went on
 };
 
 }  // namespace imbrex::sched

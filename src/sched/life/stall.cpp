@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watch looks only when every worker sleeps and finds nothing, twice in a row without a task
-// begun in between. Then nobody but a foreign thread changes the graph; what it reads may be a
-// moment old. If the process has no such thread, nobody does: whatever waits then waits for ever,
-// for a promise or an event of the program's, too. While a plug-in has something open there is no
-// such stall: the plug-in watches that itself, by means of situation() and view_tasks().
+// The watch checks only when every worker sleeps and finds nothing, twice in a row without a begun
+// task in between. Only a foreign thread can then change the graph; the values that the watch reads
+// may be a moment old. Without such a thread, every wait lasts for ever, also a wait for a promise
+// or an event of the program. While a plug-in has something open the watch reports nothing: the
+// plug-in watches itself, by situation() and view_tasks().
 #include "sched/life/stall.hpp"
 
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ using task::State;
 
 namespace {
 
-// Orders what a headline names: first tasks that are suspended, then those that have not begun, and
-// the code of threads last; older ones first.
+// Orders the tasks of a headline: first suspended tasks, then tasks that have not begun, and the
+// code of threads last; older ones first.
 bool tells_more(const Task& first, const Task& second) {
   const auto rank = [](const Task& task) {
     const State state = task.state.load(std::memory_order_relaxed);
@@ -38,7 +38,7 @@ bool tells_more(const Task& first, const Task& second) {
   return std::pair(rank(first), first.id) < std::pair(rank(second), second.id);
 }
 
-// Says who waits for what, of two tasks at most.
+// Describes the waits of two tasks at most.
 std::string summary_of(const Waits& waits) {
   std::vector<Task*> tasks;
   for (const auto& [task, mine] : waits) {
@@ -73,14 +73,14 @@ void print(const Waits& waits, const std::string& headline) {
   base::report(text);
 }
 
-// All workers sleep, there is nothing to run, and no plug-in watches.
+// All workers sleep, no task is ready, and no plug-in watches.
 bool at_rest(RuntimeState& runtime) noexcept {
   if (runtime.watched_elsewhere(*current_worker()) || runtime.groups.ready() != 0 ||
       runtime.behind_count.load(std::memory_order_acquire) != 0) {
     return false;
   }
   for (const auto& worker : runtime.workers) {
-    const bool self = worker->id == 0;  // the one that looks
+    const bool self = worker->id == 0;  // the worker that checks
     if ((!self && !worker->parked.load(std::memory_order_acquire)) ||
         worker->behind_count.load(std::memory_order_relaxed) != 0 ||
         worker->inbox.load(std::memory_order_acquire) != nullptr) {
@@ -91,13 +91,13 @@ bool at_rest(RuntimeState& runtime) noexcept {
 }
 
 enum class Outlook : std::uint8_t {
-  open,     // nobody waits, or somebody has begun to work
-  foreign,  // a thread that is no worker could change it
-  stuck     // nobody can
+  open,     // no task waits, or a thread has begun to work
+  foreign,  // a thread that is no worker could end a wait
+  stuck     // no thread can end a wait
 };
 
-// Judges as collect() does, but without texts; the first task that a foreign thread could help ends
-// it.
+// Judges as collect() does, without texts; stops at the first task that a foreign thread could
+// help.
 Outlook look_ahead(RuntimeState& runtime) {
   constexpr std::size_t between_looks = 256;
   std::size_t count = 0;
@@ -124,7 +124,7 @@ Outlook look_ahead(RuntimeState& runtime) {
     if (state == State::ended && foreign_could_complete(task)) return true;
     if (state == State::suspended && foreign_could_resume(task)) return true;
     if (state == State::created && foreign_could_begin(task)) return true;
-    outlook = Outlook::open;  // whoever waits for us shall not wait for long
+    outlook = Outlook::open;  // a task that waits for this one will not wait long
     return ++count % between_looks == 0 && !at_rest(runtime);
   });
   if (over) return outlook;
@@ -144,9 +144,9 @@ std::vector<pid_t> known_threads(RuntimeState& runtime) {
   return known;
 }
 
-// Whether nobody is left who could end a wait: the process has no other thread, and no other ranks.
-// An MPI library's own threads are others: whether they call functions of the program's is not
-// known.
+// Whether no thread is left that could end a wait: the process has no other thread, and there are
+// no other ranks. Threads of an MPI library count as others, since they may call functions of the
+// program.
 bool is_alone(RuntimeState& runtime) {
   if (life().ranks > 1) return false;
   const std::vector<pid_t> known = known_threads(runtime);
@@ -156,7 +156,7 @@ bool is_alone(RuntimeState& runtime) {
   });
 }
 
-// What was let go by a thread that has ended since is on its way to a queue.
+// A task that was released by a thread that has ended since is on its way to a queue.
 bool is_anything_ready(RuntimeState& runtime) {
   return runtime.task_slots.any_of([](std::byte* const slot) {
     const State state = reinterpret_cast<Task*>(slot)->state.load(std::memory_order_acquire);

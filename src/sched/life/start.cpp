@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runtime starts: by whose wish, with which options, on which processors.
+// The start of the runtime: the caller, the options, the processors.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ namespace imbrex::sched {
 
 namespace {
 
-// A value given in the program is held to what the option's table allows.
+// Checks a value given in the program against the range of the option's table.
 void check_range(const char* const field, const std::int64_t value, const std::int64_t first,
                  const std::int64_t last) {
   if (value >= first && value <= last) return;
@@ -63,7 +63,7 @@ base::Options merged(const RuntimeOptions& config) {
   return options;
 }
 
-// This process's share of the processors: ranks with the same mask divide it.
+// This process's share of the processors: ranks with one affinity mask divide it.
 Share share_of(const std::vector<int>& processors, const detail::Place& place) {
   const int all = static_cast<int>(processors.size());
   if (all < place.count) return {{processors[static_cast<std::size_t>(place.index % all)]}};
@@ -81,7 +81,7 @@ void wake_worker(void* const context, const int worker) {
   static_cast<RuntimeState*>(context)->parking.wake(worker);
 }
 
-// The processor of each worker, if they are bound: else one that it may have.
+// The processor of each worker if they are bound; else a processor that it may use.
 std::vector<int> processors_of(const std::vector<int>& processors, const int workers) {
   std::vector<int> where;
   for (int worker = 0; worker < workers; ++worker) {
@@ -99,7 +99,7 @@ Life& life() noexcept {
 
 namespace {
 
-// The settings that start() needs to know before it makes a RuntimeState.
+// The settings that start() needs before it makes a RuntimeState.
 struct Plan {
   base::Options options;
   Share share;
@@ -157,15 +157,15 @@ void adopt_main(Worker& worker) {
                          trace::intern("main", nullptr), 0, 0);
 }
 
-// Undoes the start, as if nothing had happened.
+// Undoes the start completely.
 void take_back(RuntimeState& runtime) {
-  for (std::thread& thread : stop_threads(runtime)) thread.join();  // it has run no task
+  for (std::thread& thread : stop_threads(runtime)) thread.join();  // no worker has run a task
   if (Task* const root = runtime.workers[0]->root) reuse(*runtime.workers[0], *root);
   set_current_worker(nullptr);
 }
 
-// The start, by way of libraries that look at the machine, needs more of the calling thread's stack
-// than all that comes later. What is left is too little for much of a message, too.
+// The start needs more of the calling thread's stack than all later calls, because libraries
+// examine the machine. The remaining stack may be too small for a long message, too.
 void require_stack() {
   constexpr std::size_t bytes_min = 24 * 1024;
   fiber::Fiber here;
@@ -176,15 +176,16 @@ void require_stack() {
               "program sets it");
 }
 
-// Ends the process if an option of the environment is refused, unless MPI_Init starts the runtime,
-// which tells the errors of all ranks together. Throws Error for what the program has asked for.
+// Ends the process if an option of the environment is malformed, unless MPI_Init starts the
+// runtime, which reports the errors of all ranks together. Throws Error for an error of the
+// program.
 std::unique_ptr<RuntimeState> make_state(const RuntimeOptions& config, Plan& its_plan) {
   const bool of_program = !config.places.empty() || !config.policy.empty();
   bool may_be_refused = false;
   try {
     base::Topology topology;
     its_plan = plan(config, topology);
-    may_be_refused = !of_program;  // places and policy are read now
+    may_be_refused = !of_program;  // places and policy are parsed now
     return std::make_unique<RuntimeState>(its_plan.options, its_plan.share, its_plan.workers,
                                           life().joiners_max, its_plan.shared, topology);
   } catch (const base::OptionError& refused) {
@@ -248,7 +249,8 @@ void start_if_none() {
 RuntimeState* runtime() noexcept { return life().runtime.load(std::memory_order_acquire); }
 std::mutex& end_lock() noexcept { return life().end_lock; }
 
-// So many microseconds, at least one tick where they are not none: some divide by it.
+// Converts microseconds to ticks; at least one tick for a value above 0, because some code divides
+// by it.
 static std::uint64_t ticks_of(const double us) noexcept {
   const double ticks = us * base::ticks_per_microsecond();
   return ticks > 0 && ticks < 1 ? 1 : static_cast<std::uint64_t>(ticks);
@@ -324,9 +326,9 @@ void RuntimeState::prepare_places() noexcept {
   }
 }
 
-// A worker writes to its chain only what has another link behind it, and so not to the end of it.
-// Whoever queues a task does so after this; so a worker that must see the task before it sleeps
-// (parking.hpp) sees the link too.
+// A worker writes to its chain only at a group that has another one behind it, so not at the end. A
+// thread that queues a task does so after this; a worker that must see the task before it sleeps
+// (parking.hpp) therefore sees the link, too.
 void RuntimeState::use_places() noexcept {
   if (places_used_.load(std::memory_order_acquire)) return;
   const std::lock_guard guard(places_lock_);

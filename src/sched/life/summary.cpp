@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The figures that the runtime has counted: summary, trace, statistics.
+// The counts of the runtime: summary, trace, statistics.
 #include <fmt/format.h>
 
 #include "base/check.hpp"
@@ -9,7 +9,7 @@
 
 namespace imbrex::sched {
 
-// The threads are gone; what is left belongs to the caller.
+// The threads are gone; the caller owns all data.
 void finish_records(RuntimeState& runtime) {
   Life& now = life();
   runtime.time.stop();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The actions of a thread that stands outside: where no runtime runs any more, or where one may end
-// at any time (visit.hpp).
+// The actions of a thread that is outside: where no runtime runs any more, or where it may end at
+// any time (visit.hpp).
 #include <utility>
 
 #include "sched/life/visit.hpp"
@@ -12,9 +12,9 @@ namespace imbrex::sched {
 
 namespace {
 
-// Any thread may call this: it may have become a worker in a destructor. `kept` is what
-// take_from_end() has returned. Where that runtime has ended since, and another may run, the memory
-// of `task` is no other's to use: it goes with the runtime that it came from.
+// Any thread may call this, because it may have become a worker in a destructor. `kept` is the
+// result of take_from_end(). If that runtime has ended since, and another may run, the memory of
+// `task` must not be reused: it is freed with its own runtime.
 void give_back(Task& task, const RuntimeState* const kept) noexcept {
   const auto reuse_here = [&task, kept] {
     Worker& worker = *current_worker();
@@ -27,20 +27,21 @@ void give_back(Task& task, const RuntimeState* const kept) noexcept {
   });
 }
 
-// For a thread that is no worker, whose runtime may end while a destructor of the program's runs:
-// the dead `task` is hidden from that end, which would reduce it too, and the returned runtime, if
-// it is not null, keeps its memory until forget_keeper().
+// For a thread that is no worker, whose runtime may end while a destructor of the program runs. The
+// dead `task` is hidden from that end, which would reduce it, too. The returned runtime, if it is
+// not null, keeps its memory until forget_keeper().
 RuntimeState* take_from_end(Task& task, task::Outcome& outcome) noexcept {
   return visit(Purpose::passes,
                [&]() -> RuntimeState* {
-                 if (task.slot_class == 0 && task.fiber != nullptr) return nullptr;  // has outlived
+                 // the task has outlived its runtime
+                 if (task.slot_class == 0 && task.fiber != nullptr) return nullptr;
                  Worker& worker = *current_worker();
                  worker.runtime->keepers.fetch_add(1, std::memory_order_relaxed);
                  task.state.store(task::State::free, std::memory_order_relaxed);
                  reduce(worker, task, outcome);
                  return worker.runtime;
                },
-               []() -> RuntimeState* { return nullptr; });  // which has reduced it
+               []() -> RuntimeState* { return nullptr; });  // the end has reduced the task
 }
 
 void destroy_all_outside(task::Outcome& outcome) noexcept {
@@ -65,7 +66,7 @@ void destroy_outside(detail::Completion& completion) noexcept {
   destroy_all_outside(outcome);
 }
 
-// Tasks that became ready never run: they were given up with their runtime. Threads go on.
+// Tasks that became ready never run: they were given up with their runtime. Threads resume.
 static void act_on_after_end(task::Outcome& outcome) noexcept {
   while (Task* const ready = outcome.ready.pop()) {
     if (!ready->is_root() || ready->fiber == nullptr) continue;

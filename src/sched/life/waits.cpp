@@ -51,7 +51,7 @@ bool is_below(const Task& task, const std::vector<const Task*>& on_workers) {
 
 namespace {
 
-// Visits what was handed over to a finish() by `task`, or to one of its own, and has not come yet.
+// Visits the completions that `task`, or a finish() of its own, owns and that have not completed.
 template <class Visit>
 void for_each_owned(const Task& task, Visit visit) {
   if (task.family == nullptr) return;
@@ -64,8 +64,8 @@ bool is_complete(const Task& task) noexcept {
   return task.state.load(std::memory_order_acquire) == State::complete;
 }
 
-// Something may wait for `task`: for its end, or for an access that is open longer, or for what it
-// has handed over.
+// Whether another task may wait for `task`: for its end, for an access that is open longer, or for
+// a completion that it has handed over.
 bool matters(const Task& task) noexcept {
   if (alive(task) || task::holds_access(task)) return true;
   bool owned = false;
@@ -84,7 +84,8 @@ std::vector<Task*> live_tasks(RuntimeState& runtime) {
 
 std::string describe(const detail::Completion& completion);
 
-// Describes `joint` with the first part that it waits for, if that is no joint: chains may be long.
+// Describes `joint` by the first part that it waits for, if that is no joint, because chains may be
+// long.
 std::string describe(const Joint& joint) {
   const std::string text = fmt::format("when_{} of {}", joint.all ? "all" : "any", joint.count);
   for (std::size_t i = 0; i < joint.count; ++i) {
@@ -98,7 +99,7 @@ std::string describe(const Joint& joint) {
 
 // ---- phasers ---------------------------------------------------------------------------------
 
-// Calls visit(registration) for those that hold back the end of `phase`.
+// Calls visit(registration) for the parties that hold back the end of `phase`.
 template <class Visit>
 void for_each_owing(const task::Phases& phases, const std::uint64_t phase, Visit visit) {
   const std::lock_guard guard(phases.lock);
@@ -108,7 +109,7 @@ void for_each_owing(const task::Phases& phases, const std::uint64_t phase, Visit
     }
   }
 }
-// Those that hold back a signaller, which would run too far ahead of them.
+// The parties that hold back a signaller that would run too far ahead of them.
 template <class Visit>
 void for_each_slowest(const task::Phases& phases, Visit visit) {
   const std::lock_guard guard(phases.lock);
@@ -151,7 +152,7 @@ std::string describe_phase(const task::Phases& phases, const std::uint64_t phase
                          : "the signal of " + owing.text());
 }
 
-// The phaser that the suspended `task` waits at, and its registration there; null if it does not.
+// The phaser that the suspended `task` waits at, and its registration there; null if there is none.
 const task::Registration* registration_of(const Task& task) {
   const auto* const reason = reason_of(task);
   if (reason == nullptr || reason->kind != detail::WaitKind::members || task.family == nullptr) {
@@ -177,8 +178,8 @@ std::string describe_at_phaser(const task::Registration& mine, const detail::Wai
                      mine.phases->ahead, slowest.text());
 }
 
-// A thread of the program's own that is registered, and is not waiting, may signal yet. Not so the
-// code of a worker's thread: all workers sleep, so it waits for a task that runs on its stack.
+// A registered thread of the program that is not waiting may still signal. The code of a worker's
+// thread may not: all workers sleep, so it waits for a task that runs on its stack.
 bool runs_outside(const task::Registration& one) {
   if (!one.task->is_root() || one.task->state.load(std::memory_order_acquire) != State::running) {
     return false;
@@ -234,7 +235,7 @@ std::string describe(const detail::Completion& completion) {
     return fmt::format("a trigger of {} (named at {})", promise.name,
                        detail::text_of(promise.where));
   }
-  if (promise.where.line() == 0) return promise.name;  // one of the runtime's own
+  if (promise.where.line() == 0) return promise.name;  // a promise of the runtime
   return fmt::format("promise \"{}\"{}", promise.name, detail::in_parentheses(promise.where));
 }
 
@@ -253,7 +254,8 @@ bool asks_in_vain(const detail::WaitReason& reason) noexcept {
 std::string describe_reason(const detail::WaitReason& reason) {
   if (asks_in_vain(reason)) return fmt::format("{} again and again, in vain", reason.what);
   if (reason.kind != detail::WaitKind::mpi) return reason.what;
-  if (reason.peer < 0 && reason.tag < 0 && reason.bytes == 0) return reason.what;  // names none
+  // the wait names no message
+  if (reason.peer < 0 && reason.tag < 0 && reason.bytes == 0) return reason.what;
   if (reason.tag < 0 && reason.bytes == 0) {
     return fmt::format("{} (peer {})", reason.what, reason.peer);
   }
@@ -263,7 +265,7 @@ std::string describe_reason(const detail::WaitReason& reason) {
 
 namespace {
 
-// The same as foreign_could_fire(), of what is no joint.
+// foreign_could_fire() for a completion that is no joint.
 bool foreign_could_fire_one(const detail::Completion& completion) {
   if (completion.kind == CompletionKind::phase) {
     const sched::PassedPromise& passed = passed_of(completion);
@@ -310,8 +312,8 @@ class Judgement {
   std::vector<const Joint*> open_;
 };
 
-// Whether a thread that is no worker could make it happen, or has already and is about to wake who
-// waits.
+// Whether a thread that is no worker could fire the event, or has done so and is about to wake the
+// waiters.
 bool foreign_could_fire(const detail::Completion& completion) {
   if (completion.event.has_fired()) return true;
   if (completion.kind != CompletionKind::joint) return foreign_could_fire_one(completion);
@@ -375,11 +377,11 @@ Wait suspended_wait(const Task& task) {
           reason->kind == detail::WaitKind::mpi};
 }
 
-// Calls visit(earlier) for the tasks that `task`, which has not begun, follows by address. Without
-// a lock, and without writing: the edges are looked at from this end, since who locks an event may
-// not hold it while its task ends and its descriptor is used again. An edge does not say whether it
-// has been let go, nor whether the descriptor is another task's by now; but a sibling that lives
-// and has a conflicting access is one to wait for.
+// Calls visit(earlier) for the tasks that `task`, which has not begun, follows by address. It takes
+// no lock and writes nothing: it reads the edges from this end, since the holder of an event's lock
+// must not hold it while its task ends and its descriptor is reused. An edge does not say whether
+// it was released, nor whether the descriptor belongs to another task by now; but a live sibling
+// with a conflicting access is one to wait for.
 template <class Visit>
 void for_each_followed(Task& task, Visit visit) {
   if (task.accesses == nullptr) return;
@@ -397,7 +399,7 @@ void for_each_followed(Task& task, Visit visit) {
   for (; extra != nullptr; extra = extra->next) look(extra->edge);
 }
 
-// The task that has the mutex of `access`; null: there is no mutex, or nobody has it.
+// The task that holds the mutex of `access`; null: no mutex, or no holder.
 const Task* holder_of(const task::Access& access) noexcept {
   task::Mutex* const mutex = access.mutex();
   if (mutex == nullptr) return nullptr;
@@ -425,7 +427,7 @@ void created_waits(Task& task, std::vector<Wait>& waits) {
   }
 }
 
-// Visits the completions that hold back the completion of `task` and have not come yet.
+// Visits the incomplete completions that hold back the completion of `task`.
 template <class Visit>
 void for_each_holder(const Task& task, Visit visit) {
   if (task.is_root() || task.family == nullptr) return;
@@ -435,7 +437,7 @@ void for_each_holder(const Task& task, Visit visit) {
   }
 }
 
-// An event by itself does not say whether it has fired.
+// An event itself does not tell which completion it belongs to.
 void ended_waits(const Task& task, std::vector<Wait>& waits) {
   for_each_holder(task, [&waits](const detail::Completion& source) {
     waits.push_back({describe(source) + " given to release_after", foreign_could_fire(source)});
@@ -484,7 +486,8 @@ std::string join(const std::vector<Wait>& waits) {
 
 namespace {
 
-// A task that has not begun waits for nothing that can be seen: who let it go is about to queue it.
+// A task that has not begun waits for no visible event: the code that released it is about to queue
+// it.
 bool is_on_its_way(Task& task) {
   if (task.accesses == nullptr) return false;
   std::vector<Wait> waits;

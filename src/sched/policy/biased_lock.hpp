@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A lock that belongs to one thread, its owner, who enters and leaves without an atomic
-// read-modify-write and without a fence; others pay for it. For data that its owner uses all the
-// time and others now and then (Vasudevan et al., "Simple and fast biased locks", PACT 2010).
+// read-modify-write and without a fence; other threads pay for it. For data that its owner uses all
+// the time and other threads seldom (Vasudevan et al., "Simple and fast biased locks", PACT 2010).
 //
-// Thread safety: enter, leave, answer by the owner; try_lock, unlock by any other thread.
-// Why never two are inside: another thread states what it wants and then waits for one of two
-// things. All accesses named here are sequentially consistent, save those of enter()'s fast path.
-//   (1) It is `asking`, and the owner answers: it counts that in `aside_` and stays out as long as
-//       it finds `asking`. The other reads `aside_` after it has begun to ask, so a count that it
-//       sees rise was made before a look of the owner's that finds `asking`.
-//   (2) The owner does not answer, for it does something else. The other is `fencing`: after
+// Thread safety: the owner calls enter, leave, answer; any other thread calls try_lock, unlock. Why
+// never two threads are inside: another thread states its request and then waits for one of two
+// events. All accesses named here are sequentially consistent, except enter()'s fast path.
+//   (1) The other thread is `asking`, and the owner answers: it counts that in `aside_` and stays
+//       out as long as it finds `asking`. The other thread reads `aside_` after it has begun to
+//       ask, so an increased count belongs to a check of the owner that finds `asking`.
+//   (2) The owner does not answer, because it does other work. The other thread is `fencing`: after
 //       heavy_fence() either it sees `inside_`, or an owner that enters sees `fencing` at least
-//       (arch.hpp), and then goes the slow way: it sets `inside_` and looks for `taken`. The other
-//       sets `taken` and looks for `inside_`. One of the two sees the other, and gives way.
-// So the owner waits while the lock is held, but not while a fence, which may take 50 us, is made.
+//       (arch.hpp), and takes the slow path: it sets `inside_` and checks for `taken`. The other
+//       thread sets `taken` and checks `inside_`. One of the two sees the other, and gives way.
+// The owner therefore waits while the lock is held, but not during a fence, which may take 50 us.
 #pragma once
 
 #include <sched.h>
@@ -28,8 +28,8 @@ namespace imbrex::sched {
 
 class IMBREX_LOCK BiasedLock {
  public:
-  // Before the first call: one thread calls for all, as a simulator does, so try_lock() has nobody
-  // to wait for.
+  // Call before the first use: one thread calls for all, as a simulator does, so try_lock() need
+  // not wait.
   void use_one_thread() noexcept { one_thread_ = true; }
   void enter() noexcept IMBREX_ACQUIRE() {
     inside_.store(true, std::memory_order_relaxed);
@@ -37,12 +37,12 @@ class IMBREX_LOCK BiasedLock {
     if (wanted_.load(std::memory_order_acquire) != Wanted::no) [[unlikely]] enter_slowly();
   }
   void leave() noexcept IMBREX_RELEASE() { inside_.store(false, std::memory_order_release); }
-  // Lets others in, where the owner is at work but will not enter for a while. Not inside.
+  // Lets other threads in, where the owner works but will not enter for a while. Not inside.
   void answer() noexcept {
     if (wanted_.load(std::memory_order_relaxed) == Wanted::asking) [[unlikely]] step_aside();
   }
 
-  // False if another thread is in, or the owner stays in: perhaps it lost its processor there.
+  // False if another thread is in, or if the owner stays in: it may have lost its processor there.
   [[nodiscard, gnu::cold, gnu::noinline]] bool try_lock() noexcept IMBREX_TRY_ACQUIRE(true) {
     if (one_thread_) return true;
     Wanted nobody = Wanted::no;
@@ -70,8 +70,8 @@ class IMBREX_LOCK BiasedLock {
  private:
   enum class Wanted : std::uint8_t { no, asking, fencing, taken };
 
-  // A busy owner answers within a few hundred ns. It is worth some 10 us to wait for that: a heavy
-  // fence interrupts the owner, which takes as long on a virtual machine.
+  // A busy owner answers within a few hundred ns. A wait of some 10 us is worth it: a heavy fence
+  // interrupts the owner, which takes as long on a virtual machine.
   static constexpr int answer_rounds = 400;
   static constexpr int leave_rounds = 64;
 
@@ -89,7 +89,7 @@ class IMBREX_LOCK BiasedLock {
       }
     }
   }
-  // Answers again and again, since one who asks may follow another unseen.
+  // Answers in a loop, since one asking thread may follow another unseen.
   [[gnu::cold, gnu::noinline]] void step_aside() noexcept {
     inside_.store(false);
     for (int round = 0; wanted_.load() == Wanted::asking; ++round) {
@@ -103,7 +103,8 @@ class IMBREX_LOCK BiasedLock {
 
   std::atomic<bool> inside_{false};         // owner
   bool one_thread_ = false;                 // constant once the lock is in use
-  std::atomic<Wanted> wanted_{Wanted::no};  // others; whoever changed it from `no` has it
+  std::atomic<Wanted> wanted_{Wanted::no};  // other threads; the thread that changed it from `no`
+                                            // has it
   std::atomic<std::uint32_t> aside_{0};     // owner
 };
 

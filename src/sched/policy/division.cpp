@@ -70,7 +70,7 @@ class Lists {
     }
     workers.push_back(worker);
   }
-  // No more than a runtime can have, so that a range of them ends.
+  // At most the largest number of workers of a runtime, so that a range of them ends.
   int number() {
     constexpr int most = 4095;
     int value = 0;
@@ -105,12 +105,12 @@ std::optional<base::Level> level_of(const std::string_view text) noexcept {
 // The name of the place that `worker` belongs to.
 std::string name_of(const std::optional<base::Level> level, const std::size_t worker,
                     const std::vector<int>& processors, base::Topology& topology) {
-  // With one worker the topology is not asked: that takes milliseconds.
+  // With one worker the topology is not loaded, which would take milliseconds.
   if (!level || processors.size() == 1) return fmt::format("worker {}", worker);
   return topology.part_of(*level, processors[worker]);
 }
 
-// One for each part of the machine of that kind; or for each worker.
+// One place for each part of the machine of that kind; or for each worker.
 std::vector<PlannedPlace> parts(const std::string_view text, const std::optional<base::Level> level,
                                 const std::vector<int>& processors, base::Topology& topology) {
   const bool cache = level == base::Level::l3 || level == base::Level::core;
@@ -128,8 +128,8 @@ std::vector<PlannedPlace> parts(const std::string_view text, const std::optional
   return places;
 }
 
-// Of a file of places. A MiB is more than all that there can be need, and what is longer ends
-// before its last element does.
+// The content of a file of places. A MiB is more than any such file needs; a longer file is cut
+// before the end of its last element.
 std::string content_of(const std::string_view path) {
   std::ifstream file{std::string(path), std::ios::binary};
   std::string content(1 << 20, '\0');

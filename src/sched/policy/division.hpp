@@ -14,24 +14,24 @@ namespace imbrex::sched {
 
 struct PlannedPlace {
   std::string name;
-  std::vector<int> workers;  // in the order in which they were named; none twice
+  std::vector<int> workers;  // in the order of their names; none twice
   PlaceKind kind = PlaceKind::memory;
-  int parent = -1;           // the position of that place; -1: all workers
+  int parent = -1;           // position of the parent place; -1: all workers
   int level = 1;             // 0 is all workers
 };
 
 struct Division {
   std::vector<PlannedPlace> places;
-  // Two places have no worker in common, or one is part of the other; each has a higher level, and
-  // so a lower position, than its parent. A worker keeps to what is near in the tree.
+  // Two places have no worker in common, or one is part of the other. A place has a higher level,
+  // and so a lower position, than its parent. A worker prefers near places of the tree.
   bool tree = false;
 };
 
 inline constexpr std::size_t places_max = 1024;
 
-// `processors`: that of each worker. Places of the machine have workers, and come in the order of
-// their first ones. A list names workers, and each of them must be there; but where there is one
-// worker alone, it is all places: then a program may be looked at in one thread. Throws Error.
+// `processors`: the processor of each worker. Places of the machine have workers, and are in the
+// order of their first workers. A list names workers, and each of them must exist; but a single
+// worker is all places, so that a program can be debugged in one thread. Throws Error.
 [[nodiscard]] Division divide(std::string_view text, const std::vector<int>& processors,
                               base::Topology& topology);
 

@@ -8,7 +8,7 @@ namespace imbrex::sched {
 
 namespace {
 
-// For each domain the order of all domains: itself first, then near to far.
+// For each domain the order of all domains: itself first, then from near to far.
 std::vector<std::vector<int>> near_to_far(const PolicySetup& setup) {
   std::vector<std::vector<int>> orders;
   for (int worker = 0; worker < setup.workers; ++worker) {
@@ -31,7 +31,7 @@ Ordered::Ordered(const PolicySetup& setup, const Order& order)
     : order_(order),
       near_to_far_(near_to_far(setup)),
       domain_(setup.domain),
-      // One domain needs no other queue.
+      // A single domain needs no other queue.
       count_(near_to_far_.size() == 1 ? 1 : near_to_far_.size() + 1),
       queues_(new OrderedQueue[count_]) {
   for (std::size_t index = 0; index < count_; ++index) {
@@ -43,7 +43,7 @@ Ordered::Ordered(const PolicySetup& setup, const Order& order)
 
 void Ordered::raise(Task& task, const int priority) {
   if (!order_.by_priority) return;
-  // A second entry at the higher place; the first one will be stale.
+  // A second entry at the higher place; the first entry becomes stale.
   task::add_reference(task);
   queue_of(no_worker).push(task, {priority, false, task.id}, false);
 }

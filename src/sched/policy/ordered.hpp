@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The policies in an order. By creation alone (fifo): among ready tasks the one created first, the
+// The policies with a strict order. By creation alone (fifo): the ready task created first, the
 // reference of Pereira et al. 2021. By priority: the highest first, then the one created first;
-// under `priority` a resumed task goes before those. ma1, ma2, ma3 and sa are the policies of that
-// paper: they differ in the priorities that tasks have (Flow).
+// under `priority` a resumed task goes before other tasks of its priority. ma1, ma2, ma3 and sa are
+// the policies of that paper; they differ in the priorities of tasks (Flow).
 //
-// The order is exact among the workers that share a cache: they have one queue. Where there are
-// several such domains, one takes from others when its own queue is empty, the nearest first
-// (docs/design/policies.md has what was compared).
+// The order is exact among the workers that share a cache: they have one queue. With several such
+// domains, a worker takes tasks from other domains when its own queue is empty, the nearest first
+// (docs/design/policies.md has the comparison).
 #pragma once
 
 #include <cstddef>
@@ -43,14 +43,15 @@ class Ordered final : public Policy {
   OrderedQueue* only_queue() override { return count_ == 1 ? &queues_[0] : nullptr; }
 
  private:
-  // The last one, if there is more than one, has what belongs to no domain: what others than
-  // workers have made ready, and what was raised, whose first entry may be anywhere.
+  // With more than one queue, the last one has the tasks that belong to no domain: tasks that
+  // threads other than workers have made ready, and raised tasks, whose first entry may be in any
+  // queue.
   [[nodiscard]] OrderedQueue& queue_of(const int worker) const noexcept {
     if (count_ == 1) return queues_[0];
     return worker == no_worker ? common() : queues_[domain_[static_cast<std::size_t>(worker)]];
   }
   [[nodiscard]] OrderedQueue& common() const noexcept { return queues_[count_ - 1]; }
-  // Takes an entry in the order between the worker's own domain and the tasks that belong to none.
+  // Takes an entry in the order between the worker's own domain and the tasks without a domain.
   [[nodiscard, gnu::noinline]] Entry pop_near(int worker) noexcept;
 
   const Order order_;

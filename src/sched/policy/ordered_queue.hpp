@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A queue in an order: of priority, then of creation, unless it is told another. Used by the
-// policies, and by workers whose policy has but one.
+// A queue in an order: by priority, then by creation, unless a key says otherwise. Used by the
+// policies, and by workers whose policy has only one queue.
 //
 // Thread safety: any thread. One lock: the policies that put every task through it are chosen for
 // their order, not for their speed.
@@ -33,10 +33,10 @@ class OrderedQueue {
     std::uint64_t id;     // smaller first: created earlier
   };
 
-  // Says how tasks are ordered that are pushed without a key. To be set before the first one is.
+  // The order of tasks that are pushed without a key. Set it before the first push.
   struct Rule {
-    bool by_priority = false;    // else by creation alone
-    bool resumed_first = false;  // among equal priorities; else by creation there too
+    bool by_priority = false;    // otherwise by creation alone
+    bool resumed_first = false;  // among equal priorities; otherwise by creation there, too
     bool raises = false;         // priorities rise while tasks are queued
   };
   void order_by(const Rule& rule) noexcept { rule_ = rule; }
@@ -75,7 +75,7 @@ class OrderedQueue {
     count(-1);
     return {place.task, place.resumed};
   }
-  // As Policy has it; those that would go last.
+  // Policy::extract(); takes the tasks that would go last.
   [[nodiscard]] std::size_t extract(const void* const kind, const std::span<task::Task*> to) {
     if (size() == 0) return 0;
     const std::lock_guard guard(lock_);
@@ -84,18 +84,18 @@ class OrderedQueue {
     if (all != 0) count(-static_cast<int>(all));
     return all;
   }
-  // Whether its first entry belongs before that of `other`, at this moment.
+  // Whether the first entry goes before the first one of `other`, at this moment.
   [[nodiscard]] bool goes_before(const OrderedQueue& other) const noexcept {
     Place mine{}, its{};
     return first(mine) && (!other.first(its) || later(its, mine));
   }
-  // The worker that pushed last, or -1; and how often a task was pushed or popped. Both are
-  // moments' values.
+  // The worker that pushed last, or -1; and the number of pushes and pops. Both are moments'
+  // values.
   [[nodiscard]] int pusher() const noexcept { return pusher_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t changes() const noexcept {
     return changes_.load(std::memory_order_relaxed);
   }
-  // A moment's value; whoever has pushed nothing sees zero as zero.
+  // A moment's value; a thread that has pushed nothing sees zero as zero.
   [[nodiscard]] std::int64_t size() const noexcept {
     return size_.load(std::memory_order_acquire);
   }
@@ -117,7 +117,7 @@ class OrderedQueue {
   static bool later(const Place& first, const Place& second) noexcept {
     return first.level != second.level ? first.level > second.level : first.id > second.id;
   }
-  // False if there is nothing.
+  // False if the queue is empty.
   [[nodiscard]] bool first(Place& place) const noexcept {
     const std::lock_guard guard(lock_);
     if (begin_ == end_ && heap_.empty()) return false;
@@ -133,7 +133,7 @@ class OrderedQueue {
   [[nodiscard]] static bool may_leave(const Place& place, const void* const kind) noexcept {
     return !place.resumed && is_of(*place.task, kind);
   }
-  // From its end on.
+  // Searches from the end of the line.
   std::size_t extract_from_line(const void* const kind,
                                 const std::span<task::Task*> to) noexcept IMBREX_REQUIRES(lock_) {
     const std::size_t limit = end_ - begin_ < look ? begin_ : end_ - look;
@@ -153,7 +153,7 @@ class OrderedQueue {
     end_ = kept;
     return taken;
   }
-  // It has no order that would say which go last.
+  // The order of the heap does not tell which entries go last.
   std::size_t extract_from_heap(const void* const kind,
                                 const std::span<task::Task*> to) IMBREX_REQUIRES(lock_) {
     std::size_t taken = 0;
@@ -186,8 +186,9 @@ class OrderedQueue {
   }
 
   Rule rule_;
-  // Both are bounded by the ready tasks and the times they were raised. Most tasks come in the
-  // order in which they go, and pass through the line; what belongs before its end is in the heap.
+  // Both are bounded by the number of ready tasks and of raises. Most tasks come in the order in
+  // which they go, and pass through the line; an entry that belongs before the line's end is in the
+  // heap.
   mutable base::SpinLock lock_;
   // A ring, from begin_ to end_.
   std::unique_ptr<Place[]> line_ IMBREX_GUARDED_BY(lock_){new Place[first_capacity]};
@@ -196,8 +197,9 @@ class OrderedQueue {
   std::size_t end_ IMBREX_GUARDED_BY(lock_) = 0;
   std::vector<Place> heap_ IMBREX_GUARDED_BY(lock_);
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> size_{0};  // written under lock_
-  std::atomic<int> pusher_{-1};                                        // the same; the last
-  std::atomic<std::uint32_t> changes_{0};                              // the same; wraps
+  // written under lock_; the last pusher
+  std::atomic<int> pusher_{-1};
+  std::atomic<std::uint32_t> changes_{0};                              // written under lock_; wraps
 };
 
 }  // namespace imbrex::sched

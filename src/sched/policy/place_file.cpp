@@ -11,8 +11,8 @@
 
 #include "imbrex/error.hpp"
 
-// A function of libexpat. The library is loaded when there is a file, and for us alone: few
-// programs need it, and one that has a copy of its own shall go on to call that.
+// A function of libexpat. The library is loaded only for a file of places, and privately: few
+// programs need it, and a program with a copy of its own shall go on to call that copy.
 #define IMBREX_EXPAT(name) reinterpret_cast<decltype(&XML_##name)>(symbol("XML_" #name))
 
 namespace imbrex::sched {
@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 5> passed_over{"type", "did", "size", "un
 constexpr std::array<std::string_view, 6> kinds{"mem", "cache", "nvgpu", "amgpu", "fpga", "pgas"};
 
 
-// Throws before anything else is called, if at all.
+// Throws, if at all, before any other function is called.
 void* symbol(const char* const name) {
   void* const library = dlopen("libexpat.so.1", RTLD_NOW | RTLD_LOCAL);
   void* const function = library == nullptr ? nullptr : dlsym(library, name);
@@ -34,19 +34,19 @@ void* symbol(const char* const name) {
                           "numa, package, l3, core or worker", dlerror()));
 }
 
-// An element that has begun: its place, -1 of HPT and a worker, and how often it is there.
+// An element that has begun: its place (-1 for HPT and for a worker), and its number of copies.
 struct Open {
   int place, count;
 };
 
-// What has been parsed, and the first thing that is wrong. No exception passes through the library.
+// The parsed places, and the first error. No exception passes through the library.
 struct Parsed {
   XML_Parser parser = IMBREX_EXPAT(ParserCreate)(nullptr);
-  Sketch places;  // without names; a place comes before all in it, and that before its next
+  Sketch places;  // without names; a place comes before all places in it
   std::size_t workers = 0;
-  std::vector<Open> open;  // the innermost last
+  std::vector<Open> open;  // the innermost element last
   std::string wrong;
-  unsigned long line = 0;  // of what is wrong; else of HPT
+  unsigned long line = 0;  // line of the error; else of HPT
 
   void parse(const std::string_view text) {
     IMBREX_EXPAT(SetUserData)(parser, this);
@@ -89,7 +89,7 @@ struct Parsed {
                        "<worker>", name));
     }
   }
-  // Makes as many copies of a place, with all in it, as it says.
+  // Makes as many copies of a place, with everything in it, as the file says.
   void end() {
     const auto [first, count] = open.back();
     open.pop_back();
@@ -110,7 +110,7 @@ struct Parsed {
     places.push_back(std::move(place));
     if (places.size() > places_max) fail("there are more than 1024 places");
   }
-  // To the place and all that it is a part of.
+  // Adds workers to the place and to all places around it.
   void add_workers(const int place, const int count) {
     for (int each = 0; each < count && wrong.empty(); ++each, ++workers) {
       if (workers == workers_max) fail("there are more than 4096 workers");
@@ -120,7 +120,8 @@ struct Parsed {
     }
   }
 
-  // How often the element is there. `kind`: of a place; null: it is a worker.
+  // The number of copies of the element. `kind`: the kind of a place; null: the element is a
+  // worker.
   int read(const char** attributes, PlaceKind* const kind) {
     int count = 1;
     for (; *attributes != nullptr; attributes += 2) {
@@ -166,7 +167,7 @@ Sketch parse_places(const std::string_view text, const std::string& name,
   for (PlannedPlace& place : parsed.places) {
     const auto kind = static_cast<std::size_t>(place.kind);
     place.name = fmt::format("{} {}", kinds[kind], numbers[kind]++);
-    if (workers == 1 && !place.workers.empty()) place.workers = {0};  // which is all of them
+    if (workers == 1 && !place.workers.empty()) place.workers = {0};  // the only worker
   }
   return std::move(parsed.places);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files of places, as HClib has them: HPT > place+ > (place*, worker*). Parsed by libexpat, which
-// is loaded when there is such a file. Attributes that say nothing of workers are passed over; the
-// DTD is not read. Knows no threads.
+// Files of places, in HClib's format: HPT > place+ > (place*, worker*). Parsed by libexpat, which
+// is loaded only for such a file. Attributes that do not concern workers are ignored; the DTD is
+// not read. Knows no threads.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace imbrex::sched {
 
-// Of what stands in the file. The workers are numbered in its order, and it must have as many of
-// them; but where there is one worker alone, it is all of them. Throws Error, which says `name` and
-// the line.
+// The places of the file. The workers are numbered in its order, and their number must be that of
+// the runtime; but a single worker stands for all of them. Throws Error, which names `name` and the
+// line.
 [[nodiscard]] Sketch parse_places(std::string_view text, const std::string& name,
                                   std::size_t workers);
 

@@ -18,8 +18,8 @@ bool lies_in(const std::vector<int>& part, const std::vector<int>& whole) {
   return std::ranges::includes(whole, part);
 }
 
-// Whether `workers`, sorted, can be a place beside those of the sketch: they are another one's for
-// no part alone, and not the same.
+// Whether `workers`, sorted, can be a place of the sketch: they overlap no place partially, and
+// equal none.
 bool fits(const Sketch& sketch, const std::vector<int>& workers) {
   return std::ranges::all_of(sketch, [&workers](const PlannedPlace& place) {
     if (place.workers == workers) return false;
@@ -29,7 +29,7 @@ bool fits(const Sketch& sketch, const std::vector<int>& workers) {
   });
 }
 
-// Adds a place for each part of that kind that is none yet.
+// Adds a place for each part of that kind that is no place yet.
 void add_parts(Sketch& sketch, const base::Level level, const PlaceKind kind,
                const std::vector<int>& processors, base::Topology& topology) {
   Sketch parts;
@@ -53,7 +53,8 @@ void set_parents(Sketch& sketch) {
     return a.workers.size() > b.workers.size();
   });
   for (std::size_t place = 0; place < sketch.size(); ++place) {
-    for (std::size_t outer = 0; outer < place; ++outer) {  // the last one that fits is the smallest
+    for (std::size_t outer = 0; outer < place; ++outer) {  // the last place that fits is the
+                                                           // smallest
       if (lies_in(sketch[place].workers, sketch[outer].workers)) {
         sketch[place].parent = static_cast<int>(outer);
       }
@@ -61,7 +62,8 @@ void set_parents(Sketch& sketch) {
   }
 }
 
-// The only outermost place with all workers is the root. The others' parents are moved.
+// An only outermost place with all workers is the root and is left out. The parents of the other
+// places are adjusted.
 void leave_root_out(Sketch& sketch, const std::size_t workers) {
   const auto outermost = std::ranges::count(sketch, -1, &PlannedPlace::parent);
   const bool is_root = outermost == 1 && sketch.size() > 1 &&
@@ -81,7 +83,7 @@ Sketch parts_of_machine(const std::vector<int>& processors, base::Topology& topo
     PlaceKind kind;
   };
   using base::Level;
-  // Of parts with the same workers the first one counts.
+  // If parts have the same workers, the first kind counts.
   static constexpr Kind kinds[] = {{Level::numa, PlaceKind::memory},
                                    {Level::l3, PlaceKind::cache},
                                    {Level::l2, PlaceKind::cache},
@@ -134,7 +136,7 @@ namespace {
 std::vector<std::vector<int>> paths(const std::vector<PlannedPlace>& places,
                                     const std::size_t workers) {
   std::vector<std::vector<int>> paths(workers);
-  for (std::size_t place = places.size(); place-- > 0;) {  // outer ones are the last
+  for (std::size_t place = places.size(); place-- > 0;) {  // outer places are the last
     for (const int worker : places[place].workers) {
       paths[static_cast<std::size_t>(worker)].push_back(static_cast<int>(place));
     }
@@ -142,7 +144,7 @@ std::vector<std::vector<int>> paths(const std::vector<PlannedPlace>& places,
   return paths;
 }
 
-// How many places two workers have in common.
+// The number of places that two workers have in common.
 std::size_t in_common(const std::vector<int>& first, const std::vector<int>& second) {
   const auto end = std::ranges::mismatch(first, second).in1;
   return static_cast<std::size_t>(end - first.begin());
@@ -151,7 +153,8 @@ std::size_t in_common(const std::vector<int>& first, const std::vector<int>& sec
 }  // namespace
 
 void keep_near(PolicySetup& setup, const std::vector<PlannedPlace>& places) {
-  if (setup.workers < 2) return;  // it may be in all places, of which none is part of another
+  if (setup.workers < 2) return;  // a single worker may be in all places, of which none is part of
+                                  // another
   const std::vector<std::vector<int>> paths = sched::paths(places, setup.nearest.size());
   for (std::size_t self = 0; self < setup.nearest.size(); ++self) {
     std::vector<int>& nearest = setup.nearest[self];

@@ -14,16 +14,15 @@ namespace imbrex::sched {
 
 namespace {
 
-// The priority of a task that sends. A task before it has one less for each edge between the two,
-// so that even the first one of the longest path of live tasks stays above tasks that lead to no
-// send.
+// The priority of a task that sends. Each edge before it takes one away, so that even the first
+// task of the longest path of live tasks stays above tasks that lead to no send.
 constexpr int highest = 1'000'000'000;
-// The same where something is added for the urgency of a send. Each degree adds `urgent`, which is
-// more than any path takes away.
+// `highest` for a policy that adds something for the urgency of a send. Each degree adds `urgent`,
+// which is more than any path takes away.
 constexpr int without_urgency = 500'000'000;
 constexpr int urgent = 50'000'000;
-// A task of an untried kind has this times the rounds, of which there are 64: less than a task that
-// sends.
+// A task of an untried kind has this value times the rounds, of which there are 64: less than a
+// task that sends.
 constexpr int untried = 1'000'000;
 
 using Make = std::unique_ptr<Policy>(const PolicySetup& setup, std::uint64_t seed);
@@ -37,7 +36,7 @@ std::unique_ptr<Policy> make_from_queue(const PolicySetup& setup, std::uint64_t)
   return make_ordered(setup, order);
 }
 
-// One for each name of policies.def; seeded has its own file.
+// One function for each name of policies.def; seeded has its own file.
 constexpr Make* make_default = &make_from_deques<true>;
 constexpr Make* make_steal = &make_from_deques<false>;
 constexpr Make* make_fifo = &make_from_queue<Order{}>;

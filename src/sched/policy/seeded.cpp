@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// seeded: one worker runs at a time; which one, and which ready task, is drawn from a seed, so that
-// a schedule that fails can be run again. The same seed gives the same order as long as only tasks
-// make tasks ready (no foreign thread, no message), and none blocks its thread for long. Who gave
-// way has a turn when as many others have had theirs as it asked for, and what a foreign thread
-// made ready after a bounded number. A worker whose thread is blocked in the program's code is
-// absent: it has no turn, so that what it waits for may run.
+// seeded: one worker runs at a time; a seed draws the worker and its ready task, so that a failing
+// schedule can be repeated. A seed gives one order as long as only tasks make tasks ready (no
+// foreign thread, no message), and no task blocks its thread for long. A task that gave way has its
+// turn after the number of other tasks that it asked for; a task that a foreign thread made ready,
+// after a bounded number. A worker whose thread is blocked in code of the program is absent: it has
+// no turn, so that other workers may run the code that unblocks it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,14 +47,14 @@ class Seeded final : public Policy {
     if (wake != no_worker) wake_(wake_context_, wake);
   }
 
-  // Called by the worker whose turn it is when its task has ended or left it: the turn goes on.
+  // Called by the worker with the turn when its task has ended or left it: passes the turn on.
   Entry pop(const int worker) override {
     Entry entry;
     int wake = no_worker;
     {
       const std::lock_guard guard(lock_);
       const bool was_absent = return_from_absence(worker);
-      if (was_absent && turn_ == no_worker) wake = draw();  // perhaps only this one may run it
+      if (was_absent && turn_ == no_worker) wake = draw();  // perhaps only this worker may run it
       if (turn_ != worker) return {};
       if (!drawn_) wake = draw();
       if (turn_ == worker) std::swap(entry, drawn_);
@@ -95,7 +95,7 @@ class Seeded final : public Policy {
     int wake = no_worker;
     {
       const std::lock_guard guard(lock_);
-      if (turn_ != worker || drawn_) return;  // it has asked for a task meanwhile
+      if (turn_ != worker || drawn_) return;  // the worker has asked for a task meanwhile
       absent_[static_cast<std::size_t>(worker)] = true;
       ++absent_count_;
       wake = draw();
@@ -111,15 +111,15 @@ class Seeded final : public Policy {
   struct Waiting {
     Entry entry;
     int only;
-    std::uint64_t due;  // by draws_: from then on it goes first
+    std::uint64_t due;  // by draws_: it goes first from then on
   };
   using Fifo = std::deque<Waiting>;
 
-  // How many draws pass over what a foreign thread made ready, and over others for it.
+  // The number of draws that pass over tasks of foreign threads, and over other tasks for them.
   static constexpr std::uint64_t foreign_patience = 256;
 
-  // Draws the next task and its worker; returns the worker, or no_worker if nothing is ready that
-  // one may run.
+  // Draws the next task and its worker; returns the worker, or no_worker if no worker has a ready
+  // task that it may run.
   int draw() IMBREX_REQUIRES(lock_) {
     const Lines kept = absent_count_ == 0 ? Lines{} : set_aside();
     turn_ = no_worker;
@@ -138,7 +138,7 @@ class Seeded final : public Policy {
     const bool is = task.group < confined_.size() && !confined_[task.group].empty();
     return is ? &confined_[task.group] : nullptr;
   }
-  // REQUIRES: not all of those that may run it are absent.
+  // REQUIRES: a worker that may run the task is not absent.
   [[nodiscard]] int any_for(const Task& task, std::uint64_t number) const IMBREX_REQUIRES(lock_) {
     const std::vector<int>* const some = confined(task);
     const std::uint64_t count =
@@ -162,7 +162,7 @@ class Seeded final : public Policy {
     --absent_count_;
     return true;
   }
-  // Whether all workers that may run it are absent.
+  // Whether all workers that may run the task are absent.
   [[nodiscard]] bool must_wait(const Waiting& waiting) const IMBREX_REQUIRES(lock_) {
     const auto is_absent = [this](const int worker) IMBREX_REQUIRES(lock_) -> bool {
       return absent_[static_cast<std::size_t>(worker)];
@@ -171,7 +171,7 @@ class Seeded final : public Policy {
     const std::vector<int>* const some = confined(*waiting.entry.task);
     return some == nullptr ? absent_count_ == workers_ : std::ranges::all_of(*some, is_absent);
   }
-  // Takes out what must wait for a worker that is absent.
+  // Takes out the tasks that must wait for an absent worker.
   [[nodiscard]] Lines set_aside() IMBREX_REQUIRES(lock_) {
     Lines kept;
     const auto move = [this](auto& from, Fifo& to) IMBREX_REQUIRES(lock_) {
@@ -186,17 +186,17 @@ class Seeded final : public Policy {
     move(yielded_, kept.yielded);
     return kept;
   }
-  // They are older than the rest, about.
+  // These tasks are older than the others, about.
   void put_back(const Lines& kept) IMBREX_REQUIRES(lock_) {
     ready_.insert(ready_.end(), kept.ready.begin(), kept.ready.end());
     foreign_.insert(foreign_.begin(), kept.foreign.begin(), kept.foreign.end());
     yielded_.insert(yielded_.begin(), kept.yielded.begin(), kept.yielded.end());
   }
 
-  // REQUIRES: there is one.
+  // REQUIRES: a task is ready.
   Waiting take() IMBREX_REQUIRES(lock_) {
     const std::size_t others = ready_.size() + foreign_.size();
-    // The first of the tasks that gave way goes on; otherwise one could starve another.
+    // The first task that gave way resumes; otherwise one task could starve another.
     if (others == 0 || is_due(yielded_)) return take_first(yielded_);
     if (is_due(foreign_) && draws_ >= foreign_again_) {
       foreign_again_ = draws_ + foreign_patience;
@@ -225,10 +225,10 @@ class Seeded final : public Policy {
   mutable base::SpinLock lock_;
   std::mt19937_64 random_ IMBREX_GUARDED_BY(lock_);
   std::vector<Waiting> ready_ IMBREX_GUARDED_BY(lock_);
-  Fifo foreign_ IMBREX_GUARDED_BY(lock_);  // oldest first, as the next
+  Fifo foreign_ IMBREX_GUARDED_BY(lock_);  // oldest first, as the next one
   Fifo yielded_ IMBREX_GUARDED_BY(lock_);
   std::uint64_t draws_ IMBREX_GUARDED_BY(lock_) = 0;
-  // By draws_: no foreign one goes first before.
+  // By draws_: no foreign task goes first before.
   std::uint64_t foreign_again_ IMBREX_GUARDED_BY(lock_) = 0;
   Entry drawn_ IMBREX_GUARDED_BY(lock_);  // for turn_, until it fetches it
   // The worker that runs; worker 0 starts, in the root task.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of the stealing policies that run seldom; the frequent ones are inline, in the header.
+// The seldom used parts of the stealing policies; the frequent ones are inline, in the header.
 #include "sched/policy/stealing.hpp"
 
 #include <algorithm>
@@ -113,8 +113,8 @@ Entry Stealing::steal_at(const int worker, const bool eager, const int distance,
   const auto self = static_cast<std::size_t>(worker);
   const auto at = static_cast<std::size_t>(distance);
   if (at >= (within_.empty() ? 1 : within_[self].size())) return last_.pop();
-  // A single task, as in a chain, is likely to be run at once by its owner; taking it would move
-  // its data to and fro. Unless nothing else turns up for a while.
+  // A single task, as in a chain, is likely to be run at once by its owner; a theft would move its
+  // data to and fro. It is taken only if nothing else turns up for a while.
   const std::int64_t least = eager ? 1 : 2;
   Entry entry;
   const auto look = [&](LocalQueues& victim) {
@@ -151,7 +151,8 @@ template <class Visit>
 bool Stealing::visit_marked_behind(const int self, Visit visit) {
   const int words = workers_ / 64 + 1;
   const int own = self / 64;
-  const std::uint64_t behind = ~std::uint64_t{0} << (self % 64) << 1;  // in the worker's own word
+  // in the word of the worker itself
+  const std::uint64_t behind = ~std::uint64_t{0} << (self % 64) << 1;
   for (int step = 0; step <= words; ++step) {
     const int word = (own + step) % words;
     std::uint64_t marks = marks_[static_cast<std::size_t>(word)].load(std::memory_order_relaxed);
@@ -167,10 +168,10 @@ bool Stealing::visit_marked_behind(const int self, Visit visit) {
 namespace {
 
 constexpr int batch_max = 15;
-constexpr std::int64_t recursion = 32;  // forked tasks that one may leave waiting
+constexpr std::int64_t recursion = 32;  // forked tasks that a recursion may leave waiting
 
-// The oldest of `from`; and up to half of the rest, which go to `more`, where the thief would
-// mostly come again: always in a graph, and from forked tasks where there are more than a
+// Takes the oldest task of `from`, and up to half of the rest, which go to `more`, because the
+// thief would mostly come again: in a graph always, and from forked tasks if there are more than a
 // recursion leaves behind.
 Task* steal_oldest(base::Ring<Task>& from, const std::int64_t kept, Task* more[], int& count) {
   Task* const oldest = from.pop_front();
@@ -181,7 +182,7 @@ Task* steal_oldest(base::Ring<Task>& from, const std::int64_t kept, Task* more[]
 
 }  // namespace
 
-// One task of `victim`; what is taken with it goes to `own`.
+// Takes one task of `victim`; further stolen tasks go to `own`.
 Entry Stealing::steal_from(LocalQueues& victim, LocalQueues& own, const std::int64_t least) {
   if (!victim.has_ring_of(least)) return {};  // without the lock
   if (!victim.lock.try_lock()) return {};

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work stealing, in two orders. Here, not behind make_policy() alone, so that a worker's loop
-// can have the frequent operations inlined.
+// Work stealing, in two orders. The code is here, not only behind make_policy(), so that a worker's
+// loop can inline the frequent operations.
 //
-// steal: each worker runs its newest task first and steals the oldest of others.
-// default: the same for forked tasks, which makes recursion run depth first in little memory; but
-// tasks with dependencies run oldest first, since newest-first order lets the ranks of a graph with
-// messages wait for each other: in the order in which they were released, those before the first
-// that were created before it (docs/design/default-policy.md). What was begun goes before all.
+// steal: each worker runs its newest task first and steals the oldest of other workers. default:
+// forked tasks run in that order, so that recursion runs depth first in little memory. Tasks with
+// dependencies run oldest first, in the order of their release, because newest-first order lets the
+// ranks of a graph with messages wait for each other. A task that was created before the first one
+// in the queue goes before it (docs/design/default-policy.md). Tasks that have begun go before all
+// others.
 //
-// In both, priorities other than 0 are honoured: above 0 before, below 0 after all others. What a
-// thread that is no worker made ready is in no worker's queue: to go on it comes before all in
+// Both honour priorities other than 0: above 0 before, below 0 after all other tasks. A task that a
+// thread outside of the workers made ready is in no worker's queue: a resumed one goes before all
+// queued tasks; a new one has a turn after a bounded number of others.
 // them, to begin it has a turn after a bounded number of others.
 #pragma once
 
@@ -29,7 +31,7 @@
 
 namespace imbrex::sched {
 
-// Tasks that threads which are no workers made ready, oldest first.
+// Tasks that threads outside of the workers made ready, oldest first.
 class ForeignQueue {
  public:
   void push(const Entry& entry);
@@ -58,24 +60,28 @@ class ForeignQueue {
   Fifo resumed_, new_;
 };
 
-// The queues of one worker, who owns the lock, which guards the rest.
-// Thread safety: push, pop, take by the owner; size by any thread.
+// The queues of one worker, which owns the lock that guards them. Thread safety: the owner calls
+// push, pop, take; any thread calls size.
 struct alignas(base::cache_line_bytes) LocalQueues {
   BiasedLock lock;
   base::Ring<Task> resumed IMBREX_GUARDED_BY(lock);  // oldest first
   base::Ring<Task> newest_first IMBREX_GUARDED_BY(lock);
   base::Ring<Task> oldest_first IMBREX_GUARDED_BY(lock);
-  std::atomic<std::uint64_t>* marks = nullptr;  // where `mark` says that the rings may have entries
+  std::atomic<std::uint64_t>* marks = nullptr;  // where `mark` says whether the rings may have
+                                                // entries
   std::uint64_t mark = 0;
   bool graph_order = false;                // constant from the policy's start on, as are the next
-  std::int32_t patience = 1;               // picks that one of `foreign` may have to wait for
-  // How many tasks may go before these: urgent ones, and foreign ones. Whoever pushed none sees 0.
+                                           // fields
+  std::int32_t patience = 1;               // number of picks that a task of `foreign` may have to
+                                           // wait
+  // The number of tasks that may go before these: urgent and foreign ones. A worker that pushed
+  // none sees 0.
   const std::atomic<std::int64_t>* elsewhere = nullptr;
   const ForeignQueue* foreign = nullptr;
-  std::int32_t waited = 0;                 // owner: picks since a foreign one began here, of those
+  std::int32_t waited = 0;                 // owner: picks since a foreign task began here, of those
                                            // made while some waited
 
-  // False if the task does not belong here, for its priority.
+  // False if the priority of the task belongs to another queue.
   [[nodiscard]] bool push(Task& task, const Origin origin) {
     if (task.priority.load(std::memory_order_relaxed) != 0) [[unlikely]] return false;
     base::Ring<Task>* ring = &newest_first;
@@ -86,7 +92,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     lock.leave();
     return true;
   }
-  // A released task that was created before the first one goes to the front. False if it was not.
+  // A released task that was created before the first one goes to the front. False for other tasks.
   [[nodiscard]] bool push_early(Task& task) IMBREX_REQUIRES(lock) {
     const Task* const first = oldest_first.front();
     if (first == nullptr || first->id < task.id) [[likely]] return false;
@@ -94,20 +100,20 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return true;
   }
 
-  // Returns nothing if there may be something elsewhere that goes first.
+  // Returns nothing if a task elsewhere may go first.
   [[nodiscard]] Entry pop() noexcept {
     return elsewhere->load(std::memory_order_acquire) == 0 ? pop_own() : Entry{};
   }
-  // Whether it is the turn of a foreign task that has not begun. Counts the owner's picks; whoever
-  // then begins one sets `waited` to 0.
+  // Whether a new foreign task has the turn. Counts the owner's picks; the code that begins such a
+  // task sets `waited` to 0.
   [[nodiscard]] bool new_foreign_is_due() noexcept {
     return foreign->has_new() && ++waited >= patience;
   }
   [[nodiscard, gnu::cold, gnu::noinline]] bool foreign_is_due() noexcept {
     return foreign->has_resumed() || new_foreign_is_due();
   }
-  // The newest forked one, so depth first; but what one task has created, forked or released, goes
-  // in that order.
+  // The newest forked task, so depth first; but the children of one task, forked or released, go in
+  // their order.
   [[nodiscard]] Task* pop_new() noexcept IMBREX_REQUIRES(lock) {
     const Task* const newest = newest_first.back();
     if (newest == nullptr) return pop_released();
@@ -132,7 +138,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return entry;
   }
 
-  // True if `task` was the newest and is now the caller's; not if it is a foreign one's turn.
+  // True if `task` was the newest and is now the caller's; false if a foreign task has the turn.
   [[nodiscard]] bool take(const Task& task) noexcept {
     if (elsewhere->load(std::memory_order_relaxed) != 0 && foreign_is_due()) [[unlikely]] {
       return false;
@@ -150,7 +156,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
     return taken;
   }
 
-  // As Policy has it: the oldest, as a thief would.
+  // Policy::extract(); takes the oldest tasks, as a thief would.
   [[nodiscard]] std::size_t extract(const void* const kind,
                                     const std::span<Task*> to) IMBREX_REQUIRES(lock) {
     std::size_t count = 0;
@@ -176,7 +182,7 @@ struct alignas(base::cache_line_bytes) LocalQueues {
   [[nodiscard]] bool is_open() const noexcept IMBREX_LOCKS_NOT_SEEN {
     return resumed.is_open() || newest_first.is_open() || oldest_first.is_open();
   }
-  // The owner is about to sleep: nobody needs to look here until it pushes again.
+  // The owner is about to sleep: no thief needs to look here until the owner pushes again.
   void close() noexcept {
     if (!is_open()) return;
     lock.enter();
@@ -220,25 +226,27 @@ class Stealing final : public Policy {
   void push_urgent(Task& task, const OrderedQueue::Key& key, bool resumed);
   // Takes an entry of urgent_ or foreign_ that goes before the queues of `own`.
   [[nodiscard]] Entry pop_elsewhere(LocalQueues& own) noexcept;
-  // Calls visit(queues) for those that may have entries, as long as it returns false: of `nearest`,
-  // or, where there is none, of all workers behind `self`, and then of those before. Whether it has
-  // returned true.
+  // Calls visit(queues) until it returns true, for queues that may have entries: in the order of
+  // `nearest`, or, without it, of all workers after `self`, and then those before. Returns whether
+  // a call has returned true.
   template <class Visit>
   bool visit_marked(std::span<const int> nearest, Visit visit);
   template <class Visit>
   bool visit_marked_behind(int self, Visit visit);
 
-  // Returns `entry`, which was popped there, and takes it off the count in elsewhere_.
+  // Returns `entry`, which was popped elsewhere, and takes it off the count in elsewhere_.
   [[nodiscard]] Entry counted(const Entry& entry) noexcept;
 
-  // A new foreign task may have to wait until all workers together have begun so many others.
+  // A new foreign task may have to wait until all workers together have begun this number of
+  // others.
   static constexpr int foreign_patience = 512;
 
-  const std::vector<std::vector<int>> nearest_;  // empty: of each the next ones, in a circle
-  const std::vector<std::vector<int>> within_;   // empty: all are at one distance
+  const std::vector<std::vector<int>> nearest_;  // empty: for each worker the next ones, in a
+                                                 // circle
+  const std::vector<std::vector<int>> within_;   // empty: all workers are at one distance
   // A bit for each worker whose queues may have entries. Its owner sets it before it pushes, and
-  // clears it when it is about to sleep: so a search costs what there is to find, not what there
-  // are workers.
+  // clears it when it is about to sleep: a search costs as much as there is to find, however many
+  // workers there are.
   const base::Zeros<std::atomic<std::uint64_t>> marks_;
   const std::unique_ptr<LocalQueues[]> queues_;
   const int workers_;
@@ -246,7 +254,7 @@ class Stealing final : public Policy {
   OrderedQueue last_;    // priority below 0
   ForeignQueue foreign_;
   std::atomic<std::uint64_t> far_steals_{0};    // any worker, as it steals
-  // How many entries urgent_ and foreign_ have together, so that the workers look at one word. The
+  // The number of entries of urgent_ and foreign_ together, so that the workers read one word. The
   // number is not exact: an entry is in its queue before it is counted.
   alignas(base::cache_line_bytes) std::atomic<std::int64_t> elsewhere_{0};
 };

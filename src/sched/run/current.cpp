@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread-local of the whole program: which worker this thread is; and what it runs.
+// The thread-local of the whole program: the worker of this thread, and the code at its exit.
 #include "sched/run/current.hpp"
 
 #include <pthread.h>
@@ -17,11 +17,11 @@ namespace {
 
 thread_local Worker* current [[gnu::tls_model("initial-exec")]] = nullptr;
 
-// Plain, so that it may be read when thread_exit is gone.
+// Plain, so that it may be read after thread_exit is destroyed.
 thread_local Worker* visitors = nullptr;
 thread_local constinit CallbacksOutside callbacks;
 
-// Plain: the key's destructor reads it behind those of all thread-locals.
+// Plain: the key's destructor reads it after the destructors of all thread-locals.
 struct ThreadExit {
   Worker* worker;
   void (*leave)(Worker*);
@@ -29,7 +29,7 @@ struct ThreadExit {
 };
 thread_local ThreadExit thread_exit{};
 
-// The exit of main's thread: a key's destructor does not run at exit().
+// The exit of main's thread: destructors of keys do not run at exit().
 struct MainExit {
   void (*leave)() = nullptr;
   ~MainExit() {
@@ -40,7 +40,7 @@ thread_local MainExit main_exit;
 
 pthread_key_t exit_key;
 
-// Destructors of other keys may use tasks too: the thread leaves in the second round of all keys.
+// Destructors of other keys may use tasks, too: the thread leaves in the second round of all keys.
 void end_thread(void* const value) {
   auto& exit = *static_cast<ThreadExit*>(value);
   if (!std::exchange(exit.ends, true) && pthread_setspecific(exit_key, &exit) == 0) return;
@@ -52,13 +52,13 @@ thread_local bool loop_left = false;
 }  // namespace
 
 [[gnu::noinline]] Worker* current_worker() noexcept {
-  asm volatile("");  // not pure: two calls may answer differently
+  asm volatile("");  // not pure: two calls may return different values
   return current;
 }
 
 [[gnu::noinline]] void set_current_worker(Worker* const worker) noexcept {
   current = worker;
-  if (worker == nullptr || worker->foreign()) return;  // those are not watched
+  if (worker == nullptr || worker->foreign()) return;  // foreign threads are not watched
   worker->thread_id.store(base::kernel_thread_id(), std::memory_order_relaxed);
 }
 
@@ -98,7 +98,8 @@ void at_main_exit(void (*const leave)()) noexcept { main_exit.leave = leave; }
 
 }  // namespace imbrex::sched
 
-// Often asked, so without the call of current_worker(); never inlined, as that is not.
+// Called often, so it does not call current_worker(); never inlined, for the reason that holds
+// there.
 namespace imbrex::detail {
 
 using sched::Worker;

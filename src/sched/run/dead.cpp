@@ -19,7 +19,7 @@ using task::State;
 
 namespace {
 
-// No code of the program's that may wait runs when it dies.
+// Its destruction runs no code of the program that may wait.
 [[nodiscard]] bool is_plain(const detail::Completion& completion) noexcept {
   using enum detail::CompletionKind;
   if (completion.kind == named || completion.kind == phase) return true;
@@ -42,7 +42,7 @@ void drop_holds(Task& task, Outcome& outcome) noexcept {
   if (task.family->children.failures != nullptr) task.family->children.end_log();
 }
 
-// Gives back all that `task` has but its result and its own memory.
+// Gives back all parts of `task` except its result and its own memory.
 void give_back_parts(Worker& worker, Task& task) noexcept {
   if (task.accesses != nullptr) task::destroy_accesses(task, worker.small);
   if (task::Family* const family = task.family) {
@@ -95,7 +95,7 @@ void reduce(Worker& worker, Task& task, Outcome& outcome) noexcept {
   if (task.accesses != nullptr) task::forget_inherited(*task.accesses);
   drop_holds(task, outcome);
   give_back_parts(worker, task);
-  // A foreign thread that copies a future of a task may just read that it has no accesses.
+  // A foreign thread that copies a future of a task may just read that the task has no accesses.
   if (task.accesses != nullptr) task.accesses = nullptr;
   if (task.family != nullptr) task.family = nullptr;
 }
@@ -109,7 +109,7 @@ void reduce_to_result(Worker& worker, Task& task) noexcept {
 void destroy_all(Outcome& outcome) noexcept {
   while (Task* const dead = outcome.dead.pop()) {
     destroy_contents(*dead, has_result(*dead), outcome);
-    reuse(*current_worker(), *dead);  // perhaps another than before a destructor
+    reuse(*current_worker(), *dead);  // perhaps another worker than before a destructor
   }
 }
 

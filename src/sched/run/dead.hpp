@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tasks and other completions that nobody refers to any more. A task's memory is used again; but
-// first what it still has of the program's is destroyed: its result, what it threw, what it was
-// held by. Such a destructor is code of the program's, and may wait. docs/design/suspension.md says
-// where it runs.
+// Unreferenced tasks and other completions. A task's memory is reused; before, the objects of the
+// program that it still has are destroyed: its result, its exception, its holds. Such a destructor
+// is code of the program, and may wait. docs/design/suspension.md says where it runs.
 #pragma once
 
 #include "sched/run/runtime_state.hpp"
@@ -10,43 +9,44 @@
 
 namespace imbrex::sched {
 
-// `task` is used again, if it has nothing of the program's; nearly all tasks are such.
+// Reuses `task` if it has no object of the program, which holds for nearly all tasks.
 [[nodiscard]] inline bool reuse_if_plain(Worker& worker, Task& task) noexcept;
-// The same for a task that has nothing of the program's left.
+// Reuses a task that has no object of the program left.
 void reuse(Worker& worker, Task& task) noexcept;
 
-// Does what reduce() does, and destroys what died of it.
+// Calls reduce(), and destroys the completions that this leaves unreferenced.
 void reduce_to_result(Worker& worker, Task& task) noexcept;
 
-// The last reference to it is gone. As act_on() (ready.hpp).
+// The last reference to the completion is gone. As act_on() (ready.hpp).
 void discard(Worker& worker, detail::Completion& completion) noexcept;
 void drop_reference(Worker& worker, detail::Completion& completion) noexcept;
 
 // Leaves `dead`, which are not plain, to a new task that destroys them.
 [[gnu::cold, gnu::noinline]] void leave_to_task(Worker& worker, task::ReadyList dead) noexcept;
 
-// Destroys what nobody refers to, as the running task. Suspends. REQUIRES: there is a current
-// worker; without one it is for life/visit.cpp, which is made of the parts below.
+// Destroys an unreferenced completion, as the running task. Suspends. REQUIRES: there is a current
+// worker; for other threads, life/visit.cpp uses the parts below.
 void destroy(detail::Completion& completion) noexcept;
-void destroy_all(task::Outcome& outcome) noexcept;  // its dead. REQUIRES: it has no ready ones.
+void destroy_all(task::Outcome& outcome) noexcept;  // destroys its dead. REQUIRES: it has no ready
+                                                    // tasks
 
-// Whether `task` has a result: one that did not run, or whose body threw, has none.
+// Whether `task` has a result: a task that did not run, or whose body threw, has none.
 [[nodiscard]] bool has_result(const Task& task) noexcept;
-// Destroys what `task` has of the program's; its result too if `result` says so. Suspends.
+// Destroys the objects of the program in `task`; its result, too, if `result` says so. Suspends.
 void destroy_contents(Task& task, bool result, task::Outcome& outcome) noexcept;
-// Destroys all that a complete `task` has beside its result and its failure.
+// Destroys everything that a complete `task` has beside its result and its failure.
 void reduce(Worker& worker, Task& task, task::Outcome& outcome) noexcept;
 
-// Whether the code that runs is a task's, and at a place where that may wait.
+// Whether the running code belongs to a task, at a place where it may wait.
 [[nodiscard]] bool may_wait(const Worker& worker) noexcept;
 
-// The body of `task` has ended and nobody can ask for its result: it is destroyed as the last thing
-// that the task does. Suspends. The worker on which it goes on, which stands in no task.
+// The body of `task` has ended and no future can ask for its result: the task's last action
+// destroys it. Suspends. Returns the worker on which the thread goes on, which runs no task.
 [[nodiscard, gnu::cold, gnu::noinline]] Worker& destroy_result(Worker& worker, Task& task) noexcept;
 
 // ---- bodies ----------------------------------------------------------------------------------
 
-// A large one, or one that has outlived its runtime (life/end.cpp).
+// For a large task, or a task that has outlived its runtime (life/end.cpp).
 [[gnu::cold, gnu::noinline]] void recycle_rare(Worker& worker, Task& task) noexcept;
 
 inline void recycle(Worker& worker, Task& task) noexcept {
@@ -55,7 +55,7 @@ inline void recycle(Worker& worker, Task& task) noexcept {
   worker.tasks.give(&task, task.slot_class);
 }
 
-// False, and nothing done, if it has been held, or a child has failed.
+// False, and without effect, if the task has been held, or a child has failed.
 [[nodiscard, gnu::noinline]] bool give_back_if_plain(Worker& worker, task::Family& family) noexcept;
 
 inline bool reuse_if_plain(Worker& worker, Task& task) noexcept {

@@ -50,18 +50,18 @@ void Groups::begin(const std::string& policy, const PolicySetup& setup, Division
 
 namespace {
 
-// What a policy for `workers` alone, of those in `setup`, needs to know.
+// The part of `setup` that a policy for `workers` alone needs.
 PolicySetup part_of(const PolicySetup& setup, const std::vector<int>& workers) {
   PolicySetup part{.workers = static_cast<int>(workers.size()), .nearest = {}, .domain = {},
                    .wake = nullptr, .wake_context = nullptr};
   std::vector<int> index_of(static_cast<std::size_t>(setup.workers), no_worker);
   int count = 0;
   for (const int worker : workers) index_of[static_cast<std::size_t>(worker)] = count++;
-  std::vector<int> domains;  // numbered as they turn up
+  std::vector<int> domains;  // numbered in the order of their appearance
   for (const int worker : workers) {
     std::vector<int>& nearest = part.nearest.emplace_back();
     const std::vector<int>& others = setup.nearest[static_cast<std::size_t>(worker)];
-    std::vector<int> here{0};  // how many of the first ones, of so many of all
+    std::vector<int> here{0};  // the number of the first ones that are here, for each distance
     for (const int other : others) {
       const int index = index_of[static_cast<std::size_t>(other)];
       if (index != no_worker) nearest.push_back(index);
@@ -86,7 +86,7 @@ PolicySetup part_of(const PolicySetup& setup, const std::vector<int>& workers) {
 void Groups::add_place(PlannedPlace plan, const PolicySetup& setup) {
   const int size = static_cast<int>(plan.workers.size());
   const bool shares = everyone().policy->takes_all();
-  const bool has_own = !shares && size != 0;  // without workers it gets no task
+  const bool has_own = !shares && size != 0;  // a group without workers gets no task
   Group& place = add(size, has_own ? make_policy(policy_, part_of(setup, plan.workers)) : nullptr);
   place.standing = true;
   place.name = std::move(plan.name);
@@ -138,7 +138,8 @@ Group& Groups::take(const int size) {
     return group;
   }
   return add(size, make_policy(policy_, {.workers = size,
-                                         .nearest = {},  // its members' processors are not known
+                                         .nearest = {},  // the processors of its members are
+                                                         // unknown
                                          .domain = std::vector<int>(static_cast<std::size_t>(size)),
                                          .wake = nullptr,
                                          .wake_context = nullptr}));

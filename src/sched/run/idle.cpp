@@ -13,14 +13,14 @@ using trace::Activity;
 
 namespace {
 
-// One idle thread at a time polls for all, while something is outstanding. It holds `watched`.
+// While something is outstanding, one idle thread at a time polls for all. It holds `watched`.
 class Watch {
  public:
   explicit Watch(Worker& worker) noexcept : worker_(worker) {}
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // True if this thread shall poll now.
+  // True if this thread must poll now.
   bool hold() noexcept {
     RuntimeState& runtime = *worker_.runtime;
     if (runtime.polling(worker_) == Polling::none) {
@@ -31,8 +31,9 @@ class Watch {
     return held_;
   }
 
-  // To be called before the worker turns to a task: a sleeper takes over, unless one has been woken
-  // since there were `sleepers` of them. It looks for what is left to poll when it is awake.
+  // Call it before the worker turns to a task: a sleeper takes over, unless one has been woken
+  // since there were `sleepers` of them. The sleeper checks for outstanding operations when it is
+  // awake.
   void hand_over(const int sleepers) noexcept {
     if (!held_) return;
     drop();
@@ -50,8 +51,8 @@ class Watch {
   bool held_ = false;
 };
 
-// True if there are tasks that this worker did not get: their owner was in the way, or it waits
-// after a theft that was not worth it.
+// True if there are tasks that this worker did not get: their owner held the lock, or the worker
+// pauses after a theft that was not worth it.
 bool others_have_work(const Worker& worker) noexcept {
   return (worker.queues != nullptr || worker.only_queue != nullptr) && worker.some_ready();
 }
@@ -59,7 +60,8 @@ bool others_have_work(const Worker& worker) noexcept {
 // The pause between two looks of an idle worker. A poll takes as long as a pause.
 void take_breath(const Worker& worker, const int round, const bool polls) noexcept {
   const RuntimeState& runtime = *worker.runtime;
-  const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two on one processor
+  const int rounds = worker.joined ? 16 : 64;  // the kernel may have put two threads on one
+                                               // processor
   if (runtime.shared || runtime.workers_share() || round % rounds == rounds - 1) {
     sched_yield();
   } else if (!polls) {
@@ -68,25 +70,26 @@ void take_breath(const Worker& worker, const int round, const bool polls) noexce
 }
 
 // Looks for work until there is a task. Null if the runtime stops, or if this worker should sleep:
-// it has looked for as long as an idle worker spins, and is not the one that polls.
+// it has spun long enough, and is not the polling one.
 Task* look_out(Worker& worker) noexcept {
   RuntimeState& runtime = *worker.runtime;
   Watch watch(worker);
-  // A polling thread that has no processor of its own shall have this one.
+  // A polling thread without a processor of its own shall have this one.
   const bool spins = runtime.in_place.load(std::memory_order_relaxed) || runtime.reserved >= 0;
   const std::uint64_t spin_ticks = spins ? runtime.spin_ticks : 0;
   const std::uint64_t begin = base::ticks();
-  worker.back_at_once = begin - worker.left_idle < 40 * runtime.brief;  // what a wake-up costs
+  worker.back_at_once = begin - worker.left_idle < 40 * runtime.brief;  // cost of a wake-up
   int sleepers = 0;
-  const bool alone = runtime.processors.size() == 1;  // nobody else could run a short task sooner
-  bool kept_one = false;  // the last poll made a task ready, and woke nobody for it
+  const bool alone = runtime.processors.size() == 1;  // no other worker could run a short task
+                                                      // sooner
+  bool kept_one = false;  // the last poll made a task ready, and woke no worker for it
   std::uint64_t last_look = 0;
   for (int round = 0;; ++round) {
     const std::uint64_t elapsed = base::ticks() - begin;
     const bool eager = elapsed >= runtime.patience ||
                        runtime.oversubscribed.load(std::memory_order_relaxed);
     if (Task* const task = find_claimed(worker, eager)) {
-      if (kept_one && worker.some_ready()) wake_neighbour(worker);  // it was another one
+      if (kept_one && worker.some_ready()) wake_neighbour(worker);  // the worker got another task
       watch.hand_over(sleepers);
       worker.left_idle = begin + elapsed;
       return task;
@@ -155,11 +158,11 @@ Task* idle(Worker& worker) noexcept {
 
 namespace {
 
-// True once the bell has been rung; false when somebody else polls, or nothing is to be polled for.
+// True once the bell has been rung; false when another thread polls, or nothing needs a poll.
 bool poll_for_all(Worker& worker) noexcept {
   RuntimeState& runtime = *worker.runtime;
   Watch watch(worker);
-  // Completions may run destructors of the program's: they stand in no task.
+  // Completions may run destructors of the program, which belong to no task.
   Task* const waiting = std::exchange(worker.task, nullptr);
   const std::uint64_t begin = base::ticks();
   bool rung = false;
@@ -180,7 +183,7 @@ bool poll_for_all(Worker& worker) noexcept {
 }  // namespace
 
 void poll_until_rung(Worker& worker) noexcept {
-  constexpr std::uint64_t look_us = 1000;  // whoever polls now may turn to a long task
+  constexpr std::uint64_t look_us = 1000;  // the polling thread may turn to a long task
   const RuntimeState& runtime = *worker.runtime;
   for (bool rung = worker.bell.was_rung(); !rung;) {
     if (poll_for_all(worker)) return;

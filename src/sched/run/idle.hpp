@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads that have nothing to run: workers, and threads of the program's own that wait.
+// Idle threads: workers, and waiting threads of the program.
 #pragma once
 
 #include "sched/run/polling.hpp"
@@ -7,18 +7,19 @@
 
 namespace imbrex::sched {
 
-// The worker looks for work, polls, and sleeps at last. The next task, claimed; null only when the
-// runtime stops.
+// The worker looks for work, polls, and finally sleeps. Returns the next task, claimed; null only
+// when the runtime stops.
 [[nodiscard, gnu::noinline]] Task* idle(Worker& worker) noexcept;
 
-// A thread of the program's own waits until its bell is rung. It has a worker without a loop, so it
-// blocks; but what it waits for may need to be polled for, and who else would do that may wait for
-// this thread: so it polls, while nobody else does. `parked` is true while it touches nothing
+// A thread of the program waits until its bell is rung. Its worker has no loop, so the thread
+// blocks. The awaited event may need polls, and the workers that would poll may wait for this
+// thread, so the thread polls while no other thread does. `parked` is true while it touches nothing
 // (life/visit.hpp).
 [[gnu::cold, gnu::noinline]] void poll_until_rung(Worker& worker) noexcept;
 
-// This worker turns to a task, or blocks: a sleeping one may have to poll in its place. One without
-// a processor of its own would take this one's, so not if this worker was back at once last time.
+// This worker turns to a task, or blocks: a sleeping worker may have to poll in its place. A
+// sleeper without a processor of its own would take this worker's, so none is woken if this worker
+// was idle again soon after its last task.
 inline void let_another_poll(Worker& worker) noexcept {
   RuntimeState& runtime = *worker.runtime;
   if (runtime.parking.asleep() == 0 || runtime.watched.load(std::memory_order_relaxed)) return;

@@ -8,10 +8,10 @@
 
 namespace imbrex::sched {
 
-// What Worker::callback_call says while functions of an accumulator run.
+// The value of Worker::callback_call while functions of an accumulator run.
 inline constexpr char accumulator_call[] = "the operation of an accumulator";
 
-// While it lives, functions of an accumulator run, and destructors of its values: none may wait.
+// While it lives, functions of an accumulator or destructors of its values run: none may wait.
 class InAccumulator {
  public:
   explicit InAccumulator(Worker& worker) noexcept

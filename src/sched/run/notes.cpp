@@ -72,9 +72,9 @@ namespace {
   return end.kind == detail::AccessKind::range_end ? address(end) - address(access) : 0;
 }
 
-// An access as the trace has it: tasks are reused, so a future of one is named by its id.
+// An access in the trace's form: tasks are reused, so a future of a task is named by its id.
 void record_access(Worker& worker, const std::uint64_t id, const detail::AccessSpec& access) {
-  if (access.kind >= detail::AccessKind::object_end) return;  // said with the access before it
+  if (access.kind >= detail::AccessKind::object_end) return;  // recorded with the access before it
   std::uint64_t place = address(access);
   if (access.kind == detail::AccessKind::after) {
     const auto& earlier = *static_cast<const detail::Completion*>(access.address);
@@ -99,7 +99,7 @@ void apply(Worker& worker, Act act) {
   if (!outcome.dead.empty()) act_on(worker, outcome);
 }
 
-// How long the body of `task` has run that ends now; 0 if it did not run in one piece.
+// The run time of the body of `task`, which ends now; 0 if it was suspended.
 std::uint64_t time_of(const Worker& worker, const Task& task) noexcept {
   const Worker::Begun& begun = worker.begun;
   if (begun.task != task.id || begun.suspensions != worker.recorder.suspensions.get()) return 0;

@@ -37,10 +37,10 @@ class InPoller {
   const bool before_;
 };
 
-// A busy worker may give the 50th part of its time to polls that find nothing. Their cost is the
-// least of late: a poll that took longer has moved data, which is no overhead. It rises slowly, so
-// that it follows what is outstanding. Racing workers may undo each other's step: the next one
-// makes it again.
+// A busy worker may spend a 50th of its time on polls that find nothing. The assumed cost of a poll
+// is the least one of late, because a longer poll has moved data, which is no overhead. The value
+// rises slowly, so that it follows the number of outstanding operations. Racing workers may undo
+// each other's step; the next one makes it again.
 void judge_poll(RuntimeState& runtime, const std::uint64_t spent) noexcept {
   constexpr std::uint64_t share = 50;
   const std::uint64_t cost = runtime.poll_gap.load(std::memory_order_relaxed) / share;
@@ -164,12 +164,13 @@ void remove_poller(RuntimeState& runtime, detail::Poller& poller) {
     }
     set_pollers(runtime, first);
   }
-  base::heavy_fence();  // pairs with poll(): who came before is seen, who comes later does not see
+  base::heavy_fence();  // pairs with poll(): an earlier caller is seen, a later caller does not see
+                        // the poller
   const auto wait_for = [](const Worker& worker) {
     while (worker.in_poller.load(std::memory_order_acquire)) std::this_thread::yield();
   };
   for (const auto& worker : runtime.workers) wait_for(*worker);
-  const std::lock_guard guard(runtime.foreign_lock);  // for one poll at most
+  const std::lock_guard guard(runtime.foreign_lock);  // held for one poll at most
   for (const Worker* const worker : runtime.foreign) wait_for(*worker);
 }
 

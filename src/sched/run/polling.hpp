@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pollers: the list of them, the calls to them, and what share of the workers' time these get.
+// Pollers: their list, the calls to them, and their share of the workers' time.
 #pragma once
 
 #include "imbrex/detail/plug_ins.hpp"
@@ -7,25 +7,25 @@
 
 namespace imbrex::sched {
 
-// Calls all pollers that have something outstanding; how many operations completed. The caller
-// keeps RuntimeState::last_poll. `often`: the cost is measured now and then only, since two looks
-// at the clock cost as much as a short poll.
+// Calls all pollers that have something outstanding; returns the number of completed operations.
+// The caller updates RuntimeState::last_poll. `often`: the cost is measured only now and then,
+// since two reads of the clock cost as much as a short poll.
 constexpr int nothing_to_poll = -1;
 int poll(Worker& worker, bool often) noexcept;
 
-// Asks what brings work from elsewhere, for a worker that has found nothing here. True if something
-// has become ready.
+// Calls the seek functions, which bring work from other ranks, for a worker that has found nothing
+// here. True if a task has become ready.
 [[nodiscard]] bool seek(Worker& worker) noexcept;
 
-// To be called between two tasks of a busy worker. Of the workers that find a poll due, one polls.
+// Call it between two tasks of a busy worker. Of the workers that find a poll due, one polls.
 inline void poll_if_due(Worker& worker, Polling polling) noexcept;
 
 void add_poller(RuntimeState& runtime, detail::Poller& poller);
-// Returns when no worker is in it any more.
+// Returns when no worker is in the poller any more.
 void remove_poller(RuntimeState& runtime, detail::Poller& poller);
-// Something has become outstanding by a caller that goes on: somebody shall look after it.
+// An operation has become outstanding, and its caller goes on: wakes a thread that polls.
 void wake_poller(Worker& worker) noexcept;
-// A sleeping worker shall look whether there is something to poll, unless another one does.
+// Wakes a sleeping worker to poll, unless another worker polls.
 void wake_watch(RuntimeState& runtime) noexcept;
 
 // ---- bodies ----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ using task::State;
 
 namespace {
 
-// A tied task, or one of a native stack, goes back to its own thread and to no other.
+// A tied task, or a task on a native stack, goes back to its own thread and to no other.
 void post(Worker& from, Worker& to, Task& task) noexcept {
   if (to.foreign()) {
     to.bell.ring();
@@ -53,14 +53,14 @@ int index_in(const Worker& worker, const std::uint16_t group) noexcept {
   return no_worker;
 }
 
-// Queues a task that became ready where `worker` runs, in its group, and wakes a member. Not
-// inlined: work stealing, which does not need it, shall keep its registers.
+// Queues a task that became ready where `worker` runs, in the task's group, and wakes a member. Not
+// inlined, so that the work-stealing path, which does not need it, keeps its registers.
 [[gnu::noinline]] void push_to_group(Worker& worker, Task& task, const int only,
                                      const Origin origin) {
   RuntimeState& runtime = *worker.runtime;
   const std::uint16_t id = task.group;  // the task may be gone when it is queued
   if (worker.only_queue != nullptr && id == worker.group) [[likely]] {
-    worker.steal_again_at = 0;  // there is something of its own
+    worker.steal_again_at = 0;  // the worker has a task of its own now
     worker.only_queue->push(task, origin == Origin::resumed, worker.id);
     base::light_fence();
     if (runtime.parking.may_be_asleep()) [[unlikely]] wake_neighbour(worker);
@@ -84,7 +84,8 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
     post(worker, *tied_to, task);
     return;
   }
-  // release: whoever claims it sees what was done before. From here on a second entry may run it.
+  // release: a thread that claims the task sees the work before. From here on a second entry may
+  // run it.
   if (origin != Origin::resumed) task.state.store(State::ready, std::memory_order_release);
   if (task.group != worker.group || worker.queues == nullptr || !worker.queues->push(task, origin))
       [[unlikely]] {
@@ -94,7 +95,7 @@ inline void enqueue(Worker& worker, Task& task, const Origin origin,
     return;
   }
   // parking.hpp says why no wake-up of a member is lost; a worker that has not joined yet looks for
-  // work after it has.
+  // work after it has joined.
   base::light_fence();
   if (runtime.parking.may_be_asleep()) [[unlikely]] wake_neighbour(worker);
 }
@@ -243,10 +244,10 @@ Task* take_behind(Worker& worker, const bool always) noexcept {
 
 namespace {
 
-// The worker is out of work again, after it took another one's. What it took cost the other one
-// about what the theft took: once for the disturbance, and again for each task, whose data had to
-// move. Where that was more than the work gained, the other is faster alone, and the thief waits
-// before it disturbs again: the longer, the more often that was, up to `longest` ticks.
+// The worker is out of work again, after it took a task of another worker. The theft cost the owner
+// about its own duration: once for the disturbance, and again for each task, whose data had to
+// move. If that was more than the work gained, the owner is faster alone, and the thief pauses
+// before the next theft: the longer, the more often that happened, up to `longest` ticks.
 void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t longest) noexcept {
   const std::uint64_t tasks = worker.recorder.tasks.get() - worker.stolen_before;
   if (now - worker.stolen_at < worker.theft_price * (1 + tasks)) {
@@ -260,8 +261,9 @@ void judge_theft(Worker& worker, const std::uint64_t now, const std::uint64_t lo
 
 using rules::Search;
 
-// Finds a task in a group that the worker does not serve first. If it belongs to both for good, it
-// serves that one first from now on: what the task spawns goes to the worker's own queue there.
+// Finds a task in a group that the worker does not serve first. If the worker belongs to both
+// groups for good, it serves that one first from now on: children of the task then go to the
+// worker's own queue there.
 [[nodiscard, gnu::noinline]] Entry find_in_outer_groups(Worker& worker,
                                                         const Search search) noexcept {
   Membership* inner = worker.membership;
@@ -282,7 +284,7 @@ using rules::Search;
   return find_in_outer_groups(worker, eager ? Search::eager : Search::all);
 }
 
-// The first of a queue that another worker pushed to last.
+// Takes the first entry of a queue that another worker pushed to last.
 Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) noexcept {
   const std::uint64_t now = base::ticks();
   const std::uint64_t brief = worker.runtime->brief;
@@ -290,7 +292,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) no
     worker.changes_seen = changes;
     worker.changed_at = now;
   }
-  const bool disturbs = now - worker.changed_at < brief;  // others are at the queue, too
+  const bool disturbs = now - worker.changed_at < brief;  // other workers use the queue, too
   if (worker.stolen_at != 0 && disturbs) judge_theft(worker, now, 32 * brief);
   worker.stolen_at = 0;
   if (!rules::may_take(queue, eager) || now < worker.steal_again_at) return {};
@@ -299,18 +301,19 @@ Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) no
     worker.changes_seen = queue.changes();
     worker.stolen_at = now;
     worker.stolen_before = worker.recorder.tasks.get();
-    worker.theft_price = brief / 2;  // a lock that two want, and a task's data
+    worker.theft_price = brief / 2;  // the cost of a contended lock, and of a task's data
   }
   return entry;
 }
 
-// The first of its queue, which it has; else from the groups that it joined before. What another
-// worker has pushed is left to that one if it is alone there, unless `eager`; and for a while where
-// the other is at the queue, too, and the tasks are too short to be worth the disturbance.
+// The first entry of the group's only queue; otherwise an entry of the groups that the worker
+// joined before. A single entry of another worker is left to it, unless `eager`. Entries are also
+// left for a while where the other worker uses the queue, too, and the tasks are too short to be
+// worth the disturbance.
 [[gnu::noinline]] Entry find_in_only_queue(Worker& worker, const bool eager) noexcept {
   OrderedQueue& queue = *worker.only_queue;
   Entry entry;
-  // While the worker waits it does not even look at the queue: that alone would disturb.
+  // While the worker pauses it does not even read the queue, which alone would disturb.
   if (worker.steal_again_at == 0 || base::ticks() >= worker.steal_again_at) {
     worker.steal_again_at = 0;
     const bool own = rules::is_own(queue, worker.id);
@@ -320,7 +323,7 @@ Entry take_from_others(Worker& worker, OrderedQueue& queue, const bool eager) no
   return entry ? entry : find_in_outer_groups(worker, eager);
 }
 
-// What `steal` takes, unless the thefts of late were not worth it.
+// The result of `steal`, unless recent thefts were not worth it.
 template <class Steal>
 Entry steal_if_worth_it(Worker& worker, const Steal steal) noexcept {
   const RuntimeState& runtime = *worker.runtime;
@@ -329,19 +332,19 @@ Entry steal_if_worth_it(Worker& worker, const Steal steal) noexcept {
   if (begin < worker.steal_again_at) return {};
   const Entry entry = steal();
   const std::uint64_t end = base::ticks();
-  // If it took longer than that, it waited for the owner's answer.
+  // If the theft took longer, it waited for the owner's answer.
   worker.theft_price = std::clamp(end - begin, runtime.brief, 2 * runtime.brief);
   if (entry) {
     worker.recorder.steals.add(1);
     worker.stolen_at = end;
     worker.stolen_before = worker.recorder.tasks.get();
-  } else if (end - begin > runtime.brief) {  // somebody was in the way
+  } else if (end - begin > runtime.brief) {  // another thread held the lock
     worker.steal_again_at = end + 4 * runtime.brief;
   }
   return entry;
 }
 
-// Steals in whichever of the worker's places the nearest others have something.
+// Steals in the innermost place of the worker where the nearest workers have a task.
 Entry steal_near_first(Worker& worker, const bool eager) noexcept {
   bool busy = false;
   for (int distance = 0; distance <= worker.runtime->groups.distances() && !busy; ++distance) {
@@ -358,8 +361,8 @@ Entry steal_near_first(Worker& worker, const bool eager) noexcept {
   return {};
 }
 
-// In a tree of places. A worker whose first group is no place has joined that for a while, and is
-// as ever.
+// For a tree of places. A worker whose first group is no place has joined that group for a while,
+// and steals as without a tree.
 [[gnu::noinline]] Entry find_near_first(Worker& worker, const bool eager) noexcept {
   const Membership& place = *worker.membership;
   return rules::find_in_order(
@@ -391,11 +394,11 @@ Entry take_others(Worker& worker) noexcept {
     return {task, true};
   }
   if (Task* const task = take_behind(worker, false)) {
-    // The next of those that gave way follows after one pick by the policy, however this one ends.
+    // The next task that gave way follows after one pick by the policy, whatever this pick finds.
     if (worker.some_gave_way()) worker.turn_of_others.after_one_pick();
     return {task, true};
   }
-  // The other groups to which it belongs for good have a turn, too.
+  // The other groups that it belongs to for good have a turn, too.
   const Membership& first = *worker.membership;
   if (first.outer == nullptr || !first.group->standing) [[likely]] return {};
   return find_in_outer_groups(worker, Search::own);

@@ -19,7 +19,7 @@ namespace {
 
 // ---- keys of accesses ------------------------------------------------------------------------
 
-// Accesses of one class conflict with the same others. all, any: of accesses to everything.
+// Accesses of one class conflict with the same other accesses. all, any: accesses to everything.
 enum class Class : std::uint8_t { reads, writes, mutexes, sets, all, any };
 
 Class class_of(const AccessKind kind) noexcept {
@@ -32,8 +32,8 @@ Class class_of(const AccessKind kind) noexcept {
   }
 }
 
-// The key of what siblings do to a place. Two may share one, seldom: then an order is seen that is
-// not there.
+// The key of the accesses of siblings to a place. Two keys may be equal, seldom: ThreadSanitizer
+// then sees an order that does not exist.
 const void* key_of(const Task& task, const void* const place, const Class kind) noexcept {
   constexpr std::size_t count = 1 << 20;
   static std::array<std::uint64_t, count> keys;
@@ -44,11 +44,12 @@ const void* key_of(const Task& task, const void* const place, const Class kind) 
   return &keys[(z ^ (z >> 31)) % count];
 }
 
-// ---- keys of what overlaps -------------------------------------------------------------------
+// ---- keys of overlapping memory --------------------------------------------------------------
 
-// Memory as blocks of 8^n bytes, each in one of the next larger. A block stands for itself and, as
-// another place, for all within it, itself too. What covers an interval is then ordered with all
-// that overlaps it, and with nothing else: of two blocks that overlap one lies in the other.
+// Memory as blocks of 8^n bytes, each in one block of the next larger size. A block stands for
+// itself and, as another place, for all blocks within it, itself included. The cover of an interval
+// is then ordered with everything that overlaps it, and with nothing else: of two overlapping
+// blocks one lies in the other.
 constexpr unsigned digit = 3;
 constexpr unsigned bits_max = 48;
 
@@ -61,7 +62,7 @@ const void* within(const std::uintptr_t begin, const unsigned bits) noexcept {
                                        (std::uintptr_t{2 * bits + 2} << 56));
 }
 
-// Calls visit(begin, bits) for the blocks, as large as can be, that cover the interval.
+// Calls visit(begin, bits) for the largest blocks that cover the interval.
 template <class Visit>
 void each_block(const task::Interval covered, Visit visit) {
   for (std::uintptr_t at = covered.begin; at < covered.end;) {
@@ -75,7 +76,7 @@ void each_block(const task::Interval covered, Visit visit) {
   }
 }
 
-// Calls visit(place) for all that overlaps.
+// Calls visit(place) for all overlapping blocks.
 template <class Visit>
 void each_overlapping(const Access& access, Visit visit) {
   each_block(task::interval_of(access), [&](const std::uintptr_t begin, unsigned bits) {
@@ -84,7 +85,7 @@ void each_overlapping(const Access& access, Visit visit) {
   });
 }
 
-// The reverse: for all places under which others look.
+// The reverse: for all places under which other accesses look.
 template <class Visit>
 void each_covered(const Access& access, Visit visit) {
   each_block(task::interval_of(access), [&](const std::uintptr_t begin, unsigned bits) {
@@ -123,7 +124,7 @@ void precede_others(const Task& task, const Access& access) noexcept {
   each_covered(access, precede);  // a later sibling may name a range
 }
 
-// The task comes after all that its accesses follow, and after siblings that access everything.
+// The task comes after all predecessors of its accesses, and after siblings that access everything.
 void follow_all(Task& task) noexcept {
   tell::after(&task);
   tell::after_holds();
@@ -132,10 +133,9 @@ void follow_all(Task& task) noexcept {
   tell::after(key_of(task, nullptr, Class::all));
 }
 
-// The key that a wait for children comes after.
+// The key for a wait for children.
 const void* key_of_children(const Scope& scope) noexcept { return &scope.finished; }
-// The key that a wait for descendants comes after: one for each finish(), and one for all code that
-// stands outside of any.
+// The key for a wait for descendants: one for each finish(), and one for all code outside of any.
 const void* key_of_descendants(const Scope& scope) noexcept {
   static char nobody;
   return scope.finish != nullptr ? static_cast<const void*>(&scope.finish->spawned) : &nobody;

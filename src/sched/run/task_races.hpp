@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which tasks come after which, for the library's variant for ThreadSanitizer (trace/races.hpp):
-// spawn, dependence, wait and end order them, and what runs them does not.
+// The order of tasks for ThreadSanitizer, in the library's variant for it (trace/races.hpp): spawn,
+// dependence, wait and end order tasks; the workers that run them do not.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace imbrex::sched::task_races {
 
 #if IMBREX_RACES
 
-// While it lives, the calling code acts for `task`, in a context of its own: after all that the
-// task follows, and before all that follows it.
+// While it lives, the calling code acts for `task`, in a context of its own: after all predecessors
+// of the task, and before all followers.
 class Body {
  public:
   explicit Body(Task& task) noexcept;
@@ -26,15 +26,16 @@ class Body {
   trace::races::Inside inside_;
 };
 
-// Calls code of the program's: as function(argument), on a stack that nobody has touched.
+// Calls code of the program, function(argument), on a stack that counts as untouched.
 void call(void (*function)(void*), void* argument);
-// `task` comes after all that was done here so far. REQUIRES: nobody knows of it yet.
+// `task` comes after everything that was done here so far. REQUIRES: no other thread knows the
+// task.
 void spawn(const Task& task) noexcept;
 // The running task ends its access to `address` early, or with `bytes` to that range.
 void release(const Task& task, const void* address, std::size_t bytes) noexcept;
-// The running task has waited for what was spawned in `scope`, or for all descendants.
+// The running task has waited for the tasks spawned in `scope`, or for all descendants.
 void waited(const task::Scope& scope, task::Await what) noexcept;
-// The result of `task`, which nobody refers to, is about to be destroyed.
+// The result of the unreferenced `task` is about to be destroyed.
 void outlive(const Task& task) noexcept;
 
 #else

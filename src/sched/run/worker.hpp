@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Worker: a thread that runs tasks, in a loop (loop.hpp). A thread of the program's own that spawns
-// or waits has a Worker too, without a loop: it is never switched.
+// Worker: a thread that runs tasks, in a loop (loop.hpp). A thread of the program that spawns or
+// waits has a Worker, too, without a loop: it is never switched.
 //
-// The loop runs on fibers. A task is a plain call on the loop's stack. When it suspends, that stack
-// is left to it, and the worker goes on with another loop: a spare one, or a new one. To resume a
-// task the loop switches to the task's stack, and is itself spare from then on.
+// The loop runs on fibers. A task is a plain call on the loop's stack. When it suspends, it keeps
+// that stack, and the worker goes on with another loop: a spare one, or a new one. To resume a task
+// the loop switches to the task's stack, and is itself spare from then on.
 //
-// Thread safety: a Worker is its thread's, except for inbox, bell and the recorder's counters;
-// threads that watch read task.
-// Code that may have been suspended must ask current_worker() again: it may be in another thread.
+// Thread safety: only its thread uses a Worker, except for inbox, bell and the recorder's counters;
+// watching threads read task. Code that may have been suspended must call current_worker() again,
+// because it may be in another thread.
 #pragma once
 
 #include <sys/types.h>
@@ -33,10 +33,10 @@ namespace imbrex::sched {
 
 struct RuntimeState;
 
-// The task that a worker stands in. Its thread alone writes it, so that it may read it as a plain
-// pointer (an atomic read costs instructions: the compiler merges none); threads that watch read it
-// a moment old. What they look at by it is mapped for good, and is the task as it was made, at
-// least: hence release and acquire, which cost no instruction on x86.
+// The innermost task that a worker runs. Only its thread writes it, so that it may read it as a
+// plain pointer (an atomic read costs instructions, because the compiler merges none); watching
+// threads read it a moment old. The memory that they read through it stays mapped, and is at least
+// the task as it was made: hence release and acquire, which cost no instruction on x86.
 class Innermost {
  public:
   Innermost& operator=(Task* task) noexcept {
@@ -54,34 +54,36 @@ class Innermost {
   Task* task_ = nullptr;
 };
 
-// What the system tells of a thread, from its beginning on.
+// The system's statistics of a thread, since its start.
 struct ThreadUse {
   bool known = false;
-  std::uint64_t delayed_ns = 0;        // in which it could have run, and had no processor
-  std::uint64_t reads = 0, writes = 0;  // calls of the system, on files and the like
+  std::uint64_t delayed_ns = 0;        // time in which it was ready to run, and had no processor
+  std::uint64_t reads = 0, writes = 0;  // system calls, on files and similar objects
 };
 
-// What the thread's task asks for again and again, in vain: detail::go_on_asking(). Its thread
-// writes; the atomic members are for threads that watch, and relaxed: nothing else goes by them.
+// The repeated questions of the thread's task that get no positive answer: detail::go_on_asking().
+// The thread writes; the atomic members are for watching threads, and relaxed, because no other
+// data depends on them.
 struct Asking {
   enum class Keeps : std::uint8_t { nobody, in_callback, as_it_blocks, with_lock };
 
-  const Task* of = nullptr;            // who asked last
-  unsigned in_a_row = 0;               // in vain
-  unsigned found = 0;                  // answers since the task last let another go first
-  std::uint64_t used_ns = 0;           // by the thread's clock, at the last look; 0: not looked at
-  ThreadUse use;                       // at the last look, if that was a long row; else unknown
-  std::atomic<const Task*> task{nullptr};       // as `of`; also null: what stands in no task
-  std::atomic<const char*> call{nullptr};       // null: nobody asks
-  std::atomic<std::uint64_t> since_ns{0};       // of the row; at its first look
-  std::atomic<std::uint64_t> at_ns{0};          // of the last look
-  std::atomic<const char*> in_place{nullptr};   // what the task polls for in place, instead
-  std::atomic<bool> idles{false};      // little else was done between the last two looks
-  std::atomic<Keeps> keeps{Keeps::nobody};      // why it lets no other task run
-  trace::Counter answers;              // questions that were answered
-  std::atomic<std::uint64_t> turns{0};          // that tasks which ask in vain have gone on
+  const Task* of = nullptr;            // the task that asked last
+  unsigned in_a_row = 0;               // number of questions without a positive answer
+  unsigned found = 0;                  // positive answers since the task last let another go first
+  std::uint64_t used_ns = 0;           // by the thread's clock, at the last check; 0: not checked
+  ThreadUse use;                       // at the last check, if that was a long row; else unknown
+  std::atomic<const Task*> task{nullptr};       // as `of`; null also for code outside of tasks
+  std::atomic<const char*> call{nullptr};       // null: no question
+  std::atomic<std::uint64_t> since_ns{0};       // of the row; at its first check
+  std::atomic<std::uint64_t> at_ns{0};          // of the last check
+  std::atomic<const char*> in_place{nullptr};   // the call for which the task polls in place
+  std::atomic<bool> idles{false};      // little else was done between the last two checks
+  std::atomic<Keeps> keeps{Keeps::nobody};      // why the task lets no other task run
+  trace::Counter answers;              // number of answered questions
+  std::atomic<std::uint64_t> turns{0};          // times that a task resumed which asks without
+                                                // success
 
-  // A row of questions that has not been looked at for so long has ended, or is slow.
+  // A row of questions that was not checked for this time has ended, or is slow.
   static constexpr std::uint64_t row_lasts_ns = 2'000'000'000;
   [[nodiscard]] bool asked_within(const std::uint64_t ns) const noexcept {
     return call.load(std::memory_order_relaxed) != nullptr &&
@@ -90,7 +92,7 @@ struct Asking {
   [[nodiscard]] bool asks(const Task* const one) const noexcept {
     return task.load(std::memory_order_relaxed) == one && asked_within(row_lasts_ns);
   }
-  // `one` does nothing but wait: it asks in vain, or polls in place.
+  // `one` only waits: it asks without success, or polls in place.
   [[nodiscard]] bool only_waits(const Task* const one) const noexcept {
     return in_place.load(std::memory_order_relaxed) != nullptr ||
            (idles.load(std::memory_order_relaxed) && asks(one));
@@ -115,74 +117,78 @@ struct Worker {
   RuntimeState* runtime;
   const int id;                      // no_worker: a foreign thread
   bool joined = false;               // a thread that imbrex has not made
-  Worker* next_left = nullptr;       // of RuntimeState::left
-  Membership home;                   // of the default group, or of none
-  Membership* places = nullptr;      // the first of its places, which the others follow; they are
+  Worker* next_left = nullptr;       // link of RuntimeState::left
+  Membership home;                   // of the default group, or of no group
+  Membership* places = nullptr;      // the first of its places, followed by the others; they are
                                      // behind `home` from RuntimeState::use_places() on
-  Membership* membership = &home;    // the group joined last, whose tasks go first; by serve()
-  std::uint16_t group = 0;           // its id
-  // The task that began here last, where recorder.watched().
+  Membership* membership = &home;    // the group joined last, whose tasks go first; set by serve()
+  std::uint16_t group = 0;           // id of that group
+  // The task that began here last, if recorder.watched().
   struct Begun {
     std::uint64_t task = 0;
     std::uint64_t suspensions = 0;
     std::uint64_t at = 0;  // ticks
   };
   Begun begun;
-  LocalQueues* queues = nullptr;     // there, of the policy: Policy::local_queues()
-  OrderedQueue* only_queue = nullptr;  // there, of all members: Policy::only_queue()
+  LocalQueues* queues = nullptr;     // the policy's queues for it there: Policy::local_queues()
+  OrderedQueue* only_queue = nullptr;  // the queue of all members there: Policy::only_queue()
   const std::uint32_t window;        // of the options; UINT32_MAX: none
-  const std::int64_t enough_most;    // the same; INT64_MAX: none, or each task is traced
-  std::int64_t enough = 0;           // queued here for the group: see detail::running_body()
-  const bool ties_all;               // of the options: no task may change its thread
+  const std::int64_t enough_most;    // from the options; INT64_MAX: none, or each task is traced
+  std::int64_t enough = 0;           // number queued here for the group: see detail::running_body()
+  const bool ties_all;               // from the options: no task may change its thread
   int callbacks = 0;                 // depth of callbacks made by a poller
-  const char* callback_call = nullptr;  // what the innermost was entered for, if known
-  std::uint32_t* wakes = nullptr;    // of detail::fire_all(): the places to wake, by clusters
-  Task* stand_in = nullptr;          // parent of the tasks that a callback spawns: see visit.hpp
-  Task* interrupted = nullptr;       // that a callback stands above, while there is a stand-in
-  int stand_in_since = 0;            // `callbacks` when that began
-  struct ProgressFunction* calling = nullptr;  // of the program's, that this worker is in
+  const char* callback_call = nullptr;  // the call that entered the innermost callback, if known
+  std::uint32_t* wakes = nullptr;    // for detail::fire_all(): the places to wake, by clusters
+  Task* stand_in = nullptr;          // parent of tasks that a callback spawns: see visit.hpp
+  Task* interrupted = nullptr;       // the task below a callback, while there is a stand-in
+  int stand_in_since = 0;            // value of `callbacks` at that begin
+  struct ProgressFunction* calling = nullptr;  // the progress function of the program that this
+                                               // worker runs
 
-  // Loops that were left at a place where they hold nothing.
+  // Loops that were left at a place where they own nothing.
   fiber::Fiber* spares = nullptr;
   int spare_count = 0;
 
-  std::uint64_t left_idle = 0;       // ticks; when it last found a task
-  bool back_at_once = false;         // it idled again soon after that
-  std::uint32_t keeps = 0;           // idle: so many tasks that it makes ready are for itself
-  bool attends = false;              // something was outstanding at its last look between tasks
+  std::uint64_t left_idle = 0;       // ticks; the last time that it found a task
+  bool back_at_once = false;         // it was idle again soon after that
+  std::uint32_t keeps = 0;           // idle: the number of tasks made ready that it keeps for
+                                     // itself
+  bool attends = false;              // something was outstanding at its last check between tasks
   Asking asking;
-  rules::TurnOfOthers turn_of_others;  // of inbox_taken and of who gave way
+  rules::TurnOfOthers turn_of_others;  // the turn of inbox_taken and of tasks that gave way
   std::uint64_t stolen_at = 0;       // ticks; end of the last theft; 0: its worth is known
   std::uint64_t stolen_before = 0;   // tasks run until then
-  std::uint64_t theft_price = 0;     // ticks that it cost its owner, about
-  std::uint64_t theft_pause = 1;     // ticks before the next, if it was not worth it
-  std::uint64_t steal_again_at = 0;  // ticks; no steal before: the last one was not worth it
-  std::uint64_t changed_at = 0;      // ticks; when another one had changed the queue, at a look
+  std::uint64_t theft_price = 0;     // ticks that the theft cost the owner, about
+  std::uint64_t theft_pause = 1;     // ticks before the next theft, if this one was not worth it
+  std::uint64_t steal_again_at = 0;  // ticks; no theft before: the last one was not worth it
+  std::uint64_t changed_at = 0;      // ticks; a check found that another worker had changed the
+                                     // queue
   std::uint32_t changes_seen = 0;
   task::Tally tally;                 // flushed before the worker turns to anything else
   Task* found = nullptr;             // claimed; for the loop that is switched to next
-  std::deque<Behind> behind;         // that gave way: the tied, all of an only worker
-  std::atomic<std::size_t> behind_count{0};  // of these; any thread reads
+  std::deque<Behind> behind;         // tasks that gave way: the tied ones, or all of an only worker
+  std::atomic<std::size_t> behind_count{0};  // their number; any thread reads
   Task* inbox_taken = nullptr;       // from the inbox, oldest first
   // tied tasks; any thread pushes
   alignas(base::cache_line_bytes) std::atomic<Task*> inbox{nullptr};
   std::atomic<bool> in_poller{false};  // remove_poller() waits for it; owner writes
   std::atomic<bool> parked{false};     // asleep, or a foreign thread that waits; owner writes
-  base::Bell bell;                     // a foreign thread's, as are the next five
-  std::atomic<bool> inside{false};     // a call, or waited for like one: visit.hpp; owner writes
-  std::atomic<bool> over{false};       // its runtime has ended; who ends it writes
+  base::Bell bell;                     // for a foreign thread, as are the next five
+  std::atomic<bool> inside{false};     // in a call, or waited for as if in one: visit.hpp; owner
+                                       // writes
+  std::atomic<bool> over{false};       // its runtime has ended; the ending thread writes
   bool known = false;                  // it has spawned or waited
-  bool own = false;                    // its thread is imbrex's: OwnThread
-  bool guest = false;                  // of detail::enter_as(): no thread's, and it may spawn
+  bool own = false;                    // its thread belongs to imbrex: OwnThread
+  bool guest = false;                  // of detail::enter_as(): belongs to no thread, and may spawn
   int creating = 0;                    // its tasks between create() and submit()
   alignas(base::cache_line_bytes) trace::Recorder recorder;
   void* exception_globals = nullptr; // of the thread
-  fiber::Fiber native;               // the stack that the thread was born with
+  fiber::Fiber native;               // the stack of the thread's start
   Task* root = nullptr;              // the code on the native stack of worker 0 and foreign threads
   std::string message;               // detail::keep_message()
   std::thread thread;                // none for worker 0 and foreign threads
-  std::atomic<bool> left{false};     // its thread has stopped, and does not touch it any more
-  std::atomic<pid_t> thread_id{0};   // the system's; its thread writes, who watches reads
+  std::atomic<bool> left{false};     // its thread has stopped, and does not use the worker any more
+  std::atomic<pid_t> thread_id{0};   // the system's; its thread writes, watching threads read
 
   [[nodiscard]] bool foreign() const noexcept { return id == no_worker; }
   // `place` is the group joined last from now on.
@@ -193,18 +199,19 @@ struct Worker {
     only_queue = place.group->policy->only_queue();
     enough = std::min<std::int64_t>(enough_most, 64 * std::int64_t{place.group->size});
   }
-  // What follows `inner` in the chain goes first. REQUIRES: that and the first one are groups
-  // to which the worker belongs for good.
+  // The group after `inner` in the chain goes first. REQUIRES: the worker belongs to that group and
+  // to the first one for good.
   void serve_first(Membership& inner) noexcept {
     Membership& place = *inner.outer;
     inner.outer = place.outer;
     place.outer = membership;
     serve(place);
   }
-  // Whether there are tasks that gave way; or those, or its own tied ones, outside of the policies.
+  // Whether there are tasks that gave way; the second form also counts its own tied ones, outside
+  // of the policies.
   [[nodiscard]] bool some_gave_way() const noexcept;
   [[nodiscard]] bool has_others() const noexcept;
-  // Whether some group that it belongs to has ready tasks, about.
+  // Whether a group that it belongs to has ready tasks, about.
   [[nodiscard]] bool some_ready() const noexcept {
     for (const Membership* place = membership; place != nullptr; place = place->outer) {
       if (place->group->policy->size() != 0) return true;

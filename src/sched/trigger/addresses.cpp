@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Addresses that stand for named events: the mark, 16 bits for the text, 36 for the number. With
-// the mark no processor that we know has such an address, so nothing need be looked up to tell it
-// from an object's; and nothing need be freed, however many numbers a program counts through.
+// Addresses that stand for named events: a mark, 16 bits for the text, 36 for the number. No known
+// processor uses addresses with this mark, so an event is told from an object without a look-up;
+// and nothing must be freed, however many numbers a program uses.
 #include <mutex>
 #include <string>
 #include <unordered_map>

@@ -67,7 +67,7 @@ NamedEvent& Names::find_or_make(const detail::EventName& name, task::Scope* cons
   return event;
 }
 
-// Gives the event to `finish`.
+// Assigns the event to `finish`.
 void Names::belong(NamedEvent& event, task::Scope* const finish) {
   event.finish = finish;
   of_finish_[finish].push_back(&event);
@@ -81,7 +81,7 @@ NamedEvent& Names::name(const detail::EventName& name, task::Scope* const finish
   if (!event.named) {
     event.named = true;
     event.where = where;
-    if (event.finish != finish) {  // triggered first, elsewhere
+    if (event.finish != finish) {  // it was triggered first, elsewhere
       std::erase(of_finish_[event.finish], &event);
       belong(event, finish);
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Named events: which event a name means now, and until when. Knows no thread and no queue: what is
-// to be fired is handed back.
+// Named events: which event a name means now, and until when. Knows no thread and no queue: events
+// that are to be fired are handed back.
 //
 // A name belongs to the finish scope in which it was named first, or to none; until it is named, to
-// that of who triggered it. It is forgotten when that scope ends.
+// the scope of the code that triggered it. It is forgotten when that scope ends.
 //
-// Thread safety: every function, any thread; the scopes that they are given live.
+// Thread safety: any thread calls every function; the scopes in the arguments live.
 // Invariants:
 //   (1) the table has a reference to each event in it.
-//   (2) who sets PromiseState::taken, once, fires the event, without the lock.
+//   (2) the thread that sets PromiseState::taken, once, fires the event, without the lock.
 //   (3) the scope of an event in the table lives: close() comes first.
 #pragma once
 
@@ -31,12 +31,12 @@ namespace imbrex::sched {
 
 struct NamedEvent : detail::PromiseState {
   std::string text;
-  std::string label;              // as messages have it
+  std::string label;              // for messages
   std::int64_t number = 0;
-  bool named = false;             // else it has only been triggered; names' lock
-  task::Scope* finish = nullptr;  // names' lock
-  bool given_up = false;          // nobody will trigger it; names' lock
-  std::string triggered_by;       // names' lock
+  bool named = false;             // else it has only been triggered; guarded by names' lock
+  task::Scope* finish = nullptr;  // guarded by names' lock
+  bool given_up = false;          // no code will trigger it; guarded by names' lock
+  std::string triggered_by;       // guarded by names' lock
 };
 
 class Names {
@@ -51,19 +51,19 @@ class Names {
                                  const std::source_location& where);
 
   // The event of `name`, taken, for the caller to fire; with a reference. Null if it was given up.
-  // Throws Error if it has been triggered before. `by` says who triggers.
+  // Throws Error if it has been triggered before. `by` names the triggering code.
   [[nodiscard]] NamedEvent* trigger(const detail::EventName& name, task::Scope* finish,
                                     const std::string& by);
 
-  // Takes out the events of `finish`, null for those of none, whose tasks are complete. The caller
-  // gets the table's references.
+  // Takes out the events of `finish` (null: the events of no scope), whose tasks are complete. The
+  // caller gets the table's references.
   [[nodiscard]] std::vector<NamedEvent*> close(task::Scope* finish);
 
-  // Takes all events of `finish`, and of scopes within, that nobody has triggered, for the caller
-  // to fire with `failure`; each comes with a reference.
+  // Takes all untriggered events of `finish`, and of scopes within, for the caller to fire with
+  // `failure`; each comes with a reference.
   [[nodiscard]] std::vector<NamedEvent*> give_up(const task::Scope& finish);
 
-  // The same for one event; false if it was triggered.
+  // give_up() for one event; false if it was triggered.
   [[nodiscard]] bool give_up(NamedEvent& event);
 
   // Lists the events that are named and not yet triggered, for reports.
@@ -91,7 +91,7 @@ class Names {
       IMBREX_GUARDED_BY(lock_);
 };
 
-// An event that nobody will trigger any more fails; before it is fired.
+// An event that no code will trigger any more fails; call it before the event is fired.
 void give_up(NamedEvent& event, const char* why);
 
 }  // namespace imbrex::sched

@@ -21,7 +21,7 @@ namespace imbrex::sched {
 
 namespace {
 
-// The scope whose end judges what the calling thread triggers or names.
+// The scope whose end checks the triggers and names of the calling thread.
 task::Scope* finish_of(const Worker& worker) noexcept {
   if (worker.calling != nullptr) return worker.calling->finish;
   if (worker.callbacks != 0 || worker.task == nullptr) return nullptr;
@@ -40,13 +40,13 @@ std::string caller_of(const Worker& worker) {
   return describe(*worker.task);
 }
 
-// Lets go those who wait for an event that was taken, with an error.
+// Releases the tasks that wait for an event that was given up, with an error.
 void let_go_given_up(Worker& worker, NamedEvent& event) {
   give_up(event, "the progress function of its scope has failed");
   fire(worker, event.event);
 }
 
-// Describes events that were triggered although nobody has named them.
+// Describes events that were triggered although no task has named them.
 std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
                              const task::Scope* const finish) {
   const NamedEvent& first = *events.front();
@@ -63,7 +63,7 @@ std::string describe_unnamed(const std::vector<const NamedEvent*>& events,
                 "names misspelt?";
 }
 
-// While it lives, `worker` stands in no task, but in `function`.
+// While it lives, `worker` runs `function`, and no task.
 class InFunction {
  public:
   InFunction(Worker& worker, ProgressFunction& function) noexcept
@@ -92,7 +92,7 @@ Triggers::Triggers(RuntimeState& runtime) noexcept
               .context = this,
               .outstanding = &outstanding_} {}
 
-// Functions are left where the program ends in the middle of a finish().
+// Functions are left over where the program ends in the middle of a finish().
 Triggers::~Triggers() = default;
 
 // ---- names -----------------------------------------------------------------------------------
@@ -101,7 +101,8 @@ detail::Completion* Triggers::name(Worker& worker, const detail::EventName& name
                                    const std::source_location& where) {
   task::Scope* const finish = finish_of(worker);
   NamedEvent& event = names_.name(name, finish, where);
-  // Asked afterwards: an earlier failure is seen here, and a later one gives up this event too.
+  // Checked afterwards: an earlier failure is seen here, and a later failure gives up this event,
+  // too.
   if (failure_around(finish) && names_.give_up(event)) let_go_given_up(worker, event);
   return &event;
 }
@@ -145,7 +146,7 @@ void Triggers::add(task::Scope& finish, const detail::ProgressSpec& spec) {
   finish.has_region.store(true, std::memory_order_relaxed);
   outstanding_.fetch_add(1, std::memory_order_release);
   if (first) add_poller(runtime_, poller_);
-  wake_poller(*current_worker());  // the caller goes on: somebody idle must call it
+  wake_poller(*current_worker());  // the caller goes on, so an idle worker must call it
 }
 
 int Triggers::poll() noexcept {
@@ -163,7 +164,7 @@ int Triggers::poll() noexcept {
     }
     if (call(worker, *function)) continue;
     ++ended;
-    --index;  // the next one has its place
+    --index;  // the next function moved to this place
   }
   const auto triggered =
       static_cast<int>(triggered_.load(std::memory_order_relaxed) - before);
@@ -173,7 +174,7 @@ int Triggers::poll() noexcept {
 
 namespace {
 
-// Whether there shall be more calls of `function`.
+// Calls `function`; returns whether it must be called again.
 bool ask(const ProgressFunction& function) {
   struct Call {
     const detail::ProgressSpec* spec;
@@ -188,7 +189,7 @@ bool ask(const ProgressFunction& function) {
 
 }  // namespace
 
-// One call; true if there shall be more. REQUIRES: (1)
+// One call; returns whether the function must be called again. REQUIRES: (1)
 bool Triggers::call(Worker& worker, ProgressFunction& function) noexcept {
   bool more = false;
   std::exception_ptr error;
@@ -222,14 +223,14 @@ bool Triggers::overdue(const ProgressFunction& function) const noexcept {
   return since != 0 && limit != 0 && base::monotonic_ns() - since > limit * 1'000'000'000u;
 }
 
-// `function` is not called any more; (2). The error is the finish's alone once it may end: who
-// catches it also frees it.
+// `function` is not called any more; (2). The error belongs to the finish() alone once that may
+// end: the code that catches the error also frees it.
 void Triggers::end(Worker& worker, ProgressFunction& function,
                    std::exception_ptr error) noexcept {
   if (error) {
     task::Scope& finish = *function.finish;
     task::Failure& failure = task::failure_of_nobody(error);
-    finish.fail(failure);  // before those of the tasks that it leaves behind
+    finish.fail(failure);  // before the failures of the tasks that it leaves behind
     task::drop(failure);
     {
       const std::lock_guard guard(lock_);
@@ -304,7 +305,7 @@ void close_region(task::Scope* const scope) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& left) {
-    constexpr std::string_view mark = "imbrex: ";  // as report() writes
+    constexpr std::string_view mark = "imbrex: ";  // prefix of report()
     base::report(std::string(std::string_view(left.what()).substr(mark.size())));
   }
 }
@@ -319,7 +320,7 @@ void Triggers::watch() noexcept {
   const std::uint64_t now = base::ticks();
   const auto gap = static_cast<std::uint64_t>(100'000 * base::ticks_per_microsecond());
   if (limit == 0 || now < next ||
-      // acquire and release: one looks after the other
+      // acquire and release: one thread after the other checks
       !next_look_.compare_exchange_strong(next, now + gap, std::memory_order_acq_rel)) {
     return;
   }

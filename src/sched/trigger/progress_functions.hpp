@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progress functions, and what the end of a finish scope means for them and for its names. Used by
-// the waist; a poller to the workers.
+// Progress functions, and the effect of the end of a finish scope on them and on its names. Used by
+// the waist; a poller for the workers.
 //
-// Thread safety: every function, any thread, but add() and close() for one scope: its owner.
+// Thread safety: any thread calls every function, except add() and close(): the owner of the scope.
 // Invariants:
-//   (1) a function is called by the one thread that has set `busy`.
-//   (2) that thread alone takes it off the list, and fires `ended`, its last touch; the scope's
-//       owner waits for that, and destroys it.
+//   (1) a function is called only by the one thread that has set `busy`.
+//   (2) only that thread takes it off the list, and fires `ended`, its last access; the scope's
+//       owner waits for that, and destroys the function.
 //   (3) a function on the list keeps its scope open.
 #pragma once
 
@@ -51,19 +51,19 @@ class Triggers {
   void trigger(Worker& worker, const detail::EventName& name);
   void add(task::Scope& finish, const detail::ProgressSpec& spec);
 
-  // The tasks of `finish`, null for all that belong to none, are complete. Suspends until its
-  // progress functions have ended; then its names are forgotten. Null, or what was wrong.
+  // The tasks of `finish` (null: all tasks of no scope) are complete. Suspends until its progress
+  // functions have ended; then its names are forgotten. Returns null, or the error.
   [[nodiscard]] std::exception_ptr close(task::Scope* finish);
 
-  // True while functions are to be called: then no task may keep a worker for a wait of its own.
+  // True while functions are to be called: no task may then keep a worker for a wait of its own.
   [[nodiscard]] bool active() const noexcept {
     return outstanding_.load(std::memory_order_relaxed) != 0;
   }
 
  private:
-  struct Region {  // of a finish
+  struct Region {  // the part that belongs to one finish
     std::vector<std::unique_ptr<ProgressFunction>> functions;
-    std::exception_ptr failure;  // of one that threw: its names will not be triggered
+    std::exception_ptr failure;  // of a function that threw: its names will not be triggered
   };
 
   [[nodiscard]] int poll() noexcept;
@@ -80,18 +80,19 @@ class Triggers {
   std::atomic<std::uint64_t> triggered_{0};    // any thread
   detail::Poller poller_;
   base::SpinLock lock_;
-  bool polled_ IMBREX_GUARDED_BY(lock_) = false;  // poller_ is the runtime's
-  std::vector<ProgressFunction*> functions_ IMBREX_GUARDED_BY(lock_);  // that are called
+  bool polled_ IMBREX_GUARDED_BY(lock_) = false;  // the runtime calls poller_
+  // the functions that are called
+  std::vector<ProgressFunction*> functions_ IMBREX_GUARDED_BY(lock_);
   std::unordered_map<const task::Scope*, Region> regions_ IMBREX_GUARDED_BY(lock_);
-  std::atomic<std::uint64_t> next_look_{0};    // ticks; who sets it looks
-  std::uint64_t looked_at_ = 0;                // tasks begun; who looks, so do the next two
+  std::atomic<std::uint64_t> next_look_{0};    // ticks; the thread that sets it checks
+  std::uint64_t looked_at_ = 0;                // number of begun tasks; only the checking thread
+                                               // uses it and the next two
   std::uint64_t looked_since_ns_ = 0;
   bool reported_ = false;
 };
 
-// Closes `scope`, or the program if it is null, for names and progress functions: waits for the
-// functions of the scope, and ends every wait for its events; events that nobody has named are
-// reported. Suspends.
+// Closes `scope` (null: the program) for names and progress functions: waits for the functions of
+// the scope, ends every wait for its events, and reports events that no task has named. Suspends.
 [[gnu::noinline]] void close_region(task::Scope* scope);
 
 }  // namespace imbrex::sched

@@ -18,13 +18,13 @@ namespace imbrex::detail {
 
 namespace {
 
-// One at no place of the program's is named by a description.
+// A promise without a place in the program is named by a description.
 std::string describe(const PromiseState& state) {
   if (state.where.line() == 0) return state.name;
   return fmt::format("promise \"{}\" ({})", state.name, text_of(state.where));
 }
 
-// Where the value of `completion` comes from.
+// The origin of the value of `completion`.
 std::string describe_source(const Completion& completion) {
   if (task::is_task(completion)) {
     return fmt::format("task {}", sched::describe(static_cast<const Task&>(completion)));
@@ -57,9 +57,9 @@ Slot<std::size_t>& joint_index(Completion& joint) noexcept {
   return static_cast<task::Joint&>(joint).index;
 }
 
-// A promise that lives could make another future, which is told apart in time only for a value that
-// cannot be copied (check_not_taken()). A named future of several ranks can always be asked for
-// again. acquire: who sees no promise counts every future that one has made.
+// A live promise could make another future, which is detected in time only for a value that cannot
+// be copied (check_not_taken()). A named future of several ranks can always be asked for again.
+// acquire: a thread that sees no promise counts every future that a promise has made.
 bool take_value(const Completion& completion, FutureCount<true>& futures, const bool copyable) {
   constexpr std::uint32_t taken_out = FutureCount<true>::taken_out;
   const bool named = completion.kind == CompletionKind::remote;
@@ -67,7 +67,7 @@ bool take_value(const Completion& completion, FutureCount<true>& futures, const 
       completion.kind == CompletionKind::promise &&
       static_cast<const PromiseState&>(completion).holders.load(std::memory_order_acquire) != 0;
   std::uint32_t count = 1;
-  // acquire: after all that others have read; relaxed otherwise: nothing is handed on
+  // acquire: after all reads by others; otherwise relaxed: nothing is handed on
   if (!named && !(copyable && promised) &&
       futures.count.compare_exchange_strong(count, count | taken_out, std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
@@ -144,7 +144,7 @@ void throw_no_exception(const PromiseState& state, const char* const call) {
 void drop_holder(PromiseState& state) noexcept {
   if (state.holders.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (take(state)) {
-    // Lost by nobody, if nobody asks: so no scope is told.
+    // If no task asks, the value is not missed: no scope is told.
     task::set_failure(state, task::failure_of_nobody(std::make_exception_ptr(BrokenPromise(
         fmt::format("imbrex: {} was given up without a value: its last holder is gone",
                     describe(state))))));

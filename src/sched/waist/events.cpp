@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events: fired, and what ends at one.
+// Events: firing, and the accesses and completions that end at one.
 #include "imbrex/detail/waist.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace imbrex::detail {
 
 namespace {
 
-// Lets go those who waited for an event that has fired.
+// Releases the waiters of a fired event.
 void let_go(task::Waiter& waiters) noexcept {
   if (Worker* const worker = sched::current_worker()) [[likely]] {
     sched::let_go(*worker, waiters);
@@ -56,7 +56,7 @@ void fire_all(LinkedEvent* first) noexcept {
   Worker* const worker = sched::current_worker();
   std::unique_ptr<std::uint32_t[]> wakes;
   std::size_t clusters = 0;
-  // One at a time is as well woken at once.
+  // A single waiter is woken at once, without a batch.
   if (worker != nullptr && first != nullptr && first->next != nullptr) {
     clusters = worker->runtime->workers.size() / base::Parking::cluster_places + 1;
     wakes.reset(new (std::nothrow) std::uint32_t[clusters]());
@@ -73,8 +73,8 @@ void fire_all(LinkedEvent* first) noexcept {
 
 namespace {
 
-// A hold of the running task's, which has no event yet. Throws std::bad_alloc, and has changed
-// nothing then.
+// A hold of the running task, which has no event yet. Throws std::bad_alloc, and has then changed
+// nothing.
 task::Hold& make_hold(Worker& worker, Completion* const source) {
   Task& task = *worker.task;
   Family& family = family_of(worker, task);
@@ -86,7 +86,7 @@ task::Hold& make_hold(Worker& worker, Completion* const source) {
   return *hold;
 }
 
-// Undoes make_hold(), whose last one this is.
+// Undoes make_hold(), if this is its last hold.
 void forget_hold(Worker& worker, task::Hold& hold) noexcept {
   worker.task->family->holds = hold.following;
   if (hold.source != nullptr) release(*hold.source);
@@ -116,7 +116,7 @@ void hold_running_access(EventWord& event, Completion* const source, const void*
   }
   Worker& worker = *sched::current_worker();
   check_may_wait(worker, "release_after");
-  // First, since it may throw: an access that is held has something that ends it.
+  // The hold comes first, since it may throw: a held access must have something that ends it.
   task::Hold& hold = make_hold(worker, source);
   task::Outcome outcome;
   if (!task::hold_access(*worker.task, address, bytes, outcome)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The waist's functions for threads that become workers, groups, and tasks that run where they are.
+// The waist's functions for threads that become workers, groups, and tasks that run where they are
+// created.
 #include "imbrex/detail/groups.hpp"
 #include "imbrex/error.hpp"
 #include "sched/life/visit.hpp"
@@ -70,7 +71,7 @@ void enter(void* const closure, Group* const group, Entered& entered) noexcept {
   scope.count_spawned();
   task.scope = &scope;
   task.reach = task::Reach::future;
-  task.references.store(2, std::memory_order_relaxed);  // the run's and ours
+  task.references.store(2, std::memory_order_relaxed);  // one of the run, one of this function
   task.pending.store(0, std::memory_order_relaxed);
   if (group != nullptr) task.group = group->id;
   task::change_state(task, task::State::created, task::State::running);

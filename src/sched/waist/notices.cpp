@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of waist.hpp by which plug-ins tell what they do, and ask what the workers do and
-// what the running task is: callbacks, trace, policies that learn, reports.
+// The functions by which plug-ins tell what they do, and ask for the state of the workers and of
+// the running task: callbacks, trace, policies that learn, reports.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ bool learns_paths() noexcept { return learns_sends() && sched::runtime()->lineag
 
 namespace {
 
-// The lineage of a running task that is not the code of a thread, if it learns; else null.
+// The lineage of a running task that is not the code of a thread, if the policy learns; else null.
 task::Lineage* lineage_of(const Worker* const worker) noexcept {
   if (worker == nullptr || worker->runtime == nullptr || worker->task == nullptr ||
       worker->task->is_root() || !worker->runtime->lineage.flow().learns) {
@@ -196,7 +196,7 @@ std::string describe(const TaskLabel& task) {
     return symbol.place.empty() ? fmt::format("\"{}\"", name)
                                 : fmt::format("\"{}\" ({})", name, symbol.place);
   }
-  return fmt::format("\"{}\"{}", task.name, in_parentheses(task.where));  // main is at no place
+  return fmt::format("\"{}\"{}", task.name, in_parentheses(task.where));  // main has no place
 }
 
 }  // namespace imbrex::detail

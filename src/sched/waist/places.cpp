@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Places: how the program sees the groups that parts of the runtime's workers form.
+// Places: the program's view of the groups that parts of the runtime's workers form.
 #include "imbrex/detail/place.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ namespace {
 using sched::RuntimeState;
 using sched::Worker;
 
-// Asks the runtime while it cannot end: it does not while the caller stands on one of its workers.
+// Asks the runtime while it cannot end: it does not end while the caller runs on one of its
+// workers.
 template <class Question>
 auto ask(Question question) {
   if (const Worker* const worker = sched::current_worker()) return question(*worker->runtime);
@@ -31,7 +32,7 @@ auto ask(Question question) {
   return question(*runtime);
 }
 
-// The group of a place that the runtime with this number had.
+// The group of a place of the runtime with this number.
 detail::Group& group_of(const RuntimeState& runtime, const int index, const std::uint32_t number) {
   if (index < 0) return runtime.groups.everyone();
   if (number == runtime.number) return runtime.groups.place(index);
@@ -40,7 +41,7 @@ detail::Group& group_of(const RuntimeState& runtime, const int index, const std:
                           index));
 }
 
-// The worker that the caller stands on; null in a thread that is none.
+// The caller's worker; null in a thread that is none.
 const Worker* here() noexcept {
   const Worker* const worker = sched::current_worker();
   return worker == nullptr || worker->foreign() ? nullptr : worker;
@@ -149,7 +150,7 @@ void detail::put_at(void* const closure, const imbrex::Place place) {
                             group.name));
   }
   Task& task = Task::of_closure(closure);
-  if (task.group == sched::Groups::in_place) return;  // it runs at once, where its creator stands
+  if (task.group == sched::Groups::in_place) return;  // it runs at once, at its creation
   runtime.use_places();
   task.group = group.id;
 }

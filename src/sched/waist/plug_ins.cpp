@@ -78,7 +78,7 @@ int reserved_processor() noexcept {
 
 namespace {
 
-// Asks the runtime on behalf of a thread that uses tasks; the answer for other threads is false.
+// Asks the runtime for a thread that uses tasks; returns false for other threads.
 template <class Question>
 [[gnu::cold, gnu::noinline]] bool ask_for_visitor(Question question) noexcept {
   if (sched::known_worker() == nullptr) return false;
@@ -105,7 +105,7 @@ bool may_spin(std::uint64_t& last) noexcept {
   return worker->runtime->may_spin(last);
 }
 
-// ---- questions that are asked again and again ---------------------------------------------------
+// ---- repeated polls by the program -----------------------------------------------------------
 
 std::atomic<bool> locks_matter{false};
 
@@ -113,7 +113,7 @@ namespace {
 
 using sched::Asking;
 
-// The processor's time that the calling thread has used.
+// The processor time of the calling thread.
 std::uint64_t used_ns() noexcept {
   timespec used{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
@@ -121,7 +121,7 @@ std::uint64_t used_ns() noexcept {
          static_cast<std::uint64_t>(used.tv_nsec);
 }
 
-// Reads /proc/thread-self/`name`, which is one call read().
+// Reads /proc/thread-self/`name` by one system call.
 bool read_own(const char* const name, std::array<char, 512>& text) noexcept {
   const int file = ::open(name, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
@@ -137,8 +137,8 @@ std::uint64_t number_behind(const char* const text, const char* const name) noex
   return found == nullptr ? 0 : std::strtoull(found + std::strlen(name), nullptr, 10);
 }
 
-constexpr std::uint64_t reads_of_a_look = 2;  // own_use()'s own
-// What the system tells of the calling thread.
+constexpr std::uint64_t reads_of_a_look = 2;  // the calls of own_use() itself
+// The system's statistics of the calling thread.
 sched::ThreadUse own_use() noexcept {
   std::array<char, 512> text;
   sched::ThreadUse use;
@@ -153,8 +153,9 @@ sched::ThreadUse own_use() noexcept {
   return use;
 }
 
-// Whether the thread has slept for more than four fifths of a row that took `wall_ns`, and read and
-// written nothing. Who waits for a processor does not sleep, so it is not taken for one that waits.
+// Whether the thread has slept for more than four fifths of a row of `wall_ns`, and read and
+// written nothing. A thread that waits for a processor does not sleep, so it does not count as
+// waiting.
 bool sleeps_between(const sched::ThreadUse& before, const sched::ThreadUse& now,
                     const std::uint64_t wall_ns, const std::uint64_t used_ns) noexcept {
   if (!before.known || !now.known) return false;
@@ -163,10 +164,10 @@ bool sleeps_between(const sched::ThreadUse& before, const sched::ThreadUse& now,
   return wall_ns > awake_ns && wall_ns - awake_ns > 4 * used_ns;
 }
 
-// A task that computes, and asks now and then, is none that waits. How much of a short row it has
-// computed need not be asked: the system says so, but not at once.
+// A task that computes, and asks now and then, does not count as waiting. The computing time of a
+// short row is not checked, because the system reports it late.
 void note_row(Asking& asking, const char* const call) noexcept {
-  constexpr std::uint64_t idle_ns_max = 5'000;  // for a question and what is done until the next
+  constexpr std::uint64_t idle_ns_max = 5'000;  // for a question and the work until the next one
   constexpr std::uint64_t row_ns_max = fruitless_asks * idle_ns_max;
   const std::uint64_t now = base::monotonic_ns();
   const bool goes_on = asking.call.load(std::memory_order_relaxed) != nullptr &&
@@ -175,7 +176,7 @@ void note_row(Asking& asking, const char* const call) noexcept {
   const bool short_row =
       goes_on && now - asking.at_ns.load(std::memory_order_relaxed) < row_ns_max;
   const std::uint64_t used = short_row ? 0 : used_ns();
-  // The first long row behind short ones tells nothing: the thread may have lost its processor.
+  // The first long row after short ones tells nothing: the thread may have lost its processor.
   sched::ThreadUse use;
   if (short_row || !goes_on) {
     asking.idles.store(short_row, std::memory_order_relaxed);
@@ -202,10 +203,10 @@ Asking::Keeps keeps_others(const Worker& worker) noexcept {
   return worker.task->locks != 0 ? Asking::Keeps::with_lock : Asking::Keeps::nobody;
 }
 
-// The task has gone on, perhaps on another worker, and its row goes on there.
+// The task has resumed, perhaps on another worker, and its row goes on there.
 void resume_row(Asking& asking, const sched::Task* const task, const std::uint64_t since,
                 const char* const call) noexcept {
-  // release: it is counted as gone on before; pairs with progress()
+  // release: the resumption was counted before; pairs with progress()
   asking.turns.store(asking.turns.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   asking.begin(task);
   asking.used_ns = used_ns();
@@ -269,13 +270,14 @@ void note_lock(const int change) noexcept {
 
 namespace {
 
-// The entry of `task` is the caller's. False if another one was faster; that entry is used up.
+// The caller takes the entry of `task`. False if another worker was faster; the entry is then used
+// up.
 bool hold_back(Worker& worker, task::Task& task) noexcept {
   if (!task::claim({&task, false})) {
     sched::drop_reference(worker, task);
     return false;
   }
-  task.pending.store(1, std::memory_order_relaxed);  // the caller's, until give_back()
+  task.pending.store(1, std::memory_order_relaxed);  // the caller's count, until give_back()
   task.state.store(task::State::created, std::memory_order_release);
   return true;
 }
@@ -348,7 +350,7 @@ void enter_callback(const char* const call) noexcept {
     if (outside.count++ == 0 || outside.call == nullptr) outside.call = call;
     return;
   }
-  // A call within has the name of the program's, if that is known.
+  // An inner call has the name of the program's call, if that is known.
   if (worker->callbacks++ == 0 || worker->callback_call == nullptr) worker->callback_call = call;
 }
 void leave_callback() noexcept {

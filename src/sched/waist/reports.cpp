@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reports, for plug-ins that watch what the workers do.
+// Reports, for plug-ins that watch the workers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using sched::Task;
 using sched::Worker;
 using task::State;
 
-// A runtime that does not end while this lives.
+// Keeps the runtime from ending while this lives.
 class Watched {
  public:
   Watched() : guard_(sched::end_lock()), runtime_(sched::runtime()) {}
@@ -40,10 +40,10 @@ class Watched {
   RuntimeState* const runtime_;
 };
 
-// The code of a task sleeps: no wait of imbrex's.
+// The code of a task sleeps, in a wait that is not imbrex's.
 constexpr const char* blocks_thread = "a lock, or something like it, that blocks its thread";
 
-// Those that have no code of the program's: they are no tasks in a report.
+// Tasks without code of the program: reports do not show them.
 class Hidden {
  public:
   explicit Hidden(RuntimeState& runtime) {
@@ -73,11 +73,11 @@ std::vector<const Task*> tasks_that_block(RuntimeState& runtime) {
   return tasks;
 }
 
-// ---- what asks in vain -------------------------------------------------------------------------
+// ---- tasks that ask without success ------------------------------------------------------------
 
 using sched::Asking;
 
-// What the task of `worker` asks for, if it asks in vain; else empty.
+// The question of the task of `worker`, if it asks without success; else empty.
 std::string describe_asking(Worker& worker, const Task* const task) {
   const Asking& asking = worker.asking;
   if (worker.task.glance() != task) return {};
@@ -103,9 +103,9 @@ std::string describe_asking(Worker& worker, const Task* const task) {
                      ns / 1'000'000'000u, why());
 }
 
-// Whether all that runs asks in vain. A look may come between two tasks that let each other go
-// first, and find one that has not asked yet in its turn: so for a while each counts as one that
-// asks. If it does something else, it is still not taken for one at later looks.
+// Whether all running tasks ask without success. A check may come between two tasks that let each
+// other go first, and find a task that has not asked yet in its turn, so each counts as asking for
+// a while. A task that does other work no longer counts at later checks.
 bool only_asks(RuntimeState& runtime) noexcept {
   constexpr std::uint64_t turn_ns = 100'000'000;
   bool any = runtime.asking.load(std::memory_order_relaxed) != 0;
@@ -120,7 +120,7 @@ bool only_asks(RuntimeState& runtime) noexcept {
   return any;
 }
 
-// Whether a task that asks in vain keeps its worker from tasks that are ready.
+// Whether a task that asks without success keeps its worker from ready tasks.
 bool keeps_others(const RuntimeState& runtime) noexcept {
   if (runtime.groups.ready() == 0) return false;
   return std::ranges::any_of(runtime.workers, [](const Worker* const worker) {
@@ -129,9 +129,9 @@ bool keeps_others(const RuntimeState& runtime) noexcept {
   });
 }
 
-// What goes on and asks in vain is counted as gone on first, and a moment later as no progress. A
-// look reads these counts in the other order (acquire: pairs with resume_row()), so it sees too
-// much or what is right, and the least of several looks is right.
+// A resumption of a task that asks is first counted as progress, and a moment later subtracted.
+// This function reads the counts in the other order (acquire: pairs with resume_row()), so it
+// returns the right value or a larger one; the least of several reads is right.
 std::uint64_t progress(const RuntimeState& runtime) noexcept {
   constexpr int looks = 16;
   std::uint64_t least = UINT64_MAX;
@@ -147,7 +147,7 @@ std::uint64_t progress(const RuntimeState& runtime) noexcept {
   return least;
 }
 
-// What a task that does not wait, or only for its turn, asks for in vain.
+// The question of a task that does not wait, or only for its turn.
 std::string asked_for(RuntimeState& runtime, const Task& task) {
   for (const auto& worker : runtime.workers) {
     std::string text = describe_asking(*worker, &task);
@@ -156,7 +156,7 @@ std::string asked_for(RuntimeState& runtime, const Task& task) {
   return {};
 }
 
-// Functions of the program's that MPI calls, where no task runs.
+// Adds functions of the program that MPI calls outside of tasks.
 void add_callbacks(RuntimeState& runtime, std::vector<TaskView>& views) {
   for (const auto& worker : runtime.workers) {
     if (worker->task.glance() != nullptr) continue;
@@ -168,15 +168,15 @@ void add_callbacks(RuntimeState& runtime, std::vector<TaskView>& views) {
   }
 }
 
-// What became of a look at tasks that run.
+// The result of a read of running tasks.
 enum class View : std::uint8_t {
   whole,
-  moved,  // a task has begun or gone on meanwhile: what they wait for is unknown
-  early   // one that asks in vain has just been picked, and will ask as soon as its thread goes on
+  moved,  // a task has begun or resumed meanwhile: their waits are unknown
+  early   // a task that asks has just been picked, and will ask as soon as its thread runs
 };
-// For a view while tasks run: only what lies in memory that is mapped for good (descriptors, whose
-// names are literals, and stacks) is looked at, under the slab's lock, and a reason counts only if
-// no task has begun or gone on since: then the stack that it lies on was still the waiting task's.
+// For a view while tasks run. It reads only memory that stays mapped (descriptors, whose names are
+// literals, and stacks), under the slab's lock. A reason counts only if no task has begun or
+// resumed since: the stack that it lies on was then still the waiting task's.
 View try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
   std::vector<WaitReason> reasons;
   const std::uint64_t begun = runtime.begun();
@@ -197,7 +197,7 @@ View try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
                         std::ranges::find(blocked, &task) != blocked.end();
     std::string without_wait = below ? sched::waits_in_place : blocks ? blocks_thread : "";
     if (state == State::running && !below && !blocks) without_wait = asked_for(runtime, task);
-    // Queued: that it waits all the same is seen below.
+    // Queued tasks may wait all the same, which the code below finds.
     const WaitReason* const reason = state == State::suspended || state == State::resumable
                                          ? sched::reason_of(task)
                                          : nullptr;
@@ -222,7 +222,7 @@ View try_view_in_motion(RuntimeState& runtime, std::vector<TaskView>& views) {
 }
 
 std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
-  // Tasks that ask in vain go on all the time, but not meanwhile.
+  // Tasks that ask without success resume all the time, but not while this lives.
   struct Still {
     explicit Still(RuntimeState& its_runtime) noexcept : its(its_runtime) {
       its.still.fetch_add(1, std::memory_order_relaxed);
@@ -234,11 +234,11 @@ std::vector<TaskView> view_in_motion(RuntimeState& runtime) {
   };
   const Still still(runtime);
   constexpr int attempts = 16;
-  constexpr int early_ones = 400;  // a thread may have lost its processor for as long
+  constexpr int early_ones = 400;  // a thread may have lost its processor for this long
   int moved = 0;
   int early = 0;
   for (;;) {
-    // One that has just gone on is seen to ask when its next row is over.
+    // A task that has just resumed shows its question when its next row is over.
     if (moved + early > 0 || runtime.asking.load(std::memory_order_relaxed) != 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
@@ -256,7 +256,7 @@ Situation situation() noexcept {
   const Watched watched;
   RuntimeState* const runtime = watched.runtime();
   if (runtime == nullptr) return {.begun = 0, .at_rest = true};
-  // The calling worker counts as at rest: the caller knows itself what it does.
+  // The calling worker counts as at rest, because the caller knows its own state.
   const bool at_rest = sched::rests(*runtime, sched::current_worker());
   return {.begun = progress(*runtime),
           .at_rest = at_rest,

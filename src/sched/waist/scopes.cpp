@@ -28,8 +28,8 @@ namespace imbrex::detail {
 
 namespace {
 
-// The running task has waited: if none of its children is left, their table is empty, and the
-// descriptors that it kept are reused. Suspends, if the destructor of a result waits.
+// The running task has waited: if none of its children is left, their table is emptied, and the
+// descriptors that it kept are reused. Suspends if the destructor of a result waits.
 void forget_children(Family& family) noexcept {
   if (family.table == nullptr) return;
   for (const Scope* scope = family.current; scope != nullptr; scope = scope->outer) {
@@ -40,8 +40,8 @@ void forget_children(Family& family) noexcept {
   sched::destroy_all(outcome);
 }
 
-// The tasks of `scope` are complete, and the caller is told now which of them failed. So it may
-// write again what they have not written.
+// The tasks of `scope` are complete, and the caller is told of their failures, so it may write
+// again the data that they have not written.
 [[gnu::cold, gnu::noinline]] void forget_failures(Family& family, const Scope& scope) noexcept {
   if (family.table == nullptr) return;
   task::Outcome outcome;
@@ -55,7 +55,8 @@ void wait_children() {
   Worker* const here = sched::current_worker();
   if (here == nullptr) [[unlikely]] return visit_to_wait("taskwait", [] { wait_children(); });
   Worker& worker = *here;
-  if (worker.callbacks != 0) [[unlikely]] return;  // what a callback has spawned has ended
+  if (worker.callbacks != 0) [[unlikely]] return;  // all tasks that a callback has spawned have
+                                                   // ended
   check_may_wait(worker, "taskwait");
   if (worker.task->family == nullptr) return;
   Family& family = *worker.task->family;
@@ -104,7 +105,7 @@ void open_scope(ScopeMemory& memory, const std::source_location& where) {
 
 void open_scope(ScopeMemory& memory, const std::source_location& where, const ScopeKind kind) {
   Worker* const here = sched::current_worker();
-  if (here == nullptr) [[unlikely]] {  // the first use may be a scope
+  if (here == nullptr) [[unlikely]] {  // the first use of the runtime may be a scope
     return sched::visit_to_spawn([&] { open_scope(memory, where, kind); });
   }
   Worker& worker = spawning(*here, "finish");
@@ -120,7 +121,8 @@ void open_scope(ScopeMemory& memory, const std::source_location& where, const Sc
 
 namespace {
 
-// What was handed over to `scope` has come. Suspends, if the destructor of a value waits.
+// Everything that was handed over to `scope` has arrived. Suspends if the destructor of a value
+// waits.
 [[gnu::cold, gnu::noinline]] void forget_owned(Family& family, const Scope& scope) noexcept {
   task::Hold* owned = nullptr;
   for (task::Hold** link = &family.holds; *link != nullptr;) {
@@ -146,7 +148,7 @@ namespace {
 
 void end_inner_scopes(Scope& scope) noexcept;
 
-// All that belongs to the scope has ended, except its failures.
+// Everything of the scope has ended, except its failures.
 Scope& end_scope(ScopeMemory& memory) noexcept {
   Scope& scope = scope_in(memory);
   end_inner_scopes(scope);
@@ -163,15 +165,15 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   family.current = scope.outer;
   forget_children(family);
   if (scope.owns) [[unlikely]] forget_owned(family, scope);
-  // This comes before the failures: a progress function that has not ended may still add one.
+  // This comes before the failures, because a running progress function may still add one.
   if (scope.has_region.load(std::memory_order_relaxed)) [[unlikely]] sched::close_region(&scope);
   if (scope.failures != nullptr) [[unlikely]] forget_failures(family, scope);
   return scope;
 }
 
-// Ends the scopes in `scope` that are still open: only code of C leaves one, which has no
-// destructors that would end it. Their failures are those of `scope`. Their memory stays as it is:
-// the program may still have its handle.
+// Ends the scopes in `scope` that are still open: only code of C leaves one, because destructors of
+// C++ end theirs. Their failures go to `scope`. Their memory is unchanged, because the program may
+// still have its handle.
 void end_inner_scopes(Scope& scope) noexcept {
   const Family& family = *scope.owner->family;
   while (family.current != &scope) [[unlikely]] {
@@ -182,7 +184,7 @@ void end_inner_scopes(Scope& scope) noexcept {
   }
 }
 
-// What is to be said of the scopes that are open in `outer`, by the innermost.
+// The error for the scopes that are open in `outer`, by the innermost.
 [[gnu::cold, gnu::noinline]] std::exception_ptr left_open(const Scope& outer,
                                                           const std::string& what) noexcept {
   int count = 0;
@@ -195,7 +197,8 @@ void end_inner_scopes(Scope& scope) noexcept {
       what, of, count, of, text_of(innermost.where))));
 }
 
-// `outer` is in the running task, whose code has left scopes in it open. `what` has happened.
+// The code of the running task has left scopes in `outer` open. `what` describes the end of the
+// code.
 [[gnu::cold, gnu::noinline]] void end_left_open(Scope& outer, const std::string& what) noexcept {
   Task& task = *outer.owner;
   task::Failure& failure = task::failure_of_task(task, left_open(outer, what));
@@ -211,7 +214,7 @@ std::uint32_t live_in_scope(const ScopeMemory& memory) noexcept {
 }
 
 std::exception_ptr close_scope(ScopeMemory& memory) noexcept {
-  if (is_outside()) [[unlikely]] {  // the end of the runtime waits for this; that of fork not
+  if (is_outside()) [[unlikely]] {  // the end of the runtime waits for this; fork's end does not
     return sched::visit(Purpose::waits, [&] { return close_scope(memory); },
                         [] { return std::exception_ptr(); });
   }
@@ -249,7 +252,7 @@ void abandon_scope(ScopeMemory& memory, const std::exception_ptr& error) noexcep
 }
 
 void end_scopes(ScopeMemory* const outermost, const char* const code) noexcept {
-  if (!in_task()) return;  // the end of a callback looks at what is left there
+  if (!in_task()) return;  // the end of a callback handles its scopes
   if (is_outside()) [[unlikely]] {
     return sched::visit(Purpose::waits, [&] { end_scopes(outermost, code); }, [] {});
   }
@@ -267,7 +270,7 @@ void end_scopes(ScopeMemory* const outermost, const char* const code) noexcept {
 
 namespace imbrex::sched {
 
-// Only code of C leaves a scope open when it ends. Where C++ has opened the innermost, exit() was
+// Only code of C leaves a scope open when it ends. If C++ has opened the innermost one, exit() was
 // called in the body of a finish().
 void end_scopes_of_thread() noexcept {
   if (is_outside()) {

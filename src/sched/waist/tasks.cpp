@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tasks: made, given to the scheduler, referred to.
+// Tasks: creation, hand-over to the scheduler, references.
 #include <climits>
 #include <new>
 
@@ -26,8 +26,8 @@ std::size_t aligned(const std::size_t bytes) noexcept {
   return (bytes + base::cache_line_bytes - 1) & ~(base::cache_line_bytes - 1);
 }
 
-// The creator has spawned a window's worth since it last looked: if as many are still to run, ready
-// ones go first. It never waits for a count: when nothing is ready it goes on.
+// The creator has spawned a window of tasks since its last check: if as many have not run, ready
+// ones go first. The creator never waits for a count: it goes on when nothing is ready.
 [[gnu::noinline]] void run_ahead(Worker& worker, Family& family) noexcept {
   const auto window = static_cast<std::uint32_t>(worker.runtime->options.WINDOW);
   const std::uint32_t live = family.current->outstanding();
@@ -36,8 +36,8 @@ std::size_t aligned(const std::size_t bytes) noexcept {
   family.unchecked = ahead.unchecked;
 }
 
-// Takes ids for the task that is about to be made and for later ones. While there is a trace it
-// takes one alone: so each task comes by here, and is recorded.
+// Takes ids for the task that is about to be made and for later ones. With a trace it takes one id
+// only, so that each task passes here, and is recorded.
 [[gnu::noinline]] void take_ids(Worker& worker, const TaskSpec& spec) {
   const std::uint64_t block = worker.recorder.tracing() ? 1 : 64;
   worker.next_id = worker.runtime->next_id.fetch_add(block, std::memory_order_relaxed);
@@ -67,7 +67,7 @@ Task& make_task(Worker& worker, const TaskSpec& spec, const BodyOps& ops, const 
   return task;
 }
 
-// The worker on which the caller's next child is made. May let other tasks run first.
+// The worker on which the caller's next child is made. Other tasks may run first.
 Worker& creating_worker(Worker* worker) {
   if (worker->task == nullptr || worker->callbacks != 0) [[unlikely]] {
     const bool queues = worker->guest && worker->callbacks == 1;
@@ -81,7 +81,7 @@ Worker& creating_worker(Worker* worker) {
   return *worker;
 }
 
-// The child is counted where its parent spawns now.
+// Counts the child in the scope where its parent spawns now.
 Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept {
   Task& task = Task::of_closure(closure);
   Scope& scope = *worker.task->family->current;
@@ -94,7 +94,7 @@ Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept
 
 }  // namespace
 
-// In a callback a task runs at once, so it cannot wait for what has not happened yet.
+// In a callback a task runs at once, so it cannot wait for an event that has not fired yet.
 [[gnu::cold, gnu::noinline]] static void check_runs_in_place(const TaskSpec& spec) {
   for (const AccessSpec& access : spec.accesses) {
     if (access.kind != AccessKind::after) continue;
@@ -103,8 +103,8 @@ Task& count_child(Worker& worker, void* const closure, const bool keep) noexcept
   }
 }
 
-// A visitor between its task's creation and what follows is not inside; but whoever ends the
-// runtime waits for it.
+// A visitor between its task's creation and the next call is not inside; but the thread that ends
+// the runtime waits for it.
 template <class Create>
 [[gnu::cold, gnu::noinline]] static void* create_outside(Create create) {
   return sched::visit_to_spawn([create] {
@@ -152,7 +152,7 @@ void discard(void* const closure) noexcept {
   if (task.accesses != nullptr) {
     task::release_futures(task, [](Completion& completion) { release(completion); });
   }
-  sched::leave_phasers(task);  // that it was to be registered on
+  sched::leave_phasers(task);  // phasers of its registration
   sched::reuse(*sched::current_worker(), task);
 }
 
@@ -171,7 +171,7 @@ void discard(void* const closure) noexcept {
 
 namespace {
 
-// The child is not counted yet, and gone if there is no memory for its accesses.
+// The child is not counted yet, and is freed if there is no memory for its accesses.
 void make_room(Worker& worker, Family& family, Task& child, task::Outcome& outcome) {
   try {
     if (family.table == nullptr) [[unlikely]] make_table(worker, family);

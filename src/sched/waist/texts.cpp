@@ -21,18 +21,18 @@ struct Hash {
 };
 
 struct Texts {
-  std::shared_mutex lock;  // most calls only look
+  std::shared_mutex lock;  // most calls only read
   std::unordered_set<std::string, Hash, std::equal_to<>> known  // its strings never move
       IMBREX_GUARDED_BY(lock);
 };
 
-// Never destroyed: reports and traces are written after static objects are gone.
+// Never destroyed: reports and traces are written after static objects are destroyed.
 Texts& texts() {
   static auto& all_texts = *new Texts;
   return all_texts;
 }
 
-// Null if it is not known. The analysis does not know std::shared_lock.
+// Null if the text is unknown. The analysis does not know std::shared_lock.
 const char* find(Texts& kept, const std::string_view text) IMBREX_LOCKS_NOT_SEEN {
   const std::shared_lock guard(kept.lock);
   const auto found = kept.known.find(text);

@@ -109,7 +109,7 @@ void await(Completion& completion) {
 
 namespace {
 
-// Rings for the thread that waits, and owns this.
+// Rings for the waiting thread, which owns this.
 struct BlockedThread : task::Waiter {
   base::Bell bell;
   BlockedThread() noexcept {
@@ -144,8 +144,8 @@ void yield() {
   if (here == nullptr) [[unlikely]] return visit_to_wait("yield", [] { yield(); });
   Worker& worker = *here;
   check_may_wait(worker, "yield");
-  // If the poll found something, what waited for it goes on first: it is nearer to being late than
-  // the next poll.
+  // If the poll found something, the tasks that waited for it go first: they are nearer to being
+  // late than the next poll.
   if (!worker.foreign() && sched::poll(worker, true) == 0) {
     worker.runtime->last_poll.store(base::ticks(), std::memory_order_relaxed);
   }

@@ -37,7 +37,7 @@ bool begin_after_futures(Worker& worker, Task& task) noexcept {
     if (done.failure != nullptr && task.failure == nullptr && !runs_anyway) {
       task::fail_task(task, task::failure_by(task, *done.failure));
     }
-    if (task::drop(done)) destroy(done);  // as `task`: from here on the worker may be another
+    if (task::drop(done)) destroy(done);  // as `task`: the worker may be another from here on
   });
   if (task.failure != nullptr && task.ops->drop != nullptr) task.ops->drop(task.closure());
   return task.failure == nullptr;
@@ -47,7 +47,7 @@ namespace {
 
 constexpr int spares_max = 16;
 
-// Returns the one task that is ready if there is nothing else to run: it needs no queue.
+// Returns the only ready task if the worker has nothing else to run: it needs no queue.
 Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
   return rules::take_only_one(outcome.ready, [&worker](const Task& task) {
     if (worker.inbox.load(std::memory_order_relaxed) != nullptr || task.group != worker.group) {
@@ -59,8 +59,8 @@ Task* only_one(Worker& worker, task::Outcome& outcome) noexcept {
   });
 }
 
-// A task has ended in the loop. The one to run next at once, or null. A result that is
-// still there belongs to futures, and goes with the last of them.
+// A task has ended in the loop. Returns the task to run next at once, or null. A remaining result
+// belongs to futures, and is destroyed with the last of them.
 template <bool watched>
 Task* finish_as(Worker& worker, Task& task) noexcept {
   task::Outcome outcome;
@@ -87,7 +87,8 @@ Task* finish(Worker& worker, Task& task) noexcept {
   return finish_as<false>(worker, task);
 }
 
-// A claimed, unstarted task in the loop; then those it leads to. The worker on which it ends.
+// Runs a claimed, unstarted task in the loop, then the tasks that it leads to. Returns the worker
+// on which the last one ends.
 [[nodiscard]] Worker& execute(Worker& started_on, Task& first) noexcept {
   Worker* worker = &started_on;
   for (Task* task = &first; task != nullptr;) {
@@ -124,8 +125,8 @@ void resume(Worker& worker, Task& task) noexcept {
   fiber::switch_to(loop, wake_up(worker, task), worker.exception_globals, &keep_spare, &worker);
 }
 
-// The runtime stops. A thread with code of its own gets here only if another one ends the program
-// while that code waits.
+// The runtime stops. A thread with code of its own gets here only if another thread ends the
+// program while that code waits.
 void stop_here(Worker& worker) noexcept {
   while (worker.root != nullptr) ::pause();
   fiber::Fiber& loop = *worker.fiber;
@@ -133,7 +134,7 @@ void stop_here(Worker& worker) noexcept {
   fiber::switch_to(loop, worker.native, worker.exception_globals, &keep_spare, &worker);
 }
 
-// The loop of whichever worker stands here. Never returns: its stack is left, or forgotten.
+// The loop of the worker of this stack. Never returns: its stack is left, or dropped.
 [[gnu::flatten]] void loop() noexcept {
   for (Worker* here = current_worker();;) {
     Worker& worker = *here;
@@ -158,7 +159,7 @@ void stop_here(Worker& worker) noexcept {
   return fiber::make_fiber(worker.runtime->stacks.take(), worker.runtime->floating_point, &loop);
 }
 
-// The task that is to wait cannot, and nothing else can run on its stack.
+// The waiting task cannot be suspended, and nothing else can run on its stack.
 [[noreturn, gnu::cold, gnu::noinline]] void die_without_stack(const Worker& worker) noexcept {
   const auto kib = static_cast<std::size_t>(worker.runtime->options.STACK_SIZE) / 1024;
   base::report(fmt::format(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The loop that each worker's thread runs, and the only place where fibers are switched: worker.hpp
-// says how. Beside starting it, for waits alone (waiting.cpp).
+// The loop of each worker's thread, and the only place where fibers are switched; worker.hpp
+// explains it. Used to start a worker, and by waits (waiting.cpp).
 #pragma once
 
 #include "sched/run/notes.hpp"
@@ -17,31 +17,32 @@ void thread_main(Worker& worker);
 // Gives the worker a stack for its loop before the thread starts. Throws std::bad_alloc.
 void keep_first_stack(Worker& worker);
 
-// The body of `task` on the caller's stack. Afterwards the thread may be another.
+// Runs the body of `task` on the caller's stack. The thread may be another afterwards.
 [[gnu::always_inline]] inline void run_body(Worker& worker, Task& task) noexcept;
 // The body has ended.
 inline void end_body(Worker& worker, Task& task, task::Tally& tally,
                      task::Outcome& outcome) noexcept;
 
-// Counts what the tally holds. To be called before the worker turns to anything but a task of the
-// same scope.
+// Counts the tasks of the tally. Call it before the worker turns to anything but a task of the same
+// scope.
 inline void flush_tally(Worker& worker) noexcept;
-// A claimed, suspended task goes on: the fiber to switch to.
+// A claimed, suspended task resumes: returns the fiber to switch to.
 [[nodiscard]] inline fiber::Fiber& wake_up(Worker& worker, Task& task) noexcept;
-// A loop to switch to: a spare one, or a new one. Ends the program if there is no memory for it.
+// Returns a loop to switch to: a spare one, or a new one. Ends the program if there is no memory
+// for it.
 [[nodiscard]] inline fiber::Fiber& loop_fiber(Worker& worker) noexcept;
 
 // ---- bodies ----------------------------------------------------------------------------------
 
-// `task` starts: the references to what it waited for, and its lineage, are given back. False, and
-// the task has failed, if one of them has: then its body does not run.
+// `task` starts: gives back the references to its futures, and its lineage. False, and the task has
+// failed, if one of the futures has failed: its body then does not run.
 [[nodiscard]] bool begin_after_futures(Worker& worker, Task& task) noexcept;
-// The task fails by what its body has thrown. To be called in a catch clause.
+// The task fails with the exception of its body. Call it in a catch clause.
 [[gnu::cold, gnu::noinline]] void fail_body(Task& task) noexcept;
-// The body has ended and left scopes open: they end here, and the task fails, unless it has before.
-// Suspends. (waist/scopes.cpp, where scopes are opened and closed.)
+// The body has ended and left scopes open: they end here, and the task fails, unless it has failed
+// before. Suspends. (waist/scopes.cpp, where scopes are opened and closed.)
 [[gnu::cold, gnu::noinline]] void end_open_scopes(Task& task) noexcept;
-// As end_open_scopes(), for the code of the calling thread, which belongs to no task.
+// end_open_scopes() for the code of the calling thread, which belongs to no task.
 void end_scopes_of_thread() noexcept;
 
 inline void run_body(Worker& worker, Task& task) noexcept {

@@ -20,14 +20,14 @@ using task::State;
 
 namespace {
 
-// The running task leaves its stack for that of `next`, if that is a suspended one.
+// The running task leaves its stack for the stack of `next`, if that is a suspended task.
 [[gnu::cold, gnu::noinline]] void observe_switch(Worker& worker, const Task* const next) {
   const auto* const reason = static_cast<const detail::WaitReason*>(worker.fiber->reason);
   notes::suspension(worker, *worker.task, *reason);
   if (next != nullptr && next->fiber != nullptr) notes::resumption(worker, *next);
 }
 
-// Leaves the running task's stack, straight for that of the next task if it is a suspended one,
+// Leaves the running task's stack for the stack of the next task, if that is a suspended one, or
 // else for a loop; returns when the task is resumed.
 void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) noexcept {
   fiber::Fiber& from = *worker.fiber;
@@ -47,7 +47,7 @@ void leave(Worker& worker, const fiber::Arrival arrival, void* const argument) n
   fiber::switch_to(from, *worker.fiber, worker.exception_globals, arrival, argument);
 }
 
-// From now on the running task counts as suspended, with one pending count for what it waits for.
+// The running task counts as suspended from now on, with one pending count for its event.
 Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
   Task& task = *worker.task;
   fiber::Fiber& fiber = *worker.fiber;
@@ -59,7 +59,7 @@ Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
   return task;
 }
 
-// There is nothing to wait for any more: the task of `left` is queued to go on at once.
+// The event has fired already: the task of `left` is queued to resume at once.
 [[gnu::noinline]] void resume_at_once(const fiber::Fiber& left) noexcept {
   Task& task = *static_cast<Task*>(left.task);
   task.pending.store(0, std::memory_order_relaxed);
@@ -67,8 +67,8 @@ Task& begin_wait(Worker& worker, const detail::WaitReason& reason) noexcept {
   enqueue(*current_worker(), task, Origin::resumed);
 }
 
-// A wait is made known only when the worker stands on another stack. So whoever ends the wait finds
-// one pending count, its own, and needs to tell nobody else.
+// A wait is published only when the worker runs on another stack. The thread that ends the wait
+// then finds one pending count, its own, and need not tell any other thread.
 template <class Wait>
 void publish_wait(fiber::Fiber& left, void* const argument) noexcept {
   if (static_cast<Wait*>(argument)->publish()) [[likely]] return;  // the task may run by now
@@ -84,8 +84,8 @@ template <class Wait>
   task.state.store(State::running, std::memory_order_relaxed);  // from suspended or resumable
 }
 
-// Leaves the worker until the task is released. `wait.publish()` makes the wait known; false if
-// there is nothing to wait for any more.
+// Leaves the worker until the task is released. `wait.publish()` publishes the wait; false if the
+// event has fired already.
 template <class Wait>
 void suspend(Worker& worker, const detail::WaitReason& reason, Wait& wait) noexcept {
   Task& task = begin_wait(worker, reason);
@@ -123,7 +123,8 @@ struct ScopeWait {
 void wait_for(Worker& worker, task::Scope& scope, const task::Await what,
               const detail::WaitReason& reason) noexcept {
   if (scope.finished_all(what)) {
-    [[maybe_unused]] const bool over = scope.begin_wait(what);  // nobody else changes it any more
+    // no other thread changes it any more
+    [[maybe_unused]] const bool over = scope.begin_wait(what);
   } else {
     ScopeWait wait{&scope, what};
     suspend(worker, reason, wait);
@@ -168,21 +169,22 @@ namespace {
 bool run_in_place(Worker& worker, Task& other) {
   Task& waiting = *worker.task;
   const Membership& place = *worker.membership;
-  // A task that waits for this very worker goes first. One of another group could go on where the
-  // waiting task must not, and take that along.
+  // A task that is tied to this worker goes first. A task of another group could resume where the
+  // waiting task must not, and take it along.
   if (other.state.load(std::memory_order_acquire) != State::ready ||
       worker.inbox.load(std::memory_order_relaxed) != nullptr || other.group != waiting.group ||
       !fiber::half_left(*worker.fiber) || fiber::in_exception(worker.exception_globals)) {
     return false;
   }
-  // The task's queue must give it up: an entry that stays behind would keep the descriptor.
+  // The task's queue must give it up: a left entry would keep the descriptor alive.
   if (!(worker.queues != nullptr ? worker.queues->take(other)
                                : place.group->policy->take(place.index, other))) {
     return false;
   }
-  // Pairs with share(): whoever sees that the task runs sees how.
+  // Pairs with share(): a thread that sees that the task runs also sees how.
   other.in_place.store(detail::InPlace::runs, std::memory_order_relaxed);
-  // The entry is ours and the caller holds a future: with two references there is nobody else.
+  // This function has the entry and the caller holds a future: two references mean that there are
+  // no others.
   if (other.references.load(std::memory_order_acquire) == 2) {
     other.state.store(State::running, std::memory_order_release);
   } else if (!task::claim({&other, false})) {
@@ -201,7 +203,8 @@ bool run_in_place(Worker& worker, Task& other) {
 
 void run_where_spawned(Worker& worker, Task& task) noexcept {
   Task& parent = *worker.task;
-  task.state.store(State::running, std::memory_order_relaxed);  // no entry: nobody else claims it
+  // no entry: no other worker claims it
+  task.state.store(State::running, std::memory_order_relaxed);
   run_body(worker, task);
   end_in_place(worker, task, parent);
 }
@@ -212,14 +215,15 @@ namespace {
 void after_give_way(fiber::Fiber& left, void* const argument) noexcept {
   Task& task = *static_cast<Task*>(left.task);
   Worker& worker = *current_worker();
-  const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);  // left: read first
+  // read first: the stack is left
+  const std::uint64_t tasks_min = *static_cast<const std::uint64_t*>(argument);
   const bool tied = left.tied_to != nullptr;
   const auto ready = static_cast<std::uint64_t>(worker.membership->group->policy->size());
   put_behind(worker, task, tied, rules::tasks_before(ready, tasks_min));
 }
 
-// Of a policy that takes all no task is preferred to those that gave way and are due: two that let
-// one go first would pass the worker to each other for ever.
+// Under a policy that takes all, no task is preferred to due tasks that gave way: two tasks that
+// let one go first would otherwise pass the worker to each other for ever.
 void after_letting_one_go(fiber::Fiber& left, void*) noexcept {
   Task& task = *static_cast<Task*>(left.task);
   Worker& worker = *current_worker();
@@ -246,7 +250,7 @@ void give_way(Worker& worker, std::uint64_t tasks_min) noexcept {
 
 bool let_one_go_first(Worker& worker, const detail::WaitReason& reason) noexcept {
   if (worker.foreign() || worker.callbacks != 0 || !others_are_ready(worker)) return false;
-  // One pick of the worker goes by the policy; the next looks for those whose turn it is.
+  // One pick of the worker goes by the policy; the next pick checks the tasks outside of it.
   worker.turn_of_others.after_one_pick();
   (void)begin_wait(worker, reason);
   leave(worker, &after_letting_one_go, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How tasks leave their phasers: where they end, or say so, or where a finish() ends. Used by the
+// How tasks leave their phasers: at their end, by drop(), or at the end of a finish(). Used by the
 // loop, the end of threads, and the waist.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace imbrex::sched {
 
-// `task` leaves all its phasers; or with `finish` those that belong to that scope. Kept out of the
-// loop, which would have to save more registers for it at each task.
+// `task` leaves all its phasers; with `finish` only those of that scope. Kept out of the loop,
+// which would have to save more registers for it at each task.
 [[gnu::cold, gnu::noinline]] void leave_phasers(Worker& worker, Task& task,
                                                 const task::Scope* finish,
                                                 task::Outcome& outcome) noexcept;
-// The same for a task that runs, or was to run, on the current worker.
+// leave_phasers() for a task that runs, or was to run, on the current worker.
 void leave_phasers(Task& task) noexcept;
-// It leaves one. `link` is what points to the registration in its list.
+// The task leaves one phaser. `link` points to the registration in its list.
 void leave_phaser(Worker& worker, task::Registration*& link, task::Outcome& outcome) noexcept;
 
 }  // namespace imbrex::sched

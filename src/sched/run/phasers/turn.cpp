@@ -28,7 +28,7 @@ bool spans(const Phases& phases) noexcept {
   return phases.backend != nullptr && !phases.failed.load(std::memory_order_relaxed);
 }
 
-// Puts together what was put in the phase. False if what stands behind the phaser ends it later.
+// Combines the values of the phase. False if the backend of the phaser ends the phase later.
 bool accumulate(Worker& worker, Phases& phases) noexcept {
   const bool spanned = spans(phases);
   if (!spanned && phases.accumulators == nullptr) return true;
@@ -58,8 +58,8 @@ bool end_one_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
   return next == task::phaser::Next::over;
 }
 
-// The function of a next(single) runs when all have signalled: of a phaser that spans processes,
-// when these have, and so after accumulate() and not before.
+// The function of a next(single) runs when all tasks have signalled. For a phaser over several
+// processes this means tasks of all processes, so it runs after accumulate().
 bool end_accumulated_phase(Worker& worker, Phases& phases, Outcome& outcome) noexcept {
   PhaseEnd end{outcome};
   if (spans(phases) && task::phaser::hand_turn_on(phases, end)) return false;
@@ -89,7 +89,7 @@ void after_signal(Worker& worker, Phases& phases, const task::phaser::Signal don
     phases.backend->first_signal(done.phase, phases.accumulators);
   }
   if (!done.last) return;
-  if (done.quick) {  // so nobody waits in next(single)
+  if (done.quick) {  // quick: no task waits in next(single)
     if (!accumulate(worker, phases) || task::phaser::end_quickly(phases, done.phase)) return;
     if (done.owed) task::phaser::give_owed(phases);
     return end_spanned_phase(worker, phases, outcome);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Phasers made, and tasks registered on them.
+// Creation of phasers, and registration of tasks on them.
 #include <fmt/format.h>
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t ahead_most = 65'536;
 
-// The memory of a registration of `task`, which is not yet a member of its list.
+// The memory of a registration of `task`, which is not yet in its list.
 std::unique_ptr<Registration, void (*)(Registration*)> make_registration(
     Worker& worker, Task& task, const PhaserMode mode, const std::source_location& where) {
   void* const memory = worker.small.take(base::slab_class(sizeof(Registration)));
@@ -33,7 +33,8 @@ void destroy_phaser(PromiseState& state) noexcept { delete static_cast<Phases*>(
 void prepare(Phases& phases, const PhaserSpec& spec, const std::source_location& where,
              Family& family) {
   phases.kind = CompletionKind::phaser;
-  phases.references.store(2, std::memory_order_relaxed);  // the caller's, the registration's
+  phases.references.store(2, std::memory_order_relaxed);  // one of the caller, one of the
+                                                          // registration
   phases.shared.store(false, std::memory_order_relaxed);
   phases.failure = nullptr;
   phases.destroy = &destroy_phaser;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is asked of phasers: how the caller stands there, for accumulators too, and which phases are
+// Questions about phasers: the caller's registration, also for accumulators, and which phases are
 // over.
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace imbrex::detail {
 
 namespace {
 
-// Calls call(registration), of the running task or thread; null: it has none on `phaser`.
+// Calls call(registration) for the running task or thread; null: it has none on `phaser`.
 template <class Call>
 auto with_mine(const PhaserState& phaser, Call call) {
   const auto inside = [&] {
@@ -48,7 +48,7 @@ namespace {
 sched::PassedPromise& make_passed(Phases& phases) {
   auto passed = std::make_unique<sched::PassedPromise>();
   passed->kind = CompletionKind::phase;
-  passed->references.store(2, std::memory_order_relaxed);  // the caller's, the phaser's
+  passed->references.store(2, std::memory_order_relaxed);  // one of the caller, one of the phaser
   passed->shared.store(false, std::memory_order_relaxed);
   passed->failure = nullptr;
   passed->taken.store(true, std::memory_order_relaxed);
@@ -82,7 +82,7 @@ Completion* passed(PhaserState& phaser, const std::uint64_t phase) {
 
 namespace {
 
-// Whether nobody else is registered, and `mine` has not signalled.
+// Whether no other task is registered, and `mine` has not signalled.
 bool is_new(const Phases& phases, const Registration& mine) noexcept
     IMBREX_REQUIRES(phases.lock) {
   return phases.registered == 1 && phases.phase.load(std::memory_order_relaxed) == 0 &&

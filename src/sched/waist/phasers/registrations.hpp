@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registrations of the running task, and what is said of misuse: with task, phaser, mode, phase
+// The registrations of the running task, and the errors of misuse: with task, phaser, mode, phase
 // and both places. Used by the functions of imbrex/detail/phasers.hpp.
 #pragma once
 
@@ -20,10 +20,10 @@ using task::Registration;
 // How the running task is registered.
 [[nodiscard]] std::string text_of(const Registration& mine);
 
-// Throws Error: `what` cannot be done by the running task on `phaser`, as `rest` says.
+// Throws Error: the running task cannot do `what` on `phaser`, for the reason `rest`.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_at(const char* what, const PhaserState& phaser,
                                                       const std::string& rest);
-// The same, since it is not registered.
+// refuse_at() for a task that is not registered.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_stranger(const char* what,
                                                             const PhaserState& phaser);
 
@@ -36,7 +36,7 @@ using task::Registration;
   while (one != nullptr && one->phases != &phaser) one = one->following;
   return one;
 }
-// Of the running task. Throws Error if it has none there.
+// The registration of the running task. Throws Error if it has none there.
 [[nodiscard]] inline Registration& registration_on(const Worker& worker, const PhaserState& phaser,
                                                    const char* const what) {
   Registration* const found = find_registration(*worker.task, phaser);

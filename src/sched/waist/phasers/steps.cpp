@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the running task does on its phasers: it signals, waits, leaves.
+// The steps of the running task on its phasers: it signals, waits, leaves.
 #include <fmt/format.h>
 
 #include <mutex>
@@ -19,7 +19,7 @@ namespace imbrex::detail {
 
 namespace {
 
-// The running task's registration stays where it is while the task waits; its worker may change.
+// The running task's registration does not move while the task waits; its worker may change.
 
 void await_phase_event(EventWord& event, const Registration& mine, const char* const what) {
   const WaitReason reason{.kind = WaitKind::members, .what = what, .completion = mine.phases};
@@ -33,7 +33,7 @@ void refuse_in_single(const Registration& mine, const char* const what) {
                         text_of(mine)));
 }
 
-// Waits, if the phaser is bounded, until the task may signal.
+// Waits, for a bounded phaser, until the task may signal.
 void await_room(Registration& mine) {
   while (mine.phases->ahead != 0) {
     PhaseWait wait;
@@ -42,7 +42,7 @@ void await_room(Registration& mine) {
   }
 }
 
-// Throws what has befallen the phaser that spans several processes.
+// Throws the error of a phaser that spans several processes.
 void check_backend(const Registration& mine) {
   const Phases& phases = *mine.phases;
   if (!phases.failed.load(std::memory_order_acquire)) [[likely]] return;  // pairs with fail()
@@ -62,8 +62,8 @@ void signal_one(Registration& mine, const char* const what) {
   sched::act_on(worker, outcome);
 }
 
-// Calls look() again and again for `ticks` while there is nothing else to run; true once the phase
-// is over.
+// Calls look() in a loop for `ticks` while there is nothing else to run; true once the phase is
+// over.
 template <class Look>
 bool comes_within(const std::uint64_t ticks, const Registration& mine, const Look& look) noexcept {
   const std::uint64_t end = base::ticks() + ticks;
@@ -76,8 +76,8 @@ bool comes_within(const std::uint64_t ticks, const Registration& mine, const Loo
   return false;
 }
 
-// Waits a few microseconds without suspending the task while somebody else may be about to signal:
-// another worker, or another process, for whose signals this worker asks itself.
+// Waits a few microseconds without suspending the task while another worker or process may be about
+// to signal; this worker polls for signals of other processes.
 bool comes_soon(const Registration& mine) noexcept {
   const Worker& worker = *sched::current_worker();
   const sched::RuntimeState& runtime = *worker.runtime;
@@ -129,7 +129,7 @@ void wait_one(Registration& mine, const char* const what) {
   check_backend(mine);
 }
 
-// Calls call(registration) for the one on `phaser`, or for all where that is null.
+// Calls call(registration) for the registration on `phaser`, or for all if that is null.
 template <class Call>
 void for_each(PhaserState* const phaser, const char* const what, Call call) {
   const Worker& worker = *sched::current_worker();
@@ -238,7 +238,7 @@ void check_single(const Registration& mine) {
                         text_of(mine)));
 }
 
-// Runs the function while all others wait. The phase ends even if it throws.
+// Runs the function while all other tasks wait. The phase ends even if the function throws.
 void run_single(Registration& mine, void (*const run)(void* context), void* const context) {
   struct End {
     Registration& mine;
