@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The protocols of this process on its active messages: one of each, made at its first use.
+// The protocols of this process on its active messages: one object each, made at its first use.
 #include "distributed/by_messages.hpp"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Transfers by active messages, and a protocol on them. Used for the protocols of this process, and
-// by tests and benchmarks that have one of their own.
+// by tests and benchmarks with a protocol of their own.
 #pragma once
 
 #include <mutex>
@@ -44,8 +44,8 @@ class ByMessages final : public Transfers {
   std::optional<mpi::active::Expecting> expectation_ IMBREX_GUARDED_BY(mutex_);
 };
 
-// What messages of one number are handed to. It is never destroyed: at exit() a worker may still be
-// in a handler.
+// Receives the messages of one number. It is never destroyed: at exit() a worker may still be in a
+// handler.
 template <class Protocol>
 struct OnMessages {
   ByMessages carrier;

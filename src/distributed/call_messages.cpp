@@ -16,7 +16,7 @@
 namespace imbrex::distributed {
 
 struct Calls::Head {
-  std::uint64_t token;   // of the caller's Made, or in go of the other's answer
+  std::uint64_t token;   // of the caller's Made; in go, of the other rank's answer
   std::uint64_t answer;  // long_result: the answer's own
   CodePlace run, function;
   std::uint64_t bytes;
@@ -27,7 +27,7 @@ struct Calls::Head {
 namespace {
 constexpr std::size_t inline_bytes_max = message_bytes_max - 128;
 
-// What a transfer can carry.
+// The length that a transfer can carry.
 void check_length(const char* const what, const std::size_t bytes) {
   if (bytes <= transfer_bytes_max) return;
   throw Error(fmt::format("imbrex: a remote call with {} of {} bytes: {} are the most", what, bytes,
@@ -35,7 +35,7 @@ void check_length(const char* const what, const std::size_t bytes) {
 }
 }  // namespace
 
-// A handler's once it is sent.
+// A handler owns it once it is sent.
 struct Calls::Made {
   detail::CallEnded ended;
   std::source_location where;    // the call
@@ -50,7 +50,7 @@ struct Calls::Made {
 // Bytes that stay until they are sent.
 struct Calls::Sending {
   std::vector<std::byte> bytes;
-  Made* made = nullptr;  // whose arguments they are, or null: a result
+  Made* made = nullptr;  // the call with these arguments, or null: a result
 
   static void ended(void* const context, const std::exception_ptr error) noexcept {
     const std::unique_ptr<Sending> sent(static_cast<Sending*>(context));
@@ -78,14 +78,14 @@ void Calls::call(const CalledRank& to, const detail::Callee& callee,
   message.function = place_of(reinterpret_cast<const void*>(callee.function));
   message.bytes = arguments.size();
   const bool fits = arguments.size() <= inline_bytes_max;
-  const Bytes beside = fits ? Bytes(arguments) : Bytes();  // what goes with the message
+  const Bytes beside = fits ? Bytes(arguments) : Bytes();  // goes with the message
   auto made = std::make_unique<Made>(Made{std::move(ended), to.where, {}});
   message.token = reinterpret_cast<std::uintptr_t>(made.get());
   if (!fits) {
     message.message = CallMessage::long_call;
     made->bytes = std::move(arguments);
   }
-  Made* const under_way = made.release();  // a handler's, from the next line on
+  Made* const under_way = made.release();  // the handler owns it from the next line on
   try {
     send(to.rank, message, beside);
   } catch (...) {
@@ -123,7 +123,7 @@ void Calls::take(const int from, const Head& head, const Bytes arguments) {
 }
 
 void Calls::start(std::unique_ptr<Taken> taken) {
-  // It has no place here: what goes wrong is told with that of the call.
+  // The task has no place here: errors name the place of the call.
   TaskBuilder("remote call", std::source_location())
       .launch([this, taken = std::move(taken)] { run(*taken); });
 }
@@ -198,7 +198,7 @@ void Calls::handle(const int from, const Head& head, const Bytes body) {
     case CallMessage::long_call: return take(from, head, body);
     case CallMessage::go: {
       std::unique_ptr<Sending> sending(reinterpret_cast<Sending*>(head.answer));
-      if (head.landing.tag < 0) return;  // there is no room for it
+      if (head.landing.tag < 0) return;  // the other rank has no room for it
       return deliver(head.landing, std::move(sending));
     }
     default: break;

@@ -15,22 +15,22 @@ namespace imbrex::distributed {
 
 enum class CallMessage : std::uint8_t {
   call,         // with the arguments
-  long_call,    // whose arguments are that long: where shall they land?
-  land,         // there
+  long_call,    // with the length of the arguments; asks for a landing
+  land,         // the landing
   result,       // with its bytes
-  long_result,  // that is that long: where shall it land?
-  go,           // there
+  long_result,  // with its length; asks for a landing
+  go,           // the landing
   failed        // the text
 };
 
-// The calls of this process to others, and theirs to it. It has no state of its own: what belongs
-// to a call is its caller's Made, and on the other rank first Taken, then a task; messages carry
-// the addresses. The handler that takes a call spawns its task, whose parent is nobody's task, so
-// that MPI_Finalize waits for it as it does for all.
-// Thread safety: call(), any thread; receive() and what transfers call, one at a time.
+// The calls of this process to others, and theirs to it. It has no state of its own: a call belongs
+// to the caller's Made; on the other rank first to Taken, then to a task; messages carry the
+// addresses. The handler that takes a call spawns its task without a parent, so that MPI_Finalize
+// waits for it as for all tasks. Thread safety: any thread calls call(); receive() and the
+// functions that transfers call run one at a time.
 class Calls {
  public:
-  // Others may call until MPI_Finalize, so until then somebody here asks for messages.
+  // Other ranks may call until MPI_Finalize, so a worker here polls for messages until then.
   explicit Calls(Transfers& transfers) : transfers_(transfers) { transfers_.expect(); }
 
   void call(const CalledRank& to, const detail::Callee& callee,
@@ -40,7 +40,7 @@ class Calls {
  private:
   struct Head;
   struct Made;   // a call of this rank
-  struct Taken;  // a call of another one
+  struct Taken;  // a call of another rank
   struct Sending;
   void handle(int from, const Head& head, Bytes body);
   void take(int from, const Head& head, Bytes arguments);

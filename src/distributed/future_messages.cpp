@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distributed futures: what a rank does with the messages of others. All of this runs as handlers
-// do: one at a time, and without waiting.
+// Distributed futures: a rank's reactions to the messages of other ranks. The code runs under the
+// rules of handlers: one at a time, and without waiting.
 #include "distributed/future_messages.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 [[nodiscard]] std::string text_in(const Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-// As programs write it.
+// The name in the form of the program.
 [[nodiscard]] std::string_view readable(const std::string_view type_name) {
   constexpr std::string_view mark = "T = ";
   const std::size_t begin = type_name.find(mark);
@@ -52,7 +52,7 @@ void SpaceOn::send(const int to, const Head& head, const Bytes body) {
 }
 
 void SpaceOn::receive(const int from, const Head& head, const Bytes body) noexcept {
-  // What throws here is MPI, or memory: there is nobody to tell but the end of the program.
+  // MPI or memory may fail here: only the end of the program can report it.
   try {
     handle(from, head, body);
   } catch (...) {
@@ -163,8 +163,8 @@ void SpaceOn::serve(SpaceFuture& state, const Waiter& waiter) {
   send(waiter.rank, message);
 }
 
-// The bytes of the value, as its save() writes them. False if that has thrown: then the reader has
-// the error.
+// The bytes of the value, as its save() writes them. False if save() has thrown: the reader then
+// has the error.
 bool SpaceOn::view(SpaceFuture& state, const Waiter& waiter, std::vector<std::byte>& scratch,
                    Bytes& data) {
   try {
@@ -297,11 +297,11 @@ void SpaceOn::on_error(const Head& head, const Bytes body) {
   Fetch& fetch = *reinterpret_cast<Fetch*>(head.token);
   const auto error = std::make_exception_ptr(ToldError(text_in(body)));
   if (head.landing.tag < 0 || head.bytes != 0) return finish_fetch(fetch, error);
-  // The memory is the transfer's until that has ended: whoever sends ends it.
+  // The memory belongs to the transfer until that has ended; the sending rank ends it.
   fetch.error = error;
   Head message = this->head(FutureMessage::give_up, head.guid);
   message.landing = fetch.landing;
-  // The rank whose data were to land is the one that this came from.
+  // The landing was for data from the rank that this message came from.
   send(fetch.home, message);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of distributed futures, and what is kept while one is answered. Used by the two
-// sources of futures.hpp.
+// The messages of distributed futures, and the records that are kept until an answer. Used by the
+// two sources of futures.hpp.
 #pragma once
 
 #include <cstring>
@@ -18,31 +18,31 @@ namespace imbrex::distributed {
 struct SpaceOn::Head {
   std::uint64_t space;
   std::uint64_t guid;
-  std::uint64_t token;  // what an answer repeats: of a Fetch or Put
+  std::uint64_t token;  // an answer repeats it: identifies a Fetch or Put
   std::uint64_t type;   // ask, put, announce
   std::uint64_t bytes;  // of the value: size, put, announce; error: 1 if no landing will end
   Landing landing;
-  std::uint32_t text_bytes;  // put, announce: of the place, which comes first
+  std::uint32_t text_bytes;  // length of the place, which comes first: put, announce
   FutureMessage message;
 };
 
-// A longer text is cut: a value of value_bytes_max and the place of its put fit a message.
+// A longer text is cut, so that a value of value_bytes_max and the place of its put fit a message.
 inline constexpr std::size_t text_bytes_max = 200;
 inline constexpr std::size_t value_bytes_max =
     mpi::active::message_bytes_max - 100 - text_bytes_max;
 
 [[nodiscard]] std::string site_text(const std::source_location& where);
 
-// False if nobody has it any more. REQUIRES: the lock of its part of the table is held.
+// False if the last reference is gone. REQUIRES: the lock of its part of the table is held.
 [[nodiscard]] bool try_retain(detail::SpaceFuture& state) noexcept;
 
-// What another rank has said: it names ranks and places, so nothing is added to it.
+// An error of another rank: its text names ranks and places, so nothing is added.
 class ToldError final : public Error {
  public:
   using Error::Error;
 };
 
-// A value that this rank has asked for; a handler's once that is sent.
+// A value that this rank has asked for; a handler owns it once it is sent.
 struct SpaceOn::Fetch {
   SpaceOn* space = nullptr;
   detail::SpaceFuture* state = nullptr;  // a reference
@@ -56,7 +56,7 @@ struct SpaceOn::Fetch {
   void make_room(std::size_t bytes);
 };
 
-// A value on its way to its home; a handler's once it is sent.
+// A value on its way to its home; a handler owns it once it is sent.
 struct SpaceOn::Put {
   Put(SpaceOn& its_space, detail::SpaceFuture& its_state, const int its_home,
       const std::source_location& where)
@@ -72,7 +72,7 @@ struct SpaceOn::Put {
   bool answered = false;
 };
 
-// A value that lands at its home.
+// A value that arrives at its home.
 struct SpaceOn::Arriving {
   SpaceOn& space;
   detail::SpaceFuture& state;  // a reference, and claimed

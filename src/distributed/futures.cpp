@@ -29,7 +29,7 @@ detail::Space& Futures::open(detail::SpaceSpec spec) {
     known.space = &space;
     kept = std::move(known.kept);
   }
-  // Handlers may be in it already: what was kept needs no order with what comes now.
+  // Handlers may use the space already: kept messages need no order with new ones.
   for (const auto& [from, message] : kept) receive(from, message);
   return space;
 }
@@ -42,7 +42,7 @@ void Futures::receive(const int from, const Bytes message) noexcept {
     const auto found = spaces_.find(head.space);
     if (found != spaces_.end()) space = found->second.space;
     if (space == nullptr) {
-      // Of what may come before a space is open, or after it has ended, only this starts anything.
+      // Of the messages before a space is open, or after its end, only this one starts anything.
       using enum FutureMessage;
       if (head.message == ask || head.message == put || head.message == announce) {
         spaces_[head.space].kept.emplace_back(from, std::vector(message.begin(), message.end()));
@@ -73,9 +73,10 @@ void SpaceOn::release() noexcept {
 
 void SpaceOn::ended() {
   if (open_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // Nothing starts any more, so this is reached once.
-  references_.fetch_add(1, std::memory_order_relaxed);  // the wave's, which the caller's covers
-  constexpr std::uint64_t of_spaces = std::uint64_t{0xf5} << 56;  // among the groups of waves
+  // Nothing starts any more, so the code reaches this line once.
+  references_.fetch_add(1, std::memory_order_relaxed);  // for the wave; the caller holds one, too
+  // identifies these waves among all groups
+  constexpr std::uint64_t of_spaces = std::uint64_t{0xf5} << 56;
   futures_.waves_.join({of_spaces | spec_.id, 0}, spec_.members, {},
                        [](void* const context, const WaveSums&) noexcept {
                          auto& space = *static_cast<SpaceOn*>(context);
@@ -86,7 +87,7 @@ void SpaceOn::ended() {
 }
 
 SpaceOn::End::End(SpaceOn& its_space) noexcept : space(its_space) {
-  references.store(1, std::memory_order_relaxed);  // the space's, for ever
+  references.store(1, std::memory_order_relaxed);  // one for the space, for ever
   failure = nullptr;
   kind = detail::CompletionKind::remote;
   destroy = [](detail::PromiseState&) noexcept {};
@@ -126,7 +127,7 @@ void SpaceOn::close() {
     std::unordered_map<std::uint64_t, Entry> entries;
     if (const std::lock_guard guard(part.mutex); true) entries.swap(part.entries);
     for (const auto& [guid, entry] : entries) {
-      // Elsewhere, and what was given back: see (2).
+      // Other homes, and freed values: see (2).
       if (entry.given_back || (entry.site.rank < 0 && !entry.requested_here)) continue;
       if (entry.state != nullptr) detail::release(*entry.state);
     }
@@ -139,7 +140,7 @@ void SpaceOn::check_open(const std::uint64_t guid) const {
                           guid, name_));
 }
 
-// ---- who and where ---------------------------------------------------------------------------
+// ---- ranks and places ------------------------------------------------------------------------
 
 SpaceOn::Shard& SpaceOn::shard(const std::uint64_t guid) noexcept {
   return shards_[(guid * 0x9e3779b97f4a7c15u) >> 60];  // Fibonacci hashing
@@ -167,7 +168,7 @@ std::string SpaceOn::text_of(const Site& site) const {
 
 SpaceFuture& SpaceOn::make_state(const std::uint64_t guid) {
   SpaceFuture& state = *spec_.ops->make();
-  references_.fetch_add(1, std::memory_order_relaxed);  // the caller's covers it
+  references_.fetch_add(1, std::memory_order_relaxed);  // the caller holds one, too
   state.references.store(1, std::memory_order_relaxed);
   state.failure = nullptr;
   state.kind = detail::CompletionKind::remote;
@@ -258,7 +259,7 @@ SpaceFuture& SpaceOn::future_of(const int home, const std::uint64_t guid) {
     fetch->home = home;
     fetch->state = entry.state;
     detail::retain(*fetch->state);
-    // What lands in the value is the only one to build it.
+    // The transfer that fills the value is the only code that builds it.
     fetch->taken = bytes != ValueOps::varying && bytes > value_bytes_max &&
                    detail::take(*fetch->state);
     opened();
@@ -273,11 +274,11 @@ SpaceFuture& SpaceOn::future_of(const int home, const std::uint64_t guid) {
           futures_.transfers_.offer(home, fetch->room, fetched, static_cast<void*>(fetch.get()));
       ask.landing = fetch->landing;
     }
-    Fetch* const under_way = fetch.release();  // a handler's, from the next line on
+    Fetch* const under_way = fetch.release();  // the handler owns it from the next line on
     try {
       send(home, ask);
     } catch (...) {
-      // A landing that was offered cannot be taken back: what it points to stays.
+      // A landing that was offered cannot be taken back: its memory stays.
       if (!under_way->taken) fetch.reset(under_way);
       throw;
     }
@@ -292,7 +293,7 @@ void SpaceOn::Fetch::make_room(const std::size_t bytes) {
   room = space->spec_.ops->room(*state, bytes, scratch);
 }
 
-// Nobody else builds or fires the state, or else `fetch` has lost it to a put of this rank.
+// No other code builds or fires the state; otherwise `fetch` has lost it to a put of this rank.
 void SpaceOn::finish_fetch(Fetch& fetch, std::exception_ptr error) noexcept {
   if (fetch.taken || detail::take(*fetch.state)) {
     if (error != nullptr) detail::fail(*fetch.state, std::move(error));
@@ -375,7 +376,8 @@ void SpaceOn::put_here(const std::uint64_t guid, const Build& build,
 
 void SpaceOn::put_at(const int home, const std::uint64_t guid, const Build& build,
                      const std::source_location& where) {
-  SpaceFuture* state = nullptr;  // what waits here has it at once, unless it lands from home
+  SpaceFuture* state = nullptr;  // the value goes to local waiters at once, unless it arrives from
+                                 // the home
   Shard& part = shard(guid);
   if (const std::lock_guard guard(part.mutex); true) {
     const auto found = part.entries.find(guid);
@@ -416,7 +418,7 @@ void SpaceOn::put_at(const int home, const std::uint64_t guid, const Build& buil
   } else {
     saver.write(put->data.data(), put->data.size());
   }
-  Put* const under_way = put.release();  // a handler's, from the next line on
+  Put* const under_way = put.release();  // the handler owns it from the next line on
   try {
     send(home, message, body);
   } catch (...) {
@@ -456,8 +458,7 @@ void SpaceOn::complete(SpaceFuture& state, std::exception_ptr error) {
   if (requested_here) ended();
 }
 
-// What readers() throws has nobody here to take it: the value stays, and the program fails at its
-// end.
+// An exception of readers() has no caller here: the value stays, and the program fails at its end.
 void SpaceOn::has_read(const std::uint64_t guid, const std::uint32_t more) {
   if (!spec_.readers) return;
   std::size_t readers = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distributed futures by active messages: who has asked whom for what, and where values land.
-// Knows no type of a value, and no MPI. FutureMessage lists the protocol.
+// Distributed futures by active messages: which rank has asked for which value, and where values
+// arrive. Knows no type of a value, and no MPI. FutureMessage lists the protocol.
 #pragma once
 
 #include <array>
@@ -28,30 +28,31 @@ namespace imbrex::distributed {
 class Futures;
 
 enum class FutureMessage : std::uint8_t {
-  ask,       // reader to home: of this type; with a landing, or inline
+  ask,       // reader to home: asks for the value; with a landing, or inline
   data,      // home to reader: the value
-  size,      // home to reader: it is that long, where shall it land?
-  go,        // reader to home: there
+  size,      // home to reader: the length of the value; asks for a landing
+  go,        // reader to home: the landing
   not_now,   // reader to home: no longer needed
   error,     // home to reader: the text
-  give_up,   // reader to home: end this landing, with nothing
+  give_up,   // reader to home: end this landing, without data
   put,       // to home: the value, and the place of the put
-  announce,  // to home: it is that long; and the place of the put
-  land,      // home to who put: there
-  taken,     // home to who put: it is here
-  refused    // home to who put: the text
+  announce,  // to home: the length of the value; and the place of the put
+  land,      // home to putting rank: the landing
+  taken,     // home to putting rank: the value has arrived
+  refused    // home to putting rank: the text
 };
 
-// One space on one rank. Thread safety: any thread; receive() and what transfers call, one at a
-// time (as handlers are).
+// One space on one rank. Thread safety: any thread; receive() and the functions that transfers call
+// run one at a time (as handlers do).
 // Invariants:
-//   (1) `taken` of a future's state is set once: by who builds its value or failure, and fires it.
-//   (2) At home the table owns a reference to a state from its first use until it was read by all,
-//       when it is given back. From then on, and elsewhere, it owns none: a state at zero takes
-//       itself out. At home an entry stays, so that a second put is found.
-//   (3) open_ counts what close() waits for here: fetches and puts under way, and futures of this
-//       home that were asked for here and not put. Handlers go on until all ranks have come as far:
-//       tests/models/future_space.pml.
+//   (1) `taken` of a future's state is set once: by the thread that builds its value or failure,
+//       and fires it.
+//   (2) At home the table owns a reference to a state from its first use until all readers have the
+//       value, which is then freed. Afterwards, and on other ranks, it owns none: a state at zero
+//       removes itself. At home an entry stays, so that a second put is detected.
+//   (3) open_ counts what close() waits for here: fetches and puts in flight, and futures of this
+//       home that were asked for here and not put. Handlers go on until all ranks have called
+//       close(): tests/models/future_space.pml.
 class SpaceOn final : public detail::Space {
  public:
   SpaceOn(Futures& futures, detail::SpaceSpec spec);
@@ -85,8 +86,8 @@ class SpaceOn final : public detail::Space {
   struct Entry {
     detail::SpaceFuture* state = nullptr;
     std::unique_ptr<std::vector<Waiter>> waiters;
-    Site site;                       // at home: where it was put, or is being
-    std::uint32_t readers = 0;       // ranks that have read it
+    Site site;                       // at home: the place of the put, finished or not
+    std::uint32_t readers = 0;       // number of ranks that have read it
     bool there = false;              // at home: it has its value
     bool requested_here = false;
     bool given_back = false;
@@ -114,15 +115,15 @@ class SpaceOn final : public detail::Space {
   void finish_fetch(Fetch& fetch, std::exception_ptr error) noexcept;
   static void fetched(void* fetch, std::exception_ptr error) noexcept;
 
-  // Claims the one put of a guid at home. Throws Error if there was one.
+  // Claims the one put of a guid at home. Throws Error if there was a put before.
   [[nodiscard]] detail::SpaceFuture& claim(std::uint64_t guid, const Site& site);
   void put_here(std::uint64_t guid, const detail::Build& build, const std::source_location& where);
   void put_at(int home, std::uint64_t guid, const detail::Build& build,
               const std::source_location& where);
   void end_put(Put& put, std::exception_ptr error) noexcept;
   static void landed_here(void* arriving, std::exception_ptr error) noexcept;
-  // The value of a claimed state is there, or its failure: fires it, and answers who has asked.
-  // Takes over a reference.
+  // The value of a claimed state, or its failure, is here: fires it, and answers the waiting
+  // readers. Takes over a reference.
   void complete(detail::SpaceFuture& state, std::exception_ptr error);
   void fill(detail::SpaceFuture& state, Bytes bytes) const;
   void serve(detail::SpaceFuture& state, const Waiter& waiter);
@@ -131,8 +132,8 @@ class SpaceOn final : public detail::Space {
   void deliver(detail::SpaceFuture& state, const Waiter& waiter);
   void send_error(const Waiter& waiter, std::uint64_t guid, const std::string& text, bool dead);
   void has_read(std::uint64_t guid, std::uint32_t more);
-  // What size() says, or ValueOps::varying. A value that is put is as long, and so is one that
-  // this rank reads.
+  // The result of size(), or ValueOps::varying. Values that are put or read on this rank have this
+  // length.
   [[nodiscard]] std::size_t size_of(std::uint64_t guid) const;
   void check_size(std::uint64_t guid, std::size_t bytes) const;
   [[nodiscard]] std::string other_size(std::uint64_t guid, std::size_t bytes, int home, int reader,
@@ -153,7 +154,7 @@ class SpaceOn final : public detail::Space {
   [[nodiscard]] Head head(FutureMessage message, std::uint64_t guid) const noexcept;
 
   void opened() noexcept { open_.fetch_add(1, std::memory_order_relaxed); }
-  void ended();  // one of (3), or closing itself
+  void ended();  // one of (3) has ended, or closing itself
   void describe_open(std::string& text);
   void check_open(std::uint64_t guid) const;
   void check_type(std::uint64_t guid, std::uint64_t type) const;
@@ -164,10 +165,10 @@ class SpaceOn final : public detail::Space {
   const detail::SpaceSpec spec_;
   std::array<Shard, 16> shards_;
   std::atomic<std::uint64_t> references_{1};
-  std::atomic<std::int64_t> open_{1};  // one of them until close()
+  std::atomic<std::int64_t> open_{1};  // one of them stands for the space until close()
   std::atomic<bool> closing_{false};
   std::atomic<bool> expects_{false};
-  // What close() waits for.
+  // The event that close() waits for.
   struct End : detail::RemoteState {
     explicit End(SpaceOn& its_space) noexcept;
     SpaceOn& space;
@@ -187,7 +188,7 @@ class Futures {
   void forget(std::uint64_t id);
 
   struct Known {
-    SpaceOn* space = nullptr;  // null: only messages for it have come
+    SpaceOn* space = nullptr;  // null: only messages for it have arrived
     std::vector<std::pair<int, std::vector<std::byte>>> kept;
   };
   Transfers& transfers_;

@@ -18,7 +18,7 @@ namespace imbrex::distributed {
 namespace {
 
 struct Module {
-  std::uintptr_t base = 0, first = UINTPTR_MAX, end = 0;  // of what is loaded
+  std::uintptr_t base = 0, first = UINTPTR_MAX, end = 0;  // addresses of the loaded segments
   std::uint64_t key = 0xcbf29ce484222325u;                // FNV-1a
   void mix(const void* const data, const std::size_t bytes) noexcept {
     for (const char c : std::string_view(static_cast<const char*>(data), bytes)) {
@@ -70,7 +70,7 @@ int add(dl_phdr_info* const info, std::size_t, void* const context) {
   return 0;
 }
 
-// What is loaded; looked at again when something is not found, since libraries come late.
+// The loaded modules; read again if an address is not found, since libraries may be loaded late.
 class Modules {
  public:
   template <class Fits>

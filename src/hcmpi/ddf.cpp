@@ -18,7 +18,7 @@ Put::Put(const char* const name, const std::source_location& made)
 
 void Put::put(const char* const call, void* const pointer, const std::source_location& where) {
   std::source_location before;
-  // relaxed: the place alone is handed on
+  // relaxed: only the place is handed on
   if (!put_at_.compare_exchange_strong(before, where, std::memory_order_relaxed)) {
     refuse(call, MPI_ERR_OTHER,
            "a second put to the ddf made at " + detail::text_of(made_) + ", at " +

@@ -35,18 +35,18 @@ int rank_here() {
 
 struct Known {
   int home;
-  std::size_t bytes;         // or `unknown`: another rank takes this one for the home
+  std::size_t bytes;         // or `unknown`: another rank takes this rank for the home
   hc_ddf* handle = nullptr;  // or null: freed, or never made
 };
 
-// Thread safety: any thread. What is once known stays: values are asked for without their handles.
+// Thread safety: any thread. Known values stay: values are asked for without their handles.
 class Guids {
  public:
   [[nodiscard]] static Guids& all() {  // never destroyed: as Handles
     static Guids& the_guids = *new Guids;
     return the_guids;
   }
-  // Who asks about a guid of which no handle was made here is a message for this rank.
+  // A question about a guid without a handle here is a message for this rank.
   [[nodiscard]] int home_of(const std::uint64_t guid) {
     Part& part = part_of(guid);
     const std::lock_guard guard(part.lock);
@@ -66,7 +66,7 @@ class Guids {
     check(call, guid, known, home, bytes);
     known.bytes = bytes;
     const Ref<hc_ddf> there = Ddfs::all().find(known.handle);
-    // One that is being freed may already serve as another.
+    // A freed handle may already be reused for another guid.
     if (there && there->kind == hc_ddf::Kind::distributed && there->distributed->guid() == guid) {
       return there.get();
     }
@@ -113,8 +113,8 @@ class Guids {
 
 // ---- the space ---------------------------------------------------------------------------------
 
-// The number of no other space: those have the rank that has drawn them in the upper 32 bits. The
-// highest 8 are not a space's to use.
+// A number that no other space has: others have the rank that has drawn them in the upper 32 bits.
+// Spaces must not use the highest 8 bits.
 constexpr std::uint64_t number_of_space = std::uint64_t{0xffffff} << 32;
 
 // Written by HCMPI_Init. Never destroyed: as Handles.
@@ -129,7 +129,7 @@ detail::Space& space(const char* const call) {
   }
   return *there;
 }
-// The typed form of it.
+// The typed form of the space.
 struct Futures : FutureSpace<Distributed::Bytes> {
   explicit Futures(detail::Space& there) noexcept : FutureSpace(there) {}
 };
@@ -149,7 +149,7 @@ std::string name_of(const std::uint64_t guid) {
 
 Future<Distributed::Bytes> Distributed::future() {
   if (const std::lock_guard guard(lock_); value_.valid()) return value_;
-  // Not under the lock: it may suspend.
+  // Not under the lock, because it may suspend.
   Future<Bytes> value = futures("a use of a DDF_HANDLE")[guid_];
   const std::lock_guard guard(lock_);
   if (!value_.valid()) value_ = value;
@@ -170,7 +170,7 @@ void* Distributed::get() {
                             "have awaited it");
   }
   const Bytes& bytes = value.get();
-  if (bytes.size() != bytes_) {  // put elsewhere, before this rank knew how long it is
+  if (bytes.size() != bytes_) {  // put on another rank, before this rank knew its length
     refuse("DDF_GET", MPI_ERR_ARG,
            name_of(guid_) + " has " + std::to_string(bytes.size()) + " bytes, and DDF_SIZE is " +
                std::to_string(bytes_) + " on rank " + std::to_string(rank_here()) +
@@ -191,7 +191,7 @@ void open_distributed() try {
                     [](const std::uint64_t guid) { return Guids::all().size_of(guid); },
                     {}, "DDF_HANDLE", false}),
                std::memory_order_release);
-} catch (const Error&) {  // there are no messages: DDF_HANDLE says so
+} catch (const Error&) {  // there are no messages: DDF_HANDLE reports it
 }
 
 }  // namespace imbrex::hcmpi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects behind the handles of hcmpi.h. A handle is looked up before it is used, so that one
-// that is null, freed or garbage is found out, and never followed.
+// The objects behind the handles of hcmpi.h. A handle is looked up before it is used, so that a
+// null, freed or garbage handle is detected, and never followed.
 #pragma once
 
 #include <array>
@@ -14,9 +14,10 @@
 
 namespace imbrex::hcmpi {
 
-// What a handle stands for. The last reference deletes it.
+// The object of a handle. The last reference deletes it.
 struct Counted {
-  std::atomic<int> references{1};  // any thread; acq_rel: the last one sees what others have done
+  std::atomic<int> references{1};  // any thread; acq_rel: the last one sees the writes of the
+                                   // others
 };
 
 // One reference. Thread safety: as an int.
@@ -49,8 +50,8 @@ class Ref {
 template <class T>
 class Handles {
  public:
-  // Never destroyed: tasks may run while static destructors do. What programs do not free stays
-  // reachable here.
+  // Never destroyed: tasks may run while static destructors do. Objects that the program does not
+  // free stay reachable here.
   [[nodiscard]] static Handles& all() {
     static Handles& the_handles = *new Handles;
     return the_handles;
@@ -70,7 +71,7 @@ class Handles {
     (*found)->references.fetch_add(1, std::memory_order_relaxed);
     return Ref<T>(*found);
   }
-  // The same, and the program has it no more.
+  // find(), which also removes the object: the program owns it no more.
   [[nodiscard]] Ref<T> take(const void* const handle) {
     Part& part = part_of(handle);
     const std::lock_guard guard(part.lock);

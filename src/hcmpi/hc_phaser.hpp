@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands behind a `phaser` of hcmpi.h.
+// The object behind a `phaser` of hcmpi.h.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace imbrex::hcmpi {
 
-// An accumulator for values of a type of MPI's. Thread safety: as Accumulator.
+// An accumulator for values of an MPI type. Thread safety: as Accumulator.
 class Reduction {
  public:
   virtual ~Reduction() = default;
-  virtual void put(const void* value) = 0;  // one of the type
+  virtual void put(const void* value) = 0;  // one value of the type
   // See accum_get().
   [[nodiscard]] virtual void* get() = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the calls of hcmpi.h end: no exception leaves them, and what was wrong is said.
+// How the calls of hcmpi.h end: no exception leaves them, and errors are reported.
 //
 // Thread safety: any thread.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace imbrex::hcmpi {
 
-// A call that the interface does not allow, and the code of MPI's for it.
+// A call that the interface does not allow, and MPI's code for it.
 class Misuse : public Error {
  public:
   Misuse(const int code, const std::string& text) : Error(text), code_(code) {}
@@ -27,15 +27,15 @@ class Misuse : public Error {
 // "imbrex: CALL in task ...: what".
 [[noreturn]] void refuse(const char* call, int code, const std::string& what);
 
-// Says what `error`, which the call has met, is: keeps its text for hc_message(), and returns the
-// code. Misuse ends the program, unless it shall return.
+// Reports `error`, which the call has met: keeps its text for hc_message(), and returns the code.
+// Misuse ends the program, unless hc_set_errors() makes it return.
 int report(const char* call, const std::exception_ptr& error) noexcept;
-// The same for what tasks or operations have thrown: never ends the program.
+// report() for exceptions of tasks or operations: never ends the program.
 int tell(const std::exception_ptr& error) noexcept;
 
 void let_errors_return(bool yes) noexcept;
 
-// Runs `body`, which returns a code of MPI's or nothing.
+// Runs `body`, which returns a code of MPI or nothing.
 template <class F>
 int guard(const char* const call, F&& body) noexcept {
   try {
@@ -50,7 +50,7 @@ int guard(const char* const call, F&& body) noexcept {
   }
 }
 
-// REQUIRES, as all that calls MPI: the call stands between MPI_Init and MPI_Finalize; else Misuse.
+// REQUIRES, as all calls of MPI: the call comes between MPI_Init and MPI_Finalize; else Misuse.
 void require_mpi(const char* call);
 inline void require(const void* const pointer, const char* const call, const char* const what) {
   if (pointer == nullptr) refuse(call, MPI_ERR_ARG, std::string(what) + " is a null pointer");

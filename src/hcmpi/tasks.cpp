@@ -26,7 +26,7 @@ namespace {
 // ---- finish ------------------------------------------------------------------------------------
 
 struct Scope {
-  detail::ScopeMemory memory;  // the first: the runtime knows the scope by its address
+  detail::ScopeMemory memory;  // the first member: the runtime knows the scope by its address
   std::atomic<int> references{1};
 };
 using Scopes = Handles<Scope>;
@@ -37,14 +37,14 @@ Scope* open_scope(const std::source_location& where) {
   return Scopes::all().add(std::move(made));
 }
 
-// The code of what has failed in it, if anything has.
+// The code of the first failure in it, or success.
 int close(const Ref<Scope>& scope) {
   const std::exception_ptr failure = detail::close_scope(scope->memory);
   return failure ? tell(failure) : MPI_SUCCESS;
 }
 
-// C has no destructors that would close what a body leaves open. Returns how many there were, up to
-// `outermost`, or one that is not ours.
+// C has no destructors that would close scopes that a body leaves open. Returns their number, up to
+// `outermost`, or up to a scope that is not one of HCMPI.
 int close_what_is_open(const Scope* const outermost) {
   int count = 0;
   for (;; ++count) {
@@ -69,7 +69,7 @@ int finish_around(void (*const body)(void*), void* const argument,
   Scope* const scope = open_scope(where);
   try {
     body(argument);
-  } catch (...) {  // of C++
+  } catch (...) {  // scopes of C++
     close_what_is_open(scope);
     detail::abandon_scope(Scopes::all().take(scope)->memory, std::current_exception());
     throw;
@@ -82,7 +82,7 @@ int finish_around(void (*const body)(void*), void* const argument,
 
 // ---- async -------------------------------------------------------------------------------------
 
-// The closure of a task: what to call, and the copy of its argument.
+// The closure of a task: the function, and the copy of its argument.
 class Body {
  public:
   Body(void (*const function)(void*), const void* const in, const std::size_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a protocol of distributed/ reaches other ranks: by active messages, or in tests by a network
-// of the test's own, in which one process plays several ranks. Knows no protocol.
+// How a protocol of distributed/ reaches other ranks: by active messages, or in tests by a
+// simulated network in which one process plays several ranks. Knows no protocol.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ using Bytes = std::span<const std::byte>;
 
 inline constexpr std::size_t message_bytes_max = 3968;  // head and body together
 
-// One rank's way to all others. Messages from one rank to another arrive as they were sent, and
-// what takes them on a rank runs once at a time (mpi/active/active.hpp).
+// One rank's way to all other ranks. Messages from one rank to another arrive in their order, and
+// the receiving function runs once at a time on a rank (mpi/active/active.hpp).
 class Carrier {
  public:
   [[nodiscard]] virtual int rank() const noexcept = 0;  // of MPI_COMM_WORLD, as all ranks here
-  // As active::send(): outside of handlers it may suspend.
+  // active::send(): outside of handlers it may suspend.
   virtual void send(int to, Bytes head, Bytes body) = 0;
   virtual void flush() noexcept = 0;
 

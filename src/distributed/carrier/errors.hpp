@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of exceptions that no call can throw: their texts go to other ranks, or nobody waits
-// for what has failed.
+// The exceptions that no call can throw: their texts go to other ranks, or no task waits for the
+// failed operation.
 #pragma once
 
 #include <exception>

@@ -18,7 +18,7 @@ struct Waves::Message {
 };
 
 // The tree: the parent of a place has its lowest bit cleared; its children have one further bit set
-// below that.
+// below that bit.
 namespace {
 [[nodiscard]] std::size_t parent_of(const std::size_t place) noexcept {
   return place & (place - 1);

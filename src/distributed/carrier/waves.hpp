@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waves: sums of a few counters over a set of ranks, by active messages, that nobody waits for. A
-// wave is also a barrier: it ends on no rank before all have joined it. Used by whatever finds out
-// that something has ended on all ranks: pools of work, spaces of futures.
+// Waves: sums of a few counters over a set of ranks, by active messages, without a waiting thread.
+// A wave is also a barrier: it ends on no rank before all have joined it. Used to detect that
+// something has ended on all ranks: pools of work, spaces of futures.
 //
-// The ranks of a wave are a binomial tree, by their places in the list: sums go up, the result
-// comes down, so each rank sends as many messages as it has children, and one. A rank may join
-// later than the messages of others arrive: what they bring is added up until then.
+// The ranks of a wave form a binomial tree, by their places in the list: sums go up, the result
+// comes down, so each rank sends one message more than it has children. A rank may join after the
+// messages of others have arrived: their sums are kept until then.
 #pragma once
 
 #include <array>
@@ -23,16 +23,17 @@ namespace imbrex::distributed {
 
 using WaveSums = std::array<std::int64_t, 4>;
 
-// Names a wave on all its ranks: `group` is whoever's, and the same everywhere; `epoch` counts the
-// waves of that group. A name may be used again when its wave has ended on the rank that does.
+// Names a wave on all its ranks: `group` identifies the user of the waves, the same everywhere;
+// `epoch` counts the waves of that group. A name may be reused on a rank once its wave has ended
+// there.
 struct WaveName {
   std::uint64_t group = 0;
   std::uint64_t epoch = 0;
   friend auto operator<=>(const WaveName&, const WaveName&) = default;
 };
 
-// Called once, by whoever finds that the wave has ended: a handler of messages, or join() itself.
-// No lock is held; it must not wait, and may join another wave.
+// Called once, by the thread that detects the end of the wave: a handler of messages, or join()
+// itself. No lock is held; it must not wait, and may join another wave.
 using WaveEnded = void (*)(void* context, const WaveSums& sums) noexcept;
 
 // Thread safety: join(), any thread; receive() as handlers of messages are called.
@@ -44,15 +45,15 @@ class Waves {
  public:
   explicit Waves(Carrier& carrier) noexcept : carrier_(carrier) {}
 
-  // Adds `mine` to the wave. `members`: the ranks of MPI_COMM_WORLD that take part, this one among
-  // them, the same list on all. Outside of handlers it may suspend for room to send. Throws Error
-  // if a rank is not among them, or has joined this wave already.
+  // Adds `mine` to the wave. `members`: the participating ranks of MPI_COMM_WORLD, with this one,
+  // the same list on all. Outside of handlers it may suspend for room to send. Throws Error if this
+  // rank is no member, or has joined this wave already.
   void join(const WaveName& name, std::span<const int> members, const WaveSums& mine,
             WaveEnded ended, void* context);
 
   void receive(int from, Bytes message);  // of Carrier::send()
 
-  // Waves that are known here and have not ended.
+  // The number of waves that are known here and have not ended.
   [[nodiscard]] std::size_t open() const;
 
  private:
@@ -68,16 +69,16 @@ class Waves {
   struct Message;
 
   [[nodiscard]] static std::size_t children(const Wave& wave) noexcept;
-  void advance(const WaveName& name);  // does what (1) says, if it is time for it
+  void advance(const WaveName& name);  // does the step (1), if it is due
   void end(const WaveName& name, const WaveSums& sums);
   void send(int to, const Message& message);
 
   Carrier& carrier_;
-  mutable std::mutex mutex_;  // held for a look into the map; never over a send or a callback
+  mutable std::mutex mutex_;  // held over accesses to the map; never over a send or a callback
   std::map<WaveName, Wave> waves_ IMBREX_GUARDED_BY(mutex_);
 };
 
-// Those of this process, by active messages. REQUIRES: they are open.
+// The waves of this process, by active messages. REQUIRES: active messages are open.
 [[nodiscard]] Waves& waves();
 
 }  // namespace imbrex::distributed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of a copy of a datum that has come from another rank. Knows no protocol.
+// The memory of a datum's copy that has arrived from another rank. Knows no protocol.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,11 @@
 
 namespace imbrex::distributed {
 
-// Thread safety: references, any thread; the bytes as whoever uses them agrees.
+// Thread safety: any thread uses the references; the users agree on the bytes.
 class Buffer {
  public:
-  // With one reference, the caller's. Its bytes are not set. Throws std::bad_alloc.
+  // Makes a buffer with one reference, which the caller owns, and undefined bytes. Throws
+  // std::bad_alloc.
   [[nodiscard]] static Buffer* make(std::size_t bytes);
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -14,13 +14,13 @@ namespace imbrex::distributed {
 
 namespace {
 
-// The recipients of one node, the one that leads first.
+// The recipients of one node, the leading one first.
 struct Group {
   int number = 0;  // the node's
   std::vector<Recipient> members;
 };
 
-// Orders numbers from `first` on, and round.
+// Orders numbers from `first` on, in a circle.
 [[nodiscard]] std::pair<bool, int> from_on(const int first, const int number) noexcept {
   return {number < first, number};
 }
@@ -86,7 +86,7 @@ namespace {
 }
 }  // namespace
 
-// In the time that a segment takes from one rank to another, when each sends one at a time.
+// The unit of cost is the time of a segment between two ranks, when each rank sends one at a time.
 TreeKind choose(const TreeKind kind, const std::size_t recipients,
                 const std::size_t segments) noexcept {
   if (kind != TreeKind::automatic) return kind;
@@ -94,7 +94,7 @@ TreeKind choose(const TreeKind kind, const std::size_t recipients,
   const std::size_t chain = segments + recipients - 1;
   const std::size_t binary = 2 * (segments - 1 + rounds);
   const std::size_t binomial = segments * rounds;
-  // Of equal ones the one in which the root sends less; a single segment needs no chain.
+  // Among equals the tree in which the root sends less; a single segment needs no chain.
   if (segments == 1) return TreeKind::binomial;
   if (chain <= std::min(binary, binomial)) return TreeKind::chain;
   return binary <= binomial ? TreeKind::binary : TreeKind::binomial;
@@ -115,9 +115,9 @@ const char* name_of(const TreeKind kind) noexcept {
 
 namespace {
 
-// What one tree is made of: a stop on the holder's node (a mate), or another node with all its
-// stops, which is reached once. A mate may be given anything to pass on; a node must not get mates
-// of the holder, or their data would cross the network and come back.
+// The parts of a tree: a stop on the holder's node (a mate), or another node with all its stops,
+// which is reached once. A mate may pass on any unit; a node must not get mates of the holder, or
+// their data would cross the network and come back.
 struct Unit {
   std::span<const Stop> stops;
   [[nodiscard]] const Stop& head() const noexcept { return stops.front(); }
@@ -135,7 +135,7 @@ using Units = std::vector<Unit>;
     units.push_back({list.subspan(i, end - i)});
     i = end;
   }
-  // Mates before nodes of the same priority: they can take more.
+  // Mates before nodes of equal priority: they can take more.
   std::ranges::stable_sort(units, {}, [](const Unit& unit) {
     return urgency(unit.head().priority);
   });
@@ -154,8 +154,8 @@ using Units = std::vector<Unit>;
   return made;
 }
 
-// Takes from `units` as many as `most` that `may` passes, every other one first, so that who keeps
-// the rest and who gets these go on with units of alike priority.
+// Takes from `units` as many as `most` that `may` accepts, every second one first, so that both
+// parts have units of similar priority.
 template <class May>
 [[nodiscard]] Units take(Units& units, const std::size_t most, const May may) {
   std::vector<std::size_t> chosen;
@@ -182,9 +182,9 @@ template <class May>
   return unit;
 }
 
-// Half of what is left goes to the first, half of the rest to the next. A node may be first only if
-// there are enough nodes for it to pass on: otherwise the holder would send more often than with
-// mates alone.
+// The first recipient gets half of the rest, the next one half of what is then left. A node may be
+// first only if there are enough nodes for it to pass on: otherwise the holder would send more
+// often than with mates alone.
 [[nodiscard]] std::vector<Branch> binomial(Units units) {
   std::vector<Branch> made;
   while (!units.empty()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shape of a broadcast: in which order its recipients stand, and which part of the list each of
-// those who are sent to directly gets. Pure: it sends nothing. docs/design/broadcasts.md has the
-// reasons.
+// The shape of a broadcast: the order of its recipients, and the part of the list that each direct
+// recipient gets. Pure: it sends nothing. docs/design/broadcasts.md has the reasons.
 #pragma once
 
 #include <cstddef>
@@ -11,42 +10,42 @@
 
 namespace imbrex::distributed {
 
-// One of those who get a datum, and the transfer that its reader there expects.
+// A rank that gets a datum, and the transfer that its reader expects.
 struct Recipient {
   std::int32_t rank = -1;      // of MPI_COMM_WORLD
-  std::uint32_t ticket = 0;    // it is so many transfers of this datum from this root to it
-  std::int32_t priority = 0;   // larger ones come first
+  std::uint32_t ticket = 0;    // number of the transfer of this datum from this root to the rank
+  std::int32_t priority = 0;   // a larger one comes first
 };
 
 enum class TreeKind : std::uint8_t {
   automatic,  // the cheapest of the last three for this size and number
-  star,       // everybody gets it from the root
+  star,       // the root sends to every rank
   binomial,   // the root sends ceil(log2(n + 1)) times
-  chain,      // everybody sends once
-  binary      // everybody sends twice at most
+  chain,      // every rank sends once
+  binary      // every rank sends twice at most
 };
 
-// The same in a list that has been put in order, as it travels in messages. A list names first
-// those on the node of whoever has it, then other nodes, one after the other.
+// A recipient in an ordered list, as it travels in messages. A list first names the ranks on the
+// node of its holder, then other nodes, one after the other.
 struct Stop {
   std::uint32_t rank : 31 = 0;
-  std::uint32_t leads : 1 = 0;  // it is the first of another node than that of the list's holder
+  std::uint32_t leads : 1 = 0;  // the first one of another node than the list holder's
   std::uint32_t ticket = 0;
   std::int32_t priority = 0;
 };
 static_assert(sizeof(Stop) == 12, "as it travels");
 
-// The most that a list has: it fits into a message. More recipients are several lists.
+// The largest length of a list, which fits into a message. More recipients need several lists.
 inline constexpr std::size_t stops_max = 256;
 
-// Which ranks share a node. Ranks that it does not know are nodes of their own.
+// The ranks of each node. An unknown rank is a node of its own.
 class Nodes {
  public:
   Nodes() = default;
   explicit Nodes(std::span<const int> node_of_rank);  // by any numbers
   // The lowest rank on its node.
   [[nodiscard]] int number_of(int rank) const noexcept { return look(numbers_, rank, rank); }
-  // How many ranks of its node are below it.
+  // The number of ranks of its node that are below it.
   [[nodiscard]] int place_of(int rank) const noexcept { return look(places_, rank, 0); }
 
  private:
@@ -58,25 +57,25 @@ class Nodes {
   std::vector<int> numbers_, places_;
 };
 
-// Puts recipients in order for whatever tree: higher priorities first, and of equal ones those that
-// follow the root, round and round, so that no rank passes on more than others over all roots. The
-// recipients of a node stay together, led by the one that is on its node what the root is on its
-// own.
+// Orders recipients for any tree: higher priorities first, and among equal ones the ranks after the
+// root, in a circle, so that over all roots each rank passes on equally often. The recipients of a
+// node stay together, led by the rank whose place on its node is that of the root on its own.
 [[nodiscard]] std::vector<Stop> arrange(int root, std::span<const Recipient> to,
                                         const Nodes& nodes);
 
-// What `automatic` means for so many recipients and segments; every other kind means itself.
+// The kind that `automatic` means for this number of recipients and segments; other kinds
+// unchanged.
 [[nodiscard]] TreeKind choose(TreeKind kind, std::size_t recipients, std::size_t segments) noexcept;
 
-// Somebody who is sent to, and the list that goes along.
+// A direct recipient, and the list that goes along.
 struct Branch {
   Stop to;
   std::vector<Stop> rest;
 };
 
-// To whom the holder of a list sends, in this order. Over the whole tree every stop is reached
-// once, and from another node only if it leads its own.
-// REQUIRES: `list` comes from arrange(), or is the rest of a branch; `kind` is not automatic.
+// The direct recipients of the holder of a list, in this order. Over the whole tree every stop is
+// reached once, and from another node only if it leads its own. REQUIRES: `list` comes from
+// arrange(), or is the rest of a branch; `kind` is not automatic.
 [[nodiscard]] std::vector<Branch> branches(TreeKind kind, std::span<const Stop> list);
 
 [[nodiscard]] const char* name_of(TreeKind kind) noexcept;

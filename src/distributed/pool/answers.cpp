@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the messages of a pool do, what a rank does next when it has nothing, and how it says so.
+// The effects of a pool's messages, the next action of a rank without items, and its messages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void Pool::answer(const int from, const PoolHead& head) {
   Parcel parcel{from, head.round, {}};
   {
     const std::lock_guard guard(mutex_);
-    // A rank that is a round ahead has to wait for this one's.
+    // A rank that is a round ahead has to wait for this rank's round.
     if (runs_ && head.round == round_ && shared_items() != 0) {
       parcel = pack_half(from);
       note_shared();
@@ -63,7 +63,7 @@ void Pool::take_in(const int from, const PoolHead& head, const Bytes items) {
     }
     const std::size_t chunk = chunk_.load(std::memory_order_relaxed);
     Sleeper* const woken = wake((shared_items() + chunk - 1) / chunk);
-    step = next_step();  // wakes nobody: this is not the only rank
+    step = next_step();  // wakes no worker: this is not the only rank
     step.woken = woken;
   }
   perform(step);
@@ -89,7 +89,7 @@ void Pool::note_failure(const int from, const PoolHead& head, const Bytes text) 
   perform(step);
 }
 
-// What a rank without items does: it asks for some, or says that it is passive.
+// The next action of a rank without items: it asks for some, or says that it is passive.
 Pool::Step Pool::next_step() {
   Step step;
   if (!runs_ || ended_ || asks_ || sleeping_ == 0 || shared_items() != 0) return step;
@@ -118,7 +118,7 @@ Pool::Step Pool::next_step() {
   return step;
 }
 
-// REQUIRES: the lock is not held. After it has fired, the pool may be gone.
+// REQUIRES: the lock is not held. The pool may be gone after the firing.
 void Pool::perform(const Step& step) {
   switch (step.kind) {
     case Kind::ask: {
@@ -177,7 +177,7 @@ void Pool::fire(Sleeper* woken) noexcept {
   }
 }
 
-// The older half of the items that are shared, as far as one answer holds them.
+// The older half of the shared items, as far as one answer holds them.
 Pool::Parcel Pool::pack_half(const int to) {
   const std::size_t per_message = detail::item_bytes_max / options_.item_bytes;
   const std::size_t some = std::min((shared_items() + 1) / 2, messages_max * per_message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a stack of items. Nothing here knows who works on them.
+// The memory of a stack of items. Knows no worker.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -17,7 +17,7 @@ ItemStack::~ItemStack() { ::operator delete(memory_, alignment); }
 void ItemStack::make_room(const std::size_t more) {
   const std::size_t used = bytes();
   const auto room = static_cast<std::size_t>(end - memory_);
-  if (used + more <= room / 2) {  // what has been given away has left room in front
+  if (used + more <= room / 2) {  // items that were given away have left room in front
     if (used != 0) std::memmove(memory_, bottom, used);
   } else {
     const std::size_t bigger = std::max<std::size_t>({4096, 2 * room, 2 * (used + more)});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a work pool send each other.
+// The messages between the ranks of a work pool.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ namespace imbrex::distributed {
 
 enum class PoolMessage : std::uint8_t {
   steal,  // asks for items
-  work,   // items; `last` if they end the answer to a request, `pushed` if nobody has asked
+  work,   // items; `last` if they end the answer to a request, `pushed` if no request asked for
+          // them
   none,   // the answer to a request: no items
   failed  // the sender's function has thrown; the text
 };
@@ -21,7 +22,7 @@ struct PoolHead {
   std::uint64_t pool;
   std::uint32_t round;   // process() of the pool, from 1 on
   PoolMessage kind;
-  bool lifeline = false;  // of a request: if there are none, send some as soon as there are
+  bool lifeline = false;  // for a request: if there are none, send some as soon as there are
   bool last = false;
   bool pushed = false;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one worker of a pool has: its stack, its times, and from these how long its slices are and
-// how many items it gives at a time.
+// The data of one worker of a pool: its stack, its times, and from these the length of its slices
+// and the number of items that it gives at a time.
 //
-// Thread safety: of one task, and of others when that has ended.
+// Thread safety: one task uses it, and others when that has ended.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,8 @@ struct Pool::Worker {
     last_ns_ = now_ns;
     has_worked_ = false;
   }
-  // The time from the last call up to this one is overhead, work, overhead, and idle or search.
+  // The time since the last call counts as overhead, work, overhead, and idle or search, in this
+  // order of functions.
   void slice_begins() noexcept { overhead_ns_ += passed(); }
   void slice_ended(const std::uint64_t items) noexcept {
     const std::uint64_t ns = passed();
@@ -66,7 +67,7 @@ struct Pool::Worker {
     const std::uint64_t now = base::monotonic_ns();
     return now - std::exchange(last_ns_, now);
   }
-  // A slice grows slowly, since the next items may be dearer, and shrinks at once.
+  // A slice grows slowly, since the next items may cost more, and shrinks at once.
   void adapt(const std::uint64_t items, const std::uint64_t ns) noexcept {
     const double item_ns = static_cast<double>(ns) / static_cast<double>(items);
     if (options_.interval == 0) {

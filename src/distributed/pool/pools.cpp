@@ -17,8 +17,8 @@ void Pools::add(Pool& pool) {
     }
     pools_[pool.options().id] = &pool;
   }
-  // These have come before those that a handler takes from now on, but a rank that waits for the
-  // answer to a request sends no other, so the order is no matter.
+  // These messages are older than those that a handler takes from now on. The order does not
+  // matter, since a rank that waits for the answer to a request sends no other.
   for (const Kept& one : kept) hand(one.from, one.message, pool);
 }
 

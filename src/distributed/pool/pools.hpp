@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work pools of a process, by number: a message for one that is not made here yet, since its
-// sender came out of the constructor first, is kept for it.
+// The work pools of a process, by number. A message for a pool that is not made here yet is kept
+// for it, because its sender came out of the constructor first.
 //
 // Thread safety: any thread; receive() as handlers of messages are called.
 #pragma once
@@ -39,7 +39,7 @@ class Pools {
   int inside_ IMBREX_GUARDED_BY(mutex_) = 0;  // handlers: none but while a message is handled
 };
 
-// Those of this process, by active messages. REQUIRES: they are open.
+// The pools of this process, by active messages. REQUIRES: active messages are open.
 [[nodiscard]] Pools& pools();
 
 }  // namespace imbrex::distributed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The round and its workers. What messages do is in answers.cpp.
+// The round and its workers. answers.cpp handles messages.
 #include "distributed/pool/rank_pool.hpp"
 
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ void Pool::run_worker(Worker& worker, const detail::PoolBody& body) {
 
 void Pool::run_slices(Worker& worker, const detail::PoolBody& body) {
   while (worker.stack.bytes() != 0) {
-    if (failed_.load(std::memory_order_relaxed)) {  // set before, as far as anybody can tell
+    if (failed_.load(std::memory_order_relaxed)) {  // set before, as far as any thread can tell
       worker.stack.clear();
       return;
     }
@@ -137,7 +137,8 @@ bool Pool::more(Worker& worker) {
   }
 }
 
-// As many items as a worker may take: a chunk, and where there are more than enough for all, more.
+// The number of items that a worker may take: a chunk, or more if there are more than enough for
+// all.
 bool Pool::take_shared(Worker& worker) {
   const std::size_t items = shared_items();
   if (items == 0) return false;
@@ -149,8 +150,8 @@ bool Pool::take_shared(Worker& worker) {
   return true;
 }
 
-// How many items a worker gives away after a slice: some always, so that a thief finds something,
-// and half of what it has where somebody waits or it has many.
+// The number of items that a worker gives away after a slice: some always, so that a thief finds
+// items, and half of its items if a worker or rank waits or it has many.
 std::size_t Pool::surplus(const Worker& worker) const noexcept {
   const std::size_t own = worker.stack.bytes() / options_.item_bytes;
   if (own < 2 || (workers_.size() == 1 && options_.ranks.size() == 1)) return 0;

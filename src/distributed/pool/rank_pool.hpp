@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank's part of a work pool: the stacks of its workers, the items that they share, the search
-// for others, and the end. Reaches other ranks by a carrier, and finds the end by waves.
+// for items of other ranks, and the end. Reaches other ranks by a carrier, and detects the end by
+// waves.
 //
-// A process() is a round. In each, every worker is a task that works on a stack of its own
-// and, after each slice of some 100 us, shares items and yields, so that pollers run, which answer
-// other ranks from what is shared. A worker that finds nothing there sleeps. The first that does
-// makes the rank ask others (search.hpp).
+// A process() is a round. In each round, every worker is a task that works on a stack of its own.
+// After each slice of some 100 us it shares items and yields, so that pollers run, which answer
+// other ranks from the shared items. A worker that finds no shared items sleeps. The first sleeping
+// worker makes the rank ask other ranks (search.hpp).
 //
 // The end: a rank is passive when no worker has items, none are shared, and no request of it waits
-// for an answer. It then joins a wave with how many messages it has sent and received, of those
-// that may make a rank active: items, and the news that a function has thrown. The round is over
-// when as many have been sent, says a wave, as had been received by the wave before. For the waves
-// of a round do not overlap: with S and R the sums that they bring, R1 <= S1 <= S2 and
-// R1 <= R2 <= S2, where 1 and 2 are the waves; if S2 = R1, all are equal, so at the end of wave 1
-// nothing was under way, and every rank was passive since it had joined that.
-// tests/models/work_pool.pml.
+// for an answer. It then joins a wave with the numbers of messages that it has sent and received,
+// of those that may make a rank active: items, and the news that a function has thrown. The round
+// is over when a wave has as many sent messages as the wave before had received ones. Proof: the
+// waves of a round do not overlap. With S and R the sums of wave 1 and wave 2, R1 <= S1 <= S2 and
+// R1 <= R2 <= S2. If S2 = R1, all are equal, so at the end of wave 1 no message was in flight, and
+// every rank was passive since it had joined wave 1. tests/models/work_pool.pml.
 //
-// Thread safety: receive() as handlers of messages are called; the rest by one task at a time.
+// Thread safety: receive() as handlers of messages are called; one task at a time calls the rest.
 // Invariants, under the lock:
-//   (1) `active_` is the number of workers that neither sleep nor have ended: who wakes one adds.
-//   (2) items leave `shared_`, or a message of them is counted, in one step with each other.
-//   (3) what is sent is sent without the lock, after it was counted: by a handler, by an active
-//       worker, or, of a request and a wave, by a worker that has gone to sleep.
+//   (1) `active_` is the number of workers that neither sleep nor have ended: the waking thread
+//       adds.
+//   (2) items leave `shared_`, and a message with them is counted, in one step.
+//   (3) messages are sent without the lock, after they were counted: by a handler, by an active
+//       worker, or, for a request and a wave, by a worker that has gone to sleep. worker, or, of a
+//       request and a wave, by a worker that has gone to sleep.
 #pragma once
 
 #include <atomic>
@@ -50,8 +52,8 @@ class Pool {
     std::size_t item_bytes = 0;
     std::vector<int> ranks;
     const char* name = "";
-    std::uint32_t chunk = 0;     // 0: by itself
-    std::uint32_t interval = 0;  // 0: by itself
+    std::uint32_t chunk = 0;     // 0: automatic
+    std::uint32_t interval = 0;  // 0: automatic
     std::uint32_t victims = 1;
     int workers = 1;
   };
@@ -62,7 +64,7 @@ class Pool {
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   void push(const void* item);
-  // Suspends. Throws what a function has thrown, or Error if that was on another rank.
+  // Suspends. Throws the exception of a function, or Error if another rank threw it.
   [[nodiscard]] WorkPoolCounters process(const detail::PoolBody& body);
   void receive(int from, const PoolHead& head, Bytes body);
 
@@ -72,7 +74,7 @@ class Pool {
     detail::EventWord event;
     Sleeper* next = nullptr;
   };
-  // What is to be done without the lock.
+  // The actions that follow without the lock.
   enum class Kind : std::uint8_t {
     nothing,
     ask,   // `to`
@@ -103,7 +105,7 @@ class Pool {
   [[nodiscard]] std::size_t surplus(const Worker& worker) const noexcept;
   void fail(const std::exception_ptr& error);
   [[nodiscard]] WorkPoolCounters count(std::uint64_t elapsed_ns) const;
-  void end_round();  // throws what was thrown
+  void end_round();  // throws the exception of the round
 
   void answer(int from, const PoolHead& head);
   void take_in(int from, const PoolHead& head, Bytes items);
@@ -126,16 +128,16 @@ class Pool {
   const Options options_;
   const Name name_;              // of workers
   const char* const waits_for_;  // for reports
-  std::vector<std::unique_ptr<Worker>> workers_;  // each of its task
+  std::vector<std::unique_ptr<Worker>> workers_;  // each used by its task
   std::uint64_t begun_ns_ = 0;  // the round
 
-  // Read by workers without the lock: a stale value makes them share a slice later.
+  // Workers read these without the lock: a stale value makes them share one slice later.
   std::atomic<std::size_t> shared_count_{0};  // items; written under the lock
-  std::atomic<bool> hungry_{false};  // workers or ranks wait for items: less than a chunk will do
+  std::atomic<bool> hungry_{false};  // workers or ranks wait for items: less than a chunk is enough
   std::atomic<bool> failed_{false};  // of this round; written under the lock
-  std::atomic<std::uint32_t> chunk_{1};  // of the worker that has shared last
+  std::atomic<std::uint32_t> chunk_{1};  // of the worker that shared last
 
-  mutable std::mutex mutex_;  // held for what touches memory only; never over a send or a firing
+  mutable std::mutex mutex_;  // held over memory accesses only; never over a send or a firing
   detail::ItemStack shared_ IMBREX_GUARDED_BY(mutex_);
   Search search_ IMBREX_GUARDED_BY(mutex_);
   Sleeper* sleepers_ IMBREX_GUARDED_BY(mutex_) = nullptr;
@@ -149,10 +151,12 @@ class Pool {
   std::uint64_t wave_ IMBREX_GUARDED_BY(mutex_) = 0;            // the next one
   std::int64_t sent_ IMBREX_GUARDED_BY(mutex_) = 0;             // messages, in all rounds
   std::int64_t received_ IMBREX_GUARDED_BY(mutex_) = 0;
-  std::int64_t received_before_ IMBREX_GUARDED_BY(mutex_) = 0;  // by all, says the last wave; -1
+  // by all ranks, from the last wave; -1
+  std::int64_t received_before_ IMBREX_GUARDED_BY(mutex_) = 0;
   WorkPoolCounters counters_ IMBREX_GUARDED_BY(mutex_);
   std::exception_ptr error_ IMBREX_GUARDED_BY(mutex_);  // thrown here, in this round
-  // What others have told, by round: this one, and the next, which they may have begun already.
+  // Errors of other ranks, by round: this round, and the next one, which they may have begun
+  // already.
   std::map<std::uint32_t, std::string> errors_elsewhere_ IMBREX_GUARDED_BY(mutex_);
 };
 

@@ -47,7 +47,7 @@ void Search::got_push(const std::size_t from) {
   Lifeline* const lifeline = find(from);
   if (lifeline == nullptr) return;
   lifeline->requested = false;
-  // What it has sent may overtake its answer: then it does not keep the request either.
+  // Its sent items may overtake its answer: it then does not keep the request either.
   if (lifeline == last_request_) last_request_ = nullptr;
 }
 

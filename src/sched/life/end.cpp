@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The runtime stops: with its object, at the end of the program, and in a child of fork.
 //
-// It stops at rest: no task is left, no thread of the program's own stands in a call (but for those
-// that visit.hpp lets stay behind), and none has a finish() open. To see that, and to keep it so,
-// the door is closed. While it is closed the tasks that are left run on; if they come to a halt,
-// they may need a thread that waits outside, and the door is opened for a while. So a thread that
-// spawns for ever does not keep the program from ending, and one that tasks wait for is let in.
+// It stops at rest: no task is left, no thread of the program is in a call (except threads that
+// visit.hpp lets stay behind), and none has a finish() open. The door is closed to check that, and
+// to keep it so. While the door is closed the remaining tasks run on. If they come to a halt, they
+// may need a thread that waits outside, so the door is opened for a while. A thread that spawns for
+// ever therefore does not keep the program from ending, and a thread that tasks wait for is let in.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ const task::Scope* open_finish(const Worker& worker) noexcept {
   return current != &family->children ? current : nullptr;
 }
 
-// A thread that the end waits for. REQUIRES: the door is closed.
+// Whether the end waits for the thread. REQUIRES: the door is closed.
 bool is_awaited(const Worker& worker) noexcept {
   if (&worker == visitor()) return false;
   if (!worker.inside.load(std::memory_order_acquire)) return open_finish(worker) != nullptr;
@@ -66,14 +66,14 @@ bool is_awaited(const Worker& worker) noexcept {
          worker.creating != 0 || open_finish(worker) != nullptr;
 }
 
-// Whether the thread is inside, and does not just wait.
+// Whether the thread is inside, and does not only wait.
 bool touches_the_runtime(const Worker& worker) noexcept {
   return &worker != visitor() && worker.inside.load(std::memory_order_acquire) &&
          !worker.parked.load(std::memory_order_acquire);
 }
 
-// REQUIRES: as is_awaited(), and no task runs. Returns when the thread stands outside, or waits for
-// what only another such thread can bring.
+// REQUIRES: as is_awaited(), and no task runs. Returns when the thread is outside, or waits for an
+// event that only another such thread can fire.
 void await_leave(const Worker& worker) noexcept {
   while (is_awaited(worker) || touches_the_runtime(worker)) std::this_thread::yield();
 }
@@ -91,8 +91,8 @@ std::vector<Worker*> visitors_of(RuntimeState& runtime) {
   return runtime.foreign;
 }
 
-// Whether a task lives that is not the code of a thread; the stand-in of a callback counts as one,
-// so is_root() does not serve, and the roots of threads are told by their address.
+// Whether a task lives that is not the code of a thread. The stand-in of a callback counts as a
+// task, so is_root() cannot be used: the roots of threads are told by their address.
 bool has_tasks(RuntimeState& runtime) {
   std::vector<const void*> roots;
   for (const auto& worker : runtime.workers) roots.push_back(worker->root);
@@ -112,21 +112,21 @@ class Patience {
  public:
   explicit Patience(RuntimeState& runtime) noexcept : runtime_(runtime) { note_progress(); }
 
-  // Lets others work, and works with them if this thread is a worker.
+  // Lets other threads work, and works with them if this thread is a worker.
   void wait() {
     if (Worker* const worker = current_worker()) {
       give_way(*worker, 0);
       (void)poll(*worker, true);
       if (worker->id == 0) look_for_stall();
     }
-    // The sleep is in proportion to what the look at all tasks costs.
+    // The sleep is proportional to the cost of the scan of all tasks.
     const auto spent = Clock::now() - looked_at_;
     std::this_thread::sleep_for(std::clamp<Clock::duration>(
         2 * spent, std::chrono::microseconds(20), std::chrono::milliseconds(10)));
     looked_at_ = Clock::now();
     if (runtime_.begun() != begun_) note_progress();
   }
-  // No task has begun or gone on for so long.
+  // No task has begun or resumed for this time.
   [[nodiscard]] bool halted_for(const Clock::duration time) const {
     return Clock::now() - progress_at_ > time;
   }
@@ -166,7 +166,8 @@ class Patience {
   bool reported_ = false;
 };
 
-// Waits behind the closed door until the runtime rests. False if what is left has come to a halt.
+// Waits behind the closed door until the runtime rests. False if the remaining tasks have come to a
+// halt.
 bool rests_soon(RuntimeState& runtime, Patience& patience) {
   constexpr std::chrono::milliseconds halt{2};
   const Clock::time_point begin = Clock::now();
@@ -193,7 +194,7 @@ void await_rest(RuntimeState& runtime) {
   life().ending_thread.store(0, std::memory_order_relaxed);
 }
 
-// The children of the running task, if any, and their descendants are complete. Suspends.
+// Waits until the children of the running task and their descendants are complete. Suspends.
 void drain_own() noexcept {
   const Worker* const worker = current_worker();
   if (worker == nullptr || worker->task->family == nullptr) return;
@@ -202,17 +203,17 @@ void drain_own() noexcept {
   await_descendants(*worker->task->family, reason);
 }
 
-// Names that no finish() has closed are given up.
+// Gives up names that no finish() has closed.
 void close_outermost_region() noexcept {
   const auto close = [] { close_region(nullptr); };
   if (is_outside()) return visit(Purpose::passes, close, [] {});
   close();
-  // Entries that are left belong to tasks that have been raised, and have run by another entry.
+  // The remaining entries belong to raised tasks that have run by another entry.
   give_way(*current_worker(), 0);
   await_destructors();
 }
 
-// The same, after what a program's end has to say.
+// drain(), after the last words of a program's end.
 void come_to_rest(RuntimeState& runtime) {
   drain_own();
   await_rest(runtime);
@@ -223,11 +224,11 @@ void come_to_rest(RuntimeState& runtime) {
 
 // ---- the end ---------------------------------------------------------------------------------
 
-// Futures refer to what these tasks have left. Of the rest of the runtime they need nothing more.
+// Futures refer to the results of these tasks, and need nothing else of the runtime.
 void keep_result(RuntimeState& runtime, Worker& sweeper, Task& task) {
   reduce_to_result(sweeper, task);
   task.slot_class = 0;
-  task.fiber = &runtime;  // recycle() asks
+  task.fiber = &runtime;  // recycle() reads it
   runtime.keepers.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -237,15 +238,15 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
     auto& task = *reinterpret_cast<Task*>(slot);
     if (task.state.load(std::memory_order_acquire) == task::State::complete) tasks.push_back(&task);
   });
-  for (Task* const task : tasks) {  // one may have referred to another
+  for (Task* const task : tasks) {  // one task may have referred to another
     if (task->state.load(std::memory_order_acquire) == task::State::complete) {
       keep_result(runtime, sweeper, *task);
     }
   }
 }
 
-// REQUIRES: the door is closed, the runtime at rest. The calling thread is worker 0, or worker 0 is
-// the runtime's own. Returns what stop_threads() does.
+// REQUIRES: the door is closed, the runtime at rest. The calling thread is worker 0, or worker 0
+// belongs to the runtime. Returns the result of stop_threads().
 [[nodiscard]] std::vector<std::thread> stop(RuntimeState& runtime)
     IMBREX_REQUIRES(life().lock) {
   Worker& sweeper = *runtime.workers[0];
@@ -254,24 +255,25 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
     sweeper.recorder.record(trace::Kind::task_end, sweeper.root->id, 0, 0, 0);
   }
   std::vector<std::thread> threads = stop_threads(runtime);
-  // The last tasks may have woken threads that seemed to stay behind. The others stop to poll.
-  const std::vector<Worker*> visitors = visitors_of(runtime);  // behind the door none comes or goes
+  // The last tasks may have woken threads that seemed to stay behind. The other threads stop
+  // polling.
+  const std::vector<Worker*> visitors = visitors_of(runtime);  // none comes or goes behind the door
   for (const Worker* const worker : visitors) await_leave(*worker);
   finish_records(runtime);
-  set_current_worker(&sweeper);  // the destructors of results may let go of others
+  set_current_worker(&sweeper);  // the destructors of results may release other objects
   sweeper.task = nullptr;
   for (Worker* const worker : visitors) {
-    await_leave(*worker);  // the destructors may have woken one, too
+    await_leave(*worker);  // the destructors may have woken a thread, too
     end_visitor(*worker, sweeper);
   }
   {
     const std::lock_guard guard(runtime.foreign_lock);  // a report may just read it
     runtime.foreign.clear();
   }
-  detail::report_all_failures();  // a later exit(0) is made a failure
+  detail::report_all_failures();  // a later exit(0) becomes a failure
   if (sweeper.root != nullptr && task::drop(*sweeper.root)) destroy(*sweeper.root);
   keep_results(runtime, sweeper);
-  // Threads of the program's own that have joined wait for ever in a loop.
+  // Joined threads of the program wait for ever in a loop.
   for (const auto& worker : runtime.workers) {
     if (worker->joined) runtime.keepers.fetch_add(1, std::memory_order_relaxed);
   }
@@ -286,7 +288,7 @@ void keep_results(RuntimeState& runtime, Worker& sweeper) {
 }
 
 // The program ends while tasks are left. They keep their stacks, so no join could wait for their
-// threads; those that run are given a moment to leave.
+// threads; the running ones get a moment to leave.
 void abandon(RuntimeState& runtime, const int status) {
   if (runtime.stopping.exchange(true, std::memory_order_acq_rel)) return;
   for (const auto& other : runtime.workers) {
@@ -306,7 +308,7 @@ bool stands_in_main() noexcept {
          (!worker->foreign() && worker->task == worker->root && worker->callbacks == 0);
 }
 
-// The runtime that is to come to rest since the program ends with success, or null.
+// The runtime that must come to rest because the program ends with success, or null.
 RuntimeState* runtime_to_end(const int status) noexcept {
   Life& now = life();
   if (now.process.load(std::memory_order_relaxed) != getpid()) return nullptr;
@@ -317,8 +319,8 @@ RuntimeState* runtime_to_end(const int status) noexcept {
   return now.leaves_tasks ? nullptr : runtime;
 }
 
-// exit() runs what main_ends() has registered before all else, so before any static object is
-// destroyed that a task may use.
+// exit() first runs the function that main_ends() has registered, before it destroys any static
+// object that a task may use.
 void finish_tasks_first(const int status, void*) {
   if (RuntimeState* const runtime = runtime_to_end(status)) {
     end_scopes_of_thread();
@@ -327,8 +329,7 @@ void finish_tasks_first(const int status, void*) {
   }
 }
 
-// Ends the runtime that runs, if any. True if that has come to rest before, and its threads have
-// ended.
+// Ends the running runtime, if any. True if it has come to rest before, and its threads have ended.
 bool end_once(const int status) {
   RuntimeState* const ending = runtime_to_end(status);
   if (ending != nullptr) {
@@ -351,16 +352,18 @@ bool end_once(const int status) {
   return ending != nullptr;
 }
 
-// Runs at exit() as well, among the other handlers and the destructors. From main, with success:
-// what was spawned by those that came before is run to its end. Else nothing more starts.
+// Also runs at exit(), among the other handlers and the destructors. From main, with success: runs
+// the tasks that earlier handlers have spawned to their end. Otherwise nothing more starts.
 void end_runtime(const int status) {
   Life& now = life();
-  // In a child of fork, the locks cannot be trusted either.
+  // In a child of fork, locks cannot be trusted either.
   if (now.process.load(std::memory_order_relaxed) != getpid()) return;
   Worker* const own = visitor();
-  if (own != nullptr) own->inside.store(false, std::memory_order_release);  // it will not go on
-  // Each time but the first it is a runtime that destructors of thread-locals have started. As many
-  // times as the system calls those of keys: such a destructor may make the next one necessary.
+  // this thread will not go on
+  if (own != nullptr) own->inside.store(false, std::memory_order_release);
+  // Each further round ends a runtime that destructors of thread-locals have started. There are as
+  // many rounds as the system makes for destructors of keys: such a destructor may make the next
+  // round necessary.
   for (int round = 1; end_once(status) && runtime() != nullptr; ++round) {
     if (round < PTHREAD_DESTRUCTOR_ITERATIONS) continue;
     const std::lock_guard guard(life().lock);
@@ -370,8 +373,8 @@ void end_runtime(const int status) {
 
 void at_exit(const int status, void*) {
   end_runtime(status);
-  // Errors that nobody has taken make a failure of it. A call of exit() in here goes on with the
-  // functions and the destructors that are left, and ends with the new status (glibc's exit(3)).
+  // Untaken errors turn success into failure. A call of exit() in here goes on with the remaining
+  // functions and destructors, and ends with the new status (glibc's exit(3)).
   const Life& now = life();
   if (status == EXIT_SUCCESS && now.failed.load(std::memory_order_relaxed) &&
       now.process.load(std::memory_order_relaxed) == getpid()) {
@@ -379,7 +382,7 @@ void at_exit(const int status, void*) {
   }
 }
 
-// Other threads, which may have held the locks, are the parent's.
+// Other threads, which may have held the locks, belong to the parent.
 void after_fork_in_child() {
   Life& now = life();
   set_current_worker(nullptr);
@@ -398,7 +401,7 @@ void main_ends() { on_exit(&finish_tasks_first, nullptr); }
 
 namespace {
 
-// Whether tasks that `task` has created are not complete. REQUIRES: it runs, on this thread.
+// Whether `task` has children that are not complete. REQUIRES: it runs, on this thread.
 bool has_children(const Task& task) noexcept {
   if (task.family == nullptr) return false;
   for (const task::Scope* scope = task.family->current; scope != nullptr; scope = scope->outer) {
@@ -418,7 +421,7 @@ void notice_pthread_exit() noexcept {
                  "runs any more, and the process goes on until exit() is called or SIGKILL ends "
                  "it. Return from main, or wait there for what it is to outlive");
   }) == 0;
-  if (made) pthread_setspecific(key, &key);  // exit() does not look at it
+  if (made) pthread_setspecific(key, &key);  // exit() does not run it
 }
 
 void hook_once() {
@@ -475,7 +478,7 @@ void before_end(void (*const hook)(int status)) { sched::life().before_end = hoo
 void drain() noexcept {
   sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr) return;
-  if (in_spawned_task()) return sched::drain_own();  // the others may wait for this one
+  if (in_spawned_task()) return sched::drain_own();  // the other tasks may wait for this one
   sched::come_to_rest(*runtime);
   sched::open_door();
 }
@@ -500,7 +503,7 @@ namespace {
 Runtime::~Runtime() {
   sched::RuntimeState* const runtime = sched::runtime();
   if (runtime == nullptr || runtime->stopping.load(std::memory_order_relaxed)) {
-    return;  // the end of the program, or fork, was before us
+    return;  // the end of the program, or fork, came before
   }
   const sched::Worker* const worker = sched::current_worker();
   const bool main_serves = runtime->workers[0]->root != nullptr;

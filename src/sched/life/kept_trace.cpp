@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trace of a program that does not come to its end: it hangs and is aborted, a signal ends it,
-// another rank has failed. That is when a trace is wanted most.
+// The trace of a program that does not reach its end: it hangs and is aborted, a signal ends it, or
+// another rank has failed. A trace is most useful then.
 //
-// A handler of a signal may do next to nothing. So a thread that is there for this alone writes the
-// files, while the handler waits for it; then the signal goes on to whoever had it before. Should
-// the thread not come through, because the one that was interrupted holds a lock, the program ends
-// without a trace.
+// A signal handler may do next to nothing. A thread of its own therefore writes the files, while
+// the handler waits for it; then the signal goes on to the handler before. If the thread does not
+// finish, because the interrupted thread holds a lock, the program ends without a trace.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -30,16 +29,16 @@ namespace imbrex::sched {
 
 namespace {
 
-// The signals that end programs. Most often it is a launcher that sends one.
+// The signals that end programs. Mostly a launcher sends one.
 constexpr int ends[] = {SIGABRT, SIGBUS,  SIGFPE,  SIGHUP,  SIGILL,
                         SIGINT,  SIGQUIT, SIGSEGV, SIGTERM, SIGXCPU};
 
-// Written once, before the first handler is installed; nothing is ever closed or removed, since a
-// signal may come at any time.
+// Written once, before the first handler is installed; never closed or removed, since a signal may
+// come at any time.
 struct Keeper {
   int descriptor = -1;                      // the thread reads it
   pid_t process = 0;                        // a child of fork has no thread
-  struct sigaction previous[NSIG] = {};     // who had the signal before
+  struct sigaction previous[NSIG] = {};     // the handlers before
   std::atomic<int> signal{0};               // the first signal, by its handler
   std::atomic<bool> written{false};         // by the thread
 };
@@ -62,7 +61,7 @@ void pass_on(const int signal, siginfo_t* const info, void* const context) {
     sigaction(signal, &before, nullptr);
     const bool faults = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
                         signal == SIGILL;
-    // A fault comes again by itself, at its place; what was sent is sent again.
+    // A fault repeats by itself, at its place; a sent signal is sent again.
     if (!faults || info->si_code <= 0) raise(signal);
   } else if (before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
@@ -121,7 +120,7 @@ void keep_trace() {
     struct sigaction action{};
     if (sigaction(signal, nullptr, &keeper.previous[signal]) != 0 ||
         keeper.previous[signal].sa_handler == SIG_IGN) {
-      continue;  // as nohup does
+      continue;  // as nohup sets it
     }
     action.sa_sigaction = &on_end;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -135,9 +134,9 @@ bool keeps_trace_at(const int signal) noexcept {
 }
 
 void save_trace(const std::string& cut) noexcept {
-  static std::atomic<bool> saves{false};  // any thread: one writes, who comes meanwhile does not
+  static std::atomic<bool> saves{false};  // any thread: the first one writes, later ones do not
   if (saves.exchange(true, std::memory_order_acquire)) return;
-  // The runtime lives as long as this is held. Whoever is interrupted may hold it for ever.
+  // The runtime lives as long as this is held. The interrupted thread may hold it for ever.
   std::unique_lock<std::mutex> guard(end_lock(), std::try_to_lock);
   for (int round = 0; !guard.owns_lock() && round < 100; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -147,7 +146,7 @@ void save_trace(const std::string& cut) noexcept {
   if (here != nullptr && !here->options.TRACE.empty()) {
     trace::TimeBase time = here->time;
     time.stop();
-    // Records that were begun before that moment are there soon.
+    // Records that were begun before that moment are complete soon.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     write_trace(*here, time, cut);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A forgotten library: the process uses an MPI, and libimbrex_mpi, which would suspend tasks in its
-// blocking calls, is not there. Nothing else would say so: the calls work, until they all wait.
+// blocking calls, is missing. No other code would tell: the calls work, until all tasks wait.
 //
-// The loaded libraries are read from the dynamic linker's tables, not by dlopen() or dlsym(): these
-// wait for a library that is being loaded, whose constructor may wait for the very worker that
-// looks. But a library stands in the tables before it can be called: a thread that is made for this
-// waits until the library has been loaded to its end.
+// The loaded libraries are read from the dynamic linker's tables, not by dlopen() or dlsym(), which
+// wait for a library that is being loaded; its constructor may wait for the very worker that
+// checks. A library is in the tables before its functions may be called, so a thread made for this
+// purpose waits until it is fully loaded.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -27,7 +27,7 @@ namespace imbrex::sched {
 
 namespace {
 
-// The entries of an object's dynamic section that matter here.
+// The entries of an object's dynamic section that are needed here.
 struct Tables {
   const ElfW(Dyn)* dynamic = nullptr;
   const char* strings = nullptr;
@@ -122,15 +122,15 @@ int look_into(dl_phdr_info* const object, std::size_t, void* const data) noexcep
   return 0;
 }
 
-// Waits while the library is being loaded. It is not unloaded any more.
+// Waits while the library is being loaded. It is not unloaded afterwards.
 bool wait_until_loaded(const std::string& path) noexcept {
   return path.empty() || dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD) != nullptr;
 }
 
-std::atomic<std::uint64_t> next_look_ns{0};  // any thread; a look too many does no harm
+std::atomic<std::uint64_t> next_look_ns{0};  // any thread; an extra check does no harm
 
-// Whether its functions may be called. By a worker: does not wait, and once that is known a look is
-// due.
+// Whether the functions of the library may be called. A worker calls it: it does not wait, and once
+// the answer is known a check is due.
 bool is_loaded(const std::string& path) noexcept {
   enum : int { unknown, looked_for, loaded };
   static std::atomic<int> state{unknown};  // any thread
@@ -143,7 +143,7 @@ bool is_loaded(const std::string& path) noexcept {
         next_look_ns.store(0, std::memory_order_relaxed);
       }).detach();
     } catch (const std::exception&) {
-      state.store(unknown, std::memory_order_relaxed);  // another time
+      state.store(unknown, std::memory_order_relaxed);  // tries again later
     }
   }
   return before == loaded;
@@ -162,7 +162,7 @@ std::atomic<bool> has_reported{false};  // any thread
 void look(const bool at_start) noexcept {
   MpiSearch search;
   dl_iterate_phdr(&look_into, &search);
-  if (search.ours) has_reported.store(true, std::memory_order_relaxed);  // nothing is forgotten
+  if (search.ours) has_reported.store(true, std::memory_order_relaxed);  // nothing is missing
   if (search.ours || search.initialised == nullptr) return;
   if (!(at_start ? wait_until_loaded(search.mpi) : is_loaded(search.mpi))) return;
   if (!is_in_use(search) && !(at_start && search.linked)) return;
@@ -176,7 +176,7 @@ void look(const bool at_start) noexcept {
       search.mpi.empty() ? "in the program" : file_name(search.mpi.c_str())));
 }
 
-// OpenMP's programs are as well off as without us, and `imbrex run` gives them the library.
+// OpenMP programs work equally well without libimbrex_mpi, and `imbrex run` gives it to them.
 bool is_requested(const RuntimeState& runtime) noexcept {
   return runtime.options.MPI_WARNING && life().joiners_max == 0;
 }
@@ -188,7 +188,7 @@ void warn_of_plain_mpi(const RuntimeState& runtime) noexcept {
 }
 
 void look_for_plain_mpi(const RuntimeState& runtime) noexcept {
-  if (IMBREX_TSAN) return;  // it does not see the lock under which the loader lists and closes
+  if (IMBREX_TSAN) return;  // ThreadSanitizer does not see the loader's lock for its list
   constexpr std::uint64_t gap_ns = 500'000'000;
   const std::uint64_t now = base::monotonic_ns();
   if (has_reported.load(std::memory_order_relaxed) ||

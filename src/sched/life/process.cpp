@@ -65,8 +65,8 @@ void say(unsigned number) noexcept {
   say(first);
 }
 
-// Whether the fault at `address` is an overflow of the stack that the thread stands on: in a guard
-// of ours, or just below the native stack of a thread.
+// Whether the fault at `address` is an overflow of the stack of the current code: in a guard of a
+// StackPool, or just below the native stack of a thread.
 bool is_overflow(const RuntimeState& runtime, const Worker* const worker,
                  const void* const address) {
   if (runtime.stacks.in_guard(address)) return true;
@@ -103,7 +103,7 @@ void on_fault(const int signal, siginfo_t* const info, void* const context) {
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(signal);
   } else {
-    sigaction(signal, &previous, nullptr);  // the fault comes again, and ends the program
+    sigaction(signal, &previous, nullptr);  // the fault repeats, and ends the program
   }
 }
 
@@ -125,7 +125,7 @@ void alternate_stack() {
   if (sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0) return;
   constexpr std::size_t bytes = 32 * 1024;
   stack_t stack{};
-  stack.ss_sp = std::malloc(bytes);  // as long as the thread; a few threads, never freed
+  stack.ss_sp = std::malloc(bytes);  // lives as long as the thread; a few threads, never freed
   stack.ss_size = bytes;
   if (stack.ss_sp != nullptr) sigaltstack(&stack, nullptr);
 }
@@ -135,7 +135,7 @@ void catch_overflow() {
   struct sigaction present;
   if (sigaction(SIGSEGV, nullptr, &present) == 0 &&
       (present.sa_sigaction == &on_fault || keeps_trace_at(SIGSEGV))) {
-    return;  // or behind the one that writes the trace
+    return;  // installed, or replaced by the handler that writes the trace
   }
   previous = present;
   struct sigaction action{};

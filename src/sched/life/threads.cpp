@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of the program's own: as visitors (visit.hpp), or as workers; and how they end.
+// Threads of the program: as visitors (visit.hpp), or as workers; and their end.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -72,10 +72,10 @@ void nap() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
 // Enters without a lock if the thread has been here before; false if it may not go on.
 bool enter_again(Worker& worker) noexcept {
-  if (worker.creating != 0) return true;  // it is inside
+  if (worker.creating != 0) return true;  // the thread is inside
   worker.inside.store(true, std::memory_order_relaxed);
   base::light_fence();  // pairs with close_door()
-  // acquire: whoever sees an open door sees what became of the worker behind it.
+  // acquire: a thread that sees an open door sees the state of the worker behind it.
   if (!life().closed.load(std::memory_order_acquire) &&
       !worker.over.load(std::memory_order_relaxed)) {
     return true;
@@ -117,7 +117,7 @@ void end_thread(Worker* const worker) {
   end_visits(worker);
 }
 
-// Calls leave(worker) when the thread ends, if it is not main's, which ends with the program.
+// Calls leave(worker) when the thread ends, except for main's thread, which ends with the program.
 void call_at_exit(Worker* const worker, void (*const leave)(Worker*)) noexcept {
   if (is_main_thread()) {
     at_main_exit(&main_ends);
@@ -138,7 +138,7 @@ Worker* make_foreign(RuntimeState& runtime, const char* const name) {
   return worker;
 }
 
-// The callbacks that the calling thread stands in are those of `worker`, its first one, from here.
+// The callbacks of the calling thread belong to `worker`, its first one, from here on.
 void take_over_callbacks(Worker& worker) noexcept {
   const CallbacksOutside outside = std::exchange(callbacks_outside(), {});
   worker.callbacks = outside.count;
@@ -156,8 +156,8 @@ Worker& attach(RuntimeState& runtime) IMBREX_REQUIRES(life().lock) {
   return *worker;
 }
 
-// The worker of the calling thread's visit, or the one that it has become, or null if no runtime
-// runs. REQUIRES: the door is open.
+// The worker of the calling thread's visit, or the worker that the thread has become, or null if no
+// runtime runs. REQUIRES: the door is open.
 Worker* enter_locked(const Purpose purpose) IMBREX_REQUIRES(life().lock) {
   if (Worker* const worker = visitor()) {
     if (!worker->over.load(std::memory_order_relaxed)) {
@@ -200,10 +200,10 @@ Visit::Visit(const Purpose purpose) {
 
 Visit::~Visit() {
   Worker* const worker = visitor();
-  // A thread whose current worker is another one has become worker 0, or joined.
+  // A thread whose current worker is another one has become worker 0, or has joined.
   if (!admitted_ || worker == nullptr || current_worker() != worker) return;
   set_current_worker(nullptr);
-  if (worker->over.load(std::memory_order_acquire)) {  // it has stayed behind
+  if (worker->over.load(std::memory_order_acquire)) {  // the thread has stayed behind
     worker->tasks.flush();
     worker->small.flush();
     forget_keeper(*worker->runtime);
@@ -237,7 +237,7 @@ bool await_after_end(const detail::EventWord& event) noexcept {
 
 namespace {
 
-// It lives on until the tasks that it spawned are complete.
+// The root lives on until the tasks that it spawned are complete.
 void end_root(Task& root, Worker& actor, const bool acts) noexcept {
   task::Outcome outcome;
   root.state.store(task::State::ended, std::memory_order_release);
@@ -262,7 +262,7 @@ void end_root(Worker& worker, Worker& actor) noexcept {
   worker.small.flush();
 }
 
-// A thread that has joined ends. From its fibers' view the next one that joins is the same worker.
+// A thread that has joined ends. From its fibers' view the next joining thread is the same worker.
 void leave_workers(Worker* const worker) {
   RuntimeState* const runtime = worker->runtime;
   if (life().runtime.load(std::memory_order_acquire) != runtime) {
@@ -325,7 +325,8 @@ void begin_stand_in(Worker& worker) {
 }
 
 void leave_stand_in(Worker& worker) noexcept {
-  if (worker.callbacks != worker.stand_in_since) return;  // it is that of a callback around
+  if (worker.callbacks != worker.stand_in_since) return;  // the stand-in belongs to a callback
+                                                          // around
   if (!is_outside()) return end_stand_in(worker);
   visit(Purpose::passes, [&worker] { end_stand_in(worker); }, [] {});
 }
@@ -355,7 +356,7 @@ void join_runtime() {
     const std::lock_guard guard(sched::life().lock);
     if (sched::life().closed.load(std::memory_order_relaxed)) continue;
     if (sched::runtime() == nullptr) sched::start_if_none();
-    if (sched::current_worker() != nullptr) return;  // it is worker 0
+    if (sched::current_worker() != nullptr) return;  // the thread is worker 0
     Worker& worker = sched::join_runtime(*sched::runtime());
     sched::adopt_thread(worker, "thread");
     sched::take_over_callbacks(worker);
@@ -365,8 +366,8 @@ void join_runtime() {
   sched::alternate_stack();
 }
 
-// While the thread is inside, the end waits for it as for a visitor; but it does not look at the
-// door, since who comes to rest polls behind it.
+// While the thread is inside, the end waits for it as for a visitor. The thread does not check the
+// door, since the code that brings the runtime to rest polls behind it.
 void enter_as(Guest& guest) {
   auto* worker = static_cast<Worker*>(guest.worker);
   sched::RuntimeState* const now = sched::runtime();

@@ -74,7 +74,7 @@ int duplicate(const char* function, MPI_Comm handle, MPI_Comm* made, const MPI_I
   return MPI_SUCCESS;
 }
 
-// The functions of the user's may ask for the communicator: it is freed after them.
+// The functions of the user may use the communicator, so it is freed after them.
 void delete_attributes(Lock& lock, Comm& comm) {
   while (!comm.attributes.empty()) {
     const auto [key, value] = *comm.attributes.begin();
@@ -164,7 +164,7 @@ int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
   return code != MPI_SUCCESS ? code : PMPI_Ibarrier(comm, request);
 }
 
-// All ranks are of one color; a positive key is the rank that this one gets.
+// All ranks have one color; a positive key is the new rank.
 int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
   FAKE_MPI_COMM("Comm_split");
   *made = MPI_COMM_NULL;
@@ -213,7 +213,7 @@ int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
   return MPI_SUCCESS;
 }
 
-// It is forgotten with the last attribute, hence never.
+// It is destroyed with the last attribute, hence never.
 int PMPI_Comm_free_keyval(int* key) {
   *key = MPI_KEYVAL_INVALID;
   return MPI_SUCCESS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fake_mpi: start and end, types, statuses, and collectives, to which each rank contributes what
-// this one does.
+// fake_mpi: start and end, types, statuses, and collectives, in which each rank contributes the
+// data of this one.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -44,7 +44,7 @@ void report_left(Lock& lock) {
   if (!lock->groups.empty()) lock->breach("a group is left at MPI_Finalize");
 }
 
-// `buffer`: where data are received; null: none are.
+// `buffer`: receives data; null: no data are received.
 int start_collective(const char* function, MPI_Comm handle, const void* buffer,
                      MPI_Request* request) {
   Lock lock(function);
@@ -190,7 +190,7 @@ int PMPI_Get_address(const void* location, MPI_Aint* address) {
   return MPI_SUCCESS;
 }
 
-// Buffered sends copy at once and need none.
+// Buffered sends copy at once and need no buffer.
 int PMPI_Buffer_attach(void*, int) { return MPI_SUCCESS; }
 int PMPI_Buffer_detach(void*, int*) { return MPI_SUCCESS; }
 

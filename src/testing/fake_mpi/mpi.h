@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI 3.1 of one process, for tests: src/mpi is compiled against it once more. Only for C++. Its
-// constants and handles equal those of no real MPI, and handles are numbers that are never used
-// twice (unless a test asks for it), so that whoever relies on one MPI's values, or uses a handle
-// too late, is found out.
+// MPI 3.1 of one process, for tests: src/mpi is compiled against it a second time. Only for C++.
+// Its constants and handles equal those of no real MPI, and handles are numbers that are never
+// reused (unless a test asks for it): code that relies on one MPI's values, or uses a handle too
+// late, fails.
 #pragma once
 
 #define MPI_VERSION 3
@@ -62,7 +62,7 @@ typedef struct {
 #define MPI_MINLOC ((MPI_Op)0x18d)
 #define MPI_NO_OP ((MPI_Op)0x188)
 
-// A predefined type says its size: 0x10000 + 256 x number + bytes.
+// A predefined type contains its size: 0x10000 + 256 x number + bytes.
 #define FAKE_MPI_TYPE(number, bytes) ((MPI_Datatype)(0x10000 + 256 * (number) + (bytes)))
 #define MPI_DATATYPE_NULL ((MPI_Datatype)0x190)
 #define MPI_BYTE FAKE_MPI_TYPE(1, 1)
@@ -178,7 +178,7 @@ MPI_Request MPI_Request_f2c(MPI_Fint number);
 MPI_Request PMPI_Request_f2c(MPI_Fint number);
 MPI_Fint PMPI_Comm_c2f(MPI_Comm comm);
 MPI_Comm PMPI_Comm_f2c(MPI_Fint number);
-int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* group);  // for who finds it by its name
+int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* group);  // for code that finds it by its name
 
 }  // extern "C"
 #pragma GCC visibility pop

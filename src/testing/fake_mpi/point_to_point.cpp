@@ -23,7 +23,7 @@ bool valid_peer(const Comm& comm, int peer, bool wildcards) {
   return peer >= 0 && peer < comm.peers;
 }
 
-// A program that says that it uses no wildcard may use none, nor may a tool in its name.
+// A program that declares that it uses no wildcard must not use one, nor may a tool for it.
 void check_hints(Lock& lock, const Comm& comm, int peer, int tag) {
   const auto asserted = [&](const char* key) {
     const auto found = comm.info.find(key);
@@ -65,7 +65,7 @@ int start(const char* function, const Arguments& it, MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
-// The blocking functions of a thread that has nothing else to do.
+// The blocking functions: the thread has nothing else to do.
 int start_and_wait(const char* function, const Arguments& it, MPI_Status* status) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = start(function, it, &request);
@@ -88,7 +88,7 @@ void describe_null(MPI_Status* status) {
   status->fake_cancelled = 0;
 }
 
-// Both probes; `message` is null for those that leave it where it is.
+// Both probes; `message` is null for probes that leave the message in place.
 int probe(const char* function, int peer, int tag, MPI_Comm handle, int* flag,
           MPI_Message* message, MPI_Status* status) {
   Lock lock(function);

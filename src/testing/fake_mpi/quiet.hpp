@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fake_mpi under ThreadSanitizer: its one lock would order all threads that call MPI, and so hide
-// the races of whoever calls it. While Quiet lives, neither the lock nor what it guards is seen;
-// what MPI does promise, that a completed transfer is seen by whoever is told of it, is said by
-// transferred() and told(). Nothing of it is there without the sanitizer.
+// fake_mpi under ThreadSanitizer. Its one lock would order all threads that call MPI, and so hide
+// the races of its callers. While Quiet lives, neither the lock nor the guarded data are visible.
+// MPI promises that a thread that is told of a completed transfer sees its data; transferred() and
+// told() express that. Without the sanitizer nothing of it exists.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -51,7 +51,7 @@ struct Quiet {
   Quiet& operator=(const Quiet&) = delete;
 };
 
-// Within Quiet: what is done to memory of the program's, and calls of its functions.
+// Within Quiet: accesses to memory of the program, and calls of its functions.
 struct Loud {
   Loud() { be_loud(); }
   ~Loud() { be_quiet(); }

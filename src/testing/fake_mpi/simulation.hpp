@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of fake_mpi: communicators, messages, requests, and how messages and receives find each
-// other. Used by the files that define PMPI_*; one lock around all of it.
+// The state of fake_mpi: communicators, messages, requests, and the matching of messages and
+// receives. Used by the files that define PMPI_*; one lock around all of it.
 #pragma once
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ struct Message {
   bool arrived = false;
   bool extracted = false;     // by Mprobe or Improbe
   bool matched = false;       // a receive has it
-  Request* sender = nullptr;  // an own synchronous send that waits for the match
+  Request* sender = nullptr;  // a synchronous send of this rank that waits for the match
   MPI_Message handle = MPI_MESSAGE_NULL;
 };
 
@@ -52,7 +52,7 @@ struct Topology {
 
 struct Comm {
   MPI_Comm handle = MPI_COMM_NULL;
-  MPI_Comm origin = MPI_COMM_NULL;  // what it is a duplicate of
+  MPI_Comm origin = MPI_COMM_NULL;  // the communicator that it is a duplicate of
   int rank = 0;
   int size = 1;
   int peers = 1;  // ranks that messages come from: the size, or that of the remote group
@@ -79,7 +79,7 @@ struct Request {
   bool persistent = false;
   bool active = true;
   bool complete = false;
-  bool freed = false;      // by the user; goes when it is complete
+  bool freed = false;      // by the user; destroyed when it is complete
   pthread_t user{};  // a thread that is in a call with it
 
   void* buffer = nullptr;
@@ -115,8 +115,8 @@ struct Fault {
 // receive that is active is in `posted` or has a message; (3) no message in `unexpected` fits a
 // request in `posted`.
 struct World {
-  // Guards everything below, which is reached by a Lock only: the analysis of base/guarded.hpp does
-  // not follow that. Released while functions of the user's run.
+  // Guards everything below, which only a Lock accesses: the analysis of base/guarded.hpp does not
+  // follow that. Released while functions of the user run.
   std::mutex mutex;
   Settings settings;
   std::mt19937_64 random;
@@ -125,7 +125,7 @@ struct World {
   std::uintptr_t next_handle = 0x1000;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Comm>> comms;
   std::unordered_map<std::uintptr_t, std::unique_ptr<Request>> requests;
-  std::vector<MPI_Request> request_handles;                // that mean nothing any more
+  std::vector<MPI_Request> request_handles;                // handles without a meaning any more
   std::unordered_map<std::uintptr_t, Message*> extracted;  // by handle
   std::unordered_map<std::uintptr_t, std::size_t> types;   // derived ones: their sizes
   std::unordered_map<std::uintptr_t, MPI_Comm_errhandler_function*> handlers;
@@ -151,18 +151,19 @@ struct World {
   bool arrive(Comm& comm, int source);
   bool arrive_any();
   [[nodiscard]] Message* find_unexpected(const Comm& comm, int source, int tag) const;
-  void take(Message& message);  // out of `unexpected`
+  void take(Message& message);  // takes it out of `unexpected`
   void match(Request& receive, Message& message);
   void progress();
 
   // ---- requests
   Request& add_request(Request::Kind kind, Comm* comm);
   void activate(Request& request);     // a send or receive begins
-  void hand_over(Request& request);    // by the caller, to whoever makes the transfer
+  void hand_over(Request& request);    // the caller hands the request to the thread that makes the
+                                       // transfer
   void post(Request& receive);
   void dispatch(Request& send);
   void lose(int rank);
-  // Ends `receive`, which no message has met, if a rank that is lost might have sent one.
+  // Ends `receive`, which no message has met, if a lost rank might have sent one.
   [[nodiscard]] bool fails_for_lost(Request& receive);
   void finish(Request& request);       // the transfer is over
   void forget(Request& request);
@@ -204,7 +205,7 @@ class Lock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Null if the handle names none; then a breach is noted.
+// Null if the handle names no communicator; a breach is then noted.
 [[nodiscard]] Comm* find_comm(Lock& lock, MPI_Comm comm);
 [[nodiscard]] bool find_size(Lock& lock, MPI_Datatype type, std::size_t* bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies that come to this rank: whether there is room for them, where their segments land, and
-// what their reader is told.
+// Copies that come to this rank: whether there is room for them, where their segments arrive, and
+// the callbacks of their readers.
 #include <fmt/format.h>
 
 #include <bit>
@@ -43,7 +43,7 @@ void Broadcasts::Protocol::expect(const CopyName& name, const std::size_t bytes,
     ++arrival.held;
     found = &arrival;
   }
-  if (waits_at_parent) {  // a handler asks for it: see (1)
+  if (waits_at_parent) {  // a handler requests it: see (1)
     Message take = message(DataMessage::take, transfers_.rank(), name);
     send(take);
     transfers_.flush();
@@ -56,7 +56,7 @@ void Broadcasts::Protocol::expect(const CopyName& name, const std::size_t bytes,
 }
 
 namespace {
-// What can be done for an arrival now.
+// The next action for an arrival.
 enum class Next : std::uint8_t { nothing, arrived, passed_on, drop };
 
 [[nodiscard]] Next next_of(const Arrival& arrival) noexcept {
@@ -72,7 +72,7 @@ enum class Next : std::uint8_t { nothing, arrived, passed_on, drop };
 }
 }  // namespace
 
-// Whoever holds an arrival ends with this.
+// The last call of every thread that holds an arrival.
 void Broadcasts::Protocol::tell(Arrival& arrival) noexcept {
   for (bool first = true;; first = false) {
     Next next = Next::nothing;
@@ -142,7 +142,7 @@ bool Broadcasts::Protocol::has_room(const int from, const std::size_t bytes) con
          early_bytes_ <= options_.early_bytes_max - bytes;
 }
 
-// What lies here, or lands, for no reader yet.
+// Data that are stored here, or arrive, for no reader yet.
 void Broadcasts::Protocol::set_early(Arrival& arrival, const bool early) {
   if (arrival.early == early) return;
   arrival.early = early;
@@ -204,7 +204,7 @@ void Broadcasts::Protocol::on_copy(const int from, const DataHead& head,
   if (!late.empty()) leave_untold(std::make_exception_ptr(Error("imbrex: " + late)));
 }
 
-// Here, at once, or not before there is a reader.
+// Takes the data at once if they are in the message, or when there is a reader.
 void Broadcasts::Protocol::take(Arrival& arrival, const DataHead& head,
                                 const std::span<const Stop> list, const Bytes data, Work& work) {
   Passing& passing = arrival.passing;
@@ -257,8 +257,8 @@ void Broadcasts::Protocol::on_take(const CopyName& name) {
 
 // ---- segments --------------------------------------------------------------------------------
 
-// Landings go to the parent ahead of the segments, as many as it may have use for, so that it need
-// not wait for them.
+// Landings go to the parent ahead of the segments, as many as it may use, so that it need not wait
+// for them.
 void Broadcasts::Protocol::offer(Arrival& arrival) {
   Message land = message(DataMessage::land, arrival.parent, arrival.name);
   std::size_t first = 0;
@@ -362,7 +362,7 @@ void Broadcasts::Protocol::answer(Arrival& arrival, const DataMessage what,
   work.messages.push_back(std::move(made));
 }
 
-// Its parent does not get the data, or cannot send them.
+// The parent does not get the data, or cannot send them.
 void Broadcasts::Protocol::on_failed(const int from, const DataHead& head,
                                      const std::string& why) {
   Work work;
@@ -372,7 +372,7 @@ void Broadcasts::Protocol::on_failed(const int from, const DataHead& head,
     const auto found = arrivals_.find(name);
     const bool is_there = found != arrivals_.end() && found->second->stage != Stage::awaited;
     if (!is_there && head.token != 0) {
-      // Its header came before: it has arrived nevertheless, and is gone.
+      // The header came before, so the copy has arrived and is gone.
       Message stop = message(DataMessage::stop, from, name);
       answer_to(stop, head.token, std::string());
       change(stop, [](DataHead& answer) { answer.took_list = true; });

@@ -33,7 +33,8 @@ Broadcasts::SpaceCopies Broadcasts::Departures::copies(const std::uint64_t space
 void Broadcasts::Departures::send(const int to, const Bytes head, const Bytes body) {
   if (DataHead copy; head.size() >= sizeof copy) {  // a list may follow
     std::memcpy(&copy, head.data(), sizeof copy);
-    // Before it leaves: its reader may have all of it, and finish() return, before send() does.
+    // Recorded before the send: the reader may have all of it, and finish() return, before send()
+    // does.
     if (copy.message == DataMessage::copy) note(to, copy);
   }
   under_.send(to, head, body);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Looks on at the messages by which copies leave this rank, as root or as relay: counts them for
-// each space, and records them in the trace. Stands between the protocol and what carries its
-// messages.
+// Counts the messages by which copies leave this rank, as root or as relay, for each space, and
+// records them in the trace. Stands between the protocol and its carrier.
 //
 // Thread safety: any thread.
 #pragma once
@@ -17,13 +16,13 @@ namespace imbrex::distributed {
 
 struct DataHead;
 
-// Names a datum in the trace, on all ranks alike; below 2^40.
+// Names a datum in the trace, the same on all ranks; below 2^40.
 [[nodiscard]] std::uint64_t trace_key(const DatumName& datum) noexcept;
 
 class Broadcasts::Departures final : public Transfers {
  public:
   explicit Departures(Transfers& under) noexcept : under_(under) {}
-  // Between the two, what leaves for a space is counted.
+  // Between begin and end, copies that leave for the space are counted.
   void begin(std::uint64_t space);
   void end(std::uint64_t space) noexcept;
   [[nodiscard]] SpaceCopies copies(std::uint64_t space) const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What Broadcasts is inside: copies that leave this rank, copies that come to it, and the messages
+// The inside of Broadcasts: copies that leave this rank, copies that arrive, and the messages
 // between the two ends of a copy. docs/design/broadcasts.md explains the protocol.
 #pragma once
 
@@ -24,15 +24,15 @@
 namespace imbrex::distributed {
 
 enum class DataMessage : std::uint8_t {
-  copy,    // to a child: its part of the list, and the bytes, or how many want to land
-  land,    // to the parent: there; landings for the next segments, in their order
+  copy,    // to a child: its part of the list, and the bytes, or their number and a request to land
+  land,    // to the parent: landings for the next segments, in their order
   back,    // to the parent: no reader is here yet, and no room: pass the list on, wait for `land`
-  stop,    // to the parent: no more landings come, end those that you have; the text says why
-  failed,  // to a child: what it waits for does not come; the text says why
-  take,    // to itself: a reader has come for what waits at the parent
+  stop,    // to the parent: no more landings come, end the present ones; the text says why
+  failed,  // to a child: its data do not come; the text says why
+  take,    // to itself: a reader has come for data that wait at the parent
   opened,  // to itself: a space is open for which messages were kept
-  closed,  // to itself: a space was closed with copies under way
-  given_up  // to itself: what has not come in a space will not
+  closed,  // to itself: a space was closed with copies in flight
+  given_up  // to itself: missing data of a space will not come
 };
 
 // A copy on its way to one rank: the same name at both ends.
@@ -57,36 +57,36 @@ struct HashCopyName {
 struct Passing;
 struct Arrival;
 
-// A copy that leaves this rank. States change under the protocol's lock, by handlers alone, once
-// its header has been sent.
+// A copy that leaves this rank. Once its header has been sent, only handlers change its state,
+// under the protocol's lock.
 struct Child {
   enum class State : std::uint8_t {
-    waits,      // for its turn: as many copies as may be are under way to that rank
+    waits,      // the copies in flight to that rank are at their limit
     offered,    // the header was sent
-    postponed,  // there is no reader there, and no room: it keeps its landings back
+    postponed,  // there is no reader there, and no room: the rank withholds its landings
     accepted,   // landings come, and segments go
     failing,    // it was told that the data do not come; its `stop` is awaited
-    stopping,   // no more landings come; those that have are being ended
+    stopping,   // no more landings come; the present ones are being ended
     done
   };
   Passing& passing;
   const Stop to;
-  const std::vector<Stop> list;    // what goes along
+  const std::vector<Stop> list;    // list that goes along
   const std::int32_t urgency;      // the highest priority that depends on it
-  const std::uint64_t number;      // in the order in which they were made
+  const std::uint64_t number;      // in the order of their creation
   State state = State::waits;
-  bool has_answered = false;       // so the list is passed on there, or has come back
-  std::vector<Landing> landings{};   // from `next_landing` on not used
+  bool has_answered = false;       // the list is passed on there, or has come back
+  std::vector<Landing> landings{};   // not used from `next_landing` on
   std::size_t next_landing = 0;
   std::size_t started = 0;         // segments
   std::size_t sent = 0;            // segments that have left
-  std::size_t under_way = 0;       // transfers, those with nothing included
+  std::size_t under_way = 0;       // transfers, empty ones included
 
   [[nodiscard]] bool has_landing() const noexcept { return next_landing < landings.size(); }
   [[nodiscard]] int rank() const noexcept { return static_cast<int>(to.rank); }
 };
 
-// Bytes of which this rank sends copies, as root or because they have come here with a list.
+// Data of which this rank sends copies, as root or because they have come here with a list.
 struct Passing {
   DatumName datum;
   int root = -1;
@@ -95,12 +95,12 @@ struct Passing {
   std::size_t bytes = 0;
   std::size_t segment = 0;      // bytes of each but the last
   std::size_t segments = 1;
-  std::size_t here = 0;         // the first ones, that have come
+  std::size_t here = 0;         // number of segments that have arrived in order
   std::size_t under_way = 0;    // segments
   std::vector<std::unique_ptr<Child>> children;
   std::size_t open = 0;         // children that are not done, and the send() that makes them
   std::string why;              // not empty: the data do not come here
-  std::exception_ptr error;     // the first, at the root
+  std::exception_ptr error;     // the first error, at the root
   Ended ended = nullptr;        // at the root
   void* context = nullptr;
   Arrival* arrival = nullptr;   // elsewhere
@@ -111,62 +111,62 @@ struct Passing {
   }
 };
 
-// A copy that comes to this rank: its reader is inserted, or its header has come, or both.
+// A copy that comes to this rank: its reader is inserted, or its header has arrived, or both.
 struct Arrival {
-  // Segments that may be offered at once, and come in any order: the bits of `ahead`.
+  // The number of segments that may be offered at once, and arrive in any order: the bits of
+  // `ahead`.
   static constexpr unsigned landings_ahead = 32;
 
   enum class Stage : std::uint8_t {
     awaited,    // no header has come
     postponed,  // it waits at the parent for a reader
     landing,    // segments come
-    here,       // all have come
+    here,       // all segments have arrived
     failed
   };
   const CopyName name;
   Stage stage = Stage::awaited;
   bool has_reader = false;
-  bool told = false;         // the reader that it has arrived
-  bool telling = false;      // that call goes on
-  bool early = false;        // it counts among what lies here for nobody yet
+  bool told = false;         // the reader has had its `arrived` callback
+  bool telling = false;      // that callback runs
+  bool early = false;        // counts among the data stored here without a reader
   bool stopped = false;      // the parent was told that no more landings come
-  bool orphan = false;       // the space was closed: nobody will ask for it
-  int held = 0;              // by those who have still to tell(): it stays
+  bool orphan = false;       // the space was closed: no reader will ask for it
+  int held = 0;              // number of threads that have still to tell(): it stays
   int parent = -1;
-  std::uint64_t token = 0;   // the parent's Child
+  std::uint64_t token = 0;   // identifies the parent's Child
   std::size_t expected = 0;  // bytes
   Incoming incoming{};
   Buffer* buffer = nullptr;  // one reference
   std::size_t offered = 0;   // segments
-  std::size_t landings = 0;  // that have not ended
+  std::size_t landings = 0;  // number that have not ended
   std::uint32_t ahead = 0;   // bit i: segment passing.here + i has come
   std::exception_ptr error{};
   Passing passing{};
 };
 
-// As it lies in messages; lists and landings follow, then text or data.
+// The head of a message; lists and landings follow, then text or data.
 struct DataHead {
   DatumName datum;
-  std::uint64_t token = 0;    // a Child of whoever is its parent; 0: nobody waits for an answer
+  std::uint64_t token = 0;    // a Child of the parent; 0: no answer is expected
   std::uint64_t bytes = 0;    // of the datum
   std::uint64_t segment = 0;
   std::int32_t root = -1;
   std::uint32_t ticket = 0;
-  std::uint16_t count = 0;    // of stops or landings
+  std::uint16_t count = 0;    // number of stops or landings
   DataMessage message = DataMessage::copy;
   TreeKind kind = TreeKind::chain;
   bool is_inline = false;     // copy: the data follow
-  bool took_list = false;     // stop: the child passes on that they do not come
+  bool took_list = false;     // stop: the child tells its list that the data do not come
 };
 
 // Invariants:
-//   (1) handlers alone start transfers and answer, one at a time; other threads only make a
-//       Passing, give readers, and send headers, to children that nobody else touches before that.
+//   (1) only handlers start transfers and answer, one at a time; other threads only make a Passing,
+//       give readers, and send headers, to children that no other thread uses before that.
 //   (2) a child that was offered, and not answered by `back`, counts in its rank's `offers`; it
-//       ends
-//       without waiting for anything that happens on this rank but transfers with a landing.
-//   (3) an Arrival or Passing goes when nothing refers to it: no landing or transfer under way, no
-//       child, nobody who holds it.
+//       ends without waiting for anything on this rank except transfers with a landing.
+//   (3) an Arrival or Passing is freed when nothing refers to it: no landing or transfer in flight,
+//       no child, no thread that holds it.
 class Broadcasts::Protocol {
  public:
   Protocol(Transfers& transfers, const BroadcastOptions& options);
@@ -193,19 +193,19 @@ class Broadcasts::Protocol {
   struct Space {
     enum class State : std::uint8_t {
       unknown,  // messages for it are kept
-      opening,  // those are being handled
+      opening,  // the kept messages are being handled
       open,
       closed    // its name stays, for messages that come late
     };
     State state = State::unknown;
     std::string name;
-    std::string given_up;  // not empty: why what is not here will not come
+    std::string given_up;  // not empty: why missing data will not come
     Nodes nodes;
     std::vector<std::pair<int, std::vector<std::byte>>> kept;
   };
   struct Transfer;  // to a child
-  struct Landed;    // a segment that comes
-  // A rank that this one sends copies to.
+  struct Landed;    // a segment that arrives
+  // A rank that this rank sends copies to.
   struct First {
     [[nodiscard]] bool operator()(const Child* a, const Child* b) const noexcept {
       return std::pair(-std::int64_t{a->urgency}, a->number) <
@@ -216,19 +216,19 @@ class Broadcasts::Protocol {
     std::size_t under_way = 0;                // segments
     std::size_t offers = 0;                   // copies: see (2)
     std::set<Child*, First> waiting;          // for their turn to be offered
-    std::set<Child*, First> accepted;         // that have landings
+    std::set<Child*, First> accepted;         // with landings
   };
-  // What is to be done once the lock is free.
+  // The actions that follow once the lock is free.
   struct Message {
     int to = -1;
     std::vector<std::byte> head;
     Bytes data{};
-    Child* child = nullptr;                   // whose header it is
+    Child* child = nullptr;                   // the child whose header it is
   };
   struct Work {
     std::vector<Message> messages;
     std::vector<std::unique_ptr<Transfer>> transfers;
-    std::vector<Arrival*> offers;             // landings are to be offered for it
+    std::vector<Arrival*> offers;             // arrivals that need landings offered
     std::vector<Passing*> ended;              // at the root
     std::vector<Arrival*> held;
   };
@@ -298,21 +298,22 @@ class Broadcasts::Protocol {
 
   Transfers& transfers_;
   const BroadcastOptions options_;
-  mutable std::mutex mutex_;  // held for a look; over no call of others
+  mutable std::mutex mutex_;  // held for a few instructions; over no call of other code
   std::unordered_map<std::uint64_t, Space> spaces_ IMBREX_GUARDED_BY(mutex_);
   std::unordered_map<int, Peer> peers_ IMBREX_GUARDED_BY(mutex_);
   std::unordered_map<CopyName, std::unique_ptr<Arrival>, HashCopyName> arrivals_
       IMBREX_GUARDED_BY(mutex_);
-  // Copies whose parents were told to stop, so not again: few, unless transfers fail all the time.
+  // Copies whose parents were told to stop, so that they are told once: few, unless transfers fail
+  // often.
   std::unordered_set<CopyName, HashCopyName> lost_ IMBREX_GUARDED_BY(mutex_);
   std::unordered_set<Passing*> roots_ IMBREX_GUARDED_BY(mutex_);
   std::unordered_map<int, std::size_t> early_from_ IMBREX_GUARDED_BY(mutex_);  // payloads
   std::size_t early_bytes_ IMBREX_GUARDED_BY(mutex_) = 0;
-  std::uint64_t children_ IMBREX_GUARDED_BY(mutex_) = 0;  // made so far
+  std::uint64_t children_ IMBREX_GUARDED_BY(mutex_) = 0;  // number made so far
   Counters counters_ IMBREX_GUARDED_BY(mutex_);
 };
 
-// What an exception says, without our name before it.
+// The text of an exception, without the prefix "imbrex: ".
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
 
 }  // namespace imbrex::distributed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies that leave this rank: who is asked when, which segment goes next, and what is done when a
-// child hands its list back or fails.
+// Copies that leave this rank: when a rank is offered a copy, which segment goes next, and what
+// follows when a child hands its list back or fails.
 #include <fmt/format.h>
 
 
@@ -15,8 +15,8 @@ using State = Child::State;
 
 namespace {
 
-// Copies to one rank that were announced there and have not ended. It bounds what that rank has to
-// look after, and leaves the rest here, where the most urgent goes first.
+// The number of copies to one rank that were announced there and have not ended. It bounds the work
+// of that rank; the other copies wait here, where the most urgent goes first.
 constexpr std::size_t offers_max = 16;
 
 [[nodiscard]] bool counts_as_offered(const State state) noexcept {
@@ -56,8 +56,8 @@ void check_list(const DatumName& datum, const int root, const std::vector<Recipi
                           own ? ", itself" : twice != ranks.end() ? " twice" : ""));
 }
 
-// A list that is longer than messages are is several ones. Each names first who is on the root's
-// node, so whoever begins another one leads, though its node is reached once more then.
+// Cuts a list that is longer than a message into several. Each list first names the ranks on the
+// root's node, so the first rank of another node leads it, though its node is then reached twice.
 void cut(std::vector<Stop>& list) noexcept {
   const auto nodes = std::ranges::find_if(list, [](const Stop& one) { return one.leads != 0; });
   const auto mates = static_cast<std::size_t>(nodes - list.begin());
@@ -87,7 +87,7 @@ void Broadcasts::Protocol::send(const DatumName& datum, const std::vector<Recipi
   passing.kind = choose(options_.kind, to.size(), passing.segments);
   passing.ended = ended;
   passing.context = context;
-  passing.open = 1;  // this call
+  passing.open = 1;  // stands for this call
   Work work;
   if (const std::lock_guard guard(mutex_); true) {
     const Space& space = spaces_[datum.space];
@@ -170,7 +170,7 @@ void Broadcasts::Protocol::ask(Child& child, const bool is_inline, Work& work) {
   work.messages.push_back(std::move(header));
 }
 
-// The only one that changes it, and what is counted by it.
+// The only function that changes the state, and the counts that depend on it.
 void Broadcasts::Protocol::set_state(Child& child, const State state, Work& work) {
   const State before = child.state;
   if (!may_follow(before, state)) {
@@ -203,8 +203,9 @@ void Broadcasts::Protocol::close_part(Passing& passing, Work& work) {
 
 // ---- segments --------------------------------------------------------------------------------
 
-// What may go to this rank, the most urgent first. The window keeps the link busy while this rank
-// is away, and is no wider: what is under way together arrives together, and is passed on late.
+// Sends the segments that may go to this rank, the most urgent first. The window keeps the link
+// busy while this rank does not poll, and is no wider: segments in flight together arrive together,
+// and are passed on late.
 void Broadcasts::Protocol::pump(Peer& peer, Work& work) {
   for (Child* const child : peer.accepted) {
     Passing& passing = child->passing;
@@ -222,8 +223,8 @@ void Broadcasts::Protocol::pump(Peer& peer, Work& work) {
   }
 }
 
-// A child is served before the next one, so that what it passes on begins early; in a binary tree,
-// where both have as much to pass on, each segment goes to both.
+// One child is served before the next, so that it begins early to pass segments on; in a binary
+// tree, where both children pass on equally much, each segment goes to both.
 void Broadcasts::Protocol::pump(Passing& passing, Work& work) {
   std::vector<Child*> order;
   for (const auto& child : passing.children) {
@@ -272,7 +273,7 @@ void Broadcasts::Protocol::sent(const std::unique_ptr<Transfer> transfer,
   run(work);
 }
 
-// ---- what children answer --------------------------------------------------------------------
+// ---- answers of children ---------------------------------------------------------------------
 
 void Broadcasts::Protocol::on_land(Child& child, const std::span<const Landing> landings) {
   Work work;
@@ -333,7 +334,7 @@ void Broadcasts::Protocol::note_error(Child& child, const std::string& why) {
                         text_of(passing.datum), passing.root, child.rank(), why)));
 }
 
-// Its data do not come, or cannot be sent.
+// The data of the child do not come, or cannot be sent.
 void Broadcasts::Protocol::fail(Child& child, const std::string& why, Work& work) {
   switch (child.state) {
     case State::failing:
@@ -408,7 +409,7 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
       transfers_.send(message.to, message.head, message.data);
     } catch (...) {
       if (message.child == nullptr) throw;
-      // That rank cannot be reached; those behind it perhaps can.
+      // That rank cannot be reached; the ranks behind it perhaps can.
       Work work;
       if (const std::lock_guard guard(mutex_); true) {
         Child& child = *message.child;
@@ -418,7 +419,7 @@ void Broadcasts::Protocol::send(Message& message) noexcept {
       }
       run(work);
     }
-  } catch (...) {  // there is nobody to tell but the end of the program
+  } catch (...) {  // only the end of the program can report it
     leave_untold(std::current_exception());
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Spaces that open and close on this rank, and the messages of others until then and after.
+// Spaces that open and close on this rank, and messages of other ranks before and after.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -50,7 +50,7 @@ void Broadcasts::Protocol::open_space(const std::uint64_t space, const std::stri
   transfers_.flush();
 }
 
-// What comes meanwhile is kept behind these, so their order stays.
+// Messages that arrive meanwhile are kept behind these, so their order stays.
 void Broadcasts::Protocol::on_opened(const std::uint64_t space) {
   std::vector<std::pair<int, std::vector<std::byte>>> kept;
   if (const std::lock_guard guard(mutex_); true) {
@@ -153,7 +153,7 @@ std::size_t Broadcasts::Protocol::under_way(const std::uint64_t space) const noe
 
 // ---- messages --------------------------------------------------------------------------------
 
-// Whether it was kept for a space that is not open yet.
+// Whether the message was kept for a space that is not open yet.
 bool Broadcasts::Protocol::keeps(const int from, const DataHead& head, const Bytes message) {
   if (head.message != DataMessage::copy && head.message != DataMessage::failed) return false;
   const std::lock_guard guard(mutex_);
@@ -168,7 +168,7 @@ void Broadcasts::Protocol::receive(const int from, const Bytes message) noexcept
     DataHead head;
     std::memcpy(&head, message.data(), sizeof head);
     if (!keeps(from, head, message)) handle(from, head, message.subspan(sizeof head));
-  } catch (...) {  // memory, most likely
+  } catch (...) {  // mostly out of memory
     leave_untold(std::current_exception());
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is under way, in words: trees as far as this rank knows them, and who waits for whom.
+// The operations in flight, as text: trees as far as this rank knows them, and the waits.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -17,7 +17,7 @@ std::string what_of(const std::exception_ptr& error) {
 
 namespace {
 
-// Adds lines until there are enough.
+// Adds lines up to a limit.
 class Lines {
  public:
   Lines(std::string& text, const std::size_t most) noexcept : text_(text), left_(most) {}
@@ -56,7 +56,7 @@ class Lines {
   return "";
 }
 
-// Those that somebody passes on to, each a step further in.
+// Draws the recipients of a rank, each level indented further.
 void draw(const TreeKind kind, const std::span<const Stop> list, const std::string& margin,
           Lines& lines) {
   for (const Branch& one : branches(kind, list)) {
@@ -136,7 +136,7 @@ void Broadcasts::Protocol::describe_locked(const std::uint64_t space, const std:
   describe_those(lines_max, text, [space](const std::uint64_t one) { return one == space; });
 }
 
-// Whoever describes its own space has two spaces before each line; the report has its own margin.
+// The text of a space has two spaces before each line; the report has its own margin.
 void Broadcasts::Protocol::describe(const std::size_t lines_max, std::string& text) const {
   std::string all;
   if (const std::lock_guard guard(mutex_); true) {

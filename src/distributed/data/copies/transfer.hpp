@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the protocol of broadcasts gives to transfers, and the texts that travel in its messages.
+// The objects that the broadcast protocol gives to transfers, and the texts in its messages.
 #pragma once
 
 #include <cstring>
@@ -11,17 +11,17 @@
 
 namespace imbrex::distributed {
 
-// A segment that leaves; it belongs to whoever ends it.
+// A segment that leaves; the thread that ends it owns it.
 struct Broadcasts::Protocol::Transfer {
   Protocol& protocol;
   Child& child;
   const Landing landing;
   const Bytes data;
-  const bool is_nothing;  // it ends a landing that is not used
+  const bool is_nothing;  // ends a landing that is not used
   static void ended(void* context, std::exception_ptr error) noexcept;
 };
 
-// A segment that comes.
+// A segment that arrives.
 struct Broadcasts::Protocol::Landed {
   Protocol& protocol;
   Arrival& arrival;
@@ -44,7 +44,7 @@ inline void append(std::vector<std::byte>& bytes, const Bytes more) {
   std::memcpy(bytes.data() + before, more.data(), more.size());
 }
 
-// As much of a text as a message takes.
+// The part of a text that fits a message.
 [[nodiscard]] inline Bytes text_bytes(const std::string& text) noexcept {
   constexpr std::size_t most = 2048;
   return std::as_bytes(std::span(text.data(), std::min(text.size(), most)));

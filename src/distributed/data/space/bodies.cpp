@@ -25,7 +25,7 @@ constexpr std::size_t line_bytes = 64;
 [[nodiscard]] DataPlace open_place(const Use& use) {
   if (use.to == nullptr) return use.from->readable();
   if (use.reduction != nullptr) {
-    // Whoever comes first finds no memory.
+    // The first user finds no memory.
     const bool first = !use.to->has_memory();
     const DataPlace place = use.to->writable(true);
     if (first) use.reduction->clear(place.memory, place.shape.rows * place.shape.columns);
@@ -38,7 +38,7 @@ constexpr std::size_t line_bytes = 64;
   return use.to->writable(use.from != nullptr);
 }
 
-// What the body leaves behind: the program's part of `self` is gone afterwards.
+// Runs the body and returns its trouble: the program's part of `self` is gone afterwards.
 [[nodiscard]] const Trouble* run_body(Insertion& self) noexcept {
   const Trouble* trouble = trouble_of(self);
   if (trouble != nullptr) {
@@ -68,7 +68,7 @@ void run_insertion(void* const closure) {
   DataSpace& space = *self.space;
   const Trouble* const trouble = run_body(self);
   for (const Use& use : self.all_uses()) {
-    // A reduction stays failed, whatever else is added to it.
+    // A reduction stays failed, whatever is added to it.
     if (use.to != nullptr && (trouble != nullptr || use.reduction == nullptr)) {
       use.to->trouble = trouble;
     }
@@ -78,7 +78,7 @@ void run_insertion(void* const closure) {
   space.pending.end(Pending::task);
 }
 
-// The end of the program has come first.
+// The program has ended before.
 void drop_insertion(void* const closure) noexcept {
   Insertion& self = *static_cast<Insertion*>(closure);
   if (self.trouble == nullptr) self.ops->drop(self.closure());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A task with data that runs on this rank: what stands around the program's closure.
+// A task with data that runs on this rank: the record around the program's closure.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace imbrex::distributed {
 
-// In front of the closure; behind it are the uses and places. What was inserted without a closure,
-// since its copy has thrown, has a trouble from the start.
+// Precedes the closure; the uses and places follow it. An insertion without a closure, whose copy
+// has thrown, has a trouble from the start.
 struct alignas(64) Insertion {
   DataSpace* space;
   const detail::BodyOps* ops;
@@ -30,12 +30,12 @@ struct alignas(64) Insertion {
   }
   [[nodiscard]] std::span<Use> all_uses() const noexcept { return {uses, count}; }
 
-  // The bytes of all, around a closure of `bytes`.
+  // The total size around a closure of `bytes`.
   [[nodiscard]] static std::size_t bytes_for(std::size_t bytes, std::size_t uses) noexcept;
   static const detail::BodyOps run_ops;
 };
 
-// Builds one in `memory`; takes over the references of `uses`.
+// Builds an Insertion in `memory`; takes over the references of `uses`.
 [[nodiscard]] Insertion& build_insertion(void* memory, std::size_t closure_bytes, DataSpace& space,
                                          const detail::DataTaskSpec& spec,
                                          const detail::BodyOps& ops, std::span<const Use> uses);

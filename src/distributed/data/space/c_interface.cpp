@@ -29,7 +29,7 @@ using detail::DataReduction;
 using detail::DataSpace;
 using detail::Datum;
 
-// Handles are the objects themselves, of types that only C++ sees.
+// Handles are the objects themselves; only C++ knows their types.
 DataSpace& space_of(const imbrex_space_t space) {
   c::require(space, "an imbrex_space_t");
   return *reinterpret_cast<DataSpace*>(space);
@@ -68,7 +68,7 @@ struct alignas(16) CBody : detail::DataTask {
 };
 constexpr detail::BodyOps ops{&CBody::run, [](void*) noexcept {}, nullptr};
 
-// The same two functions, and nothing else.
+// The layout of both structs is two function pointers.
 static_assert(sizeof(DataReduction) == sizeof(imbrex_data_reduction));
 
 std::vector<DataAccess> accesses_of(const imbrex_data_task_spec& spec) {

@@ -70,7 +70,7 @@ DataPlace Copy::writable(const bool keeps) {
     }
     counted_.remove(bytes());
     buffer->release();
-    // What is passed on is not this any more.
+    // The forwarded buffer is another one from now on.
     forwards_.store(false, std::memory_order_relaxed);
   }
   buffer_.store(made, std::memory_order_release);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one rank has of a datum: memory with a version of it, which tasks here turn into later
-// versions in place. Knows neither a record of a datum nor messages.
+// One rank's memory of a datum: a version of it, which tasks here turn into later versions in
+// place. Knows neither the record of a datum nor messages.
 //
-// A copy is kept by its datum's record while its version is valid, by each task that uses it, and
-// by a transfer that brings it or passes it on; it goes with the last of them. Its address is what
-// the tasks of this rank are ordered by.
+// A copy lives while its version is valid (a reference of the record), while a task uses it, and
+// while a transfer brings it or passes it on. The tasks of this rank are ordered by its address.
 //
-// Thread safety: references, buffer and `forwards`, any thread; `trouble`, and the bytes: whoever
-// writes them has the copy to itself, by the order of tasks, and so has what brings it.
+// Thread safety: any thread uses references, buffer and `forwards`. `trouble`, and the bytes: the
+// order of tasks gives their writer the copy alone, as it does for the transfer that brings it.
 #pragma once
 
 #include <atomic>
@@ -25,7 +24,7 @@ namespace imbrex::distributed {
 using detail::DataPlace;
 using detail::DataShape;
 
-// Why a version of a datum does not exist. Kept by the space.
+// The reason why a version of a datum does not exist. Kept by the space.
 struct Trouble {
   explicit Trouble(std::string its_text) : text(std::move(its_text)) {
     const std::size_t task = text.find("imbrex: task \"");
@@ -35,12 +34,12 @@ struct Trouble {
   Trouble& operator=(const Trouble&) = delete;
 
   const std::string text;  // names rank and task
-  // The same without the ways by which it has come here. This is what other ranks are told: else
+  // The text without the ways by which it has come here. Other ranks are told this part; otherwise
   // texts would grow from rank to rank until they are cut.
   std::string_view cause;
 };
 
-// Bytes of copies that a space has, and the most that they were.
+// The bytes of a space's copies, and their maximum.
 class CopyBytes {
  public:
   void add(std::size_t bytes) noexcept;
@@ -53,7 +52,7 @@ class CopyBytes {
 
 class Copy {
  public:
-  // In memory of the program's, laid out as `shape` says; null: in the runtime's, without gaps.
+  // In memory of the program, with layout `shape`; null: in memory of the runtime, without gaps.
   Copy(CopyBytes& counted, const DataShape& shape, void* program) noexcept;
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
@@ -69,27 +68,26 @@ class Copy {
     return shape_.columns > 1 && shape_.leading != shape_.rows;
   }
 
-  // False: nobody has read or written it, and nothing has come for it.
+  // False: the copy was neither read nor written, and no data have arrived.
   [[nodiscard]] bool has_memory() const noexcept {
     return program_ != nullptr || buffer_.load(std::memory_order_acquire) != nullptr;
   }
-  // For who reads. Memory that nobody has written is zero.
+  // For a reader. Memory that was never written is zero.
   [[nodiscard]] DataPlace readable();
-  // For who writes, with what is there or without. While the buffer is passed on to other ranks,
-  // another one takes its place.
+  // For a writer, with the present contents or without. While other ranks are still being sent the
+  // buffer, another one takes its place.
   [[nodiscard]] DataPlace writable(bool keeps);
-  // The bytes without gaps: where they lie, or copied to `scratch`, whose reference is the
-  // caller's.
+  // The bytes without gaps: in place, or copied to `scratch`, whose reference the caller owns.
   [[nodiscard]] const std::byte* packed(Buffer*& scratch);
   void assign(Copy& other);  // all elements
 
-  // What has come for it; takes over the reference. Until passed_on() it may not be written.
+  // Takes over the reference of arrived data. They must not be written until passed_on().
   void arrive(Buffer* buffer) noexcept;
   void passed_on() noexcept { forwards_.store(false, std::memory_order_release); }
 
   const Trouble* trouble = nullptr;  // null: the version exists
-  // Fires when what a message brings is here; null: it was made here. A reference. Only the thread
-  // that inserts looks at it.
+  // Fires when the data of a message have arrived; null: made on this rank. A reference. Only the
+  // inserting thread uses it.
   detail::RemoteState* arrival = nullptr;
 
  private:
@@ -103,7 +101,7 @@ class Copy {
   CopyBytes& counted_;
   const DataShape shape_;
   void* const program_;
-  // acq_rel: of several first readers one gives it its zeros.
+  // acq_rel: one of several first readers makes the zeros.
   std::atomic<Buffer*> buffer_{nullptr};
 };
 

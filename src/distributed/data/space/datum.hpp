@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The record of one datum on one rank: what the insertions so far have made of it. It is the
-// inserting thread's, hence without locks. Knows no message.
+// The record of one datum on one rank: the result of the insertions so far. Only the inserting
+// thread uses it, hence no locks. Knows no message.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class RankSet {
   std::vector<std::uint64_t> more_;
 };
 
-// Who has written a version, for texts.
+// The task that has written a version, for texts.
 struct Writer {
   const char* task = nullptr;
   std::source_location where;
@@ -56,11 +56,11 @@ struct Writer {
 namespace imbrex::detail {
 
 // Invariants:
-//   (1) every rank that has inserted all that concerns it knows `source`, from which others have
-//       the value: the rank that has written it last. Only there `holders` counts.
-//   (2) `current` is this rank's copy of the version that is valid as of the last insertion; null:
-//       it has none. A source has one, or the value is zero and nobody has looked at it yet.
-//   (3) a reduction is open on all ranks or on none: what takes part concerns all.
+//   (1) every rank that has inserted all tasks that concern it knows `source`, the rank that has
+//       written the value last and from which others get it. `holders` counts only there.
+//   (2) `current` is this rank's copy of the version after the last insertion; null: it has none. A
+//       source has one, or the value is zero and was never used.
+//   (3) a reduction is open on all ranks or on none: its insertions concern all.
 struct Datum {
   Datum(DataSpace& its_space, const std::uint64_t its_number, const DatumSpec& spec)
       : space(its_space), number(its_number), shape(spec.shape), name(spec.name),
@@ -72,22 +72,23 @@ struct Datum {
   const std::uint64_t number;
   const DataShape shape;
   const char* const name;
-  int owner;               // ranks of the space; -1: nobody
+  int owner;               // a rank of the space; -1: no owner
   int source;
   const bool temporary;
   bool seen_written = false;
   std::uint64_t taken = 0;  // the last task here that has an access to it as a reader
   std::uint64_t seen = 0;  // the last insertion that has named it
   distributed::Copy* current = nullptr;
-  distributed::Copy* home = nullptr;        // in the program's memory; null: it has given none here
-  distributed::VersionSend* sending = nullptr;  // the list of this version that was opened last
+  distributed::Copy* home = nullptr;        // in the program's memory; null: the program has given
+                                            // none here
+  distributed::VersionSend* sending = nullptr;  // the newest list of this version
   distributed::RankSet holders;             // (1)
-  std::uint32_t recipients = 0;      // of this version from here
-  bool lists = false;                // they are on more than one
+  std::uint32_t recipients = 0;      // number of recipients of this version from here
+  bool lists = false;                // they are on more than one list
   distributed::Writer writer;
-  const DataReduction* reduction = nullptr;  // null: none is open, (3)
-  std::vector<int> reducers;         // who takes part, as they came
-  distributed::Copy* partial = nullptr;     // this rank's elements of it
+  const DataReduction* reduction = nullptr;  // null: no open reduction, (3)
+  std::vector<int> reducers;         // the participating ranks in the order of insertions
+  distributed::Copy* partial = nullptr;     // this rank's elements of the reduction
 };
 
 }  // namespace imbrex::detail

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a sequence, for now or for good: what this rank has begun ends, and all ranks learn
-// whether anything has failed. With IMBREX_CHECK they also compare what they have inserted.
+// The end of a sequence, for now or for good: the operations of this rank end, and all ranks learn
+// whether any operation has failed. With IMBREX_CHECK they also compare their insertions.
 //
-// All of it goes by waves, which every rank joins one after the other: so ranks that call finish()
-// more often than others meet those in the end of their space, which goes on joining until all have
-// come to theirs.
+// All steps use waves, which every rank joins one after the other. Ranks that call finish() more
+// often than others therefore meet the others in the end of their space, where these join waves
+// until all ranks have reached it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ void DataSpace::send_failed(const std::exception_ptr error) {
 
 WaveSums DataSpace::wave(const WaveSums& mine) {
   using Ended = Promise<WaveSums>;
-  constexpr std::uint64_t of_data = std::uint64_t{0xda} << 56;  // among the groups of waves
+  // identifies these waves among all groups
+  constexpr std::uint64_t of_data = std::uint64_t{0xda} << 56;
   auto promise = std::make_unique<Ended>("the other ranks, in finish() of a space of data",
                                          std::source_location());
   auto future = promise->future();
@@ -78,7 +79,7 @@ WaveSums DataSpace::wave(const WaveSums& mine) {
   return future.get();
 }
 
-// Sequences that differ are found before anything is waited for, since tasks may wait for what is
+// Different sequences are detected before any wait, since tasks may wait for messages that are
 // never sent.
 bool DataSpace::end_together(const bool closes, std::exception_ptr& error) {
   const std::exception_ptr different = checks_ ? compare_sequences() : nullptr;
@@ -125,7 +126,7 @@ struct TextUnderWay {
 };
 }  // namespace
 
-// The text of the first rank that has failed goes to all, as a broadcast of a datum that is none.
+// The text of the first failed rank goes to all ranks, as a broadcast without a datum.
 std::string DataSpace::share_failure(const std::string& mine, const bool failed) {
   int first = 0;
   for (int end = ranks(); end - first > 1;) {
@@ -170,7 +171,7 @@ namespace {
   for (const char c : text) hash = mixed(hash, static_cast<unsigned char>(c));
   return hash;
 }
-// Of so many bits that the squares of what all ranks have can be added up.
+// Has so few bits that the sum of the squares of all ranks fits.
 [[nodiscard]] std::int64_t folded(const std::uint64_t hash) noexcept {
   return static_cast<std::int64_t>(mixed(hash, 1) >> 40);
 }
@@ -200,8 +201,8 @@ std::exception_ptr DataSpace::compare_sequences() {
   if (wave({trimmed_ ? 1 : 0, 0, 0, 0})[0] > 0) return nullptr;
   const std::vector<Noted> mine = std::exchange(noted_, {});
   const std::uint64_t count = mine.size();
-  // The hash of the first so many; behind the end, of all and of how many they are: sequences that
-  // differ do so at each greater length, also where they are equally long.
+  // The hash of the first `length` insertions; beyond the end, of all and of their number:
+  // different sequences differ at each greater length, also where they are equally long.
   const auto hash_of = [&](const std::uint64_t length) {
     if (length > count) return folded(mixed(count == 0 ? 0 : mine.back().hash, count + 1));
     return length == 0 ? 0 : folded(mine[length - 1].hash);
@@ -210,7 +211,7 @@ std::exception_ptr DataSpace::compare_sequences() {
   const WaveSums sums = wave({own, own * own, hash, hash * hash});
   const bool as_many = all_equal(sums[0], sums[1], ranks());
   if (as_many && all_equal(sums[2], sums[3], ranks())) return nullptr;
-  std::uint64_t equal = 0;  // so many are equal everywhere, and not all of `different`
+  std::uint64_t equal = 0;  // equal everywhere up to here; not equal up to `different`
   auto different =
       static_cast<std::uint64_t>(wave({static_cast<std::int64_t>(count), 0, 0, 0})[0]) + 1;
   while (different - equal > 1) {
@@ -234,7 +235,7 @@ void DataSpace::finish() {
 }
 
 void DataSpace::close() {
-  // There is nobody to tell but the end of the program.
+  // Only the end of the program can report it.
   const auto report = [](const std::exception_ptr& error) {
     if (error != nullptr) distributed::leave_untold(error);
   };

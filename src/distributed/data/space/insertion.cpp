@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an insertion does to the records of its data, and the task that runs here because of it.
+// The effect of an insertion on the records of its data, and the task that runs here because of it.
 #include <fmt/format.h>
 
 #include "distributed/data/space/bodies.hpp"
@@ -25,10 +25,11 @@ int DataSpace::executor_of(const int on, const std::span<const DataAccess> acces
 
 bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesses) {
   const int executor = executor_of(on, accesses);
-  if (executor == me_ || executor < 0) return true;  // below 0: insert() says what is wrong
+  if (executor == me_ || executor < 0) return true;  // below 0: insert() reports the error
   for (const DataAccess& access : accesses) {
     const Datum& datum = *access.datum;
-    // What makes a value of none, too: otherwise this rank would not know that there is one.
+    // Steps that create a value concern all ranks: otherwise this rank would not know that it
+    // exists.
     if (access.mode == DataMode::reduce || datum.reduction != nullptr || datum.source < 0) {
       return true;
     }
@@ -36,7 +37,8 @@ bool DataSpace::concerns(const int on, const std::span<const DataAccess> accesse
       return true;
     }
     if (access.mode != DataMode::read && datum.current != nullptr) return true;
-    // After a reduction the value may be elsewhere than on its owner: all must know that it moves.
+    // After a reduction the value may be on another rank than its owner: all ranks must know that
+    // it moves.
     if (access.mode != DataMode::read && datum.source != executor) return true;
   }
   trimmed_ = true;
@@ -225,7 +227,7 @@ void DataSpace::add_use(const DataAccess& access) {
     case DataMode::update:
       from = datum.current;
       add_arrival(*from);
-      from->retain();  // target() may drop it
+      from->retain();  // target() may release it
       to = &target(datum);
       if (from != to) add_spec(*from, AccessKind::in);
       add_spec(*to, from != to ? AccessKind::out : AccessKind::inout);

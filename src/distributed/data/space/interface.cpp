@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions behind the public headers, but for those that know active messages.
+// The functions behind the public headers, except those that know active messages.
 #include <exception>
 
 #include "distributed/data/space/bodies.hpp"

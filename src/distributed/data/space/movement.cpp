@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How values get from rank to rank: copies that are received, versions that are sent, and what a
-// program inserts for that alone.
+// How values move between ranks: received copies, sent versions, and the steps that a program
+// inserts only for movement.
 #include <fmt/format.h>
 
 #include <memory>
@@ -22,7 +22,7 @@ struct Coming : detail::RemoteState {
   Coming(Datum& its_datum, Copy& its_copy, const int its_source, const std::uint32_t its_ticket)
       : datum(its_datum), copy(its_copy), source(its_source), ticket(its_ticket),
         writer(its_datum.writer) {
-    references.store(2, std::memory_order_relaxed);  // the copy's, and the transfer's
+    references.store(2, std::memory_order_relaxed);  // one of the copy, one of the transfer
     failure = nullptr;
     kind = detail::CompletionKind::remote;
     plain = true;
@@ -79,7 +79,7 @@ void passed_on(void* const context) noexcept {
 }  // namespace
 
 void VersionSend::send() noexcept {
-  detail::about_to_send();  // policies that go by sends run first what leads here
+  detail::about_to_send();  // policies that learn sends run predecessors of this task first
   DataSpace& space = datum_.space;
   std::vector<Recipient> list = close();
   const DatumName name{space.id(), datum_.number};
@@ -186,7 +186,7 @@ struct Merge {
   const DataReduction* reduction;
 };
 
-// Both have the shape of the datum, but for gaps.
+// Both have the shape of the datum, except for gaps.
 void combine_elements(const DataReduction& reduction, const DataPlace& to, const DataPlace& from) {
   const DataShape& shape = from.shape;
   for (std::size_t column = 0; column < shape.columns; ++column) {
@@ -291,7 +291,7 @@ void DataSpace::move(Datum& datum, const int owner, const std::source_location& 
   datum.owner = owner;
   if (datum.source < 0 || datum.source == owner) return;
   provide(datum, owner, site);
-  // As if a task there had written the same value.
+  // As if a task there had written the present value.
   written(datum, owner, site);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much of a space has been begun on this rank and has not ended, in two counts: tasks, and
-// transfers with all other internal steps. One thread waits until there is little enough of it.
+// The number of operations of a space on this rank that have begun and not ended, in two counts:
+// tasks, and transfers with all other internal steps. One thread waits until a count is small
+// enough.
 //
-// Thread safety: begin() and wait(), the thread that inserts; end(), any.
+// Thread safety: the inserting thread calls begin() and wait(); any thread calls end().
 // Invariants:
-//   (1) whoever ends something touches this object no more once it has given its count back, but if
-//       the same exchange has taken away `waits`: then the waiter is not gone before it is fired.
+//   (1) a thread that ends an operation uses this object no more once it has given its count back,
+//       unless the same exchange has cleared `waits`: the waiter then exists until it is fired.
 #pragma once
 
 #include <atomic>
@@ -28,9 +29,9 @@ class Pending {
     std::uint64_t next = 0;
     do {
       next = now - what;
-      // Relaxed: written before `waits` was set, which this has read.
+      // Relaxed: written before `waits` was set, which this thread has read.
       if ((next & waits) != 0 && fits(next, most_.load(std::memory_order_relaxed))) next &= ~waits;
-      // acq_rel: who waits sees what has been done.
+      // acq_rel: the waiter sees the effects of the operations.
     } while (!word_.compare_exchange_weak(now, next, std::memory_order_acq_rel,
                                           std::memory_order_acquire));
     if (((now ^ next) & waits) != 0) detail::fire(*event_);
@@ -63,7 +64,7 @@ class Pending {
     std::uint64_t now = word_.load(std::memory_order_acquire);
     do {
       if (fits(now, most)) return;
-      // release: what this has written is seen by who reads the bit.
+      // release: a thread that reads the bit sees the writes before.
     } while (!word_.compare_exchange_weak(now, now | waits, std::memory_order_acq_rel,
                                           std::memory_order_acquire));
     detail::await(event, {.kind = detail::WaitKind::event, .what = what});
@@ -71,7 +72,7 @@ class Pending {
 
   std::atomic<std::uint64_t> word_{0};
   std::atomic<std::uint64_t> most_{0};
-  detail::EventWord* event_ = nullptr;  // the waiter's; read by who takes the bit away
+  detail::EventWord* event_ = nullptr;  // of the waiter; read by the thread that clears the bit
 };
 
 }  // namespace imbrex::distributed

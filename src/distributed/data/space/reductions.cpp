@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions: elements of each rank that takes part, and the tree along which they are combined.
-// All ranks know who takes part, and so the tree, by their records.
+// Reductions: the elements of each participating rank, and the tree along which they are combined.
+// All ranks know the participants, and so the tree, from their records.
 #include <algorithm>
 #include <utility>
 
@@ -19,8 +19,8 @@ void DataSpace::join_reduction(Datum& datum, const DataReduction& reduction, con
   }
 }
 
-// The root is the source of the value so far; where there is none, who came first. The parent of a
-// place in the list has its lowest bit cleared.
+// The root is the source of the value so far, or the first participant if there is none. The parent
+// of a place in the list has its lowest bit cleared.
 void DataSpace::combine(Datum& datum, const Site& site) {
   const bool has_value = datum.source >= 0;
   const int root = has_value ? datum.source : datum.reducers.front();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A version that goes to other ranks: the list of them, which is open until the version is there
-// and somebody sends it. So ranks that ask meanwhile get it by one broadcast.
+// A version that goes to other ranks: the list of recipients, which is open until the version
+// exists and is sent. Ranks that ask meanwhile get it by one broadcast.
 //
-// Thread safety: add(), the thread that inserts; close(), whoever sends; the rest as Copy.
+// Thread safety: the inserting thread calls add(); the sending thread calls close(); the rest as
+// Copy.
 #pragma once
 
 #include <atomic>
@@ -22,14 +23,14 @@ namespace imbrex::distributed {
 using detail::DataSpace;
 using detail::Datum;
 
-// Kept by the datum's record while it may be open, and by who sends until the last byte has left.
+// The datum's record keeps it while it may be open, the sender until the last byte has left.
 class VersionSend {
  public:
   VersionSend(Datum& datum, Copy& copy) : datum_(datum), copy_(copy) { copy.retain(); }
   VersionSend(const VersionSend&) = delete;
   VersionSend& operator=(const VersionSend&) = delete;
 
-  // False: it has been closed.
+  // False: the list is closed.
   [[nodiscard]] bool add(const Recipient& recipient) {
     const std::lock_guard guard(mutex_);
     if (closed_) return false;
@@ -39,7 +40,7 @@ class VersionSend {
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  // In a task that has access to the copy, which the access keeps until all has left.
+  // Runs in a task with access to the copy, which the access keeps until all data have left.
   void send() noexcept;
 
  private:
@@ -57,7 +58,7 @@ class VersionSend {
   Buffer* scratch_ = nullptr;
   detail::EventWord left_;
   std::atomic<std::uint32_t> references_{2};
-  std::mutex mutex_;  // held for a look
+  std::mutex mutex_;  // held for a few instructions
   bool closed_ IMBREX_GUARDED_BY(mutex_) = false;
   std::vector<Recipient> list_ IMBREX_GUARDED_BY(mutex_);
 };

@@ -31,7 +31,7 @@ DataSpace::DataSpace(const distributed::DataNetwork& network, Members ranks, Spa
   me_ = static_cast<int>(found - ranks_.world.begin());
   window_ = static_cast<std::uint64_t>(options_.window < 0 ? window_by_default : options_.window);
   broadcasts().open_space(id(), options_.name);
-  // Ranks of the process that are not of this space share a node with nobody.
+  // Ranks of the process that are not in this space share a node with no rank.
   std::vector<int> nodes(
       static_cast<std::size_t>(*std::ranges::max_element(ranks_.world)) + 1);
   for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i] = -1 - static_cast<int>(i);

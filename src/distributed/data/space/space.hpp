@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Data with owners on one rank: the records of all data of a space, kept from the sequence of
-// insertions, and the tasks that follow from it here: bodies, sends, what brings copies. The order
-// of what runs here is that of accesses to copies, which are named by their addresses; what other
-// ranks do is in the records only. docs/design/data-with-owners.md has the reasons.
+// insertions, and the resulting tasks on this rank: bodies, sends, arrivals of copies. Accesses to
+// copies, named by their addresses, order the tasks here; the records alone describe the actions of
+// other ranks. docs/design/data-with-owners.md has the reasons.
 //
-// Thread safety: one thread or task inserts, and calls all that is not marked; it is the parent of
-// all tasks here, so that they are ordered in its table.
+// Thread safety: one thread or task inserts, and calls all unmarked functions; it is the parent of
+// all tasks here, so that its table orders them.
 #pragma once
 
 #include <array>
@@ -29,19 +29,19 @@
 
 namespace imbrex::distributed {
 
-// What carries a space to other ranks.
+// The network of a space.
 struct DataNetwork {
   Broadcasts& broadcasts;
   Waves& waves;
   int rank;             // of MPI_COMM_WORLD
-  bool checks = false;  // all ranks compare what they insert
+  bool checks = false;  // all ranks compare their insertions
 };
 
 // One access of a task that runs here, with references to the copies.
 struct Use {
-  Copy* from;  // null: the value before does not matter
-  Copy* to;    // null: it is only read. `from` itself: changed in place
-  const detail::DataReduction* reduction;  // `to` are this rank's elements of a reduction
+  Copy* from;  // null: the value before is not read
+  Copy* to;    // null: only read; `from` itself: changed in place
+  const detail::DataReduction* reduction;  // `to` has this rank's elements of a reduction
   Datum* datum;
 };
 struct Insertion;  // bodies.hpp
@@ -88,7 +88,7 @@ class DataSpace {
 
   // ---- for tasks and messages, any thread
   [[nodiscard]] const distributed::Trouble& keep(std::string text);
-  // A body has thrown; or a task does not run. To be told by finish().
+  // A body has thrown; or a task does not run. finish() reports it.
   [[nodiscard]] const distributed::Trouble& failed(const distributed::Insertion& insertion,
                                                    std::exception_ptr error);
   void not_run(const distributed::Trouble& trouble);
@@ -120,14 +120,14 @@ class DataSpace {
   [[nodiscard]] distributed::Copy& make_copy(const Datum& datum);
   // This rank has the value of a version of which it is the source.
   [[nodiscard]] distributed::Copy& own(Datum& datum);
-  // The copy that will have the value: what is here, or what will be received.
+  // The copy that will have the value: already here, or to be received.
   [[nodiscard]] distributed::Copy& bring(Datum& datum);
   [[nodiscard]] distributed::Copy& receive(Datum& datum, int source);
   void drop_current(Datum& datum) noexcept;
   void close_list(Datum& datum) noexcept;
-  // `writer` makes a new version there.
+  // `writer` makes a new version on `rank`.
   void written(Datum& datum, int rank, const distributed::Site& site);
-  // What a task here changes, and so the new `current`.
+  // The copy that a task here changes, which becomes `current`.
   [[nodiscard]] distributed::Copy& target(Datum& datum);
   // `rank` needs the value of which this rank is the source.
   void send(Datum& datum, int rank, const distributed::Site& site);
@@ -135,7 +135,7 @@ class DataSpace {
   [[nodiscard]] distributed::Recipient recipient(int rank, const distributed::Site& site);
   void start(distributed::VersionSend& sending, distributed::Copy& copy,
              const distributed::Site& site);
-  // If `rank` lacks it, it gets it.
+  // Sends the value to `rank` if it lacks it.
   void provide(Datum& datum, int rank, const distributed::Site& site);
 
   // ---- accesses of the task that is being made
@@ -143,10 +143,10 @@ class DataSpace {
   void add_spec(distributed::Copy& copy, AccessKind kind);
   void add_arrival(distributed::Copy& copy);
 
-  // A task of the space's own: `call(argument)` runs once, with the accesses that were added.
+  // A task of the space: `call(argument)` runs once, with the added accesses.
   void step(const char* name, const distributed::Site& site, void (*call)(void*) noexcept,
             void* argument);
-  // `to` gets the value of `from`; or both are combined in `to`. In a task.
+  // `to` gets the value of `from`; or both are combined in `to`. Runs in a task.
   void merge(Datum& datum, distributed::Copy& to, distributed::Copy& from,
              const DataReduction* reduction, const distributed::Site& site);
 
@@ -158,7 +158,7 @@ class DataSpace {
 
   // ---- ending.cpp
   struct Failed {
-    std::exception_ptr error;     // of a body here; null: none
+    std::exception_ptr error;     // exception of a body here; null: none
     const distributed::Trouble* trouble = nullptr;  // why a task here did not run
     std::uint64_t others = 0;
   };
@@ -183,15 +183,16 @@ class DataSpace {
   std::uint64_t inserted_ = 0;  // names an insertion, for Datum::seen
   std::uint64_t counted_ = 0;
   std::uint64_t waves_ = 0;
-  std::vector<std::uint32_t> tickets_to_, tickets_from_;  // transfers so far, by rank
-  std::vector<distributed::Use> uses_;          // of the task that is being made; so are the next
+  std::vector<std::uint32_t> tickets_to_, tickets_from_;  // number of transfers so far, by rank
+  std::vector<distributed::Use> uses_;          // of the task under construction; so are the next
+                                                // fields
   std::vector<AccessSpec> specs_;
   struct Noted {
-    std::uint64_t hash;  // of all up to here
+    std::uint64_t hash;  // of all insertions up to here
     std::string text;
   };
   std::vector<Noted> noted_;  // with IMBREX_CHECK: the whole sequence
-  std::uint64_t noted_before_ = 0;  // compared
+  std::uint64_t noted_before_ = 0;  // already compared
   SpaceCounters counters_;
   std::atomic<std::uint64_t> bytes_received_{0};
 
