@@ -3,13 +3,15 @@
 """Checks what a program can check of the project's style; prints `file:line: what` for each breach.
 
 Layers (src/imbrex.layers), sizes, SPDX lines, stray thread-locals, leftovers, dead files, paths of
-one machine, that every block of code in the documentation is cut from a file that is compiled, and
-that every public function says what it does.
+one machine, that every block of code in the documentation is cut from a file that is compiled, that
+links lead to every page and to the answers of users' questions, and that every public function says
+what it does.
 """
 import argparse
 import ast
 import json
 import pathlib
+import posixpath
 import re
 import sys
 
@@ -19,6 +21,8 @@ import check_interface
 SERIAL = {"include/imbrex/detail/serial.h", "include/imbrex/detail/serial.hpp"}
 COLUMNS_MAX, FUNCTION_LINES_MAX, FILE_LINES_MAX, FOLDER_NAMES_MAX = 100, 70, 800, 12
 RING_FILES_MAX = 4
+COLUMNS_OF_TABLE_MAX, LINKS_OF_CELL_MAX = 5, 3
+QUESTIONS, LINKS_TO_ANSWER_MAX, SCREEN_LINES = "docs/design/documentation.md", 2, 40
 # Programs include these by name: one for each concept, and no folder between.
 PUBLIC_NAMES_MAX = 24
 # The worker of a thread; how deep a thread is in calls of MPI, and its handler, in which nothing
@@ -101,8 +105,9 @@ def main():
     for check in (check_licence_lines, check_sizes, check_cpp_functions, check_python_functions,
                   check_folders, check_layers, check_rings, check_header_names, check_namespaces,
                   check_narrow_waist, check_thread_locals, check_thread_ids, check_leftovers,
-                  check_dead_files, check_machine_paths, check_links, check_code_in_docs,
-                  check_names_in_docs, check_presets, check_interface_comments):
+                  check_dead_files, check_machine_paths, check_links, check_reached,
+                  check_tables, check_questions, check_code_in_docs, check_names_in_docs,
+                  check_presets, check_interface_comments):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -486,6 +491,67 @@ def check_links(tree):
             if ":" not in target and not (tree.root / name).parent.joinpath(target).exists():
                 tree.report(name, line_of(text, match.start()), f"a link to {target}, which is not "
                             "there")
+
+
+def links_of(name, text):
+    """The files of the tree that a page links to, by their paths from the root."""
+    folder = pathlib.PurePath(name).parent
+    return [posixpath.normpath(str(folder / target)) for target in
+            re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text) if ":" not in target]
+
+
+def check_reached(tree):
+    """Links lead from README.md to every page of docs/."""
+    reached, waiting = set(), ["README.md"]
+    while waiting:
+        name = waiting.pop()
+        if name in tree.texts and name.endswith(".md") and name not in reached:
+            reached.add(name)
+            waiting += links_of(name, tree.texts[name])
+    for name, _ in tree.of({".md"}, "docs/"):
+        if name not in reached:
+            tree.report(name, 1, "no page links to this one, from README.md on")
+
+
+def check_tables(tree):
+    """Tables fit on a screen. Results of papers, which a program writes, are wider."""
+    for name, text in tree.of({".md"}):
+        for number, line in enumerate(text.splitlines() if "papers/" not in name else (), 1):
+            cells = cells_of(line)
+            if len(cells) > COLUMNS_OF_TABLE_MAX:
+                tree.report(name, number, f"a table of {len(cells)} columns: "
+                            f"{COLUMNS_OF_TABLE_MAX} are the limit")
+            if any(cell.count("](") > LINKS_OF_CELL_MAX for cell in cells):
+                tree.report(name, number, f"a cell with more than {LINKS_OF_CELL_MAX} links")
+
+
+def cells_of(line):
+    if not line.startswith("|"):
+        return []
+    line = re.sub(r"\\\||`[^`]*`", lambda code: code.group().replace("|", " "), line.strip())
+    return line.removeprefix("|").removesuffix("|").split("|")
+
+
+def check_questions(tree):
+    """QUESTIONS has a table of questions, of links that lead to each answer, and of the words in
+    quotes at which it stands: the links are there, and the words are on the page's first screen."""
+    for number, line in enumerate(tree.texts.get(QUESTIONS, "").splitlines(), 1):
+        cells = cells_of(line)
+        words = re.search('"(.+)"', cells[2]) if len(cells) == 3 else None
+        if words is None:
+            continue
+        path = links_of(QUESTIONS, cells[1])
+        if not path or path[0] != "README.md" or len(path) > 1 + LINKS_TO_ANSWER_MAX:
+            tree.report(QUESTIONS, number, "the path to an answer begins at README.md and has "
+                        f"{LINKS_TO_ANSWER_MAX} links at most")
+            continue
+        for page, following in zip(path, path[1:]):
+            if following not in links_of(page, tree.texts.get(page, "")):
+                tree.report(QUESTIONS, number, f"{page} has no link to {following}")
+        first_screen = tree.texts.get(path[-1], "").splitlines()[:SCREEN_LINES]
+        if not any(words[1] in one for one in first_screen):
+            tree.report(QUESTIONS, number, f'the first {SCREEN_LINES} lines of {path[-1]} do not '
+                        f'have "{words[1]}"')
 
 
 def check_code_in_docs(tree):

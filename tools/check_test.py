@@ -27,7 +27,9 @@ CLEAN = {
                               "  imbrex/detail/groups.hpp imbrex/detail/waist.hpp)\n",
     "examples/CMakeLists.txt": HASH_SPDX + "file(GLOB all *.cpp)\n",
     "examples/hello.cpp": SPDX + "int main() {\n  return 0;  // fine\n}\n",
-    "README.md": "# x\n\n```cpp\nint main() {\n// ...\n}\n```\n\n```sh\nanything goes\n```\n",
+    "README.md": "# x\n\n```cpp\nint main() {\n// ...\n}\n```\n\n```sh\nanything goes\n```\n"
+                 "[page](docs/page.md)",
+    "docs/page.md": "# Receive from any source\n",
     "tools/run": "#!/usr/bin/env bash\n" + HASH_SPDX,
     "build/junk.cpp": "no licence, and /" + "root/here\n",
 }
@@ -305,16 +307,45 @@ class Check(unittest.TestCase):
             self.finds("README.md:12", what, {**there, "README.md": CLEAN["README.md"] + line})
 
     def test_a_path_of_one_machine(self):
-        self.finds("README.md:1", "a path of one machine: /home" "/me/",
-                   {"README.md": "see /home" "/me/x\n"})
+        self.finds("docs/page.md:1", "a path of one machine: /home" "/me/",
+                   {"docs/page.md": "see /home" "/me/x\n"})
 
     def test_a_link_to_nowhere(self):
-        self.finds("README.md:2", "a link to docs/x.md, which is not there",
-                   {"README.md": "[a](src/imbrex.layers#b), [c](https://example.org),\n"
-                                 "[d](docs/x.md#e)\n"})
+        self.finds("docs/page.md:2", "a link to x.md, which is not there",
+                   {"docs/page.md": "[a](../src/imbrex.layers#b), [c](https://example.org),\n"
+                                 "[d](x.md#e)\n"})
+
+    def test_a_page_that_no_link_leads_to(self):
+        self.finds("docs/lost.md:1", "no page links to this one", {"docs/lost.md": "# Lost\n"})
+        self.assertEqual(self.run_on({"docs/lost.md": "# Lost\n",
+                                      "docs/page.md": "[lost](../docs/lost.md#lost)\n"}), [])
+
+    def test_a_table_that_does_not_fit(self):
+        self.finds("docs/page.md:2", "a table of 6 columns", {"docs/page.md": "\n|1|2|3|4|5|6|\n"})
+        self.finds("docs/page.md:1", "a cell with more than 3 links",
+                   {"docs/page.md": "| x |" + "[a](page.md)" * 4 + "|\n"})
+        self.assertEqual(self.run_on({"docs/page.md": "|1|2|`a|b|c`|4|a\\|b|\n"}), [])
+
+    def test_a_question_whose_answer_is_not_where_it_is_said_to_be(self):
+        def found(path, words, page="# Receive from any source\n"):
+            row = f'| How do I receive from any source? | {path} | "{words}" |\n'
+            return self.run_on({"docs/page.md": "[questions](design/documentation.md)\n" + page,
+                                "docs/design/documentation.md": row})
+        start, path = "[README](../../README.md)", "[README](../../README.md), [page](../page.md)"
+        self.assertEqual(found(path, "Receive from any source"), [])
+        self.assertEqual(found(path + ", [this](documentation.md)", "How do I receive"), [])
+        for problem, breach in (
+                (found(path, "Wait"), 'the first 40 lines of docs/page.md do not have "Wait"'),
+                (found(path, "Receive", "\n" * 39 + "# Receive\n"), "do not have"),
+                (found(start + ", [this](documentation.md)", "How do I receive"),
+                 "README.md has no link to docs/design/documentation.md"),
+                (found("[page](../page.md)", "Receive"), "begins at README.md"),
+                (found(path + ", [a](documentation.md), [b](../page.md)", "Receive"),
+                 "2 links at most")):
+            self.assertIn(breach, " ".join(problem))
 
     def test_code_in_the_documentation_that_nobody_compiles(self):
-        self.finds("README.md:2", "cut from no file", {"README.md": "```cpp\nint x;\n```\n"})
+        self.finds("docs/page.md:2", "cut from no file", {"docs/page.md": "```cpp\nint x;\n```\n"})
 
     def test_a_name_that_no_code_has(self):
         code = {"examples/named.cpp": SPDX + "// goes()\nnamespace here { void is(); }\n"}
@@ -324,8 +355,8 @@ class Check(unittest.TestCase):
                        {**code, "docs/page.md": page})
 
     def test_the_parts_of_a_block_must_come_in_order(self):
-        self.finds("README.md:2", "cut from no file",
-                   {"README.md": "```cpp\n}\n// ...\nint main() {\n```\n"})
+        self.finds("docs/page.md:2", "cut from no file",
+                   {"docs/page.md": "```cpp\n}\n// ...\nint main() {\n```\n"})
 
     def header(self, text, name="include/imbrex/task.hpp"):
         return {name: SPDX + "namespace imbrex {\n" + text + "}  // namespace imbrex\n"}
