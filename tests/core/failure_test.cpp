@@ -209,6 +209,46 @@ TEST_P(FailureTest, what_a_finish_forgets_leaves_what_was_there_before_it) {
   clean_up.get();
 }
 
+// Scopes of one loop have one address, and are different scopes.
+TEST_P(FailureTest, what_a_finish_forgets_leaves_what_an_earlier_one_spawned) {
+  int x = 0;
+  auto load = task("load").out(x).spawn([] { throw Broken(); });
+  for (const bool fails : {false, true}) {
+    try {
+      finish([&x, fails] {
+        if (fails) task("fails").launch([] { throw Broken(); });
+        if (!fails) task("clean up").inoutset(x).run_after_failure().launch([] {});
+      });
+      EXPECT_FALSE(fails);
+    } catch (const Broken&) {
+      EXPECT_TRUE(fails);
+    }
+  }
+  auto last = task("last neighbour").inoutset(x).spawn([] {});
+  EXPECT_THROW(last.get(), DependencyFailed);
+  EXPECT_THROW(load.get(), Broken);
+}
+
+TEST_P(FailureTest, what_a_finish_spawned_belongs_to_the_finish_around_it_once_it_has_ended) {
+  for (const bool within : {false, true}) {
+    int x = 0;
+    auto load = task("load").out(x).spawn([] { throw Broken(); });
+    const auto clean_up = [&x] {
+      task("clean up").inoutset(x).run_after_failure().launch([] {});
+    };
+    EXPECT_THROW(finish([&clean_up, within] {
+                   if (within) finish(clean_up);
+                   if (!within) clean_up();
+                   task("fails").launch([] { throw Broken(); });
+                 }),
+                 Broken);
+    bool ran = false;  // in a set of its own, behind the one that was clean
+    task("next set").inoutset(x).spawn([&ran] { ran = true; }).get();
+    EXPECT_TRUE(ran);
+    EXPECT_THROW(load.get(), Broken);
+  }
+}
+
 TEST_P(FailureTest, a_set_that_was_read_is_over_also_when_its_reader_has_left) {
   for (const bool waits : {false, true}) {
     int x = 0;

@@ -40,12 +40,11 @@ void forget_children(Family& family) noexcept {
   sched::destroy_all(outcome);
 }
 
-// The tasks of `scope` are complete, and the caller is told of their failures, so it may write
-// again the data that they have not written.
-[[gnu::cold, gnu::noinline]] void forget_failures(Family& family, const Scope& scope) noexcept {
-  if (family.table == nullptr) return;
+// The tasks of `scope` are complete. If it has failures, the caller is told of them now, so it may
+// write again the data that these tasks have not written.
+[[gnu::cold, gnu::noinline]] void leave_scope(Family& family, const Scope& scope) noexcept {
   task::Outcome outcome;
-  family.table->forget_failures(scope, outcome);
+  family.table->end_scope(scope, scope.failures != nullptr, outcome);
   sched::destroy_all(outcome);
 }
 
@@ -167,7 +166,10 @@ Scope& end_scope(ScopeMemory& memory) noexcept {
   if (scope.owns) [[unlikely]] forget_owned(family, scope);
   // This comes before the failures, because a running progress function may still add one.
   if (scope.has_region.load(std::memory_order_relaxed)) [[unlikely]] sched::close_region(&scope);
-  if (scope.failures != nullptr) [[unlikely]] forget_failures(family, scope);
+  if (family.table != nullptr && (scope.failures != nullptr || family.table->has_failures()))
+      [[unlikely]] {
+    leave_scope(family, scope);
+  }
   return scope;
 }
 

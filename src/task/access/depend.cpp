@@ -749,27 +749,31 @@ void DependTable::forget_complete(Outcome& outcome) noexcept {
   }
   if (kept) return;
   keeps_fired_.store(false, std::memory_order_relaxed);
+  has_failures_.store(false, std::memory_order_relaxed);
   clear(outcome);
 }
 
-void DependTable::forget_failures(const Scope& scope, Outcome& outcome) noexcept {
+void DependTable::end_scope(const Scope& scope, const bool told, Outcome& outcome) noexcept {
   for (std::size_t index = 0; index < capacity_; ++index) {
-    remove_scope(locations_[index], scope, outcome);
+    end_scope(locations_[index], scope, told, outcome);
   }
   if (ranges_ == nullptr) return;
-  ranges_->each_and_erase([&](Location& location) { remove_scope(location, scope, outcome); });
+  ranges_->each_and_erase([&](Location& location) { end_scope(location, scope, told, outcome); });
 }
 
-void DependTable::remove_scope(Location& location, const Scope& scope, Outcome& outcome) noexcept {
+void DependTable::end_scope(Location& location, const Scope& scope, const bool told,
+                            Outcome& outcome) noexcept {
   for (Access** list : {&location.set, &location.readers, &location.before}) {
     for (Access** link = list; *link != nullptr;) {
       Access& access = **link;
-      if (access.edge.task->scope == &scope) {
+      Task& task = *access.edge.task;
+      if (task.scope == &scope && told) {
         *link = access.next;
         leave_table(access, outcome);
-      } else {
-        link = &access.next;
+        continue;
       }
+      if (task.scope == &scope) task.scope = scope.outer;  // nobody else reads it any more
+      link = &access.next;
     }
   }
 }

@@ -73,11 +73,22 @@ class DependTable {
   void clear(Outcome& outcome) noexcept;
   // All children are complete: takes out those whose failure no later task can inherit.
   void forget_complete(Outcome& outcome) noexcept;
-  // All tasks of `scope` are complete, and the parent has been told of their failures.
-  void forget_failures(const Scope& scope, Outcome& outcome) noexcept;
-  // Call it, on any thread, before a child's failure can be inherited, or before a child ends while
-  // an access of it is open. From now on such a child stays, although it has fired.
+  // All tasks of `scope` are complete, and it ends. Takes its tasks out if the parent has been told
+  // of their failures. Otherwise the tasks that stay belong to the scope around from now on, since
+  // the next scope may have the address of this one.
+  void end_scope(const Scope& scope, bool told, Outcome& outcome) noexcept;
+  // False while end_scope() has nothing to do, unless the parent has been told of a failure.
+  [[nodiscard]] bool has_failures() const noexcept {
+    return has_failures_.load(std::memory_order_relaxed);
+  }
+  // Call it, on any thread, before a child ends while an access of it is open. From now on such a
+  // child stays, although it has fired, and so does a child that has failed.
   void keep_fired() noexcept { keeps_fired_.store(true, std::memory_order_relaxed); }
+  // Call it, on any thread, before a child's failure can be inherited.
+  void keep_failures() noexcept {
+    has_failures_.store(true, std::memory_order_relaxed);
+    keep_fired();
+  }
 
  private:
   struct alignas(base::cache_line_bytes) Location {
@@ -123,7 +134,8 @@ class DependTable {
   [[gnu::noinline]] void sweep(Location& location, Access*& swept) noexcept;
   void sweep_list(Access*& list, bool keeps_one, Location& location, Access*& swept) noexcept;
   static void remove_all(Access*& list, Outcome& outcome) noexcept;
-  static void remove_scope(Location& location, const Scope& scope, Outcome& outcome) noexcept;
+  static void end_scope(Location& location, const Scope& scope, bool told,
+                        Outcome& outcome) noexcept;
 
   std::unique_ptr<Location[]> locations_;
   Access* everything_ = nullptr;  // the last access of AccessKind::everything; a list of one
@@ -135,7 +147,9 @@ class DependTable {
   Lineage* lineage_;
   std::vector<Found> more_found_;  // of the task that is being linked; kept for its memory
   std::unique_ptr<Ranges> ranges_;
-  std::atomic<bool> keeps_fired_{false};  // (6); relaxed: read after the task's event
+  // (6); both relaxed: asked after the task's event
+  std::atomic<bool> keeps_fired_{false};
+  std::atomic<bool> has_failures_{false};  // then keeps_fired_, too
 };
 
 }  // namespace imbrex::task

@@ -81,7 +81,7 @@ namespace {
   if (task.accesses == nullptr) return;
   task.accesses->mark(AccessBlock::failed);
   if (task.parent == nullptr || task.parent->family == nullptr) return;
-  if (task.parent->family->table != nullptr) task.parent->family->table->keep_fired();
+  if (task.parent->family->table != nullptr) task.parent->family->table->keep_failures();
 }
 
 Failure* carried(const Access& access) noexcept {
