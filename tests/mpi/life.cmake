@@ -123,11 +123,26 @@ imbrex_mpi_entry(refused.partial_parts_malformed
   : ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:imbrex_mpi_life_cases> plain
   WORKERS 1)
 imbrex_mpi_refused(order -e "MPI_Init comes from .*libmpi" -e "-limbrex_mpi -limbrex -lmpi")
+# A library of the program brings another MPI, to which nothing is bound.
+get_filename_component(other_mpi ${MPI_C_LIBRARIES} REALPATH)
+string(REGEX REPLACE "/libmpi_abi\\.so[^;]*" "/libmpi.so.12" other_mpi "${other_mpi}")
+if(IMBREX_MPI_ABI STREQUAL abi AND EXISTS "${other_mpi}")
+  add_library(imbrex_mpi_brings_another SHARED brings_another.cpp)
+  target_link_libraries(imbrex_mpi_brings_another
+    PRIVATE -Wl,--no-as-needed ${other_mpi} imbrex_flags)
+  imbrex_mpi_program(imbrex_mpi_beside_another life_cases.cpp)
+  target_link_options(imbrex_mpi_beside_another PRIVATE -Wl,--no-as-needed)
+  target_link_libraries(imbrex_mpi_beside_another PRIVATE imbrex_mpi_brings_another)
+  add_dependencies(imbrex_smoke imbrex_mpi_beside_another)
+  imbrex_mpi_entry(beside_another_mpi
+    sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 0 -s 50 -n imbrex: --
+    ${imbrex_mpirun} 2 $<TARGET_FILE:imbrex_mpi_beside_another> plain WORKERS 1)
+endif()
 # The library of the core's tree, preloaded into a program of another MPI.
 if(IMBREX_CORE AND NOT EXISTS ${IMBREX_CORE}/lib/libimbrex_mpi_${IMBREX_MPI_ABI}.so)
   imbrex_mpi_entry(refused.two_mpis
     sh ${PROJECT_SOURCE_DIR}/tests/life/expect.sh 1
-    -e "2 MPI libraries: .*libmpi" -e "cmake -DIMBREX_MPI=" --
+    -e "2 MPI libraries: .*libmpi.*is bound to .*libmpi" -e "cmake -DIMBREX_MPI=" --
     env LD_PRELOAD=${IMBREX_CORE}/lib/libimbrex_mpi.so $<TARGET_FILE:imbrex_mpi_life_cases> plain
     WORKERS 1)
 endif()

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which MPI libraries are in this process. Each has a binary interface of its own (handles are
-// pointers here and integers there), and this library is compiled for one: a program that brings
-// another would crash in its first call, so it is refused when it is loaded. So is one that brings
-// TAMPI, which defines the same functions for tasks of another runtime.
+// pointers here and integers there), and this library is compiled for one: a program that is bound
+// to another would crash in its first call, so it is refused when it is loaded. An MPI library
+// that the program is not bound to may stand beside, as a native one beside one of the standard's
+// interface. Refused is also a program that brings TAMPI, which defines the same functions for
+// tasks of another runtime.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -59,15 +61,37 @@ std::string join(const std::vector<std::string>& files) {
   return list;
 }
 
-void refuse_two_mpis(const std::vector<std::string>& files) {
+// Returns the file of the MPI library that the program is bound to: its calls of the clock, which
+// this library does not define, go there. Empty if the dynamic linker finds none.
+std::string bound_file() {
+  void* const address = dlsym(RTLD_DEFAULT, "PMPI_Wtime");
+  Dl_info place;
+  return address != nullptr && dladdr(address, &place) != 0 ? place.dli_fname : "";
+}
+
+// Returns the interface of the MPI library in this file. MPICH and its relatives have many names
+// and share no symbol that the others lack.
+std::string_view interface_of(const std::string& file) {
+  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+  if (name.starts_with("libmpi_abi.")) return "abi";
+  void* const library = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return "mpich";
+  const bool is_openmpi = dlsym(library, "ompi_mpi_comm_world") != nullptr;
+  dlclose(library);
+  return is_openmpi ? "openmpi" : "mpich";
+}
+
+void refuse_another_mpi(const std::vector<std::string>& files) {
   if (files.size() < 2) return;
+  const std::string bound = bound_file();
+  if (!bound.empty() && interface_of(bound) == own_interface) return;
   std::fprintf(stderr,
-               "imbrex: this process has loaded %zu MPI libraries: %s. The program needs one, and "
-               "%s is built for the other: %s. Link or preload the libimbrex_mpi_*.so of the "
+               "imbrex: this process has loaded %zu MPI libraries: %s. The program is bound to "
+               "%s, and %s is built for another: %s. Link or preload the libimbrex_mpi_*.so of the "
                "program's MPI (openmpi, mpich or abi), or build it: cmake -DIMBREX_MPI=<the "
                "compiler wrapper that the program was built with>.\n",
-               files.size(), join(files).c_str(), own_file().c_str(),
-               std::string(name_of_interface()).c_str());
+               files.size(), join(files).c_str(), bound.empty() ? "none" : bound.c_str(),
+               own_file().c_str(), std::string(name_of_interface()).c_str());
   std::_Exit(1);
 }
 
@@ -87,7 +111,7 @@ void refuse_tampi(const std::vector<std::string>& files) {
 [[gnu::constructor(1000)]] void refuse_what_does_not_fit() {
   Loaded loaded;
   dl_iterate_phdr(&look, &loaded);
-  refuse_two_mpis(loaded.mpis);
+  refuse_another_mpi(loaded.mpis);
   refuse_tampi(loaded.tampis);
 }
 

@@ -48,8 +48,22 @@ struct First<Function> {
   }
 };
 
-// The definition of `name` behind this library, or of `or_else`; ends the program if there is none.
-[[nodiscard]] void* find_next(const char* name, const char* or_else) noexcept;
+// Ends the program, with advice, if no MPI library comes behind this library.
+void require_mpi() noexcept;
+// Returns the definition of `name` behind this library; nullptr if there is none.
+[[nodiscard]] void* find_behind(const char* name) noexcept;
+// Returns the definition of `name` behind this library, else that of `or_else`. An MPI may lack a
+// function that its standard has removed, or has not had yet: then the result is `missing`, and
+// only a program that calls the function ends.
+template <class Function>
+[[nodiscard]] Function* find_next(const char* const name, const char* const or_else,
+                                  Function* const missing) noexcept {
+  void* found = find_behind(name);
+  if (found == nullptr) found = find_behind(or_else);
+  return found != nullptr ? reinterpret_cast<Function*>(found) : missing;
+}
+// The program has called `function`, which its MPI lacks: says so, with the version of the MPI.
+[[noreturn, gnu::cold]] void end_at_missing(const char* function) noexcept;
 
 // The number of calls of this library that this thread stands in. It belongs to the thread and not
 // to a task, since nothing suspends inside such a call. The function is never inlined, so that no

@@ -10,7 +10,9 @@ export_calls.py <folder> <compiler and flags that find mpi.h>...: writes
   default_calls.cpp     weakly, imbrex_MPI_X for what our sources do not define
   told_calls.cpp        imbrex_told_MPI_X, which tells of the call and leads there, for the calls
                         that somebody may look on at (told.py)
-  exported_calls.cpp    MPI_X and PMPI_X, which lead there, past what tells if nobody looks on
+  exported_calls.cpp    MPI_X and PMPI_X, which lead there, past what tells if nobody looks on; and
+                        for each a function that ends the program, which stands in where the MPI
+                        behind this library lacks X
 
 Where our sources call MPI_X they call what tells, if there is such.
 """
@@ -145,13 +147,16 @@ def exported_calls(found):
                      f"  if ({passes}) return next<PMPI_{name}>({given});\n{begin}{ours}\n"
                      f"IMBREX_EXPORT {result} PMPI_{name}({taken}) {{\n"
                      f"  if ({real}) return real<PMPI_{name}>({given});\n{begin}{ours}")
-    lines.append("\nvoid imbrex::mpi::find_all() noexcept {")
+    lines.append("\nnamespace {")
+    for name, (result, parameters) in sorted(found.items()):
+        unused = ", ".join("[[maybe_unused]] " + it for it in named(parameters))
+        lines.append(f'{result} missing_{name}({unused}) {{ end_at_missing("MPI_{name}"); }}')
+    lines.append("}  // namespace\n\nvoid imbrex::mpi::find_all() noexcept {\n  require_mpi();")
     for name in sorted(found):
-        kind = f"decltype(&PMPI_{name})"
-        lines.append(f'  next<PMPI_{name}> = reinterpret_cast<{kind}>('
-                     f'find_next("MPI_{name}", "PMPI_{name}"));\n'
-                     f'  real<PMPI_{name}> = reinterpret_cast<{kind}>('
-                     f'find_next("PMPI_{name}", "MPI_{name}"));')
+        lines.append(f'  next<PMPI_{name}> = find_next("MPI_{name}", "PMPI_{name}", '
+                     f'&missing_{name});\n'
+                     f'  real<PMPI_{name}> = find_next("PMPI_{name}", "MPI_{name}", '
+                     f'&missing_{name});')
     lines.append("}\n[[gnu::constructor]] static void find_early() { find_all(); }")
     return "\n".join(lines) + "\n"
 
