@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// hcmpi.h: start and end, and collectives, which are MPI's: in a task imbrex::mpi suspends it.
+// hcmpi.h: start and end, and the collectives of MPI: in a task imbrex::mpi suspends it.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -13,12 +13,12 @@ namespace imbrex::hcmpi {
 
 namespace {
 
-// Habanero-C's option for the number of workers; taken out of the arguments.
+// Habanero-C's option for the number of workers; removed from the arguments.
 void take_workers(int* const argc, char** const argv) {
   for (int i = 1; i < *argc; ++i) {
     if (std::strcmp(argv[i], "-nproc") != 0) continue;
     if (i + 1 == *argc) refuse("HCMPI_Init", MPI_ERR_ARG, "-nproc asks for a number behind it");
-    // What is no number is refused by the option, which says what is valid.
+    // The option refuses a text that is no number, with the valid values.
     setenv("IMBREX_WORKERS", argv[i + 1], 1);
     for (int j = i + 2; j <= *argc; ++j) argv[j - 2] = argv[j];  // the null behind them too
     *argc -= 2;
@@ -26,7 +26,7 @@ void take_workers(int* const argc, char** const argv) {
   }
 }
 
-// call() is MPI's, and returns a code.
+// call() is a call of MPI, and returns a code.
 template <class Call>
 int forward(const char* const name, Call&& call) {
   return guard(name, [&] {

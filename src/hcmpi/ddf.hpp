@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands behind a DDF_t: a data-driven future of the program's, one that is distributed, or a
-// request of MPI.
+// The object behind a DDF_t: a data-driven future of the program, a distributed one, or a request
+// of MPI.
 #pragma once
 
 #include <mpi.h>
@@ -25,7 +25,7 @@ namespace imbrex::hcmpi {
 class Put {
  public:
   Put(const char* name, const std::source_location& made);
-  // Misuse if one was put before; `call` names it.
+  // Throws Misuse if a pointer was put before; `call` names the call.
   void put(const char* call, void* pointer, const std::source_location& where);
   [[nodiscard]] void* get(const std::source_location& where) const;  // Misuse before the put
   [[nodiscard]] const Future<void*>& future() const noexcept { return future_; }
@@ -43,13 +43,14 @@ class Put {
 struct hc_ddf : imbrex::hcmpi::Counted {
   enum class Kind : std::uint8_t {
     data,         // made by DDF_CREATE
-    distributed,  // by DDF_HANDLE
+    distributed,  // made by DDF_HANDLE
     made,         // a request that the program completes: the pointer is its status, or null
-    operation     // of MPI
+    operation     // an operation of MPI
   };
   explicit hc_ddf(const Kind its_kind) noexcept : kind(its_kind) {}
 
-  // Ready when it has been put. Of a distributed one, when it is here, which this asks for.
+  // Ready when it has been put. For a distributed future: when the value is here, which this call
+  // asks for.
   [[nodiscard]] imbrex::Future<void> done() const {
     if (kind == Kind::distributed) return of(distributed->future());
     if (kind == Kind::operation) return of(status);
@@ -57,9 +58,9 @@ struct hc_ddf : imbrex::hcmpi::Counted {
   }
 
   const Kind kind;
-  std::optional<imbrex::hcmpi::Put> data;  // if it is `data` or `made`
+  std::optional<imbrex::hcmpi::Put> data;  // for `data` and `made`
   std::unique_ptr<imbrex::hcmpi::Distributed> distributed;
-  imbrex::Future<MPI_Status> status;       // of an operation
+  imbrex::Future<MPI_Status> status;       // for an operation
 
  private:
   [[nodiscard]] static imbrex::Future<void> of(const imbrex::FutureBase& future) {
@@ -79,7 +80,7 @@ using Ddfs = Handles<hc_ddf>;
 
 // The future of this handle; Misuse if there is none.
 [[nodiscard]] Ref<hc_ddf> ddf_of(const char* call, const void* handle);
-// The same, and it must be a request.
+// ddf_of() for a handle that must be a request.
 [[nodiscard]] Ref<hc_ddf> request_of(const char* call, const void* handle);
 
 }  // namespace imbrex::hcmpi

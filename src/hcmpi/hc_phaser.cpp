@@ -51,7 +51,7 @@ struct alignas(16) Value {
   std::byte bytes[Bytes];
 };
 
-// Any operation of MPI's on one value, its own or the program's.
+// An operation of MPI on one value, predefined or of the program.
 template <std::size_t Bytes>
 struct ReduceLocal {
   MPI_Op op;
@@ -79,7 +79,7 @@ class ReductionOf final : public Reduction {
     std::memcpy(one.bytes, value, bytes_);
     accumulator_.put(one);
   }
-  // Tasks in one phase share one result, and those in others write elsewhere: what a task has got
+  // Tasks in one phase share one result, and tasks in other phases write elsewhere: a task's result
   // stays until it goes on.
   void* get() override {
     detail::Standing by;
@@ -96,7 +96,7 @@ class ReductionOf final : public Reduction {
 
  private:
   struct Result {
-    std::uint64_t key = 0;  // one more than the phase; 0: none yet
+    std::uint64_t key = 0;  // one more than the phase; 0: no phase yet
     Value<Bytes> value;
   };
   const Phaser phaser_;
@@ -122,7 +122,7 @@ class Accumulators {
     const std::lock_guard guard(lock_);
     std::erase_if(list_, [=](const auto& one) { return one.get() == accumulator; });
   }
-  // Those that the running task is registered on.
+  // The accumulators that the running task is registered on.
   [[nodiscard]] std::vector<Ref<hc_phaser>> of_task() {
     std::vector<Ref<hc_phaser>> mine;
     const std::shared_lock guard(lock_);
@@ -150,7 +150,7 @@ MpiPhaser make_fused(const PhaserMode mode, const hc_phaser_options& given,
   return MpiPhaser(given.comm != nullptr ? *given.comm : MPI_COMM_WORLD, mode, options, where);
 }
 
-// What a call that makes one was given, with what stands for null.
+// The options of a call that makes a phaser, with defaults for null.
 const hc_phaser_options& options_of(const hc_phaser_options* const given) noexcept {
   static constexpr hc_phaser_options none{};
   return given == nullptr ? none : *given;
@@ -196,7 +196,7 @@ hc_phaser* make_accumulator(const MPI_Op op, const MPI_Datatype type,
 
 // ---- acting on them ----------------------------------------------------------------------------
 
-// `one` acts on a phaser, `every` on all of the task's.
+// `one` acts on a phaser, `every` on all phasers of the task.
 template <class One, class Every>
 int act(const char* const call, hc_phaser* const handle, const One& one, const Every& every) {
   return guard(call, [&] {

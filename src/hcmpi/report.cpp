@@ -31,7 +31,7 @@ bool mpi_is_up() noexcept {
   std::fprintf(stderr, "%s\n", text);
   std::fflush(nullptr);
   if (mpi_is_up()) {
-    // MPICH's mpiexec drops what it has not yet passed on when a process aborts.
+    // MPICH's mpiexec drops output that it has not yet passed on when a process aborts.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
@@ -61,7 +61,7 @@ Told told(const std::exception_ptr& error) {
   }
 }
 
-// The text says which call it was.
+// Adds the name of the call to the text.
 Told named(const char* const call, Told told) {
   constexpr std::string_view prefix = "imbrex: ";
   if (told.text.find(call) != std::string::npos) return told;
@@ -94,7 +94,7 @@ int tell(const std::exception_ptr& error) noexcept {
     const Told failure = told(error);
     detail::keep_message(failure.text);
     return failure.code;
-  } catch (...) {  // for want of memory
+  } catch (...) {  // out of memory
     return MPI_ERR_NO_MEM;
   }
 }
@@ -106,7 +106,7 @@ int report(const char* const call, const std::exception_ptr& error) noexcept {
     if (!returns) end_program(failure.text.c_str());
     detail::keep_message(failure.text);
     return failure.code;
-  } catch (...) {  // for want of memory
+  } catch (...) {  // out of memory
     if (!returns) end_program("imbrex: no memory left");
     return MPI_ERR_NO_MEM;
   }

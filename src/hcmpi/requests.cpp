@@ -33,7 +33,7 @@ void give(HCMPI_Status** const to, const MPI_Status& status) {
   *to = &Statuses::all().add(std::move(box))->status;
 }
 
-// Of an operation that has failed, or of which nothing is known.
+// The status of a failed or unknown operation.
 MPI_Status empty_status(const int code) {
   MPI_Status status = {};
   status.MPI_SOURCE = MPI_ANY_SOURCE;
@@ -44,7 +44,7 @@ MPI_Status empty_status(const int code) {
   return status;
 }
 
-// Suspends until `request` is complete, and rethrows what it has failed by.
+// Suspends until `request` is complete, and rethrows its failure.
 MPI_Status status_of(const hc_ddf& request) {
   if (request.kind == Kind::operation) return request.status.get();
   const auto* const given = static_cast<const MPI_Status*>(request.data->future().get());
@@ -95,7 +95,7 @@ Ref<hc_ddf> active_request(const char* const call, HCMPI_Request* const handle) 
 
 bool is_ready(const hc_ddf& request) { return request.done().ready(); }
 
-// After one look other tasks run, of which one may complete it, and MPI is asked.
+// After one check other tasks run, which may complete the request, and MPI is polled.
 template <class Done>
 bool test(const Done& done) {
   if (done()) return true;
@@ -121,7 +121,7 @@ int wait_all(const char* const call, const Requests& requests, HCMPI_Status** co
   return code;
 }
 
-// The position of one that is ready; their number if none is.
+// The position of a ready request; their number if none is.
 std::size_t find_ready(const Requests& requests) {
   std::size_t i = 0;
   while (i < requests.size() && !is_ready(*requests[i].get())) ++i;
@@ -136,7 +136,7 @@ int wait_any(const char* const call, const Requests& requests, int* const index,
     for (const Ref<hc_ddf>& request : requests) futures.push_back(request->done());
     const Future<std::size_t> first = when_any(futures);
     first.wait();
-    // Where all have failed, the first of them tells why.
+    // If all have failed, the first one gives the error.
     found = detail::completion_of(first)->failure != nullptr ? 0 : first.get();
   }
   *index = static_cast<int>(found);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What MPI tells error handlers while this library asks it, and questions about many requests where
-// an MPI does not answer them right.
+// The codes that MPI passes to error handlers during completion calls of this library, and
+// completion calls for many requests where an MPI gets them wrong.
 #include "mpi/abi/completion_calls.hpp"
 
 #include <pthread.h>
@@ -13,8 +13,8 @@ namespace imbrex::mpi {
 
 namespace {
 
-// The Asking of each thread. A key of pthreads, since a thread-local variable belongs to the
-// runtime alone; an Asking does not outlive a suspension, so no task carries one over.
+// The Asking of each thread. It is a key of pthreads, since only the runtime uses thread-local
+// variables; an Asking does not outlive a suspension, so no task carries one to another thread.
 pthread_key_t make_key() noexcept {
   pthread_key_t key = 0;
   pthread_key_create(&key, nullptr);
@@ -89,16 +89,16 @@ Outcome completion::Testall::operator()(int count, MPI_Request requests[], int* 
 
 namespace {
 
-std::atomic<unsigned> turn{0};  // any thread; which pending request is asked for, so any will do
+std::atomic<unsigned> turn{0};  // any thread; selects the pending request that is tested
 
-// What look_through() has seen in an array of requests.
+// The result of look_through() for an array of requests.
 struct Seen {
-  int active = 0;        // how many are not inactive
-  int pending = -1;      // one that is pending, another each time
+  int active = 0;        // number of requests that are not inactive
+  int pending = -1;      // a pending request, another one each time
 };
 
-// Calls `found(place)` for each request that is complete, until that returns false. A null pointer
-// counts, since MPI must say what is wrong with it.
+// Calls `found(place)` for each complete request, until that returns false. A null pointer counts
+// as complete, since MPI must report the error.
 template <class Found>
 Seen look_through(int count, const MPI_Request requests[], Found found) {
   const int from = static_cast<int>(turn.fetch_add(1, std::memory_order_relaxed) %
@@ -140,7 +140,7 @@ Outcome completion::Testany(int count, MPI_Request requests[], int* index, int* 
   };
   const Seen seen = look_through(count, requests, [&](int place) { return !end(place); });
   if (seen.active == 0) return ask(ask_mpi);
-  // So MPI makes progress, and sees a process that has failed.
+  // MPI then makes progress, and detects a failed process.
   if (*index == MPI_UNDEFINED && seen.pending >= 0) end(seen.pending);
   *done = *index != MPI_UNDEFINED ? 1 : 0;
   return outcome;
@@ -154,7 +154,7 @@ Outcome completion::Testsome(int count, MPI_Request requests[], int* found, int 
   bool failed = false;
   KeptHandler of_first;
   const auto end = [&](int place) {
-    // As in MPI, the handler of the first request that has failed is called, and no other.
+    // As in MPI, only the handler of the first failed request is called.
     std::optional<Asking> quiet;
     if (failed) quiet.emplace(true);
     MPI_Status status = {};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of MPI that say whether operations are complete, as this library makes them. When one
-// has failed, Open MPI calls the error handler of its communicator. MPICH often calls that of
-// MPI_COMM_SELF (5) or MPI_COMM_WORLD (4), so that by default a truncated message would end the
-// program although its communicator says MPI_ERRORS_RETURN; and MPICH 5 returns MPI_SUCCESS once
-// the handler returns. Here all give the code, and say whether the right handler is still owed, and
-// which one the MPI would have called.
+// The completion calls of MPI, as this library makes them. When an operation has failed, Open MPI
+// calls the error handler of its communicator. MPICH often calls that of MPI_COMM_SELF (5) or
+// MPI_COMM_WORLD (4): by default a truncated message would end the program although its
+// communicator has MPI_ERRORS_RETURN. MPICH 5 also returns MPI_SUCCESS once the handler returns.
+// The calls here always return the code, and tell whether the right handler must still be called,
+// and which handler the MPI would have called.
 #pragma once
 
 #include <mpi.h>
@@ -17,13 +17,13 @@
 
 namespace imbrex::mpi {
 
-// MPI's answer to a question.
+// The result of a completion call of MPI.
 struct Outcome {
   int code = MPI_SUCCESS;
   bool owed = false;  // the operation's error handler has not been called
   MPI_Comm whose = MPI_COMM_NULL;  // if owed: MPI would have called its handler
-  KeptHandler kept;                // if not owed: MPI has called this one
-  // The answer of the call that this thread has just made.
+  KeptHandler kept;                // if not owed: the handler that MPI has called
+  // The result of the call that this thread has just made.
   Outcome(int its_code) noexcept : Outcome(its_code, false, MPI_COMM_NULL) {}  // NOLINT: converts
   Outcome(int its_code, bool is_owed, MPI_Comm its_comm) noexcept
       : code(its_code), owed(is_owed), whose(is_owed ? its_comm : MPI_COMM_NULL) {
@@ -31,12 +31,12 @@ struct Outcome {
   }
 };
 
-// While it lives, what MPI tells error handlers on this thread is kept in it. Thread safety: lives
-// in one piece of code that does not suspend.
+// While it lives, it keeps the codes that MPI passes to error handlers on this thread. Thread
+// safety: lives in one piece of code that does not suspend.
 class Asking {
  public:
-  // `quiet`: no handler is called at all. Another question of the same call has called one, or it
-  // is owed for the call as a whole.
+  // `quiet`: no handler is called at all, because another completion call has called one, or
+  // because it is owed for the call as a whole.
   explicit Asking(bool quiet) noexcept;
   ~Asking();
   Asking(const Asking&) = delete;
@@ -46,14 +46,14 @@ class Asking {
     return {its_code, owed_ || (quiet_ && its_code != MPI_SUCCESS), comm_};
   }
 
-  // The one of the calling thread; null if there is none. While a Lent lives, the thread that makes
-  // a call for another has the Asking of that other thread.
+  // The Asking of the calling thread; null if there is none. While a Lent lives, the thread that
+  // makes a call for another thread has that thread's Asking.
   [[nodiscard]] static Asking* here() noexcept;
   class Lent;
 
-  // This library's error handlers call it in a call that the library makes: keeps the code if the
-  // thread is asking. True if the call must not go on to the handler, which is not that of the
-  // operation's communicator, or is called later.
+  // This library's error handlers call it within a call of the library; it keeps the code if the
+  // thread has an Asking. True if the code must not go on to the handler, which does not belong to
+  // the operation's communicator, or is called later.
   [[nodiscard]] static bool keep(MPI_Comm comm, int code) noexcept;
 
  private:
@@ -61,7 +61,7 @@ class Asking {
   const bool quiet_;
   bool owed_ = false;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  Asking* const outer_;  // of a call in which MPI calls a function of the program's
+  Asking* const outer_;  // of a call in which MPI calls a function of the program
 };
 
 class Asking::Lent {
@@ -75,8 +75,8 @@ class Asking::Lent {
   Asking* const outer_;
 };
 
-// `call()` asks MPI and returns MPI's code. Not noexcept, nor is what is built on it: outside of
-// tasks MPI calls error handlers of the program's in it, and these may throw.
+// `call()` calls MPI and returns its code. Not noexcept, nor are the functions above it: outside of
+// tasks MPI calls error handlers of the program in it, and these may throw.
 template <class F>
 [[nodiscard]] Outcome ask(F call) {
   if constexpr (mpi_calls_own_handler) {
@@ -87,7 +87,7 @@ template <class F>
   }
 }
 
-// Asks MPI by `call()` for an operation of this library's own, or for one whose error handler this
+// Calls MPI by `call()` for an operation of this library, or for one whose error handler this
 // library calls itself: MPI calls no handler.
 template <class F>
 [[nodiscard]] Outcome ask_quietly(F call) {
@@ -95,8 +95,8 @@ template <class F>
   return quiet.outcome(call());
 }
 
-// True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, if
-// the request of a collective fails (Open MPI 4), or any request (MPICH 4).
+// True where MPI calls the error handler of MPI_COMM_WORLD, and not that of the communicator, for a
+// failed collective request (Open MPI 4), or for any failed request (MPICH 4).
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 inline constexpr bool collectives_blame_world = true;
 #else
@@ -108,34 +108,34 @@ inline constexpr bool requests_blame_world = true;
 inline constexpr bool requests_blame_world = false;
 #endif
 
-// These do the same as MPI's own of these names.
+// These functions do the work of MPI's functions of these names.
 namespace completion {
 
 [[nodiscard]] inline Outcome Test(MPI_Request* request, int* done, MPI_Status* status) {
   return ask([&] { return PMPI_Test(request, done, status); });
 }
-// Where `quietly`, as ask_quietly().
+// `quietly`: by ask_quietly().
 [[nodiscard]] inline Outcome Test(const bool quietly, MPI_Request* request, int* done,
                                   MPI_Status* status) {
   const auto test = [&] { return PMPI_Test(request, done, status); };
   return quietly ? ask_quietly(test) : ask(test);
 }
-// Asks for the same requests until all are complete, and only then gives the error of one that has
-// failed. (MPICH gives it while others are not complete, with MPI_ERR_PENDING for these; MPICH 4
-// has freed those that are complete then, MPICH 5 none. And its MPI_Testall is wrong for persistent
-// collectives, partitioned messages and files, so there each is asked for on its own, in turn.)
+// Tests the requests until all are complete, and only then returns the error of a failed one.
+// (MPICH returns it while others are pending, with MPI_ERR_PENDING for these; MPICH 4 has then
+// freed the complete ones, MPICH 5 none. MPICH's MPI_Testall is wrong for persistent collectives,
+// partitioned messages and files, so each request is tested on its own there, in turn.)
 class Testall {
  public:
   [[nodiscard]] Outcome operator()(int count, MPI_Request requests[], int* done,
                                    MPI_Status statuses[]);
-  // How many are over, and null in the array, although others are not.
+  // The number of requests that are over, and null in the array, although others are pending.
   [[nodiscard]] int ended() const noexcept { return next_; }
 
  private:
   static constexpr bool one_by_one = !mpi_calls_own_handler;
-  int next_ = 0;  // those before it are over
-  bool failed_ = false;               // one of those before next_
-  std::vector<MPI_Status> statuses_;  // of those before next_
+  int next_ = 0;  // requests before it are over
+  bool failed_ = false;               // a request before next_ has failed
+  std::vector<MPI_Status> statuses_;  // of the requests before next_
 };
 
 [[nodiscard]] Outcome Testany(int count, MPI_Request requests[], int* index, int* done,
@@ -153,7 +153,7 @@ class Testall {
   return PMPI_Request_get_status(request, &complete, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
          complete != 0;
 }
-// Ends `request` if it is complete or has failed; then true. For messages of this library's own.
+// Ends `request` and returns true if it is complete or has failed. For messages of this library.
 [[nodiscard]] inline bool has_ended(MPI_Request& request) noexcept {
   int done = 0;
   return Test(true, &request, &done, MPI_STATUS_IGNORE).code != MPI_SUCCESS || done != 0;

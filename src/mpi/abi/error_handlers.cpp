@@ -15,17 +15,18 @@ namespace imbrex::mpi {
 
 namespace {
 
-// An error is rare, and one of two threads at once is rarer: there is one list for all.
+// An error is rare, and two errors at once are rarer: there is one list for all threads.
 struct KeptHandlers {
   std::mutex lock;
   std::vector<std::pair<pthread_t, KeptHandler>> all IMBREX_GUARDED_BY(lock);
 };
 KeptHandlers& kept_handlers() noexcept {
   static auto& all = *new KeptHandlers;  // never destroyed: MPI may fail while static objects are
+                                         // destroyed
   return all;
 }
 
-// The place of the calling thread, or the end.
+// The entry of the calling thread, or the end.
 auto find_here() noexcept IMBREX_REQUIRES(kept_handlers().lock) {
   const pthread_t thread = base::this_thread();
   return std::ranges::find_if(kept_handlers().all, [thread](const auto& one) {

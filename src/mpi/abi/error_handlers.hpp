@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Error handlers of the program's. MPI calls them in the middle of its call, where a worker may be
-// in no task, under locks, or on a thread that makes the call for another. So they are kept, and
-// called by the code whose call has failed when MPI has returned: there they may suspend, throw and
-// jump.
+// Error handlers of the program. MPI calls them in the middle of its call, where a worker may run
+// no task, hold locks, or make the call for another thread. They are therefore kept, and called
+// after MPI has returned by the code whose call has failed: there they may suspend, throw and jump.
 //
-// What is kept belongs to one call of MPI. It leaves the thread with the answer of that call
-// (Outcome), or at the end of the program's call. What neither takes is forgotten as the next one
+// A kept handler belongs to one call of MPI. It leaves the thread with the result of that call
+// (Outcome), or at the end of the program's call. Otherwise it is dropped when the next call
 // begins.
 #pragma once
 
@@ -16,11 +15,11 @@
 
 namespace imbrex::mpi {
 
-// A call of an error handler of the program's that MPI has made. Small, since operations hold one.
+// A call of an error handler of the program that MPI has made. Small, since operations hold one.
 struct KeptHandler {
   enum class Kind : std::uint8_t {
-    none,   // nothing was kept
-    fatal,  // the one that stands in for MPI_ERRORS_ARE_FATAL
+    none,   // no handler was kept
+    fatal,  // the replacement of MPI_ERRORS_ARE_FATAL
     comm,
     window,
     file,
@@ -29,7 +28,7 @@ struct KeptHandler {
   std::uintptr_t handle = 0;  // of the object
   int code = MPI_SUCCESS;
   Kind kind = Kind::none;
-  std::uint8_t index = 0;  // among the handlers of this kind
+  std::uint8_t index = 0;  // number among the handlers of this kind
 
   template <class Handle>
   [[nodiscard]] static std::uintptr_t from(Handle handle) noexcept {
@@ -48,19 +47,19 @@ struct KeptHandler {
     }
   }
 };
-// Keeps it for the calling thread, in place of an earlier one.
+// Keeps it for the calling thread; replaces an earlier one.
 void keep(const KeptHandler& handler) noexcept;
-// What was kept for the calling thread, which is kept no more. Called where MPI has given an error,
-// before the code that called MPI suspends.
+// Takes the kept handler of the calling thread. Called where MPI has returned an error, before the
+// code that called MPI suspends.
 [[nodiscard]] KeptHandler take_kept() noexcept;
-// Called where a call of MPI begins: what an earlier one has left is nobody's.
+// Called where a call of MPI begins: drops a handler that an earlier call has left.
 inline void forget_kept() noexcept {
   if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] (void)take_kept();
 }
 
-// While it lives, this thread is in an error handler of the program's: it may call MPI as all code
-// of the program's may, and leave by an exception or a jump. After a jump the thread is in no call
-// of MPI, as is right.
+// While it lives, this thread is in an error handler of the program, which may call MPI as all code
+// of the program, and leave by an exception or a jump. After a jump the thread is in no call of
+// MPI, which is correct.
 class InErrorHandler {
  public:
   InErrorHandler() noexcept : depth_(depth_in_next()) { depth_in_next() = 0; }
@@ -72,11 +71,11 @@ class InErrorHandler {
   const int depth_;
 };
 
-// Calls a handler that was kept while a call ended with `code`, if there is one. Returns the
-// code that the call returns. The handler may suspend, throw, and jump.
+// Calls the handler that was kept while a call ended with `code`, if there is one. Returns the code
+// for the call to return. The handler may suspend, throw, and jump.
 [[nodiscard]] int call_kept(const KeptHandler& kept, int code);
 
-// A call of the program's returns `code`. To be called as the last thing.
+// A call of the program returns `code`. Use it as the last action.
 [[nodiscard]] inline int returned(const int code) {
   if (code == MPI_SUCCESS && kept_count.load(std::memory_order_relaxed) == 0) [[likely]] {
     return code;

@@ -10,7 +10,7 @@ using imbrex::mpi::FortranRequest;
 #pragma GCC visibility push(default)
 extern "C" {
 
-// `status` may be null: nobody wants one.
+// `status` may be null: MPI_STATUS_IGNORE.
 int imbrex_await_request_fortran(MPI_Fint* const request, MPI_Fint* const status) {
   FortranRequest it = FortranRequest::that_is(*request);
   MPI_Status its_status = {};

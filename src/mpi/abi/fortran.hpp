@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A request of a Fortran program while C has it.
+// A request of a Fortran program during a call of C.
 #pragma once
 
 #include <mpi.h>
@@ -8,7 +8,7 @@ namespace imbrex::mpi {
 
 class FortranRequest {
  public:
-  // For a request that a call is about to make: the variable may hold anything before.
+  // For a request that a call is about to make: the variable may hold any value before.
   explicit FortranRequest(MPI_Fint& made) : FortranRequest(made, MPI_REQUEST_NULL) {}
   static FortranRequest that_is(MPI_Fint& given) { return {given, PMPI_Request_f2c(given)}; }
   ~FortranRequest() { given_ = PMPI_Request_c2f(request_); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What MPI says of types and communicators, and types that outlive the program's handle. Knows no
+// Properties of types and communicators, and types that outlive the program's handle. Knows no
 // operation. Thread safety: any thread.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace imbrex::mpi {
 
-// One element's, also where it has 2 GiB or more; below 0 where MPI cannot say, as for
+// The size of one element, also of 2 GiB or more; below 0 where MPI returns none, as for
 // MPI_DATATYPE_NULL.
 [[nodiscard]] inline std::int64_t bytes_of(const MPI_Datatype type) noexcept {
   MPI_Count bytes = -1;
@@ -24,7 +24,7 @@ namespace imbrex::mpi {
   return bytes;
 }
 
-// Those of `count` elements; below 0 for a count below 0, too. At most the greatest number.
+// The size of `count` elements; below 0 also for a count below 0. At most the largest number.
 [[nodiscard]] inline std::int64_t bytes_of(const MPI_Count count,
                                            const MPI_Datatype type) noexcept {
   const std::int64_t each = bytes_of(type);
@@ -34,12 +34,12 @@ namespace imbrex::mpi {
   return all;
 }
 
-// How many neighbours send to this rank, and get something of it.
+// The numbers of neighbours that send to this rank, and that receive from it.
 struct Degrees {
   int in = 0;
   int out = 0;
 };
-// None: `comm` has no topology.
+// Empty: `comm` has no topology.
 [[nodiscard]] inline std::optional<Degrees> degrees_of(const MPI_Comm comm) noexcept {
   int topology = MPI_UNDEFINED;
   PMPI_Topo_test(comm, &topology);
@@ -62,8 +62,8 @@ struct Degrees {
   return degrees;
 }
 
-// The same data as `type`, to be freed by the caller. MPI_Type_dup would copy its attributes too,
-// which calls functions of the program's where its call does not.
+// A type for the same data as `type`, to be freed by the caller. MPI_Type_dup would also copy its
+// attributes, which calls functions of the program in a call where it does not expect them.
 [[nodiscard]] inline MPI_Datatype copy_of(MPI_Datatype type) noexcept {
   MPI_Datatype copy = MPI_DATATYPE_NULL;
   PMPI_Type_contiguous(1, type, &copy);

@@ -10,7 +10,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-// Says whether `object` names a library of imbrex among those that it needs.
+// Whether `object` names a library of imbrex among the libraries that it needs.
 bool needs_imbrex(const link_map& object) {
   const char* strings = nullptr;
   for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry) {

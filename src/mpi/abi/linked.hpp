@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether the program has asked for imbrex.
+// Whether the program was linked with imbrex.
 #pragma once
 
 namespace imbrex::mpi {

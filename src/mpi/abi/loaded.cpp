@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which MPI libraries are in this process. Each has a binary interface of its own (handles are
-// pointers here and integers there), and this library is compiled for one: a program that is bound
-// to another would crash in its first call, so it is refused when it is loaded. An MPI library
-// that the program is not bound to may stand beside, as a native one beside one of the standard's
-// interface. Refused is also a program that brings TAMPI, which defines the same functions for
-// tasks of another runtime.
+// The MPI libraries of this process. Each has a binary interface of its own (handles are pointers
+// in one and integers in another), and this library is compiled for one of them. A program that is
+// bound to another MPI would crash in its first call, so it is refused when it is loaded. An MPI
+// library that the program is not bound to may be loaded beside, as a native one beside one of the
+// standard's interface. A program with TAMPI is refused, too, because TAMPI defines the same
+// functions for tasks of another runtime.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -31,16 +31,16 @@ struct Loaded {
   std::vector<std::string> tampis;  // libtampi, libtampi-c, libtampi-fortran
 };
 
-// An MPI library is what defines PMPI_Wtime itself; tools on top of one define MPI_X only, and this
-// library defines PMPI_X too, but not of the clock.
+// An MPI library defines PMPI_Wtime itself; tools on top of one define only MPI_X, and this library
+// defines PMPI_X, too, but not the clock.
 int look(dl_phdr_info* object, std::size_t, void* found) {
   const std::string_view file = object->dlpi_name;
-  if (file.empty()) return 0;  // the program: it has linked its MPI in, and then there is no other
+  if (file.empty()) return 0;  // the program: it has linked its MPI in, and there is no other
   auto& loaded = *static_cast<Loaded*>(found);
   if (file.substr(file.rfind('/') + 1).starts_with("libtampi")) loaded.tampis.emplace_back(file);
   void* const library = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return 0;
-  // Searches the libraries that this one needs, too: what is found may belong to one of them.
+  // Also searches the libraries that this one needs: the address may belong to one of them.
   void* const address = dlsym(library, "PMPI_Wtime");
   Dl_info place;
   if (address != nullptr && dladdr(address, &place) != 0 && place.dli_fname == file) {
@@ -106,8 +106,9 @@ void refuse_tampi(const std::vector<std::string>& files) {
   std::_Exit(1);
 }
 
-// Before the check that programs reach us (init_and_finalize.cpp), which two MPIs would lead to a
-// wrong advice, and before all else in this library, of which it uses nothing.
+// Runs before the check that programs reach this library (init_and_finalize.cpp), which would give
+// the wrong advice with two MPIs, and before everything else in this library, of which it uses
+// nothing.
 [[gnu::constructor(1000)]] void refuse_what_does_not_fit() {
   Loaded loaded;
   dl_iterate_phdr(&look, &loaded);

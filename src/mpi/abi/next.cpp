@@ -18,7 +18,7 @@ constinit thread_local int depth [[gnu::tls_model("initial-exec")]] = 0;
 }  // namespace
 
 [[gnu::noinline]] int& depth_in_next() noexcept {
-  asm volatile("" ::: "memory");  // two calls may answer differently
+  asm volatile("" ::: "memory");  // two calls may return different values
   return depth;
 }
 

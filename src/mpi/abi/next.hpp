@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Below this library: the next definition of each MPI function, which is a profiling tool's or the
-// MPI library's.
+// The next definition of each MPI function below this library: of a profiling tool or of the MPI
+// library.
 //
-// export_calls.py makes every MPI_X and PMPI_X that programs see. Both lead to our X, for a tool
-// above us, and the Fortran bindings of most MPIs, call PMPI_X. But a tool below us calls PMPI_X
-// too, and so does the MPI library within itself: while this thread is in a call that we have made,
-// PMPI_X is the real one.
+// export_calls.py makes every MPI_X and PMPI_X that programs see. Both lead to this library's X,
+// because a tool above it, and the Fortran bindings of most MPIs, call PMPI_X. A tool below this
+// library calls PMPI_X, too, and so does the MPI library within itself: while this thread is in a
+// call that the library has made, PMPI_X is the real one.
 #pragma once
 
 #include <mpi.h>
@@ -18,19 +18,18 @@
 
 namespace imbrex::mpi {
 
-// True while a preloaded library has nothing to do: no part of the program asks for tasks. Then
-// each MPI_X is a jump to the next. Written when this library is loaded, and in MPI_Init.
+// True while a preloaded library has nothing to do: no part of the program uses tasks. Each MPI_X
+// is then a jump to the next. Written when this library is loaded, and in MPI_Init.
 extern bool passes_through;
 
-// Sets all of next<> and real<>. Called when this library is loaded, and before: the constructors
-// of others may come first, and call MPI.
+// Sets all of next<> and real<>. Called when this library is loaded, and before: constructors of
+// other libraries may run first, and call MPI.
 void find_all() noexcept;
 
 template <auto Function>
 struct First;
 
-// The definition behind ours of MPI_X, and of PMPI_X, by the address that PMPI_X has in this
-// library.
+// The definition behind this library's MPI_X, and PMPI_X, by the address of PMPI_X in this library.
 template <auto Function>
 inline decltype(Function) next = &First<Function>::of_next;
 template <auto Function>
@@ -65,9 +64,9 @@ template <class Function>
 // The program has called `function`, which its MPI lacks: says so, with the version of the MPI.
 [[noreturn, gnu::cold]] void end_at_missing(const char* function) noexcept;
 
-// The number of calls of this library that this thread stands in. It belongs to the thread and not
-// to a task, since nothing suspends inside such a call. The function is never inlined, so that no
-// caller keeps the address over a call that does suspend.
+// The number of calls of this library that this thread is in. It belongs to the thread and not to a
+// task, since nothing suspends inside such a call. The function is never inlined, so that no caller
+// keeps the address over a call that does suspend.
 [[nodiscard]] int& depth_in_next() noexcept;
 
 class InNext {
@@ -82,14 +81,13 @@ class InNext {
   [[no_unique_address]] trace::races::Silent silent_;
 };
 
-// True if MPI itself calls the right error handler when an operation has failed, and gives its
-// code.
+// True if MPI itself calls the right error handler for a failed operation, and returns its code.
 inline constexpr bool mpi_calls_own_handler = std::string_view(IMBREX_MPI_ABI) == "openmpi";
 
-// How many calls of error handlers are kept for all threads (error_handlers.hpp). Relaxed: of
-// interest is the thread's own, if any.
+// The number of kept error handlers of all threads (error_handlers.hpp). Relaxed: a thread only
+// needs to see its own.
 extern std::atomic<int> kept_count;
-// The code that MPI has told the handler that is kept for the calling thread, if any is, else
+// The code that MPI has passed to the kept handler of the calling thread, if there is one; else
 // `code`. MPICH 5 returns MPI_SUCCESS once a handler has returned.
 [[nodiscard, gnu::cold]] int code_of_kept(int code) noexcept;
 

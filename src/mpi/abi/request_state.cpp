@@ -9,7 +9,7 @@ bool reads_requests = false;
 
 namespace {
 
-// A request that completes when it is told to.
+// Tests a request that completes on demand.
 bool reads_pending_and_complete() noexcept {
   constexpr auto query = [](void*, MPI_Status* status) {
     PMPI_Status_set_elements(status, MPI_BYTE, 0);
@@ -27,7 +27,7 @@ bool reads_pending_and_complete() noexcept {
   return pending && complete;
 }
 
-// A persistent receive from oneself, through all that may become of it.
+// Tests a persistent receive from this rank, through all its states.
 bool reads_inactive() noexcept {
   constexpr int tag = 28'657;
   char in = 0;

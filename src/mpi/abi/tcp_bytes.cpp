@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A descriptor that is no connection gives false; so does one that has been closed meanwhile.
+// Returns false for a descriptor that is no connection, or that has been closed meanwhile.
 bool add(const int descriptor, Moved& sum) noexcept {
   tcp_info info{};
   socklen_t bytes = sizeof info;
@@ -31,7 +31,7 @@ bool add(const int descriptor, Moved& sum) noexcept {
   return true;
 }
 
-// Thread safety: every member, any thread.
+// Thread safety: any thread uses every member.
 class Connections {
  public:
   [[nodiscard]] Moved moved(const bool look_for_new) noexcept {
@@ -47,7 +47,8 @@ class Connections {
   }
 
  private:
-  static constexpr std::chrono::milliseconds keeps{20};  // until new connections are looked for
+  static constexpr std::chrono::milliseconds keeps{20};  // interval of the searches for new
+                                                         // connections
 
   Moved find() noexcept IMBREX_REQUIRES(lock_) {
     Moved sum;
@@ -67,13 +68,14 @@ class Connections {
 
   std::mutex lock_;
   Clock::time_point found_ IMBREX_GUARDED_BY(lock_);
-  std::vector<int> descriptors_ IMBREX_GUARDED_BY(lock_);  // those of connections, when last found
+  std::vector<int> descriptors_ IMBREX_GUARDED_BY(lock_);  // descriptors of connections, at the
+                                                           // last search
 };
 
 }  // namespace
 
 Moved moved_over_tcp(const bool look_for_new) noexcept {
-  static Connections& connections = *new Connections;  // the end of the process may look
+  static Connections& connections = *new Connections;  // used until the end of the process
   return connections.moved(look_for_new);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What plug-ins see of active messages: its checks, and nothing else.
+// The interface of active messages for plug-ins: its checks, and nothing else.
 #include "mpi/active/active.hpp"
 
 #include <limits>
@@ -135,7 +135,7 @@ void describe_by(const Describe describe, void* const context) {
 }
 
 Counts counts() noexcept {
-  // What is handled has been sent: read in this order, one process never has handled more.
+  // A message is sent before it is handled: read in this order, one process never has handled more.
   const std::uint64_t handled = traffic().handled.load(std::memory_order_acquire);
   return {traffic().sent.load(std::memory_order_relaxed), handled};
 }

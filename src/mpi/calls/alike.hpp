@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which arguments of a collective all its ranks must give alike: root, operation, and bytes where
-// all have a block of one size. Used by interpose.cpp, for IMBREX_CHECK.
+// The arguments of a collective that must be equal on all ranks: root, operation, and bytes if all
+// blocks have one size. Used by interpose.cpp, for IMBREX_CHECK.
 #pragma once
 
 #include <mpi.h>
@@ -21,13 +21,13 @@ struct What {
   bool bytes = false;
 };
 
-// Of the call of this name, without MPI_.
+// For the call of this name, without MPI_.
 constexpr What what_of(std::string_view name) {
   for (const std::string_view suffix : {"_c", "_init"}) {
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
   }
   if (name.size() > 1 && name[0] == 'I' && name[1] >= 'a') name.remove_prefix(1);
-  const std::string_view rest = name.substr(1);  // its first letter is large or small
+  const std::string_view rest = name.substr(1);  // its first letter may be upper or lower case
   const bool has_block = rest == "educe" || rest == "llreduce" || rest == "can" ||
                          rest == "xscan" || rest == "educe_scatter_block";
   return {.root = rest == "cast" || rest == "educe" || rest == "ather" || rest == "atherv" ||
@@ -36,8 +36,8 @@ constexpr What what_of(std::string_view name) {
           .bytes = has_block || rest == "cast"};
 }
 
-// Of a call with these arguments. They end with count, type, operation, root, and communicator, as
-// far as it has them.
+// The equal arguments of a call. The arguments end with count, type, operation, root, and
+// communicator, as far as the call has them.
 template <What what, class... Arguments>
 check::Alike arguments_of(const Arguments&... arguments) {
   constexpr std::size_t comm = sizeof...(Arguments) - 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that end a communicator or change what is known of it.
+// The calls that free a communicator or change its properties.
 #include "mpi/abi/standard.hpp"
 #include "mpi/calls/spare.hpp"
 #include "mpi/check/checks.hpp"
@@ -17,8 +17,8 @@ namespace imbrex::mpi {
 
 namespace {
 
-// Called before `call` takes the handle away. Receives that wait here are MPI's to complete from
-// now on. Not MPI_SUCCESS if a task waits on `comm`: then the call must return the code.
+// Called before `call` takes the handle away. MPI completes the receives that wait here from now
+// on. Not MPI_SUCCESS if a task waits on `comm`: the call must then return the code.
 int close_for(const char* call, MPI_Comm comm) {
   const int refused = check::refuse_to_free(call, comm);
   if (refused != MPI_SUCCESS || !in_service()) return refused;
@@ -81,14 +81,14 @@ IMBREX_FUNCTION(Comm_set_info)(MPI_Comm comm, MPI_Info info) {
   using namespace imbrex::mpi;
   const Call call{.name = "MPI_Comm_set_info", .comm = comm};
   if (const int code = blocks::look_at_info(call, info); code != MPI_SUCCESS) return code;
-  // This comes before MPI is told, since another thread may poll just now.
+  // This comes before the call of MPI, since another thread may poll at this time.
   if (in_service() && info != MPI_INFO_NULL && messages::info_asserts_no_wildcards(info)) {
     if (messages::Communicator* const it = messages::communicator_of(comm)) it->stop_matching();
   }
   int code = PMPI_Comm_set_info(comm, info);
   if (code == MPI_SUCCESS) code = blocks::keep_info(call, comm, info);
   if (messages::Communicator* const it = messages::known_communicator_of(comm)) {
-    sends::let_go_before(comm, -1);  // what waits was put in order by the earlier promises
+    sends::let_go_before(comm, -1);  // waiting sends were ordered under the earlier hints
     it->forget_assertions();
   }
   return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The MPI functions of calls.def, as programs call them. In a task they suspend it; elsewhere they
+// The MPI functions of calls.def, as programs call them. In a task they suspend it. Elsewhere they
 // are MPI's own, except collectives: a blocking and a non-blocking one do not match each other (MPI
 // 3.1, section 5.12), so all ranks use the non-blocking ones, on every thread.
 #include <string_view>
@@ -41,22 +41,22 @@ Call collective_call(const char* name, MPI_Comm comm) noexcept {
   return {.name = name, .comm = comm, .kind = Kind::collective, .at_once = true};
 }
 
-// `find_buffers()` gives the memory that it uses, once MPI has accepted the arguments,
-// `find_alike()` what is compared between ranks.
+// `find_buffers()` returns the memory that the call uses, once MPI has accepted the arguments;
+// `find_alike()` returns the arguments that are compared between ranks.
 template <class Blocking, class Start, class Find, class FindAlike>
 int collective(const Call& call, Blocking blocking, Start start, Find find_buffers,
                FindAlike find_alike) {
   if (!in_service()) return blocking();
   check::Guard guard;
   check::Compared compared(call.comm);
-  // The task is asked for here: within `start` the thread stands in no task.
+  // The task is read here, because within `start` the thread runs no task.
   const detail::TaskLabel task = check::on() ? detail::current_task() : detail::TaskLabel();
   order::Turn in_turn(call);
   const auto start_it = [&](MPI_Request* request) {
     const int code = start(request);
     if (check::on() && code == MPI_SUCCESS) [[unlikely]] {
       Call seen = call;
-      // It may be under way beside others: the ranks share their order.
+      // It may be in flight beside others: the ranks share their order.
       if (in_turn.is_taken()) seen.kind = Kind::other;
       if (compared.is_wanted()) compared.begin(call, task, find_alike(), in_turn.ordering());
       guard.begin(seen, task, find_buffers());
@@ -72,7 +72,8 @@ int collective(const Call& call, Blocking blocking, Start start, Find find_buffe
   return of_call == MPI_SUCCESS ? code : of_call;
 }
 
-// `begin()` returns MPI's code when it has been started: `request`, unless null, stands for it.
+// `begin()` returns MPI's code when the operation has been started: `request`, unless null, stands
+// for it.
 template <class Begin, class FindAlike>
 int begin_in_turn(const Call& call, MPI_Request* const request, Begin begin, FindAlike find_alike) {
   check::Compared compared(in_service() ? call.comm : MPI_COMM_NULL);
@@ -83,12 +84,12 @@ int begin_in_turn(const Call& call, MPI_Request* const request, Begin begin, Fin
     compared.begin(call, detail::current_task(), find_alike(), in_turn.ordering());
     if (request != nullptr) check::keep_open(*request, std::move(compared));
   }
-  const int of_turn = in_turn.end();  // which may suspend
+  const int of_turn = in_turn.end();  // may suspend
   return outcome.code == MPI_SUCCESS ? of_turn : end_call(call, outcome);
 }
 
-// The data that a collective's arguments name first: what this rank gives, or what it has in a
-// broadcast. None if each rank gets its own.
+// The count of the first data argument of a collective: the data that this rank gives, or has in a
+// broadcast. None if each rank gets its own count.
 MPI_Count count_of(const void*, MPI_Count count, MPI_Datatype, auto...) { return count; }
 MPI_Count count_of(const void*, void*, MPI_Count count, MPI_Datatype, MPI_Op, auto...) {
   return count;
@@ -106,7 +107,7 @@ Call with_data_of(Call call, Arguments... arguments) {
   return call;
 }
 
-// The communicator that a call makes is its last argument, and what it makes it from the first.
+// The communicator that a call makes is its last argument; the first argument is the parent.
 consteval bool makes_communicator(const std::string_view name) {
   return name == "Comm_dup" || name == "Comm_create" || name.starts_with("Comm_split") ||
          name.starts_with("Cart_") || name.starts_with("Graph_") || name.starts_with("Dist_graph_");
@@ -125,14 +126,14 @@ int end_making([[maybe_unused]] check::Making& it, const int code,
   return code;
 }
 
-// `ask(&flag)` is the question that does not block.
+// `ask(&flag)` is the non-blocking form.
 template <class Blocking, class Ask>
 int by_asking(const char* name, Blocking blocking, Ask ask) {
   return suspends() ? wait_until({name}, question(ask)) : blocking();
 }
 
-// Files have twins, but an operation that fails is in good hands only with the blocking call: on
-// Open MPI 4.1 and 5 MPI_Test crashes, on MPICH 4 and 5 a full disk never completes. And a twin may
+// Operations on files have twins, but a failing one is only safe with the blocking call: on Open
+// MPI 4.1 and 5 MPI_Test crashes, on MPICH 4 and 5 a full disk never completes. A twin may also
 // read or write before it returns, which would keep the worker.
 template <class Blocking, class Start>
 int read_or_write(const Call& call, MPI_Status* status, Blocking blocking, Start start) {
@@ -198,11 +199,11 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
         [&](MPI_Request* request) { return PMPI_##twin IMBREX_AND_REQUEST arguments; });   \
   }
 
-// What gives what all ranks must give alike.
+// Finds the arguments that must be equal on all ranks.
 #define IMBREX_ALIKE(name, arguments)                                                      \
   [&] { return alike::arguments_of<alike::what_of(#name)> arguments; }
 
-// `buffers`: what gives the memory that it uses.
+// `buffers`: finds the memory that the call uses.
 #define IMBREX_MAKE_COLLECTIVE(name, twin, parameters, arguments, buffers)                 \
   IMBREX_FUNCTION(name) parameters {                                                       \
     const Call call = collective_call("MPI_" #name, comm);                                 \
@@ -238,7 +239,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
                         [&] { return buffers; });                                          \
   }
 
-// The same for a collective.
+// IMBREX_MAKE_BEGIN for a collective.
 #define IMBREX_MAKE_BEGIN_COLLECTIVE(function, parameters, arguments, buffers)             \
   IMBREX_FUNCTION(function) IMBREX_AND_REQUEST_PARAMETER parameters {                      \
     const Call call = begun_collective("MPI_" #function, comm);                            \
@@ -320,7 +321,7 @@ int read_or_write_all(const Call& call, MPI_Status* status, Blocking blocking, S
 #define IMBREX_MAKE_INIT(function, parameters, arguments, buffers)
 #endif
 
-// The table is read once for the functions that count with int, with those that count nothing...
+// The table is read once for the functions that count with int, and those that count nothing...
 namespace of_int {
 using Count = int;
 using Place = int;

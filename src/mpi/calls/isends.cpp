@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sends that give a request: MPI_Isend and its kin, with int and with large counts, from the
-// table of calls.
+// The sends that give a request: MPI_Isend and its variants, with int and with large counts, from
+// the table of calls.
 #include "mpi/abi/standard.hpp"
 #include "mpi/engine/lifetime.hpp"
 #include "mpi/messages/matching/communicator.hpp"
@@ -11,7 +11,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-// MPI has begun the send. Whoever watches the communicator may give the program another handle.
+// MPI has begun the send. The watcher of the communicator may give the program another handle.
 [[gnu::noinline]] void tell_watcher(const Call& call, MPI_Request* request) {
   if (!in_service()) return;
   const messages::Communicator* const on = messages::communicator_of(call.comm);
@@ -19,7 +19,7 @@ namespace {
   if (watcher != nullptr) watcher->outgoing(call, request);
 }
 
-// True if it is begun here; then `code` is what it returns.
+// True if the send is begun here; `code` is then its result.
 [[gnu::noinline]] bool begin_in_turn(const Call& call, const sends::Asks asks,
                                      const void* const buffer, MPI_Request* const request,
                                      int& code) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Spare threads: a pool that starts one more thread whenever all are busy, so that two calls that
-// wait for each other (MPI_Comm_accept and MPI_Comm_connect, say) both run. So it has as many
-// threads as calls have been under way at once, and they live until MPI_Finalize.
+// wait for each other (MPI_Comm_accept and MPI_Comm_connect, for example) both run. The pool has as
+// many threads as calls have been in flight at once, and they live until MPI_Finalize.
 #include "mpi/calls/spare.hpp"
 
 #include <mpi.h>
@@ -37,13 +37,13 @@ struct SpareCall {
   const char* const name;
   int (*const function)(void*);
   void* const arguments;
-  int code = MPI_SUCCESS;    // written before `done` fires, read after it; so is the next
-  KeptHandler kept;          // the error handler that MPI has called: it is the task's to call
+  int code = MPI_SUCCESS;    // written before `done` fires, read after it; so is the next field
+  KeptHandler kept;          // the error handler that MPI has called; the task calls it
   detail::EventWord done;
 };
 
 // The processors of this process, read when the library is loaded: later the calling thread may be
-// a worker that is bound to one of them, and a new thread would be bound with it.
+// a worker that is bound to one of them, and a new thread would inherit that.
 const cpu_set_t processors = [] {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -51,13 +51,14 @@ const cpu_set_t processors = [] {
   return set;
 }();
 
-// Thread safety: every member, any thread.
-// Invariants, while mutex_ is free: (1) waiting_.size() <= idle_: every call has a thread that
-// takes it without waiting for another call's end; (2) every thread is idle (waits for a call
-// or is about to look for one) or busy with one.
+// Thread safety: any thread uses every member.
+// Invariants, while mutex_ is free:
+//   (1) waiting_.size() <= idle_: every call has a thread that takes it without waiting for another
+//       call's end.
+//   (2) every thread is idle (waits for a call or is about to look for one) or busy with one.
 class SpareThreads {
  public:
-  // False if it needs one more thread and the system gives none: then nobody takes it.
+  // False if it needs one more thread and the system gives none: no thread then takes the call.
   [[nodiscard]] bool give(SpareCall& call);
   void end() noexcept;
 
@@ -67,7 +68,7 @@ class SpareThreads {
   [[nodiscard]] bool may_take() const IMBREX_REQUIRES(mutex_) {
     return closing_ || !waiting_.empty();
   }
-  // Gives the lock back for as long as it waits.
+  // Releases the lock during the wait.
   void wait_for_change() IMBREX_REQUIRES(mutex_) {
     std::unique_lock lock(mutex_, std::adopt_lock);
     changed_.wait(lock);
@@ -117,12 +118,13 @@ void SpareThreads::run() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   sched_setaffinity(0, sizeof processors, &processors);
   while (SpareCall* const call = take()) {
-    if (works_on_file(call->name)) own.reset();  // who looks shall not take it for one that waits
+    if (works_on_file(call->name)) own.reset();  // a watching thread must not take it for one that
+                                                 // waits
     call->code = call->function(call->arguments);
     if (!own) own.emplace();
     if (kept_count.load(std::memory_order_relaxed) != 0) call->kept = take_kept();
     {
-      // Idle before the task goes on: its next call finds this thread.
+      // Idle before the task resumes: its next call finds this thread.
       const std::lock_guard lock(mutex_);
       ++idle_;
     }
@@ -141,7 +143,7 @@ void SpareThreads::end() noexcept {
   }
   changed_.notify_all();
   for (std::thread& thread : threads) {
-    // One that never returns from MPI belongs to a task that MPI_Finalize did not wait for.
+    // A call that never returns from MPI belongs to a task that MPI_Finalize did not wait for.
     if (busy) {
       thread.detach();
     } else {
@@ -162,7 +164,7 @@ void say_of(const char* name, const std::string& what) {
   std::fprintf(stderr, "imbrex: %s %s %s\n", name, place.c_str(), what.c_str());
 }
 
-// An operation that is counted and under way no more is about to be forgotten by the thread that
+// An operation that is counted and no longer in flight will soon be uncounted by the thread that
 // completed it, which may have to wait for a processor first.
 bool nothing_under_way() {
   constexpr std::chrono::seconds patience{1};
@@ -191,7 +193,7 @@ int call_on_spare_thread(const char* name, int (*function)(void* arguments), voi
   return call_kept(call.kept, call.code);
 }
 
-// Within MPI_Finalize, in functions of the program's that MPI calls, imbrex is inactive.
+// Within MPI_Finalize, in functions of the program that MPI calls, imbrex is inactive.
 int refuse_to_block(const char* name) {
   if (!switches.is_active.load(std::memory_order_relaxed) ||
       (detail::main_is_last() && nothing_under_way())) {

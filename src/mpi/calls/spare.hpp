@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Spare threads: where calls of MPI are made that may block and have no non-blocking twin, while
-// the task that makes them is suspended. Used by interpose.cpp; ended by init_and_finalize.cpp.
-// Knows no MPI call.
+// Spare threads: they make calls of MPI that may block and have no non-blocking twin, while the
+// calling task is suspended. Used by interpose.cpp; ended by init_and_finalize.cpp. Knows no MPI
+// call.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace imbrex::mpi {
 
-// Calls `function(arguments)` on a spare thread and returns what it returns. There it stands in no
-// task: what MPI calls back (error handlers, attribute functions) cannot suspend.
+// Calls `function(arguments)` on a spare thread and returns its result. The spare thread runs no
+// task, so functions that MPI calls back (error handlers, attribute functions) cannot suspend.
 // REQUIRES: suspends(), spare_threads_allowed(). `name` is a literal. Suspends.
 [[nodiscard]] int call_on_spare_thread(const char* name, int (*function)(void* arguments),
                                        void* arguments);
@@ -27,16 +27,16 @@ template <class F>
       name, [](void* arguments) { return (*static_cast<F*>(arguments))(); }, &call);
 }
 
-// False where one thread makes all calls of MPI: one that blocks it keeps the whole process from
-// MPI, whichever thread asked for it.
+// False where one thread makes all calls of MPI: a call that blocks it keeps the whole process from
+// MPI.
 [[nodiscard]] inline bool spare_threads_allowed() noexcept {
   return !switches.ships_calls.load(std::memory_order_relaxed);
 }
 
-// For such a process: MPI_SUCCESS if nobody else can need MPI until a call without a twin returns.
-// That is main while no other task exists and nothing is under way. Else it has said who may not
-// call and what to do, has called the error handler of MPI_COMM_WORLD, and the call must return
-// this code.
+// For such a process: MPI_SUCCESS if no other code can need MPI until a call without a twin
+// returns. That is the case in main while no other task exists and no operation is in flight.
+// Otherwise it prints which code may not make the call and what to do, calls the error handler of
+// MPI_COMM_WORLD, and the call must return this code.
 [[nodiscard]] int refuse_to_block(const char* name);
 [[nodiscard]] inline int refuse_where_forbidden(const char* name) {
   return spare_threads_allowed() ? MPI_SUCCESS : refuse_to_block(name);
@@ -46,12 +46,12 @@ template <class F>
   return name.starts_with("MPI_Comm_spawn") || name == "MPI_Comm_accept" ||
          name == "MPI_Comm_connect" || name == "MPI_Comm_join";
 }
-// Reading and writing take their time, and need nobody else.
+// Reading and writing take their time, and depend on no other rank.
 [[nodiscard]] constexpr bool works_on_file(const std::string_view name) noexcept {
   return name.starts_with("MPI_File_");
 }
 
-// While it lives, reports say that the running task, which blocks its thread, waits in `name`.
+// While it lives, reports show that the running task, which blocks its thread, waits in `name`.
 class BlockedCall {
  public:
   explicit BlockedCall(const char* const name) noexcept : waits_(!works_on_file(name)) {
@@ -68,8 +68,8 @@ class BlockedCall {
 };
 
 // Carries out a call that has no twin; `blocking()` is MPI's own function. A program without tasks
-// is spared the way to another thread (5 microseconds, as much as 50 calls of MPI_Win_flush):
-// nothing waits for the thread that would be blocked.
+// does not use a spare thread (5 microseconds, as much as 50 calls of MPI_Win_flush): nothing waits
+// for the blocked thread.
 template <class Blocking>
 [[nodiscard]] int by_spare_thread(const char* name, Blocking blocking) {
   if (!spare_threads_allowed()) [[unlikely]] {
@@ -85,7 +85,7 @@ template <class Blocking>
   return blocking();
 }
 
-// Ends the threads that are idle; waits for them. Called before MPI is finalised.
+// Ends the idle threads, and waits for them. Called before MPI is finalised.
 void end_spare_threads() noexcept;
 
 }  // namespace imbrex::mpi

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operations on files that have two halves, where MPI's own are not safe beside a second thread:
 // Open MPI carries them out by a list of requests that it walks without a lock
-// (docs/design/mpi-facts.md). So the whole operation happens in its first half, as MPI allows, and
-// the second, of a split collective or the wait for a request, gives its result. All ranks do so,
-// since the runtime is active on all or on none. Used by interpose.cpp.
+// (docs/design/mpi-facts.md). The whole operation therefore happens in its first half, as MPI
+// allows, and the second half, of a split collective or the wait for a request, returns its result.
+// All ranks do so, since the runtime is active on all or on none. Used by interpose.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -17,11 +17,11 @@
 
 namespace imbrex::mpi {
 
-// The results that wait for their second half: one of a file at most, as MPI says.
+// The results that wait for their second half: at most one for each file, as MPI requires.
 // Thread safety: any thread.
 class SplitCollectives {
  public:
-  // `whole(status)` is the collective that blocks; its code.
+  // `whole(status)` is the blocking collective; it returns the code.
   template <class Whole>
   [[nodiscard]] int begin(const MPI_File file, Whole whole) {
     MPI_Status status;
@@ -31,7 +31,7 @@ class SplitCollectives {
     results_[file] = status;
     return code;
   }
-  // False if nothing of this file has been begun here: then MPI has to say so.
+  // False if no split collective of this file has been begun here: MPI has to report the error.
   [[nodiscard]] bool end(const MPI_File file, MPI_Status* const status) {
     const std::lock_guard guard(lock_);
     const auto found = results_.find(file);
@@ -51,7 +51,7 @@ inline SplitCollectives& split_collectives() {
   return all;
 }
 
-// The same for what gives a request, which is complete then.
+// The whole operation in the first half, for a call that returns a request, which is then complete.
 template <class Whole>
 [[nodiscard]] int begin_whole(MPI_Request* const request, Whole whole) {
   auto result = std::make_unique<MPI_Status>();
@@ -72,7 +72,7 @@ template <class Whole>
   const auto cancel = [](void*, int) -> int { return MPI_SUCCESS; };
   const int code = PMPI_Grequest_start(query, end, cancel, result.get(), request);
   if (code != MPI_SUCCESS) return code;
-  static_cast<void>(result.release());  // `end` has it
+  static_cast<void>(result.release());  // `end` owns it
   return PMPI_Grequest_complete(*request);
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two calls that make a communicator by messages with a tag of the program's:
+// The two calls that make a communicator by messages with a tag of the program:
 // MPI_Comm_create_group and MPI_Intercomm_create. Open MPI sends these messages on the communicator
-// that the call names, like the program's own, and an engine that matches receives there takes them
-// for such. So they are sent on a private duplicate of MPI_COMM_WORLD instead. Other MPIs keep them
+// of the call, like the program's own, and an engine that matches receives there would take them
+// for such. They are therefore sent on a private duplicate of MPI_COMM_WORLD. Other MPIs keep them
 // apart: there the calls are MPI's own.
 //
-// Why no two calls mix there: each carries a number as its tag that one process has drawn, and that
-// no other process can draw (it contains the drawer's rank). The drawer tells it to those who take
-// part, by messages on the program's communicator with the program's tag, which the standard keeps
-// free for this very call; the same order of calls there gives the same numbers to all.
+// Why no two calls mix there: each call uses as its tag a number that one process has drawn, and
+// that no other process can draw (it contains the drawer's rank). The drawer tells it to the other
+// participants, by messages on the program's communicator with the program's tag, which the
+// standard reserves for this very call; one order of calls there gives the same numbers to all.
 #include <mpi.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-// The ranks of `group` in `comm`; empty if one is not there.
+// The ranks of `group` in `comm`; empty if a member is not there.
 std::vector<int> ranks_in(MPI_Comm comm, MPI_Group group) {
   int size = 0;
   PMPI_Group_size(group, &size);
@@ -60,8 +60,8 @@ constexpr bool mixes_messages = true;
 constexpr bool mixes_messages = false;
 #endif
 
-// The members of a call, in the order of its group, on either communicator. Empty if it is none
-// that shall be made on the private one, or can be: MPI says what is wrong, or it reaches beyond
+// The members of a call, in the order of its group, on either communicator. Empty if the call must
+// not, or cannot, use the private one: MPI reports the error, or the call reaches beyond
 // MPI_COMM_WORLD.
 struct Ranks {
   std::vector<int> in_comm;
@@ -93,7 +93,7 @@ int tell_number(const Ranks& members, MPI_Comm comm, int tag, int* number) {
 }
 
 int create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* created) {
-  // This comes before anybody is told a number.
+  // This comes before any process is told a number.
   const int refused = refuse_where_forbidden("MPI_Comm_create_group");
   if (refused != MPI_SUCCESS) return refused;
   const Ranks members = ranks_of(comm, group, tag);
@@ -128,7 +128,7 @@ struct Leaders {
   int tag;
 };
 
-// This process and the other leader; empty if this process is no leader, or as above.
+// This process and the other leader; empty if this process is no leader, or as for members_of().
 Ranks leaders_of(const Leaders& it) {
   int rank = -1;
   if (!mixes_messages || !in_service() || it.comm == MPI_COMM_NULL || between_groups(it.comm) ||

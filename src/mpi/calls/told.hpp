@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is told of the calls of programs: to the trace, to policies that learn which tasks send
-// (sending_calls.hpp), to IMBREX_CHECK; and in event handlers calls are refused. The functions that
-// told.py makes (told_calls.cpp) call this before and after ours. Thread safety: any thread.
+// The observers of the program's calls: the trace, policies that learn which tasks send
+// (sending_calls.hpp), and IMBREX_CHECK; and the refusal of calls in event handlers. The functions
+// that told.py makes (told_calls.cpp) call this before and after the library's own. Thread safety:
+// any thread.
 #pragma once
 
 #include <mpi.h>
@@ -24,12 +25,12 @@ inline void sends(const Call& call) noexcept {
   if (switches.traces_messages) trace_sent(call);
 }
 
-// Where the message that is about to be received was found; null if nobody wants to know.
+// The communicator of the message that is about to be received; null if there is no observer.
 [[nodiscard]] inline const Members* taken(const MPI_Message* const message) noexcept {
   return switches.traces_messages ? trace_taken(*message) : nullptr;
 }
 
-// A receive that blocks. It gives the call a status to fill, if the program has none.
+// A blocking receive. It gives the call a status to fill, if the program passes none.
 class Received {
  public:
   explicit Received(MPI_Status*& status) noexcept {
@@ -51,14 +52,14 @@ class Received {
   const MPI_Status* status_;
 };
 
-// MPI_Imrecv. A receive of ours tells of itself.
+// MPI_Imrecv. A receive of this library reports itself.
 inline void takes(const int code, const MPI_Request* const request, const Members* const where) {
   if (where != nullptr && code == MPI_SUCCESS && messages::substitute(*request) == nullptr) {
     trace_receive(*request, where);
   }
 }
 
-// MPI_Isendrecv: one request for both. `out_buffer` is null if it is the receive's.
+// MPI_Isendrecv: one request for both. `out_buffer` is null if the request belongs to the receive.
 inline void begun(const int code, const MPI_Request* const request, const Call& out,
                   const void* const out_buffer, const Call& in, const void* const in_buffer) {
   (void)check::begun({.name = out.name, .comm = out.comm}, request, code, [&] {
@@ -73,7 +74,7 @@ inline void begun(const int code, const MPI_Request* const request, const Call& 
 
 // ---- persistent requests ---------------------------------------------------------------------
 
-// One that sends.
+// A persistent send.
 inline void prepared(const int code, const MPI_Request* const request, const Call& out) {
   if (code != MPI_SUCCESS) return;
   if (switches.learns_senders) sending_calls::note_persistent(code, request);
@@ -89,7 +90,7 @@ inline void started(const int code, const int count, const MPI_Request* const re
   for (int i = 0; i < count; ++i) check::start_request(requests[i]);
 }
 
-// Any request, before its handle means nothing any more.
+// Any request, before its handle becomes invalid.
 inline void freeing(const MPI_Request* const request) noexcept {
   if (switches.learns_senders) sending_calls::freed(request);
   if (switches.traces_messages) trace_freed(*request);

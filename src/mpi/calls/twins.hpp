@@ -2,13 +2,13 @@
 // Twins of Open MPI that match each other differently than blocking calls do. Used by
 // interpose.cpp.
 //
-// Whether two ranks exchange a message in MPI_Alltoallv and MPI_Alltoallw is a matter of bytes; the
+// Whether two ranks exchange a message in MPI_Alltoallv and MPI_Alltoallw depends on the bytes. The
 // twins decide by the number of elements, and wait for ever where one side has none and the other
-// some of no bytes. So elements of no bytes become no elements, on both sides.
+// has elements of no bytes. Elements of no bytes therefore become no elements, on both sides.
 //
-// In a grid of one or two ranks along a periodic dimension one neighbour stands on both sides. The
-// twins of MPI_Neighbor_alltoall and its variants v and w then exchange what it gives for the two
-// sides. So there the calls have no twin.
+// In a grid of one or two ranks along a periodic dimension one neighbour is on both sides. The
+// twins of MPI_Neighbor_alltoall and its variants v and w then exchange the data of the two sides.
+// There the calls have no twin.
 #pragma once
 
 #include <mpi.h>
@@ -20,11 +20,11 @@
 
 namespace imbrex::mpi {
 
-// The counts that a twin is given instead of the program's; they live until it is complete.
+// The counts that a twin gets instead of the program's; they live until it is complete.
 template <class Count>
 class NoBytes {
  public:
-  // Each has the same type.
+  // All blocks have one type.
   [[nodiscard]] const Count* counts(const void* buffer, const Count counts[], MPI_Datatype type,
                                     MPI_Comm comm) {
     if (buffer == MPI_IN_PLACE || !is_empty(type)) return counts;
@@ -32,7 +32,7 @@ class NoBytes {
     zeros.resize(peers_in(comm));
     return zeros.data();
   }
-  // Each has its own.
+  // Each block has its own type.
   [[nodiscard]] const Count* counts(const void* buffer, const Count counts[],
                                     const MPI_Datatype types[], MPI_Comm comm) {
     if (buffer == MPI_IN_PLACE) return counts;
@@ -63,7 +63,7 @@ class NoBytes {
   }
   [[nodiscard]] std::vector<Count>& next() noexcept { return sides_[used_++]; }
 
-  std::vector<Count> sides_[2];  // what is given and what is taken, if changed
+  std::vector<Count> sides_[2];  // for the given and the received blocks, if changed
   int used_ = 0;
 };
 
@@ -72,7 +72,7 @@ inline constexpr bool same_function =
     std::is_same_v<std::integral_constant<decltype(One), One>,
                    std::integral_constant<decltype(Other), Other>>;
 
-// `Twin` of a collective with these arguments, `rest` being the communicator and the request.
+// The `Twin` of a collective with these arguments; `rest` is the communicator and the request.
 template <auto Twin, class Count, class Types>
 int start_exchange(NoBytes<Count>& kept, const void* from, const Count* from_counts,
                    const auto* from_places, Types from_types, void* to, const Count* to_counts,

@@ -15,7 +15,7 @@ bool between_groups(MPI_Comm comm) {
   return answer != 0;
 }
 
-// The neighbours in a grid. One that is not periodic has none beyond its edge.
+// The neighbours in a grid. A dimension that is not periodic has none beyond its edge.
 Peers neighbors_in_grid(MPI_Comm comm) {
   int dimensions = 0;
   PMPI_Cartdim_get(comm, &dimensions);

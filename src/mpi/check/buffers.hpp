@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of the caller's that an operation uses: for each collective of calls.def, and each
+// The memory of the caller that an operation uses: for each collective of calls.def, and each
 // operation on remote memory there, a function of that name and with its arguments. Used by
-// interpose.cpp under IMBREX_CHECK; knows no operation that is under way.
+// interpose.cpp under IMBREX_CHECK; knows no operation in flight.
 //
-// REQUIRES, of all: arguments that MPI has accepted. Those that MPI ignores are not looked at.
+// REQUIRES, for all: arguments that MPI has accepted. Arguments that MPI ignores are not read.
 #pragma once
 
 #include <mpi.h>
@@ -16,16 +16,16 @@
 
 namespace imbrex::mpi::check::buffers {
 
-// This rank's part in an operation with a root. In an intercommunicator it may be neither of the
-// two.
+// This rank's part in an operation with a root. In an intercommunicator it may have neither part.
 struct Role {
   bool root;
-  bool member;  // of those whom the root serves; in an intracommunicator the root is one too
+  bool member;  // one of the ranks that the root serves; in an intracommunicator the root is one,
+                // too
 };
 [[nodiscard]] Role role(int root, MPI_Comm comm);
 
-// Whom this rank gives to and takes from, in the order of its blocks; false: MPI_PROC_NULL, whose
-// block is not used.
+// The ranks that this rank sends to and receives from, in the order of its blocks; false:
+// MPI_PROC_NULL, whose block is not used.
 struct Peers {
   std::vector<bool> out;
   std::vector<bool> in;
@@ -39,10 +39,10 @@ struct Peers {
 
 enum class Direction : bool { reads, writes };
 
-// One buffer, unless it stands for another.
+// One buffer, unless its address has a special meaning.
 void add(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,
          Direction direction);
-// A block of that size for each peer, one behind the other.
+// A block of that size for each peer, one after the other.
 void add_blocks(Buffers& all, const void* buffer, MPI_Count count, MPI_Datatype type,
                 const std::vector<bool>& peers, Direction direction);
 
@@ -51,7 +51,7 @@ inline const void* behind(const void* buffer, MPI_Count bytes) noexcept {
                                        static_cast<std::uintptr_t>(bytes));
 }
 
-// A block for each peer, each at its place.
+// A block for each peer, at its displacement.
 template <class Count, class Place>
 void add_placed(Buffers& all, const void* buffer, const Count counts[], const Place places[],
                 MPI_Datatype type, const std::vector<bool>& peers, Direction direction) {
@@ -62,7 +62,7 @@ void add_placed(Buffers& all, const void* buffer, const Count counts[], const Pl
   }
 }
 
-// The same, and each has a type of its own; places are bytes.
+// The variant with a type for each block; displacements are bytes.
 template <class Count, class Place>
 void add_typed(Buffers& all, const void* buffer, const Count counts[], const Place places[],
                const MPI_Datatype types[], const std::vector<bool>& peers, Direction direction) {

@@ -36,7 +36,7 @@ struct Part {
   Memory memory;
 };
 
-// An operation that is under way, or a persistent one that may be started.
+// An operation in flight, or a persistent one that may be started.
 struct Use {
   Use(const Call& call, const detail::TaskLabel& task, const Buffers& buffers)
       : comm(call.comm),
@@ -53,26 +53,26 @@ struct Use {
   MPI_Comm comm;
   [[nodiscard]] std::string text() const { return report::describe(wait); }
 
-  report::Wait wait;  // told at once: the communicator may be freed before the operation ends
+  report::Wait wait;  // read at once: the communicator may be freed before the operation ends
   bool ordered;       // a collective
   bool active = false;
   bool persistent = false;
-  std::deque<Part> parts;  // stay where they are
+  std::deque<Part> parts;  // they never move
   Compared collective;
 };
 
 namespace {
 
-// Thread safety: every member, any thread.
-// Calls of MPI under the lock are local and call nothing of the user's.
+// Thread safety: any thread uses every member. Calls of MPI under the lock are local and call no
+// function of the user.
 class Table {
  public:
-  void add(const Use& use);  // of a call that blocks
+  void add(const Use& use);  // for a blocking call
   void remove(const Use& use) noexcept;
   void add(MPI_Request request, std::unique_ptr<Use> use);
   void start(MPI_Request request);
-  void remove(MPI_Request request) noexcept;  // it has completed
-  void forget(MPI_Request request) noexcept;  // it means nothing any more
+  void remove(MPI_Request request) noexcept;  // the request has completed
+  void forget(MPI_Request request) noexcept;  // the handle is invalid
   void keep_open(MPI_Request request, Compared& collective);
 
  private:
@@ -84,15 +84,16 @@ class Table {
   void compare_order(const Use& fresh) IMBREX_REQUIRES(lock_);
 
   std::mutex lock_;
-  Parts parts_ IMBREX_GUARDED_BY(lock_);  // no bound: of each operation that is under way
-  // Of all that were ever here, so that a look begins far enough left.
+  Parts parts_ IMBREX_GUARDED_BY(lock_);  // no bound: the parts of each operation in flight
+  // The longest part so far, so that a search begins far enough left.
   std::uintptr_t longest_ IMBREX_GUARDED_BY(lock_) = 0;
-  std::vector<const Use*> in_order_ IMBREX_GUARDED_BY(lock_);  // collectives that block
+  std::vector<const Use*> in_order_ IMBREX_GUARDED_BY(lock_);  // blocking collectives
   std::map<MPI_Request, std::unique_ptr<Use>> by_request_ IMBREX_GUARDED_BY(lock_);
 };
 
 Table& table() {
-  static Table& the_table = *new Table;  // tasks may end operations while static objects are gone
+  static Table& the_table = *new Table;  // tasks may end operations after static objects are
+                                         // destroyed
   return the_table;
 }
 
@@ -114,7 +115,7 @@ void Table::remove(const Use& use) noexcept {
 void Table::add(MPI_Request request, std::unique_ptr<Use> use) {
   const std::lock_guard guard(lock_);
   std::unique_ptr<Use>& place = by_request_[request];
-  if (place != nullptr && place->active) leave(*place);  // it ended out of our sight
+  if (place != nullptr && place->active) leave(*place);  // it ended unobserved
   place = std::move(use);
   if (place->persistent) return;
   place->active = true;
@@ -182,7 +183,7 @@ void Table::compare_memory(const Use& fresh) {
     for (auto place = parts_.lower_bound(from);
          place != parts_.end() && place->first < part.memory.end(); ++place) {
       const Part& other = *place->second;
-      if (!part.writes && !other.writes) continue;  // two sends may read the same
+      if (!part.writes && !other.writes) continue;  // two sends may read one buffer
       if (told.contains(&other.use)) continue;
       const std::uintptr_t where = Memory::meet(part.memory, other.memory);
       if (where == 0) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What IMBREX_CHECK=1 looks for: buffers that overlap while both operations are under way,
-// collectives on one communicator in no order; in double_wait.hpp, requests that two tasks wait
-// for; in ranks/, collectives that ranks begin in different orders. A finding is printed, and the
-// program goes on. Which memory an operation uses is said by the call itself, or by buffers.hpp.
+// The findings of IMBREX_CHECK=1: buffers that overlap while both operations are in flight, and
+// collectives on one communicator in no order. double_wait.hpp finds requests that two tasks wait
+// for, ranks/ finds collectives that ranks begin in different orders. A finding is printed, and the
+// program goes on. The call itself, or buffers.hpp, tells the memory that an operation uses.
 #pragma once
 
 #include <mpi.h>
@@ -26,15 +26,15 @@ struct Buffer {
   const void* address;  // null: unknown
   MPI_Count count;
   MPI_Datatype type;
-  bool writes;  // the call writes it
+  bool writes;  // the call writes this memory
 };
 using Buffers = std::vector<Buffer>;
 
-// A call that is under way, and uses its buffers, from begin() on for as long as this lives.
+// A call in flight, which uses its buffers from begin() on for as long as this lives.
 class Guard {
  public:
   Guard() = default;
-  // Begins: the call's count and type say how much of `buffer` it uses.
+  // Begins: the call's count and type give the size of `buffer`.
   Guard(const Call& call, const void* buffer, bool writes) {
     if (on()) [[unlikely]] {
       begin(call, detail::current_task(), {{buffer, call.count, call.type, writes}});
@@ -54,21 +54,22 @@ class Guard {
   Use* use_ = nullptr;
 };
 
-// The same from the call that returns `request` until it is known to have completed.
+// A call is in flight from the call that returns `request` until the request is known to have
+// completed.
 void begin_request(MPI_Request request, const Call& call, const Buffers& buffers);
 void end_request(MPI_Request request) noexcept;
-// The collective that `request` stands for is open as long.
+// The collective of `request` is open for that time.
 void keep_open(MPI_Request request, Compared collective);
 
-// For a persistent request: the same from start_request() on. forget_request(): the request is
-// freed, or its handle is another's.
+// For a persistent request, in flight from start_request() on. forget_request(): the request is
+// freed, or its handle is reused.
 void prepare_request(MPI_Request request, const Call& call, const Buffers& buffers);
 void start_request(MPI_Request request);
 void forget_request(MPI_Request request) noexcept;
 
-// Called for the call that made `request` and returns `code`, which these return too. They do the
-// above if the call has succeeded and IMBREX_CHECK is on. `find_buffers()` gives the memory that
-// the call uses.
+// Called for the call that made `request` and returns `code`, which these functions return, too.
+// They call the functions above if the call has succeeded and IMBREX_CHECK is on. `find_buffers()`
+// returns the memory that the call uses.
 template <class Find>
 int begun(const Call& call, const MPI_Request* request, int code, Find find_buffers) {
   if (on() && code == MPI_SUCCESS) [[unlikely]] begin_request(*request, call, find_buffers());
@@ -79,7 +80,7 @@ int prepared(const Call& call, const MPI_Request* request, int code, Find find_b
   if (on() && code == MPI_SUCCESS) [[unlikely]] prepare_request(*request, call, find_buffers());
   return code;
 }
-// The same with one buffer, of the call's count and type.
+// begun() with one buffer, of the call's count and type.
 inline int begun(const Call& call, const MPI_Request* request, int code, const void* buffer,
                  bool writes) {
   return begun(call, request, code,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Comm_free and MPI_Comm_disconnect of a communicator that a task waits on: refused, since the
-// task's call would go on with a handle that means nothing. Requests that are under way, and that
-// nobody waits for in a call which names the communicator, are no obstacle: MPI completes them.
+// task's call would go on with an invalid handle. Requests in flight are no obstacle if no task
+// waits for them in a call that names the communicator: MPI completes them.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
@@ -31,8 +31,8 @@ std::string describe_obstacle(MPI_Comm comm) {
   return text;
 }
 
-// One that stays. A send whose receiver has told the caller that the message is there is over, as
-// far as a program can know, and MPI has only not been asked yet: that is no mistake.
+// A lasting obstacle. A send whose receiver has told the caller that the message has arrived is
+// over, as far as the program can know, and MPI has only not been polled yet: that is no mistake.
 std::string describe_lasting_obstacle(MPI_Comm comm) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
@@ -48,7 +48,7 @@ std::string describe_lasting_obstacle(MPI_Comm comm) {
 }  // namespace
 
 int refuse_to_free(const char* const call, MPI_Comm comm) {
-  // Called back by MPI: whoever does that may hold what the engine waits for.
+  // MPI calls back: the calling thread may hold what the engine waits for.
   if (!in_service() || comm == MPI_COMM_NULL || engine().polling_here()) return MPI_SUCCESS;
   const std::string obstacle = describe_lasting_obstacle(comm);
   if (obstacle.empty()) return MPI_SUCCESS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of handles that somebody waits for, and how it is told whether a handle in it still
-// stands for the request that was waited for.
+// The table of handles with a waiting task, and the test whether a handle in it still stands for
+// the request that the task waits for.
 #include "mpi/check/double_wait.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace {
 struct WaitEntry {
   const char* call;
   detail::TaskLabel task;
-  const Waiting* waiting = nullptr;  // that has entered it, and takes it out
+  const Waiting* waiting = nullptr;  // the Waiting that has entered it, and takes it out
 };
 
 // Thread safety: any thread, under the lock. It may be taken while the engine's lock is held, not
@@ -39,7 +39,8 @@ struct Shard {
 };
 Shard& shard_of(MPI_Request request) {
   constexpr std::size_t count = 64;
-  static auto& shards = *new std::array<Shard, count>;  // tasks may wait while static objects go
+  static auto& shards = *new std::array<Shard, count>;  // tasks may wait while static objects are
+                                                        // destroyed
   return shards[(std::hash<MPI_Request>()(request) >> 4) % count];  // many handles are addresses
 }
 
@@ -57,19 +58,19 @@ int refuse(const WaitEntry& fresh, const WaitEntry& earlier) {
 struct Claim {
   MPI_Request request;
   const WaitEntry& entry;
-  bool enters;           // it shall stand in the table, unless its task does already
+  bool enters;           // it shall be in the table, unless its task is already
   bool entered = false;
 };
 
 enum class Answer : std::uint8_t {
   granted,
   refused,    // another task waits for it
-  mpi_knows,  // whether it has given the handle back: somebody asks it just now
+  mpi_knows,  // MPI may have given the handle back: a thread asks it at this time
   engine_knows
 };
 
-// The answer for a claim that meets the entry of another task. `found`: whether the engine's lists
-// have the request, by who holds its lock; null: nobody has looked.
+// The result for a claim that meets the entry of another task. `found`: whether the engine's lists
+// have the request, read under its lock; null: not checked.
 Answer judge(const Waiting& earlier, const bool* found) noexcept {
   switch (earlier.state()) {
     case Waiting::State::open:
@@ -111,7 +112,7 @@ Answer try_to_grant(Claim& claim, const bool* found, std::optional<WaitEntry>* e
   return answer;
 }
 
-// The same by the engine's lists, none of whose operations ends meanwhile.
+// try_to_grant() by the engine's lists, under its lock, so that no operation ends meanwhile.
 Answer ask_engine(Claim& claim, std::optional<WaitEntry>* earlier) {
   bool found = false;
   Answer answer = Answer::engine_knows;
@@ -123,18 +124,18 @@ Answer ask_engine(Claim& claim, std::optional<WaitEntry>* earlier) {
   return answer;
 }
 
-// Whoever waits for the request already, if that is another task. In doubt nobody does.
+// Returns the task that waits for the request already, if it is another one. In doubt returns none.
 std::optional<WaitEntry> find_earlier(Claim& claim) {
   std::optional<WaitEntry> earlier;
   Answer answer = try_to_grant(claim, nullptr, &earlier);
-  // A question to MPI is short, except that of a thread which blocks there. The looks are for those
-  // who do wait for one request: nobody is refused because they were too few.
+  // A call of MPI is short, except in a thread that blocks there. The retries are for tasks that
+  // really wait for one request: no task is refused because they were too few.
   constexpr int looks_max = 1'000;
   for (int look = 0; answer == Answer::mpi_knows && look < looks_max; ++look) {
     sched_yield();
     answer = try_to_grant(claim, nullptr, &earlier);
   }
-  // A callback of MPI's may hold what the engine waits for, and is no task.
+  // A callback of MPI may hold what the engine waits for, and belongs to no task.
   if (answer == Answer::engine_knows && detail::in_task()) answer = ask_engine(claim, &earlier);
   if (answer == Answer::mpi_knows || answer == Answer::engine_knows) {
     Shard& shard = shard_of(claim.request);
@@ -151,8 +152,8 @@ void take_out(const MPI_Request request, const Waiting* const waiting) noexcept 
   if (place != shard.entries.end() && place->second.waiting == waiting) shard.entries.erase(place);
 }
 
-// MPICH gives one handle to all requests that are complete at once, so that many may wait for it.
-// Asked only where another task waits: this question frees the request of a file in MPICH 5.
+// MPICH gives one handle to all requests that are complete at once, so many tasks may wait for it.
+// Asked only if another task waits, because this call frees the request of a file in MPICH 5.
 bool may_be_shared(MPI_Request request) noexcept { return completion::is_complete(request); }
 
 }  // namespace

@@ -37,8 +37,8 @@ bool Memory::is_large() const noexcept {
   return gaps_ != MPI_DATATYPE_NULL && (end_ - begin_ > looked_into_max || count_ > INT_MAX);
 }
 
-// One for each byte from begin to end that the datatype covers: MPI itself writes them, when it
-// unpacks a message of nothing but ones into zeroed memory.
+// One entry for each byte from begin to end that the datatype covers: MPI itself writes them, when
+// it unpacks a message of ones into zeroed memory.
 std::vector<char> Memory::touched() const {
   if (gaps_ == MPI_DATATYPE_NULL) return std::vector<char>(end_ - begin_, 1);
   int bytes = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Locks, critical regions and the lock of atomic operations that the processor does not have. Who
-// waits for one is suspended, and whoever holds one may be: its thread goes on with other tasks.
+// Locks, critical regions and the lock of atomic operations that the processor does not have. A
+// task that waits for a lock is suspended; a task that holds one may be suspended, too: its thread
+// runs other tasks.
 //
-// A lock is a word: 0 free, 1 taken, 2 taken and perhaps waited for. Whoever frees it wakes one who
-// waits; others may be faster.
-// Why no wake-up is lost: who sleeps has made the word 2 and found it taken. Only who frees it
-// changes a 2, and wakes one then; who takes it after sleeping leaves a 2, for others may sleep.
+// A lock is a word: 0 free, 1 taken, 2 taken and perhaps waited for. The task that frees it wakes
+// one waiter; other tasks may be faster. Why no wake-up is lost: a sleeping task has made the word
+// 2 and found it taken. Only the task that frees the lock changes a 2, and then wakes one; a task
+// that takes it after sleeping leaves a 2, because others may sleep.
 
 #include <atomic>
 
@@ -48,7 +49,7 @@ void take(int& lock, const char* const what) {
   count(1);
 }
 
-// Where nobody sleeps, this touches nothing that is shared but the word.
+// If no task sleeps, this touches no shared memory but the word.
 void put(int& lock) noexcept {
   count(-1);
   if (word(lock).exchange(0, std::memory_order_release) == 2) wake_one(&lock);
@@ -86,14 +87,14 @@ void put_nested(NestLock& nest) noexcept {
   put(nest.lock);
 }
 
-// A nestable lock as before OpenMP 3.0, when it belonged to a thread.
+// A nestable lock of OpenMP before 3.0, when it belonged to a thread.
 struct OldNestLock {
   int owner;  // 0: free
   int count;
 };
 
 int take_old(OldNestLock& nest, const bool wait) {
-  // Asked at each attempt: a task that waits may go on in another thread, which is the owner then.
+  // Read at each attempt: a waiting task may resume in another thread, which is the owner then.
   const auto free = [&nest] {
     int expected = 0;
     return std::atomic_ref(nest.owner).compare_exchange_strong(
@@ -126,7 +127,7 @@ using namespace imbrex::omp;
 
 void GOMP_critical_start() { take(region_lock, "critical"); }
 void GOMP_critical_end() { put(region_lock); }
-// `word` is the compiler's, one for each name, and holds what we like.
+// `word` belongs to the compiler, one for each name; this library may store any value in it.
 void GOMP_critical_name_start(void** word) { take(*reinterpret_cast<int*>(word), "critical"); }
 void GOMP_critical_name_end(void** word) { put(*reinterpret_cast<int*>(word)); }
 void GOMP_atomic_start() { take(atomic_lock, "atomic"); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The omp_* functions that ask for, or change, what a task's Context says. Each has twins for
-// Fortran: with an underscore, and where it takes numbers, another for numbers of 8 bytes.
+// The omp_* functions that read or change a task's Context. Each has twins for Fortran: with an
+// underscore, and, if it takes numbers, another for numbers of 8 bytes.
 #include <sched.h>
 
 #include <algorithm>
@@ -78,8 +78,8 @@ double clock_seconds(int (*const ask)(clockid_t, timespec*)) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// How many processors may be used. If threads are bound, the mask is not asked: it says only where
-// they are bound to.
+// The number of usable processors. If threads are bound, the mask is not read, because it only
+// contains the bound places.
 int processors_now() {
   if (!settings().places.empty()) return settings().processors;
   cpu_set_t mask;

@@ -20,7 +20,7 @@ void print(const char* const format, std::va_list values) {
 
 }  // namespace
 
-// Threads of one team may fail together, and exit() is for one of them.
+// Threads of one team may fail together, but only one thread may call exit().
 void fatal(const char* const format, ...) {
   static std::atomic<bool> ends{false};
   while (ends.exchange(true, std::memory_order_relaxed)) pause();

@@ -16,7 +16,7 @@ namespace imbrex::omp {
 
 namespace {
 
-// As many processors as the kernel's masks have bits, but not more than cpu_set_t has.
+// The number of bits of the kernel's masks, but at most that of cpu_set_t.
 int processors_max() noexcept {
   cpu_set_t mask;
   const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, &mask);
@@ -134,7 +134,7 @@ void move_to(const int place, int& bound_to) noexcept {
   for (const int processor : settings().places[static_cast<std::size_t>(place)]) {
     CPU_SET(processor, &mask);
   }
-  (void)sched_setaffinity(0, sizeof mask, &mask);  // refused: it runs where it ran
+  (void)sched_setaffinity(0, sizeof mask, &mask);  // refused: the thread stays where it is
 }
 
 bool crowds(const std::vector<Seat>& seats) {

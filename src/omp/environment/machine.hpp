@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The places of this machine that threads are bound to, and binding.
+// The places of this machine, and the binding of threads to them.
 //
-// Thread safety: read_places() before main; the rest by any thread.
+// Thread safety: read_places() runs before main; any thread calls the rest.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ void read_places(Settings& now);
 
 // Binds the calling thread, unless it is bound to that place already.
 void move_to(int place, int& bound_to) noexcept;
-// True if some place has more threads than processors.
+// True if a place has more threads than processors.
 [[nodiscard]] bool crowds(const std::vector<Seat>& seats);
 
 }  // namespace imbrex::omp

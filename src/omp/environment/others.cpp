@@ -20,7 +20,7 @@ namespace imbrex::omp {
 
 namespace {
 
-// The program or a library that is loaded; the path of the program itself is empty.
+// The program or a loaded library; the path of the program itself is empty.
 struct Object {
   std::string path;
   std::vector<std::string> needs;
@@ -37,8 +37,8 @@ std::string_view file_name(const std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-// A file name as libomp.so.5, libiomp5.so, libgomp.so.1, or libgomp-1a2b.so.1.0.0 of a package that
-// brings its own.
+// A file name such as libomp.so.5, libiomp5.so, libgomp.so.1, or libgomp-1a2b.so.1.0.0 of a package
+// with a copy of its own.
 bool is_runtime(const std::string_view path) {
   const std::string_view name = file_name(path);
   static constexpr std::string_view stems[] = {"libomp", "libiomp5", "libgomp"};
@@ -65,8 +65,8 @@ std::vector<std::string> needed_by(const dl_phdr_info& info, const ElfW(Phdr) & 
   return names;
 }
 
-// Byte by byte, without a function of the C library: in a program that is compiled with
-// AddressSanitizer, what lies between the constants is not to be read, and those functions say so.
+// Byte by byte, without a function of the C library: in a program compiled with AddressSanitizer,
+// memory between the constants must not be read, and those functions would report it.
 [[gnu::no_sanitize_address]] bool holds(const std::string_view bytes,
                                         const std::string_view text) {
   const char* const first = bytes.data();
@@ -79,7 +79,7 @@ std::vector<std::string> needed_by(const dl_phdr_info& info, const ElfW(Phdr) & 
   return false;
 }
 
-// Constants that libgomp.a has and a program has no reason for.
+// Constants of libgomp.a that a program does not contain otherwise.
 bool holds_runtime(const std::string_view bytes) {
   return holds(bytes, "GOMP_SPINCOUNT") &&
          holds(bytes, "Invalid value for environment variable %s");
@@ -114,7 +114,7 @@ std::vector<Object> loaded_objects() {
   return std::move(search.objects);
 }
 
-// How often libraries have been loaded, as the loader counts it.
+// The number of library loads, as the loader counts them.
 unsigned long long count_loads() {
   unsigned long long loads = 0;
   dl_iterate_phdr(
@@ -191,15 +191,15 @@ std::vector<Object> look() {
   return objects;
 }
 
-// Says on standard error if OpenMP calls of the program do not come to us.
+// Reports on standard error if OpenMP calls of the program do not reach this library.
 void tell_if_unreachable(const std::vector<Object>& objects) {
   if (!objects.empty() && objects.front().has_static_runtime) {
     std::fputs("imbrex: the program has libgomp inside (libgomp.a, -static-libgomp): its OpenMP "
                "regions do not run on imbrex. Link it with libgomp.so.1.\n",
                stderr);
   }
-  // The files are compared, since the address that we take of a function is already that of
-  // whichever library comes first.
+  // The files are compared, since the address of a function is already that of the first library in
+  // the search order.
   Dl_info found{};
   Dl_info ours{};
   void* const first = dlsym(RTLD_DEFAULT, "GOMP_parallel");

@@ -36,7 +36,7 @@ class Reader {
     if (found) rest_.remove_prefix(word.size());
     return found;
   }
-  // Decimal, or as C writes numbers if `any_base`.
+  // Decimal, or in C's notation if `any_base`.
   [[nodiscard]] std::optional<long> take_number(const bool any_base) noexcept {
     skip_spaces();
     if (rest_.starts_with('+')) rest_.remove_prefix(1);
@@ -62,7 +62,7 @@ class Reader {
   std::string_view rest_;
 };
 
-// "first[:length[:stride]]", from behind its first part.
+// "first[:length[:stride]]", without its first part.
 struct Interval {
   long length = 1;
   long stride = 1;
@@ -125,7 +125,7 @@ class PlacesParser {
   }
 
   bool add(Place& place, long processor, const Interval& interval) {
-    // Without a stride it would be the same processor again and again.
+    // Without a stride the processor would repeat.
     const long length = interval.stride == 0 ? 1 : interval.length;
     for (long index = 0; index < length; ++index, processor += interval.stride) {
       if (processor < 0) {
@@ -138,8 +138,7 @@ class PlacesParser {
     return true;
   }
 
-  // "{...}" or one processor. A processor that is excluded is so wherever in the braces that
-  // stands.
+  // "{...}" or one processor. An exclusion in the braces holds wherever it stands.
   bool take_place(Place& place) {
     if (!reader_.take('{')) {
       const auto processor = reader_.take_number(false);
@@ -279,8 +278,8 @@ std::vector<Place> usable(const std::vector<Place>& places, const std::vector<in
 
 namespace {
 
-// Runs of processors that follow each other: the first, and behind a colon how many, or behind a
-// dash the last.
+// Runs of consecutive processors: the first, and after a colon their number, or after a dash the
+// last.
 std::string runs_of(const Place& place, const char mark) {
   std::string text;
   for (std::size_t begin = 0; begin < place.size();) {

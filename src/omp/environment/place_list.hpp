@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The values of OMP_PLACES, OMP_PROC_BIND and GOMP_CPU_AFFINITY as text: pure, knows neither the
-// machine nor the environment. What is malformed is complained of in libgomp's words.
+// machine nor the environment. Malformed values are reported in libgomp's words.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace imbrex::omp {
 using Place = std::vector<int>;  // processors, ascending
 using Complaints = std::vector<std::string>;
 
-// The unit that each place is, if an abstract name gives the places; `listed` if none does.
+// The unit of each place, if an abstract name gives the places; `listed` otherwise.
 enum class Unit { listed, threads, cores, sockets, ll_caches, numa_domains };
 
 struct PlacesText {
   Unit unit = Unit::listed;
-  std::size_t most = SIZE_MAX;  // places of that unit
+  std::size_t most = SIZE_MAX;  // number of places of that unit
   std::vector<Place> list;      // if listed
 };
 // Processors are below `processors_max`. Null if the text is malformed.
@@ -32,11 +32,11 @@ struct PlacesText {
 // Values of omp_proc_bind_t by level; empty if malformed.
 [[nodiscard]] std::vector<int> parse_binding(std::string_view text);
 
-// The places reduced to the `allowed` processors, ascending, and without those that are then empty.
+// The places reduced to the `allowed` processors, ascending, without places that are then empty.
 [[nodiscard]] std::vector<Place> usable(const std::vector<Place>& places,
                                         const std::vector<int>& allowed, Complaints& complaints);
 
-// As libgomp prints them: "{0:2},{4}"; and "0-1,4".
+// libgomp's form: "{0:2},{4}"; and "0-1,4".
 [[nodiscard]] std::string text_of(const std::vector<Place>& places);
 [[nodiscard]] std::string ranges_of(const Place& place);
 

@@ -7,13 +7,15 @@ namespace imbrex::omp {
 
 namespace {
 
-// More threads than places: as many in each, the rest one by one from the creator's place on.
+// With more threads than places each place gets several threads; the rest go one by one, from the
+// creator's place on.
 int step_of(const int thread, const int threads, const int places) noexcept {
   const int each = threads / places;
   return thread < each * places ? thread / each : thread - each * places;
 }
 
-// Part `index` of `parts` of a partition: the first ones have a place more, if it does not divide.
+// Part `index` of `parts` of a partition: the first parts have one more place if the number does
+// not divide.
 Seat part_of(const Seat& whole, const int parts, const int index) noexcept {
   const int each = whole.count / parts;
   const int more = whole.count % parts;

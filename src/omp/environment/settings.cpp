@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The OMP_* variables. What is malformed is said in libgomp's words, and ignored.
+// The OMP_* variables. A malformed value is reported in libgomp's words, and ignored.
 #include "omp/environment/settings.hpp"
 
 #include <sched.h>
@@ -78,7 +78,7 @@ void read_boolean(const char* const name, bool& flag) {
   flag = *parsed;
 }
 
-// Items between commas, each through `parse`; empty if one is malformed.
+// Items between commas, each parsed by `parse`; empty if an item is malformed.
 template <class Parse>
 std::vector<int> list_in(std::string_view text, Parse parse) {
   std::vector<int> items;
@@ -157,7 +157,7 @@ std::optional<std::size_t> bytes_in(const std::string_view text) {
   return static_cast<std::size_t>(*number) << shift;
 }
 
-// 0: the system's default. Calls refused(name) for what is malformed.
+// 0: the system's default. Calls refused(name) for a malformed value.
 std::size_t read_stack_bytes(void (*const refused)(const char* name)) {
   for (const char* const name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
     const auto value = value_of(name);
@@ -168,7 +168,7 @@ std::size_t read_stack_bytes(void (*const refused)(const char* name)) {
   return 0;
 }
 
-// How deep active regions may nest: as said, or as other variables need it.
+// The allowed nesting depth of active regions: as given, or as other variables need it.
 void read_levels(Settings& now) {
   int levels = -1;
   read_number("OMP_MAX_ACTIVE_LEVELS", levels, 0);
@@ -211,7 +211,7 @@ void read_allocator(Variables& initial) {
   refuse("OMP_ALLOCATOR");
 }
 
-// The host is the only device: whatever is asked for, regions run there.
+// The host is the only device: regions run there, whatever the variable says.
 void read_offload(Settings& now) {
   const auto value = value_of("OMP_TARGET_OFFLOAD");
   if (!value) return;
@@ -224,7 +224,8 @@ void read_offload(Settings& now) {
   refuse("OMP_TARGET_OFFLOAD");
 }
 
-// How often a waiting thread looks before it sleeps; a number with k, m, g or t, or "infinite".
+// The number of polls of a waiting thread before it sleeps; a number with k, m, g or t, or
+// "infinite".
 void read_spin_count(Settings& now) {
   constexpr long long by_default = 3200, active = 300'000, most = 1'000'000'000'000;
   now.spin_count = now.wait_policy > 0 ? active : now.wait_policy == 0 ? 0 : by_default;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the environment says (OMP_*), read once, and the internal control variables that each task
-// has a copy of.
+// The OMP_* variables of the environment, read once, and the internal control variables, of which
+// each task has a copy.
 //
-// Thread safety: settings() by any thread; what is not atomic there is constant.
+// Thread safety: any thread calls settings(); non-atomic members are constant.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace imbrex::omp {
 
-// As omp_sched_t.
+// The values of omp_sched_t.
 enum class Schedule : std::uint8_t {
   runtime = 0, by_blocks = 1, dynamic = 2, guided = 3, automatic = 4
 };
 
-// The internal control variables of one task. A child begins with those that its parent has then.
+// The internal control variables of one task. A child begins with its parent's present values.
 struct Variables {
   int threads = 1;                   // omp_set_num_threads
   int thread_limit = INT32_MAX;
@@ -32,7 +32,8 @@ struct Variables {
   std::uint8_t bind = 0;             // omp_proc_bind_t
   int device = 0;
   std::uintptr_t allocator = 1;      // omp_default_mem_alloc
-  int teams = 1;                     // of the host teams construct around, and which one
+  int teams = 1;                     // number of teams of the host teams construct around, and the
+                                     // number of this team
   int team_number = 0;
 };
 
@@ -55,7 +56,7 @@ struct Settings {
   const char* offload = "DEFAULT";     // OMP_TARGET_OFFLOAD
   std::string affinity_format;
   int processors = 1;                  // how many are allowed
-  std::atomic<bool> crowded{false};    // more threads have been in a team than there are processors
+  std::atomic<bool> crowded{false};    // a team has had more threads than there are processors
 };
 [[nodiscard]] Settings& settings() noexcept;
 // Reads the environment into `now`; settings() calls it once.
@@ -66,8 +67,8 @@ enum class Suspending { everywhere, explicit_tasks, nowhere };
 // The first call throws Error if an option of imbrex is malformed.
 [[nodiscard]] Suspending suspending();
 
-// The stack size of explicit tasks. It is as large as that of threads: a program may put into a
-// task what it put into a loop.
+// The stack size of explicit tasks. It equals that of threads: a program may move the body of a
+// loop into a task.
 [[nodiscard]] std::size_t task_stack_bytes() noexcept;
 
 // Prints the settings as OMP_DISPLAY_ENV does.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocators: all memory spaces are the host's. An allocator of the program's own has an alignment,
-// a limit, and what to do where that is reached.
+// Allocators: all memory spaces are the host's. An allocator of the program has an alignment, a
+// limit, and a fallback for the limit.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 using Handle = std::uintptr_t;
 constexpr Handle default_allocator = 1, thread_allocator = 8;  // the predefined ones lie between
 
-// As omp_alloctrait_key_t and omp_alloctrait_value_t.
+// The values of omp_alloctrait_key_t and omp_alloctrait_value_t.
 enum Key : int { alignment = 2, pool_size = 4, fallback = 5, fallback_data = 6 };
 enum Fallback : std::uintptr_t { to_default = 11, to_null = 12, to_abort = 13, to_allocator = 14 };
 constexpr std::uintptr_t trait_default = ~std::uintptr_t{0};
@@ -36,10 +36,10 @@ struct Allocator {
   std::atomic<std::size_t> used{0};  // bytes of the pool
 };
 
-// Stands in front of each piece of memory.
+// Precedes each piece of memory.
 struct Header {
   void* memory;
-  std::size_t bytes;  // that count in the pool; what was asked for behind them
+  std::size_t bytes;  // bytes that count in the pool; the requested memory follows them
   std::size_t wanted;
   Handle allocator;
 };
@@ -111,7 +111,7 @@ void* allocate_zeroed(const std::size_t alignment, const std::size_t count, cons
   return memory;
 }
 
-// If both are in the same pool, the old memory does not count beside the new.
+// If both are in one pool, the old memory does not count beside the new.
 void* reallocate(void* const memory, const std::size_t bytes, const Handle given) {
   if (memory == nullptr) return allocate(1, bytes, given);
   if (bytes == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Offload constructs, on the host: it is the only device, so that mapped variables are the
-// program's own, and a target region is a call.
+// Offload constructs, on the host: it is the only device, so mapped variables are the program's
+// own, and a target region is a call.
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned firstprivate = 0x0c;  // GOMP_MAP_FIRSTPRIVATE
 
-// The arguments of a region, with copies of what is firstprivate there.
+// The arguments of a region, with copies of its firstprivate variables.
 class Arguments {
  public:
   Arguments(const std::size_t count, void** const addresses, const std::size_t* const sizes,
@@ -47,8 +47,9 @@ class Arguments {
 };
 
 // The value of thread_limit among the arguments of a region, 0 if there is none. The compiler
-// passes them beside the region's data, as in gomp-constants.h: numbers whose low bits say for
-// which device and what each is; the value is in the high bits, or the next number. 0 ends them.
+// passes the arguments beside the region's data, as in gomp-constants.h: the low bits of each
+// number give the device and the kind; the value is in the high bits, or in the next number. 0 ends
+// them.
 int thread_limit_in(void** arguments) noexcept {
   constexpr std::uintptr_t device_mask = 0x7f, value_follows = 0x80, what_mask = 0xff00,
                            thread_limit = 0x200;
@@ -64,7 +65,7 @@ int thread_limit_in(void** arguments) noexcept {
   return static_cast<int>(std::clamp<std::intptr_t>(limit, 0, INT32_MAX));
 }
 
-// A region stands in no team, whatever the code around it stands in. `thread_limit`: 0 for none.
+// A region belongs to no team, whatever the code around it belongs to. `thread_limit`: 0 for none.
 void run_apart(const Function function, void* const data, const int thread_limit) {
   Team alone;
   std::atomic<int> busy{1};
@@ -167,7 +168,7 @@ void GOMP_target_enter_exit_data(int, std::size_t, void**, std::size_t*, unsigne
   wait_before(depend);
 }
 
-// Called by constructors of programs that carry code for devices.
+// Constructors of programs that carry code for devices call it.
 void GOMP_offload_register(const void*, int, const void*) {}
 void GOMP_offload_register_ver(unsigned, const void*, int, const void*) {}
 void GOMP_offload_unregister(const void*, int, const void*) {}
@@ -182,7 +183,7 @@ int omp_target_memcpy(void* to, const void* from, std::size_t bytes, std::size_t
               static_cast<const std::byte*>(from) + from_offset, bytes);
   return 0;
 }
-// If neither address is given, returns how many dimensions are possible.
+// If neither address is given, returns the possible number of dimensions.
 int omp_target_memcpy_rect(void* to, const void* from, std::size_t element, int dimensions,
                            const std::size_t* volume, const std::size_t* to_offsets,
                            const std::size_t* from_offsets, const std::size_t* to_dimensions,
@@ -196,7 +197,7 @@ int omp_target_memcpy_rect(void* to, const void* from, std::size_t element, int 
 }
 
 int omp_target_associate_ptr(const void*, const void*, std::size_t, std::size_t, int) {
-  return EINVAL;  // the host's memory is its own
+  return EINVAL;  // the host's memory has no other copy
 }
 int omp_target_disassociate_ptr(const void*, int) { return EINVAL; }
 

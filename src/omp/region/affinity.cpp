@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that ask for places, and the format in which threads say where they are.
+// The functions that ask for places, and the format in which threads print their affinity.
 #include "omp/region/affinity.hpp"
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ const Place& place_at(const int place) noexcept {
   return settings().places[static_cast<std::size_t>(place)];
 }
 
-// The seat of the calling thread, which is bound now if it was not.
+// The seat of the calling thread, which is bound now if it was not bound before.
 Seat own_seat() {
   const Context& context = caller();
   if (place_count() != 0 && context.team->seats.empty()) take_first_seat(initial());
@@ -79,15 +79,15 @@ std::string field_text(const std::string_view type) {
   fatal("unsupported type %.*s in affinity format", static_cast<int>(type.size()), type.data());
 }
 
-// Fills up to `width` with zeros behind a sign, or behind the 0x of a thread's number.
+// Fills up to `width` with zeros after a sign, or after the 0x of a thread's number.
 std::string with_zeros(const std::string& text, const std::size_t width) {
   const std::size_t prefix = text.starts_with('-') ? 1 : text.starts_with("0x") ? 2 : 0;
   const std::size_t zeros = text.size() < width ? width - text.size() : 0;
   return text.substr(0, prefix) + std::string(zeros, '0') + text.substr(prefix);
 }
 
-// Takes one field, behind its %: [0][.][width]letter or [0][.][width]{name}. With a dot it stands
-// at the right, with 0 and a dot zeros fill it, if it is a number.
+// Takes one field, after its %: [0][.][width]letter or [0][.][width]{name}. With a dot the text is
+// right-aligned; with 0 and a dot a number is filled with zeros.
 std::string take_field(std::string_view& format) {
   const auto skip = [&format](const char wanted) {
     const bool found = format.starts_with(wanted);
@@ -146,7 +146,7 @@ std::string fortran_text(const char* const text, const std::size_t length) {
   return std::string(trimmed);
 }
 
-// Copies as much of the text as there is room for, in C or Fortran. Returns its whole length.
+// Copies as much of the text as there is room for, in C or Fortran. Returns its full length.
 std::size_t give_text(const std::string& text, char* const to, const std::size_t room,
                       const bool fortran) {
   if (room == 0) return text.size();

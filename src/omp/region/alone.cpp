@@ -12,7 +12,7 @@ namespace {
 
 struct Alone : Implicit {
   Team of_one;
-  Context* before = nullptr;  // what the code outside of all has included around
+  Context* before = nullptr;  // the Context included around in the code outside of all regions
 };
 
 }  // namespace
@@ -37,7 +37,7 @@ void begin_alone(const Region& region, const Prepare prepare, void* const argume
   if (region.first != nullptr) (void)go_on(*alone);
   Initial& outside = initial();
   alone->before = std::exchange(outside.included, alone.get());
-  (void)alone.release();  // end_alone() has it from the chain
+  (void)alone.release();  // end_alone() finds it in the chain
 }
 
 void end_alone(Context& context) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A parallel region in a function that MPI calls. The function stands in no task, may hold locks of
-// MPI's, and must not be suspended: so the region is a team of one, which is no group of the
-// runtime's and creates no task there. Its tasks are calls. Used by team.cpp.
+// A parallel region in a function that MPI calls. The function belongs to no task, may hold locks
+// of MPI, and must not be suspended. The region is therefore a team of one, which has no group of
+// the runtime and creates no task there. Its tasks are calls. Used by team.cpp.
 //
-// Thread safety: a region is its thread's.
+// Thread safety: only its thread uses a region.
 #pragma once
 
 #include "omp/region/team.hpp"
@@ -13,7 +13,7 @@ namespace imbrex::omp {
 // Begins such a region; the calling code is its only member until end_alone(). REQUIRES:
 // detail::in_callback().
 void begin_alone(const Region& region, Prepare prepare, void* argument);
-// Ends the innermost one.
+// Ends the innermost such region.
 void end_alone(Context& context);
 
 }  // namespace imbrex::omp

@@ -19,7 +19,7 @@ pthread_key_t make_key() noexcept {
 
 }  // namespace
 
-// A key and not a thread_local: its destructor runs when those of the program's are through, and
+// A key and not a thread_local: its destructor runs after those of the program's thread-locals, and
 // current() is never inlined into code that may change its thread.
 [[gnu::noinline]] Initial& initial() noexcept {
   static const pthread_key_t key = make_key();

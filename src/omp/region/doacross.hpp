@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ordered(n) loops whose iterations wait for each other by name.
 //
-// Thread safety: constant but for `posted`.
+// Thread safety: constant, except `posted`.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace imbrex::omp {
 
 struct Doacross {
   std::vector<std::uint64_t> counts;  // iterations of each loop, the outermost first
-  // For each iteration of the outermost loop, how many of its inner ones are done. Release: whoever
-  // waits sees what they did.
+  // For each iteration of the outermost loop, the number of its finished inner iterations. Release:
+  // a waiting thread sees their effects.
   std::unique_ptr<std::atomic<std::uint64_t>[]> posted;
 };
 

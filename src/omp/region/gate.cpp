@@ -18,7 +18,7 @@ namespace imbrex::omp {
 
 namespace {
 
-// Stands on the stack of whoever waits.
+// Lies on the stack of the waiting task.
 struct AddressWait : detail::LinkedEvent {
   const void* address = nullptr;
   [[nodiscard]] AddressWait* following() const noexcept { return static_cast<AddressWait*>(next); }
@@ -26,9 +26,9 @@ struct AddressWait : detail::LinkedEvent {
 
 struct alignas(base::cache_line_bytes) Bucket {
   base::SpinLock lock;
-  AddressWait* first IMBREX_GUARDED_BY(lock) = nullptr;  // the longest waiting
+  AddressWait* first IMBREX_GUARDED_BY(lock) = nullptr;  // the longest waiting one
   AddressWait* last IMBREX_GUARDED_BY(lock) = nullptr;
-  std::atomic<int> waiting{0};  // see gate.hpp; those that look or are queued
+  std::atomic<int> waiting{0};  // see gate.hpp; tasks that check or are queued
 };
 
 Bucket buckets[256];
@@ -47,7 +47,7 @@ void append(Bucket& bucket, AddressWait& wait) noexcept IMBREX_REQUIRES(bucket.l
   bucket.last = &wait;
 }
 
-// Takes out those of `address`, `most` at most, and appends them to `taken`.
+// Takes out the waiters of `address`, `most` at most, and appends them to `taken`.
 void take(Bucket& bucket, const void* const address, int most, Waking::List& taken) noexcept
     IMBREX_REQUIRES(bucket.lock) {
   AddressWait* before = nullptr;
@@ -71,8 +71,8 @@ void take(Bucket& bucket, const void* const address, int most, Waking::List& tak
   }
 }
 
-// Threads that wait in callbacks. What one of them keeps from running may be the very task that is
-// woken, so that it takes no lock and wakes nobody else: then all are woken.
+// Threads that wait in callbacks. Such a thread may keep the woken task itself from running; that
+// task would then take no lock and wake no other, so all are woken.
 std::atomic<int> blocked{0};
 
 }  // namespace
@@ -93,7 +93,7 @@ bool Patience::has_a_round() noexcept {
       !detail::may_spin(last_look_) || !detail::nothing_ready()) {
     return false;
   }
-  // The threads may have been put on one processor, however many there are.
+  // The threads may have been put on one processor, whatever their number.
   if (++rounds_ % 16 == 0) sched_yield();
   base::pause();
   return true;

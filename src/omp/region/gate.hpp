@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for a word to change, by its address, as a futex does, but what is suspended is the
-// fiber: the thread runs other tasks meanwhile. All that OpenMP waits for but tasks is built on it.
+// Waits for a word to change, by its address, as a futex does; but the fiber is suspended, and the
+// thread runs other tasks meanwhile. All waits of OpenMP are built on it, except waits for tasks.
 // In a callback, where no task can be suspended, the thread itself waits.
 //
-// Thread safety: any thread. `ready` is called again and again, also while a lock is held: it must
-// be short and must not wait. When it has returned true it is not called again, so it may take what
-// it finds.
-// Why no wake-up is lost: who waits counts itself in its bucket and looks with ready() before it
-// sleeps; who wakes has changed the word and adds nothing to the count. Both change the same number
-// (acq_rel), so one is second, and sees the other: the waiter what was done before the waker's
-// change of the count, or the waker a count. The look and the queueing are one step under the
-// bucket's lock, which the waker takes too: so a waiter that it does not find has looked later than
-// the change.
-// The word is not touched by wake(): it may be gone as soon as it has been changed.
+// Thread safety: any thread. `ready` is called repeatedly, also while a lock is held: it must be
+// short and must not wait. After it has returned true it is not called again, so it may take the
+// resource that it finds. Why no wake-up is lost: a waiter counts itself in its bucket and calls
+// ready() before it sleeps; a waker has changed the word and adds nothing to the count. Both change
+// one number (acq_rel), so the second one sees the first: the waiter sees the writes before the
+// waker's change, or the waker sees a count. The check and the queueing are one step under the
+// bucket's lock, which the waker takes, too: a waiter that the waker does not find has checked
+// after the change. wake() does not touch the word, which may be gone as soon as it has been
+// changed.
 #pragma once
 
 #include <atomic>
@@ -28,21 +27,21 @@ class Patience;
 // Suspends until `ready()`; `what`, a literal, is for reports.
 template <class Ready>
 void wait_until(const void* address, const char* what, Ready ready);
-// Before it sleeps it asks `ready_or_asleep()` instead, which may leave at the address that
-// somebody must be woken.
+// Before it sleeps it calls `ready_or_asleep()` instead, which may note at the address that a
+// waiter must be woken.
 template <class Ready, class ReadyOrAsleep>
 void wait_until(const void* address, const char* what, Patience patience, Ready ready,
                 ReadyOrAsleep ready_or_asleep);
 
-// Lets those who wait at `address` look again; after a change that they wait for.
+// Makes the waiters at `address` check again; call it after a change that they wait for.
 void wake_one(const void* address) noexcept;
 void wake_all(const void* address) noexcept;
 
-// Those who wait at several addresses look again when this ends: so many threads are woken by few
-// calls of the system.
+// The waiters at several addresses check again when this ends, so that few system calls wake many
+// threads.
 class Waking {
  public:
-  // In the order in which they began to wait.
+  // In the order in which their waits began.
   struct List {
     detail::LinkedEvent* first = nullptr;
     detail::LinkedEvent** end = &first;
@@ -51,7 +50,7 @@ class Waking {
   ~Waking();
   Waking(const Waking&) = delete;
   Waking& operator=(const Waking&) = delete;
-  // At most `most` of those who wait at `address`.
+  // Adds at most `most` of the waiters at `address`.
   void add(const void* address, int most) noexcept;
 
  private:
@@ -60,10 +59,10 @@ class Waking {
 
 // ---- bodies ----------------------------------------------------------------------------------
 
-// Whether it is worth to look again at once: for a few microseconds, while this thread has nothing
-// else to run and the threads have a processor each. Asked once in a round, the first of which is
-// given. What is waited for is looked at after each pause, of which one takes up to 140 cycles; or,
-// where a look disturbs whoever has a lock, after twice as many pauses as the last time, up to 64.
+// Whether an immediate further check is worthwhile: for a few microseconds, while this thread has
+// nothing else to run and the threads have a processor each. Called once in a round; the first
+// round always checks. The condition is checked after each pause, of up to 140 cycles. Where a
+// check disturbs the holder of a lock, the number of pauses doubles each time, up to 64.
 class Patience {
  public:
   constexpr explicit Patience(const bool backs_off) noexcept : most_(backs_off ? 64 : 1) {}
@@ -85,7 +84,7 @@ class Patience {
 
   const unsigned most_;
   unsigned gap_ = 1;
-  unsigned pauses_ = 1;  // a lock is often free again before there is time to ask
+  unsigned pauses_ = 1;  // a lock is often free again before there is time to check
   long long rounds_ = 0;
   std::uint64_t last_look_ = 0;
 };

@@ -8,7 +8,7 @@ namespace imbrex::omp {
 
 using Ull = unsigned long long;
 
-// Iterations are numbered from 0, whatever the loop's variable does: chunks are ranges of these
+// Iterations are numbered from 0, whatever the loop's variable is: chunks are ranges of these
 // numbers.
 struct Iterations {
   std::uint64_t start = 0;  // the variable's first value, as bits
@@ -20,7 +20,7 @@ struct Iterations {
   }
 };
 
-// Numbers from `distance` to cross in steps of `step`, both without sign.
+// The number of steps of size `step` in `distance`, both unsigned.
 [[nodiscard]] inline std::uint64_t steps_across(const std::uint64_t distance,
                                                 const std::uint64_t step) noexcept {
   return distance == 0 ? 0 : (distance - 1) / step + 1;

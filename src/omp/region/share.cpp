@@ -92,7 +92,8 @@ bool next_in_turn(Implicit& member, const Share& share, Chunk& chunk) noexcept {
   return true;
 }
 
-// Takes `wanted(left)` of what is left. No addition to `next` may pass the count: it could wrap.
+// Takes `wanted(left)` of the remaining iterations. No addition to `next` may pass the count,
+// because it could wrap.
 template <class Wanted>
 bool take_some(Share& share, Chunk& chunk, Wanted wanted) noexcept {
   const std::uint64_t count = share.iterations.count;
@@ -105,8 +106,8 @@ bool take_some(Share& share, Chunk& chunk, Wanted wanted) noexcept {
   return true;
 }
 
-// Takes share.chunk iterations of what is left, by one addition where `next` cannot wrap: it passes
-// the count by a chunk for each member at most.
+// Takes share.chunk of the remaining iterations, by one addition where `next` cannot wrap: it
+// passes the count by one chunk for each member at most.
 bool take_chunk(Share& share, Chunk& chunk) noexcept {
   const std::uint64_t count = share.iterations.count;
   if ((share.chunk >> 32) != 0 || (count >> 63) != 0) [[unlikely]] {

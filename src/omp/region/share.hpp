@@ -2,11 +2,11 @@
 // A Share is the state of one worksharing construct (a loop, sections) that the members of a team
 // share. The constructs of a region form a list that every member goes along, some ahead of others.
 //
-// Thread safety: constant once published but for the atomics.
-// Why a share is published once, and freed once: the first members to come to a construct each make
-// its share and try to append it to that of the construct before; one succeeds, the others drop
-// theirs, which is equal. A member that goes on counts itself at the share it leaves, after it has
-// read `following`; the last one to do so frees it.
+// Thread safety: constant once published, except the atomics. Why a share is published once, and
+// freed once: the first members to come to a construct each make its share and try to append it to
+// the share of the construct before; one succeeds, the others drop their equal shares. A member
+// that goes on counts itself at the share that it leaves, after it has read `following`; the last
+// one to do so frees the share.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ struct Share {
   Iterations iterations;
   Schedule schedule = Schedule::dynamic;
   std::uint64_t chunk = 1;                 // 0, for by_blocks: one block each
-  std::atomic<std::uint64_t> next{0};      // the first iteration that nobody has
+  std::atomic<std::uint64_t> next{0};      // the first iteration that no member has
   std::atomic<std::uint64_t> turn{0};      // of an ordered loop: iterations before it are done
-  std::atomic<int> passed{0};              // members that have gone on
+  std::atomic<int> passed{0};              // number of members that have gone on
   std::atomic<Share*> following{nullptr};  // release: its contents
   void* memory = nullptr;                  // for the compiler's use, zeroed; owned
   std::uintptr_t* reductions = nullptr;    // tasks/reductions.hpp: of the member that came first
@@ -36,20 +36,20 @@ struct Share {
 
 // The next construct if another member has come to it, else null. The member goes on to it.
 [[nodiscard]] Share* go_on(Implicit& member) noexcept;
-// Goes on to the next construct, which is `mine` if nobody has come to it yet; else `mine` is
+// Goes on to the next construct, which is `mine` if no member has come to it yet; else `mine` is
 // dropped. True if `mine` is the next construct.
 bool go_on(Implicit& member, Share& mine) noexcept;
-// The region is over, for all members: whether any construct has begun in it. If so, each goes on
-// past all of them; if not, the first share is as it was.
+// The region is over, for all members: whether a construct has begun in it. If so, each member goes
+// on past all constructs; if not, the first share is unchanged.
 [[nodiscard]] bool any_begun(const Implicit& member) noexcept;
 void pass_all(Implicit& member) noexcept;
 
-// The member's next chunk; false if there is none left. REQUIRES: a loop.
+// The member's next chunk; false if none is left. REQUIRES: a loop.
 struct Chunk {
   std::uint64_t begin, end;  // numbers of iterations
 };
 [[nodiscard]] bool next_chunk(Implicit& member, Share& share, Chunk& chunk) noexcept;
-// The same for an ordered loop: ends the chunk before, which waits for its turn. Suspends.
+// next_chunk() for an ordered loop: ends the chunk before, and waits for its turn. Suspends.
 [[nodiscard]] bool next_ordered_chunk(Implicit& member, Share& share, Chunk& chunk);
 
 }  // namespace imbrex::omp

@@ -21,7 +21,7 @@
 namespace imbrex::omp {
 
 void Meeting::let_go(const Ticket ticket) noexcept {
-  // Nobody comes meanwhile: who comes again has seen the new number.
+  // No member comes meanwhile: a member that comes again has seen the new number.
   word_.store((phase(ticket.word_) + 1) << 32, std::memory_order_release);
   wake_all(&word_);
 }
@@ -45,7 +45,7 @@ Initial::~Initial() {
 
 namespace {
 
-// How many threads a region gets (OpenMP 5.1, section 2.6.1).
+// The number of threads of a region (OpenMP 5.1, section 2.6.1).
 int resolve_threads(const Context& context, const unsigned clause) {
   const Variables& variables = context.variables;
   if (context.team->active_level >= variables.active_levels_max) return 1;
@@ -67,7 +67,7 @@ int reserve(const Context& context, const int wanted) noexcept {
   return granted;
 }
 
-// The binding of a region: a clause counts only where threads are bound at all.
+// The binding of a region: a clause counts only if threads are bound at all.
 std::uint8_t binding_of(const Context& context, const unsigned flags) noexcept {
   const std::uint8_t bind = context.variables.bind;
   return (flags & 7) != 0 && bind != 0 ? static_cast<std::uint8_t>(flags & 7) : bind;
@@ -89,8 +89,8 @@ Variables inner_variables(const Context& context, const unsigned flags) {
 
 namespace {
 
-// Whether the members of a region say where they are. Those of an outermost one do if its size or
-// binding is not that of the thread's last; those of a nested one do if they are several.
+// Whether the members of a region print their affinity. In an outermost region they do if its size
+// or binding differs from the thread's last region; in a nested one if there are several members.
 bool changes(const Team& team, const std::uint8_t binding) {
   if (team.level > 1) return team.size > 1;
   int& displayed = initial().displayed;
@@ -115,8 +115,8 @@ void seat_members(Team& team, const Context& context, const std::uint8_t binding
   if (settings().display_affinity) [[unlikely]] team.displayed = changes(team, binding);
 }
 
-// The outermost region of a thread uses the team and the threads that it keeps. Not that of a task
-// that imbrex runs on a thread whose own code is suspended in a region.
+// The outermost region of a thread uses the team and the threads that the thread keeps. A task that
+// imbrex runs on a thread whose own code is suspended in a region does not.
 Initial* keeper_for(const Context& context) noexcept {
   Initial& outside = initial();
   return context.team == &outside.alone && !outside.in_region ? &outside : nullptr;
@@ -217,7 +217,7 @@ Implicit& open_member(Team& team, const int number) {
   return member;
 }
 
-// The last to come lets all go.
+// The last member to come releases all.
 Meeting::Ticket come(Team& team, Meeting& meeting) noexcept {
   const Meeting::Ticket ticket = meeting.arrive();
   if (ticket.is_last(team.size)) {
@@ -240,7 +240,7 @@ void close_member(Implicit& member) {
   const bool creates = member.number == 0;
   if (any_begun(member)) {
     pass_all(member);
-    if (creates) (void)team.first.release();  // who passes it last frees it
+    if (creates) (void)team.first.release();  // the last member to pass it frees it
   }
   detail::leave_group(member.place);
   const detail::Entered entered = member.entered;
@@ -337,13 +337,13 @@ void cancel_region(Context& context) noexcept {
 
 namespace {
 
-// The most threads that may be in teams at the same time: more than any Linux lets a system have.
+// The most threads that may be in teams at one time: more than any Linux allows in a system.
 constexpr int threads_max = 1 << 22;
 
-// This runs before main, as in libgomp: malformed variables shall be named even if no region ever
-// begins. But a program that only hands LD_PRELOAD on, as a shell or mpirun does, says nothing, and
-// is not bound, or all that it starts would be bound too. A program that may load a library with
-// OpenMP later is bound at its first region.
+// This runs before main, as in libgomp: malformed variables are reported even if no region ever
+// begins. A program that only hands LD_PRELOAD on, as a shell or mpirun does, prints nothing, and
+// is not bound, because all programs that it starts would be bound, too. A program that may load a
+// library with OpenMP later is bound at its first region.
 [[gnu::constructor]] void at_load() {
   detail::expect_joiners(threads_max, task_stack_bytes());
   if (look_for_others()) take_first_seat(initial());

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Parallel regions and barriers.
 //
-// Why a barrier waits for all tasks of the team, as it must: each member first waits for what
-// descends from itself, then comes to the meeting. When all have come, nobody is left who could
-// create a task: every task is a descendant of a member.
+// Why a barrier waits for all tasks of the team, as it must: each member first waits for its own
+// descendants, then comes to the meeting. When all have come, no code is left that could create a
+// task, because every task is a descendant of a member.
 #pragma once
 
 #include "omp/region/context.hpp"
 
 namespace imbrex::omp {
 
-// The arguments of GOMP_parallel and its variants. `first`: a worksharing construct that every
-// member begins in, or null; owned.
+// The arguments of GOMP_parallel and its variants. `first`: a worksharing construct in which every
+// member begins, or null; owned.
 struct Region {
   Function function;
   void* data;
@@ -22,25 +22,25 @@ struct Region {
 
 // Suspends until the region has ended.
 void parallel(const Region& region);
-// The same in two parts: the caller itself executes what member 0 does between them.
+// parallel() in two parts: between them the caller itself executes the part of member 0.
 void begin_parallel(const Region& region);
 void end_parallel();
-// As `parallel`; `prepare` is called with the team before any member begins.
+// parallel(); calls `prepare` with the team before any member begins.
 using Prepare = void (*)(Team& team, void* argument);
 int parallel_prepared(const Region& region, Prepare prepare, void* argument);
 
-// The variables that members of a region inside `context` begin with.
+// The initial variables of members of a region inside `context`.
 [[nodiscard]] Variables inner_variables(const Context& context, unsigned flags);
 
-// Takes one from those who count as present; the last one frees the team.
+// Subtracts one from the present members; the last one frees the team.
 void let_go(Team& team) noexcept;
 
-// Called on a thread of the pool: does what member `number` of `team` does.
+// Called on a thread of the pool: executes the part of member `number` of `team`.
 void run_member(Team& team, int number);
 
 // Suspends until all members have come and all tasks are complete.
 void barrier(Context& context);
-// The same; true, perhaps early, if the region has been cancelled.
+// barrier(); true, perhaps early, if the region has been cancelled.
 [[nodiscard]] bool barrier_or_cancelled(Context& context);
 void cancel_region(Context& context) noexcept;
 

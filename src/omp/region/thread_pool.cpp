@@ -43,8 +43,8 @@ std::atomic<int> threads_made{0};
         std::strerror(code), threads_made.load(std::memory_order_relaxed));
 }
 
-// Its code is a task of the runtime, suspended between regions: a thread that waits here costs
-// nothing, and the end of the program does not wait for it. Returns if it is given no team.
+// The code of the thread is a task of the runtime, suspended between regions: a waiting thread
+// costs nothing, and the end of the program does not wait for it. Returns if it is given no team.
 void* serve(void* const argument) {
   auto& thread = *static_cast<PoolThread*>(argument);
   try {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The threads that become members of teams. Each thread of the program's own keeps those that its
-// outermost regions have used, in their order, so that threadprivate variables and thread numbers
-// stay together; nested regions borrow threads, which come back when they have left the team.
+// The threads that become members of teams. Each thread of the program keeps the threads of its
+// outermost regions, in their order, so that threadprivate variables and thread numbers stay
+// together. Nested regions borrow threads, which come back when they have left the team.
 //
-// Thread safety: functions by any thread. A PoolThread's team and number are written by who has it,
-// before `assigned` is, and read by the thread after it has seen that.
+// Thread safety: any thread calls the functions. The owner of a PoolThread writes its team and
+// number, before `assigned`; the thread reads them after it has seen that.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ struct PoolThread {
   Team* team = nullptr;
   int number = 0;
   bool borrowed = false;              // goes back by itself after the region
-  int place = -1;                     // that it is bound to; itself
-  PoolThread* next = nullptr;         // link in the list of free ones
+  int place = -1;                     // place that it is bound to; only itself uses it
+  PoolThread* next = nullptr;         // link in the list of free threads
 };
 
 // Gives a free thread, or a new one. Ends the program if the system gives no more.

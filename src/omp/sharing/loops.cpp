@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops: the functions that compilers call for them. Each schedule has its own names for `long`
-// (`GOMP_loop_*`) and `unsigned long long` (`GOMP_loop_ull_*`); all lead to start() and next().
+// Loops: the functions that compilers call. Each schedule has its own names for `long`
+// (`GOMP_loop_*`) and `unsigned long long` (`GOMP_loop_ull_*`); all call start() and next().
 #include <cstdarg>
 #include <cstdlib>
 
@@ -14,7 +14,7 @@ namespace imbrex::omp {
 
 namespace {
 
-// How the compiler names a schedule.
+// A schedule in the form of the compiler.
 struct Plan {
   Schedule schedule;
   std::uint64_t chunk = 0;
@@ -35,7 +35,7 @@ Plan plan_of(const Schedule schedule, const std::uint64_t chunk) {
   }
 }
 
-// The last 32 bits but one of an `omp_sched_t` may say "monotonic"; so are all of ours.
+// The last but one of the 32 bits of an `omp_sched_t` may say "monotonic"; every loop here is.
 Plan plan_of(const long schedule, const std::uint64_t chunk) {
   return plan_of(static_cast<Schedule>(schedule & 7), chunk);
 }
@@ -73,7 +73,7 @@ bool start(const Iterations& iterations, const Plan plan, const bool ordered, T*
   return next(member, ordered, begin, end);
 }
 
-// What a loop may have beside its iterations: task reductions, and memory that the members share.
+// The extras of a loop beside its iterations: task reductions, and memory that the members share.
 // `*memory` is its size on the way in, and its address on the way out.
 struct Extras {
   std::uintptr_t* reductions;
@@ -117,8 +117,8 @@ bool start_doacross(const unsigned count, const T* const counts, const Plan plan
   return begin == nullptr || next(member, false, begin, end);
 }
 
-// How many iterations of the inner loops are done once the given one is: its number plus one. The
-// innermost loop counts fastest.
+// The number of finished iterations of the inner loops once the given one is done: its number plus
+// one. The innermost loop counts fastest.
 template <class Next>
 std::uint64_t done_by(const Doacross& doacross, Next next_index) {
   std::uint64_t number = 0;
@@ -203,7 +203,7 @@ using namespace imbrex::omp;
               presented(iterations_of(from, to, step), plan_of(Schedule::runtime, 0))});          \
   }
 
-// As GCC before 4.9 calls them: the caller itself executes its part.
+// The calls of GCC before 4.9: the caller itself executes its part.
 #define IMBREX_OMP_PARALLEL_LOOP_START(name, schedule)                                            \
   void GOMP_parallel_loop_##name##_start(Function function, void* data, unsigned threads,         \
                                          long from, long to, long step, long chunk) {             \

@@ -23,11 +23,11 @@ unsigned next_section(Implicit& member) noexcept {
   return static_cast<unsigned>(chunk.begin + 1);
 }
 
-// Each member counts the constructs that it has come to; the team has as many as have been taken.
+// Each member counts the constructs that it has come to; the team counts the taken ones.
 bool take_single(Context& context) noexcept {
   Implicit& member = implicit_of(context);
   unsigned mine = member.singles++;
-  // acq_rel: nothing is ordered by it but who comes first
+  // acq_rel: orders only which member comes first
   return context.team->singles.compare_exchange_strong(mine, mine + 1, std::memory_order_acq_rel,
                                                        std::memory_order_relaxed);
 }
@@ -74,7 +74,7 @@ void GOMP_parallel_sections_start(Function function, void* data, unsigned thread
 
 bool GOMP_single_start() { return take_single(current()); }
 
-// Returns null to the member that executes the region; the others wait for what it gives.
+// Returns null to the member that executes the region; the others wait for its value.
 void* GOMP_single_copy_start() {
   Context& context = current();
   if (take_single(context)) return nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The compiler's arrays of dependences. In the first form: how many, how many of them `out`, and
-// the addresses, `out` first. In the second, which begins with 0: how many, how many of each kind,
-// the addresses in the order of the kinds, and pointers to depobj variables (address and kind).
-// From GCC 13 on a null address that is written stands for omp_all_memory.
+// The compiler's arrays of dependences. First form: the number of dependences, the number of `out`
+// ones, and the addresses, `out` first. Second form, which begins with 0: the number of
+// dependences, the number of each kind, the addresses in the order of the kinds, and pointers to
+// depobj variables (address and kind). From GCC 13 on a null address that is written stands for
+// omp_all_memory.
 #include <algorithm>
 #include <cstdint>
 #include <source_location>
@@ -36,7 +37,7 @@ AccessSpec from_depobj(const void* const object) {
 Accesses::Accesses(void** const depend) {
   const bool is_short = number(depend[0]) != 0;
   const std::uintptr_t all = number(depend[is_short ? 0 : 1]);
-  if (all == 0) return;  // an iterator over nothing: the array ends here
+  if (all == 0) return;  // an iterator over an empty range: the array ends here
   if (all > few) {
     outside_ = std::make_unique_for_overwrite<AccessSpec[]>(all);
     first_ = outside_.get();
@@ -61,7 +62,7 @@ Accesses::Accesses(void** const depend) {
   find_events();
 }
 
-// True for most: each address is that of an object, and surely named once.
+// True for most: each address is that of an object, and named only once.
 bool Accesses::is_plain() const noexcept {
   base::FewAddresses addresses;
   return std::ranges::all_of(std::span(first_, count_), [&addresses](const AccessSpec& access) {
@@ -83,7 +84,8 @@ void Accesses::add(void* const* const from, const std::size_t count,
   for (std::size_t index = 0; index < count; ++index) first_[count_++] = {from[index], kind};
 }
 
-// Leaves each address once. Two kinds for one address together exclude what either excludes.
+// Leaves each address once. Two kinds for one address together exclude everything that either
+// excludes.
 void Accesses::unite() noexcept {
   if (count_ > few) std::ranges::sort(span(), {}, &AccessSpec::address);
   const std::size_t look_back = count_ > few ? 1 : few;  // sorted: equal ones are neighbours
@@ -102,7 +104,7 @@ void Accesses::unite() noexcept {
   count_ = kept;
 }
 
-// An access to everything says all that others say, but for events.
+// An access to everything includes all others, except events.
 void Accesses::find_everything() noexcept {
   const auto is_everything = [](const AccessSpec& access) {
     return access.address == nullptr && access.kind == AccessKind::inout;
@@ -131,7 +133,7 @@ void wait_for_accesses(void** const depend) {
   make_task(current());
   Accesses accesses(depend);
   if (accesses.span().empty()) return;
-  // Nobody creates siblings meanwhile: to have followed those before is to exclude them.
+  // No siblings are created meanwhile: a task that has followed the earlier ones has excluded them.
   for (AccessSpec& access : accesses.span()) {
     if (access.kind == AccessKind::mutexinoutset || access.kind == AccessKind::inoutset) {
       access.kind = AccessKind::inout;

@@ -11,14 +11,15 @@ namespace imbrex::omp {
 
 namespace {
 
-// The compiler's list is made of blocks of words.
+// The compiler's list consists of blocks of words.
 enum Word : std::size_t {
   variables = 0,    // how many
   thread_bytes = 1, // of one thread's copies
   base = 2,         // in: alignment; out: address of the copies
   following = 4,    // the next block, or 0
   end = 6,          // out: past the copies
-  first_entry = 7   // for each variable three words: its address, offset, one for us
+  first_entry = 7   // three words for each variable: its address, its offset, and one for this
+                    // library
 };
 constexpr std::size_t entry_words = 3;
 
@@ -26,13 +27,13 @@ std::uintptr_t* next_block(const std::uintptr_t* const block) noexcept {
   return reinterpret_cast<std::uintptr_t*>(block[following]);
 }
 
-// The address of a thread's copy, and that of the variable that it is a copy of.
+// The address of a thread's copy, and of its original variable.
 struct Copy {
   std::uintptr_t address = 0;
   std::uintptr_t original = 0;
 };
 
-// `address` is a variable of the block, or a copy of one, of any thread.
+// `address` is a variable of the block, or any thread's copy of one.
 bool find_in_block(const std::uintptr_t* const block, const std::uintptr_t address,
                    const std::uintptr_t thread, Copy& copy) noexcept {
   const bool is_copy = address >= block[base] && address < block[end];
@@ -112,14 +113,14 @@ using namespace imbrex::omp;
 void GOMP_taskgroup_reduction_register(std::uintptr_t* data) {
   Context& context = current();
   if (context.taskgroup == nullptr) (void)begin_taskgroup(context);
-  allocate_reductions(data, caller().team->size);  // as many as the compiler asks for
+  allocate_reductions(data, caller().team->size);  // the number that the compiler asks for
   context.taskgroup->reductions.push_back(data);
 }
 
 void GOMP_taskgroup_reduction_unregister(std::uintptr_t* data) { free_reductions(data); }
 
-// Replaces each address by that of the calling thread's copy; behind them come the addresses of the
-// variables that the first `originals` of them are copies of.
+// Replaces each address by that of the calling thread's copy; after them come the addresses of the
+// original variables of the first `originals` addresses.
 void GOMP_task_reduction_remap(std::size_t count, std::size_t originals, void** addresses) {
   const Context& context = current();
   for (std::size_t index = 0; index < count; ++index) {

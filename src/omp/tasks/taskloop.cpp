@@ -19,12 +19,12 @@ void set_bounds(void* const data, const void* const bounds) {
   *static_cast<Bounds*>(data) = *static_cast<const Bounds*>(bounds);
 }
 
-// How many tasks for `count` iterations: by the clause grainsize, which asks for at least as many
-// iterations in each (strict: exactly, but for the last one), or num_tasks.
+// The number of tasks for `count` iterations: by the clause grainsize, which asks for at least this
+// many iterations in each task (strict: exactly, except in the last task), or by num_tasks.
 struct Cut {
   std::uint64_t tasks;
   std::uint64_t each;  // iterations
-  std::uint64_t more;  // of the tasks, the first ones, have one more
+  std::uint64_t more;  // number of tasks, the first ones, with one more iteration
 };
 Cut cut_of(const Context& context, const std::uint64_t count, const unsigned flags,
            const std::uint64_t clause) {

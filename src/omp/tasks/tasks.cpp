@@ -22,8 +22,8 @@ namespace imbrex::omp {
 
 namespace {
 
-// The state of a detach(event) clause. One reference is the task's until it has begun, one is the
-// event's until it is fulfilled.
+// The state of a detach(event) clause. The task owns one reference until it has begun, the event
+// owns one until it is fulfilled.
 struct Detached {
   detail::EventWord event;
   std::atomic<int> references{2};
@@ -39,7 +39,7 @@ struct Explicit : Context {
   Function function = nullptr;
   void* data = nullptr;
   Detached* detached = nullptr;
-  bool constructed = false;  // the compiler's code must destroy copies that are in the data
+  bool constructed = false;  // the compiler's code must destroy the copies in the data
 };
 
 void run(void* const closure) noexcept {
@@ -70,7 +70,7 @@ std::size_t aligned(const std::size_t bytes, const std::size_t alignment) noexce
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-// The Context that a child of `context` begins with. REQUIRES: is_final, if the context is.
+// The initial Context of a child of `context`. REQUIRES: is_final, if the context is.
 Context child_of(const Context& context, const bool is_final, const Form form) noexcept {
   return {.team = context.team,
           .taskgroup = context.taskgroup,
@@ -146,9 +146,9 @@ void defer(Context& context, const TaskData& data, const TaskClauses& clauses, c
   }
 }
 
-// A task that runs where its creator stands.
+// A task that runs at its creation.
 struct Included : Context {
-  detail::Entered entered;  // unless it is a call
+  detail::Entered entered;  // unless the task is a call
 };
 
 }  // namespace
@@ -175,12 +175,12 @@ void end_task(const Included& included) {
   detail::release(*held);
 }
 
-// An exception that leaves a task ends the program: nobody around an included task may see it.
+// An exception that leaves a task ends the program: no code around an included task may catch it.
 void call_body(const Function function, void* const data) noexcept { function(data); }
 
-// Runs `call` as an included task of the code of `context`, in `outer`. Where only OpenMP's own
-// constructs wait it is a call, as under libgomp, until it needs to be a task of the runtime;
-// elsewhere it is one from the start, so that what it creates, waits for and is told of is its own.
+// Runs `call` as an included task of the code of `context`, in `outer`. If only OpenMP's own
+// constructs wait, it is a call, as under libgomp, until it needs to be a task of the runtime.
+// Otherwise it is a task from the start, so that its children, waits and events belong to it.
 template <class Call>
 [[gnu::always_inline]] inline void run_included(Context& outer, const Context& context,
                                                 const bool is_final, const bool is_call,
@@ -231,8 +231,8 @@ void include(Context& context, const TaskData& data, const TaskClauses& clauses,
 }
 
 // Once a thread has enough tasks queued a further one is cheapest as a call of its creator:
-// libgomp's rule. A call that waits keeps its creator from going on; so this is for programs in
-// which nothing can wait for what the creator does next.
+// libgomp's rule. A call that waits keeps its creator from going on, so the rule is for programs in
+// which nothing can wait for the next steps of the creator.
 bool has_enough_queued() noexcept {
   bool enough = false;
   return only_openmp_waits() && ((void)detail::running_body(enough), enough);
@@ -253,7 +253,7 @@ void begin_task(Context& context, const TaskData& data, const TaskClauses& claus
 namespace {
 
 // begin_task() for a deferrable task without clauses that the calling code creates. It does as
-// little else as it can.
+// little else as possible.
 [[gnu::noinline]] void begin_plain(const Function function, void* const data, const long bytes,
                                    const long alignment) {
   bool enough = false;
@@ -269,8 +269,8 @@ namespace {
   }
 }
 
-// begin_task() for any other task. The compiler passes `depend`, `priority` and `detach` only where
-// their flags are set: older ones do not know them.
+// begin_task() for any other task. The compiler passes `depend`, `priority` and `detach` only if
+// their flags are set: older compilers do not know them.
 [[gnu::noinline]] void begin_any(const Function function, void* const data,
                                  void (*const copy)(void*, void*), const long bytes,
                                  const long alignment, const bool if_clause, const unsigned flags,
@@ -309,8 +309,8 @@ Taskgroup& begin_taskgroup(Context& context) {
 
 namespace {
 
-// Ends the program with what a scope says of its named events and progress functions, or of
-// requests that failed, or with what a task of imbrex has thrown in it.
+// Ends the program with the error of a scope: of its named events and progress functions, of failed
+// requests, or of a task of imbrex in it.
 [[noreturn, gnu::cold]] void refuse(const std::exception_ptr& error) {
   fatal("%s", detail::thrown_text(error).c_str());
 }
@@ -355,7 +355,7 @@ void GOMP_taskwait_depend(void** depend) {
   (current().team->group != nullptr ? wait_for_accesses : wait_for_events)(depend);
 }
 
-// A taskwait that nobody waits in: it is as an empty task with these dependences.
+// A taskwait without a waiting task: equivalent to an empty task with these dependences.
 void GOMP_taskwait_depend_nowait(void** depend) {
   Context& context = current();
   if (!may_defer(context)) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Explicit tasks, and what groups them.
+// Explicit tasks, and their groups.
 //
-// Thread safety: a Taskgroup's scope and reductions are changed by the task that opened it, before
-// and after others are in it; `cancelled` by any.
+// Thread safety: the task that opened a Taskgroup changes its scope and reductions, before and
+// after others are in it; any thread uses `cancelled`.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace imbrex::omp {
 struct Taskgroup {
   Taskgroup* outer = nullptr;
   bool scoped = false;               // `scope` is open: tasks in it may be deferred
-  bool of_work = false;              // of a worksharing construct with task reductions
+  bool of_work = false;              // belongs to a worksharing construct with task reductions
   std::atomic<bool> cancelled{false};
   std::vector<std::uintptr_t*> reductions;  // reductions.hpp
   detail::ScopeMemory scope;
@@ -54,17 +54,17 @@ struct TaskClauses {
 // Called with the task's own data before it can run.
 using Adjust = void (*)(void* data, const void* argument);
 
-// Creates a task that may run at any time from now on, or (not `deferrable`, or where that is
-// better) runs it now, after what its dependences name. Suspends.
+// Creates a task that may run at any time from now on. A task that is not `deferrable`, or cheaper
+// as a call, runs now, after its dependences. Suspends.
 void begin_task(Context& context, const TaskData& data, const TaskClauses& clauses,
                 bool deferrable, Adjust adjust, const void* argument);
 
-// Makes an included task that is only a call of its creator a task of the runtime. Called before it
-// has children, or a scope.
+// Turns an included task that is only a call of its creator into a task of the runtime. Called
+// before it has children, or a scope.
 void make_task(Context& context);
 
 // depend.cpp: the compiler's array of dependences, each address once. Addresses that stand for
-// named events have become those, which live as long as this.
+// named events become events, which live as long as this.
 class Accesses {
  public:
   explicit Accesses(void** depend);
@@ -74,7 +74,7 @@ class Accesses {
   [[nodiscard]] std::span<detail::AccessSpec> span() noexcept { return {first_, count_}; }
 
  private:
-  static constexpr std::size_t few = 8;  // need no memory from the heap
+  static constexpr std::size_t few = 8;  // number that needs no heap memory
   void add(void* const* from, std::size_t count, detail::AccessKind kind) noexcept;
   [[nodiscard]] bool is_plain() const noexcept;
   void unite() noexcept;
@@ -87,10 +87,10 @@ class Accesses {
   std::size_t count_ = 0;
   bool has_events_ = false;
 };
-// Suspends until those children that such an array names are complete, and events have happened.
+// Suspends until the children that the array names are complete, and its events have fired.
 void wait_for_accesses(void** depend);
-// Waits until the events that such an array names have happened. For code outside of parallel
-// regions, whose tasks are complete already.
+// Waits until the events that the array names have fired. For code outside of parallel regions,
+// whose tasks are complete already.
 void wait_for_events(void** depend);
 
 }  // namespace imbrex::omp

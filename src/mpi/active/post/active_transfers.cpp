@@ -27,7 +27,7 @@ struct ActiveTransfers::Transfer : Operation {
   }
   [[nodiscard]] bool lands() const noexcept { return call.kind == Kind::receive; }
 
-  // From now on the engine has it.
+  // The engine owns the transfer from now on.
   static void hand_over(std::unique_ptr<Transfer> transfer) noexcept {
     engine().add(*transfer.release());
     detail::wake_poller();
@@ -41,7 +41,7 @@ struct ActiveTransfers::Transfer : Operation {
 
 int ActiveTransfers::take_tag() {
   const std::lock_guard guard(tags_lock_);
-  do {  // those that are open are few
+  do {  // few are open
     last_tag_ = last_tag_ < wire_.tag_last ? last_tag_ + 1 : Wire::tag_of_packets + 1;
   } while (!tags_.insert(last_tag_).second);
   return last_tag_;
@@ -85,7 +85,7 @@ void ActiveTransfers::deliver(const int to, const int tag, const std::span<const
   Transfer::hand_over(std::move(transfer));
 }
 
-// Called by the engine; what follows in the same poll calls the function.
+// Called by the engine; later in the same poll the holder calls the function.
 void ActiveTransfers::end(Transfer& transfer) noexcept {
   if (transfer.lands()) {
     free_tag(transfer.call.tag);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transfers: long data that go straight to memory which their receiver has offered. Each is an
-// operation of the engine's; the function that is told of its end is called by the holder.
+// Transfers: long data that go directly to memory which their receiver has offered. Each is an
+// operation of the engine; the holder calls the function for its end.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,9 @@ namespace imbrex::mpi::active {
 
 using Ended = void (*)(void* context, std::exception_ptr error) noexcept;
 
-// Thread safety: offer(), deliver() and delivered(), any thread; take_ended() and landed(), the
-// holder's.
-// Invariant: a transfer is counted as sent before it can arrive, and as handled once its function
+// Thread safety: any thread calls offer(), deliver() and delivered(); the holder calls take_ended()
+// and landed(). Invariant: a transfer is counted as sent before it can arrive, and as handled once
+// its function has returned at the receiver: the waves of MPI_Finalize see it in flight in between.
 // has returned at the receiver: so the waves of MPI_Finalize see it under way in between.
 class ActiveTransfers {
  public:
@@ -31,7 +31,7 @@ class ActiveTransfers {
   // Returns the tag of a transfer into `memory`. Throws MpiError.
   [[nodiscard]] int offer(int from, std::span<std::byte> memory, Ended ended, void* context);
   void deliver(int to, int tag, std::span<const std::byte> data, Ended ended, void* context);
-  // Calls the functions of those that have ended. Returns how many.
+  // Calls the functions of the ended transfers. Returns their number.
   [[nodiscard]] int take_ended() noexcept;
 
   [[nodiscard]] std::int64_t delivered() const noexcept {
@@ -54,7 +54,7 @@ class ActiveTransfers {
   int last_tag_ IMBREX_GUARDED_BY(tags_lock_) = 0;
   std::unordered_set<int> tags_ IMBREX_GUARDED_BY(tags_lock_);
   std::atomic<std::int64_t> delivered_{0};  // any thread
-  std::int64_t landed_ = 0;                 // the holder's
+  std::int64_t landed_ = 0;                 // only the holder uses it
 };
 
 }  // namespace imbrex::mpi::active

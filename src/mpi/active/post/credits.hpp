@@ -13,10 +13,12 @@
 
 namespace imbrex::mpi::active {
 
-// Thread safety: the holder's.
-// Invariants: (1) a rank has as many packets with messages in flight to another as it has been
-// given credit for; a packet without messages, which only returns credit, needs none. (2) A rank is
-// starved if it has something to send to a peer and no credit: then add() says so once.
+// Thread safety: only the holder uses it.
+// Invariants:
+//   (1) a rank has at most as many packets with messages in flight to another as it has been given
+//       credit for; a packet without messages, which only returns credit, needs none.
+//   (2) a rank is starved if it has something to send to a peer and no credit: add() then reports
+//       that once.
 class Credits {
  public:
   void open(const int ranks) {
@@ -31,7 +33,7 @@ class Credits {
     if (!it.starved) --it.credit;
     return !it.starved;
   }
-  // `packets` of those sent to `rank` were handled there. True if that ends its starvation.
+  // That rank has handled `packets` of the packets sent to it. True if that ends its starvation.
   [[nodiscard]] bool add(const int rank, const std::uint32_t packets) noexcept {
     Account& it = account(rank);
     it.credit += static_cast<int>(packets);
@@ -45,8 +47,8 @@ class Credits {
   [[nodiscard]] std::uint32_t take_owed(const int rank) noexcept {
     return std::exchange(account(rank).owed, 0);
   }
-  // Calls send_back(rank) for each rank that is owed half a window: no packet with messages has
-  // taken it along.
+  // Calls send_back(rank) for each rank that is owed half a window, if no packet with messages has
+  // returned it.
   template <class SendBack>
   void return_due(SendBack send_back) {
     for (const int rank : owing_) {
@@ -60,9 +62,10 @@ class Credits {
   static constexpr std::size_t memory_max = std::size_t{64} << 20;  // in flight to one rank
 
   struct Account {
-    int credit = 0;          // packets that may still go there
+    int credit = 0;          // number of packets that may still go there
     bool starved = false;    // see (2)
-    std::uint32_t owed = 0;  // packets from there that were handled, credit not yet returned
+    std::uint32_t owed = 0;  // number of handled packets from there whose credit is not yet
+                             // returned
   };
   [[nodiscard]] Account& account(const int rank) noexcept {
     return accounts_[static_cast<std::size_t>(rank)];

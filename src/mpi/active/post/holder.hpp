@@ -14,9 +14,9 @@
 
 namespace imbrex::mpi::active {
 
-// Thread safety: any thread. The flag is `traffic().handling`, which a report of a hang takes, too:
-// nobody waits for it but take(), and a holder waits for nobody. What is written "the holder's"
-// needs no lock: each holder sees what the one before it has written, since the flag is a lock.
+// Thread safety: any thread. The flag is `traffic().handling`, which a report of a hang takes, too.
+// Only take() waits for the flag, and a holder waits for no thread. Data "of the holder" need no
+// lock: each holder sees the writes of the one before it, since the flag is a lock.
 class Holder {
  public:
   // True if the calling thread is the holder. Only this thread stores its own name, so a stale
@@ -39,7 +39,7 @@ class Holder {
   }
 
  private:
-  std::atomic<pthread_t> thread_{};  // the holder; others compare it with themselves
+  std::atomic<pthread_t> thread_{};  // the holder; other threads compare it with themselves
 };
 
 }  // namespace imbrex::mpi::active

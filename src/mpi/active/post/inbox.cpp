@@ -11,7 +11,7 @@ namespace imbrex::mpi::active {
 
 namespace {
 
-constexpr std::size_t slots = 16;  // receives that are posted
+constexpr std::size_t slots = 16;  // number of posted receives
 constexpr int packets_for_each_poll = 64;
 
 std::string describe_receive(const int from) {
@@ -58,7 +58,7 @@ int Inbox::receive() noexcept {
   return count;
 }
 
-// How much it has moved: at least 1.
+// The number of handled messages and events: at least 1.
 int Inbox::handle(const int from, const std::span<const std::byte> packet) noexcept {
   const PacketHead head = head_of(packet);
   if (credits_.add(from, head.credit)) outbox_.relist(from);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side of active messages: packets of other ranks by posted receives, those of this
+// The receiving side of active messages: packets of other ranks by posted receives, packets of this
 // rank from its outbox.
 #pragma once
 
@@ -18,9 +18,9 @@
 
 namespace imbrex::mpi::active {
 
-// Thread safety: the holder's.
-// Invariant: receives are restarted in the order in which they were posted, and MPI fills the
-// oldest first. So to ask for the oldest only keeps the order of packets and overlooks none.
+// Thread safety: only the holder uses it. Invariant: receives are restarted in the order in which
+// they were posted, and MPI fills the oldest first. A test of only the oldest one therefore keeps
+// the order of packets and misses none.
 class Inbox {
  public:
   Inbox(const Wire& wire, Credits& credits, MessageHandlers& handlers, Outbox& outbox) noexcept
@@ -28,7 +28,8 @@ class Inbox {
   void open();
   // REQUIRES: no rank sends any more.
   void close() noexcept;
-  // Handles what has come, up to a bound, so that a poll stays short. Returns how many messages.
+  // Handles arrived packets, up to a bound, so that a poll stays short. Returns the number of
+  // messages.
   [[nodiscard]] int receive() noexcept;
   [[nodiscard]] int take_own() noexcept;
   [[nodiscard]] std::int64_t packets_handled() const noexcept { return packets_handled_; }

@@ -22,7 +22,7 @@ bool MessageHandlers::set(const std::uint32_t id, const Handler handler, void* c
 
 void MessageHandlers::dispatch(const std::uint32_t id, const int from,
                                const std::span<const std::byte> message) noexcept {
-  if (id >= ids) return;  // a sender is not let do this
+  if (id >= ids) return;  // send() refuses such a number
   const Handler handler = registered_[id].handler.load(std::memory_order_acquire);
   if (handler == nullptr || !kept_[id].empty()) {
     kept_[id].push_back({from, {message.begin(), message.end()}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this rank has begun and must end before MPI_Finalize does, and whether anybody here expects
-// messages: while there is either, somebody polls.
+// The work that this rank has begun and must end before MPI_Finalize does, and whether code here
+// expects messages: in both cases a thread polls.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,13 @@
 namespace imbrex::mpi::active {
 
 // Thread safety: any thread.
-// Invariants: (1) a kind of work is counted before others can end it, so none() is never true too
-// early; (2) end() releases what the work has written to whoever finds none().
+// Invariants:
+//   (1) a kind of work is counted before other threads can end it, so none() is never true too
+//       early.
+//   (2) end() releases the writes of the work to the thread that finds none().
 class OpenWork {
  public:
-  // Each kind is counted in its own bits of one word, so that one look tells whether all are zero.
+  // Each kind is counted in its own bits of one word, so that one load tells whether all are zero.
   enum class Kind : std::uint64_t {
     kept = 1,                          // handlers that were set, whose kept messages wait
     listed = std::uint64_t{1} << 4,    // peers for which messages wait here
@@ -35,12 +37,12 @@ class OpenWork {
   [[nodiscard]] bool none() const noexcept {
     return open_.load(std::memory_order_acquire) == 0;  // pairs with end()
   }
-  // Appends a line for a report, if there is any: MPI_Finalize waits for it.
+  // Appends a line for a report, if there is work: MPI_Finalize waits for it.
   void describe(std::string& text) const;
 
   void expect() noexcept;
   void expect_no_more() noexcept;
-  // MPI_Finalize: nobody's expectation counts any more.
+  // MPI_Finalize: expectations do not count any more.
   void end_expecting() noexcept;
 
  private:

@@ -12,7 +12,7 @@
 namespace imbrex::mpi::active {
 
 namespace {
-constexpr int full_max = 8;  // packets that wait for a rank, before senders do
+constexpr int full_max = 8;  // packets that wait for a rank, before senders must wait
 }
 
 void Outbox::open() {
@@ -82,7 +82,8 @@ void Outbox::push(Peer& peer) noexcept {
   }
 }
 
-// Returns when there may be room. A task lets others run meanwhile; a thread that cannot polls.
+// Returns when there may be room. A task lets other tasks run meanwhile; a thread that cannot
+// suspend polls.
 void Outbox::wait_for_room(Peer& peer) {
   flush();
   if (!detail::in_task()) {
@@ -163,7 +164,7 @@ void Outbox::return_credit() noexcept {
   credits_.return_due([this](const int rank) { start(rank, *take_packet()); });
 }
 
-// MPI lets go of the oldest first, mostly; memory that is free a little later harms nobody.
+// MPI mostly ends the oldest first; memory that is freed a little later does no harm.
 void Outbox::forget_sent() noexcept {
   while (!in_flight_.empty()) {
     InFlight& oldest = in_flight_.front();
@@ -179,7 +180,7 @@ void Outbox::forget_sent() noexcept {
   }
 }
 
-// Who has listed a peer meanwhile may have found the flag taken.
+// A thread that has listed a peer meanwhile may have found the flag taken.
 void Outbox::release_holder() noexcept {
   for (;;) {
     holder_.give_back();

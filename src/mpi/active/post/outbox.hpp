@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending side of active messages: messages of any thread are collected in packets for each
-// rank, and the holder starts these.
+// rank, and the holder starts the packets.
 #pragma once
 
 #include <mpi.h>
@@ -23,10 +23,13 @@
 
 namespace imbrex::mpi::active {
 
-// Thread safety: send(), try_send(), flush() and relist(), any thread; the rest is the holder's.
-// Invariants: (1) a peer is listed, and so counted as open work, from the first message until none
-// of its messages waits here: it is in `lists_`, being served, or starved. (2) Packets for a peer
-// are started in the order of its queue, by one thread at a time: MPI keeps that order.
+// Thread safety: any thread calls send(), try_send(), flush() and relist(); the holder calls the
+// rest.
+// Invariants:
+//   (1) a peer is listed, and so counted as open work, from the first message until none of its
+//       messages waits here: it is in `lists_`, being served, or starved.
+//   (2) packets for a peer are started in the order of its queue, by one thread at a time: MPI
+//       keeps that order.
 class Outbox {
  public:
   // `poll()` makes progress for a thread that cannot suspend.
@@ -38,24 +41,24 @@ class Outbox {
   // Copies the message. REQUIRES: `to` is a rank, and a packet has room for the message. Suspends.
   void send(int to, std::uint32_t id, std::span<const std::byte> head,
             std::span<const std::byte> body);
-  // As send(), but false where that had to wait: nothing is sent then. Makes no call of MPI.
+  // send(), but returns false instead of waiting: nothing is sent then. Makes no call of MPI.
   [[nodiscard]] bool try_send(int to, std::uint32_t id, std::span<const std::byte> head,
                               std::span<const std::byte> body);
-  // Starts what has been collected, unless another thread is the holder. Never waits.
+  // Starts the collected messages, unless another thread is the holder. Never waits.
   void flush() noexcept;
   // A starved rank has got credit.
   void relist(const int rank) noexcept { push(peers_[static_cast<std::size_t>(rank)]); }
 
-  // Starts what is listed, as far as there is credit.
+  // Starts the listed packets, as far as there is credit.
   void transmit() noexcept;
-  // Sends the credit that no packet has taken along.
+  // Sends the credit that no packet has returned.
   void return_credit() noexcept;
   // Takes back the packets that MPI has sent.
   void forget_sent() noexcept;
-  // Gives the flag of the holder back, and starts what has been listed meanwhile.
+  // Releases the flag of the holder, and starts the packets that have been listed meanwhile.
   void release_holder() noexcept;
-  // Calls visit(packet) for what this rank has sent to itself up to now, not for what that leads
-  // to. `visit` returns how many messages there were; so does this.
+  // Calls visit(packet) for the messages that this rank has sent to itself up to now, without those
+  // that the visits send. `visit` returns the number of messages; so does this function.
   template <class Visit>
   int take_own(Visit visit) noexcept;
   [[nodiscard]] std::int64_t packets_sent() const noexcept { return packets_sent_; }
@@ -68,7 +71,7 @@ class Outbox {
   struct alignas(64) Peer {
     base::SpinLock lock;
     Packet* filling IMBREX_GUARDED_BY(lock) = nullptr;  // null, or has messages
-    Packet* first IMBREX_GUARDED_BY(lock) = nullptr;    // full ones, in order
+    Packet* first IMBREX_GUARDED_BY(lock) = nullptr;    // full packets, in order
     Packet* last IMBREX_GUARDED_BY(lock) = nullptr;
     int full IMBREX_GUARDED_BY(lock) = 0;
     bool listed IMBREX_GUARDED_BY(lock) = false;        // see (1)
@@ -81,11 +84,11 @@ class Outbox {
     Packet* packet;
     int to;
   };
-  // What append() has done.
+  // The result of append().
   enum class Appended : std::uint8_t {
     not_at_all,  // there is no room
-    with_others, // to a packet that may take more
-    next         // to a new one, behind one that is full
+    with_others, // in a packet that may take more
+    next         // in a new packet, after a full one
   };
   struct Taken {
     Packet* packets;
@@ -113,15 +116,16 @@ class Outbox {
   OpenWork& work_;
   Credits& credits_;
   int (*const poll_)() noexcept;
-  std::unique_ptr<Peer[]> peers_;      // by rank; this one has its own messages
+  std::unique_ptr<Peer[]> peers_;      // by rank; this rank has its own messages
   std::atomic<Peer*> lists_{nullptr};  // pushed by any thread, emptied by the holder
   std::atomic<bool> own_{false};       // messages to this rank itself wait
 
   base::SpinLock free_lock_;
-  Packet* free_ IMBREX_GUARDED_BY(free_lock_) = nullptr;  // no more than were in use at once
+  Packet* free_ IMBREX_GUARDED_BY(free_lock_) = nullptr;  // at most as many as were in use at once
 
-  // The holder's.
-  std::deque<InFlight> in_flight_;  // at most all ranks' credits, and a few without messages
+  // Only the holder uses the following.
+  std::deque<InFlight> in_flight_;  // at most all ranks' credits, and a few packets without
+                                    // messages
   std::int64_t packets_sent_ = 0;
 };
 

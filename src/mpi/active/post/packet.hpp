@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How messages stand in a packet, which is what goes over the wire: first the packet's head, then
-// for each message its head and its bytes. The bytes begin where any fundamental type may stand,
-// and a head stands directly before them, so that a message of 8 bytes takes 16. Knows no MPI.
+// The format of messages in a packet, which is the unit on the wire: first the packet's head, then
+// for each message its head and its bytes. The bytes begin at an address that is aligned for any
+// fundamental type, and a head stands directly before them, so that a message of 8 bytes takes 16.
+// Knows no MPI.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,12 @@
 
 namespace imbrex::mpi::active {
 
-// Below what every MPI sends eagerly: 4 KiB with its own head.
+// Below the eager limit of every MPI: 4 KiB with its own head.
 inline constexpr std::size_t packet_bytes = 4032;
 
 struct PacketHead {
-  std::uint32_t credit;  // packets of the other side that were handled since the last such note
+  std::uint32_t credit;  // number of the other side's packets that were handled since the last such
+                         // note
   std::uint32_t messages;
 };
 struct MessageHead {
@@ -26,8 +28,8 @@ struct MessageHead {
 inline constexpr std::size_t message_alignment = 16;
 static_assert(alignof(std::max_align_t) <= message_alignment);
 
-// Thread safety: one thread at a time.
-// Invariants: (1) a head stands at `used_`, rounded up to 8 past a multiple of 16.
+// Thread safety: one thread at a time. Invariant: a head stands at `used_`, rounded up to 8 past a
+// multiple of 16.
 class Packet {
  public:
   void clear() noexcept {
@@ -57,7 +59,7 @@ class Packet {
   }
   [[nodiscard]] std::uint32_t messages() const noexcept { return messages_; }
 
-  Packet* next = nullptr;  // whoever holds it
+  Packet* next = nullptr;  // for its owner
 
   // Where the next head may stand after `used` bytes.
   [[nodiscard]] static constexpr std::size_t place_after(const std::size_t used) noexcept {
@@ -77,8 +79,8 @@ class Packet {
   return head;
 }
 
-// Calls visit(id, bytes) for each message of a packet that has arrived, in order. False if its
-// bytes are no packet. REQUIRES: `packet` is aligned to 16.
+// Calls visit(id, bytes) for each message of an arrived packet, in order. False if its bytes are no
+// packet. REQUIRES: `packet` is aligned to 16.
 template <class F>
 [[nodiscard]] bool for_each_message(const std::span<const std::byte> packet, F visit) {
   if (packet.size() < sizeof(PacketHead)) return false;

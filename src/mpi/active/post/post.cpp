@@ -69,10 +69,10 @@ void Post::open() {
   open_.store(true, std::memory_order_release);
 }
 
-// The four-counter method (Mattern, 1987): two waves, and a rank joins one only while it is
-// passive, so that only a message could make it send. If as much was handled by the first wave as
-// has been sent by the second, nothing was under way at the end of the first. What is counted are
-// packets, also those that return credit, and transfers.
+// The four-counter method (Mattern, 1987): two waves; a rank joins one only while it is passive, so
+// that only a message could make it send. If the first wave counts as many handled as the second
+// counts sent, nothing was in flight at the end of the first. The counts are of packets, also those
+// that only return credit, and of transfers.
 void Post::close() {
   std::int64_t last_handled = -1;
   for (;;) {
@@ -109,7 +109,7 @@ void Post::abandon() noexcept {
   outbox.release_holder();
 }
 
-// Returns once this rank is passive: no task is left, and nothing is begun here that has not ended.
+// Returns once this rank is passive: no task is left, and no operation that it has begun is open.
 Post::Sums Post::wait_until_passive() noexcept {
   for (;;) {
     const std::uint64_t before = traffic().handled.load(std::memory_order_acquire);

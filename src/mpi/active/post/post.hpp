@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Active messages over MPI: the parts that send, receive and count, and how they begin, are polled
-// and end. docs/design/active.md argues why that is correct. active.hpp is what others see of it.
+// and end. docs/design/active.md argues why that is correct. Other code sees active.hpp.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,19 @@
 
 namespace imbrex::mpi::active {
 
-// Thread safety: open() and close() in MPI_Init and MPI_Finalize, the rest by any thread between;
-// each part says what is the holder's.
-// Invariant: a part uses those before it only.
+// Thread safety: open() and close() in MPI_Init and MPI_Finalize, any thread calls the rest in
+// between; each part says what belongs to the holder. Invariant: a part uses only the parts before
+// it.
 class Post {
  public:
   // Collective.
   void open();
-  // Returns when every message of every rank has been handled, and what it led to as well.
+  // Returns when every message of every rank has been handled, and every message that it led to.
   void close();
   // The program ends without MPI_Finalize: no handler is called any more.
   void abandon() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
-  // How many messages and transfers came to their end.
+  // Returns the number of messages and transfers that have ended.
   int poll() noexcept;
 
   Wire wire;
@@ -52,13 +52,14 @@ class Post {
   [[nodiscard]] Sums wait_until_passive() noexcept;
 
   std::atomic<bool> open_{false};  // release in open() pairs with is_open()
-  detail::Guest guest_;            // the holder's
+  detail::Guest guest_;            // only the holder uses it
 };
 
-// The one of this process; never destroyed.
+// The Post of this process; never destroyed.
 [[nodiscard]] Post& post() noexcept;
 
-// What this process has asked for before MPI_Init; there, one wish of any rank is the wish of all.
+// The requests of this process before MPI_Init; in MPI_Init the request of one rank is the request
+// of all.
 struct Wishes {
   [[nodiscard]] bool want() noexcept {
     messages.store(true, std::memory_order_relaxed);
@@ -69,7 +70,7 @@ struct Wishes {
     return want();
   }
 
-  std::atomic<bool> messages{false};  // any thread; relaxed: whoever calls MPI_Init comes later
+  std::atomic<bool> messages{false};  // any thread; relaxed: MPI_Init comes later
   std::atomic<bool> calls{false};     // likewise
   void (*take_calls)() = nullptr;     // set while the library is loaded
   bool calls_agreed = false;          // written in MPI_Init, before Post::open()

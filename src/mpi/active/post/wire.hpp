@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communicator of active messages, and what a failed call of MPI on it means.
+// The communicator of active messages, and the effect of a failed call of MPI on it.
 // Thread safety: written by Post::open() and Post::close(), else constant.
 #pragma once
 
@@ -10,14 +10,14 @@
 namespace imbrex::mpi::active {
 
 struct Wire {
-  // Packets have this tag, transfers each other one up to `tag_last`.
+  // Packets have this tag, transfers the other tags up to `tag_last`.
   static constexpr int tag_of_packets = 0;
 
   void open();
   void require(const char* const call, const int code) const noexcept {
     if (code != MPI_SUCCESS) fail(call, code);
   }
-  // A rank that cannot be reached, most likely: nobody who waits for it can go on, so all end.
+  // A rank probably cannot be reached: tasks that wait for it cannot go on, so all ranks end.
   [[noreturn]] void fail(const std::string& call, int code) const noexcept;
 
   MPI_Comm comm = MPI_COMM_NULL;

@@ -16,7 +16,7 @@ std::string_view name_in(const std::string_view task) {
   return end == std::string_view::npos ? task : task.substr(0, end + 1);
 }
 
-constexpr char field_end = '\0';  // in a letter
+constexpr char field_end = '\0';  // separates fields in a letter
 
 template <class Number>
 bool read_number(const std::string_view text, Number& number) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A collective that a rank has begun, as the ranks tell each other of it under IMBREX_CHECK: what
-// is said, how two of them differ, and the text that carries one. Knows no MPI.
+// A collective that a rank has begun, as the ranks describe it to each other under IMBREX_CHECK:
+// its contents, the difference of two, and its text form. Knows no MPI.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace imbrex::mpi::check {
 
-// What orders its start among those of other tasks.
+// The order of its start among those of other tasks.
 enum class By : std::uint8_t { nothing, key, spawns };
 struct Ordering {
   By by = By::nothing;
@@ -18,7 +18,7 @@ struct Ordering {
   std::string key_text = {};  // as this rank names it
 };
 
-// Arguments that all ranks must give alike. What a call has none of is empty.
+// Arguments that must be equal on all ranks. Empty if the call has no such argument.
 struct Alike {
   static constexpr int none = -1;
   int root = none;
@@ -27,28 +27,28 @@ struct Alike {
 };
 
 struct Begun {
-  std::uint64_t number = 0;  // of the communicator's collectives on this rank, from 1
+  std::uint64_t number = 0;  // number among the communicator's collectives on this rank, from 1
   std::string call;          // as the program calls it
   std::string comm;          // its name
   std::string task;          // `"name" (file:line)`
   Alike alike = {};
   Ordering ordering = {};
-  bool unordered = false;    // another task has one open that it has no order with
+  bool unordered = false;    // another task has an unordered collective open
 };
 
-// What has to be the same on all ranks of a call: blocking and I forms, and those of large counts,
-// are one.
+// The kind of call that must be equal on all ranks: blocking forms, I forms, and large counts are
+// one kind.
 [[nodiscard]] std::string kind_of(std::string_view call);
 
-// How they differ, as a list of words; empty: they may belong together. `unordered`: tasks are
-// compared, too.
+// The difference of two, as a list of words; empty: they may belong together. `unordered`: tasks
+// are compared, too.
 [[nodiscard]] std::string difference(const Begun& one, const Begun& other, bool unordered);
 
-// One line, and what to do if these two differ.
+// One line, and the remedy if the two differ.
 [[nodiscard]] std::string describe(const Begun& begun);
 [[nodiscard]] std::string advise(const Begun& one, const Begun& other);
 
-// For letters. read(): nothing if it is none.
+// The text form in letters. read(): empty if the text is none.
 [[nodiscard]] std::string write(const Begun& begun);
 [[nodiscard]] std::optional<Begun> read(std::string_view text);
 

@@ -46,7 +46,8 @@ bool Comparison::is_over() const noexcept {
       ends_, [](const Report& it) { return it.is_known && it.begun == it.total; });
 }
 
-// Compares those from `first` on with the first that came: what is equal to it is equal.
+// Compares the entries from `first` on with the first one of the round: entries equal to it are
+// equal.
 std::string Comparison::compare(const Round& round, const std::size_t first) {
   for (std::size_t i = std::max<std::size_t>(first, 1); i < round.all.size(); ++i) {
     const One* one = &round.all.front();
@@ -63,7 +64,7 @@ std::string Comparison::compare(const Round& round, const std::size_t first) {
   return "";
 }
 
-// A rank that begins no more, and has begun fewer than another.
+// Finds a rank that begins no more, and has begun fewer than another.
 std::string Comparison::look_for_end() {
   for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
     const Report& end = ends_[rank];

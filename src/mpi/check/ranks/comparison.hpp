@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of one communicator say of its collectives, compared by one of them. Knows no MPI.
-// docs/design/ordered.md says what is compared, and why nothing else.
+// Compares the collectives that the ranks of one communicator report; one rank does it. Knows no
+// MPI. docs/design/ordered.md says what is compared, and why nothing else.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@
 namespace imbrex::mpi::check {
 
 // Thread safety: one thread at a time.
-// Invariants: (1) a round is kept until all ranks have begun that collective, and then for
-// `rounds_kept` more; (2) nothing is said after the first finding: what follows is shifted.
+// Invariants:
+//   (1) a round is kept until all ranks have begun that collective, and then for `rounds_kept`
+//       more.
+//   (2) there is one finding at most: later rounds are shifted.
 class Comparison {
  public:
-  // How many collectives a rank has begun, when it begins no more.
+  // The number of collectives that a rank has begun, when it begins no more.
   struct End {
     std::uint64_t total = 0;
     bool freed = false;  // else it is in MPI_Finalize
@@ -25,14 +27,14 @@ class Comparison {
 
   explicit Comparison(int size) : ends_(static_cast<std::size_t>(size)), size_(size) {}
 
-  // Each returns a finding, or nothing. Letters of one rank may come in any order.
+  // Each returns a finding, or an empty text. Letters of one rank may come in any order.
   [[nodiscard]] std::string begin(int rank, const Begun& begun);
   [[nodiscard]] std::string set_unordered(std::uint64_t number);
   [[nodiscard]] std::string end(int rank, const End& end);
-  // All letters have come: a rank that has said no end has begun none.
+  // All letters have come: a rank without an end has begun none.
   [[nodiscard]] std::string end_all();
 
-  // True if all ranks have ended, and no letter of theirs is still to come.
+  // True if all ranks have ended, and none of their letters is missing.
   [[nodiscard]] bool is_over() const noexcept;
 
  private:
@@ -42,11 +44,11 @@ class Comparison {
   };
   struct Round {
     bool unordered = false;
-    std::vector<One> all;  // in the order in which they came
+    std::vector<One> all;  // in the order of their arrival
   };
   struct Report : End {
     bool is_known = false;
-    std::uint64_t begun = 0;  // letters
+    std::uint64_t begun = 0;  // number of letters
   };
   static constexpr std::size_t rounds_kept = 128;
 

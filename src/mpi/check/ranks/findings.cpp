@@ -13,13 +13,13 @@ namespace imbrex::mpi::check {
 
 namespace {
 
-constexpr std::size_t findings_max = 20;  // that are printed
+constexpr std::size_t findings_max = 20;  // number that is printed
 
 struct Findings {
   std::mutex lock;
-  std::set<std::size_t> known IMBREX_GUARDED_BY(lock);  // of the texts: a word for each
+  std::set<std::size_t> known IMBREX_GUARDED_BY(lock);  // hashes of the texts
 };
-// Never destroyed: tasks may end while static objects are gone.
+// Never destroyed: tasks may end after static objects are destroyed.
 Findings& findings() noexcept {
   static Findings* const the_findings = new Findings;
   return *the_findings;

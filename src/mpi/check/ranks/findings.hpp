@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What IMBREX_CHECK=1 has found, printed. Thread safety: any thread.
+// Prints the findings of IMBREX_CHECK=1. Thread safety: any thread.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace imbrex::mpi::check {
 
 [[nodiscard]] inline bool on() noexcept { return switches.checks; }
-// Prints it, unless it was said before or is empty, or 20 have been printed.
+// Prints the finding, unless it was printed before or is empty, or 20 have been printed.
 void say_finding(const std::string& finding);
-// Prints how many were found beside those, if any.
+// Prints the number of findings beyond those, if any.
 void count_findings() noexcept;
 
 }  // namespace imbrex::mpi::check

@@ -34,13 +34,13 @@ namespace imbrex::mpi::check {
 
 using report::Letter;
 
-// A letter that has not been sent. `text` is what follows the communicator's number.
+// A letter that has not been sent. `text` follows the communicator's number.
 struct Outgoing {
   Letter letter;
   std::string text;
 };
 
-// Which communicator a letter is about, and the size of it: all ranks of it have the same.
+// The communicator of a letter, and its size: the same on all of its ranks.
 struct Name {
   std::uint64_t id = 0;  // of its first rank in MPI_COMM_WORLD, and a number there; 0: the world
   int first = 0;         // that rank
@@ -72,18 +72,20 @@ std::string in_front(const Name& name, const std::string_view text) {
 
 }  // namespace
 
-// What this rank knows of the collectives of a communicator: those that are open here, and what it
-// has to say of them. Lives with the communicator, and as long as one is open.
+// This rank's knowledge of the collectives of a communicator: those that are open here, and the
+// letters about them. Lives with the communicator, and as long as a collective is open.
 //
-// Thread safety: every member, any thread.
-// Invariants: (1) learn_id() has begun its broadcast, if there is one, before this rank begins any
-// collective that is compared, so all ranks have that broadcast in the same place; (2) letters
-// leave in the order in which they are written, once the number of the communicator is known.
+// Thread safety: any thread uses every member.
+// Invariants:
+//   (1) learn_id() has begun its broadcast, if there is one, before this rank begins any compared
+//       collective, so all ranks have that broadcast in one place of their order.
+//   (2) letters leave in the order in which they are written, once the number of the communicator
+//       is known.
 class Known : public std::enable_shared_from_this<Known> {
  public:
   Known(MPI_Comm its_program, const Name& its_name, const bool is_compared)
       : program(its_program), compared(is_compared), name_(its_name) {}
-  // One that was made from another, as its `place`-th.
+  // Made from another communicator, as its `place`-th.
   Known(MPI_Comm its_program, const Name& its_name, const bool is_compared,
         std::shared_ptr<Known> parent, const std::uint64_t place)
       : program(its_program), compared(is_compared), parent_(std::move(parent)), place_(place),
@@ -92,28 +94,28 @@ class Known : public std::enable_shared_from_this<Known> {
   Known(const Known&) = delete;
   Known& operator=(const Known&) = delete;
 
-  const MPI_Comm program;  // perhaps freed
+  const MPI_Comm program;  // may be freed
   const bool compared;     // it has several ranks, all of MPI_COMM_WORLD and of one group
 
   void learn_id();
-  // True once its number is known, or will not be. The poller's.
+  // True once its number is known, or will not be. Only the poller calls it.
   [[nodiscard]] bool is_learnt() noexcept;
-  // Whether its broadcast is under way.
+  // Whether its broadcast is in flight.
   [[nodiscard]] bool is_broadcasting() const noexcept {
     return broadcasting_.load(std::memory_order_acquire);
   }
-  // The number of the next communicator that is made from it: all ranks make them in one order.
+  // The number of the next communicator made from it: all ranks make them in one order.
   [[nodiscard]] std::uint64_t next_child() noexcept {
     return 1 + children_.fetch_add(1, std::memory_order_relaxed);
   }
 
   [[nodiscard]] std::uint64_t begin(Begun& begun, std::uint64_t task);
-  // What the letter about one that `call` begins in `task` says of these.
+  // The texts in the letter about a collective that `call` begins in `task`.
   [[nodiscard]] Begun texts_of(const Call& call, const detail::TaskLabel& task);
   void close(std::uint64_t number) noexcept;
-  // This rank begins none any more. Does nothing the second time.
+  // This rank begins no more collectives on it. No effect the second time.
   void end(bool freed) noexcept;
-  // For MPI_Finalize, of one whose number never came: what this rank has begun.
+  // For MPI_Finalize, if its number never came: describes the collectives that this rank has begun.
   [[nodiscard]] std::string describe();
 
  private:
@@ -130,34 +132,38 @@ class Known : public std::enable_shared_from_this<Known> {
   void begin_broadcast();
 
   const std::shared_ptr<Known> parent_;       // null: its number comes by a broadcast
-  const std::uint64_t place_ = 0;             // among those that were made from the parent
-  std::atomic<std::uint64_t> children_{0};    // made from it; relaxed: a count
-  std::atomic<bool> broadcasting_{false};     // release: MPI has let go of the communicator
-  std::atomic<Asked> asked_{Asked::not_yet};  // release: request_ is there
-  MPI_Request request_ = MPI_REQUEST_NULL;    // the poller's, once it is there
-  std::uint64_t id_ = 0;                      // MPI's, until is_learnt()
+  const std::uint64_t place_ = 0;             // number among the communicators made from the parent
+  std::atomic<std::uint64_t> children_{0};    // number made from it; relaxed: a count
+  std::atomic<bool> broadcasting_{false};     // release: MPI does not use the communicator any more
+  std::atomic<Asked> asked_{Asked::not_yet};  // release: request_ is set
+  MPI_Request request_ = MPI_REQUEST_NULL;    // used by the poller once it is set
+  std::uint64_t id_ = 0;                      // MPI writes it, until is_learnt()
 
   std::mutex lock_;
   Name name_ IMBREX_GUARDED_BY(lock_);
-  bool knows_ IMBREX_GUARDED_BY(lock_) = false;  // its number
+  bool knows_ IMBREX_GUARDED_BY(lock_) = false;  // the number is known
   bool has_ended_ IMBREX_GUARDED_BY(lock_) = false;
   std::uint64_t total_ IMBREX_GUARDED_BY(lock_) = 0;
-  std::string first_ IMBREX_GUARDED_BY(lock_);      // the first that was begun
+  std::string first_ IMBREX_GUARDED_BY(lock_);      // the first collective
   // Texts that most letters have in common.
   std::string name_text_ IMBREX_GUARDED_BY(lock_);
   std::uint64_t last_task_ IMBREX_GUARDED_BY(lock_) = 0;
-  std::string task_text_ IMBREX_GUARDED_BY(lock_);  // of that task, if not empty
+  std::string task_text_ IMBREX_GUARDED_BY(lock_);  // the task of that text, if not empty
   std::vector<Open> open_ IMBREX_GUARDED_BY(lock_);
   std::deque<Outgoing> unsent_ IMBREX_GUARDED_BY(lock_);  // until the number is known
 };
 
 namespace {
 
-// The letters of this rank, those that it gets, and what it compares.
+// The letters of this rank, those that it receives, and their comparisons.
 //
-// Thread safety: write(), learn() and poll(), any thread; the rest, in MPI_Init and MPI_Finalize.
-// Invariants: (1) who has set `busy_` alone touches the channel, the comparisons, and requests of
-// Known; (2) letters stay in the box until somebody looks: one of those who poll does after
+// Thread safety: any thread calls write(), learn() and poll(); the rest runs in MPI_Init and
+// MPI_Finalize.
+// Invariants:
+//   (1) only the thread that has set `busy_` uses the channel, the comparisons, and requests of
+//       Known.
+//   (2) letters stay in the box until a thread checks it: a polling thread after `interval_ns`, or
+//       close().
 // `interval_ns`, close() in any case.
 class Letters {
  public:
@@ -187,18 +193,19 @@ class Letters {
   }
   template <class Done>
   void wait_until(Done done);
-  // Nobody else writes any more: sends what is there, and then `call()` uses the channel.
+  // No other thread writes any more: sends all letters, and then `call()` uses the channel.
   template <class F>
   auto alone(F call);
 
   std::atomic<bool> busy_{false};
-  std::atomic<std::int64_t> due_ns_{0};  // when poll() looks again; relaxed: any value will do
+  std::atomic<std::int64_t> due_ns_{0};  // time of the next check of poll(); relaxed: any value
+                                         // will do
   std::optional<Channel> channel_;                   // (1)
-  // (1): of communicators whose first rank this is, by their number.
+  // (1): for communicators whose first rank is this rank, by number.
   std::map<std::uint64_t, Comparison> comparisons_;
 
   std::mutex lock_;
-  std::map<int, std::string> outbox_ IMBREX_GUARDED_BY(lock_);  // packed, by their receivers
+  std::map<int, std::string> outbox_ IMBREX_GUARDED_BY(lock_);  // packed, by receiver
   std::vector<std::shared_ptr<Known>> learning_ IMBREX_GUARDED_BY(lock_);
 };
 
@@ -215,8 +222,8 @@ OfCommunicators<Known>& known() {
 
 // ---- letters -----------------------------------------------------------------------------------
 
-// Letters that go together cost one message, and whoever waits polls far more often than there is
-// something to say.
+// Letters that go together cost one message, and a waiting thread polls far more often than there
+// are letters.
 void Letters::poll() noexcept {
   const std::int64_t now = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   if (now < due_ns_.load(std::memory_order_relaxed)) return;
@@ -226,7 +233,7 @@ void Letters::poll() noexcept {
   busy_.store(false, std::memory_order_release);
 }
 
-// MPI may call functions of the program's: they stand in no task. The caller's name stays.
+// MPI may call functions of the program, which belong to no task. The caller's name stays.
 void Letters::look() noexcept {
   const Callback callback(Call{.name = detail::callback_call()});
   look_for_ids();
@@ -264,9 +271,9 @@ void Letters::take_all(std::string_view text) {
   }
 }
 
-// One that cannot be read is of another version of the library.
+// An unreadable letter comes from another version of the library.
 void Letters::take(const Letter letter, std::string_view text) {
-  std::array<std::uint64_t, 3> numbers{};  // of the communicator, its size, the rank there
+  std::array<std::uint64_t, 3> numbers{};  // the communicator, its size, the rank there
   for (std::uint64_t& number : numbers) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end == text.data() + text.size()) return;
@@ -296,7 +303,7 @@ void Letters::take(const Letter letter, std::string_view text) {
   if (comparison.is_over()) comparisons_.erase(id);
 }
 
-// To look first is not the same as poll() before: that may leave letters in the box.
+// A call of poll() before is not enough, because it may leave letters in the box.
 template <class F>
 auto Letters::alone(F call) {
   while (busy_.exchange(true, std::memory_order_acquire)) threads::wait_for_lock();
@@ -311,8 +318,8 @@ void Letters::wait_until(Done done) {
   while (!alone(done)) threads::wait_for_lock();
 }
 
-// First all come here, so that what is still unknown then is what a rank has never begun; and then
-// all letters have been sent, and are waited for.
+// First all ranks come here, so that communicators that are still unknown then were never begun by
+// some rank. Then all letters have been sent, and are waited for.
 void Letters::close(const std::vector<std::shared_ptr<Known>>& living) {
   for (const std::shared_ptr<Known>& it : living) it->end(false);
   alone([this] { return channel_->begin_end(), true; });
@@ -335,7 +342,7 @@ void Letters::close(const std::vector<std::shared_ptr<Known>>& living) {
 
 // ---- a communicator ----------------------------------------------------------------------------
 
-// The rank in MPI_COMM_WORLD of the first member; nothing if not all are there.
+// The rank in MPI_COMM_WORLD of the first member; empty if not all members are there.
 std::optional<int> first_in_world(MPI_Comm comm, const int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::vector<int> in_world(ranks.size());
@@ -353,14 +360,14 @@ std::optional<int> first_in_world(MPI_Comm comm, const int size) {
   return in_world.front();
 }
 
-// Unlike any other's.
+// A unique number.
 std::uint64_t next_id(const int rank) noexcept {
   static std::atomic<std::uint32_t> numbers{0};
   const auto first = static_cast<std::uint64_t>(static_cast<std::uint32_t>(rank));
   return first << 32 | (1 + numbers.fetch_add(1, std::memory_order_relaxed));
 }
 
-// `parent`: what it was made from, as the `place`-th; null: that is not known.
+// `parent`: the communicator that it was made from, as the `place`-th; null: unknown.
 std::shared_ptr<Known> make_known(MPI_Comm comm, const std::shared_ptr<Known>& parent,
                                   const std::uint64_t place) {
   Name name;
@@ -379,7 +386,7 @@ std::shared_ptr<Known> known_of(MPI_Comm comm) {
   return known().find_or(comm, code, [comm] { return make_known(comm, nullptr, 0); });
 }
 
-constexpr std::uint64_t of_made = std::uint64_t{1} << 63;  // in numbers that no broadcast gives
+constexpr std::uint64_t of_made = std::uint64_t{1} << 63;  // bit of numbers that no broadcast gives
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t hash, const std::uint64_t word) noexcept {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
   return hash ^ hash >> 29;
@@ -387,10 +394,10 @@ constexpr std::uint64_t of_made = std::uint64_t{1} << 63;  // in numbers that no
 
 }  // namespace
 
-// MPI_COMM_WORLD has the number 0. One that was made from another is named by that one, by how many
-// were made from it before, and, since those of a split do not meet, by its first rank. So no
-// message is sent; where it is not known what made a communicator, its first rank gives it a
-// number by a broadcast there.
+// MPI_COMM_WORLD has the number 0. A communicator made from another one is named by its parent, by
+// how many were made from the parent before, and, since those of a split do not meet, by its first
+// rank. This needs no message. If the parent is unknown, the first rank gives it a number by a
+// broadcast there.
 void Known::learn_id() {
   if (asked_.load(std::memory_order_acquire) == Asked::asked) return;
   Asked state = Asked::not_yet;
@@ -436,7 +443,7 @@ bool Known::is_learnt() noexcept {
     int done = 0;
     const int code = PMPI_Test(&request_, &done, MPI_STATUS_IGNORE);
     if (quiet.outcome(code).code == MPI_SUCCESS && done == 0) return false;
-    if (done == 0) id_ = 0;  // nothing can be said of it
+    if (done == 0) id_ = 0;  // no number is known
   }
   broadcasting_.store(false, std::memory_order_release);
   const std::lock_guard guard(lock_);
@@ -463,8 +470,8 @@ void Known::write(const Letter letter, std::string text) {
   }
 }
 
-// Those that are open of other tasks have no order with it, nor with those that came before: so
-// these are said again.
+// Open collectives of other tasks have no order with it, nor with earlier ones, so these are
+// reported again.
 std::uint64_t Known::begin(Begun& begun, const std::uint64_t task) {
   const std::lock_guard guard(lock_);
   begun.number = ++total_;
@@ -482,7 +489,7 @@ std::uint64_t Known::begin(Begun& begun, const std::uint64_t task) {
   return begun.number;
 }
 
-// A communicator may be given another name while it is used: that is seen sooner or later.
+// A communicator may be renamed while it is used: that is seen sooner or later.
 Begun Known::texts_of(const Call& call, const detail::TaskLabel& task) {
   constexpr std::uint64_t collectives_of_a_name = 64;
   const std::lock_guard guard(lock_);
@@ -581,8 +588,8 @@ void end_communicator(MPI_Comm comm) {
   const std::shared_ptr<Known> it = known().find(comm, code);
   if (it == nullptr) return;
   it->end(true);
-  // MPI allows that a communicator is freed while a collective is under way, but Open MPI 4.1 may
-  // crash then. All ranks have begun the broadcast, or come to it; if not, the program is wrong.
+  // MPI allows that a communicator is freed while a collective is in flight, but Open MPI 4.1 may
+  // crash then. All ranks have begun the broadcast, or will; otherwise the program is wrong.
   const Clock::time_point begin = Clock::now();
   while (it->is_broadcasting() && Clock::now() - begin < std::chrono::seconds(2)) {
     poll_letters();

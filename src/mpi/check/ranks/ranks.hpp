@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether the ranks begin the collectives of each communicator in one order (IMBREX_CHECK): each
-// says what it begins to the first rank of the communicator, which compares. Nobody waits for that.
-// docs/design/ordered.md has the protocol.
+// rank reports its collectives to the first rank of the communicator, which compares. No task waits
+// for that. docs/design/ordered.md has the protocol.
 #pragma once
 
 #include <mpi.h>
@@ -19,22 +19,23 @@ namespace imbrex::mpi::check {
 
 // Collective over MPI_COMM_WORLD.
 void start_comparing();
-// In MPI_Finalize, after the last task: the same. Returns when all that was said has been compared.
+// In MPI_Finalize, after the last task. Collective over MPI_COMM_WORLD. Returns when all reports
+// have been compared.
 void end_comparing();
 
-// Sends and receives what is there. Never waits, never suspends.
+// Sends and receives the present letters. Never waits, never suspends.
 void poll_letters() noexcept;
 inline void poll_ranks() noexcept {
   if (switches.compares_ranks) [[unlikely]] poll_letters();
 }
 
-// The program frees `comm`. MPICH lets go of what belongs to it only later.
+// The program frees `comm`. MPICH destroys its attributes only later.
 void end_communicator(MPI_Comm comm);
 
 class Known;
 
-// A collective of a call, as it is compared. Made before the call does anything on the
-// communicator; it is open from begin() until this ends, or what it was moved to.
+// A collective of a call, for the comparison. Made before the call does anything on the
+// communicator; open from begin() until this object ends, or the object that it was moved to.
 //
 // Thread safety: one thread at a time.
 class Compared {
@@ -56,7 +57,7 @@ class Compared {
   Compared(const Compared&) = delete;
   Compared& operator=(const Compared&) = delete;
 
-  // False if nobody compares it: then begin() is not to be called.
+  // False if it is not compared: begin() must not be called.
   [[nodiscard]] bool is_wanted() const noexcept { return comm_ != nullptr; }
   // MPI has begun it, in `task`.
   void begin(const Call& call, const detail::TaskLabel& task, Alike alike, Ordering ordering);
@@ -69,13 +70,13 @@ class Compared {
   std::uint64_t number_ = 0;  // 0: not begun
 };
 
-// A call that makes a communicator of one group from another, which all its ranks call in one
-// order: so they know what was made by what it was made from, and need no message.
+// A call that makes a communicator of one group from another; all its ranks make such calls in one
+// order. They therefore know the new communicator from its parent, and need no message.
 //
 // Thread safety: one thread at a time.
 class Making {
  public:
-  // Before the call does anything on `parent`; null: it makes none.
+  // Before the call does anything on `parent`; null: it makes no communicator.
   explicit Making(MPI_Comm parent) {
     if (switches.compares_ranks) [[unlikely]] find(parent);
   }
@@ -83,7 +84,7 @@ class Making {
   void begin() noexcept {
     if (parent_ != nullptr) [[unlikely]] draw();
   }
-  // It has made this one, or (null) none. Returns `code`, MPI's.
+  // The call has made this communicator, or (null) none. Returns `code`, MPI's result.
   int end(const int code, const MPI_Comm* created) {
     if (place_ != 0 && code == MPI_SUCCESS) [[unlikely]] tell(*created);
     return code;
@@ -98,7 +99,7 @@ class Making {
   std::uint64_t place_ = 0;  // 0: not begun
 };
 
-// As Alike has it: what all ranks name by one text.
+// The text for Alike, the same on all ranks.
 [[nodiscard]] std::string name_of(MPI_Op op);
 
 }  // namespace imbrex::mpi::check

@@ -22,7 +22,7 @@ namespace imbrex::mpi::blocks {
 
 namespace {
 
-// Of all communicators that have not been freed. What is under way keeps its place.
+// For all communicators that have not been freed. Operations in flight keep their place.
 OfCommunicators<Place>& places() {
   static auto& the_places = *new OfCommunicators<Place>;
   return the_places;
@@ -36,7 +36,7 @@ void require(const char* call, const int code) {
 
 TagLayout TagLayout::of(const int tag_max) noexcept {
   const int bits = std::bit_width(static_cast<unsigned>(tag_max) + 1u) - 1;
-  const int free = std::min(bits, 30) - kind_bits - 12;  // more than the least, shared equally
+  const int free = std::min(bits, 30) - kind_bits - 12;  // bits above the minimum, shared equally
   return {.part_bits = 6 + std::max(free, 0) / 2, .instance_bits = 6 + std::max(free, 0) / 2};
 }
 
@@ -54,8 +54,8 @@ Place::Place(MPI_Comm its_program)
 
 Place::~Place() { free_duplicates(); }
 
-// The life is read after the watcher: if another communicator has the object by now, that one was
-// given its watcher, which the load of it has acquired, after the change of life.
+// The life is read after the watcher: if another communicator has the object by now, it got its
+// watcher after the change of life, which the load of the watcher has acquired.
 const messages::Watcher* Place::watcher() const noexcept {
   if (!messages::Communicator::any_watched() || of_program_ == nullptr) return nullptr;
   const messages::Watcher* const it = of_program_->watcher();
@@ -102,7 +102,7 @@ bool Place::give_up_held() noexcept {
     const std::lock_guard guard(lock_);
     for (const auto& [instance, state] : open_) {
       if (state == nullptr) continue;
-      state->references.fetch_add(1, std::memory_order_relaxed);  // it has one: it is open
+      state->references.fetch_add(1, std::memory_order_relaxed);  // it has one, because it is open
       kept.push_back(state);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the parts of a communicator's partial collectives travel: a duplicate of it that is ours,
-// so that no wildcard of the program's takes them. docs/design/partial-collectives.md argues why
-// two collectives cannot be mixed up.
+// The communicator for the parts of partial collectives: a private duplicate of the program's one,
+// so that no wildcard of the program takes them. docs/design/partial-collectives.md argues why two
+// collectives cannot be mixed up.
 //
 // Thread safety: any thread.
 #pragma once
@@ -32,8 +32,8 @@ struct Watcher;
 
 namespace imbrex::mpi::blocks {
 
-// How a tag is divided: instance, kind, part, from the highest bits down. With the least MPI_TAG_UB
-// that MPI allows there are 6, 3 and 6 bits.
+// The division of a tag: instance, kind, part, from the highest bits down. With the least
+// MPI_TAG_UB that MPI allows there are 6, 3 and 6 bits.
 struct TagLayout {
   int part_bits = 6;
   int instance_bits = 6;
@@ -54,21 +54,24 @@ class Place {
   Place& operator=(const Place&) = delete;
 
   const MPI_Comm program;  // the program's communicator, perhaps freed
-  // Who wants events of it; null if it has been freed. Costs one load while nobody wants any.
+  // The observer of its events; null if the communicator has been freed. Costs one load while there
+  // is none.
   [[nodiscard]] const messages::Watcher* watcher() const noexcept;
   // Set by the first user before others may use the place.
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm self = MPI_COMM_NULL;  // a duplicate of MPI_COMM_SELF
-  std::mutex self_lock;           // over a message to oneself, lest two threads mix theirs up
+  std::mutex self_lock;           // held over a message to this rank, so that two threads do not
+                                  // mix theirs up
   int rank = 0;
   int size = 1;
   TagLayout tags;
   // The duplicates were made, on all ranks, when the program could not use the communicator yet, or
-  // used it for nothing else: so the forms I of calls go block by block. Relaxed: MPI orders it.
+  // used it for nothing else: the forms I of calls may then go block by block. Relaxed: MPI orders
+  // it.
   std::atomic<bool> is_prepared{false};
 
-  // The number of a collective, which is taken until end(). Throws Error if the one that had it
-  // has not ended.
+  // The number of a collective, which is taken until end(). Throws Error if the earlier collective
+  // of that number has not ended.
   [[nodiscard]] int begin(detail::CollectiveState& state);
   // `clean`: each of its parts was sent and received. Else its number is never given again: a
   // message of its may still come, or a receive still wait, on this rank or another.
