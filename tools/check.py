@@ -492,6 +492,19 @@ def check_links(tree):
             if ":" not in target and not (tree.root / name).parent.joinpath(target).exists():
                 tree.report(name, line_of(text, match.start()), f"a link to {target}, which is not "
                             "there")
+        for match in re.finditer(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
+            page = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(1)))
+            page = page if match.group(1) else name
+            if page.endswith(".md") and match.group(2) not in anchors_of(tree.texts.get(page, "")):
+                tree.report(name, line_of(text, match.start()), f"no heading of {page} is "
+                            f"#{match.group(2)}")
+
+
+def anchors_of(page):
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", page), re.MULTILINE)
+    texts = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in texts}
 
 
 def links_of(name, text):

@@ -313,7 +313,11 @@ class Check(unittest.TestCase):
     def test_a_link_to_nowhere(self):
         self.finds("docs/page.md:2", "a link to x.md, which is not there",
                    {"docs/page.md": "[a](../src/imbrex.layers#b), [c](https://example.org),\n"
-                                 "[d](x.md#e)\n"})
+                                 "[d](x.md)\n"})
+
+    def test_a_link_to_a_heading_that_is_not_there(self):
+        page = "# `MPI_Recv`, and [so](page.md) on\n[a](#mpi_recv-and-so-on)\n[b](page.md#mpi)\n"
+        self.finds("docs/page.md:3", "no heading of docs/page.md is #mpi", {"docs/page.md": page})
 
     def test_a_page_that_no_link_leads_to(self):
         self.finds("docs/lost.md:1", "no page links to this one", {"docs/lost.md": "# Lost\n"})
