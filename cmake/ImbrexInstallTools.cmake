@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs the commands: `imbrex` and the compilers' wrappers, which are links to it, and `netlab`.
+# Installs the commands: `imbrex` and the compilers' wrappers, which are links to it, and `netlab`;
+# and the simulator behind `imbrex simulate`.
 
 # The command finds its modules beside itself, behind the link.
 install(PROGRAMS tools/imbrex DESTINATION ${imbrex_share} COMPONENT tools)
 install(PROGRAMS tools/netlab DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-set(imbrex_tools compile config deaths errors fortran run)
+set(imbrex_tools compile config deaths errors fortran run simulate)
 list(TRANSFORM imbrex_tools REPLACE "(.+)" "tools/imbrex_\\1.py")
 install(FILES ${imbrex_tools} src/base/tables/policies.def
   DESTINATION ${imbrex_share} COMPONENT tools)
+install(DIRECTORY tools/networks DESTINATION ${imbrex_share} COMPONENT tools)
+install(TARGETS imbrex-simulate DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/imbrex COMPONENT tools
+  OPTIONAL)
 install(DIRECTORY tools/imbrex_trace DESTINATION ${imbrex_share} COMPONENT tools
   FILES_MATCHING PATTERN *.py PATTERN page.* PATTERN *_test.py EXCLUDE PATTERN synthetic.py EXCLUDE
   PATTERN browser.py EXCLUDE PATTERN __pycache__ EXCLUDE)

@@ -101,7 +101,8 @@ string(CONCAT imbrex_common "\"version\": \"${PROJECT_VERSION}\", "
   "\"compilers\": {\"cc\": \"${CMAKE_C_COMPILER}\", \"c++\": \"${CMAKE_CXX_COMPILER}\", "
   "\"fort\": \"${imbrex_fortran_compiler}\"}, \"fortran_options\": {${imbrex_fortran_options}}")
 imbrex_write_config(core.json
-  "{\"prefix\": \"../..\", \"libdir\": \"lib\", \
+  "{\"prefix\": \"../..\", \"libdir\": \"lib\", \"libexecdir\": \"bin\", \
 \"includedir\": \"${PROJECT_SOURCE_DIR}/include\", ${imbrex_common}}"
   "{\"prefix\": \"${imbrex_share_prefix}\", \"libdir\": \"${CMAKE_INSTALL_LIBDIR}\", \
+\"libexecdir\": \"${CMAKE_INSTALL_LIBEXECDIR}/imbrex\", \
 \"includedir\": \"${CMAKE_INSTALL_INCLUDEDIR}\", ${imbrex_common}}")

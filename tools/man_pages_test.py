@@ -25,7 +25,7 @@ class ManPages(unittest.TestCase):
 
     def test_what_help_says_is_there(self):
         words = {"imbrex": [(), *((name,) for name in (
-            "run", "config", "merge", "timeline", "summary", "report"))]}
+            "run", "config", "simulate", "merge", "timeline", "summary", "report"))]}
         for name in man_pages.NAMES:
             text = self.plain(name)
             for command in words.get(name, [()]):

@@ -9,34 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "team.hpp"
+#include "layout.hpp"
 
 namespace tiled {
-
-// Which tiles there are: those with j <= i, or all.
-enum class Shape : std::uint8_t { lower, full };
-
-// Which tile lies where. Tile (i, j) belongs to row i % rows, column j % columns of the grid. Tiles
-// are square but those of the last row and column, which hold the rest.
-struct Layout {
-  std::int64_t n;
-  int tile;
-  Grid grid;
-  Shape shape = Shape::lower;
-
-  [[nodiscard]] int tiles() const noexcept { return static_cast<int>((n + tile - 1) / tile); }
-  [[nodiscard]] std::int64_t first(int i) const noexcept { return std::int64_t{i} * tile; }
-  [[nodiscard]] int extent(int i) const noexcept {
-    return i + 1 < tiles() ? tile : static_cast<int>(n - first(i));
-  }
-  [[nodiscard]] int owner(int i, int j) const noexcept {
-    return i % grid.rows * grid.columns + j % grid.columns;
-  }
-  // The position of tile (i, j) among all, row by row; that of (tiles(), 0) is their number.
-  [[nodiscard]] std::int64_t position(int i, int j) const noexcept {
-    return (shape == Shape::lower ? std::int64_t{i} * (i + 1) / 2 : std::int64_t{i} * tiles()) + j;
-  }
-};
 
 struct FreeMemory {
   void operator()(void* memory) const noexcept { std::free(memory); }

@@ -7,17 +7,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "layout.hpp"
+
 namespace tiled {
 
 // Wrong input, known to every rank: whoever throws it throws it on all ranks, after a collective.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-struct Grid {
-  int rows = 1;
-  int columns = 1;
 };
 
 // The most square grid of `ranks` ranks, not higher than wide.

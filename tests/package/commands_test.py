@@ -45,6 +45,12 @@ class Installed(unittest.TestCase):
         self.assertIn("-limbrex", libs)
         self.assertEqual(self.run_command("config", "--prefix").strip(), str(prefix))
 
+    def test_simulate(self):
+        self.run_command("simulate", "cholesky", "--n", 4096, "--ranks", 4, "--workers", 2,
+                         "--kernels", "gemm=6ms", "--policy", "fifo,sa", "--json", self.output)
+        self.assertEqual(self.output.read_text().count('"tasks": '), 2)
+        self.assertIn("edr", self.run_command("simulate", "--list"))
+
     def test_merge(self):
         self.run_command("merge", self.trace, "-o", self.output)
         self.assertIn("answer", self.output.read_text())

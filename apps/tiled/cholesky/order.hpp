@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The operations of the factorisation in program order, and which ranks read a tile of the factor.
-// Knows nothing of tasks; of MPI only the numbers of ranks.
+// Knows nothing of tasks; of MPI only the numbers of ranks. Also for `imbrex simulate`.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "../matrix.hpp"
+#include "../layout.hpp"
 
 namespace cholesky {
 
@@ -16,25 +16,29 @@ using namespace tiled;
 // owners of the panel below it; else the owners of the tiles in row i and column i right of k.
 [[nodiscard]] std::vector<int> readers(const Layout& layout, int i, int k);
 
+// Calls `visit` for each operation of step k in program order: see in_program_order().
+template <class Visit>
+void in_step(const int tiles, const int k, Visit& visit) {
+  visit.potrf(k);
+  visit.factored(k, k);
+  for (int i = k + 1; i < tiles; ++i) {
+    visit.trsm(i, k);
+    visit.factored(i, k);
+  }
+  for (int j = k + 1; j < tiles; ++j) {
+    visit.syrk(j, k);
+    for (int i = j + 1; i < tiles; ++i) visit.gemm(i, j, k);
+  }
+  visit.step_done(k);
+}
+
 // Calls `visit` for each operation of the factorisation in program order: potrf(k), trsm(i, k),
 // syrk(j, k), gemm(i, j, k); factored(i, k) once a tile of the factor is there, for its messages;
 // and step_done(k). Column by column: what the next panel needs comes, and in program order runs,
 // first.
 template <class Visit>
 void in_program_order(const int tiles, Visit& visit) {
-  for (int k = 0; k < tiles; ++k) {
-    visit.potrf(k);
-    visit.factored(k, k);
-    for (int i = k + 1; i < tiles; ++i) {
-      visit.trsm(i, k);
-      visit.factored(i, k);
-    }
-    for (int j = k + 1; j < tiles; ++j) {
-      visit.syrk(j, k);
-      for (int i = j + 1; i < tiles; ++i) visit.gemm(i, j, k);
-    }
-    visit.step_done(k);
-  }
+  for (int k = 0; k < tiles; ++k) in_step(tiles, k, visit);
 }
 
 // How many tasks of each kind the task version creates, over all ranks.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A whole simulation: ranks on nodes, the network between them, and a program that they run.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "simulate/engine/links.hpp"
+#include "simulate/engine/program.hpp"
+#include "simulate/engine/rank.hpp"
+
+namespace imbrex::simulate {
+
+struct ClusterSetup {
+  int ranks = 1;
+  int per_node = 1;
+  RankSetup rank;               // but for what the network says
+  NetworkParameters network;
+  std::uint64_t seed = 1;       // of the noise
+  // Called now and then, with how many tasks have ended and the virtual time; null: never.
+  void (*progress)(std::int64_t ended, Time now) = nullptr;
+  Observer* observer = nullptr;
+};
+
+struct Outcome {
+  Time time_ns = 0;             // until the last rank had ended
+  Rank::Sums sums;              // over all ranks; live_most is the sum of the most of each
+  std::int64_t messages = 0;
+  std::int64_t messages_received = 0;
+  std::int64_t bytes = 0;
+  std::int64_t bytes_received = 0;
+  std::uint64_t events = 0;
+};
+
+// Runs `program`. Throws Error where tasks wait for messages that nobody sends, with what some of
+// them wait for, and where the policy cannot be simulated.
+[[nodiscard]] Outcome simulate(Program& program, const ClusterSetup& setup);
+
+}  // namespace imbrex::simulate

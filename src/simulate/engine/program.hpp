@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program to be simulated: the tasks that each rank creates, in the order in which it creates
+// them. A generator is a Program; the engine knows no other source of tasks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imbrex/detail/waist.hpp"
+#include "simulate/engine/event_queue.hpp"
+
+namespace imbrex::simulate {
+
+// A kind of task. Policies that learn by kind tell tasks of two kernels apart.
+struct Kernel {
+  std::string name;
+  Time duration = 0;  // of its computation
+};
+
+enum class Role : std::uint8_t {
+  compute,  // runs for the duration of its kernel
+  send,     // sends one message with MPI_Send
+  receive   // receives one message with MPI_Recv
+};
+
+struct TaskPlan {
+  std::uint16_t kernel = 0;  // position in Program::kernels()
+  Role role = Role::compute;
+  int priority = 0;
+  int peer = 0;              // rank; of send and receive, as are the next two
+  int tag = 0;
+  std::int64_t bytes = 0;
+  std::uint32_t accesses = 0;  // how many of the Batch's belong to it
+};
+
+// What one rank creates next.
+class Batch {
+ public:
+  // A task without accesses; access() adds to the last one.
+  TaskPlan& add(const TaskPlan& plan) { return tasks_.emplace_back(plan); }
+  // `datum`: any number but 0; tasks of one rank that name the same one depend on each other.
+  void access(const std::uint64_t datum, const detail::AccessKind kind) {
+    accesses_.emplace_back(reinterpret_cast<const void*>(datum * 64), kind);
+    ++tasks_.back().accesses;
+  }
+  // After these tasks the creator waits until all that it has created are complete.
+  void wait_for_all() noexcept { waits_ = true; }
+
+  // For the engine: the next task and its accesses, which stay valid until clear().
+  [[nodiscard]] bool empty() const noexcept { return next_ == tasks_.size(); }
+  [[nodiscard]] bool waits() const noexcept { return waits_; }
+  [[nodiscard]] const TaskPlan& front() const noexcept { return tasks_[next_]; }
+  [[nodiscard]] std::span<const detail::AccessSpec> front_accesses() const noexcept {
+    return std::span(accesses_).subspan(next_access_, front().accesses);
+  }
+  void pop() noexcept {
+    next_access_ += front().accesses;
+    ++next_;
+  }
+  void clear() noexcept {
+    tasks_.clear();
+    accesses_.clear();
+    next_ = next_access_ = 0;
+    waits_ = false;
+  }
+
+ private:
+  std::vector<TaskPlan> tasks_;
+  std::vector<detail::AccessSpec> accesses_;
+  std::size_t next_ = 0;
+  std::size_t next_access_ = 0;
+  bool waits_ = false;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  [[nodiscard]] virtual const std::vector<Kernel>& kernels() const = 0;
+  // Adds to the empty `batch` what `rank` creates next. False: it has created everything. Called
+  // for each rank in turn, until it is false for that rank; a batch may stay empty.
+  [[nodiscard]] virtual bool next(int rank, Batch& batch) = 0;
+};
+
+}  // namespace imbrex::simulate

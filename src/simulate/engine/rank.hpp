@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank of a simulation: its workers, and the library's own dependency table, lineage and
+// policy, driven by virtual time. Copies of what sched/run does with threads are here: the loop of
+// a worker, the creator of tasks, and who polls when. docs/design/simulator.md compares the two.
+//
+// Thread safety: none.
+// Invariants:
+//   (1) a worker is idle, or runs a task, or is the creator; a busy one has one event to come.
+//   (2) a task in a queue owns one reference, as in the runtime (task/descriptor.hpp).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/slab.hpp"
+#include "sched/policy/policy.hpp"
+#include "sched/policy/rules.hpp"
+#include "simulate/engine/event_queue.hpp"
+#include "simulate/engine/point_to_point.hpp"
+#include "simulate/engine/program.hpp"
+#include "task/access/depend.hpp"
+#include "task/ending/complete.hpp"
+#include "task/lineage.hpp"
+
+namespace imbrex::simulate {
+
+// As IMBREX_PROGRESS.
+enum class Progress : std::uint8_t { poll, automatic, dedicated_thread };
+
+struct RankSetup {
+  int workers = 1;
+  std::string policy = "default";
+  std::uint32_t window = 512;      // IMBREX_WINDOW; 0: none
+  Time creator_ns = 200;           // to create a task
+  Time task_ns = 200;              // to begin and end one, of a worker
+  Time overhead_ns = 500;          // of a call that sends or receives
+  double copy_ns_per_byte = 0;     // of one that sends an eager message
+  std::int64_t eager_bytes = 0;
+  Progress progress = Progress::automatic;
+};
+
+// For tests, and for whoever records a simulation.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void began(int rank, int worker, const Task& task, Time when) = 0;
+  virtual void ended(int rank, int worker, const Task& task, Time when) = 0;
+};
+
+class Rank {
+ public:
+  struct Sums {
+    Time in_task_ns = 0;
+    Time overhead_ns = 0;
+    std::int64_t tasks = 0;      // that have begun
+    std::int64_t created = 0;
+    std::int64_t ended = 0;
+    std::int64_t live_most = 0;  // tasks created and not ended at once
+    Time end = 0;                // when the creator had waited for all
+  };
+
+  Rank(EventQueue& events, PointToPoint& mpi, Program& program, int rank, const RankSetup& setup,
+       Observer* observer);
+  ~Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+  // The other ranks, for what ranks tell each other under `ga`. Before start().
+  void meet(const std::vector<std::unique_ptr<Rank>>& ranks) noexcept { ranks_ = &ranks; }
+  void start();
+  [[nodiscard]] bool is_done() const noexcept { return is_done_; }
+  [[nodiscard]] const Sums& sums() const noexcept { return sums_; }
+  // The closure of a task: what it was created for.
+  [[nodiscard]] static const TaskPlan& plan_of(const Task& task) noexcept;
+
+ private:
+  enum class Stage : std::uint8_t {
+    idle,
+    creates,    // the creator
+    starts,     // a task that sends or receives is in its call
+    ends        // a task, or the rest of one that has waited, is about to end
+  };
+  struct Worker {
+    int id = 0;
+    Stage stage = Stage::idle;
+    bool is_woken = false;         // an event that lets it look is on its way
+    Task* task = nullptr;
+    Time began = 0;                // of the task's last piece
+    bool was_suspended = false;
+    sched::rules::TurnOfOthers turn_of_others;
+    task::Tally tally;
+    Task* inbox = nullptr;         // of worker 0: the creator
+    std::deque<sched::Behind> behind;
+  };
+
+  // ---- the loop (sched/run/loop) ----
+  void look(Worker& worker, bool eager);
+  void rest(Worker& worker, bool eager);
+  void run(Worker& worker, Task& task);
+  void begin(Worker& worker, Task& task);
+  void go_on(Worker& worker);                 // its event has come
+  void call(Worker& worker);
+  void end(Worker& worker);
+  void suspend(Worker& worker);
+  [[nodiscard]] Task* find_claimed(Worker& worker, bool eager);
+  [[nodiscard]] task::Entry find(Worker& worker, bool eager);
+  [[nodiscard]] task::Entry take_others(Worker& worker);
+  void flush(Worker& worker);
+
+  // ---- ready tasks (sched/run/ready) ----
+  void act_on(int worker, task::Outcome& outcome);
+  void enqueue(int worker, Task& task, sched::Origin origin);
+  void wake_one();
+  void wake(Worker& worker);
+  void recycle(Task& task);
+  void drop_reference(Task& task);
+
+  // ---- the creator (sched/waist/tasks) ----
+  void create(Worker& worker);
+  [[nodiscard]] bool refill(Worker& worker);
+  [[nodiscard]] bool gives_way(Worker& worker);
+  void wait_for_all(Worker& worker);
+  void leave_creator(Worker& worker, std::uint64_t tasks_min, bool waits);
+  [[nodiscard]] Task& make_task(const TaskPlan& plan, std::size_t accesses);
+  void submit(const TaskPlan& plan);
+
+  // ---- progress (mpi/engine) ----
+  void arrived();
+  void poll(int worker);
+  void poll_if_due(const Worker& worker);
+  void poll_as(int worker);
+  [[nodiscard]] Time next_poll_of_thread() const noexcept;
+
+  // ---- what the policy learns (sched/run/notes) ----
+  void mark(Task& task);
+  void note_send(Task& task);
+  void note_receive(Task& task);
+  void note_end(const task::Step& step, const task::Outcome& outcome);
+  static void told(std::uint64_t message, float length_us) noexcept;
+  void tell(std::uint64_t message, float length_us);
+
+  void at(Time when, Worker& worker);
+
+  EventQueue& events_;
+  PointToPoint& mpi_;
+  Program& program_;
+  const int rank_;
+  const RankSetup setup_;
+  const std::uint32_t window_;
+  Observer* const observer_;
+  const std::vector<std::unique_ptr<Rank>>* ranks_ = nullptr;
+  base::SlabPool pool_;
+  base::SlabCache tasks_{pool_};
+  base::SlabCache small_{pool_};
+  std::unique_ptr<sched::Policy> policy_;
+  sched::OrderedQueue* only_queue_ = nullptr;
+  task::Lineage lineage_;
+  std::vector<detail::BodyOps> ops_;        // of each kernel
+  std::vector<Kernel> kernels_;
+  std::unique_ptr<task::DependTable> table_;
+  Task root_;                                // the creator
+  task::Family family_;
+  std::vector<Worker> workers_;
+  Batch batch_;
+  bool created_all_ = false;
+  bool checked_ahead_ = false;               // for the next task
+  bool is_done_ = false;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t begun_ = 0;
+  Time last_poll_ = 0;
+  bool poll_comes_ = false;                  // an event that polls
+  std::vector<Task*> complete_;              // of a poll: kept for its memory
+  Sums sums_;
+};
+
+}  // namespace imbrex::simulate

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When a simulated rank learns of what has arrived, and what its policy learns of messages.
+#include <algorithm>
+#include <memory>
+
+#include "simulate/engine/closure.hpp"
+#include "simulate/engine/rank.hpp"
+
+namespace imbrex::simulate {
+
+namespace {
+
+// As measured for the runtime: docs/design/progress.md.
+constexpr Time gap_of_workers_ns = 50'000;     // between two polls of busy workers
+constexpr Time gap_of_thread_ns = 2'000'000;   // between two polls of the thread of `auto`
+constexpr Time dedicated_ns = 1000;            // until a thread of its own has seen an arrival
+constexpr Time letter_ns = 1'000'000;          // between two letters of `ga`
+
+// The rank whose lineage calls told(), which has no argument for it. One thread simulates.
+Rank* teller = nullptr;
+
+[[nodiscard]] std::uint64_t message_of(const int peer, const int tag) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 |
+         static_cast<std::uint32_t>(tag);
+}
+
+}  // namespace
+
+// Something has arrived. An idle worker polls all the time; else somebody finds it later.
+void Rank::arrived() {
+  if (poll_comes_) return;
+  const bool is_idle = std::ranges::any_of(workers_, [](const Worker& worker) {
+    return worker.stage == Stage::idle;
+  });
+  Time when = events_.now();
+  if (!is_idle) {
+    if (setup_.progress == Progress::poll) return;
+    when = setup_.progress == Progress::automatic ? next_poll_of_thread() : when + dedicated_ns;
+  }
+  poll_comes_ = true;
+  events_.at(when, [](void* const rank, const std::uint64_t by_worker) {
+    auto& here = *static_cast<Rank*>(rank);
+    here.poll_comes_ = false;
+    here.poll(by_worker != 0 ? 0 : sched::no_worker);
+  }, this, is_idle ? 1 : 0);
+}
+
+// The first poll of the thread after a worker's comes after an eighth of the gap, the next after
+// half of it more.
+Time Rank::next_poll_of_thread() const noexcept {
+  const Time since = events_.now() - last_poll_;
+  Time next = gap_of_thread_ns / 8;
+  if (since > next) next += gap_of_thread_ns / 2;
+  while (since > next) next += gap_of_thread_ns;
+  return last_poll_ + next;
+}
+
+// By an idle worker, if `worker` is not no_worker.
+void Rank::poll(int worker) {
+  if (worker != sched::no_worker) {
+    const auto idle = std::ranges::find(workers_, Stage::idle, &Worker::stage);
+    worker = idle != workers_.end() ? idle->id : sched::no_worker;
+  }
+  poll_as(worker);
+}
+
+void Rank::poll_if_due(const Worker& worker) {
+  if (events_.now() - last_poll_ >= gap_of_workers_ns) poll_as(worker.id);
+}
+
+void Rank::poll_as(const int worker) {
+  last_poll_ = events_.now();
+  complete_.clear();
+  mpi_.poll(rank_, complete_);
+  for (Task* const task : complete_) {
+    if (!task->release()) continue;
+    task::change_state(*task, task::State::suspended, task::State::resumable);
+    enqueue(worker, *task, sched::Origin::resumed);
+  }
+}
+
+// ---- what the policy learns ------------------------------------------------------------------
+
+void Rank::mark(Task& task) {
+  lineage_.mark(task);
+  if (!lineage_.flow().learns) return;
+  task::Outcome outcome;
+  lineage_.remember(task, outcome);
+  while (Task* const dead = outcome.dead.pop()) recycle(*dead);
+}
+
+void Rank::note_send(Task& task) {
+  if (!lineage_.flow().learns) return;
+  const TaskPlan& plan = plan_of(task);
+  lineage_.sends(task);
+  lineage_.sends(task, message_of(plan.peer, plan.tag));
+}
+
+void Rank::note_receive(Task& task) {
+  if (!lineage_.flow().times()) return;
+  const TaskPlan& plan = plan_of(task);
+  teller = this;
+  lineage_.receives(task, message_of(plan.peer, plan.tag));
+}
+
+// The end of `task` has made `outcome` ready.
+void Rank::note_end(const task::Step& step, const task::Outcome& outcome) {
+  if (step.trail == 0) return;
+  teller = this;
+  lineage_.follow(step, outcome.ready);
+  lineage_.leave(step);
+}
+
+// A path that a message has opened here has ended: whoever sent the message is told.
+void Rank::told(const std::uint64_t message, const float length_us) noexcept {
+  teller->tell(message, length_us);
+}
+
+void Rank::tell(const std::uint64_t message, const float length_us) {
+  struct Letter {
+    Rank* to;
+    std::uint64_t message;
+    float length_us;
+  };
+  const auto from = static_cast<std::size_t>(message >> 32);
+  const int tag = static_cast<int>(static_cast<std::uint32_t>(message));
+  auto letter = std::make_unique<Letter>(
+      Letter{(*ranks_)[from].get(), message_of(rank_, tag), length_us});
+  events_.at(events_.now() + letter_ns, [](void* const its_letter, std::uint64_t) {
+    const std::unique_ptr<Letter> arrived(static_cast<Letter*>(its_letter));
+    arrived->to->lineage_.learn(arrived->message, arrived->length_us);
+  }, letter.release(), 0);
+}
+
+}  // namespace imbrex::simulate

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// imbrex-simulate: one simulation. `imbrex simulate` (tools/imbrex_simulate.py) reads the command
+// line and the files of its user, and calls this program with one word NAME=VALUE for each setting.
+// Prints one line of JSON.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "imbrex/error.hpp"
+#include "simulate/engine/cluster.hpp"
+#include "simulate/programs/programs.hpp"
+
+namespace imbrex::simulate {
+
+namespace {
+
+// The words of the command line, each of which is taken once.
+class Settings {
+ public:
+  Settings(const int count, char** const words) {
+    for (int i = 1; i < count; ++i) {
+      const std::string_view word = words[i];
+      const std::size_t equals = word.find('=');
+      if (equals == std::string_view::npos) throw Error(fmt::format("not NAME=VALUE: {}", word));
+      values_[std::string(word.substr(0, equals))] = word.substr(equals + 1);
+    }
+  }
+  [[nodiscard]] std::string take_text(const std::string& name) {
+    const auto found = values_.find(name);
+    if (found == values_.end()) throw Error(fmt::format("{} is missing", name));
+    std::string value = found->second;
+    values_.erase(found);
+    return value;
+  }
+  template <class Number>
+  [[nodiscard]] Number take(const std::string& name, const Number least) {
+    const std::string text = take_text(name);
+    Number value{};
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec != std::errc() || parsed.ptr != end || !(value >= least)) {
+      throw Error(fmt::format("{}={}: not a number of {} or more", name, text, least));
+    }
+    return value;
+  }
+  void refuse_rest() const {
+    if (!values_.empty()) throw Error(fmt::format("unknown: {}", values_.begin()->first));
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+[[nodiscard]] NetworkParameters take_network(Settings& settings) {
+  NetworkParameters network;
+  network.latency_ns = settings.take("latency_ns", 0.0);
+  network.overhead_ns = settings.take("overhead_ns", 0.0);
+  network.gap_ns = settings.take("gap_ns", 0.0);
+  network.ns_per_byte = settings.take("ns_per_byte", 0.0);
+  network.copy_ns_per_byte = settings.take("copy_ns_per_byte", 0.0);
+  network.eager_bytes = settings.take("eager_bytes", std::int64_t{0});
+  network.sender_answers = settings.take("sender_answers", 0) != 0;
+  network.node_latency_ns = settings.take("node_latency_ns", 0.0);
+  network.node_ns_per_byte = settings.take("node_ns_per_byte", 0.0);
+  network.noise = settings.take("noise", 0.0);
+  return network;
+}
+
+[[nodiscard]] Progress take_progress(Settings& settings) {
+  const std::string text = settings.take_text("progress");
+  if (text == "auto") return Progress::automatic;
+  if (text == "poll" || text == "callback") return Progress::poll;
+  if (text == "dedicated-thread") return Progress::dedicated_thread;
+  throw Error(fmt::format("progress={}: valid: auto, poll, callback, dedicated-thread", text));
+}
+
+void print_progress(const std::int64_t ended, const Time now) {
+  const double seconds = static_cast<double>(now) * 1e-9;
+  fmt::print(stderr, "\rimbrex simulate: {} tasks, {:.3f} s ", ended, seconds);
+  std::fflush(stderr);
+}
+
+[[nodiscard]] ClusterSetup take_cluster(Settings& settings) {
+  ClusterSetup setup;
+  setup.ranks = settings.take("ranks", 1);
+  setup.per_node = settings.take("per_node", 1);
+  setup.rank.workers = settings.take("workers", 1);
+  setup.rank.policy = settings.take_text("policy");
+  setup.rank.window = settings.take("window", std::uint32_t{0});
+  setup.rank.creator_ns = settings.take("creator_ns", Time{0});
+  setup.rank.task_ns = settings.take("task_ns", Time{0});
+  setup.rank.progress = take_progress(settings);
+  setup.network = take_network(settings);
+  setup.seed = settings.take("seed", std::uint64_t{0});
+  if (settings.take("shows_progress", 0) != 0) setup.progress = &print_progress;
+  return setup;
+}
+
+[[nodiscard]] std::unique_ptr<Program> take_program(Settings& settings, const int ranks) {
+  const DurationOf duration_of = [&](const std::string_view kernel) {
+    return settings.take(fmt::format("kernel.{}", kernel), Time{0});
+  };
+  const std::string name = settings.take_text("program");
+  if (name == "cholesky") {
+    CholeskySetup setup;
+    setup.n = settings.take("n", std::int64_t{1});
+    setup.tile = settings.take("tile", 1);
+    setup.rows = settings.take("rows", 1);
+    setup.columns = settings.take("columns", 1);
+    setup.lookahead = settings.take("lookahead", 0);
+    setup.marks = settings.take("marks", 0) != 0;
+    if (std::int64_t{setup.rows} * setup.columns != ranks) {
+      throw Error(fmt::format("a grid of {}x{} is not for {} ranks", setup.rows, setup.columns,
+                              ranks));
+    }
+    return make_cholesky(setup, duration_of);
+  }
+  throw Error(fmt::format("program={}: unknown", name));
+}
+
+void print(const ClusterSetup& setup, const Outcome& outcome) {
+  const auto seconds = [](const Time time) { return static_cast<double>(time) * 1e-9; };
+  const double all = seconds(outcome.time_ns) * setup.ranks * setup.rank.workers;
+  const double in_task = seconds(outcome.sums.in_task_ns);
+  const double overhead = seconds(outcome.sums.overhead_ns);
+  fmt::print(
+      "{{\"policy\": \"{}\", \"ranks\": {}, \"workers\": {}, \"seconds\": {:.9f}, "
+      "\"in_task\": {:.6f}, \"idle\": {:.6f}, \"overhead\": {:.6f}, \"tasks\": {}, "
+      "\"messages\": {}, \"bytes\": {}, \"events\": {}, \"live_tasks\": {}}}\n",
+      setup.rank.policy, setup.ranks, setup.rank.workers, seconds(outcome.time_ns), in_task / all,
+      1 - (in_task + overhead) / all, overhead / all, outcome.sums.tasks, outcome.messages,
+      outcome.bytes, outcome.events, outcome.sums.live_most);
+}
+
+int run(const int count, char** const words) {
+  Settings settings(count, words);
+  const ClusterSetup setup = take_cluster(settings);
+  const std::unique_ptr<Program> program = take_program(settings, setup.ranks);
+  settings.refuse_rest();
+  const Outcome outcome = simulate(*program, setup);
+  if (setup.progress != nullptr) fmt::print(stderr, "\r{:60}\r", "");
+  print(setup, outcome);
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace imbrex::simulate
+
+int main(const int count, char** const words) {
+  try {
+    return imbrex::simulate::run(count, words);
+  } catch (const std::exception& error) {
+    const std::string_view text = error.what();
+    const std::string_view name = "imbrex simulate: ";
+    fmt::print(stderr, "{}{}\n", text.starts_with(name) ? "" : name, text);
+    return 1;
+  }
+}

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`imbrex simulate`: runs a program on a cluster that is not there, under the library's policies.
+
+Here the command line, the files of networks and kernels, and the output. The simulation itself is
+the program imbrex-simulate (src/simulate), which gets one word NAME=VALUE for each setting.
+"""
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import imbrex_config
+import imbrex_run
+from imbrex_errors import CommandError
+
+HERE = pathlib.Path(__file__).resolve().parent
+NETWORKS = HERE / "networks"
+PROGRAMS = {"cholesky": "tiled Cholesky factorisation of apps/tiled: --n, --tile, --grid"}
+RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
+           "messages", "bytes")
+# Of one kernel on tiles of b x b: multiply by b^3.
+CHOLESKY_FLOPS = {"potrf": 1 / 3, "trsm": 1, "syrk": 1, "gemm": 2}
+# Of a network: the name in a file, that of imbrex-simulate, and how to get from one to the other.
+PARAMETERS = {
+    "latency_us": ("latency_ns", lambda us: 1e3 * us),
+    "overhead_us": ("overhead_ns", lambda us: 1e3 * us),
+    "gap_us": ("gap_ns", lambda us: 1e3 * us),
+    "gbit_per_s": ("ns_per_byte", lambda rate: 8 / rate),
+    "copy_gbit_per_s": ("copy_ns_per_byte", lambda rate: 8 / rate),
+    "eager_bytes": ("eager_bytes", int),
+    "sender_answers": ("sender_answers", int),
+    "node_latency_us": ("node_latency_ns", lambda us: 1e3 * us),
+    "node_gbit_per_s": ("node_ns_per_byte", lambda rate: 8 / rate),
+    "noise": ("noise", float)}
+RATES = {"gbit_per_s", "copy_gbit_per_s", "node_gbit_per_s"}
+TIMES = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+TASK_BYTES = 640  # of a live task: measured
+
+
+def add_to(commands):
+    parser = commands.add_parser(
+        "simulate", help="how long a program takes on a cluster that is not there, under each "
+        "policy", usage="imbrex simulate PROGRAM [options]",
+        description="Simulates a program on ranks, workers and a network that need not exist, with "
+        "the code of the library's own policies. Prints how long it takes. `imbrex simulate "
+        "--list` shows programs, networks and policies.")
+    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="cholesky")
+    parser.add_argument("--list", action="store_true", help="show programs, networks and policies")
+    for name, text in (("n", "rows of the matrix"), ("tile", "rows of a tile (default 512)"),
+                       ("ranks", "how many ranks (default 1)"),
+                       ("workers", "workers of each rank (default 1)"),
+                       ("per-node", "ranks that share a node and its NIC (default 1)"),
+                       ("lookahead", "steps whose received tiles are in memory at once (default: "
+                        "all)"), ("window", "IMBREX_WINDOW (default 512)"),
+                       ("seed", "of the noise (default 1)")):
+        parser.add_argument(f"--{name}", type=whole, metavar="N", help=text)
+    parser.add_argument("--grid", metavar="PxQ", help="grid of ranks (default: nearly square)")
+    parser.add_argument("--policy", metavar="P,...", default="default",
+                        help="IMBREX_POLICY; with several, one simulation for each")
+    parser.add_argument("--network", metavar="NAME|FILE", default="edr",
+                        help="a network of --list, or a file (default edr)")
+    parser.add_argument("--kernels", metavar="FILE|NAME=TIME,...",
+                        help="times of kernels, as gemm=6ms, or rates, as gemm=40gflops")
+    parser.add_argument("--creator-us", type=amount, default=0.2, metavar="X",
+                        help="time to create a task (default 0.2)")
+    parser.add_argument("--task-us", type=amount, default=0.2, metavar="X",
+                        help="time to begin and end a task (default 0.2)")
+    parser.add_argument("--progress", default="auto", metavar="MODE",
+                        choices=("auto", "poll", "callback", "dedicated-thread"),
+                        help="IMBREX_PROGRESS (default auto)")
+    parser.add_argument("--points", metavar="POINT,...", help="several simulations, as "
+                        "n=40960:ranks=1,n=51712:ranks=2")
+    parser.add_argument("--json", metavar="FILE", help="write the results there")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def whole(text):
+    if not re.fullmatch("[0-9]+", text) or int(text) > 10 ** 12:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
+    return int(text)
+
+
+def amount(text):
+    value = float(text)
+    if not 0 <= value < 1e12:
+        raise argparse.ArgumentTypeError(f"{text} is not a time in microseconds")
+    return value
+
+
+def run(options):
+    if options.list:
+        print_list()
+        return
+    if options.program not in PROGRAMS:
+        options.parser.error(f"there is no program {options.program}" if options.program else
+                             "name a program, or --list")
+    network = read_network(options.network)
+    kernels = read_kernels(options.kernels)
+    policies = [valid_policy(policy) for policy in options.policy.split(",")]
+    # All mistakes are found before the first simulation starts.
+    jobs = [(point, policy, words(options, point, policy, network, kernels))
+            for point in read_points(options) for policy in policies]
+    if options.json:
+        check_writable(options.json)
+    program = find_program()
+    records = []
+    print(heading())
+    for point, policy, settings in jobs:
+        say_size(point)
+        record = {"n": point["n"], "tile": point["tile"]} | simulate(program, settings)
+        records.append(record)
+        print(line_of(record), flush=True)
+    if len(policies) > 1:
+        print_ranking(records, len(policies))
+    if options.json:
+        write_json(options.json, records)
+
+
+# ---- what is simulated -------------------------------------------------------------------------
+
+POINT_NAMES = ("n", "tile", "ranks", "workers", "per-node", "grid")
+
+
+def read_points(options):
+    """Each point as a dictionary: what the options say, and what --points changes."""
+    base = {"n": options.n, "tile": options.tile or 512, "ranks": options.ranks or 1,
+            "workers": options.workers or 1, "per-node": options.per_node or 1,
+            "grid": options.grid}
+    points = []
+    for text in options.points.split(",") if options.points else [""]:
+        point = dict(base)
+        for word in filter(None, text.split(":")):
+            name, equals, value = word.partition("=")
+            if not equals or name not in POINT_NAMES:
+                raise CommandError(f"--points: {word}: give NAME=VALUE, of "
+                                   f"{', '.join(POINT_NAMES)}")
+            if name != "grid" and not re.fullmatch("[0-9]{1,12}", value):
+                raise CommandError(f"--points: {word}: not a whole number")
+            point[name] = value if name == "grid" else int(value)
+        points.append(checked(point))
+    return points
+
+
+def checked(point):
+    if point["n"] is None:
+        raise CommandError("--n is missing: the rows of the matrix")
+    for name in ("n", "tile", "ranks", "workers", "per-node"):
+        if point[name] < 1:
+            raise CommandError(f"--{name} {point[name]}: 1 or more")
+    if point["tile"] > 2 ** 20 or point["ranks"] > 2 ** 20 or point["workers"] > 4096:
+        raise CommandError("at most 1,048,576 ranks and rows of a tile, and 4,096 workers a rank")
+    grid = re.fullmatch("([0-9]{1,9})x([0-9]{1,9})", point["grid"] or "1x1")
+    if grid is None:
+        raise CommandError(f"--grid {point['grid']}: give ROWSxCOLUMNS, as 4x8")
+    rows, columns = map(int, grid.groups()) if point["grid"] else nearly_square(point["ranks"])
+    if rows * columns != point["ranks"]:
+        raise CommandError(f"--grid {point['grid']} is not for {point['ranks']} ranks")
+    return point | {"rows": rows, "columns": columns}
+
+
+def nearly_square(ranks):
+    rows = max(rows for rows in range(1, int(ranks ** 0.5) + 1) if ranks % rows == 0)
+    return rows, ranks // rows
+
+
+def valid_policy(text):
+    try:
+        imbrex_run.policy(text)
+    except argparse.ArgumentTypeError as error:
+        raise CommandError(f"--policy: {error}") from None
+    if text.startswith("seeded"):
+        raise CommandError("--policy seeded runs one worker at a time: it says nothing of speed")
+    return text
+
+
+def words(options, point, policy, network, kernels):
+    """The settings of one simulation, for imbrex-simulate."""
+    def chosen(value, default):
+        return default if value is None else value
+
+    settings = {"program": options.program, "n": point["n"], "tile": point["tile"],
+                "rows": point["rows"], "columns": point["columns"],
+                "lookahead": chosen(options.lookahead, 0),
+                "marks": int(policy in ("ma1", "ma2", "ma3", "sa", "priority")),
+                "ranks": point["ranks"], "workers": point["workers"],
+                "per_node": point["per-node"], "policy": policy,
+                "window": chosen(options.window, 512),
+                "creator_ns": round(1e3 * options.creator_us),
+                "task_ns": round(1e3 * options.task_us), "progress": options.progress,
+                "seed": chosen(options.seed, 1), "shows_progress": int(sys.stderr.isatty())}
+    times = kernel_times(kernels, CHOLESKY_FLOPS, point["tile"])
+    return [f"{name}={value}" for name, value in
+            (settings | network | {f"kernel.{name}": time for name, time in times.items()}).items()]
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+def entries_of(path):
+    """(line number, name, value) of a file of NAME = VALUE; # begins a comment."""
+    try:
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: no text") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if not line:
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name or not value:
+            raise CommandError(f"{path}:{number}: not NAME = VALUE: {line}")
+        yield number, name, value
+
+
+def network_path(name):
+    preset = NETWORKS / f"{name}.network"
+    if re.fullmatch("[a-z0-9-]+", name) and preset.is_file():
+        return preset
+    if os.path.isfile(name):
+        return name
+    raise CommandError(f"--network {name}: neither a file nor a network; networks: "
+                       f"{', '.join(network_names())}")
+
+
+def network_names():
+    return sorted(path.stem for path in NETWORKS.glob("*.network"))
+
+
+def read_network(name):
+    path = network_path(name)
+    found = {}
+    for number, parameter, value in entries_of(path):
+        if parameter not in PARAMETERS:
+            raise CommandError(f"{path}:{number}: there is no parameter {parameter}; valid: "
+                               f"{', '.join(PARAMETERS)}")
+        try:
+            amount_given = float(value)
+        except ValueError:
+            raise CommandError(f"{path}:{number}: {parameter}: not a number: {value}") from None
+        if not 0 <= amount_given < 1e12 or (parameter in RATES and amount_given == 0):
+            raise CommandError(f"{path}:{number}: {parameter} = {value}: out of range")
+        word, convert = PARAMETERS[parameter]
+        found[word] = convert(amount_given)
+    missing = [parameter for parameter, (word, _) in PARAMETERS.items()
+               if word not in found and parameter != "noise"]
+    if missing:
+        raise CommandError(f"{path}: missing: {', '.join(missing)}")
+    return {"noise": 0} | found
+
+
+def read_kernels(text):
+    """Kernels by name, each with (number, unit, where it was given)."""
+    if text is None:
+        raise CommandError("--kernels is missing, as gemm=6ms: how long a kernel takes")
+    if not os.path.isfile(text) and "=" not in text:
+        raise CommandError(f"--kernels {text}: neither a file nor NAME=TIME, as gemm=6ms")
+    if not os.path.isfile(text):
+        entries = []
+        for word in text.split(","):
+            name, equals, value = word.partition("=")
+            if not equals:
+                raise CommandError(f"--kernels: not NAME=TIME: {word}")
+            entries.append(("--kernels", name, value))
+    else:
+        entries = [(f"{text}:{number}", name, value) for number, name, value in entries_of(text)]
+    kernels = {}
+    for where, name, value in entries:
+        given = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)(ns|us|ms|s|gflops)", value)
+        if name not in CHOLESKY_FLOPS:
+            raise CommandError(f"{where}: there is no kernel {name}; valid: "
+                               f"{', '.join(CHOLESKY_FLOPS)}")
+        if given is None or not float(given[1]) > 0:
+            raise CommandError(f"{where}: {name}={value}: give a time above 0, as 6ms, or a rate, "
+                               "as 40gflops")
+        kernels[name] = (float(given[1]), given[2])
+    return kernels
+
+
+def kernel_times(kernels, flops, tile):
+    """Nanoseconds by kernel. What is not given runs at the rate of gemm."""
+    given = {name: number * TIMES[unit] if unit in TIMES else flops[name] * tile ** 3 / number
+             for name, (number, unit) in kernels.items()}
+    if "gemm" not in given and set(given) != set(flops):
+        raise CommandError("--kernels: give gemm, from which other times follow, or all of "
+                           f"{', '.join(flops)}")
+    return {name: round(given.get(name, given.get("gemm", 0) * flops[name] / flops["gemm"]))
+            for name in flops}
+
+
+# ---- running -----------------------------------------------------------------------------------
+
+def find_program():
+    folder = imbrex_config.find_folder()
+    core = json.loads((folder / "core.json").read_text(encoding="utf-8"))
+    root = pathlib.Path(os.path.normpath(folder.parent / core["prefix"]))
+    program = root / core.get("libexecdir", "libexec/imbrex") / "imbrex-simulate"
+    if not program.is_file():
+        raise CommandError(f"there is no {program}: this imbrex was built without it")
+    return program
+
+
+def simulate(program, settings):
+    done = subprocess.run([program, *settings], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise CommandError("the simulation failed" if done.returncode > 0 else
+                           f"the simulation died by signal {-done.returncode}: out of memory?")
+    return json.loads(done.stdout)
+
+
+def say_size(point):
+    """Before a large simulation: what it needs. Nearly all tasks may be live at once."""
+    tiles = -(-point["n"] // point["tile"])
+    messages = tiles * (tiles + 1) // 2 * (point["rows"] + point["columns"] - 2)
+    tasks = tiles ** 2 + tiles * (tiles - 1) * (tiles - 2) // 6 + 3 * messages
+    if tasks < 1_000_000:
+        return
+    gib = tasks * TASK_BYTES / 2 ** 30
+    print(f"imbrex simulate: about {tasks / 1e6:.1f} million tasks, at most {gib:.1f} GiB of "
+          "memory", file=sys.stderr)
+
+
+# ---- output ------------------------------------------------------------------------------------
+
+def heading():
+    return (f"{'n':>8} {'ranks':>6} {'workers':>7}  {'policy':<9} {'seconds':>10} {'in task':>8} "
+            f"{'idle':>7} {'overhead':>8} {'tasks':>10} {'messages':>9} {'GB':>9}")
+
+
+def line_of(record):
+    return (f"{record['n']:>8} {record['ranks']:>6} {record['workers']:>7}  "
+            f"{record['policy']:<9} {record['seconds']:>10.4f} {record['in_task']:>8.1%} "
+            f"{record['idle']:>7.1%} {record['overhead']:>8.2%} {record['tasks']:>10} "
+            f"{record['messages']:>9} {record['bytes'] / 1e9:>9.2f}")
+
+
+def print_ranking(records, policies):
+    """The policies of each point, from the fastest on, with bars."""
+    for _, group in itertools.groupby(enumerate(records), lambda pair: pair[0] // policies):
+        ranked = sorted((record for _, record in group), key=lambda record: record["seconds"])
+        slowest = ranked[-1]["seconds"] or 1
+        print(f"\nn = {ranked[0]['n']}, {ranked[0]['ranks']} ranks of {ranked[0]['workers']}:")
+        for record in ranked:
+            ratio = record["seconds"] / (ranked[0]["seconds"] or 1)
+            print(f"  {record['policy']:<9} {ratio:>6.3f}  "
+                  f"{'#' * round(40 * record['seconds'] / slowest)}")
+
+
+def print_list():
+    print("programs")
+    for name, text in PROGRAMS.items():
+        print(f"  {name:<16} {text}")
+    print("networks (files of " + str(NETWORKS) + ")")
+    for name in network_names():
+        first = next(line for line in (NETWORKS / f"{name}.network").read_text(
+            encoding="utf-8").splitlines() if line.startswith("#") and "SPDX" not in line)
+        print(f"  {name:<16} {first.lstrip('# ')}")
+    print("policies\n  default, steal, fifo, priority, ma1, ma2, ma3, sa, fa, ga")
+
+
+def check_writable(path):
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise CommandError(f"--json {path}: cannot be written")
+
+
+def write_json(path, records):
+    """All or nothing: a reader never finds half a file."""
+    extra = ("n", "tile")
+    text = json.dumps([{name: record[name] for name in (*extra, *RESULTS)} for record in records],
+                      indent=1) + "\n"
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe
+        pathlib.Path(path).write_text(text, encoding="utf-8")
+        return
+    part = f"{path}.part"
+    pathlib.Path(part).write_text(text, encoding="utf-8")
+    os.replace(part, path)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""imbrex_simulate_test.py IMBREX: the command line of `imbrex simulate`, its files, its output."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import imbrex_simulate
+
+NETWORK = """latency_us = 1  # a comment
+overhead_us = 0
+gap_us = 0
+gbit_per_s = 8
+copy_gbit_per_s = 80
+eager_bytes = 0
+sender_answers = 0
+node_latency_us = 1
+node_gbit_per_s = 80
+"""
+
+
+class Simulate(unittest.TestCase):
+    imbrex = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.json = self.folder / "results.json"
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def call(self, *arguments):
+        return subprocess.run([self.imbrex, "simulate", *map(str, arguments)], capture_output=True,
+                              text=True, check=False, timeout=120)
+
+    def records(self, *arguments):
+        done = self.call("cholesky", "--json", self.json, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(self.json.read_text(encoding="utf-8"))
+
+    def test_one_worker_takes_the_time_of_its_kernels(self):
+        record, = self.records("--n", 4096, "--kernels", "gemm=6ms,trsm=2ms", "--creator-us", 0,
+                               "--task-us", 0)
+        # 8 potrf of 1 ms, 28 trsm of 2, 28 syrk of 3, 56 gemm of 6
+        self.assertAlmostEqual(record["seconds"], 0.484, places=5)
+        self.assertEqual(record["tasks"], 120)
+        self.assertAlmostEqual(record["in_task"], 1, places=4)
+
+    def test_a_rate_gives_the_times_of_all_kernels(self):
+        slow, fast = (self.records("--n", 4096, "--kernels", f"gemm={rate}gflops")[0]
+                      for rate in (10, 20))
+        self.assertAlmostEqual(slow["seconds"] / fast["seconds"], 2, places=3)
+        # n^3 / 3 operations, about
+        self.assertAlmostEqual(slow["seconds"], 4096 ** 3 / 3 / 10e9, delta=0.2)
+
+    def test_points_and_policies_give_one_record_each(self):
+        records = self.records("--kernels", "gemm=1ms", "--policy", "fifo,sa", "--workers", 2,
+                               "--points", "n=2048:ranks=1,n=4096:ranks=6:grid=3x2")
+        self.assertEqual([(r["n"], r["ranks"], r["workers"], r["policy"]) for r in records],
+                         [(2048, 1, 2, "fifo"), (2048, 1, 2, "sa"), (4096, 6, 2, "fifo"),
+                          (4096, 6, 2, "sa")])
+        for record in records:
+            self.assertEqual(set(imbrex_simulate.RESULTS) - set(record), set())
+            self.assertAlmostEqual(record["in_task"] + record["idle"] + record["overhead"], 1,
+                                   places=5)
+        self.assertEqual(records[2]["bytes"], records[2]["messages"] * 512 * 512 * 8)
+
+    def test_the_network_counts(self):
+        network = self.file("slow.network", NETWORK)
+        arguments = ("--n", 4096, "--ranks", 4, "--kernels", "gemm=1us", "--policy", "fifo")
+        slow, = self.records(*arguments, "--network", network)
+        fast, = self.records(*arguments, "--network", "hdr")
+        # 2 MiB a tile at 1 GB/s: the chain of a step has two messages, of 7 steps.
+        self.assertGreater(slow["seconds"], 14 * 2.1e-3)
+        self.assertLess(fast["seconds"], slow["seconds"] / 10)
+
+    def test_two_runs_print_the_same(self):
+        arguments = ("cholesky", "--n", 8192, "--ranks", 4, "--workers", 3, "--kernels",
+                     "gemm=1ms", "--policy", "default,fa,ga")
+        self.assertEqual(self.call(*arguments).stdout, self.call(*arguments).stdout)
+
+    def test_the_list_names_every_network(self):
+        said = self.call("--list").stdout
+        for name in imbrex_simulate.network_names():
+            self.assertIn(name, said)
+            imbrex_simulate.read_network(name)
+
+    def refused(self, text, *arguments):
+        self.json.write_text("[]", encoding="utf-8")
+        done = self.call(*arguments, "--json", self.json)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn(text, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual(self.json.read_text(encoding="utf-8"), "[]", "nothing is half-written")
+
+    def test_bad_input_is_refused(self):
+        good = ("cholesky", "--n", 1024, "--kernels", "gemm=6ms")
+        self.refused("name a program")
+        self.refused("there is no program lu", "lu")
+        self.refused("--n is missing", "cholesky", "--kernels", "gemm=6ms")
+        self.refused("--kernels is missing", "cholesky", "--n", 1024)
+        for text, *arguments in (
+                ("not a whole number", "--n", "1e5"), ("--n 0: 1 or more", "--n", 0),
+                ("--ranks 0", "--points", "ranks=0"),
+                ("--grid 3x2 is not for 4 ranks", "--ranks", 4, "--grid", "3x2"),
+                ("give ROWSxCOLUMNS", "--grid", "3by2"), ("did you mean fifo", "--policy", "ffo"),
+                ("seeded", "--policy", "seeded:3"), ("neither a file", "--network", "nope"),
+                ("there is no kernel foo", "--kernels", "foo=3ms"),
+                ("give a time above 0", "--kernels", "gemm=-3ms"),
+                ("give a time above 0", "--kernels", "gemm=3"),
+                ("neither a file nor", "--kernels", "gemm"), ("give gemm", "--kernels", "trsm=3ms"),
+                ("not a time", "--creator-us", "-1"), ("not a time", "--creator-us", "nan"),
+                ("give NAME=VALUE", "--points", "n=3,x=4"), ("there is no option", "--nn", 3)):
+            self.refused(text, *good, *arguments)
+
+    def test_files_are_refused_with_the_line(self):
+        for line, text in (("latency_us 1", "4: not NAME = VALUE"),
+                           ("latency_us = fast", "4: latency_us: not a number: fast"),
+                           ("latency_us = -1", "4: latency_us = -1: out of range"),
+                           ("gbit_per_s = 0", "4: gbit_per_s = 0: out of range"),
+                           ("latencyus = 1", "4: there is no parameter latencyus"),
+                           ("", "missing: latency_us, gap_us")):
+            network = self.file("bad.network", f"# one\noverhead_us = 0\n\n{line}\n")
+            self.refused(f"{network}:{' ' if text.startswith('missing') else ''}{text}", "cholesky",
+                         "--n", 1024, "--kernels", "gemm=6ms", "--network", network)
+        kernels = self.file("kernels", "gemm = 6ms\ntrsm = 3parsec\n")
+        self.refused(f"{kernels}:2: trsm=3parsec", "cholesky", "--n", 1024, "--kernels", kernels)
+
+    def test_large_simulations_say_what_they_need(self):
+        self.assertEqual(self.call("cholesky", "--n", 512, "--kernels", "gemm=6ms").stderr, "")
+        done = self.call("cholesky", "--n", 512 * 182, "--kernels", "gemm=6ms", "--workers", 16)
+        self.assertIn("1.0 million tasks, at most 0.6 GiB", done.stderr)
+
+
+if __name__ == "__main__":
+    Simulate.imbrex = sys.argv.pop()
+    unittest.main()
