@@ -69,8 +69,8 @@ std::string describe_open() {
   return text;
 }
 
-// While MPI_Finalize waits for the last tasks: when something last completed, else zero. A task
-// whose message never comes would keep it for ever, so it says once what it waits for.
+// While MPI_Finalize waits for the last tasks: the time of the last completion, else zero. A task
+// whose message never comes would keep it for ever, so it reports once what it waits for.
 std::atomic<Clock::rep> finalize_waits_since{0};
 constexpr std::chrono::seconds finalize_patience{5};
 
@@ -103,9 +103,9 @@ detail::Poller poller{.poll = &poll_engine,
                       .outstanding = &engine().outstanding(),
                       .watched = &engine().held()};
 
-// ---- are we reached at all? --------------------------------------------------------------------
+// ---- do programs reach this library? -----------------------------------------------------------
 
-// The file that `function` comes from if that is not this library, else empty.
+// The file of `function` if that is not this library, else empty.
 std::string foreign_file_of(const char* function) {
   void* const address = dlsym(RTLD_DEFAULT, function);
   Dl_info here;
@@ -118,14 +118,14 @@ std::string foreign_file_of(const char* function) {
   }
   if (there.dli_fbase == here.dli_fbase) return "";
   // If a program is not position-independent and takes the function's address, dlsym() finds the
-  // program's jump to whoever defines it, which is no definition.
+  // program's jump to the definition, which is no definition itself.
   if (symbol != nullptr && symbol->st_shndx == SHN_UNDEF) return "";
   return there.dli_fname;
 }
 
 // Empty if programs reach this library by `functions`, each a PMPI_X and the MPI_X in its name;
-// else what is wrong and what to do. A tool may stand above us: it calls PMPI_X, which is ours as
-// well, or the MPI_X behind its own.
+// else the error and the remedy. A tool may be above this library: it calls PMPI_X, which is this
+// library's, too, or the MPI_X behind its own.
 template <std::size_t Size>
 std::string describe_bypass(const std::array<const char*, Size>& functions) {
   for (const char* const profiled : functions) {
@@ -140,7 +140,8 @@ std::string describe_bypass(const std::array<const char*, Size>& functions) {
   return "";
 }
 
-// Linked behind the MPI library, our MPI_Init is never called: say so when the library is loaded.
+// If this library is linked behind the MPI library, its MPI_Init is never called: that is reported
+// when the library is loaded.
 [[gnu::constructor]] void check_that_init_is_ours() {
   const std::string bypass = describe_bypass(std::array{"PMPI_Init", "PMPI_Init_thread"});
   if (bypass.empty()) return;
@@ -200,7 +201,7 @@ void start_runtime() {
   detail::start_or_throw();
 }
 
-// What is wrong on this rank, and the status to end with; empty if all is well.
+// The error of this rank, and the exit status; empty if there is none.
 struct Wrong {
   std::string text = {};
   int status = 1;
@@ -228,25 +229,26 @@ Wrong try_to_start(int level) {
   return {};
 }
 
-// The answers of all ranks together: each number is the least of theirs.
+// The answers of all ranks together: each number is the minimum.
 struct Agreement {
   int well;               // their start has not failed
   int learns_paths;       // by their policy
-  int is_quiet;           // nobody wants active messages
-  int calls_nobody;       // nobody wants calls of other ranks
+  int is_quiet;           // no rank wants active messages
+  int calls_nobody;       // no rank wants calls of other ranks
   int checks;             // IMBREX_CHECK is on
-  int partial_least;      // of what IMBREX_PARTIAL says; and by the next, the largest negated
+  int partial_least;      // of the value of IMBREX_PARTIAL; the next field is the largest one,
+                          // negated
   int partial_negated;
-  int parts_least;  // the same of IMBREX_PARTIAL_PARTS
+  int parts_least;  // the same for IMBREX_PARTIAL_PARTS
   int parts_negated;
   int first_well;         // a rank
   int first_failed;       // a rank
-  int why_least;          // of a number for what is wrong; INT_MAX where all is well
-  int why_least_negated;  // the same of the negated number
-  int status_negated;     // to end with; 0 where all is well
+  int why_least;          // of a number for the error; INT_MAX if there is none
+  int why_least_negated;  // of the negated number
+  int status_negated;     // exit status, negated; 0 if there is no error
 };
 
-// The answer of this rank. `wrong` says why its start failed, and is empty if it did not.
+// The answer of this rank. `wrong` has the error of its start, and is empty if there was none.
 Agreement view_of(const Wrong& wrong) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -265,8 +267,8 @@ Agreement view_of(const Wrong& wrong) {
           INT_MAX, INT_MAX, rank,  why,      -why,   -wrong.status};
 }
 
-// All ranks must use the same kind of collectives. A rank of another program that does not know
-// imbrex never answers, so say what we wait for.
+// All ranks must use one kind of collectives. A rank of another program that does not know imbrex
+// never answers, so a message says what this rank waits for.
 Agreement agree(const Agreement& mine) {
   Agreement all{};
   int done = 0;
@@ -286,7 +288,7 @@ Agreement agree(const Agreement& mine) {
   return all;
 }
 
-// An error that is the same on every rank that failed is said once: most often its cause is in the
+// An error that is equal on every failed rank is printed once: its cause is mostly in the
 // environment of all.
 void say_what_failed(const std::string& wrong, const Agreement& mine, const Agreement& all) {
   const bool same = all.why_least == -all.why_least_negated;
@@ -296,7 +298,7 @@ void say_what_failed(const std::string& wrong, const Agreement& mine, const Agre
 
 // ---- preloaded under a program that has no tasks ------------------------------------------------
 
-// A malformed option counts as a wish: the start reports it.
+// A malformed option counts as a request: the start reports it.
 bool main_is_task() {
   try {
     return detail::number_option("MAIN_AS_TASK") != 0;
@@ -305,13 +307,13 @@ bool main_is_task() {
   }
 }
 
-// True if MPI_Init shall change nothing.
+// True if MPI_Init must change nothing.
 bool must_pass_through() {
   passes_through = !linked_with_imbrex() && !detail::started() && !main_is_task();
   return passes_through;
 }
 
-// The first line of what the MPI says of itself.
+// The first line of MPI's version text.
 std::string name_of_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
@@ -368,7 +370,7 @@ void explain_passing() {
 
 // ---- an end without MPI_Finalize ---------------------------------------------------------------
 
-// At exit(0) in main the core waits for all tasks. Those that wait in MPI may wait for ever, since
+// At exit(0) in main the core waits for all tasks. Tasks that wait in MPI may wait for ever, since
 // this rank sends no more: once nothing has moved for a moment, they are left.
 void leave_tasks_at_exit(const int status) {
   constexpr std::chrono::milliseconds patience{200};
@@ -385,7 +387,7 @@ void leave_tasks_at_exit(const int status) {
       since = Clock::now();
     } else if (Clock::now() - since > patience) {
       if (!detail::situation().at_rest) continue;  // a long task
-      if (now.open == 0) return;                   // others could end it
+      if (now.open == 0) return;                   // other ranks could end it
       say("the program ends without MPI_Finalize, which would have waited for tasks that wait in "
           "MPI:" + describe_open());
       detail::leave_tasks();
@@ -441,7 +443,8 @@ int initialise(int* argc, char*** argv, int* provided) {
       say("MPI_Init: " + option + " differs between ranks, and all must send a collective in the "
           "same pieces: give all the same, with mpirun -x " + option + "=... for one.");
     }
-    PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence others
+    PMPI_Barrier(MPI_COMM_WORLD);  // every rank comes here; the first abort would silence the
+                                   // others
     end_all(MPI_COMM_WORLD, std::max(1, -all.status_negated));
   }
   MPI_Comm parent = MPI_COMM_NULL;
@@ -477,7 +480,7 @@ int initialise(int* argc, char*** argv, int* provided) {
 
 // ---- end -------------------------------------------------------------------------------------
 
-// One table for all ranks, printed by rank 0, if any rank wants one.
+// One table for all ranks, printed by rank 0, if a rank asks for it.
 void report_summary() {
   constexpr int wanted = 1;
   constexpr int values = sizeof(detail::Totals) / sizeof(double);
@@ -512,7 +515,7 @@ void report_summary() {
   progress::report(anyone);
 }
 
-// A task that has failed would have sent what others may wait for.
+// Other ranks may wait for messages that a failed task would have sent.
 void end_if_a_task_failed() {
   if (!detail::report_failures()) return;
   say("MPI_Finalize: a task has failed, and what it would have sent may be waited for: all ranks "
@@ -529,14 +532,15 @@ void finish_runtime() {
   if (paths::are_open()) paths::close();
   if (active::post().is_open()) {
     active::post().close();
-    end_if_a_task_failed();  // one that a late message has led to
+    end_if_a_task_failed();  // a late message may have made a task
   }
   if (switches.compares_ranks) check::end_comparing();
   order::end_all_orders();
   blocks::end();
   finalize_waits_since.store(0, std::memory_order_relaxed);
   end_spare_threads();
-  // An operation that is counted and not described is about to be forgotten by who completed it.
+  // An operation that is counted and not described is about to be uncounted by the thread that
+  // completed it.
   const std::atomic<int>& outstanding = engine().outstanding();
   int open = outstanding.load(std::memory_order_acquire);
   while (open != 0 && describe_open().empty()) {
@@ -561,7 +565,7 @@ IMBREX_FUNCTION(Init)(int* argc, char*** argv) {
   return imbrex::mpi::initialise(argc, argv, &provided);
 }
 
-// Whatever is asked for: MPI_THREAD_MULTIPLE is what workers need.
+// Whatever level the program asks for, workers need MPI_THREAD_MULTIPLE.
 IMBREX_FUNCTION(Init_thread)(int* argc, char*** argv, int required, int* provided) {
   if (imbrex::mpi::must_pass_through()) {
     return imbrex::mpi::passed(PMPI_Init_thread(argc, argv, required, provided));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex/mpi.h: scopes in which collectives start in one order on all ranks. imbrex::ordered(),
-// begun and ended by calls.
+// imbrex/mpi.h: scopes in which collectives start in one order on all ranks: imbrex::ordered(),
+// begun and ended by functions of C.
 #include <memory>
 
 #include "c/guard.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using detail::OrderScope;
 
-// `describe()` gives the scope.
+// `describe()` returns the scope.
 template <class F>
 int begin(F describe) noexcept {
   return guard_mpi([&] {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex/mpi.h: partial collectives. The functions of imbrex/collective.hpp, without their
-// exceptions.
+// imbrex/mpi.h: partial collectives, the functions of imbrex/collective.hpp without exceptions.
 #include "imbrex/collective.hpp"
 
 #include <memory>
@@ -21,7 +20,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-// What a C caller has given, as the functions of C++ take it, with `size` blocks.
+// Converts the arguments of a C caller, with `size` blocks, for the functions of C++.
 template <class Blocks, class Given>
 Blocks sized(const Given& it, const std::size_t size) {
   const auto span_of = [size](const auto* const array) {
@@ -44,7 +43,7 @@ Blocks blocks_of(const Given& it, MPI_Comm comm) {
   return sized<Blocks>(it, static_cast<std::size_t>(size));
 }
 
-// Of a communicator that has none, the function of C++ says so.
+// The function of C++ reports a communicator without neighbours.
 blocks::Neighbors neighbors(const char* const call, MPI_Comm comm) {
   int between_groups = 0;
   if (!in_service() || comm == MPI_COMM_NULL) return {};
@@ -88,7 +87,7 @@ const imbrex_receive_blocks& given(const imbrex_receive_blocks* const it) {
   return *it;
 }
 
-// `ask(collective)` gives a future.
+// `ask(collective)` returns a future.
 template <class F>
 int give(imbrex_collective_t it, imbrex_future_t* const future, F ask) noexcept {
   return guard_mpi([&] {

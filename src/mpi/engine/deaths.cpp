@@ -16,7 +16,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-// Set in MPI_Init, if this process tells; read by any thread. Processes that it forks tell nothing.
+// Set in MPI_Init, if this process reports; any thread reads it. Forked processes report nothing.
 std::atomic<int> told_rank{-1};
 std::atomic<pid_t> told_process{0};
 
@@ -49,7 +49,7 @@ void tell_abort(const int code) noexcept {
   try {
     tell(" calls MPI_Abort with code ", code);
   } catch (...) {
-    // For want of memory: the launcher may say it.
+    // Out of memory: the launcher may report the end.
   }
 }
 

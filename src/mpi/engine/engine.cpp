@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The completion engine: one thread at a time asks MPI, singles by one PMPI_Testsome over a compact
-// array, groups (Waitall, Probe, ...) by a call of their own each.
+// The completion engine: one thread at a time asks MPI for completions: for single requests by one
+// PMPI_Testsome over a compact array, for groups (Waitall, Probe, ...) by one call each.
 #include "mpi/engine/engine.hpp"
 
 #include <sched.h>
@@ -17,7 +17,7 @@ namespace imbrex::mpi {
 
 namespace {
 
-// The most that one round asks for, so that it stays short however much is outstanding: a busy
+// The most requests of one round, so that it stays short however many are outstanding: a busy
 // worker polls between tasks. Testsome costs about 2 ns for each request, a group 50 ns.
 constexpr int singles_per_round = 512;
 constexpr std::size_t groups_per_round = 16;
@@ -90,7 +90,7 @@ int Engine::poll() noexcept {
     if (!feeds_.empty() || feed_intake_.load(std::memory_order_relaxed) != nullptr) draw(done);
     if (!requests_.empty()) ask_singles(done);
     if (!groups_.empty()) ask_groups(done);
-    forget_kept();  // of questions that are nobody's
+    forget_kept();  // of completion calls without a waiting call
     poller_.store(pthread_t{}, std::memory_order_relaxed);
   }
   lock_.unlock();
@@ -155,7 +155,7 @@ void Engine::draw(Done& done) {
 
 void Engine::ask_singles(Done& done) {
   const int size = static_cast<int>(requests_.size());
-  if (size == 1) {  // the cheapest of all, and it looks after the progress too
+  if (size == 1) {  // the cheapest call, and it makes progress, too
     ask_each(0, 1, done);
     forget_finished(0, 1);
     return;
@@ -179,14 +179,14 @@ void Engine::ask_singles(Done& done) {
                                 statuses_.data());
   };
   Outcome outcome = look();
-  // Open MPI looks first and makes progress then: what has just arrived is seen by a second look.
+  // Open MPI tests first and then makes progress: a second test sees arrivals of the first.
   if (outcome.code == MPI_SUCCESS && found == 0 && count <= looked_at_twice) outcome = look();
   const int code = outcome.code;
   if (code == MPI_SUCCESS && found == 0) {
     next_single_ += count;
     return;
   }
-  // Neither happens in a correct program; one bad request may not keep the others from completing.
+  // Neither happens in a correct program; one bad request must not keep the others from completing.
   if (found == MPI_UNDEFINED || (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)) {
     ask_each(first, count, done);
   } else if (code == MPI_ERR_IN_STATUS) {
@@ -210,8 +210,8 @@ void Engine::ask_each(int first, int count, Done& done) {
   }
 }
 
-// If the state of requests can be read, MPI is asked only for those that are complete, and for one
-// more, another each time: so it makes progress, and sees a process that has failed.
+// If the state of requests can be read, MPI is asked only for complete requests, and for one more,
+// another one each time: MPI then makes progress, and detects a failed process.
 void Engine::ask_for_complete(int first, int count, Done& done) {
   turn_ = turn_ + 1 < count ? turn_ + 1 : 0;
   ask_each(first + turn_, 1, done);
@@ -221,8 +221,8 @@ void Engine::ask_for_complete(int first, int count, Done& done) {
   }
 }
 
-// At least one of the requests that were found has failed. MPI has called the error handler of the
-// first of them in the array, or none (`owed`); the tasks of the others will call theirs.
+// At least one of the found requests has failed. MPI has called the error handler of the first of
+// them in the array, or none (`owed`); the tasks of the others will call theirs.
 void Engine::settle_errors(int first, int count, int found, const Outcome& outcome, Done& done) {
   std::vector<const Operation*> failed;
   int first_failed = count;
@@ -241,9 +241,9 @@ void Engine::settle_errors(int first, int count, int found, const Outcome& outco
     }
     finish(first + indices_[i], statuses_[i], statuses_[i].MPI_ERROR, done);
   }
-  // Open MPI frees every request of the array that has failed until then, also one that failed
-  // after the completed ones were collected, and never names it. Where many wait for a process that
-  // fails, that is what has become of them.
+  // Open MPI frees every failed request of the array, also one that failed after the completed ones
+  // were collected, and never names it. If many tasks wait for a failing process, their requests
+  // end this way.
   for (int place = first; place < first + count; ++place) {
     if (singles_[place] != nullptr && requests_[place] == MPI_REQUEST_NULL) {
       MPI_Status unknown = {};
@@ -275,7 +275,7 @@ void Engine::forget_finished(int first, int count) {
       ++place;
       continue;
     }
-    // The last of this round closes the gap, the last of all closes the gap that it leaves.
+    // The last of this round fills the gap, the last of all fills the gap that it leaves.
     --end;
     singles_[place] = singles_[end];
     requests_[place] = requests_[end];
@@ -320,8 +320,8 @@ bool Engine::glance(bool (*is_complete)(MPI_Request)) noexcept {
 
 // ---- reports ---------------------------------------------------------------------------------
 
-// True if `open` operations are all that are outstanding. Two counters cannot be read at once, so
-// each is read twice: who changes one changes the other.
+// True if no operations but `open` ones are outstanding. Two counters cannot be read at once, so
+// each is read twice: a thread that changes one also changes the other.
 bool Engine::has_open(const int open) const noexcept {
   const int wanted = polls_wanted_.load(std::memory_order_acquire);
   const int outstanding = outstanding_.load(std::memory_order_acquire);  // as poll(); see (3)
@@ -332,8 +332,8 @@ bool Engine::has_open(const int open) const noexcept {
 
 namespace {
 
-// While it lives no active message is handled. But a handler that does not end, by a mistake of its
-// author's, shall be reported too: then it gives up. The flag guards no variable.
+// While it lives no active message is handled. It gives up waiting for a handler that does not end
+// by a mistake of the program, because that must be reported, too. The flag guards no variable.
 class NoHandler {
  public:
   NoHandler() noexcept IMBREX_LOCKS_NOT_SEEN {
@@ -359,7 +359,7 @@ class NoHandler {
 bool Engine::try_to_hold_still(const std::function<void(const Operation&)>& visit,
                                const std::function<void(bool settled)>& look)
     IMBREX_LOCKS_NOT_SEEN {
-  wanted_.fetch_add(1, std::memory_order_relaxed);  // else pollers could keep this thread out
+  wanted_.fetch_add(1, std::memory_order_relaxed);  // otherwise pollers could keep this thread out
   constexpr std::chrono::seconds patience{2};
   const auto begin = std::chrono::steady_clock::now();
   while (!lock_.try_lock()) {

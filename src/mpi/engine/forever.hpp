@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An object that is there before any code runs and is never destroyed: threads may use it while
+// An object that exists before any code runs and is never destroyed: threads may use it while
 // static objects are made and destroyed.
 #pragma once
 
 namespace imbrex::mpi {
 
-// Thread safety: that of `it`. REQUIRES: a constinit variable, so T has a constexpr constructor.
+// Thread safety: as `it`. REQUIRES: a constinit variable, so T has a constexpr constructor.
 template <class T>
 union Forever {
   constexpr Forever() : it() {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The edge between C++ and C for what calls MPI.
+// The boundary between C++ and C for functions that call MPI.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace imbrex::mpi {
 
-// As c::guard(); an error of MPI has a code of its own, and others are wrong use.
+// c::guard() with a code for MPI errors; other errors are wrong use.
 template <class F>
 int guard_mpi(F&& call) noexcept {
   int code = IMBREX_ERR_USE;

@@ -11,7 +11,7 @@
 
 namespace imbrex::mpi {
 
-// Stands on the stack of the thread that is in a handler.
+// Lies on the stack of the thread that is in a handler.
 struct Running {
   bool may_call_mpi = true;
   std::vector<Handler> waiting = {};  // in order
@@ -21,7 +21,7 @@ namespace {
 
 constinit thread_local Running* running_here = nullptr;
 
-char asked_for;  // a key: who asks for a handler comes before each that is called later
+char asked_for;  // a key: the code that asks for a handler comes before each later call of it
 
 void call(Running& running, const Handler& handler) noexcept {
   running.may_call_mpi = handler.may_call_mpi;
@@ -36,7 +36,7 @@ void call(Running& running, const Handler& handler) noexcept {
 }  // namespace
 
 [[gnu::noinline]] bool in_handler() noexcept {
-  asm volatile("" ::: "memory");  // two calls may answer differently
+  asm volatile("" ::: "memory");  // two calls may return different values
   return running_here != nullptr;
 }
 
@@ -49,7 +49,7 @@ void call(Running& running, const Handler& handler) noexcept {
   Running running;
   running_here = &running;
   call(running, handler);
-  for (std::size_t i = 0; i < running.waiting.size(); ++i) {  // it may grow meanwhile
+  for (std::size_t i = 0; i < running.waiting.size(); ++i) {  // may grow meanwhile
     call(running, Handler(running.waiting[i]));
   }
   running_here = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions of the program that are called because something has happened: continuations and event
-// handlers. They are called without a lock of ours, by a thread that then stands in no task, one
-// after the other in each thread.
+// Functions of the program that are called for an event: continuations and event handlers. They are
+// called without a lock of the library, by a thread that then runs no task, one after the other in
+// each thread.
 #pragma once
 
 namespace imbrex::mpi {
@@ -13,19 +13,19 @@ struct Handler {
 };
 
 // Calls `handler` now or, if this thread is in a handler already, after that one. An exception is
-// named on standard error, and lost.
+// named on standard error, and dropped.
 void run_handler(const Handler& handler) noexcept;
 
-// Tells tools that look for races that the caller asks for a handler.
+// Tells race detectors that the caller asks for a handler.
 void note_asked_for() noexcept;
 
-// True while this thread is in a handler. That belongs to the thread and not to a task, since
+// True while this thread is in a handler. The state belongs to the thread and not to a task, since
 // nothing suspends in a handler. The function is never inlined, so that no caller keeps an address
-// of the thread's over a call that does suspend.
+// of the thread over a call that does suspend.
 [[nodiscard]] bool in_handler() noexcept;
 
-// True if this thread is in a handler that may not call MPI; then `call` is named on standard
-// error, and shall return MPI_ERR_OTHER.
+// True if this thread is in a handler that may not call MPI; it has then named `call` on standard
+// error, and the call must return MPI_ERR_OTHER.
 [[nodiscard]] bool say_refused(const char* call) noexcept;  // REQUIRES: in_handler()
 [[nodiscard]] inline bool refused(const char* call) noexcept {
   return in_handler() && say_refused(call);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors of MPI: the texts of MpiError, and error handlers. MPI keeps them, so that every new
-// communicator inherits its parent's; but before each stands a function of ours. When MPI calls it
-// because a worker polls, the call is kept for the task whose operation failed. Since
-// MPI_ERRORS_ARE_FATAL would end the program in the name of whoever polls, a handler of ours stands
-// in for it.
+// Errors of MPI: the texts of MpiError, and error handlers. MPI keeps the handlers, so that every
+// new communicator inherits its parent's; a function of this library precedes each. If MPI calls it
+// because a worker polls, the call is kept for the task whose operation failed.
+// MPI_ERRORS_ARE_FATAL would end the program in the name of the polling task, so a handler of this
+// library replaces it.
 #include "mpi/engine/mpi_errors.hpp"
 
 #include <dlfcn.h>
@@ -35,7 +35,7 @@
 namespace imbrex::mpi {
 
 void end_all(MPI_Comm comm, int code) noexcept {
-  // MPICH's mpiexec drops what it has not yet passed on when a process aborts.
+  // MPICH's mpiexec drops output that it has not yet passed on when a process aborts.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   tell_abort(code);
   PMPI_Abort(comm, code);
@@ -56,10 +56,11 @@ MpiError make_error(const char* call, int code, const std::string& place) {
 
 namespace {
 
-// ---- handlers of the user's --------------------------------------------------------------------
+// ---- handlers of the user ----------------------------------------------------------------------
 
-// MPI passes no pointer of ours to a handler, so each handler of the user's gets a function of ours
-// that knows it. More than these are handed to MPI as they are: they run where MPI calls them.
+// MPI passes no user pointer to a handler, so each handler of the user gets a function of this
+// library that knows it. Handlers beyond this number are given to MPI directly, and run where MPI
+// calls them.
 constexpr std::size_t handlers_max = 32;
 
 // The kinds of objects that have handlers. Handles of two kinds may have one type.
@@ -88,15 +89,15 @@ using ErrorHandler = void(typename Kind::Handle*, int*, ...);
 template <class Kind>
 std::array<std::atomic<ErrorHandler<Kind>*>, handlers_max> handlers;
 
-// Calls the handler of the user's as MPI would have called it. It may throw, or jump.
+// Calls the handler of the user as MPI would have called it. It may throw, or jump.
 template <class Kind>
 void call_function(const KeptHandler& kept, int* code) {
   auto object = kept.as<typename Kind::Handle>();
   handlers<Kind>[kept.index].load(std::memory_order_relaxed)(&object, code, nullptr);
 }
 
-// At another depth the call that has failed is one that a function of the program's makes within
-// MPI's, the operation of a reduction for instance.
+// At another depth the failed call was made by a function of the program within a call of MPI, the
+// operation of a reduction for example.
 template <class Kind, std::size_t Index>
 void call_or_keep(typename Kind::Handle* object, int* code, ...) {
   const KeptHandler kept{
@@ -120,7 +121,7 @@ constexpr std::array<ErrorHandler<Kind>*, handlers_max> make_callers(
 template <class Kind>
 constexpr auto callers = make_callers<Kind>(std::make_index_sequence<handlers_max>{});
 
-// One function may be registered many times; it needs one place.
+// One function may be registered many times, but needs one entry.
 template <class Kind>
 ErrorHandler<Kind>* caller_of(ErrorHandler<Kind>* handler) noexcept {
   for (std::size_t i = 0; i < handlers_max; ++i) {
@@ -135,8 +136,8 @@ ErrorHandler<Kind>* caller_of(ErrorHandler<Kind>* handler) noexcept {
 
 // ---- MPI_ERRORS_ARE_FATAL ----------------------------------------------------------------------
 
-// Stands in for MPI_ERRORS_ARE_FATAL on every communicator of the program. Set in MPI_Init, null
-// again from MPI_Finalize on; all other calls of MPI are in between.
+// Replaces MPI_ERRORS_ARE_FATAL on every communicator of the program. Set in MPI_Init, null again
+// from MPI_Finalize on; all other calls of MPI are in between.
 MPI_Errhandler fatal = MPI_ERRHANDLER_NULL;
 
 [[noreturn]] void end_program(const char* call, const std::string& place, MPI_Comm comm, int code) {
@@ -156,7 +157,7 @@ void on_fatal(MPI_Comm* comm, int* code, ...) {
   }
   const char* call = detail::callback_call();
 #ifdef OPEN_MPI
-  va_list arguments;  // it passes the name of the function that failed
+  va_list arguments;  // contains the name of the failed function
   va_start(arguments, code);
   if (call == nullptr) call = va_arg(arguments, const char*);
   va_end(arguments);
@@ -237,7 +238,7 @@ int raise_error_in_callback(const Operation& operation) noexcept {
   return operation.code;
 }
 
-// By name: not every MPI has it, nor does it stand in every header of those that do.
+// By name: not every MPI has it, nor do all headers of those that have it declare it.
 std::string describe_failed(const MPI_Comm comm) {
   using GetFailed = int(MPI_Comm, MPI_Group*);
   auto* const get_failed =
@@ -326,7 +327,7 @@ IMBREX_FUNCTION(Session_create_errhandler)(MPI_Session_errhandler_function* func
 }
 #endif
 
-// The code that the handler is told is no failure of the call.
+// The code that the handler gets is no failure of the call.
 IMBREX_FUNCTION(Comm_call_errhandler)(MPI_Comm comm, int code) {
   const int end = PMPI_Comm_call_errhandler(comm, code);
   return end == code ? MPI_SUCCESS : end;
@@ -346,7 +347,7 @@ IMBREX_FUNCTION(Session_call_errhandler)(MPI_Session session, int code) {
 }
 #endif
 
-// ---- programs see MPI_ERRORS_ARE_FATAL where the stand-in is -----------------------------------
+// ---- programs see MPI_ERRORS_ARE_FATAL in place of the replacement ----------------------------
 
 IMBREX_FUNCTION(Comm_set_errhandler)(MPI_Comm comm, MPI_Errhandler handler) {
   const bool replace = handler == MPI_ERRORS_ARE_FATAL && fatal != MPI_ERRHANDLER_NULL;
@@ -362,8 +363,8 @@ IMBREX_FUNCTION(Comm_get_errhandler)(MPI_Comm comm, MPI_Errhandler* handler) {
   return code;
 }
 
-// The function above gives out MPI_ERRORS_ARE_FATAL without a reference that MPI counts, so nothing
-// of MPI's is freed for it.
+// The function above returns MPI_ERRORS_ARE_FATAL without a reference that MPI counts, so nothing
+// of MPI is freed for it.
 IMBREX_FUNCTION(Errhandler_free)(MPI_Errhandler* handler) {
   if (handler == nullptr || *handler != MPI_ERRORS_ARE_FATAL) return PMPI_Errhandler_free(handler);
   *handler = MPI_ERRHANDLER_NULL;

@@ -12,7 +12,7 @@
 
 namespace imbrex::mpi::progress {
 
-std::atomic<bool> noticed{false};  // any thread; relaxed: a poll synchronises by its own means
+std::atomic<bool> noticed{false};  // any thread; relaxed: a poll synchronises by other means
 
 namespace {
 
@@ -28,9 +28,9 @@ void notice() noexcept {
 
 // ---- the hook ----------------------------------------------------------------------------------
 
-// Looks at requests now and then: MPI calls a hook at every turn of a waiting loop. MPI may make
-// progress, and so call the hook, while it answers `is_complete`; the inner one finds the engine
-// locked by the outer one, and returns.
+// Tests requests now and then: MPI calls a hook at every turn of a waiting loop. MPI may make
+// progress, and so call the hook, during `is_complete`; the inner call finds the engine locked by
+// the outer one, and returns.
 [[maybe_unused]] void look(bool (*is_complete)(MPI_Request)) noexcept {  // by MPIs with a hook
   constexpr std::uint64_t turn_ticks = 2'000;  // about a microsecond
   if (!noticing.load(std::memory_order_relaxed) || noticed.load(std::memory_order_relaxed) ||
@@ -47,8 +47,8 @@ void notice() noexcept {
   if (engine().glance(is_complete)) notice();
 }
 
-// The file that MPI's functions come from, with all that it depends on: it may have been loaded
-// without its names being known to all.
+// The file of MPI's functions, with all its dependencies: it may have been loaded without making
+// its names visible to all.
 [[maybe_unused]] void* mpi_library() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&PMPI_Init_thread), &info) == 0) return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Objects of ours that belong to communicators of the program, one each, and go with them: an
-// attribute of the communicator keeps it. What is under way may keep it longer. Knows nothing of
-// what they are.
+// Objects of the library that belong to communicators of the program, one each, and are destroyed
+// with them: an attribute of the communicator keeps the object. Operations in flight may keep it
+// longer. Knows nothing of the objects.
 #pragma once
 
 #include <mpi.h>
@@ -15,17 +15,17 @@
 
 namespace imbrex::mpi {
 
-// Thread safety: every member, any thread. Calls of MPI are made under its lock.
+// Thread safety: any thread uses every member. Calls of MPI are made under its lock.
 template <class T>
 class OfCommunicators {
  public:
-  // That of `comm`. Null: `code` is MPI's, or there is none yet.
+  // The object of `comm`. Null: `code` is MPI's error, or there is no object yet.
   [[nodiscard]] std::shared_ptr<T> find(MPI_Comm comm, int& code) {
     const std::lock_guard guard(lock_);
     return look(comm, code);
   }
 
-  // The same, but if there is none yet make() gives it. Null: `code` is why.
+  // find(), but make() makes a missing object. Null: `code` is the error.
   template <class Make>
   [[nodiscard]] std::shared_ptr<T> find_or(MPI_Comm comm, int& code, Make make) {
     const std::lock_guard guard(lock_);
@@ -39,13 +39,13 @@ class OfCommunicators {
     auto kept = std::make_unique<std::shared_ptr<T>>(it);
     code = PMPI_Comm_set_attr(comm, keyval_, kept.get());
     if (code != MPI_SUCCESS) return nullptr;
-    static_cast<void>(kept.release());  // MPI has it: forget()
+    static_cast<void>(kept.release());  // MPI owns it: forget()
     std::erase_if(all_, [](const std::weak_ptr<T>& one) { return one.expired(); });
     all_.push_back(it);
     return it;
   }
 
-  // Those that have not gone.
+  // The objects that still exist.
   [[nodiscard]] std::vector<std::shared_ptr<T>> living() {
     const std::lock_guard guard(lock_);
     std::vector<std::shared_ptr<T>> living;
@@ -55,7 +55,7 @@ class OfCommunicators {
     return living;
   }
 
-  // In MPI_Finalize: no more are looked for.
+  // In MPI_Finalize: no object is looked up any more.
   void end() noexcept {
     const std::lock_guard guard(lock_);
     all_.clear();
@@ -63,7 +63,7 @@ class OfCommunicators {
   }
 
  private:
-  // Called by MPI when the program's communicator goes.
+  // Called by MPI when the program's communicator is freed.
   static int forget(MPI_Comm, int, void* value, void*) {
     const std::unique_ptr<std::shared_ptr<T>> gone(static_cast<std::shared_ptr<T>*>(value));
     return MPI_SUCCESS;

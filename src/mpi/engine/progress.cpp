@@ -34,7 +34,7 @@ struct State {
   Choice choice{Mode::automatic, Mode::automatic, ""};
   bool runs = false;
   bool serves = false;       // the thread has initialised MPI
-  pthread_t main{};          // then: the thread of the program that asked for it
+  pthread_t main{};          // the thread of the program that asked for it, if serves
   Standing standing;         // before the runtime starts
 };
 // Never destroyed: the thread may run while static objects are.
@@ -48,8 +48,8 @@ std::string obstacle_to_own_processor() {
   return why_none_to_spare(state().standing);
 }
 
-// Makes progress in MPI that concerns nobody in particular. A probe for one source and one tag:
-// what is asserted about wildcards does not matter.
+// Makes progress in MPI without an operation. A probe for one source and one tag: hints about
+// wildcards do not matter.
 void drive_mpi() {
   int found = 0;
   PMPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
@@ -97,7 +97,7 @@ void note_standing(const Standing& standing) noexcept { state().standing = stand
 
 Mode asked_mode() { return mode_of(detail::text_option("PROGRESS")); }
 
-// A malformed option is reported later, where every rank looks.
+// A malformed option is reported later, where every rank checks.
 static bool thread_initialises() {
   try {
     return asked_mode() == Mode::dedicated_thread;
@@ -114,7 +114,7 @@ int initialise_mpi(int* argc, char*** argv, int* provided) {
   the_thread().serve();
   int code = MPI_SUCCESS;
   ship([&] { code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided); });
-  stop_thread_at_exit();  // behind MPI's own exit handlers, so before them
+  stop_thread_at_exit();  // after MPI's own exit handlers, so it runs before them
   if (code == MPI_SUCCESS && *provided > MPI_THREAD_SINGLE && *provided < MPI_THREAD_MULTIPLE) {
     switches.ships_calls.store(true, std::memory_order_relaxed);
     *provided = MPI_THREAD_MULTIPLE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often polls and callbacks ran and how long they took, from when somebody wants to know. Used
-// by progress.cpp, notice.cpp and init_and_finalize.cpp; knows neither of polls nor of callbacks.
+// The number and duration of polls and callbacks, from the first request for them on. Used by
+// progress.cpp, notice.cpp and init_and_finalize.cpp; knows neither polls nor callbacks.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace imbrex::mpi::progress {
 
-inline std::atomic<bool> timing{false};  // any thread; relaxed: who reads it late counts one less
+inline std::atomic<bool> timing{false};  // any thread; relaxed: a late reader misses one
 
 // Thread safety: any thread. The two may be read a moment apart.
 struct Spent {
@@ -22,9 +22,9 @@ struct Spent {
   }
 };
 inline Spent polls_spent;      // of the engine, by any thread
-inline Spent callbacks_spent;  // of MPI, to say that something is complete
+inline Spent callbacks_spent;  // of MPI, for completions
 
-// Counts what goes on while it exists; costs one load if nobody wants to know.
+// Counts and times its own life; costs one load if timing is off.
 class Timed {
  public:
   explicit Timed(Spent& spent) noexcept

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine, reports and active messages know of each other: how many messages there have
-// been, and the flag of the one thread that handles them.
+// The data that the engine, reports and active messages share: the number of messages, and the flag
+// of the one thread that handles them.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 namespace imbrex::mpi {
 
 struct Traffic {
-  // REQUIRES: the thread holds `handling`, so nobody else writes.
+  // REQUIRES: the thread holds `handling`, so no other thread writes.
   void count_handled() noexcept {
     handled.store(handled.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  // Held by the thread that handles messages, and while a report looks at what tasks wait for. Only
-  // tried; it guards who calls handlers.
+  // Held by the thread that handles messages, and while a report reads the waits of tasks. Only
+  // tried; it guards the calls of handlers.
   base::SpinLock handling;
   // Any thread; relaxed, since a message is counted before it can be handled.
   std::atomic<std::uint64_t> sent{0};

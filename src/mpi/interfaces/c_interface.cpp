@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// imbrex/mpi.h: requests. The functions of imbrex/mpi.hpp, without their exceptions.
+// imbrex/mpi.h: requests, the functions of imbrex/mpi.hpp without exceptions.
 #include "imbrex/mpi.h"
 
 #include <exception>

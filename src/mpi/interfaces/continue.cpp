@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Continuations: functions that are called when requests are complete (imbrex/continue.h). A
-// request lives in an operation on the heap until the engine has completed it; what imbrex matches
-// or sends itself says when it is.
+// request lies in an operation on the heap until the engine has completed it; an operation that
+// imbrex matches or sends itself reports its own completion.
 #include "imbrex/continue.h"
 
 #include <atomic>
@@ -29,9 +29,8 @@ namespace {
 
 using messages::Substitute;
 
-// One call of imbrex_continue or imbrex_continue_all.
-// Thread safety: complete() and let_go(), any thread.
-// Invariants: (1) `open_` counts the parts that are not complete, and the call that makes this.
+// One call of imbrex_continue or imbrex_continue_all. Thread safety: any thread calls complete()
+// and let_go(). Invariant (1): `open_` counts the incomplete parts, and the call that makes this.
 class Continuation {
  public:
   Continuation(int count, imbrex_continuation* function, void* argument)
@@ -47,7 +46,7 @@ class Continuation {
     if (let_go()) run_handler({&Continuation::run, this, true});
   }
 
-  // True for the last one, which shall run() it.
+  // True for the last one, which must call run().
   [[nodiscard]] bool let_go() noexcept {
     // Release: this part's status; acquire: those of all others.
     return open_.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -70,15 +69,15 @@ class Continuation {
 
   imbrex_continuation* function_;
   void* argument_;
-  std::vector<MPI_Status> statuses_;  // by position: whoever settles the part
+  std::vector<MPI_Status> statuses_;  // by position; the thread that completes the part writes it
   std::atomic<int> open_{1};          // any thread; see (1)
 };
 
-// A request of MPI's own.
+// A request of MPI.
 struct Part : Operation {
   Continuation* whole = nullptr;
   int place = 0;
-  MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
+  MPI_Request given = MPI_REQUEST_NULL;  // the handle of the program
 
   static void on_completion(Operation& self) noexcept {
     const std::unique_ptr<Part> owned(static_cast<Part*>(&self));
@@ -109,7 +108,7 @@ void end_of(Substitute& ours) noexcept {
   }
 }
 
-// An operation of ours.
+// An operation of this library.
 struct OurPart : messages::Listener {
   std::unique_ptr<Substitute> operation;
   Continuation* whole = nullptr;
@@ -124,8 +123,8 @@ struct OurPart : messages::Listener {
   }
 };
 
-// All was complete already: the next round of the engine says so, since the continuation does not
-// run within the call that asks for it.
+// All requests were complete already: the next round of the engine runs the continuation, since it
+// must not run within the call that asks for it.
 struct Later : Operation {
   Handler handler;
 
@@ -145,8 +144,8 @@ void run_later(const Handler& handler) {
   engine().add(*later.release());
 }
 
-// The only request of a continuation, and an operation of ours: nothing else is needed, so
-// that little memory is touched when very many wait.
+// The only request of a continuation is an operation of this library: nothing else is needed, so
+// that a very large number of waits touches little memory.
 struct OnlyOne : messages::Listener {
   std::unique_ptr<Substitute> operation;
   imbrex_continuation* function;
@@ -179,7 +178,7 @@ void continue_ours(Substitute& ours, MPI_Request& request, imbrex_continuation* 
   const bool waits = ours.attend(waiting);
   give_token(token);  // not the operation's: that may have ended
   if (!waits) run_later(waiting.handler());
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  detail::wake_poller();  // the caller goes on, so an idle worker must poll
 }
 
 void continue_ours(Continuation& whole, int place, Substitute& ours, MPI_Request& request) {
@@ -252,7 +251,7 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
     }
   }
   if (whole.let_go()) run_later({&Continuation::run, &whole, true});
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  detail::wake_poller();  // the caller goes on, so an idle worker must poll
   return MPI_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events of messages, sends and parts of collectives (imbrex/events.h). What arrives is told by the
-// communicators that match their receives here; for a send the program gets a generalised request,
-// and the engine asks for MPI's own; parts are told of by partial/ as they end.
+// Events of messages, sends and parts of collectives (imbrex/events.h). Communicators that match
+// their receives here report arrivals; for a send the program gets a generalised request, and the
+// engine tests MPI's own; collectives/blocks/ reports parts as they end.
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -28,7 +28,7 @@ namespace {
 base::SpinLock events_lock;
 imbrex_event_handler* event_handler IMBREX_GUARDED_BY(events_lock) = nullptr;
 void* handler_argument IMBREX_GUARDED_BY(events_lock) = nullptr;
-// No bound: as many as the program has messages and lets lie.
+// No bound: as many as the program has messages that it does not poll for.
 std::deque<imbrex_event> events IMBREX_GUARDED_BY(events_lock);
 
 imbrex_event event_of(const int kind, MPI_Comm comm, const int peer, const int tag,
@@ -56,7 +56,7 @@ struct Delivery {
   }
 };
 
-// REQUIRES: no lock of ours is held.
+// REQUIRES: no lock of the library is held.
 void deliver(const imbrex_event& event) {
   auto delivery = std::make_unique<Delivery>(event, nullptr, nullptr);
   {
@@ -70,7 +70,7 @@ void deliver(const imbrex_event& event) {
 
 // ---- messages --------------------------------------------------------------------------------
 
-// An arrival is told together with the operations that the round completes, without a lock.
+// An arrival is reported together with the operations that the round completes, without a lock.
 struct ArrivalEvent : Operation {
   imbrex_event event;
 
@@ -85,7 +85,7 @@ void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Re
   arrival->call = {.name = "an event"};
   arrival->complete = &ArrivalEvent::tell;
   arrival->event = event_of(IMBREX_INCOMING_PTP, comm, status.MPI_SOURCE, status.MPI_TAG, request);
-  engine().expect();  // counted as an operation until it is told
+  engine().expect();  // counted as an operation until it is reported
   engine().leave_feed();
   engine().attend();
   round.complete(*arrival.release());
@@ -93,9 +93,9 @@ void note_incoming(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Re
 
 // ---- sends -----------------------------------------------------------------------------------
 
-// Invariants: (1) it is freed when the engine has told of it and MPI has let go of the handle.
+// Invariant (1): it is freed when the engine has reported it and MPI has freed the handle.
 struct WatchedSend : Operation {
-  imbrex_event event = {};  // `request` is the handle that the program has
+  imbrex_event event = {};  // `request` is the program's handle
   std::atomic<int> owners{2};
 
   void let_go() noexcept {
@@ -125,7 +125,7 @@ struct WatchedSend : Operation {
   static int cancel(void*, int) { return MPI_SUCCESS; }  // too late, as for most sends
 };
 
-// `request` has begun; its handle is replaced by one of ours.
+// `request` has begun; its handle is replaced by a handle of this library.
 void watch_send(const Call& call, MPI_Request* request) {
   auto send = std::make_unique<WatchedSend>();
   send->call = call;
@@ -135,7 +135,7 @@ void watch_send(const Call& call, MPI_Request* request) {
   MPI_Request handle = MPI_REQUEST_NULL;
   const int code = PMPI_Grequest_start(&WatchedSend::query, &WatchedSend::release,
                                        &WatchedSend::cancel, send.get(), &handle);
-  if (code != MPI_SUCCESS) return;  // MPI gives no more: the send has no event
+  if (code != MPI_SUCCESS) return;  // MPI gives no more handles: the send has no event
   send->event = event_of(IMBREX_OUTGOING_PTP, call.comm, call.peer, call.tag, handle);
   *request = handle;
   engine().add(*send.release());
@@ -160,7 +160,7 @@ void note_part(const messages::EndedPart& it) {
 
 constexpr messages::Watcher watcher{&note_incoming, &watch_send, &note_part};
 
-// The object of `comm`. Null, after having said so, if the call may not be made.
+// The object of `comm`. Null, after a report, if the call must not be made.
 messages::Communicator* communicator_for(const char* call, MPI_Comm comm) {
   if (refused(call)) return nullptr;
   messages::Communicator* const found = in_service() ? messages::communicator_of(comm) : nullptr;

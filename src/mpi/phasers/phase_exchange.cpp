@@ -123,7 +123,7 @@ void Exchange::fail(const std::uint64_t phase, const std::exception_ptr& error) 
   for (const Part& part : parts_) part.accumulator->fail(phase, error);
 }
 
-// A message may be on its way into the memory: that is never used again.
+// A message may be on its way into the memory, which is never reused.
 void Exchange::abandon() noexcept {
   if (received_ != MPI_REQUEST_NULL) {
     PMPI_Cancel(&received_);

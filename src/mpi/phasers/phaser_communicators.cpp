@@ -34,14 +34,14 @@ struct Pair {
 namespace {
 
 constexpr const char* made_call = "MpiPhaser made";  // the call, for reports
-constexpr std::size_t shared_slots = 64;        // that may be taken again; bits of a word
+constexpr std::size_t shared_slots = 64;        // slots for reuse; bits of a word
 constexpr int key_most = (1 << 29) - 1;         // two tags for each
 
 void require(const int code) {
   if (code != MPI_SUCCESS) throw make_error(made_call, code, detail::describe_current_task());
 }
 
-// Carries out a collective of this library's own on `comm`. Suspends.
+// Carries out a collective of this library on `comm`. Suspends.
 template <class Start>
 void collective(const MPI_Comm comm, Start start) {
   const Call call{.name = made_call, .comm = comm, .kind = Kind::collective, .throws = true};
@@ -82,12 +82,12 @@ struct Pool {
 
   Promise<void> ready{"the first MpiPhaser of this communicator", std::source_location()};
   Future<void> is_ready = ready.future();
-  std::atomic<bool> making{false};  // a phaser without a key
+  std::atomic<bool> making{false};  // a task makes a phaser without a key
 
   std::mutex lock;
-  std::vector<Slot> slots IMBREX_GUARDED_BY(lock);  // the same on all ranks, but for `idle`
+  std::vector<Slot> slots IMBREX_GUARDED_BY(lock);  // the same on all ranks, except `idle`
   std::map<int, Keyed> keyed IMBREX_GUARDED_BY(lock);
-  // The communicator has been freed over which the phasers were made: each pair goes with its own.
+  // The communicator of the phasers has been freed: each pair is freed with its phaser.
   bool orphaned IMBREX_GUARDED_BY(lock) = false;
 };
 
@@ -98,7 +98,7 @@ namespace {
 struct Pools {
   std::mutex lock;
   std::map<MPI_Comm, std::shared_ptr<Pool>> all IMBREX_GUARDED_BY(lock);
-  int key IMBREX_GUARDED_BY(lock) = MPI_KEYVAL_INVALID;  // of the attribute that tells of the end
+  int key IMBREX_GUARDED_BY(lock) = MPI_KEYVAL_INVALID;  // of the attribute that reports the end
 };
 
 Pools& pools() {
@@ -106,8 +106,8 @@ Pools& pools() {
   return the_pools;
 }
 
-// What is idle is freed at once. Communicators are freed by each rank for itself: the MPIs that are
-// known do not communicate for that.
+// Idle pairs are freed at once. Each rank frees communicators on its own: the known MPIs do not
+// communicate for that.
 void orphan(Pool& pool) noexcept {
   const std::lock_guard guard(pool.lock);
   pool.orphaned = true;
@@ -133,7 +133,7 @@ int forget_pool(const MPI_Comm comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// True for who must make it.
+// True for the task that must make it.
 bool find_pool(const MPI_Comm comm, std::shared_ptr<Pool>& pool) {
   const std::lock_guard guard(pools().lock);
   std::shared_ptr<Pool>& found = pools().all[comm];
@@ -179,7 +179,7 @@ std::shared_ptr<Pool> pool_of(const MPI_Comm comm) {
 
 // ---- what ranks wish ---------------------------------------------------------------------------
 
-// Says which ranks wish what. All ranks know that they do not wish the same.
+// Reports the different wishes of the ranks. All ranks know that they differ.
 [[noreturn]] void refuse_wishes(const Pool& pool, const MPI_Comm comm, const std::string& wish) {
   using Text = std::array<char, 256>;
   Text mine{};
@@ -199,7 +199,7 @@ std::shared_ptr<Pool> pool_of(const MPI_Comm comm) {
       detail::describe_current_task()));
 }
 
-// The bitwise "and" of all ranks' `mine`. Throws Error if they do not wish the same.
+// The bitwise "and" of all ranks' `mine`. Throws Error if their wishes differ.
 std::uint64_t agree(const Pool& pool, const MPI_Comm comm, const std::string& wish,
                     const std::uint64_t mine) {
   const std::uint64_t hash = std::hash<std::string>()(wish);
@@ -295,7 +295,7 @@ Channel take_by_key(const std::shared_ptr<Pool>& pool, const int key, const std:
   if (pair.phases == MPI_COMM_NULL) {
     try {
       pair = {duplicate_by_tag(pool->comm, 2 * key), duplicate_by_tag(pool->comm, 2 * key + 1)};
-    } catch (...) {  // who waits tries in its turn
+    } catch (...) {  // waiting tasks try in their turn
       const std::lock_guard guard(pool->lock);
       pool->keyed.erase(key);
       throw;
@@ -350,7 +350,7 @@ void give_back(const Channel& channel, const bool reusable) noexcept {
       pool.slots[channel.slot].idle = reusable;
     }
   }
-  if (ended) ended->set();  // who waits may go on, so without the lock
+  if (ended) ended->set();  // waiting tasks may go on, so without the lock
 }
 
 void end_pools() noexcept {

@@ -21,12 +21,13 @@ namespace {
 constexpr const char* phase_call = "a phase of an MpiPhaser";
 constexpr const char* farewell_call = "the end of an MpiPhaser";
 
-// So long a rank waits for a phase before it asks whether others have left; then twice as long.
+// The time that a rank waits for a phase before it asks whether others have left; doubles each
+// time.
 constexpr std::chrono::milliseconds patience_first{100};
 constexpr std::chrono::milliseconds patience_most{10'000};
-constexpr unsigned asks_for_each_look = 32;  // at the clock
+constexpr unsigned asks_for_each_look = 32;  // asks between two reads of the clock
 
-// A rank, and how many phases it has taken part in: the least is that of the fewest phases.
+// A rank, and its number of phases: the least value belongs to the rank with the fewest phases.
 constexpr int rank_bits = 24;
 std::int64_t pack(const std::uint64_t phases, const int rank) noexcept {
   return (static_cast<std::int64_t>(phases) << rank_bits) | rank;
@@ -88,8 +89,8 @@ void RankPhaser::begin(detail::PhaserState& phaser, Channel channel) noexcept {
 
 // ---- phases ------------------------------------------------------------------------------------
 
-// True for whoever begins it, who owns the collectives from then on. `halves` as (3); 0: the phase
-// is that of others.
+// True for the thread that begins the phase, which owns the collectives from then on. `halves` as
+// in (3); 0: the phase belongs to other ranks.
 bool RankPhaser::claim(const std::uint64_t phase, const int halves) noexcept {
   {
     const std::lock_guard guard(lock_);
@@ -142,14 +143,14 @@ Outcome RankPhaser::ask_step(int& done) noexcept {
   return completion::Test(true, &collective_.request, &done, &collective_.status);
 }
 
-// No rank waits for the step that is under way: nor does this one.
+// No rank waits for the step in flight, and neither does this one.
 void RankPhaser::abandon_step() noexcept {
   broken_.store(true, std::memory_order_relaxed);
   if (step_ >= collectives()) exchange_->abandon();
   step_ = steps();
 }
 
-// The one that was under way is complete.
+// The step in flight is complete.
 void RankPhaser::take_step() noexcept {
   if (collective_.code != MPI_SUCCESS) {
     abandon_step();
@@ -172,8 +173,8 @@ void RankPhaser::take_step() noexcept {
   ++step_;
 }
 
-// Carries out one step after the other. True when all are complete; false while one is under way:
-// then it belongs to the engine.
+// Carries out one step after the other. True when all are complete; false while one is in flight,
+// which then belongs to the engine.
 bool RankPhaser::run() noexcept {
   while (step_ < steps()) {
     int done = 0;
@@ -185,7 +186,7 @@ bool RankPhaser::run() noexcept {
     }
     if (done == 0 && outcome.code == MPI_SUCCESS) {
       engine().add(collective_);
-      detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+      detail::wake_poller();  // the caller goes on, so an idle worker must poll
       return false;
     }
     collective_.task = detail::current_task();
@@ -202,7 +203,8 @@ bool RankPhaser::ask_collective(Operation& self) {
   self.take(outcome);
   if (done != 0 || outcome.code != MPI_SUCCESS) return true;
   it.look_who_left();
-  // What has failed somewhere may never be complete: nobody waits for it when all have left.
+  // A collective that has failed on a rank may never be complete: no rank waits for it when all
+  // have left.
   it.abandoned_ = it.left_.load(std::memory_order_relaxed) && it.least_.left == 1 &&
                   it.least_.healthy == 0;
   return it.abandoned_;
@@ -222,7 +224,7 @@ void RankPhaser::collective_ended(Operation& self) noexcept {
   if (it.run()) it.collectives_ended();
 }
 
-// True for who brings the second: acq_rel, since the one who ends the phase reads what both did.
+// True for the second half: acq_rel, since the thread that ends the phase reads the writes of both.
 bool RankPhaser::bring_half() noexcept {
   return halves_.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
@@ -241,8 +243,8 @@ void RankPhaser::end_phase() noexcept {
   detail::release(phaser);  // of claim()
 }
 
-// Of one phase; by whoever carried out the last. This may be gone after it: end_phase() may lead to
-// leave(), which then finds nothing under way.
+// Ends the collectives of one phase; called by the thread that carried out the last one. This may
+// be gone after it: end_phase() may lead to leave(), which then finds nothing in flight.
 void RankPhaser::collectives_ended() noexcept {
   const bool has_phase = halves_.load(std::memory_order_relaxed) != 0 && !given_up_;
   bool goes_alone = false;
@@ -312,7 +314,8 @@ void RankPhaser::closed() noexcept {
 void RankPhaser::leave() noexcept {
   detail::retain(*phaser_);  // until finish()
   if (!has_others()) {
-    alone.store(false, std::memory_order_relaxed);  // in MPI_Finalize: who goes on is to be told
+    alone.store(false, std::memory_order_relaxed);  // in MPI_Finalize: ranks that go on must be
+                                                    // told
     left_.store(true, std::memory_order_release);
     return finish();
   }
@@ -332,8 +335,8 @@ void RankPhaser::leave() noexcept {
   detail::wake_poller();
 }
 
-// REQUIRES: this rank has left, and nothing is under way; all have, unless ranks may leave. This
-// may be gone after it.
+// REQUIRES: this rank has left, and nothing is in flight; all ranks have left, unless ranks may
+// leave. This may be gone after it.
 void RankPhaser::go_on_alone() noexcept {
   for (;;) {
     std::uint64_t begun = 0;
@@ -361,9 +364,9 @@ void RankPhaser::finish() noexcept {
   detail::release(phaser);
 }
 
-// ---- rounds: all in the engine's lock ----------------------------------------------------------
+// ---- rounds: all under the engine's lock -------------------------------------------------------
 
-// Joins the next round, if none is open, and asks for it once.
+// Joins the next round, if none is open, and tests it once.
 bool RankPhaser::round_has_ended() noexcept {
   int code = MPI_SUCCESS;
   if (round_ == MPI_REQUEST_NULL) {
@@ -384,7 +387,7 @@ bool RankPhaser::round_has_ended() noexcept {
   return true;
 }
 
-// The phase that is under way has not ended yet.
+// The current phase has not ended yet.
 void RankPhaser::look_who_left() noexcept {
   if (may_leave_ || given_up_ || rounds_failed_ || left_.load(std::memory_order_acquire)) return;
   if (++asked_ % asks_for_each_look != 0) return;
@@ -403,7 +406,7 @@ void RankPhaser::look_who_left() noexcept {
       "failed, after {} phases. Let all ranks take part in the same phases, or make the phaser "
       "with {{.ranks_may_leave = true}}",
       channel_->rank, phase_, name_, rank_of(who), phases_of(who))));
-  engine().add(giving_up_);  // who ends phases may not do so here
+  engine().add(giving_up_);  // threads that end phases may not do so here
 }
 
 void RankPhaser::gave_up(Operation& self) noexcept {

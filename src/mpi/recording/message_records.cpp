@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages in the trace. The ranks of a communicator are translated once and kept with it, as an
-// attribute, so that they go when it goes.
+// attribute, so that they are freed with it.
 #include "mpi/recording/message_records.hpp"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ Members translate(MPI_Comm comm) {
   if (between_groups != 0) {
     PMPI_Comm_remote_group(comm, &group);
     members.in_world = ranks_in_world(group);
-    members.id ^= hash(members.in_world);  // the same seen from either side
+    members.id ^= hash(members.in_world);  // equal from both sides
     PMPI_Group_free(&group);
   }
   return members;
@@ -73,9 +73,9 @@ std::uint64_t known_bytes(const MPI_Count count, MPI_Datatype type) noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_of(count, type), 0));
 }
 
-// The values that are known for handles which the program holds. MPI may use a handle again before
-// the call that waits for it says so: then it has two values, and the older one goes first. Thread
-// safety: any thread.
+// Values for handles of the program. MPI may reuse a handle before the call that waits for it
+// reports that: the handle then has two values, and the older one goes first. Thread safety: any
+// thread.
 template <class Value>
 class HandleMap {
  public:
@@ -83,7 +83,7 @@ class HandleMap {
     const std::lock_guard guard(lock_);
     values_.emplace(handle, value);
   }
-  // False if nothing is known of `handle`. With `forget` the value that was found is removed.
+  // False if `handle` is unknown. With `forget` the found value is removed.
   [[nodiscard]] bool find(std::uintptr_t handle, bool forget, Value* value) noexcept {
     const std::lock_guard guard(lock_);
     const auto found = values_.lower_bound(handle);
@@ -95,14 +95,14 @@ class HandleMap {
 
  private:
   base::SpinLock lock_;
-  // The equal ones in their order.
+  // Equal keys in their order.
   std::multimap<std::uintptr_t, Value> values_ IMBREX_GUARDED_BY(lock_);
 };
 
 // Never destroyed, like the engine.
 struct Handles {
   HandleMap<const Members*> receives;      // requests
-  HandleMap<const Members*> matched;       // by imbrex: operations
+  HandleMap<const Members*> matched;       // matched by imbrex: operations
   HandleMap<detail::MessageRecord> sends;  // persistent requests
   HandleMap<const Members*> messages;
 };
@@ -122,11 +122,11 @@ bool describe(const Call& it, detail::MessageRecord* record) noexcept {
   if (it.peer < 0 || it.comm == MPI_COMM_NULL) return false;
   const Members& members = *members_of(it.comm);
   *record = {true, in_world(members, it.peer), it.tag, known_bytes(it.count, it.type), members.id};
-  return record->peer != MPI_UNDEFINED;  // else of a dynamic process
+  return record->peer != MPI_UNDEFINED;  // otherwise of a dynamic process
 }
 
 std::mutex members_mutex;
-// The attribute by which a communicator leads to its members.
+// The attribute by which a communicator finds its members.
 int members_key IMBREX_GUARDED_BY(members_mutex) = MPI_KEYVAL_INVALID;
 
 void send(const detail::MessageRecord& record) noexcept {
@@ -141,8 +141,8 @@ int in_world(const Members& members, int peer) noexcept {
   return place < members.in_world.size() ? members.in_world[place] : MPI_UNDEFINED;
 }
 
-// Two tasks may ask for a communicator that neither has seen: one translates it. The calls of MPI
-// that are made under the lock are local and call nothing of the user's.
+// Two tasks may ask for a communicator that is new to both: one translates it. The calls of MPI
+// under the lock are local and call no function of the user.
 const Members* members_of(MPI_Comm comm) {
   using All = std::map<std::vector<int>, std::map<std::uint32_t, Members>>;
   static All* const all IMBREX_PT_GUARDED_BY(members_mutex) = new All;

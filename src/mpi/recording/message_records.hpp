@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages in the trace: who sent how much to whom, in ranks of MPI_COMM_WORLD. A policy that
-// measures the paths behind messages is told of the same.
+// Messages in the trace: senders, receivers and sizes, in ranks of MPI_COMM_WORLD. A policy that
+// measures the paths behind messages gets the same information.
 //
 // Thread safety: any thread. Nothing here suspends.
 #pragma once
@@ -15,31 +15,31 @@
 namespace imbrex::mpi {
 
 void start_messages() noexcept;
-// In MPI_Finalize: gives back what MPI has given for them.
+// In MPI_Finalize: frees MPI's objects for them.
 void end_messages() noexcept;
 
-// The processes of a communicator. This stays when the communicator is freed, which a program may
-// do while messages are under way. Null for MPI_COMM_NULL.
+// The processes of a communicator. The object stays when the communicator is freed, which a program
+// may do while messages are in flight. Null for MPI_COMM_NULL.
 struct Members;
 [[nodiscard]] const Members* members_of(MPI_Comm comm);
-// The rank in MPI_COMM_WORLD of one of these, where messages to `peer` go; MPI_UNDEFINED if it is
-// not there.
+// The rank in MPI_COMM_WORLD of the member that messages to `peer` go to; MPI_UNDEFINED if it is
+// outside.
 [[nodiscard]] int in_world(const Members& members, int peer) noexcept;
 
-// Nothing is recorded of MPI_PROC_NULL, nor of processes outside of MPI_COMM_WORLD. REQUIRES of all
-// that follow: switches.traces_messages.
+// Nothing is recorded for MPI_PROC_NULL, nor for processes outside of MPI_COMM_WORLD. REQUIRES, for
+// all functions below: switches.traces_messages.
 void trace_sent(const Call& send) noexcept;
-// One that this task has sent has left, and had waited here so long before.
+// A message of this task has left, after it had waited here for this time.
 void trace_waited(const Call& send, std::uint64_t task, std::uint64_t waited_ns) noexcept;
 // `task`: an id, or 0: the running one.
 void trace_received(const Members* members, const MPI_Status& status, std::uint64_t task) noexcept;
 
-// trace_receive(): `request` stands for a receive of MPI's own. trace_completed(): it has
-// completed; nothing is recorded if trace_receive() was not told of it.
+// trace_receive(): `request` stands for a receive of MPI. trace_completed(): it has completed;
+// nothing is recorded if trace_receive() was not called for it.
 void trace_receive(MPI_Request request, const Members* members);
 void trace_completed(MPI_Request request, const MPI_Status& status, std::uint64_t task) noexcept;
 
-// The same for a receive that imbrex matches. trace_ended(): it ends.
+// trace_matched(): a receive that imbrex matches begins. trace_ended(): it ends.
 void trace_matched(const Operation* receive, MPI_Comm comm);
 void trace_completed(const Operation& receive, std::uint64_t task) noexcept;
 void trace_ended(const Operation* receive) noexcept;
@@ -50,13 +50,12 @@ void trace_start(MPI_Request request) noexcept;
 // The program frees `request`.
 void trace_freed(MPI_Request request) noexcept;
 
-// trace_found(): Mprobe or Improbe has found a message. trace_taken(): returns where it was found,
-// of a message that is received now.
+// trace_found(): Mprobe or Improbe has found a message. trace_taken(): returns where a message was
+// found that is received now.
 void trace_found(MPI_Message found, const Members* members);
 [[nodiscard]] const Members* trace_taken(MPI_Message taken) noexcept;
 
-// While it lives, this task stands in a collective operation. The call names the data that it gives
-// to it.
+// While it lives, this task is in a collective. The call gives the size of its data.
 class TracedCollective {
  public:
   explicit TracedCollective(const Call& call) noexcept;

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A figure as it is sent: the ranks of one program are on machines of one kind.
+// The format in which a figure is sent: the ranks of one program are on machines of one kind.
 struct Figure {
   std::uint32_t channel;  // tag and communicator
   float length_us;
@@ -52,7 +52,7 @@ class Letters {
   void write(const std::uint64_t message, const float length_us) {
     const std::lock_guard guard(writing_);
     std::vector<Figure>& letter = letters_[static_cast<int>(message >> 32)];
-    // Where the other rank takes none, older figures are worth as much.
+    // If the other rank takes none, older figures are worth as much.
     if (letter.size() < letter_max) {
       letter.push_back({static_cast<std::uint32_t>(message), length_us});
     }
@@ -67,7 +67,7 @@ class Letters {
     next_ = now + std::chrono::milliseconds(1);
     std::map<int, std::vector<Figure>> letters;
     if (const std::lock_guard writing(writing_); true) letters.swap(letters_);
-    // One for which there is no room is lost: that rank has not looked for long.
+    // A letter without room is dropped: that rank has not polled for long.
     for (const auto& [to, figures] : letters) {
       (void)carrier_.send(to, std::as_bytes(std::span(figures)));
     }
@@ -80,7 +80,7 @@ class Letters {
  private:
   std::atomic<bool> open_{false};  // written under sending_
   Carrier carrier_{};              // written before it is open
-  std::mutex sending_;             // only tried, but at the beginning and the end
+  std::mutex sending_;             // only tried, except at the beginning and the end
   Clock::time_point next_ IMBREX_GUARDED_BY(sending_);
   std::mutex writing_;
   // By rank, not yet sent.
@@ -92,7 +92,7 @@ Letters& letters() noexcept {
   return one;
 }
 
-// Nobody polls while nothing is outstanding. So letters leave also when a path ends.
+// No thread polls while nothing is outstanding, so letters leave also when a path ends.
 void write(const std::uint64_t message, const float length_us) noexcept {
   letters().write(message, length_us);
   send();

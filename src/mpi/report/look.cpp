@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a look is safe while the program runs: operations are read under the engine's lock, where
-// none completes, so each still has its task and its communicator. What tasks wait for outside of
-// MPI is followed through the graph only if all are at rest, were so a moment ago with nothing
-// having happened in between, and MPI can wake none of them meanwhile, because of that lock.
+// How a look is safe while the program runs. Operations are read under the engine's lock, where
+// none completes, so each still has its task and its communicator. Waits of tasks outside of MPI
+// are followed through the graph only if all tasks are at rest, were so a moment ago with no event
+// in between, and MPI can wake none of them meanwhile, because of that lock.
 #include "mpi/report/look.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ constexpr std::size_t collectives_max = 8;
 constexpr std::size_t turns_max = 8;
 constexpr std::size_t above_max = 12;
 
-// ---- messages that nobody receives -----------------------------------------------------------
+// ---- unexpected messages ---------------------------------------------------------------------
 
 UnexpectedMessage message_of(MPI_Comm comm, const MPI_Status& status) {
   MPI_Count bytes = 0;
@@ -55,8 +55,8 @@ UnexpectedMessage message_of(MPI_Comm comm, const MPI_Status& status) {
           bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes)};
 }
 
-// A probe shows the first message that fits, so it is asked for any, and then for each source and
-// each tag that a task waits for.
+// A probe shows the first message that fits, so the search probes for any message, and then for
+// each source and each tag that a task waits for.
 class Search {
  public:
   Search(MPI_Comm comm, std::vector<UnexpectedMessage>& found) : comm_(comm), found_(found) {}
@@ -105,7 +105,7 @@ std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
     }
   }
   for (const MPI_Comm comm : comms) {
-    if (messages::asserts_no_wildcards(comm)) continue;  // that holds for our probes too
+    if (messages::asserts_no_wildcards(comm)) continue;  // that also excludes this probe
     Search search(comm, found);
     search.probe(MPI_ANY_SOURCE, MPI_ANY_TAG);
     for (const Call& call : calls) {
@@ -117,7 +117,7 @@ std::vector<UnexpectedMessage> find_messages(const std::vector<Call>& calls) {
   return found;
 }
 
-// ---- what stands above MPI ---------------------------------------------------------------------
+// ---- code above MPI ----------------------------------------------------------------------------
 
 struct Descriptions {
   std::mutex mutex;
@@ -144,10 +144,10 @@ Lines from_above() {
 struct Tasks {
   std::size_t all = 0;
   std::size_t running = 0;
-  Lines lines;  // those whose wait is not among the operations
+  Lines lines;  // tasks whose wait is not among the operations
 };
 
-std::atomic<std::uint64_t> in_finalize{0};  // the id of the task that is there; 0: none
+std::atomic<std::uint64_t> in_finalize{0};  // id of the task in MPI_Finalize; 0: none
 
 std::string describe_finalize(const detail::TaskView& view) {
   const bool drains = view.waits_for == text_of(detail::WaitKind::end);
@@ -188,11 +188,11 @@ std::string heading(const Tasks& tasks) {
   return fmt::format("rank {} of {} (process {} on {}): {}", rank, ranks, getpid(), host, state);
 }
 
-// The operations that are open. Read one by one, in place: they may be gone right after.
+// The open operations. Read one by one, in place: they may be gone right after.
 class Open {
  public:
   void add(const Operation& operation) {
-    // A wait for requests says what they receive, as far as that is known.
+    // A wait for requests tells what they receive, as far as that is known.
     bool known = false;
     if (operation.call.peer == Call::none) {
       for (const MPI_Request request : requests_of(operation).first(

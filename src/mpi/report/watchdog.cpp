@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank that wants a report asks rank 0; rank 0 requests one from all, waits some seconds for
-// the answers, and prints them in one piece. A rank that rank 0 does not hear prints its own.
+// A rank that wants a report asks rank 0; rank 0 requests one from all ranks, waits some seconds
+// for the answers, and prints them in one piece. A rank that rank 0 does not hear prints its own
+// report.
 //
-// IMBREX_STALL=abort: an answer also says whether the rank may go on by itself, and if not, what
-// all of its threads do. Rank 0 ends the program if the answers of all ranks say no, twice in a row
-// with the same words. All first answers are there before the second ones are requested: so there
+// IMBREX_STALL=abort: an answer also says whether the rank may go on by itself, and if not, the
+// state of all of its threads. Rank 0 ends the program if the answers of all ranks say no, twice in
+// a row with equal texts. All first answers arrive before the second ones are requested. There was
+// therefore a moment at which no rank went on, and no message in flight has arrived since.
 // was a moment at which no rank went on, nor had any message come since that was on its way.
 #include "mpi/report/watchdog.hpp"
 
@@ -42,9 +44,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds tick{100};               // while nothing is going on; five microseconds each
-constexpr milliseconds busy_tick{5};            // while letters are under way
-constexpr milliseconds answers_patience{3000};  // of rank 0, for the others' answers
+constexpr milliseconds tick{100};               // while nothing happens; five microseconds each
+constexpr milliseconds busy_tick{5};            // while letters are in flight
+constexpr milliseconds answers_patience{3000};  // of rank 0, for the answers of the others
 constexpr milliseconds rank_0_answers{6000};
 constexpr std::size_t awaited_max = 8;          // lines about futures that several ranks await
 
@@ -61,7 +63,8 @@ void wake() noexcept {
 }
 
 bool programs_own = false;     // a handler was there before MPI_Init
-struct sigaction of_mpi;       // what MPI has installed since; MPICH uses the signal itself
+struct sigaction of_mpi;       // the handler that MPI has installed since; MPICH uses the signal
+                               // itself
 
 extern "C" void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
@@ -99,7 +102,7 @@ std::string join(const Lines& lines) {
   return text;
 }
 
-// Each line says that it is ours, and of which rank; all in one piece.
+// Each line begins with "imbrex" and the rank; all in one piece.
 std::string prefixed(const std::string& text, const std::string& prefix) {
   std::string result;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -112,7 +115,7 @@ std::string prefixed(const std::string& text, const std::string& prefix) {
 
 using detail::print;
 
-// Errors that somebody would have been told of at the end are told now.
+// Errors that would be reported at the end are reported now.
 [[noreturn]] void end_program() {
   detail::report_all_failures();
   detail::abort();
@@ -123,10 +126,10 @@ using detail::print;
 // The state of a rank that is in MPI_Finalize, with nothing left to do.
 constexpr const char* only_ending = "ends";
 
-// Why a report is wanted. As text: its first character, then the heading.
+// The reason for a report. As text: its first character, then the heading.
 struct Wish {
-  bool abort;         // the program is to end if no rank goes on
-  bool quiet;         // and the report is printed only then
+  bool abort;         // the program shall end if no rank goes on
+  bool quiet;         // the report is printed only in that case
   std::string heading;
 
   [[nodiscard]] std::string text() const { return (quiet ? "?" : abort ? "!" : " ") + heading; }
@@ -136,7 +139,7 @@ struct Wish {
   }
 };
 
-// What a rank answers. As text: a line with the state, then the report.
+// The answer of a rank. As text: a line with the state, then the report.
 struct Answer {
   // A digest of standstill(), or only_ending; empty if the rank may go on.
   std::string state;
@@ -149,7 +152,7 @@ struct Answer {
   }
 };
 
-// Thread safety: its thread's, except for the end and leave().
+// Thread safety: only its thread, except for the end and leave().
 class Watchdog {
  public:
   Watchdog() {
@@ -160,7 +163,8 @@ class Watchdog {
         run();
         last_join_.left();
       });
-    } catch (const std::system_error& error) {  // whoever ends this object does what ranks agree on
+    } catch (const std::system_error& error) {  // the end of this object takes part in the
+                                                // agreement of the ranks
       print(fmt::format("imbrex: the system gives no thread ({}), so rank {} does not notice that "
                         "all wait, nor answer SIGUSR1: raise its limit (ulimit -u, or pids.max of "
                         "the control group)\n",
@@ -178,8 +182,8 @@ class Watchdog {
       run();
     }
   }
-  // The process ends, and other ranks may not: stops the thread. False if it may still run: then
-  // this object has to stay.
+  // The process ends, and other ranks may not: stops the thread. False if the thread may still run:
+  // this object must then stay.
   [[nodiscard]] bool leave() noexcept {
     leaving_.store(true, std::memory_order_relaxed);  // the descriptor orders it
     if (!thread_.joinable() && last_join_.is_here()) return true;
@@ -190,7 +194,7 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  // The answers that rank 0 gathers, and for whom.
+  // The answers that rank 0 gathers, and the ranks that asked.
   struct Gathering {
     Wish wish;
     Clock::time_point until;
@@ -198,7 +202,7 @@ class Watchdog {
     std::map<int, std::string> states;   // by rank
     std::vector<int> askers;
   };
-  // No rank went on, by the answers to one request: to be asked once more.
+  // The answers to one request say that no rank goes on: the ranks are asked once more.
   struct Suspicion {
     std::map<int, std::string> states;
     std::string heading;
@@ -226,21 +230,22 @@ class Watchdog {
 
   // Used by the thread only.
   Mark mark_;                                  // at the last tick
-  Clock::time_point since_ = Clock::now();     // when it last changed, or data moved
-  std::uint64_t moved_ = 0;                    // bytes, when it was last asked
-  std::int64_t times_ = 1;                     // of STALL_S that the next report takes
+  Clock::time_point since_ = Clock::now();     // time of its last change, or of the last moved data
+  std::uint64_t moved_ = 0;                    // bytes at the last check
+  std::int64_t times_ = 1;                     // multiple of STALL_S until the next report
   bool told_ = false;                          // this stall is reported already
-  std::optional<Wish> asked_;                  // rank 0 has not said yet that it has printed this
+  std::optional<Wish> asked_;                  // rank 0 has not yet confirmed that it has printed
+                                               // this
   Clock::time_point asked_until_;
   Clock::time_point wished_ = Clock::now();    // a report, or quietly
   std::optional<Gathering> gathering_;
-  std::optional<Suspicion> suspicion_;         // rank 0's
+  std::optional<Suspicion> suspicion_;         // of rank 0
   Clock::time_point last_print_ = Clock::now() - std::chrono::hours(1);
 
   std::atomic<bool> ending_{false};            // main
-  std::atomic<bool> leaving_{false};           // who calls exit()
+  std::atomic<bool> leaving_{false};           // the thread that calls exit()
   threads::LastJoin last_join_;
-  std::thread thread_;                         // made last: it uses all of the above
+  std::thread thread_;                         // made last, because it uses all of the above
 };
 
 void Watchdog::run() {
@@ -294,9 +299,10 @@ void Watchdog::notice() {
   }
 }
 
-// A long message is one operation as long as it takes.
+// A long message is one operation for its whole duration.
 bool Watchdog::has_moved_data() {
-  constexpr std::uint64_t least = 65536;  // in a tick; letters and the launcher's messages are less
+  constexpr std::uint64_t least = 65536;  // in a tick; letters and the launcher's messages are
+                                          // smaller
   const Moved now = moved_over_tcp(false);
   const std::uint64_t last = std::exchange(moved_, now.sent + now.received);
   return moved_ > last + least;
@@ -305,7 +311,7 @@ bool Watchdog::has_moved_data() {
 void Watchdog::look_for_stall() {
   if (seconds_ == 0) return;
   const std::chrono::seconds limit(seconds_);
-  // A report of this process alone has been printed, and does not know what other ranks do.
+  // A report of this process alone has been printed, and does not know the state of other ranks.
   const bool halted = mark_.halted && channel_.ranks() > 1;
   if (aborts_ && (halted || (told_ && mark_.all_wait)) && Clock::now() - wished_ > limit) {
     want({true, true, fmt::format("no task of rank {} has run for {} s or more", channel_.rank(),
@@ -316,7 +322,7 @@ void Watchdog::look_for_stall() {
   const auto waited = Clock::now() - since_;
   if (waited < limit * times_ || waited < limit * times_ + needed()) return;
   told_ = true;
-  times_ *= 2;  // one that is merely slow shall not be drowned in reports
+  times_ *= 2;  // a program that is only slow must not be flooded with reports
   const std::string what =
       mark_.keeps_others ? fmt::format("a task of rank {} asks again and again and lets no other "
                                        "run",
@@ -327,7 +333,8 @@ void Watchdog::look_for_stall() {
                     std::chrono::duration_cast<std::chrono::seconds>(waited).count())});
 }
 
-// Nobody sees what moves through memory, or by a device: there it has the time that it may need.
+// Data that move through memory, or by a device, are invisible: the operation gets the time that it
+// may need.
 milliseconds Watchdog::needed() {
   constexpr std::int64_t bytes_each_ms = 100'000;
   return milliseconds(largest_open() / bytes_each_ms);
@@ -357,7 +364,7 @@ void Watchdog::take(const Mail& mail) {
     case Letter::begun:
     case Letter::unordered:
     case Letter::ended:
-    case Letter::several: break;  // of another channel
+    case Letter::several: break;  // belongs to another channel
   }
 }
 
@@ -394,13 +401,13 @@ void Watchdog::end_gathering() {
   gathering_.reset();
 }
 
-// Ends the program if no rank goes on, and none has since all were asked before.
+// Ends the program if no rank goes on, and none has gone on since all were asked before.
 void Watchdog::decide() {
   const auto& states = gathering_->states;
   const bool all_wait =
       std::ssize(states) == channel_.ranks() &&
       std::ranges::none_of(states, [](const auto& state) { return state.second.empty(); }) &&
-      // Where all ranks end, they do so as soon as they get a processor.
+      // Ranks that all end do so as soon as they get a processor.
       std::ranges::any_of(states, [](const auto& state) { return state.second != only_ending; });
   const bool still = all_wait && suspicion_ && suspicion_->states == gathering_->states;
   const bool printed = !gathering_->wish.quiet || (still && suspicion_->printed);
@@ -440,8 +447,8 @@ std::string Watchdog::gathered() const {
   return text;
 }
 
-// If it says that all wait, this stall needs no second report. A message that may still be on its
-// way lets the rank go on.
+// If the answer says that all tasks wait, this stall needs no second report. A message that may
+// still be in flight lets the rank go on.
 Answer Watchdog::own_answer(const bool quiet) {
   if (mark_.all_wait && seconds_ != 0 && !quiet) told_ = true;
   Answer answer{"", join(look(mark_))};
@@ -457,8 +464,8 @@ Answer Watchdog::own_answer(const bool quiet) {
   return answer;
 }
 
-// The one of this process, from MPI_Init to MPI_Finalize; main. Never destroyed at exit(): other
-// ranks may never end theirs.
+// The Watchdog of this process, from MPI_Init to MPI_Finalize; only main uses it. Never destroyed
+// at exit(), because other ranks may never end theirs.
 std::unique_ptr<Watchdog>& watchdog() noexcept {
   static auto& the_watchdog = *new std::unique_ptr<Watchdog>;
   return the_watchdog;

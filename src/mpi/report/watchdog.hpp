@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watchdog: says what every rank waits for when a rank's tasks have waited in MPI for too long,
-// or when somebody asks by SIGUSR1. A thread of its own does it, since all workers may be busy, or
-// stuck, when the report is wanted.
+// The watchdog: reports the waits of every rank when a rank's tasks have waited in MPI for too
+// long, or on SIGUSR1. It is a thread of its own, since all workers may be busy, or stuck, when the
+// report is needed.
 #pragma once
 
 namespace imbrex::mpi::report {
 
-// Called in MPI_Init, before MPI's own: a handler of SIGUSR1 that is there then is the program's,
-// and stays the only one.
+// Called in MPI_Init, before MPI's own: a handler of SIGUSR1 that is there then belongs to the
+// program, and stays the only one.
 void remember_signal() noexcept;
 
 // Collective over MPI_COMM_WORLD, as is stop(): in MPI_Init and MPI_Finalize.

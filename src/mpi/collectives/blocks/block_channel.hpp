@@ -73,43 +73,43 @@ class Place {
   // The number of a collective, which is taken until end(). Throws Error if the earlier collective
   // of that number has not ended.
   [[nodiscard]] int begin(detail::CollectiveState& state);
-  // `clean`: each of its parts was sent and received. Else its number is never given again: a
-  // message of its may still come, or a receive still wait, on this rank or another.
+  // `clean`: each of its parts was sent and received. Otherwise its number is never reused: a
+  // message of it may still arrive, or a receive still wait, on this rank or another.
   void end(int instance, bool clean) noexcept;
   [[nodiscard]] bool is_idle() noexcept;
-  // In MPI_Finalize: nobody will send what is held. False: nothing is.
+  // In MPI_Finalize: no code will send the held parts. False: there are none.
   [[nodiscard]] bool give_up_held() noexcept;
-  // What is under way and waits, for reports: a line for each way of each collective.
+  // The waiting operations in flight, for reports: a line for each direction of each collective.
   void describe(std::vector<std::string>& lines);
-  // Makes the duplicates, or waits until another task has. Collective; suspends.
+  // Makes the duplicates, or waits until another task has made them. Collective; suspends.
   void make(const char* call);
   void free_duplicates() noexcept;
 
  private:
   void duplicate(const char* call);
 
-  // That of `program` as long as it has this life. Null: MPI gives none.
+  // The object of `program` as long as it has this life. Null: MPI gives none.
   const messages::Communicator* const of_program_;
   const std::uint32_t life_;
   std::mutex lock_;
   std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;
-  // By number; null: one that has failed. Others live as long as they are here.
+  // By number; null: a failed one. The others live as long as they are here.
   std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
-  bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // somebody makes the duplicates
+  bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // a task makes the duplicates
   Promise<void> duplicated_{"duplicate of a communicator", std::source_location()};
 };
 
-// That of `comm`, which need not be made yet. Throws MpiError.
+// The Place of `comm`, whose duplicates may not be made yet. Throws MpiError.
 [[nodiscard]] std::shared_ptr<Place> place_of(const char* call, MPI_Comm comm);
 
-// How many parts a block may have there.
+// The number of parts that a block may have there.
 [[nodiscard]] TagLayout layout_of(MPI_Comm comm);
 
-// What is under way on all communicators. Takes locks of places, and none of the engine.
+// The collectives in flight on all communicators. Takes locks of places, and none of the engine.
 [[nodiscard]] std::vector<std::string> describe_open();
 
-// In MPI_Finalize: waits for collectives that nobody waits for, and frees the duplicates. Ends the
-// program if parts are held for other ranks: they may wait for ever.
+// In MPI_Finalize: waits for collectives that no task waits for, and frees the duplicates. Ends the
+// program if parts are held for other ranks, which may wait for ever.
 void end_all_places() noexcept;
 
 }  // namespace imbrex::mpi::blocks

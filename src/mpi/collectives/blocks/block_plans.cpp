@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The collectives of imbrex/collective.hpp: which parts each has.
+// The collectives of imbrex/collective.hpp: the parts of each.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ using mpi::blocks::Kind;
 using mpi::blocks::Neighbors;
 using mpi::blocks::Place;
 
-// The block of `rank`, or of the neighbour of that index; its displacement in bytes. `strides`:
-// there is one for each.
+// The block of `rank`, or of the neighbour with that index; its displacement in bytes. `strides`:
+// there is one block for each rank.
 template <class Address>
 Piece block_of(const char* const call, const Blocks<Address>& blocks, const int rank,
                const bool strides) {
@@ -87,7 +87,7 @@ std::unique_ptr<CollectiveState> make(const char* const call, const Kind kind, c
   if (of_neighbors) {
     neighbors = std::make_unique<const Neighbors>(mpi::blocks::neighbors_of(call, comm));
   }
-  // Tags tell parts of several edges between the same two ranks apart.
+  // Tags tell parts of several edges between two ranks apart.
   const int most = place->tags.parts_max() / (of_neighbors ? neighbors->most_edges() : 1);
   if (options.parts < 1 || options.parts > most) {
     throw Error(fmt::format("imbrex: {}: {} parts of each block: 1 to {} are possible here", call,
@@ -111,7 +111,7 @@ void plan(CollectiveState& state, const bool comes, const int rank, const void* 
   }
 }
 
-// What goes from this rank to itself: block `goes` to send is block `comes` to receive.
+// The data from this rank to itself: block `goes` to send is block `comes` to receive.
 void pair_own(CollectiveState& state, const int goes, const int comes) {
   for (int part = 0; part < state.parts; ++part) {
     CollectiveState::Part* const from = state.outgoing[state.index(false, goes, part)].get();
@@ -144,7 +144,7 @@ void pair_own_edges(CollectiveState& state) {
   }
 }
 
-// What all ranks must give alike, for IMBREX_CHECK.
+// The arguments that must be equal on all ranks, for IMBREX_CHECK.
 mpi::check::Alike alike_of(const CollectiveState& state) {
   const Kind kind = state.kind;
   mpi::check::Alike alike;
@@ -189,7 +189,7 @@ Collective start(std::unique_ptr<CollectiveState> state) {
 Collective start_with_neighbors(const char* const call, const Kind kind, const SendBlocks& send,
                                 const ReceiveBlocks& receive, MPI_Comm comm,
                                 const CollectiveOptions& options) {
-  const bool one_block = kind == Kind::neighbor_allgather;  // all are sent the same
+  const bool one_block = kind == Kind::neighbor_allgather;  // one block goes to all
   if (send.address == MPI_IN_PLACE || receive.address == MPI_IN_PLACE) {
     throw Error(fmt::format("imbrex: {} is given MPI_IN_PLACE, which MPI has for no collective of "
                             "neighbours: use two buffers",
@@ -229,11 +229,11 @@ Collective start_between_ranks(const char* const call, const Kind kind, const Se
   const bool is_root = me == root;
   const bool gathers = kind == Kind::gather;
   const bool scatters = kind == Kind::scatter;
-  // Then the own block of the root, or of each rank, does not move.
+  // The own block of the root, or of each rank, then does not move.
   const bool in_place = scatters ? is_root && is_in_place(receive)
                                  : (is_root || !gathers) && is_in_place(send);
   const bool sends_received = in_place && kind == Kind::allgather;
-  const bool one_for_each = kind == Kind::alltoall || scatters;  // else all are sent the same
+  const bool one_for_each = kind == Kind::alltoall || scatters;  // otherwise one block goes to all
   for (int rank = 0; rank < state->place->size; ++rank) {
     if (rank == me && in_place) continue;
     if (gathers ? is_root : !scatters || rank == root) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The beginning of the collectives of imbrex/collective.hpp that move blocks, for calls of MPI that
-// go block by block. Used by blocks.cpp.
+// The begin of the collectives of imbrex/collective.hpp that move blocks, for calls of MPI that go
+// block by block. Used by blocks.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -10,7 +10,7 @@
 
 namespace imbrex::mpi::blocks {
 
-// As the function that `kind` names, of those above. `root`: of gather and scatter.
+// Begins the collective of `kind`. `root`: for gather and scatter.
 [[nodiscard]] Collective begin(Kind kind, const SendBlocks& send, const ReceiveBlocks& receive,
                                int root, MPI_Comm comm, const CollectiveOptions& options);
 

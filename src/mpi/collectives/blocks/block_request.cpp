@@ -34,7 +34,7 @@ messages::Communicator& communicator_for(const Call& call) {
 
 }  // namespace
 
-// The engine asks it, as part of each round: the future is ready by what such a round completes.
+// The engine polls it in each round: such a round makes the future ready.
 class Begun::WhenAll final : public messages::Substitute {
  public:
   explicit WhenAll(const Call& its_call)
@@ -43,7 +43,7 @@ class Begun::WhenAll final : public messages::Substitute {
     ask = &WhenAll::is_over;
     complete = &WhenAll::ended;
   }
-  void cancel() noexcept override {}  // as MPI: a collective cannot be
+  void cancel() noexcept override {}  // as in MPI, a collective cannot be cancelled
 
   Future<void> all;
 
@@ -70,12 +70,12 @@ Begun::~Begun() {
 }
 
 MPI_Request Begun::give(Future<void> all) noexcept {
-  WhenAll& it = *operation_.release();  // whoever takes the request ends it
+  WhenAll& it = *operation_.release();  // the code that takes the request ends it
   it.all = std::move(all);
   const MPI_Request request = it.handle();
   engine().expect();
   engine().hand_over(it);
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  detail::wake_poller();  // the caller goes on, so an idle worker must poll
   return request;
 }
 

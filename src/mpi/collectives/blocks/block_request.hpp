@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The request of a call such as MPI_Ialltoall that goes block by block: an operation of ours behind
-// a handle, which ends when the collective does. Used by blocks.cpp.
+// The request of a call such as MPI_Ialltoall that goes block by block: an operation of this
+// library behind a handle, which ends when the collective does. Used by blocks.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -12,7 +12,7 @@
 
 namespace imbrex::mpi::blocks {
 
-// Made before the collective begins, so that nothing can fail once data are under way.
+// Made before the collective begins, so that nothing can fail once data are in flight.
 class Begun {
  public:
   // Throws MpiError if there can be no request.
@@ -21,7 +21,7 @@ class Begun {
   Begun(const Begun&) = delete;
   Begun& operator=(const Begun&) = delete;
 
-  // The request, which is complete when `all` is ready. Once.
+  // The request, which is complete when `all` is ready. Call it once.
   [[nodiscard]] MPI_Request give(Future<void> all) noexcept;
 
  private:

@@ -20,7 +20,7 @@ namespace imbrex::mpi::blocks {
 
 namespace {
 
-// A request of MPI's own: no receive is matched on a place, since nobody uses wildcards there.
+// A request of MPI: no receive is matched here on a place, since no receive there uses wildcards.
 struct Posted : Operation {
   explicit Posted(Transfer& its_transfer) : transfer(its_transfer) { complete = &Posted::end; }
   static void end(Operation& self) noexcept {
@@ -28,7 +28,7 @@ struct Posted : Operation {
     Transfer& transfer = owned->transfer;
     if (owned->code == MPI_SUCCESS && owned->call.kind == mpi::Kind::receive) {
       int bytes = 0;
-      PMPI_Get_count(&owned->status, MPI_BYTE, &bytes);  // not a number if there are very many
+      PMPI_Get_count(&owned->status, MPI_BYTE, &bytes);  // undefined if there are very many
       transfer.withdrawn = bytes == 0;
     }
     transfer.ended(transfer, transfer.withdrawn ? MPI_ERR_OTHER : owned->code);
@@ -36,7 +36,7 @@ struct Posted : Operation {
   Transfer& transfer;
 };
 
-// `post` gives MPI the request of an operation, and returns MPI's code.
+// `post` makes MPI's request of an operation, and returns MPI's code.
 template <class Post>
 void begin(Transfer& transfer, const Call& call, Post post) {
   auto posted = std::make_unique<Posted>(transfer);
@@ -53,7 +53,7 @@ void begin(Transfer& transfer, const Call& call, Post post) {
     return;
   }
   engine().add(*posted.release());
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  detail::wake_poller();  // the caller goes on, so an idle worker must poll
 }
 
 Call call_of(const Place& place, const Transfer& it, const char* const name,
@@ -68,7 +68,7 @@ Call call_of(const Place& place, const Transfer& it, const char* const name,
           .throws = true};
 }
 
-// A send that takes its turn.
+// A send that waits for its turn.
 struct Queued : messages::Listener {
   Queued(Transfer& its_transfer, std::unique_ptr<sends::Send> its_send)
       : transfer(its_transfer), send(std::move(its_send)) {
@@ -85,11 +85,12 @@ struct Queued : messages::Listener {
   std::unique_ptr<sends::Send> send;
 };
 
-// Bytes. What is longer takes turns.
+// Bytes. Longer messages wait for their turn.
 constexpr std::int64_t short_most = 8192;
 
-// What is longer than this is under way until it has been received: a part that MPI may take at
-// once would seem to have left while it waits in a buffer of MPI's, in front of more urgent ones.
+// Longer messages stay in flight until they have been received. MPI may take a shorter part at
+// once: it would then seem to have left while it waits in a buffer of MPI, in front of more urgent
+// ones.
 std::int64_t standard_most() {
   static const std::int64_t most = [] {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -162,7 +163,7 @@ void begin_reduction(Place& place, Transfer& it, const void* const from, MPI_Op 
 
 int copy(Place& place, const Transfer& from, const Transfer& to) noexcept {
   const std::int64_t bytes = bytes_of(from.count, from.type);
-  // An MPI need not say so of a message to oneself: Open MPI 4 does not.
+  // An MPI need not report this for a message to oneself: Open MPI 4 does not.
   if (bytes > bytes_of(to.count, to.type)) return MPI_ERR_TRUNCATE;
   MPI_Aint least = 0;
   MPI_Aint extent = 0;

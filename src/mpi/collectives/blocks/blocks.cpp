@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives of MPI that go block by block: each is an object of imbrex/collective.hpp, and what
-// the calling task has declared for a block ends when that is here, or has left.
+// Collectives of MPI that go block by block: each is an object of imbrex/collective.hpp, and an
+// access of the calling task to a block ends when the block has arrived, or has left.
 // docs/design/partial-collectives.md has the argument.
 #include "mpi/collectives/blocks/blocks.hpp"
 
@@ -36,7 +36,7 @@ namespace {
 
 std::atomic<std::uint64_t> decomposed{0};  // any thread; relaxed: a count
 
-// Where the block of a rank begins.
+// The beginning of the block of a rank.
 std::ptrdiff_t displacement_of(const Side& side, const int rank, MPI_Datatype type) {
   MPI_Aint least = 0;
   MPI_Aint extent = 1;
@@ -54,7 +54,7 @@ struct Block {
   Future<void> over;
 };
 
-// The blocks of one side of a call, by where they begin. Derived types may interleave them.
+// The blocks of one side of a call, ordered by their addresses. Derived types may interleave them.
 class Buffer {
  public:
   explicit Buffer(std::vector<Block> blocks) : blocks_(std::move(blocks)) {
@@ -64,7 +64,7 @@ class Buffer {
     }
   }
 
-  // Calls visit(block) for each that meets `extent`.
+  // Calls visit(block) for each block that overlaps `extent`.
   template <class Visit>
   void for_each_in(const Extent& extent, Visit visit) const {
     const auto first = std::ranges::upper_bound(reach_, extent.begin) - reach_.begin();
@@ -82,7 +82,7 @@ class Buffer {
 
  private:
   std::vector<Block> blocks_;
-  std::vector<std::uintptr_t> reach_;  // of each, the last end up to it
+  std::vector<std::uintptr_t> reach_;  // by block, the largest end up to it
 };
 struct Buffers {
   Buffer incoming;
@@ -93,8 +93,8 @@ std::uintptr_t address_of(const detail::OpenAccess& it) {
   return reinterpret_cast<std::uintptr_t>(it.address);
 }
 
-// What the parts of the blocks of one call are. There is a block for each rank or, among
-// neighbours, for each of them.
+// The parts of the blocks of one call. There is a block for each rank or, in a neighbourhood
+// collective, for each neighbour.
 class Blocks {
  public:
   Blocks(const Call& call, const CollectiveCall& asked)
@@ -147,7 +147,7 @@ class Blocks {
  private:
   using Pieces = std::vector<Piece>;  // by block and part
 
-  // The same block goes to all.
+  // One block goes to all ranks.
   [[nodiscard]] bool one_goes() const {
     return kind_ == Kind::allgather || kind_ == Kind::gather || kind_ == Kind::neighbor_allgather;
   }
@@ -182,7 +182,7 @@ class Blocks {
       }
     }
   }
-  // Cuts the block that is number `index` of `side`. No parts for one of no bytes: the other side
+  // Cuts the block with number `index` of `side`. A block of no bytes has no parts: the other side
   // may count it differently.
   void cut(Pieces& pieces, const Side& side, const int index, const int block) {
     pieces.resize(place_in(block + 1, 0));
@@ -207,7 +207,7 @@ class Blocks {
 
   static void list(std::vector<Block>& blocks, const void* const address, const Piece& piece,
                    Future<void> over) {
-    // As numbers: `address` may be MPI_BOTTOM, and then the displacement is an address.
+    // As numbers: `address` may be MPI_BOTTOM, and the displacement is then an address.
     const auto first = reinterpret_cast<std::uintptr_t>(address) +
                        static_cast<std::uintptr_t>(piece.displacement);
     const Extent extent =
@@ -222,7 +222,7 @@ class Blocks {
   bool in_place_ = false;
   std::vector<int> sources_;  // ranks, by block
   std::vector<int> destinations_;
-  Cuts cuts_;  // whose types live until the collective has begun, which copies them
+  Cuts cuts_;  // its types live until the collective has begun, which copies them
   Pieces incoming_;
   Pieces outgoing_;
 };
@@ -239,9 +239,9 @@ std::vector<detail::OpenAccess> open_in_order() {
   return open;
 }
 
-// An access by an address alone stands for what of its buffer lies up to the next one that the task
-// has declared: so one that names the first element of a block stands for the block, and the only
-// one of a buffer for all of it. It ends with the last block that meets what it stands for.
+// An access by an address alone stands for the part of its buffer up to the next declared access:
+// the name of the first element of a block stands for the block, and a single name in a buffer for
+// all of it. The access ends with the last overlapping block.
 void end_accesses_by(const Buffers& buffers) {
   const std::vector<detail::OpenAccess> open = open_in_order();
   for (std::size_t i = 0; i < open.size(); ++i) {
@@ -261,7 +261,7 @@ void end_accesses_by(const Buffers& buffers) {
         all = {std::min(all.begin, block.extent.begin), std::max(all.end, block.extent.end)};
       });
     }
-    // What is named, too, must be within: the task may go on using what lies beside it.
+    // The named memory must be within, too, because the task may go on using the memory beside it.
     if (named.begin < all.begin || named.end > all.end) continue;
     const Future<void> last = over.size() == 1 ? over.front() : when_all(over);
     detail::release_access_after(*detail::completion_of(last), open[i].address,
@@ -269,8 +269,8 @@ void end_accesses_by(const Buffers& buffers) {
   }
 }
 
-// Begins the collective, and says which accesses of the running task end with its blocks. What
-// fails once data are under way is kept in `failed`.
+// Begins the collective, and registers the accesses of the running task that end with its blocks.
+// An error after data are in flight is kept in `failed`.
 Collective begin(const Call& call, const CollectiveCall& asked, std::exception_ptr& failed) {
   const Blocks blocks(call, asked);
   Collective collective = blocks.begin(call.name);
@@ -295,7 +295,7 @@ void wait_for(const Call& call, const Future<void>& all) {
   all.get();
 }
 
-// The code that a call returns whose body is `f()`.
+// The return code of a call with the body `f()`.
 template <class F>
 int code_of(const Call& call, F f) {
   try {
@@ -319,7 +319,7 @@ int code_of(const Call& call, F f) {
 
 int run(const Call& call, const CollectiveCall& asked) {
   return code_of(call, [&] {
-    // The collective is in order by the turn that it takes; who watches is told of the call.
+    // The turn that the collective takes orders it; observers are told of the call.
     check::Guard guard;
     if (check::on()) [[unlikely]] {
       Call seen = call;
@@ -346,7 +346,7 @@ std::optional<int> begin_request(const Call& call, const CollectiveCall& asked,
     Begun begun(call);
     std::exception_ptr failed;
     const Collective collective = begin(call, asked, failed);
-    if (failed != nullptr) {  // accesses would end with the task, while data are under way
+    if (failed != nullptr) {  // accesses would end with the task, while data are in flight
       wait_for(call, collective.all());
       std::rethrow_exception(failed);
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives that go block by block (IMBREX_PARTIAL): whether a call does (settings.cpp), and how
-// it is carried out then (blocks.cpp). Used by the calls, MPI_Init and MPI_Finalize.
+// it is then carried out (blocks.cpp). Used by the calls, MPI_Init and MPI_Finalize.
 //
-// All ranks must decide alike. So what decides is the same on all by MPI's own rules: the kind of
-// the call, its communicator and what its info says, the bytes of a block where all have the same,
-// MPI_IN_PLACE of an all-to-all; and the options, which MPI_Init compares.
+// All ranks must decide the same. The decision therefore depends only on things that MPI's own
+// rules make equal on all ranks: the kind of the call, its communicator and the info of that, the
+// bytes of a block where all have one size, MPI_IN_PLACE of an all-to-all; and on the options,
+// which MPI_Init compares.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +23,7 @@ namespace imbrex::mpi::blocks {
 enum class Mode : std::uint8_t {
   off,      // MPI's own calls
   on,       // long blocks go one by one; accesses end early in tasks that ask for it
-  release,  // and in all others
+  release,  // accesses end early in all tasks
   all       // blocks of any length
 };
 struct Setting {
@@ -30,28 +31,28 @@ struct Setting {
   int parts = 1;  // of each block
   [[nodiscard]] bool operator==(const Setting&) const = default;
 };
-// What IMBREX_PARTIAL and IMBREX_PARTIAL_PARTS say. Throws Error.
+// The values of IMBREX_PARTIAL and IMBREX_PARTIAL_PARTS. Throws Error.
 [[nodiscard]] Setting setting_by_options();
 
-// In MPI_Init, once all ranks have the same setting: what holds where no info says anything else.
+// In MPI_Init, once all ranks have one setting: it holds where no info says anything else.
 void start(const Setting& setting) noexcept;
-// In MPI_Finalize. Ends the program if parts are held for other ranks: they may wait for ever.
+// In MPI_Finalize. Ends the program if parts are held for other ranks, which may wait for ever.
 void end() noexcept;
 
 // The info keys imbrex_partial and imbrex_partial_parts of a call that gives a communicator an
-// info. The first says, before MPI is told, whether they are valid: the error handler of the call's
-// communicator has been called if not. The second keeps them.
+// info. look_at_info() says, before MPI is called, whether they are valid: otherwise it has called
+// the error handler of the call's communicator. The second function keeps them.
 [[nodiscard]] int look_at_info(const Call& call, MPI_Info info);
 [[nodiscard]] int keep_info(const Call& call, MPI_Comm comm, MPI_Info info);
 
-// One side of a collective, as its call names it. Pointers are valid during the call.
+// One side of a collective, from the arguments of its call. Pointers are valid during the call.
 struct Side {
   const void* address = nullptr;
   MPI_Count count = 0;  // of each block, where `counts` is null
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  // Of each rank, or neighbour: how many elements, in int or in MPI_Count; where, in int or in
-  // MPI_Aint; of which type, and then the place is in bytes. Null: all blocks are alike, one behind
-  // the other.
+  // For each rank or neighbour: the number of elements, as int or MPI_Count; the displacement, as
+  // int or MPI_Aint; and the type, which makes displacements bytes. Null: all blocks are equal, one
+  // after the other.
   const int* counts = nullptr;
   const MPI_Count* large_counts = nullptr;
   const int* places = nullptr;
@@ -70,8 +71,8 @@ struct Side {
 
 struct CollectiveCall {
   Kind kind = Kind::alltoall;
-  // Its name ends in v or w: blocks need not have one size. (Not seen by the counts: a rank that is
-  // no root may give null for what does not concern it.)
+  // The name ends in v or w: blocks need not have one size. (The counts do not tell: a rank that is
+  // no root may give null for unused arguments.)
   bool varies = false;
   Side send;
   Side receive;
@@ -82,17 +83,18 @@ struct CollectiveCall {
 
 // Whether all ranks decide for it.
 [[nodiscard]] bool accepts(CollectiveCall& it);
-// Carries out what has been accepted; returns what the call returns. Suspends.
+// Carries out an accepted call and returns its result. Suspends.
 [[nodiscard]] int run(const Call& call, const CollectiveCall& it);
-// Begins what has been accepted; std::nullopt if the communicator was not prepared.
+// Begins an accepted call; std::nullopt if the communicator was not prepared.
 [[nodiscard]] std::optional<int> begin_request(const Call& call, const CollectiveCall& it,
                                                MPI_Request* request);
-// Makes what forms I need, which may not wait for other ranks. Collective; suspends.
+// Prepares a communicator for the forms I, which may not wait for other ranks. Collective;
+// suspends.
 [[nodiscard]] int prepare(const Call& call, MPI_Comm comm);
-// How many calls have gone block by block.
+// The number of calls that have gone block by block.
 [[nodiscard]] std::uint64_t decomposed_calls() noexcept;
 
-// Of the name of a call, blocking or not, with int or with large counts.
+// The base name of a call, blocking or not, with int or with large counts.
 [[nodiscard]] consteval std::string_view plain(std::string_view name) {
   if (name.ends_with("_c")) name.remove_suffix(2);
   if (name.starts_with('I')) name.remove_prefix(1);
@@ -109,7 +111,7 @@ struct MaybeKind {
 [[nodiscard]] consteval MaybeKind kind_of(std::string_view name) {
   name = plain(name);
   if (varies(name)) name.remove_suffix(1);
-  // Behind an I the name begins with a small letter.
+  // After an I the name begins with a small letter.
   if (name == "Alltoall" || name == "alltoall") return {true, Kind::alltoall};
   if (name == "Allgather" || name == "allgather") return {true, Kind::allgather};
   if (name == "Gather" || name == "gather") return {true, Kind::gather};
@@ -125,8 +127,8 @@ struct MaybeKind {
 
 // ---- from arguments ----------------------------------------------------------------------------
 
-// Each takes what it stands for from the front of a call's arguments, and hands on the rest: the
-// sides, a root where there is one, and the communicator.
+// Each takes its part from the front of a call's arguments, and hands on the rest: the sides, a
+// root if there is one, and the communicator.
 inline void read_end(CollectiveCall& it, MPI_Comm comm) { it.comm = comm; }
 inline void read_end(CollectiveCall& it, int root, MPI_Comm comm) {
   it.root = root;
@@ -171,7 +173,7 @@ template <class... Arguments>
   return it;
 }
 
-// What the call returns, if it has gone block by block; if `request` is not null, if it has begun.
+// The call's result, if it has gone block by block; with a `request`, if it has begun.
 template <MaybeKind kind, bool varies, class... Arguments>
 [[nodiscard]] std::optional<int> attempt([[maybe_unused]] const Call& call,
                                          [[maybe_unused]] MPI_Request* const request,

@@ -16,12 +16,12 @@ namespace imbrex::mpi::blocks {
 
 namespace {
 
-// Cuts that do not fall on the elements of all types at least fall on those of MPI's own.
+// Cuts that do not fall on elements of all types at least fall on elements of predefined types.
 constexpr std::int64_t bytes_of_largest = 16;
 
-// MPI packs the data of an element in the order in which it sends them, so it can be asked where
-// each byte lies: of a buffer whose bytes hold their own places, as many digits as a byte has room
-// for each time.
+// MPI packs the data of an element in the order in which it sends them, so packing tells where each
+// byte lies: the bytes of the packed buffer contain their own places, as many digits at a time as a
+// byte has room for.
 std::vector<std::uint32_t> places_of(MPI_Datatype type, const std::int64_t bytes,
                                      const MPI_Aint least, const MPI_Aint extent) {
   std::vector<std::uint32_t> places(static_cast<std::size_t>(bytes));
@@ -32,7 +32,7 @@ std::vector<std::uint32_t> places_of(MPI_Datatype type, const std::int64_t bytes
       source[i] = static_cast<unsigned char>(i >> digits);
     }
     int position = 0;
-    // Where the element itself would be; MPI looks only at what it holds.
+    // The address of the element itself; MPI reads only its data.
     const auto address = reinterpret_cast<std::uintptr_t>(source.data()) -
                          static_cast<std::uintptr_t>(least);
     const int code = PMPI_Pack(reinterpret_cast<const void*>(address), 1, type, packed.data(),
@@ -123,7 +123,7 @@ const Cuts::Runs& Cuts::runs_of(MPI_Datatype type) {
   return runs;
 }
 
-// The end of an element, whole ones, and the beginning of one, from the address of the first.
+// The end of one element, whole ones, and the beginning of one, from the address of the first.
 MPI_Datatype Cuts::type_of(MPI_Datatype type, const DataRange& range) {
   std::vector<int> counts;
   std::vector<MPI_Aint> places;
@@ -148,7 +148,7 @@ MPI_Datatype Cuts::type_of(MPI_Datatype type, const DataRange& range) {
     }
   };
   const std::int64_t first_whole = (range.begin + element - 1) / element;
-  const std::int64_t last_whole = range.end / element;  // the one behind it
+  const std::int64_t last_whole = range.end / element;  // the one after it
   const std::int64_t head = range.begin / element;
   if (range.begin % element != 0) {
     add_bytes_of(head, {range.begin - head * element,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks that are cut by bytes of what they hold: the only length that both sides of a message
-// know, whatever types they name and however many elements of these. Used by blocks.cpp.
+// Blocks that are cut by the bytes of their data: the only length that both sides of a message
+// know, whatever their types and numbers of elements. Used by blocks.cpp.
 // docs/design/partial-collectives.md has the argument.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace imbrex::mpi::blocks {
 
-// A part has more elements than MPI counts.
+// A part has more elements than MPI can count.
 struct TooLong {};
 
 // The memory that a block of elements occupies, from its lowest address: a type may have its data
@@ -26,10 +26,10 @@ struct Extent {
 };
 [[nodiscard]] Extent extent_of(const void* address, MPI_Count count, MPI_Datatype type);
 
-// What a block of elements holds, without gaps.
+// The size of the data of a block of elements, without gaps.
 [[nodiscard]] std::int64_t data_bytes(MPI_Count count, MPI_Datatype type);
 
-// Which bytes of a block's data a part is, the same on both sides.
+// The bytes of a block's data in one part, the same on both sides.
 struct DataRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -44,13 +44,13 @@ class Cuts {
   Cuts(const Cuts&) = delete;
   Cuts& operator=(const Cuts&) = delete;
 
-  // Part `number` of `parts` of the block of `count` elements, `displacement` bytes from where
-  // all begin. Throws TooLong, and Error for a type that this MPI cannot say the bytes of.
+  // Part `number` of `parts` of the block of `count` elements, `displacement` bytes from the common
+  // beginning. Throws TooLong, and Error for a type whose bytes this MPI does not tell.
   [[nodiscard]] Piece part(std::ptrdiff_t displacement, MPI_Count count, MPI_Datatype type,
                            int number, int parts);
 
  private:
-  // Bytes of an element that lie together, in the order in which they are sent.
+  // Contiguous bytes of an element, in the order in which they are sent.
   struct Run {
     MPI_Aint place = 0;  // from the element's address
     std::int64_t bytes = 0;

@@ -5,7 +5,7 @@
 
 namespace imbrex::mpi::blocks {
 
-// What the ranks must agree on lest parts of different collectives meet: it is in the tags.
+// The kind is in the tags, so that parts of different collectives do not meet.
 enum class Kind : std::uint8_t {
   alltoall,
   allgather,

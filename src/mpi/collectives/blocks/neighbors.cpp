@@ -19,7 +19,7 @@ void succeed(const char* call, const int code) {
   if (code != MPI_SUCCESS) throw make_error(call, code, detail::describe_current_task());
 }
 
-// Counts edges in the order of `all`, or with `by_pairs` in that of 1, 0, 3, 2 and so on.
+// Counts edges in the order of `all`, or with `by_pairs` in the order 1, 0, 3, 2 and so on.
 void number(std::vector<Neighbor>& all, const bool by_pairs) {
   std::map<int, int> edges;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -34,13 +34,13 @@ std::vector<Neighbor> listed(const std::vector<int>& ranks, const int count) {
   return all;
 }
 
-// At least one, so that MPI is given an address.
+// At least one, so that MPI gets an address.
 std::vector<int> room(const int count) {
   return std::vector<int>(static_cast<std::size_t>(std::max(count, 1)));
 }
 
-// In each dimension first the neighbour below, then the one above. What goes to the one below
-// arrives there as from the one above, also where both are one rank, which MPI asks for.
+// In each dimension first the neighbour below, then the one above. Data for the one below arrive
+// there as data from the one above, also if both are one rank, as MPI requires.
 Neighbors in_grid(const char* const call, MPI_Comm comm) {
   Neighbors neighbors;
   int dimensions = 0;

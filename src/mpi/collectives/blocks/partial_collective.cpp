@@ -25,7 +25,7 @@ std::string describe(const Part& part) {
                      part.neighbor < 0 ? "" : fmt::format(" (neighbour {})", part.neighbor));
 }
 
-// Why it has failed with this code.
+// The error for this code.
 MpiError error_of(const detail::CollectiveState& state, const Part& part, const int code) {
   if (!part.withdrawn) {
     const std::string place =
@@ -106,7 +106,7 @@ void CollectiveState::plan(const bool comes, const int block, const int number,
   open.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Receives of all parts come first: what a later task of this rank sends may depend on them.
+// The receives of all parts come first: later sends of this rank may depend on them.
 void CollectiveState::start() {
   if (hold) mpi::engine().hold(1);
   for (Parts* const some : {&incoming, &outgoing}) {
@@ -195,7 +195,7 @@ void CollectiveState::ended(blocks::Transfer& transfer, const int code) noexcept
     error = std::make_exception_ptr(blocks::error_of(state, part, code));
   }
   part.guard.reset();  // before the memory is sent on
-  // First what others wait for. Both parts are open, and so keep the state.
+  // First the parts that other ranks wait for. Both parts are open, and so keep the state.
   if (Part* const next = part.incoming ? part.partner : nullptr) {
     if (error == nullptr) {
       next->left.store(true, std::memory_order_relaxed);
@@ -215,7 +215,7 @@ void CollectiveState::withdraw(Part& part, const std::exception_ptr& why) noexce
 }
 
 void CollectiveState::end(Part& part, const int code, const std::exception_ptr& error) noexcept {
-  part.guard.reset();  // before those run who wait for it, and may use its memory
+  part.guard.reset();  // before tasks that wait for it run, which may use its memory
   if (error == nullptr) {
     part.promise.set();
   } else {
@@ -224,13 +224,14 @@ void CollectiveState::end(Part& part, const int code, const std::exception_ptr& 
       if (first_error == nullptr) first_error = error;
     }
     part.promise.set_exception(error);
-    // As taken: if nobody takes that of all(), that one is reported, and not each of its parts.
+    // As taken: if all().get() is never called, that error is reported once, and not for each part.
     try {
       part.promise.future().get();
     } catch (...) {
     }
   }
-  tell(part, code);  // before all() is ready: whoever has waited for that has been told of each
+  tell(part, code);  // before all() is ready: a task that waits for all() has seen the events of
+                     // each part
   count_down();
 }
 
@@ -249,7 +250,7 @@ void CollectiveState::tell(const Part& part, const int code) const noexcept {
 }
 
 void CollectiveState::count_down() noexcept {
-  // Release: what each part has done is seen by who ends it, by acquire.
+  // Release: the thread that ends it sees the writes of each part, by acquire.
   if (open.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   std::exception_ptr error;
   {
@@ -263,7 +264,7 @@ void CollectiveState::count_down() noexcept {
   } else {
     all.set_exception(error);
   }
-  if (hold) mpi::engine().hold(-1);  // whoever waited is ready by now
+  if (hold) mpi::engine().hold(-1);  // tasks that waited are ready by now
   drop_reference();
 }
 
@@ -358,7 +359,7 @@ Future<void> CollectiveState::future_of(const bool comes, const int block, const
 
 }  // namespace detail
 
-// ---- what programs hold ------------------------------------------------------------------------
+// ---- handles of programs -----------------------------------------------------------------------
 
 namespace {
 
@@ -383,7 +384,7 @@ Collective& Collective::operator=(Collective other) noexcept {
   return *this;
 }
 Collective::~Collective() {
-  // Acquire: what others have sent is seen by abandon().
+  // Acquire: abandon() sees the sends of other threads.
   if (state_ != nullptr && state_->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     state_->abandon();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A partial collective while it is under way: its parts, each a transfer and a promise. Used by
-// block_plans.cpp, which says what the parts of each kind are.
+// A partial collective in flight: its parts, each a transfer and a promise. Used by
+// block_plans.cpp, which defines the parts of each kind.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@
 
 namespace imbrex::mpi::blocks {
 
-// One part of a block, one way.
+// One part of a block, in one direction.
 struct Part : Transfer {
   detail::CollectiveState* state = nullptr;
   Promise<void> promise{"part of a collective", std::source_location()};
@@ -34,9 +34,10 @@ struct Part : Transfer {
   int neighbor = -1;  // its index, in a collective of neighbours
   int edge = 0;       // Neighbor::edge
   std::ptrdiff_t displacement = 0;
-  std::atomic<bool> left{false};  // outgoing: it has been let go, or withdrawn
-  std::exception_ptr withdrawn_for;  // outgoing: why; written before it begins
-  Part* partner = nullptr;  // at its end: of a copy, where it goes to; of a broadcast, what goes on
+  std::atomic<bool> left{false};  // outgoing: it has been sent, or withdrawn
+  std::exception_ptr withdrawn_for;  // outgoing: the reason; written before it begins
+  Part* partner = nullptr;  // at its end: for a copy, its destination; for a broadcast, the
+                            // outgoing part
   std::unique_ptr<check::Guard> guard;  // under IMBREX_CHECK, while it uses its memory
 };
 
@@ -44,9 +45,11 @@ struct Part : Transfer {
 
 namespace imbrex::detail {
 
-// Thread safety: plan() and start(), one thread, before others know it; the rest, any.
-// Invariants: (1) `open` counts the parts that have not ended, and one more until start() has
-// returned; (2) it lives until nobody holds it and `open` is 0.
+// Thread safety: one thread calls plan() and start(), before others know the object; any thread
+// calls the rest.
+// Invariants:
+//   (1) `open` counts the parts that have not ended, and one more until start() has returned.
+//   (2) it lives until there is no handle and `open` is 0.
 struct CollectiveState {
   using Place = mpi::blocks::Place;
   using Part = mpi::blocks::Part;
@@ -59,36 +62,36 @@ struct CollectiveState {
   CollectiveState(const CollectiveState&) = delete;
   CollectiveState& operator=(const CollectiveState&) = delete;
 
-  // Adds a part of a block, unless it has no bytes: a message of none withdraws a part. Throws
+  // Adds a part of a block, unless it has no bytes: a message of no bytes withdraws a part. Throws
   // Error for wrong arguments.
   void plan(bool incoming, int block, int part, const void* address, const Piece& piece);
-  // Lets it begin. REQUIRES: it has its number, and the place its duplicates.
+  // Begins it. REQUIRES: it has its number, and the place its duplicates.
   void start();
   void start_reductions();
-  // `part` uses its memory from now on. `sent`: what a reduction reads besides.
+  // `part` uses its memory from now on. `sent`: further input of a reduction.
   void watch(Part& part, const void* sent);
   void let_go(Part& part);
   // The part of the other rank shall fail, too.
   void withdraw(Part& part, const std::exception_ptr& why) noexcept;
   // `error` is null if and only if `code` is MPI_SUCCESS.
   void end(Part& part, int code, const std::exception_ptr& error) noexcept;
-  void tell(const Part& part, int code) const noexcept;  // those who want events
+  void tell(const Part& part, int code) const noexcept;  // to the observers of events
   void count_down() noexcept;
   void drop_reference() noexcept;
-  // Nobody holds it any more.
+  // The last handle is gone.
   void abandon() noexcept;
-  // What is held ends with an error, since nobody can send it any more. False: nothing was. The
-  // caller has a reference.
+  // The held parts end with an error, since no code can send them any more. False: there are none.
+  // The caller has a reference.
   bool give_up(const char* why) noexcept;
 
-  // Blocks are counted by rank or, in a collective of neighbours, by neighbour.
+  // Blocks are counted by rank or, in a neighbourhood collective, by neighbour.
   [[nodiscard]] int block_count(bool incoming) const noexcept;
   [[nodiscard]] int peer_of(bool incoming, int block) const noexcept;
   [[nodiscard]] std::size_t index(bool incoming, int block, int part) const;  // throws Error
   // Its parts that have not ended. REQUIRES: it has started, and is open.
   void describe(std::vector<std::string>& lines) const;
-  // `rank`, but in a broadcast the rank before or after this one, and in a reduction this one: it
-  // has parts with no other.
+  // `rank`; but in a broadcast the rank before or after this one, and in a reduction this one: it
+  // exchanges parts with no other.
   [[nodiscard]] int neighbour_for(int rank, int step) const;
   [[nodiscard]] Future<void> future_of(bool incoming, int block, int part) const;
   [[nodiscard]] MPI_Datatype keep(MPI_Datatype type);
@@ -101,20 +104,21 @@ struct CollectiveState {
   const int root;
   const int parts;
   const bool hold;
-  // Null: the blocks are those of the ranks.
+  // Null: the blocks belong to ranks.
   const std::unique_ptr<const mpi::blocks::Neighbors> neighbors;
   const TaskLabel task = current_task();
-  const void* reduced = nullptr;  // of a reduction: from where, perhaps MPI_IN_PLACE; and by what
+  const void* reduced = nullptr;  // for a reduction: its input, perhaps MPI_IN_PLACE; and its
+                                  // operation
   MPI_Op op = MPI_OP_NULL;
   int instance = -1;  // its number on the communicator
   mpi::check::Compared compared;  // until all its parts have ended
-  Parts incoming;  // by block and part; null: nothing is sent
+  Parts incoming;  // by block and part; null: no data are sent
   Parts outgoing;
-  std::map<MPI_Datatype, MPI_Datatype> types;  // copies of those that the program may free
+  std::map<MPI_Datatype, MPI_Datatype> types;  // copies of types that the program may free
   Promise<void> ready{"part of a collective", std::source_location()};
   Promise<void> all{"collective", std::source_location()};
   std::atomic<int> handles{1};
-  std::atomic<int> references{2};  // that of all handles, and that of what is open
+  std::atomic<int> references{2};  // one for all handles, one for all open parts
   std::atomic<int> open{1};
   std::mutex lock;
   std::exception_ptr first_error IMBREX_GUARDED_BY(lock);

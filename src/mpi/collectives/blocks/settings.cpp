@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls go block by block: what options and infos say, and which calls all ranks accept.
+// Which calls go block by block: the options and infos, and the calls that all ranks accept.
 #include "mpi/abi/switches.hpp"
 #include "mpi/collectives/blocks/blocks.hpp"
 
@@ -25,7 +25,7 @@ namespace imbrex::mpi::blocks {
 
 namespace {
 
-constexpr std::int64_t bytes_least = 1024;  // of a block, where the mode is not `all`
+constexpr std::int64_t bytes_least = 1024;  // bytes of a block, if the mode is not `all`
 constexpr int parts_most = 1'000'000;
 
 // ---- settings ----------------------------------------------------------------------------------
@@ -38,15 +38,15 @@ std::optional<Mode> mode_of(const std::string_view text) noexcept {
   return std::nullopt;
 }
 
-// Relaxed, all of these, as the switches.
+// All of these are relaxed, as the switches are.
 std::atomic<Mode> mode_of_all{Mode::off};
 std::atomic<int> parts_of_all{1};
 std::atomic<bool> some_have_their_own{false};
 
-// What infos have said of a communicator. Relaxed: as the switches.
+// The infos of a communicator. Relaxed, as the switches are.
 struct Own {
-  std::atomic<int> mode{-1};   // -1: nothing
-  std::atomic<int> parts{0};   // 0: nothing
+  std::atomic<int> mode{-1};   // -1: not set
+  std::atomic<int> parts{0};   // 0: not set
 };
 OfCommunicators<Own>& owns() {
   static auto& the_owns = *new OfCommunicators<Own>;
@@ -72,7 +72,7 @@ Setting setting_of(MPI_Comm comm) {
 constexpr const char* mode_key = "imbrex_partial";
 constexpr const char* parts_key = "imbrex_partial_parts";
 
-// Of a key that an info does not have: none.
+// Returns std::nullopt if the info object has no such key.
 std::optional<std::string> value_of(MPI_Info info, const char* const key) {
   std::array<char, MPI_MAX_INFO_VAL + 1> value{};
   int found = 0;
@@ -92,7 +92,7 @@ std::optional<int> parts_in(const std::string& text) noexcept {
 
 // ---- calls -------------------------------------------------------------------------------------
 
-// Whether MPI will refuse what this rank says of its blocks: then its own call says how.
+// Whether MPI will refuse this rank's arguments: its own call then reports the error.
 bool is_wrong(const Side& side, const int size) noexcept {
   for (int block = 0; block < size; ++block) {
     const MPI_Count count = side.count_of(block);
@@ -101,8 +101,8 @@ bool is_wrong(const Side& side, const int size) noexcept {
   return false;
 }
 
-// Neighbours that are not connected with others may have blocks of another length, and who sends
-// blocks of one length may get those of another. So no length decides.
+// Neighbours that are not connected with others may have blocks of another length, and a rank that
+// sends blocks of one length may get those of another. So no length decides.
 bool accepts_neighbors(const CollectiveCall& it) noexcept {
   const std::optional<Degrees> degrees = degrees_of(it.comm);
   if (!degrees || it.send.address == MPI_IN_PLACE || it.receive.address == MPI_IN_PLACE) {
@@ -195,7 +195,7 @@ bool accepts(CollectiveCall& it) {
     return !(sends && !own_sent && is_wrong(it.send, size)) &&
            !(receives && !own_here && is_wrong(it.receive, size));
   }
-  // Of the sides that count on this rank, one that says how long a block is.
+  // A side that counts on this rank and gives the length of a block.
   const bool by_receive = it.send.address == MPI_IN_PLACE ||
                           (it.kind == Kind::scatter && it.receive.address != MPI_IN_PLACE);
   const Side& side = by_receive ? it.receive : it.send;

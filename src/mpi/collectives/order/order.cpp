@@ -27,7 +27,7 @@
 
 namespace imbrex::mpi::order {
 
-// On the heap: it may be in the way of a report when its task goes on.
+// On the heap: a report may still read it when its task resumes.
 struct WaitingStart : Start {
   std::shared_ptr<Order> order;
   const char* call = nullptr;
@@ -43,9 +43,8 @@ constexpr const char* about_order = "imbrex::ordered";
 
 }  // namespace
 
-// The order of one communicator, and the messages about it, which travel on a duplicate. Rank 0
-// decides and sends to each rank; the others have a receive there while a start of theirs waits for
-// a decision.
+// The order of one communicator, and its messages, which travel on a duplicate. Rank 0 decides and
+// sends to each rank; the others have a posted receive there while a start waits for a decision.
 //
 // Thread safety: any thread.
 class Order : public std::enable_shared_from_this<Order> {
@@ -56,19 +55,19 @@ class Order : public std::enable_shared_from_this<Order> {
   Order(const Order&) = delete;
   Order& operator=(const Order&) = delete;
 
-  const MPI_Comm program;  // perhaps freed
+  const MPI_Comm program;  // may be freed
   const int size;
   Sequence sequence;
 
-  // Makes the duplicate, unless that was done. Collective: all ranks come here before they start
-  // any ordered collective on the communicator. It returns when the duplicate is there, also on
-  // rank 0: Open MPI makes one by several reductions on the communicator, one after the other,
-  // among which no other collective may begin. Suspends.
+  // Makes the duplicate, unless it exists. Collective: all ranks come here before they start any
+  // ordered collective on the communicator. It returns when the duplicate exists, also on rank 0:
+  // Open MPI makes one by several reductions on the communicator, one after the other, and no other
+  // collective may begin between them. Suspends.
   void make_duplicate();
-  // Sends what was decided here. Receives what a start waits for, if one does.
+  // Sends the decisions of this rank. Posts a receive for decisions, if a start waits for one.
   void deliver();
   void receive();
-  // An error of MPI in what all this is made of: no start waits any more. MPI_SUCCESS: none.
+  // An error of MPI in the messages of the order: no start waits any more. MPI_SUCCESS: none.
   void fail(int code) noexcept;
   [[nodiscard]] int failure() const noexcept { return failure_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_idle() noexcept { return under_way_.load(std::memory_order_acquire) == 0; }
@@ -89,11 +88,11 @@ class Order : public std::enable_shared_from_this<Order> {
 
   std::mutex lock_;
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;
-  bool sending_ IMBREX_GUARDED_BY(lock_) = false;    // one thread sends, and will look again
+  bool sending_ IMBREX_GUARDED_BY(lock_) = false;    // one thread sends, and will check again
   bool receiving_ IMBREX_GUARDED_BY(lock_) = false;  // a receive is posted, or is about to be
   std::atomic<bool> is_made_{false};  // release: comm_ is constant from now on
   Promise<void> duplicated_{"duplicate of a communicator", std::source_location()};
-  std::atomic<int> failure_{MPI_SUCCESS};  // release pairs with whoever is woken by it
+  std::atomic<int> failure_{MPI_SUCCESS};  // release pairs with a thread that is woken by it
   std::atomic<int> under_way_{0};          // operations; any thread
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
@@ -106,7 +105,7 @@ void wake(Start* const start) noexcept {
 
 }  // namespace
 
-// An operation of the order's. It keeps the order, and ends itself.
+// An operation of the order. It keeps the order alive, and ends itself.
 struct Order::Posted : Operation {
   explicit Posted(Order& its_order) : order(its_order.shared_from_this()) {
     order->under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -118,7 +117,7 @@ struct Order::Posted : Operation {
   std::shared_ptr<Order> order;
 };
 
-// Gives MPI the request of an operation. True if it is over at once; else the engine has it.
+// Makes MPI's request of an operation. True if it is over at once; otherwise the engine owns it.
 template <class Post>
 bool Order::post(Posted& operation, Post post) {
   Outcome outcome = MPI_SUCCESS;
@@ -137,7 +136,7 @@ bool Order::post(Posted& operation, Post post) {
     return true;
   }
   engine().add(operation);
-  detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  detail::wake_poller();  // the caller goes on, so an idle worker must poll
   return false;
 }
 
@@ -190,8 +189,8 @@ struct Order::Delivery : Posted {
   std::array<std::uint64_t, keys_max> buffer;
 };
 
-// One thread sends at a time, so messages leave in the order of the decisions; who finds another
-// one sending leaves it to that.
+// One thread sends at a time, so messages leave in the order of the decisions; a thread that finds
+// another one sending leaves the decisions to it.
 void Order::deliver() {
   if (size == 1) return;
   if (const std::lock_guard guard(lock_); true) {
@@ -241,8 +240,8 @@ struct Order::Reception : Posted {
   std::array<std::uint64_t, keys_max> buffer;
 };
 
-// receive() must follow: it looks whether another start waits, also for one that found this receive
-// under way and left it to it.
+// receive() must follow: it checks whether another start waits, also for a start that found this
+// receive in flight and relied on it.
 void Order::end_receiving() noexcept {
   const std::lock_guard guard(lock_);
   receiving_ = false;
@@ -251,8 +250,8 @@ void Order::end_receiving() noexcept {
 void Order::receive() {
   for (;;) {
     if (const std::lock_guard guard(lock_); true) {
-      // What a start waited for may have come meanwhile, and a receive in vain would stay for ever.
-      // From here on only what this one receives ends the waiting.
+      // The awaited decision may have arrived meanwhile, and a needless receive would stay for
+      // ever. From here on only this receive ends the wait.
       if (receiving_ || !sequence.lacks_decisions()) return;
       receiving_ = true;
     }
@@ -275,13 +274,13 @@ void Order::receive() {
 
 namespace {
 
-// Of all communicators that have not been freed. What is under way keeps its order.
+// For all communicators that have not been freed. Operations in flight keep their order alive.
 OfCommunicators<Order>& orders() {
   static auto& the_orders = *new OfCommunicators<Order>;
   return the_orders;
 }
 
-// That of `comm`; null: `code` is why.
+// The order of `comm`; null: `code` is the error.
 std::shared_ptr<Order> order_of(MPI_Comm comm, int& code) {
   return orders().find_or(comm, code, [comm] {
     int rank = 0;
@@ -403,7 +402,7 @@ int refuse_to_free(const char* const call, MPI_Comm comm) {
   if (!in_service() || comm == MPI_COMM_NULL || engine().polling_here()) return MPI_SUCCESS;
   int code = MPI_SUCCESS;
   const std::shared_ptr<Order> order = orders().find(comm, code);
-  if (order == nullptr) return MPI_SUCCESS;  // MPI says what is wrong with `comm`
+  if (order == nullptr) return MPI_SUCCESS;  // MPI reports the error of `comm`
   std::string obstacle;
   order->sequence.for_each_waiting([&](const Sequence::View& it) {
     const auto& start = static_cast<const WaitingStart&>(*it.start);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the ranks of a communicator agree in which order its collectives start, for those that stand
-// in a scope of imbrex::ordered(). docs/design/ordered.md has the protocol and why it is correct.
+// How the ranks of a communicator agree on the order in which collectives in a scope of
+// imbrex::ordered() start. docs/design/ordered.md has the protocol and why it is correct.
 #pragma once
 
 #include <mpi.h>
@@ -17,11 +17,11 @@ namespace imbrex::mpi::order {
 class Order;
 struct WaitingStart;
 
-// The turn of a collective to be started, for whoever makes it: from the constructor, which waits
-// for it, to end(), by which the collective has been started, or could not be. Outside of all
-// scopes it is nothing.
+// The turn of a collective that is about to start, from the constructor, which waits for it, to
+// end(), when the collective has been started, or has failed to start. Outside of all scopes it has
+// no effect.
 //
-// Thread safety: the task's that makes it.
+// Thread safety: only the task that makes it uses it.
 class Turn {
  public:
   // Suspends.
@@ -34,14 +34,14 @@ class Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  // True if the collective stands in a scope.
+  // True if the call is in a scope.
   [[nodiscard]] bool is_taken() const noexcept { return start_ != nullptr || scope_ != nullptr; }
-  // By what it has its turn.
+  // The ordering that gave it its turn.
   [[nodiscard]] check::Ordering ordering() const;
-  // Not MPI_SUCCESS: the call must not start it, and must return this code. The error handler has
-  // been called.
+  // Not MPI_SUCCESS: the call must not start the collective, and must return this code. The error
+  // handler has been called.
   [[nodiscard]] int code() const noexcept { return code_; }
-  // As MPI_SUCCESS, or the code that the call must return.
+  // Returns MPI_SUCCESS, or the error code that the call must return.
   [[nodiscard]] int end() {
     if (is_taken()) [[unlikely]] end_taken();
     return code_;
@@ -53,17 +53,17 @@ class Turn {
   void end_taken();
   void give_back() noexcept;
 
-  WaitingStart* start_ = nullptr;         // by a key
-  detail::OrderScope* scope_ = nullptr;   // by an access
+  WaitingStart* start_ = nullptr;         // ordered by a key
+  detail::OrderScope* scope_ = nullptr;   // ordered by an access
   Call call_{};
   int code_ = MPI_SUCCESS;
 };
 
-// Starts that wait for their turn, for reports: a line each. Takes no lock of the engine's.
+// The starts that wait for their turn, for reports: a line each. Takes no lock of the engine.
 [[nodiscard]] std::vector<std::string> describe_waiting();
 
-// Called before `comm` is freed. Not MPI_SUCCESS if a start waits there for its turn: then it has
-// said so and called the error handler, and `call` must return the code.
+// Called before `comm` is freed. Not MPI_SUCCESS if a start waits there for its turn: it has then
+// reported that and called the error handler, and `call` must return the code.
 [[nodiscard]] int refuse_to_free(const char* call, MPI_Comm comm);
 
 // In MPI_Finalize: frees the duplicates.

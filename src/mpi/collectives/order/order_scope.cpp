@@ -18,8 +18,8 @@ std::atomic<int> scopes_open{0};
 
 namespace {
 
-// A task may go on in another thread, so scopes are found by the task. It costs a lock, and only
-// those who use scopes.
+// A task may resume in another thread, so scopes are found by the task. That costs a lock, but only
+// for users of scopes.
 struct Table {
   std::mutex lock;
   std::unordered_map<std::uint64_t, detail::OrderScope*> innermost IMBREX_GUARDED_BY(lock);
@@ -27,14 +27,14 @@ struct Table {
   std::unordered_map<std::uint64_t, std::string> names IMBREX_GUARDED_BY(lock);
 };
 Table& table() {
-  static Table& the_table = *new Table;  // tasks may end while static objects are gone
+  static Table& the_table = *new Table;  // tasks may end after static objects are destroyed
   return the_table;
 }
 
 constexpr std::uint64_t high_bit = std::uint64_t{1} << 63;
 
-// Whoever calls: a task that was spawned, or else the thread, which main and the code of other
-// threads never leave. Numbers of tasks are small, those of threads have the highest bit.
+// Identifies the caller: a spawned task, or else the thread, which main and the code of other
+// threads never leave. Numbers of tasks are small; numbers of threads have the highest bit set.
 std::uint64_t caller() noexcept {
   if (detail::in_spawned_task()) return detail::current_task().id;
   return static_cast<std::uint64_t>(base::this_thread()) | high_bit;
@@ -127,7 +127,7 @@ Ordered::Ordered(const void* const object, const std::size_t bytes, const int co
   mpi::order::open(*scope_);
 }
 
-// Nobody could go on after an error: the scope is the task's.
+// No code could go on after an error, because the scope belongs to the task.
 Ordered::~Ordered() { mpi::order::close(*scope_); }
 
 }  // namespace imbrex

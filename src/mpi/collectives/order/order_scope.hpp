@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The scopes of imbrex::ordered() that are open, and which one the calling code stands in. Knows
-// no collective.
+// The open scopes of imbrex::ordered(), and the scope of the calling code. Knows no collective.
 //
-// Thread safety: every function, any thread.
+// Thread safety: any thread calls every function.
 #pragma once
 
 #include <atomic>
@@ -13,15 +12,15 @@
 
 namespace imbrex::detail {
 
-// One lives from the beginning of a scope to its end, where the task put it.
+// Lives from the beginning of a scope to its end, in memory of the task.
 struct OrderScope {
-  // What orders the collectives in it: a key, or if `object` is not null that access.
+  // The order of its collectives: by a key, or by the access if `object` is not null.
   std::uint64_t key = 0;
   const void* object = nullptr;
   std::size_t bytes = 0;
-  int left = 1;  // with an access: collectives until it is released. The task's only.
-  bool is_of_c = false;  // begun and ended by calls
-  // The table's.
+  int left = 1;  // with an access: collectives until it is released; only the task uses it
+  bool is_of_c = false;  // begun and ended by functions of C
+  // For the table.
   std::uint64_t owner = 0;
   OrderScope* outer = nullptr;
 };
@@ -30,21 +29,21 @@ struct OrderScope {
 
 namespace imbrex::mpi::order {
 
-// How many are open in this process. Relaxed: a task sees its own.
+// The number of open scopes in this process. Relaxed: a task sees its own.
 extern std::atomic<int> scopes_open;
 
-// A scope of an access. Throws Error.
+// Makes a scope ordered by an access. Throws Error.
 [[nodiscard]] detail::OrderScope by_access(const void* object, std::size_t bytes, int count,
                                            bool is_of_c);
 void open(detail::OrderScope& scope);
-// Throws Error if it is not the innermost one of the calling task or thread.
+// Throws Error if it is not the innermost scope of the calling task or thread.
 void close(detail::OrderScope& scope);
-// The innermost one of the calling task; of a thread that stands in none, its own. Null: none.
+// The innermost scope of the calling task; for code outside of tasks, of the thread. Null: none.
 [[nodiscard]] detail::OrderScope* innermost();
 
-// The key for a name. Throws Error if another name that was used here has the same.
+// The key for a name. Throws Error if another name with this key was used here.
 [[nodiscard]] std::uint64_t key_of(std::string_view name);
-// `"name"`, or the number; a name that another rank alone uses has none here.
+// `"name"`, or the number; a name that only another rank uses is unknown here.
 [[nodiscard]] std::string text_of(std::uint64_t key);
 
 }  // namespace imbrex::mpi::order

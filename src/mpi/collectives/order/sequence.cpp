@@ -19,7 +19,7 @@ bool Sequence::enter(Start& start) {
     undecided_[start.key].push_back(&start);
     return false;
   }
-  return next() != nullptr;  // none but this can have become the next
+  return next() != nullptr;  // only this start can have become the next
 }
 
 Start* Sequence::leave() noexcept {
@@ -108,7 +108,7 @@ void Sequence::decide(const std::uint64_t key, Start* const start) {
   last_key_ = key;
 }
 
-// Whose turn has come by what the caller has changed.
+// The start whose turn has come by the change of the caller.
 Start* Sequence::next() noexcept {
   if (is_starting_ || slots_.empty() || slots_.front().start == nullptr) return nullptr;
   is_starting_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of the process waits for a thread of ours, so that it does not run into the end of what
-// it uses, but not for ever: it may wait itself, for a lock of a library whose function ends the
-// process (MPI_Abort calls exit() in some MPIs).
+// The end of the process waits for a thread of the library, so that it does not destroy objects
+// that the thread uses. It does not wait for ever: the thread may itself wait for a lock of a
+// library whose function ends the process (MPI_Abort calls exit() in some MPIs).
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "base/arch.hpp"
 namespace imbrex::mpi::threads {
 
-// Thread safety: left() by the thread, as the last that it does; the rest by one thread at a time.
+// Thread safety: the thread calls left() as its last action; one thread at a time calls the rest.
 class LastJoin {
  public:
   // Called before the thread is made.
@@ -25,7 +25,7 @@ class LastJoin {
   [[nodiscard]] bool is_here() const noexcept { return process_ == getpid(); }
   void left() noexcept { left_.store(true, std::memory_order_release); }
 
-  // `thread` has been told to end. True if it has, and is joined; else it is let go.
+  // `thread` has been told to end. True if it has, and is joined; otherwise it is detached.
   // REQUIRES: nothing that it uses is destroyed if this returns false.
   [[nodiscard]] bool join(std::thread& thread) noexcept {
     constexpr std::chrono::milliseconds patience{100};
@@ -46,7 +46,7 @@ class LastJoin {
 
  private:
   std::atomic<bool> left_{false};
-  pid_t process_ = 0;  // that has the thread
+  pid_t process_ = 0;  // the process with the thread
 };
 
 }  // namespace imbrex::mpi::threads

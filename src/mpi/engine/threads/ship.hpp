@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every call of MPI made by one thread, where MPI gives less than MPI_THREAD_MULTIPLE: others ship
-// theirs to it, and wait for the answer.
+// One thread makes every call of MPI, where MPI gives less than MPI_THREAD_MULTIPLE: other threads
+// ship their calls to it, and wait for the result.
 //
 // A generated header renames each PMPI_X in the sources of this library to Shipped<PMPI_X>::call or
-// the like (export_calls.py), so that no call, of ours or the program's, gets past it.
+// similar (export_calls.py), so that no call, of the library or the program, bypasses it.
 #pragma once
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ namespace imbrex::mpi::threads {
 
 [[nodiscard]] bool on_mpi_thread() noexcept;
 
-// Runs `function(arguments)` on the thread that makes MPI's calls, and returns when it has.
-// REQUIRES: that thread runs, and is not the caller. Blocks for as long as one call of MPI takes.
+// Runs `function(arguments)` on the thread that makes MPI's calls, and returns when it has run.
+// REQUIRES: that thread runs, and is not the caller. Blocks for the time of one call of MPI.
 void ship(void (*function)(void* arguments), void* arguments) noexcept;
 
 // Called between two attempts at a lock under which MPI is called: its holder may wait for this
@@ -33,7 +33,7 @@ void wait_for_lock() noexcept;
 
 // A lock under which MPI is called. First come, first served: MPI may yield the processor inside a
 // probe, and where threads outnumber processors the others then run only while the lock is held. A
-// prober that takes it again and again would keep them out for seconds.
+// thread that probes in a loop would keep them out for seconds.
 class IMBREX_LOCK CallLock {
  public:
   void lock() noexcept IMBREX_ACQUIRE() {
@@ -79,16 +79,16 @@ struct Shipped<Function> {
       result = call_next<Function>(parameters...);
       if (kept_count.load(std::memory_order_relaxed) != 0) [[unlikely]] kept = take_kept();
     });
-    if (kept.kind != KeptHandler::Kind::none) [[unlikely]] keep(kept);  // it is the caller's
+    if (kept.kind != KeptHandler::Kind::none) [[unlikely]] keep(kept);  // it belongs to the caller
     return result;
   }
 };
 
-// ---- calls in which MPI calls functions of the program's ------------------------------------
+// ---- calls in which MPI calls functions of the program ---------------------------------------
 
 // Operations of reductions, functions of attributes and of generalised requests: MPI may hold a
-// lock meanwhile, and a task that is suspended there would take the thread out of the call. So
-// these functions stand in no task.
+// lock meanwhile, and a suspended task would take the thread out of the call. These functions
+// therefore run outside of tasks.
 
 // A literal as an argument of a template.
 template <std::size_t Size>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Blocking calls where every call is shipped: the thread that makes them must never wait in MPI, so
-// the non-blocking twin is shipped, and then questions until it is complete. For threads outside of
+// the non-blocking twin is shipped, and then tests until it is complete. For threads outside of
 // tasks: in a task the caller has used the twin already.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace imbrex::mpi::threads {
   return switches.ships_calls.load(std::memory_order_relaxed) && !on_mpi_thread();
 }
 
-// Called between two questions: offers the processor in early rounds, and sleeps for a moment in
-// later ones.
+// Called between two tests: yields the processor in early rounds, and sleeps for a moment in later
+// ones.
 void wait_between_questions(int round) noexcept;
 
 // `ask(&done)` returns MPI's code.
@@ -30,7 +30,7 @@ int ask_until_done(Ask ask) {
   }
 }
 
-// As PMPI_Wait, for a request that `code` says was started.
+// PMPI_Wait for a request that was started with the result `code`.
 inline int wait_for(int code, MPI_Request& request, MPI_Status* status) {
   if (code != MPI_SUCCESS) return code;
   return ask_until_done(

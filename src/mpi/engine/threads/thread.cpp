@@ -25,10 +25,10 @@ namespace {
 
 constexpr std::uint64_t us = 1'000;  // in ns
 
-// Below a second, which the nanoseconds of a timespec must be.
+// Below a second, as the nanoseconds of a timespec must be.
 constexpr std::uint64_t nap_max_ns = 10'000 * us;
 
-// Returns when `word` is not `value` and somebody says so, or after `ns` (0: no limit).
+// Returns when `word` is not `value` and a thread wakes it, or after `ns` (0: no limit).
 void wait_while(std::atomic<std::uint32_t>& word, const std::uint32_t value,
                 const std::uint64_t ns) noexcept {
   const timespec span{0, static_cast<long>(ns)};
@@ -41,7 +41,7 @@ void wake_from(std::atomic<std::uint32_t>& word) noexcept {
 
 }  // namespace
 
-// ---- what the thread does ----------------------------------------------------------------------
+// ---- the loop of the thread --------------------------------------------------------------------
 
 void ProgressThread::run() {
   self_.store(base::this_thread(), std::memory_order_relaxed);
@@ -58,9 +58,9 @@ void ProgressThread::run() {
   cpu_ns_.store(base::clock_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
 }
 
-// Polls when nobody has polled for a while.
+// Polls when no thread has polled for a while.
 void ProgressThread::step_in() {
-  constexpr std::uint64_t share = 50;  // of the processor's time that it may cost
+  constexpr std::uint64_t share = 50;  // fraction of the processor time that it may cost
   const std::uint64_t gap_ns = std::max(setup_.gap_us * us, share * wake_ns_);
   const auto polls = [this] {
     const detail::WorkerPolls workers = detail::worker_polls();
@@ -69,7 +69,7 @@ void ProgressThread::step_in() {
         .apart_ns = workers.apart_us * us};
   };
   if (quiet()) {
-    // Programs communicate in pulses: a bell for each would cost the ringer a system call.
+    // Programs communicate in pulses: a bell for each would cost the ringing thread a system call.
     const std::uint64_t sleeps_at = rung_ns_ + Patience::rests * gap_ns;
     const std::uint64_t now = base::monotonic_ns();
     if (now < sleeps_at) {
@@ -86,8 +86,8 @@ void ProgressThread::step_in() {
   }
 }
 
-// A nap, and what it costs to wake from it: the least of late of the processor time from one nap to
-// the next, which is longer where a poll moved data; and as much again for the worker, which is
+// A nap, and the cost to wake from it: the least recent processor time from one nap to the next,
+// since a longer time means a poll that moved data. The cost counts twice, for the worker that is
 // interrupted twice.
 void ProgressThread::nap_at_a_price(const std::uint64_t ns) noexcept {
   nap(ns);
@@ -96,9 +96,9 @@ void ProgressThread::nap_at_a_price(const std::uint64_t ns) noexcept {
   napped_at_ns_ = now;
 }
 
-// A long message comes in pieces, and each is answered. If the next piece follows at once, as
-// through shared memory, the thread waits for it. If it has waited in vain, as on a network that is
-// slower than the processor, it soon does so no more.
+// A long message comes in pieces, and each needs a response. If the next piece follows at once, as
+// through shared memory, the thread waits for it. If waits are in vain, as on a network that is
+// slower than the processor, the thread soon stops waiting.
 void ProgressThread::poll_while_it_moves() {
   constexpr std::uint64_t moment_ns = 30 * us;
   constexpr std::uint64_t burst_ns = 1'000 * us;
@@ -115,9 +115,9 @@ void ProgressThread::poll_while_it_moves() {
   moment_ns_ = more ? moment_ns : moment_ns_ / 2;
 }
 
-// Polls all the time while some worker has nothing to do, since a processor is free then. Else it
-// sleeps between polls, longer the longer nothing comes: among busy workers, who gives way by
-// sched_yield() waits for a time slice of each of them.
+// Polls all the time while a worker is idle, since a processor is free then. Otherwise it sleeps
+// between polls, longer and longer if nothing arrives: among busy workers, sched_yield() would wait
+// for a time slice of each of them.
 void ProgressThread::share() {
   constexpr std::uint64_t nap_ns = 5 * us;
   constexpr int doublings = 5;
@@ -133,7 +133,7 @@ void ProgressThread::share() {
   }
 }
 
-// Without anything outstanding it still drives MPI, for the requests that the program itself holds
+// Without an outstanding operation it still drives MPI, for requests that the program itself holds
 // and only waits for later.
 void ProgressThread::own() {
   if (quiet()) {
@@ -144,7 +144,7 @@ void ProgressThread::own() {
   base::pause();
 }
 
-// True if the poll completed something, or took so long that it moved data.
+// True if the poll completed an operation, or took so long that it moved data.
 bool ProgressThread::poll_once() {
   const std::uint64_t begin = base::monotonic_ns();
   const int completed = setup_.poller->poll(setup_.poller->context);
@@ -158,7 +158,7 @@ bool ProgressThread::poll_once() {
 
 bool ProgressThread::quiet() const noexcept {
   if (setup_.pace == Pace::serves) return true;
-  // Without a runtime there is nobody that a completion could wake.
+  // Without a runtime a completion has no task to wake.
   return setup_.poller->outstanding->load(std::memory_order_relaxed) == 0 || !detail::started();
 }
 
@@ -175,7 +175,7 @@ void ProgressThread::run_errands() noexcept {
   while (oldest != nullptr) {
     Errand& errand = *std::exchange(oldest, oldest->next);
     errand.function(errand.arguments);
-    errand.done.store(true, std::memory_order_release);  // the owner may end it from here on
+    errand.done.store(true, std::memory_order_release);  // the owner may destroy it from here on
   }
 }
 
@@ -185,7 +185,7 @@ void ProgressThread::sleep_until_rung() noexcept {
   last_ns_ = base::monotonic_ns();  // the gap begins when something is outstanding
 }
 
-// Returns when rung, or after `ns` (0: no limit), or at once if there is something to do.
+// Returns when rung, or after `ns` (0: no limit), or at once if there is work.
 void ProgressThread::wait_for_bell(const std::uint64_t ns) noexcept {
   bell_.exchange(asleep, std::memory_order_acq_rel);  // see (1)
   const bool idle = ns != 0 || quiet();
@@ -216,7 +216,7 @@ void ProgressThread::prepare() noexcept {
   has_processor_.store(bound, std::memory_order_relaxed);
 }
 
-// ---- what others ask ---------------------------------------------------------------------------
+// ---- calls of other threads --------------------------------------------------------------------
 
 void ProgressThread::serve() {
   serving_ = true;
@@ -239,7 +239,7 @@ void ProgressThread::run(Errand& errand) noexcept {
     if (round < spins && has_processor_.load(std::memory_order_relaxed)) {
       base::pause();
     } else {
-      sched_yield();  // it may need this processor
+      sched_yield();  // the thread may need this processor
     }
   }
 }
@@ -253,7 +253,7 @@ void ProgressThread::start(const Setup& setup) {
   setup_ = setup;
   last_join_.begin();
   stopping_.store(0, std::memory_order_relaxed);
-  // The program's signals are for the program's threads.
+  // Signals of the program go to threads of the program.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -285,7 +285,8 @@ void ProgressThread::tell_to_stop() noexcept {
 void ProgressThread::stop() {
   if (!thread_.joinable() || !last_join_.is_here()) return;
   tell_to_stop();
-  if (base::is_this_thread(thread_.native_handle())) return;  // exit() in a callback that it made
+  if (base::is_this_thread(thread_.native_handle())) return;  // exit() in a callback of the thread
+                                                              // itself
   thread_.join();
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The thread that makes progress in the modes that have one: how it divides its time between
-// polling and leaving the processor to the workers. Knows the poller that it calls, not what that
-// does.
+// The thread that makes progress in the modes that have one: how it divides its time between polls
+// and leaving the processor to the workers. Knows the poller that it calls, not its work.
 #pragma once
 
 #include <pthread.h>
@@ -24,7 +23,7 @@ enum class Pace : std::uint8_t {
   serves     // only runs the errands of others
 };
 
-// Something that another thread wants to be done by this one. It lives on the stack of that thread.
+// Work that another thread gives to this one. It lies on the stack of that thread.
 struct Errand {
   void (*function)(void* arguments);
   void* arguments;
@@ -32,15 +31,14 @@ struct Errand {
   std::atomic<bool> done{false};  // the progress thread sets it; release pairs with the wait for it
 };
 
-// Thread safety: start() and stop() by one thread; the rest by any.
-// Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is
-// `asleep`, or for a short nap. Whoever makes something outstanding, or leaves an errand, rings
-// after it; of its read-modify-write of `bell_` and the sleeper's, one is later: either the ringer
-// reads `asleep` and wakes, or the sleeper's synchronises with the ringer's and it sees what there
-// is to do.
+// Thread safety: one thread calls start() and stop(); any thread calls the rest. Invariant (1):
+// with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is `asleep`, or for a
+// short nap. A thread that makes something outstanding, or leaves an errand, rings after it. Of its
+// read-modify-write of `bell_` and the sleeper's, one is later: either the ringer reads `asleep`
+// and wakes, or the sleeper's synchronises with the ringer's and it sees the work.
 class ProgressThread {
  public:
-  // `drive` makes progress though nothing is outstanding; called with Pace::owns only.
+  // `drive` makes progress without an outstanding operation; called only with Pace::owns.
   struct Setup {
     const detail::Poller* poller;
     Pace pace;
@@ -52,12 +50,16 @@ class ProgressThread {
   void start(const Setup& setup);
   void serve();                      // start() with Pace::serves
   void change(const Setup& setup);   // by the thread itself, in an errand
-  // Returns when the thread has run it. REQUIRES: it has been started, and is not the caller.
+  // Returns when the thread has run it. REQUIRES: the thread has been started, and is not the
+  // caller.
   void run(Errand& errand) noexcept;
-  void run_errands() noexcept;       // those that wait; by the thread itself, also within one
+  void run_errands() noexcept;       // runs the waiting errands; by the thread itself, also within
+                                     // an errand
   [[nodiscard]] bool is_caller() const noexcept;
-  void stop();  // returns when it has ended; nothing if it is the caller, or was never started
-  // The same at exit(), but a thread that waits for whoever ends the process is not waited for.
+  void stop();  // returns when the thread has ended; no effect if it is the caller, or was never
+                // started
+  // stop() at exit(); does not wait for a thread that itself waits for the thread which ends the
+  // process
   void leave();
   void ring() noexcept;
 
@@ -84,30 +86,30 @@ class ProgressThread {
   enum Bell : std::uint32_t { awake, asleep };
 
   Setup setup_{};                          // set before the thread, then changed by it
-  bool serving_ = false;                   // set before the thread: it runs errands
+  bool serving_ = false;                   // set before the start: it runs errands
   std::atomic<std::uint32_t> stopping_{0};  // stop() sets it to 1, and wakes from naps
   std::atomic<std::uint32_t> bell_{awake};  // see (1)
   std::atomic<Errand*> errands_{nullptr};   // any thread pushes, the thread takes all
-  std::atomic<bool> has_processor_{false}; // the thread sets it; for those that wait for it
+  std::atomic<bool> has_processor_{false}; // set by the thread; for threads that wait for it
   std::atomic<pthread_t> self_{};           // the thread sets it; others compare it with themselves
   std::atomic<std::uint64_t> polls_{0};    // the thread writes it
   std::atomic<std::uint64_t> cpu_ns_{0};   // the thread writes it at its end
   std::thread thread_;
   LastJoin last_join_;
 
-  // The thread's own.
-  std::uint64_t last_ns_ = 0;      // of its last poll, or when it woke
+  // Only the thread uses the following.
+  std::uint64_t last_ns_ = 0;      // time of its last poll, or of its wake-up
   std::uint64_t cost_ns_ = 500;    // of a poll that finds nothing: the least of late
-  int in_vain_ = 0;                // polls in a row
+  int in_vain_ = 0;                // number of polls in a row without success
   // Used with `steps_in` only.
-  std::uint64_t rung_ns_ = 0;      // when it last woke by the bell
+  std::uint64_t rung_ns_ = 0;      // time of its last wake-up by the bell
   Patience patience_;
-  std::uint64_t wake_ns_ = 40'000;   // see nap_at_a_price(); dear until it is known
+  std::uint64_t wake_ns_ = 40'000;   // see nap_at_a_price(); high until it is known
   std::uint64_t napped_at_ns_ = 0;   // processor time at the end of its last nap
-  std::uint64_t moment_ns_ = 0;    // for which it waits for more after a poll that moved something
+  std::uint64_t moment_ns_ = 0;    // how long it waits for more after a poll that moved data
 };
 
-// The one of this process.
+// The thread of this process.
 [[nodiscard]] ProgressThread& the_thread() noexcept;
 
 }  // namespace imbrex::mpi::threads

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TAMPI_Isend and its like, from the table of calls: MPI_I..., as the program would call it, then
-// TAMPI_Iwait. A signature that TAMPI.h declares otherwise does not compile. Those of TAMPI 1 to 3,
-// which return the request, are made of the same lines by calls_3.cpp.
+// TAMPI_Isend and similar calls, from the table of calls: MPI_I..., as the program would call it,
+// then TAMPI_Iwait. A signature that TAMPI.h declares differently does not compile. calls_3.cpp
+// makes those of TAMPI 1 to 3, which return the request, of the same lines.
 #include "TAMPI.h"
 #include "mpi/interfaces/tampi/tampi.hpp"
 

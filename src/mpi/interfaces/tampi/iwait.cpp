@@ -24,15 +24,15 @@ namespace imbrex::mpi::tampi {
 
 namespace {
 
-// The requests that were bound in main and in threads of the program's own. These have no
-// dependents that could wait, so TAMPI_Wait does. Each thread has a list of its own, since a
-// request of one may depend on another thread.
+// The requests that were bound in main and in other threads of the program. These have no
+// dependents that could wait, so TAMPI_Wait waits. Each thread has a list of its own, since a
+// request of one thread may depend on another thread.
 class OutsideOfTasks {
  public:
   void add(Future<MPI_Status> future) {
     const std::lock_guard guard(lock_);
     std::vector<Future<MPI_Status>>& mine = bound_[base::this_thread()];
-    if (mine.size() == mine.capacity()) {  // now and then: forgets what is over
+    if (mine.size() == mine.capacity()) {  // now and then drops complete ones
       std::erase_if(mine, [](const Future<MPI_Status>& one) {
         return one.ready() && detail::completion_of(one)->failure == nullptr;
       });
@@ -60,8 +60,8 @@ OutsideOfTasks& outside_of_tasks() {
   return the_one;
 }
 
-// Empty unless this thread is in a parallel region of an OpenMP that is not imbrex's: the file that
-// it comes from. Ours needs libimbrex.so, so its dependencies have imbrex's functions.
+// The file of another OpenMP runtime, if this thread is in a parallel region of one; else empty.
+// imbrex's own needs libimbrex.so, so its dependencies have imbrex's functions.
 std::string other_openmp() {
   static auto* const level =
       reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_level"));
@@ -77,8 +77,8 @@ std::string other_openmp() {
   return ours ? "" : found.dli_fname;
 }
 
-// Tells once of another OpenMP runtime. Its tasks are none of imbrex's: what depends on them does
-// not wait for the requests that they bind.
+// Reports once another OpenMP runtime. Its tasks are no tasks of imbrex: their dependents do not
+// wait for the bound requests.
 void tell_of_other_openmp(const char* call) {
   static std::atomic<bool> told{false};  // any thread
   if (told.load(std::memory_order_relaxed)) return;
@@ -92,7 +92,8 @@ void tell_of_other_openmp(const char* call) {
       "imbrex run -- mpirun -n 2 ./program");
 }
 
-// The code of what has been thrown, after it was told: an MpiError has been by its error handler.
+// The code of the current exception, after a report; an MpiError has been reported by its error
+// handler.
 int code_of_exception(const char* call) noexcept {
   try {
     throw;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TAMPI's properties, its start and end, and the thread levels that programs are told.
+// TAMPI's properties, its start and end, and the thread levels that programs get.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -18,12 +18,12 @@ namespace imbrex::mpi::tampi {
 
 namespace {
 
-// Written by the calls that start and end MPI and TAMPI; relaxed, since MPI orders its users' calls
-// behind these.
+// Written by the calls that start and end MPI and TAMPI; relaxed, since MPI orders calls behind
+// these.
 std::atomic<bool> starts_itself{true};  // TAMPI_PROPERTY_AUTO_INIT
 std::atomic<bool> started{false};       // by TAMPI_Init
 constexpr int unknown = -1;
-std::atomic<int> told_level{unknown};   // what the program was told; unknown: it did not ask
+std::atomic<int> told_level{unknown};   // the level that the program got; unknown: it did not ask
 
 bool runs() noexcept { return switches.is_active.load(std::memory_order_relaxed); }
 

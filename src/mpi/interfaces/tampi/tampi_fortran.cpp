@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TAMPI's calls for Fortran: subroutines whose arguments are addresses, as mpif.h's. Each gives the
-// C function of the same name what its parameters want.
+// TAMPI's calls for Fortran: subroutines whose arguments are addresses, as in mpif.h. Each converts
+// them to the parameters of the C function of that name.
 #define IMBREX_TAMPI_3  // the wrappers of Fortran return the request
 #include "mpi/interfaces/tampi/tampi_fortran.hpp"
 
@@ -23,8 +23,8 @@ namespace {
 static_assert(std::is_same_v<MPI_Fint, int>, "counts and lists of counts are passed as they are");
 constexpr int status_ints = sizeof(MPI_Status) / sizeof(MPI_Fint);  // MPI_STATUS_SIZE
 
-// MPI may look at a list of types until the operation is complete, which nobody tells us of if the
-// program waits itself. So each different list is kept for good: a program has few.
+// MPI may read a list of types until the operation is complete, and no call reports the completion
+// if the program waits itself. Each different list is therefore kept for ever: a program has few.
 const MPI_Datatype* keep(const std::vector<MPI_Datatype>& types) {
   using Kept = std::set<std::vector<MPI_Datatype>>;
   static std::mutex& lock = *new std::mutex;
@@ -49,8 +49,8 @@ const MPI_Datatype* types_of(const void* given, const MPI_Comm comm) {
   return keep(types);
 }
 
-// The value of a C parameter, from the address that Fortran gave. On MPICH handles are integers,
-// and lists of types are passed as they are.
+// Converts an address from Fortran to the value of a C parameter. On MPICH handles are integers,
+// and lists of types are passed unchanged.
 template <class Parameter>
 Parameter value_of(void* given, [[maybe_unused]] const MPI_Comm comm) {
   const auto integer = [given] { return *static_cast<const MPI_Fint*>(given); };
@@ -83,7 +83,7 @@ MPI_Request* value_of(FortranRequest& request, MPI_Comm) {
   return request;
 }
 
-// `comm` is among what is given.
+// `comm` is one of the arguments.
 template <class... Parameters, class... Given>
 int call(int (*function)(Parameters...), void* comm, Given&... given) {
   find_constants();
@@ -118,7 +118,7 @@ namespace tampi = imbrex::mpi::tampi;
 
 // ---- the calls of calls.def --------------------------------------------------------------------
 
-// Symbols as gfortran makes them; the preprocessor has no lower case.
+// gfortran's symbols; the preprocessor cannot make lower case.
 #define IMBREX_FORTRAN_Isend tampi_isend_
 #define IMBREX_FORTRAN_Issend tampi_issend_
 #define IMBREX_FORTRAN_Irsend tampi_irsend_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fortran's constants in MPICH: its Fortran library has their addresses, once a program has made
-// any call of it. Weak, since programs in other languages do not load that library.
+// Fortran's constants in MPICH: its Fortran library has their addresses, once a program has called
+// any function of it. Weak, since programs in other languages do not load that library.
 #include <mpi.h>
 
 #include "mpi/interfaces/tampi/tampi_fortran.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that programs loop on and that this library has no part in, but for letting other tasks run
-// in between.
+// Calls that programs loop on and that this library does not change, except that other tasks run in
+// between.
 #include "mpi/abi/standard.hpp"
 #include "mpi/messages/matching/wait.hpp"
 
@@ -10,8 +10,8 @@ IMBREX_FUNCTION(Win_test)(MPI_Win window, int* flag) {
   return code;
 }
 
-// Code that waits for a value in the memory of a window loops on it. It does not say whether the
-// value has come.
+// Code that waits for a value in the memory of a window loops on it. The call does not say whether
+// the value has arrived.
 IMBREX_FUNCTION(Win_sync)(MPI_Win window) {
   const int code = PMPI_Win_sync(window);
   imbrex::mpi::note_answer("MPI_Win_sync", code != MPI_SUCCESS);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that take requests: waits, tests, cancel, free, status. Any request may stand for an
-// operation of ours, which MPI does not know; of arrays see requests.hpp. A wait or test tells a
-// trace itself what it has completed: before it, nobody knows which of the requests that will be.
+// operation of this library, which MPI does not know; requests.hpp handles arrays. A wait or test
+// itself reports completed requests to a trace: before it, no code knows which of them will
+// complete.
 #include <algorithm>
 #include <span>
 
@@ -28,7 +29,7 @@ bool done_or_poll(const Substitute& operation) noexcept {
 
 // ---- one request -----------------------------------------------------------------------------
 
-// A request of MPI's own, which is over when this ends, also by what an error handler throws.
+// A request of MPI that is over when this ends, also by an exception of an error handler.
 struct CompletesRequest {
   explicit CompletesRequest(MPI_Request its_request) noexcept : request(its_request) {}
   ~CompletesRequest() { requests().complete(request); }
@@ -125,7 +126,7 @@ Call naming_communicator(const Call& call, MPI_Request request) noexcept {
 int cancel(MPI_Request* request) {
   Substitute* const ours = substitute(*request);
   if (ours == nullptr) return PMPI_Cancel(request);
-  ours->cancel();  // too late is no error
+  ours->cancel();  // a late cancel is no error
   return MPI_SUCCESS;
 }
 
@@ -163,7 +164,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 
 // ---- many requests ---------------------------------------------------------------------------
 
-// True if no request can be ours, so that nothing need be looked at one by one.
+// True if no request can be an operation of this library, so that none need be looked up.
 bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
   return !in_service() || count <= 0 || requests == nullptr ||
          (messages::requests().empty() && !check::on() && !switches.traces_messages);
@@ -171,7 +172,7 @@ bool all_are_mpis(int count, const MPI_Request requests[]) noexcept {
 
 // ---- the calls -------------------------------------------------------------------------------
 
-// What these three return is settled before note_answer(), which may suspend.
+// The results of these three are set before note_answer(), which may suspend.
 int test_all(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   const char* const name = "MPI_Testall";
   int code = MPI_SUCCESS;
@@ -203,7 +204,7 @@ int test_any(int count, MPI_Request requests[], int* index, int* flag, MPI_Statu
       *index = MPI_UNDEFINED;
     }
   }
-  // No request is active: that is no answer.
+  // No request is active: that counts as no answer.
   if (*flag != 0 && *index == MPI_UNDEFINED && code == MPI_SUCCESS) return code;
   note_answer(name, code != MPI_SUCCESS || *flag != 0);
   return code;
@@ -227,7 +228,7 @@ int test_some(int count, MPI_Request requests[], int* found, int indices[], MPI_
   return code;
 }
 
-// As wait_until() with `ask(&done)`, by a call that waits for many, of which `requests` are MPI's.
+// wait_until() with `ask(&done)`, for a call that waits for many requests; `requests` are MPI's.
 template <class Ask>
 int wait_for_many(const char* name, check::Waiting& waiting,
                   const std::span<const MPI_Request> requests, Ask ask) {
@@ -242,7 +243,7 @@ int wait_for_many(const char* name, check::Waiting& waiting,
   return wait_until({.name = name}, asked);
 }
 
-// True if the waiting may be left to MPI.
+// True if MPI may do the wait.
 bool may_block(int count, const MPI_Request requests[]) noexcept {
   return mpi::may_block() && all_are_mpis(count, requests);
 }
@@ -276,8 +277,8 @@ int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
   return all.finish_all(code, statuses);
 }
 
-// Waits until one of the requests is complete: by `block()` where MPI may do it; by `test(done)`
-// where all are MPI's; else by `test_mixed(all, done)`, which ends with `finish(all, code)`.
+// Waits until one of the requests is complete: by `block()` if MPI may do it; by `test(done)` if
+// all requests are MPI's; else by `test_mixed(all, done)`, which ends with `finish(all, code)`.
 template <class Block, class Test, class TestMixed, class Finish>
 int wait_for_first(const char* const name, const int count, MPI_Request requests[], Block block,
                    Test test, TestMixed test_mixed, Finish finish) {
@@ -381,7 +382,7 @@ IMBREX_REQUEST_CALL(Testsome,
 IMBREX_REQUEST_CALL(Cancel, (MPI_Request* request), cancel(request))
 IMBREX_REQUEST_CALL(Request_free, (MPI_Request* request), free_request(request))
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-// Some headers have the array as const.
+// Some headers declare the array const.
 IMBREX_REQUEST_CALL(Request_get_status_any,
                     (int count, const MPI_Request requests[], int* index, int* flag,
                      MPI_Status* status),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Persistent receives, and persistent sends of long messages. The program's handle is MPI's own.
-// While the communicator posts, a start of a receive is MPI's too; else an operation of ours stands
-// behind the handle until it is waited for.
+// While the communicator posts, a start of a receive is MPI's, too; otherwise an operation of this
+// library is behind the handle until it is waited for.
 #include <memory>
 #include <utility>
 
@@ -31,7 +31,7 @@ void remember(const Arguments& it, MPI_Request request) {
   requests().know(request, {*persistent.release()});
 }
 
-// Only long messages are started here; a start of MPI's own lets others go before.
+// Only long messages are started here; a start by MPI lets earlier messages go before.
 void remember_send(const Arguments& it, const SendMode mode, MPI_Request request) {
   if (!in_service() || it.wanted.source == MPI_PROC_NULL || !sends::is_long(it.count, it.type)) {
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages that tasks probe for in vain, again and again, while they let other tasks run: one that
-// comes meanwhile is not lost, since the task will find it. Used by reports.
+// Messages that tasks probe for repeatedly, while other tasks run in between: such a message is not
+// unexpected, since the task will find it. Used by reports.
 #pragma once
 
 #include <mpi.h>
@@ -13,8 +13,8 @@
 
 namespace imbrex::mpi {
 
-// It lives on the stack of the task. Thread safety: one is made and destroyed by its task, in any
-// thread; is_wanted() by any thread.
+// Lies on the stack of the task. Thread safety: its task makes and destroys it, in any thread; any
+// thread calls is_wanted().
 class Probed {
  public:
   Probed(const int source, const int tag, const MPI_Comm comm)

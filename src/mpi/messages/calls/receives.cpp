@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives and probes, as programs call them: in tasks and elsewhere, on every thread, they go
-// through the communicator, so that none overtakes a receive that waits here or misses a message
-// that is held. A thread that stands in no task polls while it waits.
+// through the communicator, so that none overtakes a waiting receive or misses a held message. A
+// thread outside of tasks polls while it waits.
 #include "mpi/messages/calls/receives.hpp"
 
 #include <memory>
@@ -34,7 +34,7 @@ namespace {
 struct Started {
   Begun begun;
   int code = MPI_SUCCESS;
-  MPI_Request request = MPI_REQUEST_NULL;  // unless it is queued
+  MPI_Request request = MPI_REQUEST_NULL;  // unless the receive is queued
 };
 
 Started start(const Arguments& it, Communicator& communicator, Receive* receive) {
@@ -56,7 +56,7 @@ int finish(const Call& call, Communicator& communicator, Started& started, MPI_S
     const Callback callback(call);
     outcome = completion::Test(call.owes_handler(), &started.request, &done, status);
   }
-  // What an error handler throws leaves no request behind.
+  // An exception of an error handler leaves no request behind.
   struct Counted {
     Communicator& its_communicator;
     explicit Counted(Communicator& its) noexcept : its_communicator(its) { its.count_open(+1); }
@@ -92,7 +92,7 @@ int recv_queued(const char* name, const Arguments& it, Communicator& communicato
 int recv(const char* name, const Arguments& it, MPI_Status* status) {
   Communicator* const communicator = place_of(it);
   if (communicator == nullptr) {
-    // MPICH 4 gives the non-blocking one a status of zeros.
+    // MPICH 4 gives the non-blocking call a status of zeros.
     if (it.wanted.source == MPI_PROC_NULL) {
       return PMPI_Recv(it.buffer, 0, it.type, MPI_PROC_NULL, it.wanted.tag, it.comm, status);
     }
@@ -126,7 +126,7 @@ int irecv_queued(const Call& call, const Arguments& it, Communicator& communicat
   }
   give_token(*token);
   *request = started.request;
-  // MPI's own, of a message that was held: its communicator's handler may be ours to call.
+  // MPI's request for a held message: this library may have to call its communicator's handler.
   if (started.code == MPI_SUCCESS && (started.begun == Begun::posted || !mpi_calls_own_handler)) {
     requests().know(started.request, {communicator}, it.wanted);
   }
@@ -174,7 +174,7 @@ struct Probe {
   bool take;
 };
 
-// The communicator that the probe looks in. Null: MPI's own call answers at once.
+// The communicator that the probe searches. Null: MPI's own call returns at once.
 Communicator* place_of(const Probe& it) {
   if (!in_service() || it.wanted.source == MPI_PROC_NULL) return nullptr;
   Communicator* const communicator = communicator_of(it.comm);
@@ -255,7 +255,7 @@ int look_long(const Probe& it, MPI_Message* message, MPI_Status* status) {
 
 // ---- what programs call ----------------------------------------------------------------------
 
-// Once with int and once, where MPI has it, with MPI_Count.
+// Once with int and once, if MPI has it, with MPI_Count.
 #define IMBREX_RECEIVES(suffix, Count)                                                            \
   IMBREX_FUNCTION(Recv##suffix)(void* buffer, Count count, MPI_Datatype type, int source,         \
                                 int tag, MPI_Comm comm, MPI_Status* status) {                     \

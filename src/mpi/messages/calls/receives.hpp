@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of MPI that this folder carries out, for one another: `name` is the call that the
-// program made.
+// The calls of MPI that this folder carries out, for use by one another: `name` is the program's
+// call.
 #pragma once
 
 #include <mpi.h>
@@ -9,11 +9,11 @@
 
 namespace imbrex::mpi::messages {
 
-// The communicator in which a receive with these arguments waits. Null: MPI's own call answers at
-// once, by an error or for MPI_PROC_NULL.
+// The communicator in which a receive with these arguments waits. Null: MPI's own call returns at
+// once, with an error or for MPI_PROC_NULL.
 [[nodiscard]] Communicator* place_of(const Arguments& arguments);
 
-// What checks and reports are told of the receive.
+// The call, for checks and reports of the receive.
 [[nodiscard]] inline Call call_of(const char* const name, const Arguments& arguments) noexcept {
   return {.name = name,
           .comm = arguments.comm,
@@ -30,15 +30,15 @@ namespace imbrex::mpi::messages {
 [[nodiscard]] int irecv(const Call& call, const Arguments& arguments, MPI_Request* request);
 
 // Tells a trace that `request` receives from `comm`, unless it stands for a receive that imbrex
-// matches, which tells of itself.
+// matches, which reports itself.
 void note_receive(MPI_Request request, MPI_Comm comm);
 
-// These take such a request, MPI's own, and null and inactive ones.
+// These take such a request, a request of MPI, and null and inactive ones.
 [[nodiscard]] int wait(const Call& call, MPI_Request* request, MPI_Status* status);
 [[nodiscard]] int cancel(MPI_Request* request);
 
 // `call` with the communicator of the request, if the call names none, MPI does not call the error
-// handler itself, and the request is a receive of MPI's own that is known here.
+// handler itself, and the request is a known receive of MPI.
 [[nodiscard]] Call naming_communicator(const Call& call, MPI_Request request) noexcept;
 
 }  // namespace imbrex::mpi::messages

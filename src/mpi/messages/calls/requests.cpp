@@ -99,8 +99,8 @@ Outcome Requests::test_any(int* done) {
   return outcome;
 }
 
-// An index that MPI has not named is one of ours, if any is done. After an error MPI may have freed
-// others than the one that it names.
+// An index that MPI has not set belongs to an operation of this library, if any is done. After an
+// error MPI may have freed other requests than the one that it names.
 int Requests::finish_any(int code, int* index, MPI_Status* status) {
   *index = index_;
   if (index_ != MPI_UNDEFINED) {
@@ -202,7 +202,7 @@ bool Requests::all_ours_done() {
                      [](const Substitute* one) { return one == nullptr || one->done(); });
 }
 
-// There may be thousands, and the question comes with every poll.
+// There may be thousands of requests, and each poll calls this.
 bool Requests::any_of_ours_done() {
   const std::uint64_t ended = Substitute::ended_unattended();
   if (ended == ended_before_) return false;

@@ -14,7 +14,7 @@ namespace imbrex::mpi::sending_calls {
 
 namespace {
 
-// Persistent requests that send. Few; handles are compared only.
+// Persistent requests that send. Few; handles are only compared.
 struct PersistentSends {
   std::mutex lock;
   std::vector<MPI_Request> requests IMBREX_GUARDED_BY(lock);

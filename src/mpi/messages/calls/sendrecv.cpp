@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Sendrecv, MPI_Isendrecv and the same with `_replace`: a receive and a send at once.
+// MPI_Sendrecv, MPI_Isendrecv and the variants with `_replace`: a receive and a send at once.
 #include <atomic>
 #include <climits>
 #include <memory>
@@ -40,7 +40,7 @@ int isend(const Sending& it, MPI_Request* request) {
                     request);
 }
 
-// The same, when it is its turn.
+// The send of isend(), when it has its turn.
 int isend_in_turn(const Call& call, const void* buffer, MPI_Request* request) {
   if (!sends::passes(call.count, call.type)) {
     const sends::Outgoing outgoing{buffer,   call.count, call.type,             call.peer,
@@ -57,7 +57,7 @@ void set_no_process(const Arguments& it, MPI_Status* status) {
   (void)PMPI_Recv(nullptr, 0, it.type, MPI_PROC_NULL, it.wanted.tag, it.comm, status);
 }
 
-// Each part is waited for by itself: then the error handler that is called is that of `comm`.
+// Each part is waited for by itself, so that the error handler of `comm` is called.
 int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_Status* status) {
   const Call receive = call_of(name, it);
   const Call send{.name = name,
@@ -72,7 +72,7 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   if (code != MPI_SUCCESS) return code;
   const Outcome begun = isend_in_turn(send, sending.buffer, &requests[1]);
   if (begun.code != MPI_SUCCESS) {
-    // The buffer is the caller's again only when MPI has let go of it.
+    // The caller may use the buffer only when MPI does not use it any more.
     (void)cancel(&requests[0]);
     (void)wait(receive, &requests[0], MPI_STATUS_IGNORE);
     return end_call(send, begun);
@@ -80,7 +80,7 @@ int exchange(const char* name, const Sending& sending, const Arguments& it, MPI_
   MPI_Status received = {};
   try {
     code = wait(receive, &requests[0], &received);
-  } catch (...) {  // of the error handler: the buffer of the send is not the caller's yet
+  } catch (...) {  // of the error handler: the caller may not use the buffer of the send yet
     (void)wait(send, &requests[1], MPI_STATUS_IGNORE);
     throw;
   }
@@ -96,14 +96,15 @@ int fail(MPI_Comm comm, int code) {
   return code;
 }
 
-// Outgoing data in memory of their own, so that both may travel at once.
+// Outgoing data in memory of their own, so that both directions may go at once.
 struct Packed {
   std::unique_ptr<char[]> memory;
   MPI_Count bytes = 0;
 };
 
 int pack(const Sending& it, Packed* packed) {
-  if (it.count < 0) return fail(it.comm, MPI_ERR_COUNT);  // MPI_Pack_size calls it another error
+  if (it.count < 0) return fail(it.comm, MPI_ERR_COUNT);  // MPI_Pack_size returns another error
+                                                          // code
   const auto allocate = [&](MPI_Count bytes) {
     packed->memory.reset(new (std::nothrow) char[static_cast<std::size_t>(bytes)]);
     return packed->memory != nullptr;
@@ -141,9 +142,9 @@ int replace(const char* name, const Sending& sending, const Arguments& it, MPI_S
 
 #if IMBREX_MPI_4
 
-// One request for a send and a receive, where the receive waits here. The program's request stands
-// for `both`, which ends when `receive` and the send have.
-// Thread safety: as its parts; the last of the two ends it.
+// One request for a send and a receive, if the receive waits here. The program's request stands for
+// `both`, which ends when `receive` and the send have ended. Thread safety: as its parts; the last
+// of the two ends it.
 struct Pair : Operation, Listener {
   Pair(const char* name, const Arguments& it, Communicator& communicator, Packed its_packed)
       : both(std::make_unique<Receive>(name, it, communicator, Receive::Kind::data, true)
@@ -168,7 +169,7 @@ struct Pair : Operation, Listener {
   Receive* both;  // the program's, from its request
   std::unique_ptr<Receive> receive;
   Packed packed;
-  std::atomic<int> left{2};  // acq_rel: the results of both parts are seen by the last
+  std::atomic<int> left{2};  // acq_rel: the last part sees the results of both
 };
 
 int begin_pair(std::unique_ptr<Pair> pair, const Sending& sending, const Arguments& it,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // when_arrived: a future of a matched message. It waits in the communicator's queue like a receive,
-// so a task that depends on it needs no stack and no worker until the message is there.
+// so a dependent task needs no stack and no worker until the message has arrived.
 #include <cstdio>
 #include <memory>
 #include <source_location>
@@ -27,7 +27,7 @@ using namespace mpi::messages;
   throw mpi::make_error(call, code, detail::describe_current_task());
 }
 
-// Tells a trace where the message was found, which is told of the receive when it is taken.
+// Tells a trace where the message was found; the trace records the receive when it is taken.
 void note_found(MPI_Message message, MPI_Comm comm) {
   if (mpi::switches.traces_messages) mpi::trace_found(message, mpi::members_of(comm));
 }
@@ -42,7 +42,7 @@ struct Expected : Listener {
     const std::unique_ptr<Expected> owned(static_cast<Expected*>(&self));
     try {
       owned->settle_promise();
-    } catch (...) {  // of an error handler of the user's, or for want of memory
+    } catch (...) {  // of an error handler of the user, or out of memory
       owned->promise.set_exception(std::current_exception());
     }
   }
@@ -72,7 +72,7 @@ Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
   const Arguments arguments{nullptr, 0, MPI_BYTE, {source, tag}, comm};
   Communicator* const communicator = communicator_of(comm);
   if (communicator == nullptr || source == MPI_PROC_NULL || !communicator->accepts(arguments)) {
-    // MPI answers at once: that there is no process, or what is wrong.
+    // MPI answers at once: MPI_PROC_NULL, or an error.
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status = {};
     const int code = MPI_Mprobe(source, tag, comm, &message, &status);
@@ -93,7 +93,7 @@ Future<ArrivedMessage> when_arrived(int source, int tag, MPI_Comm comm) {
   Expected& waiting = *expected.release();
   if (!waiting.receive.attend(waiting)) Expected::on_completion(waiting);
   mpi::engine().poll();
-  if (!future.ready()) detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+  if (!future.ready()) detail::wake_poller();  // the caller goes on, so an idle worker must poll
   return future;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests in C++: await, when, release_after, finish_owns. A request that is handed over lives in
+// Requests in C++: await, when, release_after, finish_owns. A request that is handed over lies in
 // an operation on the heap until the engine has completed it.
 #include "mpi/messages/calls/when_request.hpp"
 
@@ -37,7 +37,7 @@ void require_active(const char* call) {
               " called outside MPI_Init and MPI_Finalize: call MPI_Init first");
 }
 
-// Settles the promise for a request that was handed over, once it is complete.
+// Sets the promise for a request that was handed over, once it is complete.
 struct Promised {
   Promised(const char* its_call, const mpi::StatusPlace& its_place)
       : call(its_call), place(its_place) {}
@@ -55,12 +55,12 @@ struct Promised {
       } else {
         promise.set(operation.status);
       }
-    } catch (...) {  // of an error handler of the user's, or for want of memory
+    } catch (...) {  // of an error handler of the user, or out of memory
       promise.set_exception(std::current_exception());
     }
   }
 
-  // A request that is complete and still there is persistent.
+  // A complete request that still exists is persistent.
   [[nodiscard]] Error refuse() const {
     return Error(std::string("imbrex: ") + call + " was given a persistent request (by " +
                  detail::describe(task) +
@@ -73,8 +73,8 @@ struct Promised {
   Promise<MPI_Status> promise{"MPI request", std::source_location()};
 };
 
-// A persistent request that was handed over: the program has its handle no more, and MPI may give
-// it again, for anything.
+// A persistent request that was handed over: the program does not have its handle any more, and MPI
+// may reuse it.
 void free_refused(MPI_Request& request) noexcept {
   if (mpi::switches.traces_messages) mpi::trace_freed(request);
   auto* const known = mpi::messages::requests().find(request).persistent();
@@ -85,7 +85,7 @@ void free_refused(MPI_Request& request) noexcept {
   }
 }
 
-// MPI's own request.
+// A request of MPI.
 struct PromisedOperation : Operation {
   PromisedOperation(const char* its_call, const mpi::StatusPlace& place)
       : promised(its_call, place) {
@@ -104,10 +104,10 @@ struct PromisedOperation : Operation {
   }
 
   Promised promised;
-  MPI_Request given = MPI_REQUEST_NULL;  // the handle, as the program knew it
+  MPI_Request given = MPI_REQUEST_NULL;  // the handle of the program
 };
 
-// An operation of ours: nobody asks MPI for it, since it tells of its completion itself.
+// An operation of this library: it is not tested, because it reports its own completion.
 struct PromisedOurs : mpi::messages::Listener {
   PromisedOurs(const char* its_call, Substitute& ours, const mpi::StatusPlace& place)
       : operation(ours), promised(its_call, place) {
@@ -138,7 +138,7 @@ Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Reques
                                   const mpi::StatusPlace& place) {
   auto promised = std::make_unique<PromisedOurs>(call, ours, place);
   mpi::messages::Token* const token = ours.token();
-  mpi::check::end_request(request);  // from now on it has no handle
+  mpi::check::end_request(request);  // it has no handle from now on
   if (token == nullptr) {
     if (ours.done()) throw promised->promised.refuse();
     promised->persistent = request;
@@ -150,7 +150,7 @@ Future<MPI_Status> take_over_ours(const char* call, Substitute& ours, MPI_Reques
   const bool waits = ours.attend(waiting);
   if (token != nullptr) give_token(*token);
   if (waits) {
-    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+    detail::wake_poller();  // the caller goes on, so an idle worker must poll
   } else {
     PromisedOurs::on_completion(waiting);
   }
@@ -181,7 +181,7 @@ Future<MPI_Status> mpi::take_over(const char* call, MPI_Request& request,
     PromisedOperation::on_completion(*operation.release());
   } else {
     engine().add(*operation.release());
-    detail::wake_poller();  // the caller goes on: somebody idle must ask MPI
+    detail::wake_poller();  // the caller goes on, so an idle worker must poll
   }
   return future;
 }
@@ -219,14 +219,15 @@ void cancel(const Future<MPI_Status>& future) {
            is_its(static_cast<const PromisedOurs&>(one).promised);
   });
   if (found) return;
-  // Under the engine's lock nobody completes, and so frees, the request. Not there: it is complete.
+  // Under the engine's lock no thread completes, and so frees, the request. If it is missing, it is
+  // complete.
   mpi::engine().hold_still(
       [&is_its](const Operation& operation) {
         if (operation.complete != &PromisedOperation::on_completion ||
             !is_its(static_cast<const PromisedOperation&>(operation).promised)) {
           return;
         }
-        MPI_Request request = operation.request;  // which MPI only reads
+        MPI_Request request = operation.request;  // MPI only reads it
         PMPI_Cancel(&request);
       },
       [](bool) {});

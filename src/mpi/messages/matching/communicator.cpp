@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Communicators: where each receive goes, and the round that brings messages to those that wait.
+// Communicators: where each receive goes, and the round that brings messages to waiting receives.
 #include "mpi/messages/matching/communicator.hpp"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace imbrex::mpi::messages {
 namespace {
 
 // The most messages that one communicator takes from MPI in one round: few, so that its lock is
-// held for a short time and completions are told soon.
+// held for a short time and completions are reported soon.
 constexpr int messages_at_once = 8;
-// Receives in a row that must find the queue short before receives are posted again: a program that
-// posts, waits and posts again is not at its end whenever the queue is empty.
+// The number of receives in a row that must find the queue short before receives are posted again:
+// in a program that posts, waits and posts again an empty queue does not mean the end.
 constexpr int calm_enough = 64;
 
 // ---- may receives be matched here? -------------------------------------------------------------
@@ -31,7 +31,7 @@ bool asserts(MPI_Info info, const char* key) {
   return found != 0 && std::strcmp(value, "true") == 0;
 }
 
-// IMBREX_MATCH_ABOVE: how many receives of one communicator MPI may have.
+// IMBREX_MATCH_ABOVE: the number of posted receives of one communicator.
 constexpr int never = 1'000'000'000;
 int match_above() noexcept {
   static const int value = static_cast<int>(detail::number_option("MATCH_ABOVE"));
@@ -117,7 +117,7 @@ bool Communicator::cancel(Receive& receive) noexcept {
   return true;
 }
 
-// Who waits for a receive that is queued cannot be told meanwhile: that is done out of the queue.
+// The owner of a queued receive cannot be told under the lock: that is done outside of the queue.
 bool Communicator::cancel_of(const std::function<bool(const Listener&)>& is_it) {
   Receive* found = nullptr;
   {
@@ -163,7 +163,7 @@ bool Communicator::draw(Round& round) {
     count = take_from_mpi(arrived.data(), &failed);
     for (int i = 0; i < count; ++i) receives[i] = match(arrived[i], round);
     if (failed) {
-      // This happens if a process has failed, for instance. Each receive asks MPI for itself from
+      // This happens if a process has failed, for example. Each receive asks MPI for itself from
       // now on.
       std::vector<Receive*> refused;
       leave_matching(refused);
@@ -182,8 +182,8 @@ bool Communicator::draw(Round& round) {
   return true;
 }
 
-// How many there are. What a receive needs is far away when many wait, so it is fetched for all
-// messages at once.
+// The number of arrived messages. Data of a receive are not in near caches when many wait, so they
+// are prefetched for all messages at once.
 int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
   int count = 0;
   for (; count < messages_at_once; ++count) {
@@ -200,7 +200,7 @@ int Communicator::take_from_mpi(Arrived arrived[], bool* failed) {
   return count;
 }
 
-// The receive that gets the message, or null: then it is held.
+// The receive that gets the message, or null: the message is then held.
 Receive* Communicator::match(const Arrived& arrived, Round& round) {
   const Envelope came{arrived.status.MPI_SOURCE, arrived.status.MPI_TAG};
   Link* const link = queue_.find(came);
@@ -232,7 +232,7 @@ int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived)
         *found = 1;
         return MPI_SUCCESS;
       }
-      // Whatever MPI has is nobody else's.
+      // A message that MPI still has belongs to no waiting receive.
       if (queue_.empty() && watcher() == nullptr) {
         return take ? PMPI_Improbe(wanted.source, wanted.tag, handle_, found, &arrived->message,
                                    &arrived->status)
@@ -241,13 +241,13 @@ int Communicator::look(Envelope wanted, bool take, int* found, Arrived* arrived)
     }
     *found = 0;
     if (polled) return MPI_SUCCESS;
-    engine().poll();  // first what is queued
+    engine().poll();  // first the queued ones
   }
 }
 
 // ---- events ----------------------------------------------------------------------------------
 
-// A watch counts as an operation: whoever waits must draw.
+// A watch counts as an operation: a waiting thread must draw.
 bool Communicator::watch(const Watcher& its_watcher) {
   const std::lock_guard guard(lock_);
   if (!may_match()) return false;
@@ -276,7 +276,7 @@ void Communicator::drop_watch() {
 
 namespace {
 
-// As the engine asks for an operation on its own. REQUIRES: a Receive of kind `message` or `probe`.
+// The engine's test of a single operation. REQUIRES: a Receive of kind `message` or `probe`.
 bool ask_probe(Operation& operation) {
   Receive& self = static_cast<Receive&>(operation);
   int found = 0;
@@ -322,8 +322,8 @@ void Communicator::take_all(ReceiveQueue& queue, std::vector<Receive*>& all) {
   all.insert(all.end(), taken.begin(), taken.end());
 }
 
-// The receives are posted in their order. So, and by invariant (1), MPI matches them as we would
-// have.
+// The receives are posted in their order. By this and by invariant (1) MPI matches them as this
+// library would have done.
 void Communicator::post_queued(std::vector<Receive*>& impossible) {
   std::vector<Receive*> receives;
   take_all(queue_, receives);
@@ -343,7 +343,7 @@ void Communicator::post_queued(std::vector<Receive*>& impossible) {
   }
 }
 
-// Receives that MPI refuses go to `failed`, with their codes. The others are the engine's: any
+// Receives that MPI refuses go to `failed`, with their codes. The engine owns the others: any
 // thread may end them from here on.
 void Communicator::leave_matching(std::vector<Receive*>& failed) {
   permission_ = Permission::no;
@@ -407,8 +407,8 @@ int tag_upper_bound() {
 
 }  // namespace
 
-// Messages held for the communicator that this object stood for before are dropped: the program has
-// lost them too.
+// Messages held for the communicator that this object belonged to before are dropped: the program
+// has lost them, too.
 void Communicator::name(MPI_Comm comm) {
   const std::lock_guard guard(lock_);
   while (Held<Arrived>* const held = held_.find({MPI_ANY_SOURCE, MPI_ANY_TAG})) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What imbrex knows of a communicator: whether its receives are posted to MPI or matched here, the
-// receives that wait, and the messages that nobody has received yet. The argument why MPI's rules
-// hold is in docs/design/receives.md.
+// The state of a communicator: whether its receives are posted to MPI or matched here, the waiting
+// receives, and the unexpected messages. The argument why MPI's rules hold is in
+// docs/design/receives.md.
 #pragma once
 
 #include <mpi.h>
@@ -20,15 +20,15 @@
 
 namespace imbrex::mpi::messages {
 
-// What has become of a receive that a call has begun.
+// The state of a receive that a call has begun.
 enum class Begun : std::uint8_t {
   posted,  // by MPI
   held,    // its message was here already
   queued,  // it waits in the queue
-  again    // it must wait in the queue, and the caller brought nothing to be put there
+  again    // it must wait in the queue, and the caller passed no object for the queue
 };
 
-// A part of a partial collective that has ended, as far as events tell of it.
+// A part of a partial collective that has ended, for events.
 struct EndedPart {
   MPI_Comm comm;
   bool incoming;
@@ -40,21 +40,23 @@ struct EndedPart {
   int code;
 };
 
-// Whoever watches what goes on in a communicator. The functions are called by any thread.
+// An observer of a communicator. Any thread calls the functions.
 struct Watcher {
   // A message has arrived on `comm`; `request` is its receive's handle, or null. The caller holds
-  // locks: what is to be done goes to `round`, as an operation that is complete.
+  // locks: further work goes to `round`, as a complete operation.
   void (*incoming)(Round& round, MPI_Comm comm, const MPI_Status& status, MPI_Request request);
-  // The send `call` has begun; another handle may take the place of `*request`.
+  // The send `call` has begun; another handle may replace `*request`.
   void (*outgoing)(const Call& call, MPI_Request* request);
   // The caller holds no lock.
   void (*ended)(const EndedPart& part);
 };
 
-// Thread safety: every member, any thread.
-// Invariants, under the lock: (1) no message that is held could serve a receive that is queued;
-// (2) a receive is posted only while nothing is queued and nothing held could serve it; (3) only
-// draw() takes messages from MPI that it was not asked for, and only while something is queued, or
+// Thread safety: any thread uses every member.
+// Invariants, under the lock:
+//   (1) no held message could serve a queued receive.
+//   (2) a receive is posted only while nothing is queued and no held message could serve it.
+//   (3) only draw() takes messages from MPI without a request for them, and only while something is
+//       queued, or the communicator is watched.
 // the communicator is watched.
 class Communicator final : public Feed {
  public:
@@ -65,71 +67,73 @@ class Communicator final : public Feed {
     return state_.load(std::memory_order_relaxed) == State::matching;
   }
 
-  // Begins a receive. `post()` hands it to MPI. `receive` may be null while matching() was false.
+  // Begins a receive. `post()` gives it to MPI. `receive` may be null while matching() was false.
   template <class Post>
   [[nodiscard]] Begun begin(Envelope wanted, Receive* receive, Arrived* arrived, Post post);
 
-  // As begin(), for a receive that cannot take a held message: returns `posted` or `again`.
+  // begin() for a receive that cannot take a held message: returns `posted` or `again`.
   template <class Post>
   [[nodiscard]] Begun begin_unless_held(Envelope wanted, Post post);
 
-  // Looks for a message, first among the held ones, then at MPI's. It is taken away if `take`.
+  // Searches a message, first among the held ones, then MPI's. It is taken away if `take`.
   [[nodiscard]] int look(Envelope wanted, bool take, int* found, Arrived* arrived);
   // Queues a receive of kind `message` or `probe`, for which the communicator begins to match here.
-  // If receives cannot be matched here, the engine asks MPI for this one alone, again and again.
+  // If receives cannot be matched here, the engine polls MPI for this one alone.
   [[nodiscard]] Begun begin_probe(Envelope wanted, Receive& receive, Arrived* arrived);
 
   // True if `receive` was still queued; then it has ended as cancelled.
   [[nodiscard]] bool cancel(Receive& receive) noexcept;
-  // The same for the queued receive of kind `data` whose listener this says is it; false: none is.
+  // cancel() for the queued receive of kind `data` for whose listener `is_it` is true; false: there
+  // is none.
   [[nodiscard]] bool cancel_of(const std::function<bool(const Listener&)>& is_it);
 
-  // Counts the receives that MPI has and that are not complete. The number is a guess; it decides
-  // when to match here.
+  // Counts the posted receives that are not complete. The number is a guess; it decides when to
+  // match here.
   void count_open(int change) noexcept { open_.fetch_add(change, std::memory_order_relaxed); }
 
-  // True if these are arguments that MPI would take, for a receive that may wait.
+  // True if MPI would accept these arguments, for a receive that may wait.
   [[nodiscard]] bool accepts(const Arguments& arguments) const noexcept;
-  // As far as the envelope goes: a probe has no more.
+  // accepts() for the envelope: a probe has nothing more.
   [[nodiscard]] bool accepts(const Envelope& wanted) const noexcept {
     return (wanted.source == MPI_ANY_SOURCE || (wanted.source >= 0 && wanted.source < peers_)) &&
            (wanted.tag == MPI_ANY_TAG || (wanted.tag >= 0 && wanted.tag <= tag_max_));
   }
-  // The same for a message that is sent.
+  // accepts() for a message that is sent.
   [[nodiscard]] bool accepts_send(const Arguments& it) const noexcept {
     return it.wanted.source >= 0 && it.wanted.tag >= 0 && accepts(it);
   }
-  // True if the communicator asserts that no receive names any tag: then MPI keeps the order of
-  // messages with equal tags only.
+  // True if the communicator asserts that no receive names any tag: MPI then keeps only the order
+  // of messages with equal tags.
   [[nodiscard]] bool asserts_no_any_tag();
-  // The same for a communicator of ours, which has no such info.
+  // The library's own communicators carry no info keys, so this function sets the assertion.
   void assert_no_any_tag() noexcept {
     any_tag_.store(Permission::no, std::memory_order_relaxed);
   }
-  // Its info may have changed.
+  // The info of the communicator may have changed.
   void forget_assertions() noexcept {
     any_tag_.store(Permission::unknown, std::memory_order_relaxed);
   }
-  // As messages::is_derived, remembering the last named type.
+  // messages::is_derived, which remembers the last named type.
   [[nodiscard]] bool is_derived(MPI_Datatype type) noexcept;
 
-  // From now on `watcher`, which stays, is told of each message that arrives, whoever waits for it,
-  // and of each send that gives a request. False if receives cannot be matched here.
+  // From now on `watcher`, which stays, is told of each message that arrives, also if a receive
+  // waits for it, and of each send that returns a request. False if receives cannot be matched
+  // here.
   [[nodiscard]] bool watch(const Watcher& watcher);
   void end_watch();
-  // The watcher; null if nobody watches.
+  // The watcher; null if there is none.
   [[nodiscard]] const Watcher* watcher() const noexcept {
     return watcher_.load(std::memory_order_acquire);  // pairs with watch()
   }
-  // False if no communicator of this process is watched. A guess for a call that begins just now.
+  // False if no communicator of this process is watched. A guess for a call that begins now.
   [[nodiscard]] static bool any_watched() noexcept {
     return watched_.load(std::memory_order_relaxed) != 0;
   }
 
   // From now on all receives are MPI's own: the communicator asserts that it has no wildcards.
   void stop_matching();
-  // As stop_matching(), because the communicator is about to be freed; or, if MPI can take no more
-  // receives for it, all that wait end with an error.
+  // stop_matching(), because the communicator is about to be freed; if MPI can take no more
+  // receives for it, all waiting ones end with an error.
   void close(bool may_post);
 
   // Calls visit(status) for each message that is held, oldest first, under the lock.
@@ -139,8 +143,8 @@ class Communicator final : public Feed {
     held_.for_each([&](const Held<Arrived>& held) { visit(held.message.status); });
   }
   [[nodiscard]] MPI_Comm handle() const noexcept { return handle_; }
-  // A number that changes when the handle is freed, also if the handle stands for a new
-  // communicator by then. Relaxed: the program itself orders the freeing of a handle with its uses.
+  // A number that changes when the handle is freed, also if MPI reuses the handle for a new
+  // communicator. Relaxed: the program itself orders the freeing of a handle with its uses.
   [[nodiscard]] std::uint32_t life() const noexcept {
     return life_.load(std::memory_order_relaxed);
   }
@@ -155,17 +159,17 @@ class Communicator final : public Feed {
   friend class Communicators;
   enum class State : std::uint8_t {
     posting,  // receives go to MPI at once
-    matching  // they wait here
+    matching  // receives wait here
   };
   enum class Permission : std::uint8_t {
-    unknown,  // nobody has asked yet
+    unknown,  // not determined yet
     yes,      // receives may be matched here
-    no        // MPI must do it
+    no        // MPI must match
   };
 
   [[nodiscard]] bool may_match() IMBREX_REQUIRES(lock_);
   void drop_watch() IMBREX_REQUIRES(lock_);
-  // True while draw() must not be left to those who wait.
+  // True while draw() must not be left to waiting threads.
   [[nodiscard]] bool draws() const noexcept IMBREX_REQUIRES(lock_) {
     return !queue_.empty() || !probes_.empty() || watcher() != nullptr;
   }
@@ -186,20 +190,21 @@ class Communicator final : public Feed {
   std::atomic<State> state_{State::posting};  // under the lock; matching() reads it without
   std::atomic<const Watcher*> watcher_{nullptr};  // under the lock; watcher() reads it without
   std::atomic<int> open_{0};                  // any thread; a guess, so relaxed
-  std::atomic<Permission> any_tag_{Permission::unknown};  // any thread; the same answer for all
+  std::atomic<Permission> any_tag_{Permission::unknown};  // any thread; every thread determines the
+                                                          // same value
   std::atomic<std::uint32_t> life_{0};        // written under the lock
-  std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any of the last ones will do
+  std::atomic<MPI_Datatype> named_type_{MPI_BYTE};  // any thread; any recent value is right
 
   ReceiveQueue queue_ IMBREX_GUARDED_BY(lock_){{MPI_ANY_SOURCE, MPI_ANY_TAG}};
   ReceiveQueue probes_ IMBREX_GUARDED_BY(lock_){{MPI_ANY_SOURCE, MPI_ANY_TAG}};
   HeldMessages<Arrived> held_ IMBREX_GUARDED_BY(lock_){{MPI_ANY_SOURCE, MPI_ANY_TAG}};
   Permission permission_ IMBREX_GUARDED_BY(lock_) = Permission::unknown;
   bool listed_ IMBREX_GUARDED_BY(lock_) = false;  // the engine knows this feed
-  int calm_ IMBREX_GUARDED_BY(lock_) = 0;  // receives in a row that found the queue short
+  int calm_ IMBREX_GUARDED_BY(lock_) = 0;  // number of receives in a row that found the queue short
 
   static inline std::atomic<int> watched_{0};  // communicators; written under the lock of each
 
-  // Written while nobody else knows this object (Communicators).
+  // Written while no other thread knows this object (Communicators).
   MPI_Comm handle_ = MPI_COMM_NULL;
   int peers_ = 0;
   int tag_max_ = 0;
@@ -207,7 +212,7 @@ class Communicator final : public Feed {
   std::atomic<Communicator*> next_{nullptr};
 };
 
-// True if the program has promised to use no wildcard: then MPI may refuse ours.
+// True if the program has promised to use no wildcard: MPI may then refuse this library's.
 [[nodiscard]] bool info_asserts_no_wildcards(MPI_Info info);
 [[nodiscard]] bool asserts_no_wildcards(MPI_Comm comm);
 

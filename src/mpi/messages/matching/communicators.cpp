@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The communicators by their handles: one object for each that a call has named, kept with the
-// communicator as an attribute, so that it goes when that goes.
+// communicator as an attribute, so that it ends with it.
 #include "mpi/messages/matching/communicators.hpp"
 
 #include <array>
@@ -17,14 +17,12 @@
 
 namespace imbrex::mpi::messages {
 
-// Found by their handles. Thread safety: every member, any thread.
-// Invariants: (1) an object is never freed, and used again for other communicators: whoever walks a
-// chain may step on one that has just moved to another, misses what he looks for, and then looks
-// under the lock.
+// Found by their handles. Thread safety: any thread uses every member. Invariant (1): an object is
+// never freed, but reused for other communicators: a thread that walks a chain may meet an object
+// that has just moved to another chain, miss its own, and then search under the lock.
 class Communicators {
  public:
-  // The object of `comm`. Null also if it has never been asked for or, seldom, if chains change
-  // meanwhile: see (1).
+  // The object of `comm`. Null if there is none or, seldom, if chains change meanwhile: see (1).
   [[nodiscard]] Communicator* find_known(MPI_Comm comm) noexcept {
     const std::uintptr_t key = key_of(comm);
     for (Communicator* one = chain_of(key).load(std::memory_order_acquire); one != nullptr;
@@ -62,7 +60,7 @@ class Communicators {
     }
   }
 
-  // MPI keeps the key itself for as long as an attribute needs it.
+  // MPI itself keeps the key for as long as an attribute needs it.
   void end() noexcept {
     const std::lock_guard guard(mutex_);
     if (keyval_ != MPI_KEYVAL_INVALID) PMPI_Comm_free_keyval(&keyval_);
@@ -96,8 +94,8 @@ Communicators& communicators() {
   return all;
 }
 
-// Called by MPI when a communicator goes. Receives that still wait there fail. If it goes by
-// MPI_Comm_free, that call has handed them to MPI before.
+// Called by MPI when a communicator is freed. Receives that still wait there fail. MPI_Comm_free
+// has given them to MPI before.
 int forget(MPI_Comm, int, void* value, void*) {
   Communicator& gone = *static_cast<Communicator*>(value);
   // in_service() would complain.
@@ -115,7 +113,7 @@ int Communicators::keyval() {
   return keyval_;
 }
 
-// The calls of MPI that are made under the lock are local and call nothing of the user's.
+// The calls of MPI under the lock are local and call no function of the user.
 Communicator* Communicators::find_or_make(MPI_Comm comm) {
   const std::lock_guard guard(mutex_);
   if (Communicator* const known = find_known(comm)) return known;  // under the lock: certain

@@ -12,16 +12,16 @@
 
 namespace imbrex::mpi::messages {
 
-// The one of `comm`; null if MPI knows no such communicator.
+// The object of `comm`; null if MPI knows no such communicator.
 [[nodiscard]] Communicator* communicator_of(MPI_Comm comm);
 
-// The same, and null too if nobody has asked for it before.
+// communicator_of() without making an object: also null if there is none yet.
 [[nodiscard]] Communicator* known_communicator_of(MPI_Comm comm) noexcept;
 
-// Calls visit(communicator) for each that has been asked for and is not freed.
+// Calls visit(communicator) for each object whose communicator is not freed.
 void for_each_communicator(const std::function<void(Communicator&)>& visit);
 
-// In MPI_Finalize: gives back what MPI has given for them.
+// In MPI_Finalize: frees MPI's objects for them.
 void end_communicators() noexcept;
 
 }  // namespace imbrex::mpi::messages

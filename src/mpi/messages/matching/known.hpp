@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a request of the program's may stand for, beside one of MPI's. Used by operations that go by
-// such a request, and by messages/requests/, which finds it for a handle.
+// The library's meaning of a request of the program, beside a request of MPI. Used by operations
+// behind such a request, and by messages/requests/, which finds it for a handle.
 #pragma once
 
 #include <mpi.h>
@@ -13,9 +13,9 @@ class Communicator;
 struct Persistent;
 class Substitute;
 
-// A generalised request that stands for an operation: the handle that the program gets. MPI is told
-// that it is complete only if nobody has begun to wait by then; else it is used again, which saves
-// its start and its end.
+// A generalised request that stands for an operation: the handle of the program. MPI is told of its
+// completion only if no task has begun to wait by then; otherwise it is reused, which saves its
+// start and its end.
 struct Token {
   MPI_Request request = MPI_REQUEST_NULL;
   Substitute* operation = nullptr;
@@ -23,8 +23,7 @@ struct Token {
   Token* next = nullptr;
 };
 
-// What a request is known as: one of three things, or nothing. The lowest bits of the pointer say
-// which.
+// The meaning of a request: one of three, or none. The lowest bits of the pointer say which.
 class Known {
  public:
   Known() = default;
@@ -32,11 +31,11 @@ class Known {
   Known(Persistent& persistent) noexcept : word_(word(&persistent) | 2) {}
   Known(Communicator& posted_on) noexcept : word_(word(&posted_on) | 3) {}
 
-  // A generalised request that stands for an operation of ours.
+  // A generalised request that stands for an operation of this library.
   [[nodiscard]] Token* token() const noexcept { return as<Token>(1); }
-  // A persistent receive, or one that sends a long message.
+  // A persistent receive, or a persistent send of a long message.
   [[nodiscard]] Persistent* persistent() const noexcept { return as<Persistent>(2); }
-  // A receive that MPI has, counted by its communicator.
+  // A posted receive, counted by its communicator.
   [[nodiscard]] Communicator* posted_on() const noexcept { return as<Communicator>(3); }
 
  private:

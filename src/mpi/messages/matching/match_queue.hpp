@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's matching as a data structure: receives that wait for a message, and messages that wait for
-// a receive. Used by communicator.hpp; knows no MPI, only that `any` stands for every value.
+// MPI's matching as a data structure: posted receives, and unexpected messages. Used by
+// communicator.hpp; knows no MPI, only that `any` stands for every value.
 //
-// Everything is found by its (source, tag), wildcards being values like others. A message that
-// arrives could serve four kinds of receives, so it asks four times and takes the oldest. A receive
-// asks once, since a message that is held stands in four places.
+// Everything is found by its (source, tag); wildcards are values like others. An arriving message
+// could serve four kinds of receives, so it makes four searches and takes the oldest. A receive
+// makes one search, since a held message is in four indices.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@
 
 namespace imbrex::mpi::messages {
 
-// The source and tag that a receive asks for, or that a message has. Wildcards have the values that
-// the MPI in use gives them.
+// The source and tag that a receive names, or that a message has. Wildcards have the values of the
+// MPI in use.
 struct Envelope {
   int source;
   int tag;
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 
-// One place in an Index. It is a member of the object that it stands for, and is not moved while it
+// One entry of an Index. It is a member of the object that it stands for, and is not moved while it
 // is in the Index.
 struct Link {
   Envelope key = {};
@@ -35,9 +35,11 @@ struct Link {
 };
 
 // Links by key, oldest first among equals. Each bucket is one list in the order of insertion, so
-// that no node is needed for a key; buckets are as many as there were ever links at once.
-// Thread safety: none.
-// Invariants: (1) within a bucket sequences ascend; (2) there are never more links than buckets.
+// that a key needs no node; there are as many buckets as there were ever links at once. Thread
+// safety: none.
+// Invariants:
+//   (1) within a bucket sequences ascend.
+//   (2) there are never more links than buckets.
 class Index {
  public:
   void insert(Link& link, Envelope key, std::uint64_t sequence, void* owner) {
@@ -58,7 +60,7 @@ class Index {
     --size_;
   }
 
-  // The oldest with this key, or null.
+  // The oldest link with this key, or null.
   [[nodiscard]] Link* find(Envelope key) const noexcept {
     if (size_ == 0) return nullptr;
     Link* link = buckets_[place_of(key)].first;
@@ -66,7 +68,7 @@ class Index {
     return link;
   }
 
-  // Both are called before a find() with this key: the first brings its bucket near, the second its
+  // Both are called before a find() with this key: the first prefetches its bucket, the second its
   // oldest link.
   void fetch_bucket(Envelope key) const noexcept {
     if (size_ != 0) __builtin_prefetch(&buckets_[place_of(key)]);
@@ -105,7 +107,7 @@ class Index {
     bucket.last = &link;
   }
 
-  // Links with one key come from one bucket, so moving them in its order keeps (1).
+  // Links with one key come from one bucket, so moves in its order keep (1).
   void grow() {
     constexpr std::size_t least = 64;
     constexpr int shift_of_least = 64 - 6;
@@ -132,8 +134,7 @@ struct Wildcards {
   int tag;
 };
 
-// Receives in the order in which they were made.
-// Thread safety: none.
+// Receives in the order in which they were made. Thread safety: none.
 class ReceiveQueue {
  public:
   explicit ReceiveQueue(Wildcards any) noexcept : any_(any) {}
@@ -184,19 +185,18 @@ class ReceiveQueue {
 
   Wildcards any_;
   Index index_;
-  std::array<std::size_t, 4> kinds_{};  // how many of each kind: most programs use one
+  std::array<std::size_t, 4> kinds_{};  // number of each kind: most programs use one
   std::uint64_t sequence_ = 0;
 };
 
-// A message that nobody has received yet. Message is what the user of this file keeps of it.
+// An unexpected message. Message is the type of the user of this file.
 template <class Message>
 struct Held {
   std::array<Link, 4> links;
   Message message;
 };
 
-// Messages in the order in which they came.
-// Thread safety: none.
+// Messages in the order of their arrival. Thread safety: none.
 template <class Message>
 class HeldMessages {
  public:
@@ -215,7 +215,7 @@ class HeldMessages {
     for (Link& link : held.links) index_.remove(link);
   }
 
-  // The oldest that a receive with this envelope, wildcards included, may have; or null.
+  // The oldest that a receive with this envelope, wildcards included, may get; or null.
   [[nodiscard]] Held<Message>* find(Envelope wanted) const noexcept {
     const Link* const link = index_.find(wanted);
     return link == nullptr ? nullptr : static_cast<Held<Message>*>(link->owner);

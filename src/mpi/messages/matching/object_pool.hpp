@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Objects that are kept to be used again, by any thread: as many as were in use at once. Each
-// thread has some for itself, so that most calls take no lock.
+// Objects that are kept for reuse, by any thread: as many as were in use at once. Each thread has
+// some for itself, so that most calls take no lock.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@
 namespace imbrex::mpi::messages {
 
 // The store that all threads share. T has a member `T* next`, which belongs to the store while the
-// object is kept. Thread safety: every member, any thread.
+// object is kept. Thread safety: any thread uses every member.
 template <class T>
 class CommonSpares {
  public:
@@ -46,7 +46,7 @@ class Spares {
   Spares(const Spares&) = delete;
   Spares& operator=(const Spares&) = delete;
 
-  // The one given last, or null.
+  // The object given last, or null.
   [[nodiscard]] T* take() noexcept {
     if (first_ == nullptr) count_ = common.take(first_, at_once);
     if (first_ == nullptr) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives that imbrex matches: their completion, and how programs see it.
+// Receives that imbrex matches: their completion, and their view by programs.
 #include "mpi/messages/matching/receive.hpp"
 
 #include <climits>
@@ -74,8 +74,8 @@ Receive::~Receive() {
 void Receive::cancel() noexcept { (void)communicator.cancel(*this); }
 
 void Receive::fetch() const noexcept {
-  // One without a handle lies on the stack of the task that waits, which will go on from there: its
-  // last calls stand below, the caller above. A prefetch of anything else does no harm.
+  // A receive without a handle lies on the stack of the waiting task, which resumes there: its last
+  // calls lie below, the caller above. A prefetch of other memory does no harm.
   const bool on_stack = handle_.load(std::memory_order_relaxed) == MPI_REQUEST_NULL;
   const std::ptrdiff_t below = on_stack ? 14 * base::cache_line_bytes : 0;
   const std::ptrdiff_t above = on_stack ? 5 * base::cache_line_bytes : 0;
@@ -103,8 +103,8 @@ namespace {
 struct Slot {
   Slot* next;
 };
-// No function that uses a thread's store is inlined: its caller may suspend, go on in another
-// thread, and still know the address of the first thread's store.
+// No function that uses a thread's store is inlined: its caller may suspend, resume in another
+// thread, and still have the address of the first thread's store.
 constinit CommonSpares<Slot> all_slots;
 constinit thread_local Spares<Slot, all_slots> slots;
 constexpr std::size_t slots_at_once = 32;

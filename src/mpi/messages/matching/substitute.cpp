@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What imbrex carries out behind a handle: its completion, and how programs see it.
+// Operations of imbrex behind a handle: their completion, and their view by programs.
 #include "mpi/messages/matching/substitute.hpp"
 
 #if __has_include(<mpi-ext.h>)
@@ -48,7 +48,7 @@ MPI_Status empty_status() noexcept {
 int end_kept(MPI_Request& request, int code) noexcept {
   if (code == MPI_SUCCESS || request == MPI_REQUEST_NULL) return code;
   PMPI_Cancel(&request);
-  // If a message has been faster than the cancelling, the receive ends too. A wait would report the
+  // If a message has been faster than the cancel, the receive ends, too. A wait would report the
   // failure once more.
   constexpr int looks_max = 10'000;  // a failed process may keep even that from ending
   int over = 0;
@@ -56,7 +56,7 @@ int end_kept(MPI_Request& request, int code) noexcept {
     if (PMPI_Request_get_status(request, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
   }
   PMPI_Request_free(&request);
-  forget_kept();  // of these calls: the failure has been told, or will be
+  forget_kept();  // of these calls: the failure has been reported, or will be
 #ifdef MPIX_ERR_PROC_FAILED_PENDING
   int error_class = code;
   PMPI_Error_class(code, &error_class);
@@ -169,13 +169,15 @@ void Substitute::completed(Operation& base) noexcept {
       self.listener_.compare_exchange_strong(listener, announcing_mark(),
                                              std::memory_order_acquire,
                                              std::memory_order_acquire)) {
-    engine().attend();  // nobody will
+    engine().attend();  // no task will
     if (Token* const token = self.token()) {
       token->announced = true;
       PMPI_Grequest_complete(token->request);
     }
-    self.listener_.store(done_mark(), std::memory_order_release);  // `self` may be gone from here
-    unattended.fetch_add(1, std::memory_order_release);  // after it: see ended_unattended()
+    // `self` may be gone from here on
+    self.listener_.store(done_mark(), std::memory_order_release);
+    unattended.fetch_add(1, std::memory_order_release);  // after the store above: see
+                                                         // ended_unattended()
     return;
   }
   self.listener_.store(done_mark(), std::memory_order_release);

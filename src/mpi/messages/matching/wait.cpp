@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for MPI: in a task, and on threads that stand in none.
+// Waits for MPI: in a task, and on threads outside of tasks.
 #include "mpi/messages/matching/wait.hpp"
 
 #include <sched.h>
@@ -16,22 +16,22 @@ namespace imbrex::mpi {
 
 namespace {
 
-// A round in place asks a few times, about 50 ns each, between two looks at whether something else
-// has become ready. After rounds_of_spinning the processor is offered to other processes
-// each time: ranks may share it. After in_place_ns_max the task suspends after all: then reports
-// show all of what it waits for, and the cost of being woken is nothing beside the wait. The limit
-// is one of time, since other processes may keep the processor that they are offered.
+// A round in place asks a few times, about 50 ns each, between two checks whether something else
+// has become ready. After rounds_of_spinning the processor is yielded to other processes each time,
+// because ranks may share it. After in_place_ns_max the task suspends after all: reports then show
+// its wait completely, and the cost of a wake-up is small beside the wait. The limit is one of
+// time, since other processes may keep the yielded processor.
 constexpr int asks_per_round = 8;
 constexpr int rounds_of_spinning = 250;
 constexpr std::uint64_t in_place_ns_max = 5'000'000;
 
-// One thread polls in place at a time: two that spin inside one MPI cost 100 times the latency of
-// one when they share processors (measured with Open MPI). A race lets two in; that is slow,
-// not wrong.
+// One thread polls in place at a time: two threads that spin inside one MPI cost 100 times the
+// latency of one when they share processors (measured with Open MPI). A race lets two in; that is
+// slow, not wrong.
 std::atomic<bool> someone_in_place{false};
 
-// True if this worker has nothing better to do than to spin for its own operation. If others wait,
-// they need the engine, and a worker that runs them as soon as their operations are complete.
+// True if this worker has nothing better to do than to spin for its own operation. Other waiting
+// tasks need the engine, and a worker that runs them as soon as their operations are complete.
 bool alone() noexcept { return detail::nothing_ready() && !engine().attended(); }
 
 // The running task is shown as idle while this lives.
@@ -49,7 +49,7 @@ class Idle {
   Idle& operator=(const Idle&) = delete;
 };
 
-// Calls `ask` until it returns true, then returns true; false if the task should make room.
+// Calls `ask` until it returns true, then returns true; false if the task should suspend.
 template <class Ask>
 bool spin_in_place(const char* const call, Ask ask) {
   if (someone_in_place.load(std::memory_order_relaxed) || !alone() || detail::workers_share()) {
@@ -65,14 +65,14 @@ bool spin_in_place(const char* const call, Ask ask) {
     for (int i = 0; i < asks_per_round; ++i) {
       if (ask()) return true;
     }
-    if (engine().must_feed()) engine().poll();  // receives that nobody waits for
+    if (engine().must_feed()) engine().poll();  // receives without a waiting task
     if (round % 16 == 15) paths::poll();        // as rarely as costs nothing
     check::poll_ranks();
   }
   return false;
 }
 
-// For a thread that stands in no task: there is nothing else that it could do.
+// For a thread outside of tasks: it has nothing else to do.
 template <class Ask>
 void spin_outside(Ask ask) {
   for (int round = 0; !ask(); ++round) {
@@ -82,7 +82,7 @@ void spin_outside(Ask ask) {
   }
 }
 
-// Asks in a Callback, since MPI may call the user's functions. True once it is answered.
+// Asks in a Callback, since MPI may call the user's functions. True once there is an answer.
 bool ask_once(const Call& call, const Question& question, Outcome* outcome) {
   const Callback callback(call);
   int done = 0;
@@ -101,7 +101,7 @@ struct WaitingOperation : Operation {
   }
 };
 
-// Suspends. After it `operation` is complete.
+// Suspends. `operation` is complete afterwards.
 void suspend(WaitingOperation& operation) {
   const detail::WaitReason reason = reason_of(operation.call);
   operation.complete = &WaitingOperation::wake;
@@ -112,7 +112,7 @@ void suspend(WaitingOperation& operation) {
 struct AskingOperation : WaitingOperation {
   Question question;
 
-  // Called by the engine, which has said already that this is a callback.
+  // Called by the engine, within a Callback.
   static bool ask(Operation& base) {
     AskingOperation& self = static_cast<AskingOperation&>(base);
     int done = 0;
@@ -133,7 +133,7 @@ detail::WaitReason reason_of(const Call& call) noexcept {
           .bytes = bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
 }
 
-// In a function that MPI calls nothing suspends, also where a call of imbrex led there.
+// In a function that MPI calls nothing suspends, also not in a call of imbrex from there.
 void go_on_asking(const char* const call) {
   detail::go_on_asking(call, in_service() && depth_in_next() == 0);
 }
@@ -226,7 +226,8 @@ bool ask_until(const Call& call, bool (*const is_done)(const void* what), const 
     engine().poll();
     return is_done(what);
   };
-  // If others wait too, somebody polls for them, and one more look for each message is too much.
+  // If other tasks wait, too, a thread polls for them, and one more check for each message costs
+  // too much.
   return (!engine().attended() && ask()) || spin_in_place(call.name, ask);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call that blocks is carried out: start its non-blocking twin, look once, poll in place
-// while nothing else could run, else suspend. Used by interpose.cpp, messages/calls/ and
-// others.
+// How a blocking call is carried out: start its non-blocking twin, test once, poll in place while
+// nothing else could run, else suspend. Used by interpose.cpp, messages/calls/ and others.
 #pragma once
 
 #include <mpi.h>
@@ -19,26 +18,26 @@
 namespace imbrex::mpi {
 
 // True if a blocking call of this thread suspends a task: the library is initialised, and the
-// thread stands in a task, not in a callback.
+// thread runs a task, not a callback.
 [[nodiscard]] inline bool suspends() noexcept {
   return in_service() && detail::in_task() &&
          !(switches.some_task_blocks.load(std::memory_order_relaxed) && detail::is_blocking());
 }
 
-// True if a thread that stands in no task must poll while it waits: a receive that imbrex matches
-// may depend on it, as MPI's own would on any thread that is in MPI.
+// True if a thread outside of tasks must poll while it waits: a receive that imbrex matches may
+// depend on it, as a receive of MPI would on any thread in MPI.
 [[nodiscard]] inline bool must_poll() noexcept { return in_service() && engine().must_feed(); }
 
-// Polls for receives that only a poll brings forward. A thread that tests in vain does it, since
-// perhaps no other thread does.
+// Polls for receives that only a poll brings forward. A thread that tests without success does it,
+// since perhaps no other thread does.
 inline void poll_for_others() noexcept {
   if (must_poll()) engine().poll();
 }
 
-// To be called by each test and probe of the program's, as the last thing: code that loops on them
-// lets other tasks run in between, and is named in reports. `call` is a literal. Suspends.
+// Each test and probe of the program calls it as its last action: code that loops on them lets
+// other tasks run in between, and is named in reports. `call` is a literal. Suspends.
 void go_on_asking(const char* call);
-// As the next, where go_on() calls go_on_asking().
+// note_answer(), where go_on() calls go_on_asking().
 template <class GoOn>
 void note_answer(const bool found, GoOn go_on) {
   if (found) {
@@ -54,11 +53,11 @@ inline void note_answer(const char* call, bool found) {
 // True if this call may block in MPI.
 [[nodiscard]] inline bool may_block() noexcept { return !suspends() && !must_poll(); }
 
-// A question to MPI that does not block: sets *done. It is asked in a Callback.
+// A non-blocking call of MPI that sets *done. It is made in a Callback.
 struct Question {
   Outcome (*function)(void* arguments, int* done);
   void* arguments;
-  std::span<const MPI_Request> requests = {};  // those it asks for, if any; for reports
+  std::span<const MPI_Request> requests = {};  // the requests that it tests, if any; for reports
 };
 
 // REQUIRES: `lambda` outlives the question.
@@ -71,35 +70,35 @@ template <class F>
           {}};
 }
 
-// Calls the error handler if it is still owed, or was kept; it may throw, so the caller's own state
-// is settled before. Returns the code that the call returns.
+// Calls the error handler if it is still owed, or was kept; it may throw, so the caller sets its
+// own state before. Returns the code for the call to return.
 [[nodiscard, gnu::cold]] int end_failed_call(const Call& call, const Outcome& outcome);
 [[nodiscard]] inline int end_call(const Call& call, const Outcome& outcome) {
   return outcome.code == MPI_SUCCESS ? MPI_SUCCESS : end_failed_call(call, outcome);
 }
 
-// Asks once, then again while this worker has nothing better to do. True once it is answered; false
-// if the task should suspend.
+// Asks once, then again while this worker has nothing better to do. True once there is an answer;
+// false if the task should suspend.
 [[nodiscard]] bool ask_in_place(const Call& call, const Question& answer, Outcome* outcome);
 
 // Asks until the answer is yes or an error; returns MPI's code. Suspends in a task, and polls
 // elsewhere.
 [[nodiscard]] int wait_until(const Call& call, Question answer);
 
-// Waits, as MPI_Wait, for one request that has been asked for once, in vain. `waiting`, if there is
-// one, is told of all questions, and may refuse the wait. Suspends.
+// Waits, as MPI_Wait, for one request that has been tested once without success. `waiting`, if
+// there is one, is told of all tests, and may refuse the wait. Suspends.
 [[nodiscard]] int wait_pending(const Call& call, MPI_Request& request, MPI_Status* status,
                                check::Waiting* waiting);
 
-// The requests that `operation` asks MPI for. REQUIRES: the engine's lock.
+// The requests that `operation` tests. REQUIRES: the engine's lock.
 [[nodiscard]] std::span<const MPI_Request> requests_of(const Operation& operation) noexcept;
 
-// Asks `is_done` again and again, for an operation that imbrex carries out itself. True once the
-// answer is yes; false if the task should suspend, for reason_of().
+// Calls `is_done` repeatedly, for an operation that imbrex carries out itself. True once the answer
+// is yes; false if the task should suspend, for reason_of().
 [[nodiscard]] bool ask_until(const Call& call, bool (*is_done)(const void* what), const void* what);
 [[nodiscard]] detail::WaitReason reason_of(const Call& call) noexcept;
 
-// Waits until `count` calls of count_down() have been made. Suspends in a task, polls elsewhere.
+// Waits until count_down() has been called `count` times. Suspends in a task, polls elsewhere.
 class Countdown {
  public:
   explicit Countdown(int count) noexcept : left_(count) {}
@@ -107,7 +106,7 @@ class Countdown {
   void wait(const Call& call);
 
  private:
-  std::atomic<int> left_;  // any thread; acq_rel: what each has done is seen by who waits
+  std::atomic<int> left_;  // any thread; acq_rel: the waiter sees the writes before each call
   detail::EventWord event_;
 };
 
@@ -128,7 +127,8 @@ template <class Start>
   return wait_pending(call, request, status, nullptr);
 }
 
-// The same; `started()` is called when MPI has been asked to start it, in vain or not, by the task.
+// start_and_wait() that calls `started()`, in the task, when MPI has been asked to start it,
+// successfully or not.
 template <class Start, class Started>
 [[nodiscard]] int carry_out(const Call& call, MPI_Status* status, Start start, Started started) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -147,7 +147,7 @@ template <class Start, class Started>
   return wait_pending(call, request, status, nullptr);
 }
 
-// Copies as MPI does for calls that return one status: the error field stays as it was.
+// Copies as MPI does for calls that return one status: the error field is unchanged.
 void copy_status(const MPI_Status& from, MPI_Status* to) noexcept;
 
 }  // namespace imbrex::mpi

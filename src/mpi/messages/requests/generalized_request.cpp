@@ -15,7 +15,7 @@ namespace {
 constinit CommonSpares<Token> all_tokens;
 constinit thread_local Spares<Token, all_tokens> tokens;
 
-// These three are called only for calls that pass imbrex by (PMPI_Wait and so on).
+// These three are called only for calls that bypass imbrex (PMPI_Wait and so on).
 int query(void* state, MPI_Status* status) {
   const Substitute* const operation = static_cast<const Token*>(state)->operation;
   copy_status(operation != nullptr ? operation->status : empty_status(), status);

@@ -8,9 +8,9 @@
 
 namespace imbrex::mpi::messages {
 
-// Gives a token that stands for `operation`; null if MPI gives no more.
+// Makes a token that stands for `operation`; null if MPI gives no more.
 [[nodiscard]] Token* take_token(Substitute& operation);
-// Takes a token back that the program has no more.
+// Takes back a token that the program does not have any more.
 void give_token(Token& token) noexcept;
 
 }  // namespace imbrex::mpi::messages

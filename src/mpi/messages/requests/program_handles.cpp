@@ -55,7 +55,7 @@ void let_go(Substitute& operation) noexcept {
   Token* const token = operation.token();
   Orphan* const orphan = std::make_unique<Orphan>(operation).release();
   operation.take_handle();
-  // One that is done has announced its token, which is given back before the operation ends.
+  // A done operation has announced its token, which is given back before the operation ends.
   const bool waits = operation.attend(*orphan);
   if (token != nullptr) give_token(*token);
   if (!waits) Orphan::end(*orphan);

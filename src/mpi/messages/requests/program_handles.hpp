@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the program's handles stand for, and how the operations behind them end. Used by all calls
-// that take requests.
+// The meaning of the program's handles, and the end of the operations behind them. Used by all
+// calls that take requests.
 //
-// Thread safety: any thread; one handle, one thread at a time, as in MPI.
+// Thread safety: any thread; one thread at a time for one handle, as in MPI.
 #pragma once
 
 #include <mpi.h>
@@ -12,16 +12,16 @@
 
 namespace imbrex::mpi::messages {
 
-// What `request` stands for; null: it is MPI's own.
+// The operation behind `request`; null: it is a request of MPI.
 [[nodiscard]] Substitute* substitute(MPI_Request request) noexcept;
-// Takes the result of one that is done. The handle becomes null, or inactive if persistent; the
+// Takes the result of a done operation. The handle becomes null, or inactive if persistent; the
 // operation ends. Returns its code, for which the error handler has been called.
 int conclude(Substitute& operation, MPI_Request* request, MPI_Status* status);
-// The program has let go of the request, the operation goes on.
+// The program has freed the request; the operation goes on.
 void let_go(Substitute& operation) noexcept;
-// True if the program has done so. REQUIRES: it cannot complete meanwhile.
+// True if the program has freed it. REQUIRES: it cannot complete meanwhile.
 [[nodiscard]] bool is_let_go(const Substitute& operation) noexcept;
-// As MPI_Request_free of the request of `gone`: what is active goes on.
+// MPI_Request_free of the request of `gone`: an active operation goes on.
 int free_persistent(Persistent& gone, MPI_Request* request) noexcept;
 
 }  // namespace imbrex::mpi::messages

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of requests: open addressing with linear probing, and no marks of deleted entries.
+// The table of requests: open addressing with linear probing, without marks for deleted entries.
 #include "mpi/messages/requests/request_table.hpp"
 
 #include <mutex>
@@ -119,7 +119,7 @@ void RequestTable::remove(Shard& shard, Entry& entry) noexcept {
   close_gap(shard, static_cast<std::size_t>(&entry - shard.entries.data()));
 }
 
-// Moves back what would not be found past the gap: see (2).
+// Moves entries back that would not be found past the gap: see (2).
 void RequestTable::close_gap(Shard& shard, std::size_t gap) noexcept {
   const std::size_t mask = shard.entries.size() - 1;
   shard.entries[gap] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What imbrex knows of requests that programs hold. Most requests are MPI's own and are not here.
+// The library's knowledge of requests of programs. Most requests are MPI's own and are not here.
 #pragma once
 
 #include <mpi.h>
@@ -16,22 +16,23 @@
 
 namespace imbrex::mpi::messages {
 
-// Maps a handle to what is known of it. The table has shards, each with its own lock.
-// Thread safety: every member, any thread.
-// Invariants: (1) a shard is less than three quarters full; (2) from the place that a key hashes
-// to, its entry is found before an empty one.
+// Maps a handle to its meaning. The table has shards, each with its own lock. Thread safety: any
+// thread uses every member.
+// Invariants:
+//   (1) a shard is less than three quarters full.
+//   (2) from the place that a key hashes to, its entry is found before an empty one.
 class RequestTable {
  public:
-  // Replaces what was known. A posted receive that is replaced has ended out of our sight.
+  // Replaces an earlier entry. A posted receive that is replaced has ended unobserved.
   void know(MPI_Request request, Known known) { know(request, known, {}); }
-  // `wanted`, of a receive that MPI has, is kept for reports.
+  // `wanted`, for a posted receive, is kept for reports.
   void know(MPI_Request request, Known known, const Envelope& wanted);
   [[nodiscard]] Known find(MPI_Request request) noexcept;
-  // Finds what a receive that MPI has, or a persistent one, asks for. False for any other request.
+  // Finds the envelope of a posted or a persistent receive. False for any other request.
   [[nodiscard]] bool find(MPI_Request request, Envelope& wanted, MPI_Comm& comm) noexcept;
   void forget(MPI_Request request) noexcept;
-  // `request` has completed and is no longer counted as open. Its handle is given as it was before
-  // the call that completed it.
+  // `request` has completed and is no longer counted as open. The argument is its handle before the
+  // call that completed it.
   void complete(MPI_Request request) noexcept;
 
   // True if a request may be a token or persistent. A guess only if another thread makes one now.

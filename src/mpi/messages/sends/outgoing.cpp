@@ -26,7 +26,7 @@ namespace {
 // No named type of an MPI has more bytes (pairs of a long double and an int; complex numbers).
 constexpr std::int64_t element_bytes_max = 32;
 
-// Bytes: longer parts of collectives go to few processes at a time. With shorter ones, which are
+// Bytes: longer parts of collectives go to few processes at a time. With shorter parts, which are
 // many, links would be idle: a transform of 16 KiB parts on four ranks took a fifth longer.
 constexpr std::int64_t large_part = 1024 * 1024;
 
@@ -71,7 +71,7 @@ void finish() noexcept {
 bool learn_short(const MPI_Count count, const MPI_Datatype type) noexcept {
   if (!is_on()) return true;
   const std::int64_t bytes = bytes_of(count, type);
-  if (bytes < 0) return true;  // MPI says what is wrong
+  if (bytes < 0) return true;  // MPI reports the error
   if (bytes <= element_bytes_max * count && !messages::is_derived(type)) {
     bounds.place(type).store(type, std::memory_order_relaxed);
   }
@@ -104,7 +104,7 @@ Route route_of(const Outgoing& it, const Asks asks, const bool is_part) noexcept
   const bool waits = is_part || is_long(it.count, it.type);
   if (!waits && !window().holds_back(*place, it.peer, it.tag)) return {};
   const int rank = in_world(*members_of(it.comm), it.peer);
-  if (rank == private_world::rank()) return {};  // no network is in between
+  if (rank == private_world::rank()) return {};  // there is no network in between
   return {place, rank == MPI_UNDEFINED ? -1 : rank};
 }
 

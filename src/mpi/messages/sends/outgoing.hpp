@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How calls that send begin: most go on to MPI as they are, and pay a few instructions for it.
-// Used by calls/.
+// How sending calls begin: most go to MPI unchanged, at a cost of a few instructions. Used by
+// calls/.
 //
-// Thread safety: every function, any thread.
+// Thread safety: any thread calls every function.
 #pragma once
 
 #include <mpi.h>
@@ -18,12 +18,12 @@
 
 namespace imbrex::mpi::sends {
 
-// In MPI_Init; in MPI_Finalize, once no task is left: what waits goes to MPI, and what the program
-// has let go of (MPI_Request_free) ends.
+// start() in MPI_Init; end() in MPI_Finalize, once no task is left: waiting messages go to MPI, and
+// messages whose requests the program has freed (MPI_Request_free) end.
 void start();
 void finish() noexcept;
 
-// What a call of this name, without MPI_, asks of the receiver; a buffered one never waits.
+// What a call of this name, without MPI_, requires of the receiver; a buffered send never waits.
 enum class Asks : std::uint8_t { nothing, receive, posted, buffers };
 [[nodiscard]] consteval Asks asks_of(std::string_view name) {
   if (name.starts_with('I')) name.remove_prefix(1);
@@ -39,27 +39,29 @@ enum class Asks : std::uint8_t { nothing, receive, posted, buffers };
                                 : Mode::standard;
 }
 
-// Whether a call may go on to MPI as it is: its message is short, and none waits.
+// Whether a call may go to MPI unchanged: its message is short, and none waits.
 [[nodiscard]] inline bool passes(MPI_Count count, MPI_Datatype type) noexcept;
 
-// For one that does not pass: where it goes to, if it shall be begun here. If not it goes on to MPI
-// after all, and what it may not overtake has gone before. `is_part`: a long part of a collective.
+// The route of a call that does not pass, if it must begin here. Without a route it goes to MPI
+// after all, and messages that it must not overtake have gone before. `is_part`: a long part of a
+// collective.
 [[nodiscard]] Route route_of(const Outgoing& outgoing, Asks asks, bool is_part = false) noexcept;
 // These carry out a call that has a route. send() suspends in a task.
 [[nodiscard]] int send(const Call& call, const Outgoing& outgoing, const Route& route);
 [[nodiscard]] int isend(const Call& call, const Outgoing& outgoing, const Route& route,
                         MPI_Request* request);
-// One for whoever gives it to the window himself, and attends to it. REQUIRES: it has a route.
+// A Send for a caller that gives it to the window itself, and listens to it. REQUIRES: it has a
+// route.
 [[nodiscard]] std::unique_ptr<Send> make(const Call& call, const Outgoing& outgoing,
                                          const Route& route, bool is_part = false);
-// MPI_Start of one that sends.
+// MPI_Start of a sending request.
 [[nodiscard]] int start(messages::Persistent& persistent, MPI_Request* request);
 
 // Whether messages of this length count: a persistent request for one is started here.
 [[nodiscard]] bool is_long(MPI_Count count, MPI_Datatype type) noexcept;
 
-// A call of MPI's own will send to that peer, or (-1) to some peer of some communicator: what waits
-// there goes before it.
+// MPI itself will send to that peer, or (-1) to some peer of some communicator: waiting messages to
+// it go first.
 void let_go_before(MPI_Comm comm, int peer) noexcept;
 inline void let_go_before_any() noexcept {
   if (waiting.load(std::memory_order_acquire) != 0) window().let_go(nullptr, -1);
@@ -67,11 +69,11 @@ inline void let_go_before_any() noexcept {
 
 // ---- inline ----------------------------------------------------------------------------------
 
-// Written in MPI_Init; relaxed, as MPI orders its users' calls behind that.
+// Written in MPI_Init; relaxed, as MPI orders calls behind that.
 struct Bounds {
-  std::atomic<std::int64_t> bytes{-1};  // what is longer is long; -1: nothing is looked at
-  std::atomic<MPI_Count> few{-1};       // so many elements of a known type are short
-  // Named types, at places by their handles; any thread, relaxed: any of the last ones will do.
+  std::atomic<std::int64_t> bytes{-1};  // longer messages are long; -1: lengths are not checked
+  std::atomic<MPI_Count> few{-1};       // number of elements of a known type that are always short
+  // Named types, at places by their handles; any thread, relaxed: any recent value is right.
   static constexpr int types_bits = 4;
   std::array<std::atomic<MPI_Datatype>, std::size_t{1} << types_bits> known{};
 
@@ -88,7 +90,7 @@ inline Bounds bounds;
 inline bool passes(const MPI_Count count, const MPI_Datatype type) noexcept {
   const bool is_short = count <= bounds.few.load(std::memory_order_relaxed) &&
                         bounds.place(type).load(std::memory_order_relaxed) == type;
-  // Acquire: pairs with the release of what has waited: MPI has it.
+  // Acquire: pairs with the release of waiting messages: MPI has them.
   return (is_short || learn_short(count, type)) && waiting.load(std::memory_order_acquire) == 0;
 }
 

@@ -39,7 +39,7 @@ int isend(const Outgoing& it, MPI_Request* request) noexcept {
 
 }  // namespace
 
-// Reports and errors name it by its bytes, since its type may be gone by then.
+// Reports and errors give its size in bytes, since its type may be freed by then.
 Send::Send(const char* const name, const Outgoing& outgoing, const Route& route,
            const std::int64_t bytes, const bool at_once) noexcept
     : Substitute(*route.communicator, Kind::send, false), rank(route.rank), outgoing_(outgoing) {
@@ -79,7 +79,7 @@ bool Send::post() noexcept {
   return false;
 }
 
-// The engine has found it complete: what waits for that goes first, since `self` may be gone then.
+// The engine has found it complete: tasks that wait for it go first, since `self` may be gone then.
 void Send::completed(Operation& base) noexcept {
   Send& self = static_cast<Send&>(base);
   window().ended(self);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One send that imbrex carries out itself: a long one, which counts as under way until it has
+// One send that imbrex carries out itself: a long one, which counts as in flight until it has
 // ended, or one that waits for its turn (window.hpp). Used by outgoing.cpp.
 #pragma once
 
@@ -24,10 +24,10 @@ struct Outgoing {
   Mode mode;
 };
 
-// Where it goes to.
+// The destination of a send.
 struct Route {
   messages::Communicator* communicator = nullptr;  // null: the call is MPI's own
-  int rank = -1;  // in MPI_COMM_WORLD; -1: a process that is not there
+  int rank = -1;  // in MPI_COMM_WORLD; -1: a process outside of it
   explicit operator bool() const noexcept { return communicator != nullptr; }
 };
 
@@ -42,18 +42,18 @@ class Send final : public messages::Substitute {
   // Takes it out of the queue, or asks MPI to.
   void cancel() noexcept override;
 
-  // Keeps the type, which the program may free once its call has returned.
+  // Copies the type, which the program may free once its call has returned.
   void keep_type() noexcept;
-  // Gives it to MPI. False if MPI refuses it: `code` says why, and the error handler is owed.
+  // Gives it to MPI. False if MPI refuses it: `code` has the error, and the error handler is owed.
   [[nodiscard]] bool post() noexcept;
 
   const int rank;                // as in Route
   Turn turn;                     // under the lock of the window
-  Send* next_refused = nullptr;  // the same
-  Time since = 0;                // the same: when it began to wait
-  Time waited = 0;               // the same, until it has gone
+  Send* next_refused = nullptr;  // under the lock of the window
+  Time since = 0;                // under the lock of the window: begin of the wait
+  Time waited = 0;               // under the lock of the window, until it has gone
 
-  // Null: it is no send of ours.
+  // Null: `operation` is no Send.
   [[nodiscard]] static const Send* from(const Operation& operation) noexcept {
     return operation.complete == &Send::completed ? static_cast<const Send*>(&operation) : nullptr;
   }

@@ -8,22 +8,23 @@ namespace imbrex::mpi::sends {
 namespace {
 
 constexpr Time expected_most = 2'000'000'000;
-// What is under way may share its link with messages to other processes.
+// Messages in flight may share their link with messages to other processes.
 constexpr double slower = 4;
-constexpr std::int64_t bytes_of_pace = 65536;  // of what is shorter the time is mostly latency
-// Of the time that all messages to a process should take, the part that waiting in vain may add.
+constexpr std::int64_t bytes_of_pace = 65536;  // the time of shorter messages is mostly latency
+// The fraction of the expected time of all messages to a process that a needless wait may add.
 constexpr double share_of_wait = 1.0 / 16;
 constexpr Time patience_least = 300'000;
-// Receivers of parts are ready for them: what does not move waits for a processor.
+// Receivers of parts are ready for them: a message that does not move waits for a processor.
 constexpr Time patience_with_parts = 300'000'000;
-constexpr Time patience_beside = 5'000'000;  // beside what others move, with the time it takes
-// Of a network that moves less than 0.5 MB/s nobody knows that it does. What is queued may be one
-// packet for so long.
+constexpr Time patience_beside = 5'000'000;  // beside messages of others in flight, with the time
+                                             // that these take
+// A network that moves less than 0.5 MB/s does not count as moving. A single packet may be queued
+// for this long.
 constexpr std::uint64_t bytes_least = 4096;
 constexpr Time time_of_byte = 2000;
 constexpr Time time_of_packet = 20'000'000;
 constexpr int looks_enough = 8;
-// Who polls seldom shall not keep a fast network waiting.
+// Processes that poll seldom must not keep a fast network waiting.
 constexpr Time time_between_polls = 5'000'000;
 
 }  // namespace
@@ -39,7 +40,7 @@ bool Turns::enter(Turn& turn, const std::pair<const void*, int> process, const T
       admit(turn, now);
       return true;
     }
-    if (!turn.to->waits()) turn.to->moved = now;  // until now nobody was made to wait
+    if (!turn.to->waits()) turn.to->moved = now;  // until now no message had to wait
     turn.to->bytes_waiting += turn.bytes;
     Channel& channel = channels_[turn.key];
     channel = {
@@ -65,7 +66,7 @@ Turn* Turns::next(const Time now) noexcept {
   if (!loose_.empty()) return &pop(*loose_.back());
   if (waiting_.empty()) return nullptr;
   look_at_patience(now);
-  // Of the channels that are first at their processes, the first for which there is room.
+  // Of the first channels of all processes, the first for which there is room.
   Channel* best = nullptr;
   for (const Process* const process : waiting_) {
     Channel* const channel = first_with_room(*process);
@@ -93,7 +94,7 @@ void Turns::ended(Turn& turn, const Time now) noexcept {
     --process.count;
     if (turn.is_part && --process.parts == 0) std::erase(with_parts_, &process);
     process.bytes -= turn.bytes;
-  } else {  // how long it took says more of us than of the link
+  } else {  // its duration says more of this process than of the link
     --process.overdue;
   }
   process.learn_order(place);
@@ -130,7 +131,7 @@ Turn* Turns::force(const void* const communicator, const int peer) noexcept {
 bool Turns::has_room(const Process& process, const Turn& turn) const noexcept {
   if (process.under_way < process.burst) return true;
   if (!turn.of_collective && process.under_way < process.window) return true;
-  // Receivers of parts are ready for all of them, and use the first before the last is there.
+  // Receivers of parts are ready for all of them, and use the first before the last has arrived.
   const std::int64_t bytes = turn.of_collective ? limits_.bytes : bytes_at_once(process);
   const bool here = process.count < limits_.each || process.bytes + turn.bytes <= bytes;
   const bool among_few = !turn.is_part || process.parts > 0 ||
@@ -166,8 +167,8 @@ void Turns::admit(Turn& turn, const Time now) noexcept {
   turn.began = now;
 }
 
-// How long nothing may move before what is under way is taken for messages that wait for their
-// receiver. Then twice as many go, and so on until one ends, each time after a part of it.
+// How long nothing may move before messages in flight are taken for messages that wait for their
+// receiver. Then twice as many go, and so on until one ends, each time after a part of that time.
 Time Turns::patience(const Process& process) const noexcept {
   const double whole = process.time_of_late / process.bytes_of_late *
                        static_cast<double>(process.bytes_under_way + process.bytes_waiting);
@@ -177,14 +178,14 @@ Time Turns::patience(const Process& process) const noexcept {
   return limits_.patience + (process.times_given_up == 0 ? once : once / 8);
 }
 
-// The same while the network moves messages, which may be those to other processes.
+// patience() while the network moves messages, which may be those to other processes.
 Time Turns::longest_patience(const Process& process) const noexcept {
   const double expected = slower * process.pace * static_cast<double>(process.bytes);
   return limits_.patience + patience_beside +
          static_cast<Time>(std::min(expected, static_cast<double>(expected_most)));
 }
 
-// `since`: what was sent before is not what is asked for.
+// `since`: messages that were sent before do not count.
 void Turns::look_at_network(const Time since, const Time now) noexcept {
   const Moved last = std::exchange(network_, limits_.network(false));
   looked_before_ = std::exchange(looked_, now);
@@ -203,7 +204,8 @@ void Turns::learn_network(Process& process, const Turn& turn) noexcept {
   const std::uint64_t half = static_cast<std::uint64_t>(process.bytes_since) / 2;
   if (!moved.queued && moved.sent < process.sent_before + half) {
     process.network = Process::Network::other;
-  } else if (++process.looks == looks_enough) {  // as long as it may be other messages' share
+  } else if (++process.looks == looks_enough) {  // long enough that it may be the share of other
+                                                 // messages
     process.network = Process::Network::tcp;
   }
 }
@@ -214,8 +216,8 @@ std::int64_t Turns::bytes_at_once(const Process& process) const noexcept {
   return std::max(limits_.bytes, static_cast<std::int64_t>(std::min(fast, 1e12)));
 }
 
-// Whether nothing has moved for the patience of the process. The network is looked at twice at
-// least in this time.
+// Whether nothing has moved for the patience of the process. The network is read at least twice in
+// this time.
 bool Turns::is_at_rest(const Process& process, const Time now) noexcept {
   const Time limit = patience(process);
   const Time quiet = now - process.moved;
@@ -258,7 +260,7 @@ void Turns::queue(Channel& channel) noexcept {
   waiting_.insert(channel.to);
 }
 
-// REQUIRES: its first and its urgency are as when it was queued.
+// REQUIRES: its first message and its urgency are as when it was queued.
 void Turns::take_from_queue(Channel& channel) noexcept {
   if (!channel.first->is_long) {
     std::erase(loose_, &channel);
@@ -292,7 +294,7 @@ void Process::add(Turn& turn) noexcept {
   bytes_under_way += turn.bytes;
 }
 
-// Looks from both ends, since most messages end in the order in which they went, or in reverse.
+// Searches from both ends, since most messages end in the order in which they went, or in reverse.
 int Process::take(Turn& turn) noexcept {
   int steps = 0;
   const Turn* from_first = first;
@@ -310,8 +312,8 @@ int Process::take(Turn& turn) noexcept {
   return place;
 }
 
-// One has ended that was at `place`. After some were given up that shows how many the receiver
-// wants to choose from. Else it says little: of two that share a link any may end first.
+// A message at `place` has ended. After some were given up, this shows among how many the receiver
+// chooses. Otherwise it says little: of two that share a link any may end first.
 void Process::learn_order(const int place) noexcept {
   burst = 0;
   if (std::exchange(times_given_up, 0) != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whose turn it is to be sent: messages that wait since others to the same process are under way,
-// and the rules by which they go. Used by window.cpp; knows neither MPI nor tasks nor a clock.
+// The turns of messages: messages that wait because others to the same process are in flight, and
+// the rules by which they go. Used by window.cpp; knows neither MPI nor tasks nor a clock.
 // docs/design/sends.md has the argument.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace imbrex::mpi::sends {
 struct ChannelKey {
   const void* communicator = nullptr;
   int peer = 0;
-  int tag = 0;  // the same for all where tags make no difference
+  int tag = 0;  // one value for all where tags make no difference
   auto operator<=>(const ChannelKey&) const = default;
 };
 
@@ -29,46 +29,49 @@ struct Process;
 
 // One message. It is a member of the object that it stands for, and is not moved.
 struct Turn {
-  // Set by whoever enters it.
+  // Set by the code that enters it.
   void* owner = nullptr;
   ChannelKey key;
   std::int64_t bytes = 0;
-  bool is_long = false;    // else it waits only for those before it in its channel
-  bool of_collective = false;  // a part of one, of any size
-  bool is_part = false;    // a large one of a collective: counts among the processes that get some
-  int urgency = 0;         // the larger goes first; then the earlier task, then who came first
+  bool is_long = false;    // otherwise it waits only for earlier messages of its channel
+  bool of_collective = false;  // a part of a collective, of any size
+  bool is_part = false;    // a large part of a collective: counts among the processes that get
+                           // parts
+  int urgency = 0;         // the larger goes first; then the earlier task, then the earlier message
   std::uint64_t task = 0;
 
-  // The rest is that of Turns.
+  // Only Turns uses the rest.
   std::uint64_t sequence = 0;
   Process* to = nullptr;
-  Channel* channel = nullptr;    // where it waits
-  Turn* next = nullptr;    // there
-  Turn* earlier = nullptr;  // under way to its process, in the order in which they went
+  Channel* channel = nullptr;    // the channel in which it waits
+  Turn* next = nullptr;    // the next one there
+  Turn* earlier = nullptr;  // in flight to its process, in the order in which they went
   Turn* later = nullptr;
   Time began = 0;
-  std::uint32_t term = 0;  // of its process when it went; 0: it is not under way
+  std::uint32_t term = 0;  // term of its process when it went; 0: it is not in flight
 };
 
 // Thread safety: none.
-// Invariants: (1) the first of a channel is long, unless that is in `loose_`; a channel is never
-// empty; (2) at most `each` messages to a process count, or `bytes` bytes in any number, and parts
-// that count go to `with_parts` processes, beside what Process has learnt; (3) a process whose
-// messages that count have not moved for its patience has none that counts, and its burst is twice
-// what is under way. By (3) whatever waits goes after a bounded time, as long as somebody calls
-// next().
+// Invariants:
+//   (1) the first message of a channel is long, unless the channel is in `loose_`; a channel is
+//       never empty.
+//   (2) at most `each` messages to a process count, or `bytes` bytes in any number, and parts that
+//       count go to `with_parts` processes, beside the learnt values of Process.
+//   (3) a process whose counting messages have not moved for its patience has none that counts, and
+//       its burst is twice the number in flight. By (3) every waiting message goes after a bounded
+//       time, as long as a thread calls next().
 class Turns {
  public:
   void limit(const Limits& limits) noexcept { limits_ = limits; }
 
-  // True: it goes now. False: it waits, and next() gives it. `process`: where `key` leads to, the
-  // same for all communicators.
+  // True: it goes now. False: it waits, and next() returns it. `process`: the destination of `key`,
+  // the same for all communicators.
   [[nodiscard]] bool enter(Turn& turn, std::pair<const void*, int> process, Time now);
-  // One that waited and goes now, or null.
+  // A waiting message that goes now, or null.
   [[nodiscard]] Turn* next(Time now) noexcept;
-  // One that has gone has come to its end.
+  // A message that has gone has ended.
   void ended(Turn& turn, Time now) noexcept;
-  // Takes out one that waits.
+  // Takes out a waiting message.
   void remove(Turn& turn) noexcept;
   // Whether messages wait there.
   [[nodiscard]] bool has_channel(const ChannelKey& key) const noexcept {
@@ -76,12 +79,12 @@ class Turns {
   }
   // Whether `turn` waits.
   [[nodiscard]] static bool waits(const Turn& turn) noexcept { return turn.channel != nullptr; }
-  // One of that communicator and peer that goes now, whatever is under way: null, and -1, stand for
-  // all. Null if none of these waits.
+  // A waiting message of that communicator and peer, which goes now whatever is in flight; null,
+  // and -1, stand for all. Null if none waits.
   [[nodiscard]] Turn* force(const void* communicator, int peer) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return channels_.empty(); }
-  // Calls visit(turn) for each that waits.
+  // Calls visit(turn) for each waiting message.
   template <class Visit>
   void for_each(Visit visit) const;
 
@@ -105,13 +108,13 @@ class Turns {
   std::uint64_t sequence_ = 0;
   std::map<ChannelKey, Channel> channels_;
   std::map<std::pair<const void*, int>, Process> processes_;
-  std::set<Process*> waiting_;  // those that a channel waits for
-  std::vector<Channel*> loose_;    // whose first is short: it goes at once
-  std::vector<Process*> with_parts_;  // to which parts that count are under way
-  Moved network_;               // when it was looked at last
-  Time looked_ = 0;             // then
-  Time looked_before_ = 0;      // the time before
-  Time network_moved_ = 0;      // when it had sent more, at the last of these looks that saw that
+  std::set<Process*> waiting_;  // processes with waiting channels
+  std::vector<Channel*> loose_;    // channels whose first message is short: it goes at once
+  std::vector<Process*> with_parts_;  // processes to which counting parts are in flight
+  Moved network_;               // at the last check
+  Time looked_ = 0;             // time of the last check
+  Time looked_before_ = 0;      // time of the check before
+  Time network_moved_ = 0;      // time of the last of these checks that saw more bytes sent
 };
 
 // ---- what it is made of ----------------------------------------------------------------------
@@ -121,8 +124,8 @@ struct Channel {
   Process* to = nullptr;
   Turn* first = nullptr;
   Turn* last = nullptr;
-  // The largest of all that have waited here since it was empty: a message is as urgent as what
-  // must go behind it.
+  // The largest of all messages that have waited here since it was empty: a message is as urgent as
+  // the messages behind it.
   int urgency = 0;
 };
 
@@ -137,7 +140,8 @@ struct GoesBefore {
 
 struct Process {
   void add(Turn& turn) noexcept;
-  // Takes out one that is under way. Its place among these, from 1 on, by when they went.
+  // Takes out a message in flight. Returns its place among these, from 1 on, by the time when they
+  // went.
   [[nodiscard]] int take(Turn& turn) noexcept;
   void learn_order(int place) noexcept;
   void learn_pace(const Turn& turn, Time now) noexcept;
@@ -145,38 +149,42 @@ struct Process {
     return !channels.empty() || !channels_of_parts.empty();
   }
 
-  std::set<Channel*, GoesBefore> channels;           // that wait, and begin with no part
-  std::set<Channel*, GoesBefore> channels_of_parts;  // that wait, and begin with one
+  std::set<Channel*, GoesBefore> channels;           // waiting channels that do not begin with a
+                                                     // part
+  std::set<Channel*, GoesBefore> channels_of_parts;  // waiting channels that begin with a part
   std::int64_t bytes_waiting = 0;
-  Turn* first = nullptr;              // of those under way
+  Turn* first = nullptr;              // of the messages in flight
   Turn* last = nullptr;
   int under_way = 0;
   std::int64_t bytes_under_way = 0;
-  int count = 0;                      // of messages under way that count
-  int parts = 0;                      // of these
-  std::int64_t bytes = 0;             // of these
-  std::uint32_t term = 1;             // those that went in an earlier one count no more
-  int overdue = 0;                    // how many of these are still under way
-  Time ended = 0;                     // when the first that counts went, or any ended last
-  // The same, or when it was given up to wait for these, or when the first began to wait.
+  int count = 0;                      // number of counting messages in flight
+  int parts = 0;                      // number of parts among these
+  std::int64_t bytes = 0;             // number of bytes of these
+  std::uint32_t term = 1;             // messages of an earlier term count no more
+  int overdue = 0;                    // number of these that are still in flight
+  Time ended = 0;                     // time when the first counting one went, or when one ended
+                                      // last
+  // Like `ended`; or the time when the wait for these was given up, or when the first began to
+  // wait.
   Time moved = 0;
-  int times_given_up = 0;             // since any ended
-  // So many may be under way, at least: since the last were given up, and until one ends.
+  int times_given_up = 0;             // since one ended
+  // The number that may be in flight, at least: since the last were given up, and until one ends.
   int burst = 0;
-  // The same for a receiver that takes messages in another order than they were sent: the place
-  // of one that ended then. It falls by a 16th with each message that ends in order.
+  // `burst` for a receiver that takes messages in another order than they were sent: the place of a
+  // message that ended then. It falls by a 16th with each message that ends in order.
   double window = 0;
-  // What carries messages there. Other networks are fast, and have no share of a link to give.
+  // The network of messages to the process. Networks other than TCP are fast, and have no share of
+  // a link to give.
   enum class Network : std::uint8_t { unknown, tcp, other };
   Network network = Network::unknown;
-  std::uint64_t sent_before = 0;      // over TCP, when the first under way went, if it is unknown
-  std::int64_t bytes_since = 0;       // of those that have ended since
-  int looks = 0;                      // that saw TCP carry something
-  // Nanoseconds a byte, the most of late: it falls by a 16th with each message that is faster. The
-  // first ones seem to leave at once, into the system's buffers.
+  std::uint64_t sent_before = 0;      // over TCP, when the first in flight went, if it is unknown
+  std::int64_t bytes_since = 0;       // of messages that have ended since
+  int looks = 0;                      // checks that saw TCP move bytes
+  // Nanoseconds a byte, the most of late: it falls by a 16th with each faster message. The first
+  // messages seem to leave at once, into the system's buffers.
   double pace = 40;
-  // Of late so many bytes have ended in so long. At first what a fast network does, so that the
-  // first messages do not wait long.
+  // The number of bytes that have ended of late, and their time. Initially the values of a fast
+  // network, so that the first messages do not wait long.
   double bytes_of_late = 4 * 1024 * 1024;
   double time_of_late = 0.2 * 4 * 1024 * 1024;
 };

@@ -69,7 +69,7 @@ bool Window::begin(Send& send) {
     engine().attend();
     engine().withdraw();
   } else if (waits && send.call.at_once) {
-    detail::wake_poller();  // the caller goes on: somebody idle must look
+    detail::wake_poller();  // the caller goes on, so an idle worker must poll
   }
   return posted;
 }
@@ -108,11 +108,12 @@ void Window::cancel(Send& send) noexcept {
     send.end_cancelled();
     return;
   }
-  // Under the engine's lock nobody completes, and so frees, the request. Not there: it is complete.
+  // Under the engine's lock no thread completes, and so frees, the request. If it is missing, it is
+  // complete.
   engine().hold_still(
       [&send](const Operation& operation) {
         if (&operation != &send) return;
-        MPI_Request request = operation.request;  // which MPI only reads
+        MPI_Request request = operation.request;  // MPI only reads it
         PMPI_Cancel(&request);
       },
       [](bool) {});
@@ -168,7 +169,7 @@ void Window::release(Send*& refused) noexcept {
   while (Turn* const turn = turns_.next(time)) post(*turn, refused);
 }
 
-// Gives one that has waited to MPI.
+// Gives a message that has waited to MPI.
 void Window::post(Turn& turn, Send*& refused) noexcept {
   Send& send = Send::of(turn);
   send.call.waits_here = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sends of this process that are long or wait: gives each to MPI when it is its turn. A feed of
-// the engine while anything waits, so that whoever polls lets go what may go. Used by outgoing.cpp.
+// The sends of this process that are long or wait: gives each to MPI when it has its turn. A feed
+// of the engine while a message waits, so that a polling thread starts messages that may go. Used
+// by outgoing.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -16,25 +17,26 @@
 
 namespace imbrex::mpi::sends {
 
-// Thread safety: every member, any thread.
-// Invariants: (1) a message is given to MPI under the lock, and what waits has been counted in
-// `waiting` since its call: whoever sees none waiting comes behind what he has sent before; (2) no
-// user's function is called under the lock: errors are told after it.
+// Thread safety: any thread uses every member.
+// Invariants:
+//   (1) a message is given to MPI under the lock, and `waiting` counts a waiting message since its
+//       call: a thread that sees none waiting comes after its own earlier sends.
+//   (2) no function of the user is called under the lock: errors are reported after it.
 class Window final : public Feed {
  public:
   // Before the first send.
   void limit(const Limits& limits);
 
-  // It goes, or waits. False if MPI has refused it: then it has not begun.
+  // The message goes, or waits. False if MPI has refused it: it has then not begun.
   [[nodiscard]] bool begin(Send& send);
-  // True if messages wait that one of this communicator, peer and tag may not overtake.
+  // True if messages wait that a message of this communicator, peer and tag must not overtake.
   [[nodiscard]] bool holds_back(messages::Communicator& communicator, int peer, int tag);
   // The engine has found it complete.
   void ended(Send& send) noexcept;
   void cancel(Send& send) noexcept;
-  // As cancel() for the one that waits and whose listener this says is it; false: none is.
+  // cancel() for the waiting message for whose listener `is_it` is true; false: there is none.
   [[nodiscard]] bool cancel_of(const std::function<bool(const messages::Listener&)>& is_it);
-  // What waits for that communicator and peer goes now; null, and -1, stand for all.
+  // Messages that wait for that communicator and peer go now; null, and -1, stand for all.
   void let_go(const messages::Communicator* communicator, int peer) noexcept;
 
   bool draw(Round& round) override;
@@ -52,8 +54,8 @@ class Window final : public Feed {
 
 [[nodiscard]] Window& window() noexcept;
 
-// How many messages wait. Written under the lock of the window, which says who pairs with it; 0
-// while there is no window.
+// The number of waiting messages. Written under the lock of the window, which says what it pairs
+// with; 0 while there is no window.
 inline std::atomic<int> waiting{0};
 
 }  // namespace imbrex::mpi::sends

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call waits for, as reports and findings name it: wait_text.hpp makes text of that.
+// The wait of a call in reports and findings; wait_text.hpp makes text of it.
 #pragma once
 
 #include <string>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runtime's own communicator, a duplicate of MPI_COMM_WORLD: no message of the program's is
-// touched there. (Reports have a communicator for themselves: they must work when all else hangs.)
+// The runtime's own communicator, a duplicate of MPI_COMM_WORLD: no message of the program is
+// touched there. (Reports have a communicator of their own, because they must work when everything
+// else hangs.)
 //
-// Thread safety: open() and close(), in MPI_Init and MPI_Finalize; the rest, any thread between.
+// Thread safety: open() and close() in MPI_Init and MPI_Finalize; any thread calls the rest in
+// between.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +19,7 @@ void close() noexcept;
 [[nodiscard]] int rank() noexcept;
 [[nodiscard]] int size() noexcept;
 
-// A tag that no other process draws (it contains this one's rank), for the calls of tagged.cpp.
+// A tag that no other process draws (it contains this process's rank), for the calls of tagged.cpp.
 [[nodiscard]] int draw_tag() noexcept;
 
 }  // namespace imbrex::mpi::private_world

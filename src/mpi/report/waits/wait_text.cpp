@@ -19,7 +19,7 @@ namespace {
 
 std::string number_or_any(const int value) { return value == any ? "any" : std::to_string(value); }
 
-// "s 4, 7" of those that the first of the group does not have.
+// "s 4, 7" for the values that the first of the group does not have.
 std::string others(const std::vector<const Wait*>& group, int Wait::*const field,
                    const char* const one, const char* const several) {
   std::vector<int> numbers;
@@ -50,7 +50,7 @@ void limit(Lines& lines, const std::size_t most, const char* const what) {
 
 bool fits(const int wanted, const int there) { return wanted == any || wanted == there; }
 
-// How much of what `wait` wants `message` has; negative if the wait would take it.
+// How close `message` comes to `wait`; negative if the wait would take it.
 int nearness(const Wait& wait, const UnexpectedMessage& message) {
   const bool comm = wait.comm == message.comm;
   const bool source = fits(wait.peer, message.source);
@@ -223,7 +223,7 @@ Lines explain(const std::vector<UnexpectedMessage>& messages, const std::vector<
   Lines lines;
   for (const UnexpectedMessage& message : messages) {
     const Wait* nearest = nullptr;
-    int best = 0;  // with nothing in common, a wait explains nothing
+    int best = 0;  // if nothing matches, a wait explains nothing
     bool taken = false;
     for (const Wait& wait : waits) {
       if (!wait.receives) continue;

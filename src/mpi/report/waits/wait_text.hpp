@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The text of reports: operations that tasks wait for, equal ones folded, and messages that nobody
-// receives, each beside the wait that was perhaps meant for it. Knows neither MPI nor tasks.
+// The text of reports: operations that tasks wait for, equal ones folded, and unexpected messages,
+// each beside the wait that was perhaps meant for it. Knows neither MPI nor tasks.
 #pragma once
 
 #include <climits>
@@ -12,7 +12,7 @@
 
 namespace imbrex::mpi::report {
 
-// Values of a rank or a tag that are none.
+// Values that are no rank or tag.
 inline constexpr int none = INT_MIN;  // the call has no such argument
 inline constexpr int any = INT_MIN + 1;
 
@@ -23,7 +23,7 @@ struct Wait {
   int tag = none;
   bool sized = false;       // `bytes` is known
   std::uint64_t bytes = 0;
-  bool receives = false;    // peer and tag choose the message
+  bool receives = false;    // peer and tag select the message
   std::string task;         // name and place
 };
 
@@ -40,9 +40,9 @@ using Lines = std::vector<std::string>;
 // Call, rank, tag, bytes, communicator and task.
 [[nodiscard]] std::string describe(const Wait& wait);
 
-// One line for each group of waits of the same call, communicator and task: its first in full, of
-// the others their number, ranks and tags. The smallest groups come first: where a thousand wait,
-// the odd one out tells more. At most `most` lines.
+// One line for each group of waits with one call, communicator and task: its first wait completely,
+// for the others their number, ranks and tags. The smallest groups come first, because a single
+// different wait tells more than a thousand equal ones. At most `most` lines.
 [[nodiscard]] Lines fold(const std::vector<Wait>& waits, std::size_t most);
 
 // One line for each message that no wait would take, with the wait of `rank` that comes closest to
@@ -50,21 +50,21 @@ using Lines = std::vector<std::string>;
 [[nodiscard]] Lines explain(const std::vector<UnexpectedMessage>& messages,
                             const std::vector<Wait>& waits, int rank, std::size_t most);
 
-// Gives equal lines once, with their number, in order of their first; at most `most`.
+// Merges equal lines, with their number, in the order of the first of them; at most `most`.
 [[nodiscard]] Lines unite(const Lines& lines, std::size_t most);
 
 // Says what to do where ranks wait in different collectives of one communicator, in one line for
-// each communicator. `answers` are those of all ranks, and contain lines of describe(). Ranks that
-// wait in the same collective give no line.
+// each communicator. `answers` come from all ranks, and contain lines of describe(). Ranks that
+// wait in one collective give no line.
 [[nodiscard]] Lines advise(const std::map<int, std::string>& answers);
 
-// Says which ranks await a distributed future that more than one awaits; at most `most` lines.
+// The ranks that await a distributed future that several ranks await; at most `most` lines.
 [[nodiscard]] Lines list_awaiting(const std::map<int, std::string>& answers, std::size_t most);
 
-// A line about active messages: how many this rank has sent and handled.
+// A line about active messages: the numbers that this rank has sent and handled.
 [[nodiscard]] std::string describe_messages(std::uint64_t sent, std::uint64_t handled);
-// Says how many are under way between the ranks, in one line; none if an answer of `ranks` is
-// missing, or tells of none.
+// The number of active messages in flight between the ranks, in one line; none if the answer of a
+// rank is missing, or the number is zero.
 [[nodiscard]] Lines sum_messages(const std::map<int, std::string>& answers, int ranks);
 
 // 1, 2, 3, 7 as "1-3, 7".
