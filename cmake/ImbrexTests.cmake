@@ -29,6 +29,9 @@ endif()
 # code which these four lack get it: docs/design/tests.md. A test ends in the policy's name.
 set(imbrex_policies_full ${imbrex_policies} ma1 ma2 ma3 fa)
 list(REMOVE_ITEM imbrex_policies_full default priority ga seeded)
+if(IMBREX_SANITIZE)
+  list(APPEND imbrex_policies_full priority)  # its code is a part of the code of ga
+endif()
 if(IMBREX_SANITIZE STREQUAL "thread")
   list(APPEND imbrex_policies_full seeded)  # its workers take turns: there is no race to see
 endif()
