@@ -84,7 +84,7 @@ Exchange exchange(const Job& job, const Turns& turns) {
   return result;
 }
 
-// Of the slices of one mode together.
+// The times of all slices of one mode.
 struct Measured {
   std::vector<double> ns;
   long overlapped = 0;

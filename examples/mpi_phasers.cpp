@@ -2,7 +2,7 @@
 // Jacobi's iteration on a rod that lies over the ranks, by tasks that live as long as the
 // computation. One phaser of all tasks of all ranks keeps them in step; its accumulator tells each
 // how far the rod is from rest anywhere. What neighbours need of each other is sent by the tasks at
-// the ends, between signal() and wait(). The same values, to the last bit, as one loop computes.
+// the ends, between signal() and wait(). The values equal those of one loop, to the last bit.
 #include <imbrex/accumulator.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi_phaser.hpp>

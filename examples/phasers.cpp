@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jacobi's iteration on a rod, by tasks that live as long as the computation: a phaser keeps them
-// in step, an accumulator tells each of them in every step how far the rod is from rest. The same
-// values, to the last bit, as one loop computes, in the same number of steps.
+// in step, an accumulator tells each of them in every step how far the rod is from rest. Values
+// and number of steps equal those of one loop, to the last bit.
 #include <imbrex/accumulator.hpp>
 #include <imbrex/imbrex.hpp>
 

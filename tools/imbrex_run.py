@@ -14,11 +14,11 @@ import imbrex_deaths
 from imbrex_errors import CommandError, which
 
 LAUNCHERS = re.compile(r"(mpirun|mpiexec|orterun|prterun|srun)([.-].*)?$")
-# Of libraries of MPI: their name, and the binary interface that they stand for.
+# The name of each library of MPI, and its binary interface.
 INTERFACES = ((r"libmpi_abi\.so", "abi"), (r"libmpi\.so\.40", "openmpi"),
               (r"libmpi(ch)?\.so\.(12|0)", "mpich"))
 READABLE = {"openmpi": "Open MPI", "mpich": "MPICH", "abi": "MPI's standard ABI"}
-# Of launchers: their own name, behind links, where it says whose they are.
+# The name of a launcher, behind links, if it tells the MPI.
 LAUNCHER_NAMES = {"orterun": "openmpi", "prterun": "openmpi", "mpiexec.hydra": "mpich"}
 
 # The table of the runtime's options: installed, and in the source.

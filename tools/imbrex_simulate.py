@@ -22,9 +22,9 @@ NETWORKS = HERE / "networks"
 PROGRAMS = {"cholesky": "tiled Cholesky factorisation of apps/tiled: --n, --tile, --grid"}
 RESULTS = ("policy", "ranks", "workers", "seconds", "in_task", "idle", "overhead", "tasks",
            "messages", "bytes")
-# Of one kernel on tiles of b x b: multiply by b^3.
+# The operations of one kernel on tiles of b x b: multiply by b^3.
 CHOLESKY_FLOPS = {"potrf": 1 / 3, "trsm": 1, "syrk": 1, "gemm": 2}
-# Of a network: the name in a file, that of imbrex-simulate, and how to get from one to the other.
+# Parameters of a network: the name in a file, the name in imbrex-simulate, and the conversion.
 PARAMETERS = {
     "latency_us": ("latency_ns", lambda us: 1e3 * us),
     "overhead_us": ("overhead_ns", lambda us: 1e3 * us),

@@ -9,7 +9,7 @@
 namespace fft {
 namespace {
 
-// Of splitmix64: a number from -1 to 1 for each index.
+// A number from -1 to 1 for each index, by splitmix64.
 double uniform(std::uint64_t index) noexcept {
   index += 0x9e3779b97f4a7c15;
   index = (index ^ (index >> 30)) * 0xbf58476d1ce4e5b9;
@@ -84,7 +84,7 @@ double check_energy(const Field& field, const Layout& layout, const Complex* con
   for (std::int64_t i = 0; i < layout.points(); ++i) energies[1] += std::norm(spectrum[i]);
   MPI_Allreduce(MPI_IN_PLACE, energies, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const double right = std::sqrt(energies[0] * field.points());
-  // Of sums of so many terms of one sign the rounding grows with their number's root at most.
+  // The rounding of such long sums of one sign grows with the root of their length at most.
   const double rounding = std::numeric_limits<double>::epsilon() *
                           std::max(1.0, std::log2(field.points()) + std::sqrt(field.points()));
   return std::abs(std::sqrt(energies[1]) - right) / std::max(right, 1e-300) / rounding;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fft: transforms a field over MPI ranks, in several ways, checks and prints what came out.
-// Exit codes: 0 well; 1 wrong input; 2 a spectrum that is wrong. The same on every rank.
+// Exit codes: 0 well; 1 wrong input; 2 a spectrum that is wrong. All ranks exit alike.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <imbrex/imbrex.hpp>
@@ -88,7 +88,7 @@ class Benchmark {
     return run;
   }
 
-  // Transforms back what the last run, of a variant of ours, left, and says how far that is from
+  // Transforms back the field that the last run of a variant left, and says how far that is from
   // the input. Leaves no spectrum.
   double go_back() {
     Complex* const spectrum = steps_.back().get();

@@ -141,7 +141,7 @@ class Messages {
   }
 
  private:
-  // Of chunk k of group l.
+  // The tag of chunk k of group l.
   [[nodiscard]] static int tag_of(const Stage& stage, std::size_t k, std::size_t l) noexcept {
     return static_cast<int>(l * stage.chunks.size() + k);
   }

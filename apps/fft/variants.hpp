@@ -49,7 +49,7 @@ void run_partial_receive(const Work& work);
 // Tasks, with a plain message for each chunk of rows of each group of lines: it leaves when the
 // chunk is computed, and a group's lines are computed when its messages are here.
 void run_messages(const Work& work);
-// The same with an object of a partial collective for each group of lines, of which each chunk is a
+// Uses an object of a partial collective for each group of lines, of which each chunk is a
 // part.
 void run_partial(const Work& work);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // hpcg: reads the command line, runs the reference, the validity tests and the variants, and prints
-// what came out. Exit codes: 0 well; 1 wrong input; 2 a validity test has failed. The same on every
-// rank.
+// what came out. Exit codes: 0 well; 1 wrong input; 2 a validity test has failed. All ranks
+// exit alike.
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>

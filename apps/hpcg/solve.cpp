@@ -127,7 +127,7 @@ class Solver::Steps {
   Sum& rz() { return rz_; }
   Sum& rr() { return rr_; }
 
-  // Of any two vectors.
+  // The dot product of any two vectors.
   double dot(const std::vector<double>& a, const std::vector<double>& b) {
     run([&] {
       runner_->loop({.name = "dot", .brick = finest_.brick, .calls = dot_once, .parts = &rr_},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // mapreduce: reads the command line, runs the word count or the matrix-vector product in each
 // variant, checks and prints what came out.
-// Exit codes: 0 well; 1 wrong input; 2 a wrong result. The same on every rank.
+// Exit codes: 0 well; 1 wrong input; 2 a wrong result. All ranks exit alike.
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // minife: reads the command line, assembles and solves, checks and prints what came out.
-// Exit codes: 0 well; 1 wrong input; 2 a solution that is wrong. The same on every rank.
+// Exit codes: 0 well; 1 wrong input; 2 a solution that is wrong. All ranks exit alike.
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // smith_waterman: reads the command line and the sequences, runs one version, prints what it found.
-// Exit codes: 0 well; 1 wrong input. The same on every rank.
+// Exit codes: 0 well; 1 wrong input. All ranks exit alike.
 // Built twice: smith_waterman has the imbrex variant, and becomes smith_waterman_plain for the
 // others, which are built without imbrex, with SMITH_WATERMAN_PLAIN; so they run as without it.
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ Team team_of_all() {
   return team;
 }
 
-// Of what the first rank alone has read. Collective.
+// Sends the letters that only the first rank has read. Collective.
 void broadcast(std::vector<Letter>& letters) {
   auto length = static_cast<std::int64_t>(letters.size());
   MPI_Bcast(&length, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);

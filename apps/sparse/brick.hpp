@@ -30,7 +30,7 @@ struct Box {
 // A rank that owns points of the layer around a brick.
 struct Neighbour {
   int rank;
-  Box send;     // what it needs of ours,
+  Box send;     // the points that it needs from this rank
   Box receive;  // and what we need of it, in local coordinates
   std::vector<int> touched;  // sub-blocks that own points of `send`
   std::vector<int> readers;  // sub-blocks whose points depend on points of `receive`

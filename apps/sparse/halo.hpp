@@ -60,7 +60,7 @@ class Halo {
   void send(const std::vector<double>& vector, int neighbour, TestEach* tests);
   void receive(std::vector<double>& vector, int neighbour, TestEach* tests);
 
-  // Of one exchange.
+  // The bytes that one exchange sends.
   [[nodiscard]] std::int64_t bytes_sent() const noexcept;
 
  private:
@@ -75,7 +75,7 @@ class Halo {
 
 // Over all ranks. Collective; suspends in a task.
 [[nodiscard]] double sum_over_ranks(double mine, MPI_Comm communicator, TestEach* tests);
-// The same, as Halo::exchange() does: it blocks the thread.
+// The sum over all ranks; it blocks the thread, as Halo::exchange() does.
 [[nodiscard]] double sum_on_main(double mine, MPI_Comm communicator);
 
 }  // namespace sparse

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stencil1d: reads the command line, runs the variants in turn, compares fields, prints times.
-// Exit codes: 0 well; 1 wrong input; 2 fields that differ. The same on every rank.
+// Exit codes: 0 well; 1 wrong input; 2 fields that differ. All ranks exit alike.
 // Built a second time with IMBREX_SERIAL, as stencil1d_serial, without the runtime.
 #include <fmt/format.h>
 #include <mpi.h>
@@ -155,7 +155,7 @@ class Benchmark {
     for (std::size_t index = 0; index < results_.size(); ++index) {
       nlohmann::json record{{"variant", options_.variants[index].name},
                             {"seconds", median_of(results_[index].seconds)},
-                            // Of a rank with two neighbours, in each direction.
+                            // The bytes of a rank with two neighbours, in each direction.
                             {"port_bytes", 2 * 8 * domain_.ghost * options_.steps}};
       if (options_.hidden) {
         record["messages_s"] = median_of(messages_s_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stencil2d: reads the command line, runs the stencil with blocks that stay and with blocks that
 // move, checks and prints what came out.
-// Exit codes: 0 well; 1 wrong input; 2 a field that is wrong. The same on every rank.
+// Exit codes: 0 well; 1 wrong input; 2 a field that is wrong. All ranks exit alike.
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>

@@ -14,7 +14,7 @@ namespace stencil2d {
 
 inline const std::vector<std::string> kernel_names{"block"};
 
-// Of a block outside of the hot spot, by the calling thread alone.
+// The times of a block outside of the hot spot, with the calling thread alone.
 [[nodiscard]] tiled::KernelTimes measure_kernels(const Problem& problem);
 
 // What a task calls: computed, or slept, for as long as the block costs.

@@ -56,7 +56,7 @@ struct ExchangeOptions {
   int first_tag = 0;  // of as many as there are tiles
 };
 
-// Of inserted tasks: how the tiles of which this rank was the source went to others.
+// For inserted tasks: how tiles whose source is this rank went to other ranks.
 struct Broadcasts {
   std::int64_t versions = 0;      // that went to some rank
   std::int64_t to_several = 0;    // of them, to more than one

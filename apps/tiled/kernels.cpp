@@ -44,7 +44,7 @@ void solve_right(Triangle l, Tile a) noexcept {
   solve_right({l.data + first * l.stride + first, second, l.stride}, {a2, a.rows, second});
 }
 
-// As getrf(), on a part of a tile. By halves, so that gemm does most of it.
+// As getrf(), on a part of a tile. It works by halves, so that gemm does most of the work.
 int factor_part(double* a, int order, int stride) noexcept {
   constexpr int leaf = 32;
   const auto at = [a, stride](int i, int j) -> double& {

@@ -58,7 +58,7 @@ class RandomSource : public Source {
   std::int64_t bad_minor_;
 };
 
-// The same with half the value below the diagonal: not symmetric, and diagonally dominant, so that
+// A source with half the value below the diagonal: not symmetric, but diagonally dominant, so that
 // LU needs no pivoting.
 class UnsymmetricSource : public Source {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // uts: reads the command line, searches the tree, prints counts and times.
-// Exit codes: 0 well; 1 wrong input; 2 counts that are not those of a known tree. The same on
-// every rank.
+// Exit codes: 0 well; 1 wrong input; 2 counts that are not those of a known tree. All
+// ranks exit alike.
 //
 // Built twice: uts has the imbrex variant, and becomes uts_plain for the others, which are built
 // without imbrex, with UTS_PLAIN; so they run as they would without it.

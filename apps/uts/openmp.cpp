@@ -105,7 +105,7 @@ class Thread {
     if (lock.owns_lock()) answer();
   }
 
-  // Of this thread's stack, else of what is on a shelf.
+  // Answers from this thread's stack, or from the nodes on a shelf.
   void answer() {
     if (team_.balance.alone()) return;
     team_.balance.answer([this](std::size_t limit, std::vector<Node>& out) {

@@ -27,7 +27,7 @@ struct Settings {
   double node_s = 0;        // seconds that a node takes beside its hash; 0: it sleeps not
 };
 
-// Of one who searches: a rank, a thread, a worker.
+// The figures of one searcher: a rank, a thread, a worker.
 struct Tally {
   Counts counts;
   double work_s = 0;      // in nodes
@@ -86,7 +86,7 @@ class Search {
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
   // Counts the root of the tree, which nobody's expansion does.
   void count_root(const Node& root) noexcept;
-  // The same, and puts it on the stack unless it is a leaf.
+  // Counts the root of the tree, and puts it on the stack unless it is a leaf.
   void begin(Stack& stack);
 
  private:

@@ -42,7 +42,7 @@ void Futures::receive(const int from, const Bytes message) noexcept {
     const auto found = spaces_.find(head.space);
     if (found != spaces_.end()) space = found->second.space;
     if (space == nullptr) {
-      // Of the messages before a space is open, or after its end, only this one starts anything.
+      // Only this message starts anything before a space is open, or after its end.
       using enum FutureMessage;
       if (head.message == ask || head.message == put || head.message == announce) {
         spaces_[head.space].kept.emplace_back(from, std::vector(message.begin(), message.end()));

@@ -384,7 +384,7 @@ contains
     message = text_of(c_message())
   end function
 
-  ! Of the library that the program runs with.
+  ! The version of the library that the program runs with.
   function imbrex_version() result(version)
     character(:), allocatable :: version
     version = text_of(c_version())

@@ -25,7 +25,7 @@ module imbrex_mpi
       integer, intent(inout) :: request
       type(c_ptr), intent(out) :: future
     end function
-    ! The same without a future: the running task, once its body has ended, keeps its dependents
+    ! Takes the request over: the running task, once its body has ended, keeps its dependents
     ! waiting for the request too.
     integer(c_int) function imbrex_release_after_request(request) &
         bind(C, name="imbrex_release_after_request_fortran")

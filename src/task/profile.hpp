@@ -56,8 +56,8 @@ class Profiles {
   void learn(std::uint64_t message, float behind_us) noexcept;
 
  private:
-  // The same task in each iteration of a program: its kind and the addresses of its accesses. In
-  // the table a newer entry replaces an older one with the same hash. Racing writers may mix two
+  // A task that recurs in each iteration of a program: its kind and the addresses of its accesses.
+  // In the table a newer entry replaces an older one with the same hash. Racing writers may mix two
   // entries: one task is then taken for another.
   struct Known {
     std::atomic<std::uint64_t> task{0};

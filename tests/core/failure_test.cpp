@@ -86,7 +86,7 @@ class FailureTest : public OnRuntime {
       EXPECT_EQ(program.end(), wanted) << (early ? "over before the spawn" : "held back");
     }
   }
-  // The same with elements that nothing is left of.
+  // Elements that leave nothing behind.
   using Array = int[16];
   template <class F>
   void expect_of_ranges(const std::string& wanted, F&& spawn) {

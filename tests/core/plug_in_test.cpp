@@ -79,7 +79,7 @@ class Elsewhere {
   Elsewhere(const Elsewhere&) = delete;
   Elsewhere& operator=(const Elsewhere&) = delete;
 
-  // A task of ours, in the order of their numbers, that may travel.
+  // Spawns a task of this test that may travel, in the order of the numbers.
   detail::Completion* spawn(const int number, const detail::TaskSpec& spec, const bool keep) {
     void* const closure = spec.accesses.empty()
                               ? detail::create(spec, ops, sizeof(Item))

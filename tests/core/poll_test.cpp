@@ -48,7 +48,7 @@ class Polled {
   std::atomic<bool> noticed{false};
   std::atomic<Promise<void>*> to_fire{nullptr};
 
-  // Of workers that stand in no task: polls; changes of the thread; the most polls in a row of one
+  // Counts for workers without a task: polls; changes of the thread; the most polls in a row of one
   // thread with one look for tasks between two of them, and no sleep.
   std::atomic<int> idle_calls{0};
   std::atomic<int> hand_overs{0};

@@ -158,7 +158,7 @@ TEST_P(PromiseTest, each_thread_of_the_program_has_its_own_table) {
   std::atomic<bool> joined = false;
   auto mine = task("mine").inout(x).spawn([&] { gate.future().get(); });
   std::thread thread([&] {
-    // The same address, but no sibling: it must not wait for `mine`, which waits for it.
+    // This task has the address of `mine`, but is no sibling: it must not wait for `mine`.
     task("theirs").inout(x).spawn([&] { gate.set(); }).get();
     joined = true;
   });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Methodology: several ranks in one process, over a network that draws what happens next. A program
 // of random sends, whose readers are inserted at random times, is compared with the obvious model:
-// every reader gets the bytes of its transfer, once. The same over threads, for ThreadSanitizer.
+// every reader gets the bytes of its transfer, once. A second form uses threads, for
+// ThreadSanitizer.
 #include "distributed/data/copies/broadcasts.hpp"
 
 #include <gtest/gtest.h>

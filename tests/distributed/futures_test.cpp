@@ -168,7 +168,7 @@ TEST(FuturesOverANetwork, random_programs_read_what_was_put) {
   }
 }
 
-// Of a value that all its readers have, who keeps a future may ask again, at home too.
+// A rank that keeps a future may ask again for a value that all readers have, at home, too.
 TEST(FuturesOverANetwork, a_value_that_was_given_back_is_there_for_who_keeps_a_future) {
   finish([] {});
   std::unique_ptr<Rank> rank;

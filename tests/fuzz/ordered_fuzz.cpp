@@ -378,7 +378,7 @@ void check_codes(const Program& program, const Trouble trouble, const int refuse
   if (trouble == Trouble::refused) check(all == refused, "what MPI refuses fails, and no more");
 }
 
-// Of the calls that are to fail, how many. They fail one after the other, from the first on.
+// Returns the number of calls that shall fail. They fail one after the other, from the first on.
 int refuse_some(const Program& program, Random& random) {
   const auto casts = std::ranges::count_if(program.items, [](const Item& it) {
     return it.which == Which::bcast || it.which == Which::ibcast;

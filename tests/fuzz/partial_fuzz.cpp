@@ -589,7 +589,7 @@ class Case {
   std::vector<Future<void>> tasks_;
   std::atomic<int> seen_{0};
   std::atomic<bool> any_failed_{false};
-  // Of from() and of to().
+  // The failures of from() and of to().
   std::array<std::array<std::array<std::atomic<bool>, parts_most>, blocks_most>, 2> failed_{};
 };
 

@@ -634,7 +634,7 @@ int lock_across_a_wait() {
   return 0;
 }
 
-// The same seen from a thread, as by a signal.
+// A thread looks at the tasks, as a signal would.
 int view_of_a_lock() {
   std::mutex lock;
   std::atomic<bool> held = false;

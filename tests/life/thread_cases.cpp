@@ -606,7 +606,7 @@ int result_destroyed_across_runtimes() {
 
 // ---- fork ---------------------------------------------------------------------------------------
 
-// Threads come and go, so one may hold any lock of ours when the process forks.
+// Threads come and go, so one may hold any lock of imbrex when the process forks.
 int fork_under_locks() {
   task("first").spawn([] {}).get();
   std::atomic<bool> over = false;

@@ -117,7 +117,7 @@ void no_overlap() {
   MPI_Type_free(&column);
 }
 
-// The same columns, one of them twice.
+// These columns, one of them twice.
 void columns_overlap() {
   constexpr int size = 8;
   static std::array<double, size * size> matrix{};

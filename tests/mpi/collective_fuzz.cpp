@@ -273,7 +273,7 @@ class Case {
       keep_what_is_not_sent();
     }
   }
-  // Of what is held, the block of this rank in place is no part.
+  // The block of this rank in place is no held part.
   void keep_what_is_not_sent() {
     if (kind_ == Kind::gather && sends_in_place()) receives_->data = expected_;
     if (kind_ == Kind::scatter && me_ == root_ && in_place_) {
@@ -286,7 +286,7 @@ class Case {
     if (sends_none) sends_->data = filled_;
   }
 
-  // Of a reduction below 2^31: MPICH 4.0 compares unsigned numbers as signed ones in MPI_MAX and
+  // Below 2^31 for a reduction: MPICH 4.0 compares unsigned numbers as signed ones in MPI_MAX and
   // MPI_MIN, in all its reductions.
   [[nodiscard]] std::uint64_t value_of(const Key& block, const int i) const {
     const std::uint64_t value = mix(seed_, block.from, block.to, i);
@@ -306,7 +306,7 @@ class Case {
     return Side::first + static_cast<std::size_t>(place);
   }
 
-  // Of which part number `i` of this block is.
+  // The part that element `i` of this block belongs to.
   [[nodiscard]] int part_with(const Key& block, const int i) const {
     if (kind_ != Kind::allreduce && irregular_) {
       return static_cast<int>(mix(seed_, block.from, block.to, ~i) % at(parts_));
@@ -459,7 +459,7 @@ class Case {
       default: compute_neighbors(from, to);
     }
   }
-  // By MPI's rules, which MPICH 4 breaks where a graph has several edges between two ranks: it
+  // Follows MPI's rules, which MPICH 4 breaks if a graph has several edges between two ranks: it
   // swaps their blocks.
   void compute_neighbors(const void* const from, void* const to) {
     Bytes known(expected_);
@@ -563,7 +563,7 @@ class Case {
 
 // ---- programs ----------------------------------------------------------------------------------
 
-// Of MPI_COMM_WORLD: all ranks, those in reverse, and the even and the odd ones.
+// Three groupings of MPI_COMM_WORLD: all ranks, in reverse, and the even and the odd ones.
 std::array<MPI_Comm, 3> references() {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -23,7 +23,7 @@
 namespace imbrex::test {
 namespace {
 
-// Of which this rank is one, and a number that tells it from those used at the same time.
+// A part with this rank, and a number that tells it from other parts in use.
 struct Part {
   MPI_Comm comm = MPI_COMM_NULL;
   unsigned number = 0;

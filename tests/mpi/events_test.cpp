@@ -192,7 +192,7 @@ TEST(Events, the_end_of_a_send_of_every_kind_is_told) {
   }
 }
 
-// A thread that imbrex does not know waits in MPI for the handle of ours.
+// A thread that imbrex does not know waits in MPI for the handle that imbrex gave out.
 TEST(Events, a_thread_may_wait_for_a_send_that_is_watched) {
   const WatchedRing ring;
   int value = -1;

@@ -114,7 +114,7 @@ void collective() {
   });
 }
 
-// Of all three ranks; main is registered.
+// A phaser of all three ranks; main is registered.
 std::optional<imbrex::MpiPhaser> step;
 
 void phaser() {
@@ -134,7 +134,7 @@ void phaser() {
   }
 }
 
-// Of all three ranks, whose last never sends.
+// A collective of all three ranks, whose last never sends.
 std::optional<imbrex::Collective> exchanged;
 std::array<int, 3> exchanged_out{};
 std::array<int, 3> exchanged_in{-1, -1, -1};

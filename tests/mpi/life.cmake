@@ -64,7 +64,7 @@ foreach(way level order)
   target_link_libraries(imbrex_mpi_bypass_${way} PRIVATE imbrex_flags)
 endforeach()
 target_link_libraries(imbrex_mpi_bypass_level PRIVATE imbrex::mpi imbrex_capped_serialized)
-# By files: of targets CMake would put imbrex::mpi first, whatever stands here.
+# The files are named, since CMake would put imbrex::mpi first among targets.
 target_link_libraries(imbrex_mpi_bypass_order PRIVATE ${MPI_C_LIBRARIES}
   $<TARGET_FILE:imbrex_mpi> $<TARGET_FILE:imbrex::imbrex> ${CMAKE_DL_LIBS})
 target_include_directories(imbrex_mpi_bypass_order PRIVATE ${MPI_C_INCLUDE_DIRS})

@@ -351,7 +351,7 @@ void send_all_kinds(int peer, MPI_Comm comm) {
   MPI_Sendrecv(&value, 1, MPI_INT, peer, 8, &answer, 1, MPI_INT, peer, 8, comm, MPI_STATUS_IGNORE);
 }
 
-// Of the sends that give a request those that are not above, with tags from 9 on; where MPI has no
+// The other sends that give a request, with tags from 9 on; where MPI has no
 // large counts, the others once more.
 void send_other_kinds(int peer, MPI_Comm comm) {
   static char memory[1 << 12];

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-# Of the source tree only: pages name them for those who have it.
+# Paths of the source tree only; pages name them for readers who have it.
 SOURCE_ONLY = ("apps", "bench", "src", "tests", "tools", "include", "data", "cmake", "CMakeLists")
 MODULE_COMMANDS = """
 proc module-whatis {text} {}

@@ -175,7 +175,7 @@ void windows() {
   expect(sanitized || grown < 0.03 * gigabyte, "growth of memory in bytes", grown);
 }
 
-// The same without a finish: only IMBREX_WINDOW holds the creator back.
+// Without a finish only IMBREX_WINDOW holds the creator back.
 void ahead() {
   const int count = windows_of();
   std::atomic<long> ran = 0;
@@ -214,7 +214,7 @@ int descend_by_finish(int depth) {
   return below + 1;
 }
 
-// The same through finish, which cannot run what it waits for in place by name.
+// A recursion through finish, which cannot run an awaited task in place.
 void finish_recursion() {
   const int depth = fibers(100'000);
   const int seen = descend_by_finish(depth);

@@ -109,7 +109,7 @@ class StarveTest : public testing::TestWithParam<Setup> {
   [[nodiscard]] bool has_policy(const std::string& name) const {
     return std::string(GetParam().policy).starts_with(name);
   }
-  // By its policy the one that is spawned last is the last.
+  // The policy runs the task that is spawned last as the last one.
   [[nodiscard]] bool may_be_spawned() const {
     return GetParam().policy[0] == '\0' || has_policy("steal") || has_policy("seeded");
   }

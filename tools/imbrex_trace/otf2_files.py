@@ -59,7 +59,7 @@ def write(report, folder):
 class Archive:
     def __init__(self, library, trace, report):
         self.trace, self.report = trace, report
-        # Of the whole trace: a crop takes away no tasks.
+        # The start of the whole trace: a crop takes away no tasks.
         self.start = min(history.rank.start for history in report.histories)
         make, enums = trace.definitions, library.enums
         node = make.system_tree_node("node")

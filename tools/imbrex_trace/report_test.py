@@ -151,7 +151,7 @@ class Tables(ReportTest):
                          [["0", "0", "0", "5 ms"],
                           ["1", "5 ms", "0", "0"]])
         worst = self.table("The tasks that delayed", text)
-        # Of 5 ms: "long" ran in 3, "send" in 0.5, the rest was the message.
+        # The path takes 5 ms: "long" ran for 3, "send" for 0.5, the rest was the message.
         self.assertEqual(worst[1], ["long", "0", "1", "4 ms", "3 ms", "l.cpp:1"])
         self.assertEqual(worst[2], ["send", "0", "2", "1 ms", "500 us", "s.cpp:2"])
         self.assertEqual(len(worst), 3)

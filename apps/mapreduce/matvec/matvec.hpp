@@ -32,7 +32,7 @@ class MatVec : public Program {
   // Rows rank, rank + ranks, ...; after end().
   [[nodiscard]] const std::vector<double>& y() const noexcept { return y_; }
   // The largest |y_i - z_i| / (n eps (|A| |x|)_i), where z is dgemv's and eps 2^-52: at most 1, in
-  // whichever order what is added. Infinite if y has a NaN. The same on all ranks. Collective.
+  // whichever order what is added. Infinite if y has a NaN. All ranks get one value. Collective.
   [[nodiscard]] double error() const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace mapreduce {
 
-// Of --kernel-us: a map of one chunk; the reduction of all that it has made.
+// The kernels of --kernel-us: a map of one chunk; the reduction of all its tuples.
 inline const std::vector<std::string> kernel_names{"map", "reduce"};
 
 struct ChunkCost {

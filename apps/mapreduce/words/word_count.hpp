@@ -28,12 +28,12 @@ struct Digest {
 };
 [[nodiscard]] Digest digest_of(const Counts& counts);
 
-// By one thread: every word of a text.
+// Counts every word of a text, with one thread.
 [[nodiscard]] Counts count_alone(const Text& text);
 
 class WordCount : public Program {
  public:
-  // Of this rank's part of the text, in so many chunks. The text outlives it.
+  // Counts this rank's part of the text, in so many chunks. The text outlives the object.
   WordCount(const Text& text, MPI_Comm comm, int chunks);
 
   void begin() override;
@@ -42,7 +42,7 @@ class WordCount : public Program {
   [[nodiscard]] std::size_t piece_bytes_max() const override;
   void end() override;
 
-  // Of this rank's words; after end().
+  // The counts of this rank's words; after end().
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
@@ -55,7 +55,7 @@ class WordCount : public Program {
   Counts counts_;
 };
 
-// The same on all ranks. Collective.
+// All ranks get one digest. Collective.
 [[nodiscard]] Digest digest_of_all(const Counts& counts, MPI_Comm comm);
 
 // All ranks' words, on the first rank; the most frequent first, equal ones by their bytes.

@@ -14,7 +14,7 @@ namespace {
 constexpr int score_max = 100;  // of what a pair or a gap counts, and its negative
 
 // How many rows and columns a block may have, so that its scores relative to the corner, and all
-// that the kernel computes from them, fit into 16 bits. By induction over the cells, with
+// that the kernel computes from them, fit into 16 bits. Induction over the cells shows, with
 // D = match - gap, which is more than match and more than -gap:
 //   gap <= H(i, j) - H(i, j - 1) <= D, and the same downwards;
 //   H(i, j) - H(i - 1, j - 1) <= match <= D.

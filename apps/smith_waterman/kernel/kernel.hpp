@@ -54,7 +54,7 @@ struct Cell {
   std::int64_t row = -1;
   std::int64_t column = -1;
 
-  // Of the cells with the largest score the first counts: in the first row that has one, the first
+  // The first cell with the largest score counts: in the first row that has one, the first
   // column.
   [[nodiscard]] bool precedes(const Cell& other) const noexcept {
     if (score != other.score) return score > other.score;
@@ -100,8 +100,8 @@ struct Origin {
 // Computes the tile with the widest vectors that the processor has; `largest` may be null.
 void compute(const Scoring& scoring, const Tile& tile, Origin origin, Largest* largest);
 
-// The same by the definition, cell by cell: what compute() is tested against. Returns the first
-// cell of those with the largest score, by its place in the tile; at least one cell is there.
+// Computes a tile by the definition, cell by cell; tests compare compute() with it. Returns the
+// first cell of those with the largest score, by its place in the tile; at least one cell is there.
 Cell compute_plainly(const Scoring& scoring, const Tile& tile) noexcept;
 
 // Which version compute() takes: "256 bits (AVX2)" or "portable".

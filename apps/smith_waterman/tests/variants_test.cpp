@@ -26,7 +26,7 @@ struct Case {
   Tiling tiling;
 };
 
-// The same on all ranks.
+// All ranks draw one case.
 Case draw(unsigned seed) {
   std::mt19937 random(seed);
   const auto upto = [&](int most) { return 1 + static_cast<int>(random() % unsigned(most)); };

@@ -26,8 +26,8 @@ namespace cholesky {
                                         const Kernels& kernels, const TaskOptions& options,
                                         TaskUse& use);
 
-// The same tasks without messages: every rank inserts all of them, with the tiles that they read
-// and write as data with owners. Of the priorities only `panel` means something here.
+// Runs these tasks without messages: every rank inserts all of them, with the tiles that they read
+// and write as data with owners. Only the priority `panel` has a meaning here.
 [[nodiscard]] std::int64_t factor_inserted(const Team& team, TiledMatrix& matrix,
                                            const Kernels& kernels, const TaskOptions& options,
                                            TaskUse& use);

@@ -53,7 +53,7 @@ struct TaskCount {
   [[nodiscard]] std::int64_t computation() const noexcept { return potrf + trsm + syrk + gemm; }
   [[nodiscard]] std::int64_t communication() const noexcept { return send + receive; }
 };
-// By going through the operations: takes tiles^2 times the number of readers of a tile, at least.
+// Goes through the operations: takes tiles^2 times the number of readers of a tile, at least.
 [[nodiscard]] TaskCount count_tasks(const Layout& layout);
 
 }  // namespace cholesky

@@ -14,7 +14,7 @@ using namespace tiled;
 
 inline const std::vector<std::string> kernel_names{"potrf", "trsm", "syrk", "gemm"};
 
-// Of each on tiles of this order, by the calling thread alone.
+// The time of each kernel on tiles of this order, with the calling thread alone.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
 // One that sleeps leaves its tile as it is.

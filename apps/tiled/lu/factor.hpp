@@ -16,7 +16,7 @@ using namespace tiled;
 
 inline const std::vector<std::string> kernel_names{"getrf", "trsm", "gemm"};
 
-// Of each on tiles of this order, by the calling thread alone.
+// The time of each kernel on tiles of this order, with the calling thread alone.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
 // The kernels as tasks call them: computed, or slept. One that sleeps leaves its tile as it is.
@@ -39,15 +39,15 @@ class Kernels : public TimedKernels {
 };
 
 // One task for each operation on a tile, and one for each message; one sequential loop creates them
-// in program order on every rank. Of the priorities only `sends` means something. Overwrites
+// in program order on every rank. Only the priority `sends` has a meaning. Overwrites
 // `matrix`, of shape full: L below the diagonal, U on and above it. Returns, the same on every
 // rank, 0, or the order of the first leading minor that is zero; the matrix is then undefined.
 // Collective; called by main.
 [[nodiscard]] std::int64_t factor(const Team& team, TiledMatrix& matrix, const Kernels& kernels,
                                   const TaskOptions& options, TaskUse& use);
 
-// The same tasks without messages: every rank inserts all of them, with the tiles that they read
-// and write as data with owners (tiled/owned.hpp). Of the options only `trim` means something.
+// Runs these tasks without messages: every rank inserts all of them, with the tiles that they read
+// and write as data with owners (tiled/owned.hpp). Only the option `trim` has a meaning.
 [[nodiscard]] std::int64_t factor_inserted(const Team& team, TiledMatrix& matrix,
                                            const Kernels& kernels, const TaskOptions& options,
                                            TaskUse& use);

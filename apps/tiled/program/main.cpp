@@ -2,7 +2,7 @@
 // tiled: reads the command line, makes the algorithm with its matrices, runs the variants in turn,
 // reports.
 // Exit codes: 0 well; 1 wrong input, or a matrix that cannot be factored; 2 a residual that is too
-// large; 3 --check-rate not reached. The same on every rank.
+// large; 3 --check-rate not reached. All ranks exit alike.
 #include <fmt/format.h>
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>

@@ -19,7 +19,7 @@ struct Run {
   // Kernels that sleep make no result and have no rate.
   double rate;  // Gflop/s of DGEMM on all workers of all ranks: before and after, mean; or 0
   Activity activity;
-  // Of fork-join, 0: the next three are known of tasks.
+  // 0 for fork-join: the next three are known only for tasks.
   double received_peak;    // received tiles in memory at once, the rank with most
   double port_bytes;       // sent or received, whichever is more, by the rank with most
   Broadcasts broadcasts;   // of inserted tasks, over all ranks

@@ -238,7 +238,7 @@ int raise_error_in_callback(const Operation& operation) noexcept {
   return operation.code;
 }
 
-// By name: not every MPI has it, nor do all headers of those that have it declare it.
+// Looked up by name: not every MPI has it, and not all headers of those that do declare it.
 std::string describe_failed(const MPI_Comm comm) {
   using GetFailed = int(MPI_Comm, MPI_Group*);
   auto* const get_failed =

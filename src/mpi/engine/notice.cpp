@@ -71,7 +71,7 @@ int on_progress(MPIX_Async_thing) {
   return noticing.load(std::memory_order_relaxed) ? MPIX_ASYNC_NOPROGRESS : MPIX_ASYNC_DONE;
 }
 
-// By name: a program may run with an older MPICH than the one it was built with.
+// Looked up by name: a program may run with an older MPICH than the one it was built with.
 std::string hook_into_progress() {
   auto* const start =
       find<int(MPIX_Async_poll_function*, void*, MPIX_Stream)>("PMPIX_Async_start");

@@ -55,7 +55,7 @@ Exchange::Partners Exchange::partners(const std::size_t round) const noexcept {
     const int step = 1 << round;
     return {(rank_ + step) % size_, (rank_ - step + size_) % size_};
   }
-  // Of the first 2 * folded_ ranks the even ones are folded into the odd ones.
+  // The even ones of the first 2 * folded_ ranks are folded into the odd ones.
   const bool in_pair = rank_ < 2 * folded_;
   const bool is_folded = in_pair && rank_ % 2 == 0;
   if (folded_ != 0 && (round == 0 || round == rounds_ - 1)) {

@@ -83,7 +83,7 @@ class Letters {
   std::mutex sending_;             // only tried, except at the beginning and the end
   Clock::time_point next_ IMBREX_GUARDED_BY(sending_);
   std::mutex writing_;
-  // By rank, not yet sent.
+  // The figures for each rank that are not sent yet.
   std::map<int, std::vector<Figure>> letters_ IMBREX_GUARDED_BY(writing_);
 };
 

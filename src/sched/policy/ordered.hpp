@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The policies with a strict order. By creation alone (fifo): the ready task created first, the
-// reference of Pereira et al. 2021. By priority: the highest first, then the one created first;
+// The policies with a strict order. Order of creation (fifo): the ready task created first, the
+// reference of Pereira et al. 2021. Order of priority: the highest first, then the oldest;
 // under `priority` a resumed task goes before other tasks of its priority. ma1, ma2, ma3 and sa are
 // the policies of that paper; they differ in the priorities of tasks (Flow).
 //

@@ -228,7 +228,7 @@ class Seeded final : public Policy {
   Fifo foreign_ IMBREX_GUARDED_BY(lock_);  // oldest first, as the next one
   Fifo yielded_ IMBREX_GUARDED_BY(lock_);
   std::uint64_t draws_ IMBREX_GUARDED_BY(lock_) = 0;
-  // By draws_: no foreign task goes first before.
+  // A value of draws_: no foreign task goes first before it.
   std::uint64_t foreign_again_ IMBREX_GUARDED_BY(lock_) = 0;
   Entry drawn_ IMBREX_GUARDED_BY(lock_);  // for turn_, until it fetches it
   // The worker that runs; worker 0 starts, in the root task.

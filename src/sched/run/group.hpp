@@ -7,8 +7,8 @@
 //
 // A worker may belong to several groups at once: a task on one stack may join a group while a
 // suspended task on another stack still belongs to one. The worker serves the group joined last
-// first. Of the groups to which it belongs for good, group 0 and places, it first serves the one in
-// which it last found a task; it checks the others now and then, so that no task waits for ever.
+// first. Among the groups to which it belongs for good, group 0 and places, it first serves the one
+// in which it last found a task; it checks the others now and then, so that no task waits for ever.
 //
 // Thread safety: only its worker uses a Membership. The member writes `parkings`, and waking
 // threads read it: a stale value wakes a thread for nothing. The rest is constant while a group is

@@ -17,7 +17,7 @@ int poll(Worker& worker, bool often) noexcept;
 // here. True if a task has become ready.
 [[nodiscard]] bool seek(Worker& worker) noexcept;
 
-// Call it between two tasks of a busy worker. Of the workers that find a poll due, one polls.
+// Call it between two tasks of a busy worker. One of the workers that find a poll due polls.
 inline void poll_if_due(Worker& worker, Polling polling) noexcept;
 
 void add_poller(RuntimeState& runtime, detail::Poller& poller);

@@ -112,7 +112,7 @@ TEST(Links, a_busy_receiver_does_not_hold_up_what_its_sender_sends_elsewhere) {
   for (int sender = 1; sender <= 4; ++sender) net.start(sender, 0, bytes);
   net.start(1, 5, bytes);
   const std::vector<Time> times = net.run();
-  // Of its NIC a quarter goes to the busy receiver, so the other message has three quarters.
+  // A quarter of its NIC goes to the busy receiver, so the other message has three quarters.
   EXPECT_LE(static_cast<double>(times[4]), latency_ns + wire(bytes) * 1.6);
 }
 

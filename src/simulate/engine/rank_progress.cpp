@@ -55,7 +55,7 @@ Time Rank::next_poll_of_thread() const noexcept {
   return last_poll_ + next;
 }
 
-// By an idle worker, if `worker` is not no_worker.
+// `worker`: the idle worker that polls, or no_worker.
 void Rank::poll(int worker) {
   if (worker != sched::no_worker) {
     const auto idle = std::ranges::find(workers_, Stage::idle, &Worker::stage);

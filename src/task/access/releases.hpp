@@ -99,18 +99,18 @@ class Releases {
   // range.
   std::unordered_map<const void*, std::uint32_t> by_address_ IMBREX_GUARDED_BY(lock_);
   IntervalTree<std::uint32_t> by_interval_ IMBREX_GUARDED_BY(lock_);
-  // By position: the position before + 1.
+  // For each position: the position before + 1.
   std::vector<std::uint32_t> same_address_ IMBREX_GUARDED_BY(lock_);
   std::vector<std::uint32_t> same_interval_ IMBREX_GUARDED_BY(lock_);
   // Positions of accesses to everything.
   std::vector<std::uint32_t> everything_ IMBREX_GUARDED_BY(lock_);
-  // By position: index + 1 in `listed_`.
+  // For each position: index + 1 in `listed_`.
   std::vector<std::uint32_t> first_listed_ IMBREX_GUARDED_BY(lock_);
   std::vector<Listed> listed_ IMBREX_GUARDED_BY(lock_);
   std::vector<Waiting> waiting_ IMBREX_GUARDED_BY(lock_);
   // Number of holds by position; empty: none yet.
   std::vector<std::uint16_t> holds_ IMBREX_GUARDED_BY(lock_);
-  // By position; made by the first hold that fails. Each is set once, before its access ends.
+  // For each position; made by the first hold that fails. Each is set once, before its access ends.
   std::atomic<std::atomic<Failure*>*> failures_{nullptr};
 };
 

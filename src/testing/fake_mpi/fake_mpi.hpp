@@ -69,7 +69,7 @@ void set_others(std::array<std::int64_t, 2> (*others)());
 
 // The communicator that has this name; MPI_COMM_NULL if none has.
 [[nodiscard]] MPI_Comm named(const std::string& name);
-// The same of the duplicates of `comm`.
+// The value for the duplicates of `comm`.
 [[nodiscard]] MPI_Comm duplicate_named(MPI_Comm comm, const std::string& name);
 
 // What stands at `buffer`, where a receive may be under way.

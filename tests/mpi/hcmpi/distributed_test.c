@@ -49,7 +49,7 @@ static void check_one(void* argument) {
 
 /* ---- values ---- */
 
-/* By each of the three clauses. */
+/* Awaits by each of the three clauses. */
 static void await_one(uint64_t guid, int how) {
   DDF_t* ddf = DDF_HANDLE(guid);
   CHECK(ddf == DDF_HANDLE(guid)); /* one for all */

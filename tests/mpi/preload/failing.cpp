@@ -20,7 +20,7 @@ bool fails() { return left.load() >= 0 && left.fetch_sub(1) == 0; }
 
 }  // namespace
 
-// Of the calls that follow, the one after `calls` fails.
+// The call after the next `calls` ones fails.
 FAILING_EXPORT void failing_after(int calls) { left.store(calls); }
 
 FAILING_EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {

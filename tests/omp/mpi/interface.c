@@ -79,7 +79,7 @@ static void an_undeferred_task_is_held(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// The same by imbrex's calls: awaited in the task, and after it.
+// Requests are awaited by imbrex's calls: in the task, and after it.
 static void imbrex_waits_for_requests(void) {
 #pragma omp parallel
 #pragma omp single

@@ -36,7 +36,7 @@ class Covariance {
   // REQUIRES: check(model) is empty.
   Covariance(const CovarianceModel& model, const std::vector<Site>& sites);
 
-  // Of the smooth part: sill at distance 0, without the nugget.
+  // The covariance of the smooth part: sill at distance 0, without the nugget.
   [[nodiscard]] double between(std::size_t i, std::size_t j) const noexcept;
   [[nodiscard]] double distance_km(std::size_t i, std::size_t j) const noexcept;
 

@@ -93,7 +93,7 @@ class Place {
   const std::uint32_t life_;
   std::mutex lock_;
   std::uint64_t next_ IMBREX_GUARDED_BY(lock_) = 0;
-  // By number; null: a failed one. The others live as long as they are here.
+  // The collectives by number; null: a failed one. The others live as long as they are here.
   std::map<int, detail::CollectiveState*> open_ IMBREX_GUARDED_BY(lock_);
   bool begun_ IMBREX_GUARDED_BY(lock_) = false;  // a task makes the duplicates
   Promise<void> duplicated_{"duplicate of a communicator", std::source_location()};

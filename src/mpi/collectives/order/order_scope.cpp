@@ -23,7 +23,7 @@ namespace {
 struct Table {
   std::mutex lock;
   std::unordered_map<std::uint64_t, detail::OrderScope*> innermost IMBREX_GUARDED_BY(lock);
-  // Of keys. As many as there are names in the program.
+  // The names of keys: as many as the program uses.
   std::unordered_map<std::uint64_t, std::string> names IMBREX_GUARDED_BY(lock);
 };
 Table& table() {

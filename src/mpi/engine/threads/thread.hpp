@@ -33,8 +33,8 @@ struct Errand {
 
 // Thread safety: one thread calls start() and stop(); any thread calls the rest. Invariant (1):
 // with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is `asleep`, or for a
-// short nap. A thread that makes something outstanding, or leaves an errand, rings after it. Of its
-// read-modify-write of `bell_` and the sleeper's, one is later: either the ringer reads `asleep`
+// short nap. A thread that makes something outstanding, or leaves an errand, rings after it. One
+// of the two read-modify-writes of `bell_`, its own and the sleeper's, is later: either the ringer reads `asleep`
 // and wakes, or the sleeper's synchronises with the ringer's and it sees the work.
 class ProgressThread {
  public:

@@ -27,7 +27,7 @@ struct Sending {
   MPI_Comm comm;
 };
 
-// By MPI's own call.
+// Sends by MPI's own call.
 int isend(const Sending& it, MPI_Request* request) {
   sends::let_go_before(it.comm, it.destination);
   const Callback callback;

@@ -322,8 +322,8 @@ void Communicator::take_all(ReceiveQueue& queue, std::vector<Receive*>& all) {
   all.insert(all.end(), taken.begin(), taken.end());
 }
 
-// The receives are posted in their order. By this and by invariant (1) MPI matches them as this
-// library would have done.
+// The receives are posted in their order. Therefore, and because of invariant (1), MPI matches them
+// as this library would have done.
 void Communicator::post_queued(std::vector<Receive*>& impossible) {
   std::vector<Receive*> receives;
   take_all(queue_, receives);

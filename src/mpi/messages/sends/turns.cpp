@@ -66,7 +66,7 @@ Turn* Turns::next(const Time now) noexcept {
   if (!loose_.empty()) return &pop(*loose_.back());
   if (waiting_.empty()) return nullptr;
   look_at_patience(now);
-  // Of the first channels of all processes, the first for which there is room.
+  // The first of all processes' first channels for which there is room.
   Channel* best = nullptr;
   for (const Process* const process : waiting_) {
     Channel* const channel = first_with_room(*process);

@@ -58,7 +58,7 @@ struct Turn {
 //   (2) at most `each` messages to a process count, or `bytes` bytes in any number, and parts that
 //       count go to `with_parts` processes, beside the learnt values of Process.
 //   (3) a process whose counting messages have not moved for its patience has none that counts, and
-//       its burst is twice the number in flight. By (3) every waiting message goes after a bounded
+//       its burst is twice the number in flight. So every waiting message goes after a bounded
 //       time, as long as a thread calls next().
 class Turns {
  public:
