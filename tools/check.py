@@ -16,6 +16,7 @@ import re
 import sys
 
 import check_interface
+import check_words
 
 # What stands in for functions that other headers describe.
 SERIAL = {"include/imbrex/detail/serial.h", "include/imbrex/detail/serial.hpp"}
@@ -108,7 +109,7 @@ def main():
                   check_narrow_waist, check_thread_locals, check_thread_ids, check_leftovers,
                   check_dead_files, check_machine_paths, check_links, check_reached,
                   check_tables, check_questions, check_code_in_docs, check_names_in_docs,
-                  check_presets, check_interface_comments):
+                  check_presets, check_interface_comments, check_openings):
         check(tree)
     for name, line, what in sorted(tree.breaches):
         print(f"{name}:{line}: {what}")
@@ -438,6 +439,13 @@ def check_interface_comments(tree):
         if name not in SERIAL:
             for line, what in check_interface.breaches(name, text):
                 tree.report(name, line, what)
+
+
+def check_openings(tree):
+    """Sentences of comments and pages name their subject: tools/check_words.py."""
+    for name, text in tree.texts.items():
+        for line, words in check_words.openings(name, text):
+            tree.report(name, line, f'"{words}": a sentence names its subject (docs/style.md)')
 
 
 def check_dead_files(tree):

@@ -365,6 +365,29 @@ class Check(unittest.TestCase):
     def header(self, text, name="include/imbrex/task.hpp"):
         return {name: SPDX + "namespace imbrex {\n" + text + "}  // namespace imbrex\n"}
 
+    def test_a_sentence_that_does_not_name_its_subject(self):
+        for comment in ("// The same for a task.", "// As the next.", "int a;  // Of all tasks.",
+                        "// It waits. By a bell.", "// It waits\n// long. Of all the\n// last one.",
+                        "/* By rank. */", "// A request of\n// ours.", "/// - By a task.",
+                        "/* It waits.\n   (2) Of all. */"):
+            self.assertEqual(len(self.run_on({"src/base/a.cpp": SPDX + '#include "base/a.hpp"\n'
+                                              + comment + "\n"})), 1, comment)
+        self.finds("src/base/a.cpp:4:", '"Of": a sentence names its subject', {
+            "src/base/a.cpp": SPDX + '#include "base/a.hpp"\n// It waits.\n// Of all.\n'})
+        self.finds("docs/page.md:3:", '"The same"', {"docs/page.md": "# A\n\nOne. The same.\n"})
+        self.finds("docs/page.md:3:", '"By"', {"docs/page.md": "# A\n\n- By hand.\n"})
+        self.finds("tools/run.py:3:", '"By"', {"tools/run.py": HASH_SPDX + "# One.\n# By hand.\n"})
+
+    def test_openings_that_name_a_subject(self):
+        for comment in ("// By default it waits.", "// It waits\n// by a bell.",
+                        "// It waits;\n// Of it: no sentence begins here", 'auto a = "Of x. By y";',
+                        "// The same_name.", "// Offers. Byte by byte."):
+            self.assertEqual(self.run_on({"src/base/a.cpp": SPDX + '#include "base/a.hpp"\n'
+                                          + comment + "\n"}), [], comment)
+        self.assertEqual(self.run_on({"docs/page.md": "# A\n\n```text\nBy hand.\n```\n"}), [])
+        self.assertEqual(self.run_on({"docs/style.md": "# A\n\nBy hand.\n",
+                                      "docs/page.md": "# A\n\n[s](style.md)\n"}), [])
+
     def test_a_public_function_says_what_it_does(self):
         where, what = "include/imbrex/task.hpp", "a public function has a /// block"
         self.finds(f"{where}:3", what, self.header("void f();\n"))

@@ -227,7 +227,7 @@ class Messages {
   const bool objects_;
   const std::vector<Stage>& stages_;
   std::vector<std::vector<imbrex::Collective>> collectives_;  // by stage, group; of objects
-  // By stage and group.
+  // Indexed by stage and group.
   std::vector<std::vector<std::vector<imbrex::Future<MPI_Status>>>> arrivals_;
   std::vector<std::vector<std::vector<imbrex::Future<void>>>> parts_;
   std::vector<std::vector<char>> computed_;  // by step and part: names what a task computes

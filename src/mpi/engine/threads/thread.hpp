@@ -31,11 +31,12 @@ struct Errand {
   std::atomic<bool> done{false};  // the progress thread sets it; release pairs with the wait for it
 };
 
-// Thread safety: one thread calls start() and stop(); any thread calls the rest. Invariant (1):
-// with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is `asleep`, or for a
-// short nap. A thread that makes something outstanding, or leaves an errand, rings after it. One
-// of the two read-modify-writes of `bell_`, its own and the sleeper's, is later: either the ringer reads `asleep`
-// and wakes, or the sleeper's synchronises with the ringer's and it sees the work.
+// Thread safety: one thread calls start() and stop(); any thread calls the rest.
+// Invariants: (1) with `steps_in`, `shares` and `serves` the thread sleeps only while `bell_` is
+// `asleep`, or for a short nap. A thread that makes something outstanding, or leaves an errand,
+// rings after it. One of the two read-modify-writes of `bell_`, the ringer's and the sleeper's, is
+// later: either the ringer reads `asleep` and wakes, or the sleeper's synchronises with the
+// ringer's and it sees the work.
 class ProgressThread {
  public:
   // `drive` makes progress without an outstanding operation; called only with Pace::owns.
