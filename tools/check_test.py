@@ -372,11 +372,11 @@ class Check(unittest.TestCase):
                         "/* It waits.\n   (2) Of all. */"):
             self.assertEqual(len(self.run_on({"src/base/a.cpp": SPDX + '#include "base/a.hpp"\n'
                                               + comment + "\n"})), 1, comment)
-        self.finds("src/base/a.cpp:4:", '"Of": a sentence names its subject', {
+        self.finds("src/base/a.cpp:4", '"Of": a sentence names its subject', {
             "src/base/a.cpp": SPDX + '#include "base/a.hpp"\n// It waits.\n// Of all.\n'})
-        self.finds("docs/page.md:3:", '"The same"', {"docs/page.md": "# A\n\nOne. The same.\n"})
-        self.finds("docs/page.md:3:", '"By"', {"docs/page.md": "# A\n\n- By hand.\n"})
-        self.finds("tools/run.py:3:", '"By"', {"tools/run.py": HASH_SPDX + "# One.\n# By hand.\n"})
+        self.finds("docs/page.md:3", '"The same"', {"docs/page.md": "# A\n\nOne. The same.\n"})
+        self.finds("docs/page.md:3", '"By"', {"docs/page.md": "# A\n\n- By hand.\n"})
+        self.finds("tools/run.py:3", '"By"', {"tools/run.py": HASH_SPDX + "# One.\n# By hand.\n"})
 
     def test_openings_that_name_a_subject(self):
         for comment in ("// By default it waits.", "// It waits\n// by a bell.",
