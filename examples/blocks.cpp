@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device fills the blocks of a buffer in an order of its own. The task that starts it ends at
-// once; its access to each block ends when that block has come, so the block's reader starts then.
+// A device fills the blocks of a buffer in an order of its own. The task that starts the device
+// ends at once. The task's access to a block ends when that block has arrived, and the reader of
+// the block starts then.
 #include <imbrex/imbrex.hpp>
 
 #include <array>

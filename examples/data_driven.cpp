@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Data-driven tasks: each starts when the values are there that it depends on, whoever sets them.
+// Data-driven tasks: a task starts when its input values are there, whatever code sets them.
 #include <imbrex/imbrex.hpp>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Recursive fork-join: finish() waits for the tasks spawned in it, however deep, and gives up its
-// worker meanwhile. What a task throws arrives at the finish() around it.
+// worker meanwhile. The exception of a task arrives at the finish() around it.
 #include <imbrex/imbrex.hpp>
 
 #include <cstdio>

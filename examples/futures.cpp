@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Futures: results of tasks, also as dependencies of others; promises, which anybody may set;
-// all or any of several.
+// Futures: the results of tasks, also as dependencies of other tasks; promises, which any code may
+// set; when_all() and when_any().
 #include <imbrex/imbrex.hpp>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// As users of Habanero write it: a tree of tasks joined by data-driven futures under one finish,
-// and a pipeline whose stages are held in step by phasers.
+// A program in the words of Habanero: a tree of tasks joined by data-driven futures under one
+// finish, and a pipeline whose stages are held in step by phasers.
 #include <imbrex/compat/habanero.hpp>
 
 #include <atomic>

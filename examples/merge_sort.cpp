@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A merge sort whose tasks name the parts of the array that they change, as ranges. Those of
-// different levels overlap without being equal: a merge follows the two that it merges, and no
-// level waits for the one below as a whole.
+// A merge sort whose tasks name the parts of the array that they change, as ranges. Ranges of
+// different levels overlap without being equal. A merge follows the two tasks whose parts it
+// merges, and no level waits for a whole level below.
 #include <imbrex/imbrex.hpp>
 
 #include <algorithm>

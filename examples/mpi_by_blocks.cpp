@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A task waits in MPI_Alltoall, and each block is used as it arrives. Run with IMBREX_PARTIAL=on;
-// without it the result is the same, and each block is used when all are here.
+// A task waits in MPI_Alltoall, and other tasks use each block as it arrives. Run with
+// IMBREX_PARTIAL=on; without it the result is equal, and blocks are used when all have arrived.
 #include <imbrex/collective.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A task begins MPI_Ialltoall and ends; what has come is used part by part, while the rest is under
-// way. Then the ends of a ring of ranks are exchanged in MPI_Neighbor_alltoall, and each is used as
-// it arrives. The infos of the communicators ask for it; an MPI without imbrex does not know them,
-// and the result is the same.
+// A task begins MPI_Ialltoall and ends; other tasks use each part as it arrives, while the rest is
+// in flight. Then MPI_Neighbor_alltoall exchanges the ends of a ring of ranks, and a task uses each
+// end as it arrives. The infos of the communicators ask for this; an MPI without imbrex ignores
+// them, and the result is equal.
 #include <imbrex/collective.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI continuations in C: a token goes back and forth, and nobody ever waits for a request. */
+/* MPI continuations in C: a token goes back and forth, and no thread waits for a request. */
 #include <stdio.h>
 
 #include "imbrex/continue.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Events of a collective, without tasks: a thread that knows nothing of imbrex works on each block
-// of an MPI_Alltoall as soon as it is here. Run with two ranks, IMBREX_WORKERS=1 and
-// IMBREX_PARTIAL=on; without the latter MPI's own call runs, and blocks are used when all are here.
+// of an MPI_Alltoall as soon as the block arrives. Run with two ranks, IMBREX_WORKERS=1 and
+// IMBREX_PARTIAL=on. Without IMBREX_PARTIAL MPI's own call runs, and all blocks arrive together.
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>

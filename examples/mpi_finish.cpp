@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A finish() that owns requests waits for them: around a non-blocking call it is the blocking one.
+// A finish() that owns requests waits for them. Around a non-blocking call it acts as the blocking
+// call.
 // (Chatterjee et al., IPDPS 2013, figures 3 and 4.)
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>

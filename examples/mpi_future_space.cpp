@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pascal's triangle modulo a prime, over all ranks without a message in sight: each cell is a
-// distributed future, computed on the rank that is its home by a task that begins when the two
-// cells above are there, wherever they were computed.
+// Pascal's triangle modulo a prime, over all ranks, without an explicit message. Each cell is a
+// distributed future, and a task on its home rank computes it. The task begins when the two cells
+// above are there, on whatever rank they were computed.
 #include <imbrex/future_space.hpp>
 #include <imbrex/imbrex.hpp>
 

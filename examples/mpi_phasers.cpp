@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jacobi's iteration on a rod that lies over the ranks, by tasks that live as long as the
 // computation. One phaser of all tasks of all ranks keeps them in step; its accumulator tells each
-// how far the rod is from rest anywhere. What neighbours need of each other is sent by the tasks at
-// the ends, between signal() and wait(). The values equal those of one loop, to the last bit.
+// task how far the rod is from rest anywhere. The tasks at the ends of a rank exchange values with
+// the neighbours, between signal() and wait(). The result equals, to the last bit, that of one
+// loop.
 #include <imbrex/accumulator.hpp>
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi_phaser.hpp>

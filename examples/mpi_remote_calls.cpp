@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each rank asks all others to count the primes of a range, and adds up what they return. What
-// counts is a task on its rank; an exception there would arrive here.
+// Each rank asks all others to count the primes of a range, and adds up the results. A task on the
+// other rank counts, and an exception of that task would arrive at the caller.
 #include <imbrex/imbrex.hpp>
 #include <imbrex/remote.hpp>
 

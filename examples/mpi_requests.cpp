@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests in C++: when() makes a future of one, which tasks may depend on; release_after() ends
-// the task's body at once, and keeps its dependents waiting for the message; await() waits.
+// Requests in C++: when() turns a request into a future, on which tasks may depend. release_after()
+// ends the task's body at once, and its dependents wait for the message. await() waits.
 #include <imbrex/imbrex.hpp>
 #include <imbrex/mpi.hpp>
 

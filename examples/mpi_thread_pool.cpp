@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI continuations without tasks: a plain pool of threads, which knows nothing of imbrex, works on
-// blocks as they arrive, and makes progress else. Run with two ranks and IMBREX_WORKERS=1.
+// blocks as they arrive, and otherwise makes progress. Run with two ranks and IMBREX_WORKERS=1.
 #include <atomic>
 #include <cstdio>
 #include <mutex>

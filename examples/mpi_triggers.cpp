@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Progress functions and triggers (Capra et al.): requests that only the program knows, and tasks
-// that wait for them by name. Built a second time with -DIMBREX_SERIAL, without the runtime: then
-// noprogress() waits in MPI, and the tasks are plain calls.
+// that wait for them by name. The build compiles this file a second time with -DIMBREX_SERIAL,
+// without the runtime: then noprogress() waits in MPI, and the tasks are plain calls.
 #include <imbrex/imbrex.hpp>
 #include <mpi.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work that nobody can divide beforehand: all ways to put 11 queens on a board so that none attacks
-// another. Each item is a board with some rows filled; the ranks share the search.
+// A search that cannot be divided beforehand: all ways to put 11 queens on a board so that none
+// attacks another. Each item is a board with some rows filled; the ranks share the search.
 #include <mpi.h>
 
 #include <cstdio>

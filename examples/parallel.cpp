@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops by tasks: the heat in a plate, row by row, until nothing changes any more.
+// Parallel loops: the heat in a plate, row by row, until no value changes any more.
 #include <imbrex/parallel.hpp>
 
 #include <algorithm>

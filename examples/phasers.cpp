@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jacobi's iteration on a rod, by tasks that live as long as the computation: a phaser keeps them
-// in step, an accumulator tells each of them in every step how far the rod is from rest. Values
-// and number of steps equal those of one loop, to the last bit.
+// in step, and an accumulator tells each task in every step how far the rod is from rest. Values,
+// to the last bit, and the number of steps equal those of one loop.
 #include <imbrex/accumulator.hpp>
 #include <imbrex/imbrex.hpp>
 

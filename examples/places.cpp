@@ -10,7 +10,7 @@
 constexpr std::size_t block_size = 100'000;
 constexpr int steps = 5;
 
-// Memory that nobody has touched yet: the system places each page where it is first written.
+// Memory that no thread has touched yet: the system places each page where it is first written.
 struct Block {
   std::unique_ptr<double[]> values{new double[block_size]};
   double sum = 0;

@@ -111,7 +111,7 @@ void run_partial_blocks(const Work& work, const Pieces& pieces) {
   const Transposition& t = stage.transposition;
   const LineType line_type(t);
   Complex* const arrives = work.packed.arrives;
-  // The data of some lines that come from a rank, one line after the other.
+  // The pieces of `lines` that arrive from `rank`, one behind the other.
   const auto piece_of = [&](std::int64_t rank, const Range& lines) {
     return std::span(arrives + (rank * t.columns + lines.first) * pieces.length(),
                      static_cast<std::size_t>(lines.size() * pieces.length()));

@@ -84,7 +84,7 @@ double check_energy(const Field& field, const Layout& layout, const Complex* con
   for (std::int64_t i = 0; i < layout.points(); ++i) energies[1] += std::norm(spectrum[i]);
   MPI_Allreduce(MPI_IN_PLACE, energies, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const double right = std::sqrt(energies[0] * field.points());
-  // The rounding of such long sums of one sign grows with the root of their length at most.
+  // The rounding of a sum of terms of one sign grows at most with the root of their number.
   const double rounding = std::numeric_limits<double>::epsilon() *
                           std::max(1.0, std::log2(field.points()) + std::sqrt(field.points()));
   return std::abs(std::sqrt(energies[1]) - right) / std::max(right, 1e-300) / rounding;

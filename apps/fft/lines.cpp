@@ -47,7 +47,7 @@ void Lines::transform(Complex* const first) const {
 
 namespace {
 
-// The flag for a plan that fits every line, whatever its alignment.
+// The flags of a plan for every line, whatever its alignment.
 unsigned any_flag_of(const Planning planning) { return flag_of(planning) | FFTW_UNALIGNED; }
 
 fftw_plan plan_piece(const std::int64_t length, const Planning planning) {
@@ -56,7 +56,7 @@ fftw_plan plan_piece(const std::int64_t length, const Planning planning) {
                           FFTW_FORWARD, any_flag_of(planning));
 }
 
-// The transform over the points with one number in each piece.
+// A plan for the points with equal numbers in each piece.
 fftw_plan plan_join(const int count, const std::int64_t length, const Planning planning) {
   const Points scratch = allocate(count * length);
   const auto stride = static_cast<int>(length);

@@ -29,8 +29,8 @@ enum class Planning { estimate, measure };  // how FFTW chooses its algorithm
 // Thread safety: made by main; transform() may be called by any number of tasks at once.
 class Lines {
  public:
-  // Lines of n points each. If `sleep_s` is not 0, transform() sleeps so many seconds a line, and
-  // leaves it as it is.
+  // Lines of n points each. If `sleep_s` is not 0, transform() sleeps so many seconds for each line
+  // instead, and does not change it.
   Lines(std::int64_t n, Planning planning, double sleep_s, Progress& progress);
   ~Lines();
   Lines(const Lines&) = delete;

@@ -88,8 +88,8 @@ class Benchmark {
     return run;
   }
 
-  // Transforms back the field that the last run of a variant left, and says how far that is from
-  // the input. Leaves no spectrum.
+  // Transforms back the spectrum that the last run left, and returns its distance from the input.
+  // The run must be of one of this program's own variants. Leaves no spectrum.
   double go_back() {
     Complex* const spectrum = steps_.back().get();
     for (std::int64_t i = 0; i < pipeline_.points(); ++i) spectrum[i] = std::conj(spectrum[i]);

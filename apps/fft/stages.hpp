@@ -145,7 +145,7 @@ class Pipeline {
   // The parts of the lines of a step.
   [[nodiscard]] const std::vector<Part>& parts(int step) const noexcept;
 
-  // The types for a box of that shape; they live as long as this object.
+  // The types of a box of this shape. They live as long as this object.
   [[nodiscard]] Types types(const Transposition& transposition, const Box& box);
 
  private:
@@ -155,7 +155,7 @@ class Pipeline {
   const std::int64_t n_;
   std::vector<Stage> stages_;
   Layout input_, output_;
-  // Keys: strides of the source, columns of the target, and the shape of the box.
+  // The key: strides of the source, columns of the target, and the shape of the box.
   std::map<std::array<std::int64_t, 6>, Types> types_;
 };
 

@@ -49,8 +49,8 @@ void run_partial_receive(const Work& work);
 // Tasks, with a plain message for each chunk of rows of each group of lines: it leaves when the
 // chunk is computed, and a group's lines are computed when its messages are here.
 void run_messages(const Work& work);
-// Uses an object of a partial collective for each group of lines, of which each chunk is a
-// part.
+// As run_messages(), but an object of a partial collective for each group of lines sends the
+// chunks, which are its parts.
 void run_partial(const Work& work);
 
 // Calls f(i) for each i of a range, in tasks. REQUIRES: they are ints.

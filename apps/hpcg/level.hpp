@@ -15,7 +15,7 @@ namespace hpcg {
 constexpr int level_count = 4;
 constexpr int divisor = 8;  // of a rank's points in each dimension: three times halved
 
-// The operator of a sub-block.
+// The matrix rows of a sub-block.
 struct Operator {
   sparse::Rows rows;                   // 26 on the diagonal, -1 beside it
   std::vector<int> diagonal;           // of each row: where it stands in rows.value

@@ -9,7 +9,7 @@ namespace {
 using Vector = std::array<double, 3>;
 using Matrix = std::array<Vector, 3>;
 
-// The shape functions in the interval [-1, 1], at `t`; `end` is 0 or 1.
+// Value and slope, at `t`, of the two basis functions of the interval [-1, 1]; `end` is 0 or 1.
 double value(int end, double t) noexcept { return end == 0 ? (1 - t) / 2 : (1 + t) / 2; }
 double slope(int end) noexcept { return end == 0 ? -0.5 : 0.5; }
 

@@ -16,7 +16,7 @@
 
 #include "command_line.h"
 
-// A function of OpenBLAS; the environment sets the number in other libraries.
+// A function of OpenBLAS; other libraries read the number of threads from the environment.
 __attribute__((weak)) void openblas_set_num_threads(int count);
 
 static int order = 1024, width = 64;  // of the matrix, of a tile

@@ -52,7 +52,7 @@ Team team_of_all() {
   return team;
 }
 
-// Sends the letters that only the first rank has read. Collective.
+// Sends the letters that only the first rank has read to all ranks. Collective.
 void broadcast(std::vector<Letter>& letters) {
   auto length = static_cast<std::int64_t>(letters.size());
   MPI_Bcast(&length, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);

@@ -30,8 +30,8 @@ struct Box {
 // A rank that owns points of the layer around a brick.
 struct Neighbour {
   int rank;
-  Box send;     // the points that it needs from this rank
-  Box receive;  // and what we need of it, in local coordinates
+  Box send;     // points of this rank that the neighbour needs, in local coordinates
+  Box receive;  // points of the neighbour that this rank needs, in local coordinates
   std::vector<int> touched;  // sub-blocks that own points of `send`
   std::vector<int> readers;  // sub-blocks whose points depend on points of `receive`
 };

@@ -73,9 +73,10 @@ class Halo {
   std::vector<std::vector<double>> in_;
 };
 
-// Over all ranks. Collective; suspends in a task.
+// Returns the sum of `mine` over all ranks. Collective; suspends in a task.
 [[nodiscard]] double sum_over_ranks(double mine, MPI_Comm communicator, TestEach* tests);
-// The sum over all ranks; it blocks the thread, as Halo::exchange() does.
+// Returns the sum of `mine` over all ranks. Collective; blocks the thread, as Halo::exchange()
+// does.
 [[nodiscard]] double sum_on_main(double mine, MPI_Comm communicator);
 
 }  // namespace sparse

@@ -38,7 +38,7 @@ struct Progress {
   double thread_polls, thread_s;  // by a thread of progress; s: of processor time
 };
 
-// Figures of all ranks together.
+// The result of a run over all ranks.
 struct Figures {
   std::string variant;
   double seconds;       // the slowest rank's
@@ -80,7 +80,8 @@ void print_run(const Figures& run, int number, const std::string& more);
 void print_sleep(const std::vector<std::string>& kernel_names, const tiled::TimedOptions& options,
                  const tiled::KernelTimes& times);
 
-// Prints by how many per cent the median of `blocking` is longer than each other's.
+// Prints by how many per cent the median of `blocking` exceeds that of each other variant. Prints
+// nothing if `blocking` has not run.
 void print_gains(const std::map<std::string, std::vector<double>>& seconds);
 // What all ranks have of a program's grid of `size`, and how they are divided.
 void print_head(const tiled::Team& team, const Point& size, const char* of_what,

@@ -23,7 +23,7 @@ struct Problem {
   [[nodiscard]] std::size_t cells() const noexcept {                    // of a block
     return static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
   }
-  // Blocks are numbered row by row. Ordinary blocks cost 1, blocks in the hot spot `hot`.
+  // The cost of a block: 1, or `hot` in the hot spot. Blocks are numbered row by row.
   [[nodiscard]] int cost(int block, int step) const noexcept;
 };
 
@@ -31,7 +31,7 @@ struct Problem {
 enum Side : int { north, south, west, east };
 constexpr int sides = 4;
 
-// The number of the neighbour there; -1: there is a wall.
+// The number of the neighbour of `block` on `side`; -1 if a wall is there.
 [[nodiscard]] int neighbour(const Problem& problem, int block, int side) noexcept;
 
 // Where a block's neighbours have the edges that it touches; null: a wall.

@@ -180,7 +180,7 @@ class Stencil {
   const Options options_;
   const std::vector<int> curve_;
   std::vector<int> owners_;  // of blocks, as of what is inserted
-  // Indexed by period and block; the tasks of one block write its entries, one after the other.
+  // Indexed by period and block; the tasks of one block write an entry, one after the other.
   std::vector<std::int64_t> took_ns_;
   std::vector<Period> periods_;
   double longest_ = 0;  // of ranks, of all periods, times the number of ranks

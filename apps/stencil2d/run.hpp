@@ -14,10 +14,10 @@ namespace stencil2d {
 
 inline const std::vector<std::string> kernel_names{"block"};
 
-// The times of a block outside of the hot spot, with the calling thread alone.
+// Measures the kernel of a block outside of the hot spot, on the calling thread.
 [[nodiscard]] tiled::KernelTimes measure_kernels(const Problem& problem);
 
-// What a task calls: computed, or slept, for as long as the block costs.
+// The kernel of a task: it computes the block, or sleeps as long as the block costs.
 class Kernels : public tiled::TimedKernels {
  public:
   Kernels() = default;

@@ -56,7 +56,7 @@ struct ExchangeOptions {
   int first_tag = 0;  // of as many as there are tiles
 };
 
-// For inserted tasks: how tiles whose source is this rank went to other ranks.
+// Counts how the tiles whose source is this rank went to other ranks, for inserted tasks.
 struct Broadcasts {
   std::int64_t versions = 0;      // that went to some rank
   std::int64_t to_several = 0;    // of them, to more than one

@@ -20,7 +20,7 @@
 
 namespace tiled {
 
-// Thrown by a kernel that meets a leading minor with which it cannot go on.
+// Thrown by a kernel that cannot continue because of a leading minor.
 class BadMinor : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -58,8 +58,8 @@ class RandomSource : public Source {
   std::int64_t bad_minor_;
 };
 
-// A source with half the value below the diagonal: not symmetric, but diagonally dominant, so that
-// LU needs no pivoting.
+// A RandomSource with half the value below the diagonal: not symmetric, and diagonally dominant, so
+// that LU needs no pivoting.
 class UnsymmetricSource : public Source {
  public:
   UnsymmetricSource(std::int64_t n, std::uint64_t seed) noexcept : random_(n, seed, 0) {}

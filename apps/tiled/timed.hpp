@@ -65,7 +65,7 @@ class TimedKernels {
 template <class Measure>
 [[nodiscard]] KernelTimes find_times(const Team& team, const TimedOptions& options,
                                      Measure&& measure);
-// The times for this rank.
+// How long the kernels of this rank sleep.
 [[nodiscard]] KernelTimes times_here(const Team& team, const TimedOptions& options,
                                      KernelTimes times);
 

@@ -105,7 +105,7 @@ class Thread {
     if (lock.owns_lock()) answer();
   }
 
-  // Answers from this thread's stack, or from the nodes on a shelf.
+  // Gives another rank nodes of this thread's stack, or of a shelf if the stack is too short.
   void answer() {
     if (team_.balance.alone()) return;
     team_.balance.answer([this](std::size_t limit, std::vector<Node>& out) {

@@ -27,7 +27,7 @@ struct Result {
 void print_problem(const Options& options, int ranks, int searchers);
 // Nodes, depth, leaves, rate; with what the options ask for.
 void print_result(const Options& options, const Result& result);
-// Prints the tallies of this rank. Collective: rank after rank.
+// Prints the tallies of this rank's searchers, rank after rank. Collective.
 void print_searchers(MPI_Comm comm, const std::vector<Tally>& mine);
 
 // Whether the counts are those that are known for this tree; true, too, if nothing is known.

@@ -27,7 +27,7 @@ struct Settings {
   double node_s = 0;        // seconds that a node takes beside its hash; 0: it sleeps not
 };
 
-// The figures of one searcher: a rank, a thread, a worker.
+// The tally of one searcher: a rank, a thread, or a worker.
 struct Tally {
   Counts counts;
   double work_s = 0;      // in nodes

@@ -35,9 +35,9 @@ class Program {
   virtual void begin() {}  // forgets what was reduced; before a run
   // Appends to `output`, which has an element for each rank.
   virtual void map(Chunks chunks, Output& output) = 0;
-  // Reduces whole tuples that maps of one rank have made for this rank.
+  // Reduces `tuples`, whole ones, which maps of one rank have made for this rank.
   virtual void reduce(std::span<const std::byte> tuples) = 0;
-  // The largest piece of one chunk, on any rank, for one rank.
+  // The largest number of bytes that the map of one chunk, on any rank, makes for one rank.
   [[nodiscard]] virtual std::size_t piece_bytes_max() const = 0;
   virtual void end() {}  // brings together what several threads have reduced
 };

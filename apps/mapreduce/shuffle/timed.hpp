@@ -11,7 +11,7 @@
 
 namespace mapreduce {
 
-// The kernels of --kernel-us: a map of one chunk; the reduction of all its tuples.
+// The kernels of --kernel-us: a map of one chunk; the reduction of all tuples of that map.
 inline const std::vector<std::string> kernel_names{"map", "reduce"};
 
 struct ChunkCost {

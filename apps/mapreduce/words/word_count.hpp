@@ -28,12 +28,12 @@ struct Digest {
 };
 [[nodiscard]] Digest digest_of(const Counts& counts);
 
-// Counts every word of a text, with one thread.
+// Counts every word of a text, on the calling thread.
 [[nodiscard]] Counts count_alone(const Text& text);
 
 class WordCount : public Program {
  public:
-  // Counts this rank's part of the text, in so many chunks. The text outlives the object.
+  // Counts this rank's part of `text`, in `chunks` chunks. REQUIRES: `text` outlives this object.
   WordCount(const Text& text, MPI_Comm comm, int chunks);
 
   void begin() override;
@@ -42,7 +42,7 @@ class WordCount : public Program {
   [[nodiscard]] std::size_t piece_bytes_max() const override;
   void end() override;
 
-  // The counts of this rank's words; after end().
+  // The counts of this rank's words. REQUIRES: end() has returned.
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
@@ -55,7 +55,7 @@ class WordCount : public Program {
   Counts counts_;
 };
 
-// All ranks get one digest. Collective.
+// Returns the digest of all ranks' counts, equal on all ranks. Collective.
 [[nodiscard]] Digest digest_of_all(const Counts& counts, MPI_Comm comm);
 
 // All ranks' words, on the first rank; the most frequent first, equal ones by their bytes.

@@ -54,7 +54,7 @@ struct Cell {
   std::int64_t row = -1;
   std::int64_t column = -1;
 
-  // The first cell with the largest score counts: in the first row that has one, the first
+  // The result is the first cell with the largest score: in the first row that has one, the first
   // column.
   [[nodiscard]] bool precedes(const Cell& other) const noexcept {
     if (score != other.score) return score > other.score;

@@ -32,7 +32,7 @@ struct Reading {
 
 // Throws FileError. A header begins with '>', a comment with ';'; small letters count as large.
 [[nodiscard]] Sequence read_fasta(const std::string& path, const Reading& reading);
-// Parses a sequence from text; `path` is for messages.
+// Reads a sequence from `text`, as read_fasta() does; messages name `path`.
 [[nodiscard]] Sequence parse_fasta(const std::string& text, const std::string& path,
                                    const Reading& reading);
 

@@ -26,7 +26,7 @@ struct Case {
   Tiling tiling;
 };
 
-// All ranks draw one case.
+// Draws a case, which is equal on all ranks.
 Case draw(unsigned seed) {
   std::mt19937 random(seed);
   const auto upto = [&](int most) { return 1 + static_cast<int>(random() % unsigned(most)); };

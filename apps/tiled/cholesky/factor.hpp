@@ -26,8 +26,8 @@ namespace cholesky {
                                         const Kernels& kernels, const TaskOptions& options,
                                         TaskUse& use);
 
-// Runs these tasks without messages: every rank inserts all of them, with the tiles that they read
-// and write as data with owners. Only the priority `panel` has a meaning here.
+// Every rank inserts the tasks of factor_tasks(), without messages: the tiles that they read and
+// write are data with owners. Only the priorities `panel` have a meaning here.
 [[nodiscard]] std::int64_t factor_inserted(const Team& team, TiledMatrix& matrix,
                                            const Kernels& kernels, const TaskOptions& options,
                                            TaskUse& use);

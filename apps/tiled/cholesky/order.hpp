@@ -53,7 +53,8 @@ struct TaskCount {
   [[nodiscard]] std::int64_t computation() const noexcept { return potrf + trsm + syrk + gemm; }
   [[nodiscard]] std::int64_t communication() const noexcept { return send + receive; }
 };
-// Goes through the operations: takes tiles^2 times the number of readers of a tile, at least.
+// Counts by a walk through the operations. The time is at least tiles^2 times the number of readers
+// of a tile.
 [[nodiscard]] TaskCount count_tasks(const Layout& layout);
 
 }  // namespace cholesky

@@ -14,7 +14,7 @@ using namespace tiled;
 
 inline const std::vector<std::string> kernel_names{"potrf", "trsm", "syrk", "gemm"};
 
-// The time of each kernel on tiles of this order, with the calling thread alone.
+// Measures each kernel on tiles of order `tile`, on the calling thread.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
 // One that sleeps leaves its tile as it is.

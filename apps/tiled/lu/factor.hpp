@@ -16,7 +16,7 @@ using namespace tiled;
 
 inline const std::vector<std::string> kernel_names{"getrf", "trsm", "gemm"};
 
-// The time of each kernel on tiles of this order, with the calling thread alone.
+// Measures each kernel on tiles of order `tile`, on the calling thread.
 [[nodiscard]] KernelTimes measure_kernels(int tile);
 
 // The kernels as tasks call them: computed, or slept. One that sleeps leaves its tile as it is.
@@ -46,8 +46,8 @@ class Kernels : public TimedKernels {
 [[nodiscard]] std::int64_t factor(const Team& team, TiledMatrix& matrix, const Kernels& kernels,
                                   const TaskOptions& options, TaskUse& use);
 
-// Runs these tasks without messages: every rank inserts all of them, with the tiles that they read
-// and write as data with owners (tiled/owned.hpp). Only the option `trim` has a meaning.
+// Every rank inserts the tasks of factor(), without messages: the tiles that they read and write
+// are data with owners (tiled/owned.hpp). Only the option `trim` has a meaning here.
 [[nodiscard]] std::int64_t factor_inserted(const Team& team, TiledMatrix& matrix,
                                            const Kernels& kernels, const TaskOptions& options,
                                            TaskUse& use);

@@ -18,7 +18,7 @@ struct Squares {
   double difference, product;  // the latter of the norms of what is multiplied
 };
 
-// The squares of one tile of C.
+// The squares for one tile of C.
 Squares compare(const TiledMatrix& c, int i, int j, const Source& a, const Source& b) {
   const Layout& layout = c.layout();
   const int n = static_cast<int>(layout.n);

@@ -19,7 +19,7 @@ struct Run {
   // Kernels that sleep make no result and have no rate.
   double rate;  // Gflop/s of DGEMM on all workers of all ranks: before and after, mean; or 0
   Activity activity;
-  // 0 for fork-join: the next three are known only for tasks.
+  // The next three are known for tasks only; 0 for fork-join.
   double received_peak;    // received tiles in memory at once, the rank with most
   double port_bytes;       // sent or received, whichever is more, by the rank with most
   Broadcasts broadcasts;   // of inserted tasks, over all ranks

@@ -27,7 +27,7 @@ void print_comparison(const Problem& problem, const std::vector<Run>& runs);
 // Throws std::runtime_error with the system's reason.
 void write_json(const std::string& path, const Problem& problem, const std::vector<Run>& runs);
 
-// The median over the runs of one variant; 0 if there are none.
+// The median share of the runs of one variant; 0 if there are none.
 [[nodiscard]] double median_share(const std::vector<Run>& runs, Variant variant);
 
 }  // namespace tiled

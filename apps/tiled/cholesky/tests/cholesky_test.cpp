@@ -351,7 +351,7 @@ TEST(forward_solve_and_determinant, agree_with_the_dense_ones) {
   }
 }
 
-// Methodology: the textbook's form, with an explicit A^-1, is the reference.
+// Compares kriging with the textbook's formula, which needs A^-1 explicitly.
 TEST(kriging, agrees_with_the_explicit_inverse_on_every_grid) {
   const std::vector<Site> sites = some_sites(90);
   const Split parts = split(sites, 9);
