@@ -9,6 +9,7 @@
 #define IMBREX_CONTINUE_H
 
 #include <mpi.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +44,51 @@ int imbrex_continue_all(int count, MPI_Request requests[], imbrex_continuation* 
    and calls the continuations of complete requests. Returns the number of operations that it has
    found complete. Within a continuation it does nothing, and prints a message on standard error. */
 int imbrex_progress(void);
+
+/* Completion queues, for event loops and for languages whose code may not run in any thread: a
+   completion is a record in a queue instead of a call. Any thread may call every function, and
+   several threads may take from one queue. */
+typedef struct imbrex_queue imbrex_queue;
+
+typedef struct imbrex_completion {
+  uint64_t tag;      /* as given to imbrex_continue_to() */
+  int code;          /* the code that MPI_Wait would have returned */
+  MPI_Status status;
+  MPI_Message message; /* of imbrex_mprobe_to(), else MPI_MESSAGE_NULL */
+} imbrex_completion;
+
+/* Opens a queue. `fd` is readable while the queue holds completions: poll, select and epoll wait
+   for it, level-triggered or edge-triggered. The program neither reads nor closes it. Returns
+   MPI_SUCCESS, MPI_ERR_NO_MEM, or MPI_ERR_OTHER where the process has no descriptor left. May be
+   called before MPI_Init. */
+int imbrex_queue_open(imbrex_queue** queue, int* fd);
+
+/* Takes the request over, as imbrex_continue() does, and sets it to MPI_REQUEST_NULL. One
+   completion with this tag arrives in the queue once the request is complete. Returns what
+   imbrex_continue() returns; after an error no completion arrives. */
+int imbrex_continue_to(imbrex_queue* queue, MPI_Request* request, uint64_t tag);
+
+/* MPI_Mprobe that does not wait: one completion with `tag` arrives once a message of `comm` from
+   `source` with `message_tag` is there. Both may be wildcards. The completion has the matched
+   message, for MPI_Mrecv or MPI_Imrecv, and its status. Returns MPI_SUCCESS, else an error code
+   after the communicator's error handler, and no completion arrives. */
+int imbrex_mprobe_to(imbrex_queue* queue, int source, int message_tag, MPI_Comm comm,
+                     uint64_t tag);
+
+/* Writes up to `n` completions to `out`, in order of their arrival, and returns their number. Does
+   not wait and does not call MPI. May return 0 although `fd` was readable. */
+int imbrex_queue_take(imbrex_queue* queue, int n, imbrex_completion out[]);
+
+/* Asks MPI to cancel the open requests and probes with this tag. Each completion arrives in any
+   case; MPI_Test_cancelled of its status tells whether its operation was cancelled. Too late is no
+   error. Takes time in proportion to the number of open operations. Returns MPI_ERR_OTHER outside
+   of MPI_Init and MPI_Finalize. */
+int imbrex_queue_cancel(imbrex_queue* queue, uint64_t tag);
+
+/* Ends the queue. No other call may use the queue afterwards or meanwhile. Completions that nobody
+   has taken are lost. Open requests go on, their buffers belong to MPI until then, and the queue's
+   memory and descriptor go with the last of these requests. Returns MPI_SUCCESS. */
+int imbrex_queue_close(imbrex_queue* queue);
 
 #ifdef __cplusplus
 }

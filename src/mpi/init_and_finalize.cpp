@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "imbrex/continue.h"
 #include "imbrex/detail/observation.hpp"
 #include "imbrex/detail/plug_ins.hpp"
 #include "imbrex/error.hpp"
@@ -141,8 +142,11 @@ std::string describe_bypass(const std::array<const char*, Size>& functions) {
 }
 
 // If this library is linked behind the MPI library, its MPI_Init is never called: that is reported
-// when the library is loaded.
+// when the library is loaded. Loaded after MPI_Init, the library waits for imbrex_attach().
 [[gnu::constructor]] void check_that_init_is_ours() {
+  int initialised = 0;
+  PMPI_Initialized(&initialised);
+  if (initialised != 0) return;
   const std::string bypass = describe_bypass(std::array{"PMPI_Init", "PMPI_Init_thread"});
   if (bypass.empty()) return;
   say(bypass);
@@ -201,12 +205,18 @@ void start_runtime() {
   detail::start_or_throw();
 }
 
+// How the program has come to imbrex.
+enum class Entry : std::uint8_t {
+  by_init,  // its MPI_Init is that of this library
+  late      // imbrex_attach(), after an MPI_Init of the MPI's: MPI_X may be the MPI's own
+};
+
 // The error of this rank, and the exit status; empty if there is none.
 struct Wrong {
   std::string text = {};
   int status = 1;
 };
-Wrong try_to_start(int level) {
+Wrong try_to_start(const int level, const Entry entry) {
   if (level < MPI_THREAD_MULTIPLE) {
     return {std::string("MPI_Init: this MPI gives only ") + name_of_level(level) +
            ", and tasks that call MPI need MPI_THREAD_MULTIPLE. Use an MPI that is built with "
@@ -216,7 +226,8 @@ Wrong try_to_start(int level) {
                 : ", or set IMBREX_PROGRESS=dedicated-thread: then one thread makes all calls.")};
   }
   const std::string bypass =
-      describe_bypass(std::array{"PMPI_Recv", "PMPI_Wait", "PMPI_Allreduce", "PMPI_Finalize"});
+      entry == Entry::late ? "" : describe_bypass(std::array{"PMPI_Recv", "PMPI_Wait",
+                                                             "PMPI_Allreduce", "PMPI_Finalize"});
   if (!bypass.empty()) return {"MPI_Init: " + bypass};
   try {
     start_runtime();  // first, since all ranks take part in it
@@ -307,9 +318,12 @@ bool main_is_task() {
   }
 }
 
+std::atomic<bool> attached{false};  // by imbrex_attach(); relaxed: MPI_Init comes after it
+
 // True if MPI_Init must change nothing.
 bool must_pass_through() {
-  passes_through = !linked_with_imbrex() && !detail::started() && !main_is_task();
+  passes_through = !linked_with_imbrex() && !detail::started() &&
+                   !attached.load(std::memory_order_relaxed) && !main_is_task();
   return passes_through;
 }
 
@@ -423,12 +437,9 @@ int initialise_library(int* argc, char*** argv, int* provided) {
   return progress::initialise_mpi(argc, argv, provided);
 }
 
-// Called by MPI_Init and MPI_Init_thread.
-int initialise(int* argc, char*** argv, int* provided) {
-  report::remember_signal();
-  const int code = initialise_library(argc, argv, provided);
-  if (code != MPI_SUCCESS) return code;
-  const Wrong wrong = try_to_start(*provided);
+// MPI is initialised, with this thread level.
+int begin_service(const int level, const Entry entry) {
+  const Wrong wrong = try_to_start(level, entry);
   if (wrong.text.empty()) tell_process();
   warn_of_launcher();
   const Agreement mine = view_of(wrong);
@@ -476,6 +487,13 @@ int initialise(int* argc, char*** argv, int* provided) {
   detail::before_end(&leave_at_exit);
   if (setting.mode == blocks::Mode::off) return MPI_SUCCESS;
   return blocks::prepare({.name = "MPI_Init", .comm = MPI_COMM_WORLD}, MPI_COMM_WORLD);
+}
+
+// Called by MPI_Init and MPI_Init_thread.
+int initialise(int* argc, char*** argv, int* provided) {
+  report::remember_signal();
+  const int code = initialise_library(argc, argv, provided);
+  return code == MPI_SUCCESS ? begin_service(*provided, Entry::by_init) : code;
 }
 
 // ---- end -------------------------------------------------------------------------------------
@@ -555,9 +573,70 @@ void finish_runtime() {
   report_summary();
 }
 
+void end_service() {
+  if (!switches.is_active.load(std::memory_order_relaxed)) return;
+  report::note_finalize(true);
+  if (detail::started()) finish_runtime();
+  if (paths::are_open()) paths::close();
+  if (active::post().is_open()) active::post().close();
+  if (switches.compares_ranks) check::end_comparing();
+  check::count_findings();
+  report::stop_watchdog();
+  report::note_finalize(false);
+  switches.is_ending.store(true, std::memory_order_relaxed);
+  switches.is_active.store(false, std::memory_order_relaxed);
+  phasers::end_pools();
+  private_world::close();
+  messages::end_communicators();
+  end_messages();
+  progress::stop(poller);
+  end_errors();
+}
+
+// ---- imbrex_attach -----------------------------------------------------------------------------
+
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF before it ends anything else.
+int end_at_finalize(MPI_Comm, int, void*, void*) {
+  end_service();
+  return MPI_SUCCESS;
+}
+
+int attach_late() {
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  if (level < MPI_THREAD_MULTIPLE) {
+    say(std::string("imbrex_attach: MPI has been initialised with ") + name_of_level(level) +
+        ", and imbrex needs MPI_THREAD_MULTIPLE. Ask MPI_Init_thread for it, or call "
+        "imbrex_attach() before MPI_Init.");
+    return MPI_ERR_OTHER;
+  }
+  passes_through = false;
+  const int code = begin_service(level, Entry::late);
+  if (code != MPI_SUCCESS) return code;
+  int key = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &end_at_finalize, &key, nullptr);
+  return PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
+int attach() {
+  int initialised = 0;
+  int finalised = 0;
+  PMPI_Initialized(&initialised);
+  PMPI_Finalized(&finalised);
+  if (finalised != 0) {
+    say("imbrex_attach is called after MPI_Finalize: call it before");
+    return MPI_ERR_OTHER;
+  }
+  attached.store(true, std::memory_order_relaxed);
+  const bool active = switches.is_active.load(std::memory_order_relaxed);
+  return initialised == 0 || active ? MPI_SUCCESS : attach_late();
+}
+
 }  // namespace
 
 }  // namespace imbrex::mpi
+
+extern "C" [[gnu::visibility("default")]] int imbrex_attach(void) { return imbrex::mpi::attach(); }
 
 IMBREX_FUNCTION(Init)(int* argc, char*** argv) {
   if (imbrex::mpi::must_pass_through()) return imbrex::mpi::passed(PMPI_Init(argc, argv));
@@ -581,24 +660,7 @@ IMBREX_FUNCTION(Finalize)() {
     mpi::explain_passing();
     return PMPI_Finalize();
   }
-  if (mpi::switches.is_active.load(std::memory_order_relaxed)) {
-    mpi::report::note_finalize(true);
-    if (detail::started()) mpi::finish_runtime();
-    if (mpi::paths::are_open()) mpi::paths::close();
-    if (mpi::active::post().is_open()) mpi::active::post().close();
-    if (mpi::switches.compares_ranks) mpi::check::end_comparing();
-    mpi::check::count_findings();
-    mpi::report::stop_watchdog();
-    mpi::report::note_finalize(false);
-    mpi::switches.is_ending.store(true, std::memory_order_relaxed);
-    mpi::switches.is_active.store(false, std::memory_order_relaxed);
-    mpi::phasers::end_pools();
-    mpi::private_world::close();
-    mpi::messages::end_communicators();
-    mpi::end_messages();
-    mpi::progress::stop(mpi::poller);
-    mpi::end_errors();
-  }
+  mpi::end_service();
   const int code = mpi::progress::finalise_mpi();
   mpi::switches.is_ending.store(false, std::memory_order_relaxed);
   return code;

@@ -2,7 +2,7 @@
 // Continuations: functions that are called when requests are complete (imbrex/continue.h). A
 // request lies in an operation on the heap until the engine has completed it; an operation that
 // imbrex matches or sends itself reports its own completion.
-#include "imbrex/continue.h"
+#include "mpi/interfaces/continue.hpp"
 
 #include <atomic>
 #include <memory>
@@ -55,6 +55,10 @@ class Continuation {
   static void run(void* self) {
     const std::unique_ptr<Continuation> owned(static_cast<Continuation*>(self));
     owned->call();
+  }
+
+  [[nodiscard]] bool is_of(imbrex_continuation* function, const Asks& argument) const {
+    return function_ == function && argument(argument_);
   }
 
  private:
@@ -256,6 +260,23 @@ int continue_all(int count, MPI_Request requests[], imbrex_continuation* functio
 }
 
 }  // namespace
+
+void cancel_continued(imbrex_continuation* function, const Asks& argument) {
+  messages::cancel_where(
+      [&](const messages::Listener& listener) {
+        if (listener.fire == &OnlyOne::on_completion) {
+          const auto& one = static_cast<const OnlyOne&>(listener);
+          return one.function == function && argument(one.argument);
+        }
+        return listener.fire == &OurPart::on_completion &&
+               static_cast<const OurPart&>(listener).whole->is_of(function, argument);
+      },
+      [&](const Operation& operation) {
+        return operation.complete == &Part::on_completion &&
+               static_cast<const Part&>(operation).whole->is_of(function, argument);
+      });
+}
+
 }  // namespace imbrex::mpi
 
 extern "C" [[gnu::visibility("default")]] int imbrex_continue(MPI_Request* request,

@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <span>
 
+#include "mpi/abi/request_state.hpp"
 #include "mpi/abi/switches.hpp"
 #include "mpi/messages/calls/receives.hpp"
 #include "mpi/messages/calls/requests.hpp"
 #include "mpi/messages/matching/communicator.hpp"
+#include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/receive.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/generalized_request.hpp"
 #include "mpi/messages/requests/persistent.hpp"
 #include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/messages/requests/request_table.hpp"
+#include "mpi/messages/sends/window.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex::mpi::messages {
@@ -128,6 +131,26 @@ int cancel(MPI_Request* request) {
   if (ours == nullptr) return PMPI_Cancel(request);
   ours->cancel();  // a late cancel is no error
   return MPI_SUCCESS;
+}
+
+void cancel_where(const std::function<bool(const Listener&)>& is_listener,
+                  const std::function<bool(const Operation&)>& is_operation) {
+  bool found = false;
+  for_each_communicator([&](Communicator& communicator) {
+    found = found || communicator.cancel_of(is_listener);
+  });
+  if (found || sends::window().cancel_of(is_listener)) return;
+  // Under the engine's lock nobody completes, and so frees, the request. An operation that is not
+  // there is complete.
+  engine().hold_still(
+      [&is_operation](const Operation& operation) {
+        if (!is_operation(operation)) return;
+        // Open MPI ends the program where a request is cancelled that has been cancelled before.
+        if (reads_requests && state_of(operation.request) != RequestState::pending) return;
+        MPI_Request request = operation.request;  // which MPI only reads
+        PMPI_Cancel(&request);
+      },
+      [](bool) {});
 }
 
 namespace {

@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <functional>
+
 #include "mpi/messages/matching/receive.hpp"
 
 namespace imbrex::mpi::messages {
@@ -36,6 +38,13 @@ void note_receive(MPI_Request request, MPI_Comm comm);
 // These take such a request, a request of MPI, and null and inactive ones.
 [[nodiscard]] int wait(const Call& call, MPI_Request* request, MPI_Status* status);
 [[nodiscard]] int cancel(MPI_Request* request);
+
+// Asks to cancel an operation whose handle the program no longer has: the receive or send whose
+// listener `is_listener` recognises, else each request of MPI's that `is_operation` recognises. Too
+// late is no error. Takes time in proportion to the number of open operations. Both functions are
+// called with a lock held, so they only look.
+void cancel_where(const std::function<bool(const Listener&)>& is_listener,
+                  const std::function<bool(const Operation&)>& is_operation);
 
 // `call` with the communicator of the request, if the call names none, MPI does not call the error
 // handler itself, and the request is a known receive of MPI.

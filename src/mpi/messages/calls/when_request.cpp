@@ -14,14 +14,12 @@
 #include "mpi/abi/switches.hpp"
 #include "mpi/engine/mpi_errors.hpp"
 #include "mpi/messages/calls/receives.hpp"
-#include "mpi/messages/matching/communicators.hpp"
 #include "mpi/messages/matching/substitute.hpp"
 #include "mpi/messages/matching/wait.hpp"
 #include "mpi/messages/requests/generalized_request.hpp"
 #include "mpi/messages/requests/persistent.hpp"
 #include "mpi/messages/requests/program_handles.hpp"
 #include "mpi/messages/requests/request_table.hpp"
-#include "mpi/messages/sends/window.hpp"
 #include "mpi/recording/message_records.hpp"
 
 namespace imbrex {
@@ -207,30 +205,15 @@ void cancel(const Future<MPI_Status>& future) {
   const auto is_its = [&future](const Promised& promised) {
     return detail::completion_of(promised.promise.future()) == detail::completion_of(future);
   };
-  bool found = false;
-  mpi::messages::for_each_communicator([&](mpi::messages::Communicator& communicator) {
-    found = found || communicator.cancel_of([&is_its](const mpi::messages::Listener& listener) {
-      return listener.fire == &PromisedOurs::on_completion &&
-             is_its(static_cast<const PromisedOurs&>(listener).promised);
-    });
-  });
-  found = found || mpi::sends::window().cancel_of([&is_its](const mpi::messages::Listener& one) {
-    return one.fire == &PromisedOurs::on_completion &&
-           is_its(static_cast<const PromisedOurs&>(one).promised);
-  });
-  if (found) return;
-  // Under the engine's lock no thread completes, and so frees, the request. If it is missing, it is
-  // complete.
-  mpi::engine().hold_still(
-      [&is_its](const Operation& operation) {
-        if (operation.complete != &PromisedOperation::on_completion ||
-            !is_its(static_cast<const PromisedOperation&>(operation).promised)) {
-          return;
-        }
-        MPI_Request request = operation.request;  // MPI only reads it
-        PMPI_Cancel(&request);
+  mpi::messages::cancel_where(
+      [&is_its](const mpi::messages::Listener& listener) {
+        return listener.fire == &PromisedOurs::on_completion &&
+               is_its(static_cast<const PromisedOurs&>(listener).promised);
       },
-      [](bool) {});
+      [&is_its](const Operation& operation) {
+        return operation.complete == &PromisedOperation::on_completion &&
+               is_its(static_cast<const PromisedOperation&>(operation).promised);
+      });
 }
 
 void release_after(MPI_Request& request) {

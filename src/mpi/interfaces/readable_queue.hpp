@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A queue that any thread appends to, with a descriptor that is readable while the queue holds
+// items. Event loops (epoll, select, asyncio) wait for the descriptor. Knows no MPI.
+//
+// Why no item is left behind an unreadable descriptor. A producer pushes on a stack and rings if
+// the stack was empty before. A consumer first silences the descriptor, then empties the stack. An
+// item that this consumer does not find is pushed after the stack was emptied, so its producer or
+// an earlier producer finds an empty stack and rings after the silence. An item that a consumer
+// has found and not handed out keeps the descriptor readable: the consumer rings again before it
+// leaves. A ring that comes after its items have been taken is possible: then one take() returns
+// nothing and silences the descriptor.
+//
+// Order: a producer's push takes effect at its compare-exchange. Each emptying of the stack
+// reverses it, and every later item is pushed later, so items leave in the order of those
+// exchanges.
+#pragma once
+
+#include <atomic>
+
+#include "base/guarded.hpp"
+#include "base/spin_lock.hpp"
+
+namespace imbrex::mpi {
+
+// An item is a member or a base of what the queue carries; it needs no memory of its own, so that
+// push() cannot fail.
+struct Readable {
+  Readable* next = nullptr;  // the queue's from push() to take()
+};
+
+// Thread safety: push() and take() by any thread, at the same time.
+// Invariants: (1) the items on `arrived_` are younger than all items between `first_` and `last_`;
+// (2) if there is an item and no push() or take() is under way, the descriptor is readable.
+class ReadableQueue {
+ public:
+  ReadableQueue();  // throws std::system_error where the system gives no descriptor
+  ~ReadableQueue();
+  ReadableQueue(const ReadableQueue&) = delete;
+  ReadableQueue& operator=(const ReadableQueue&) = delete;
+
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+  void push(Readable& item) noexcept {
+    Readable* before = arrived_.load(std::memory_order_relaxed);
+    do {
+      item.next = before;  // release: the item's content; pairs with collect()
+    } while (!arrived_.compare_exchange_weak(before, &item, std::memory_order_release,
+                                             std::memory_order_relaxed));
+    if (before == nullptr) ring();
+  }
+
+  // Removes up to `most` items, the oldest first. Returns a chain by `next`; null: none is there.
+  [[nodiscard]] Readable* take(int most) noexcept;
+
+ private:
+  void collect() noexcept IMBREX_REQUIRES(lock_);
+  void ring() const noexcept;
+  void silence() const noexcept;
+
+  const int descriptor_;
+  std::atomic<Readable*> arrived_{nullptr};  // any thread pushes; a consumer empties it; see (1)
+  base::SpinLock lock_;                      // of consumers
+  Readable* first_ IMBREX_GUARDED_BY(lock_) = nullptr;
+  Readable* last_ IMBREX_GUARDED_BY(lock_) = nullptr;  // valid while `first_` is not null
+};
+
+}  // namespace imbrex::mpi
