@@ -26,6 +26,9 @@ if(IMBREX_D3)
 else()
   message(STATUS "imbrex: no d3 (Debian: node-d3): `imbrex report` will write no page")
 endif()
+# Beside the libraries, which it finds from there.
+install(DIRECTORY python/imbrex DESTINATION ${CMAKE_INSTALL_LIBDIR}/imbrex/python COMPONENT tools
+  FILES_MATCHING PATTERN *.py PATTERN py.typed PATTERN __pycache__ EXCLUDE)
 install(FILES tools/gdb/imbrex-gdb.py DESTINATION ${imbrex_share}/gdb COMPONENT tools)
 install(CODE "execute_process(COMMAND python3 -B \"${PROJECT_SOURCE_DIR}/tools/man_pages.py\"
   \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/man/man1\" ${PROJECT_VERSION}

@@ -583,7 +583,7 @@ def check_code_in_docs(tree):
     sources = [squeezed(text) for name, text in tree.texts.items() if compiled(name)]
     for name, text in tree.of({".md"}):
         for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-            if match.group(1) not in ("cpp", "c", "cmake", "fortran"):
+            if match.group(1) not in ("cpp", "c", "cmake", "fortran", "python"):
                 continue
             cuts = [squeezed(cut) for cut in re.split(r"^\s*(?://|#|!) \.\.\.$", match.group(2),
                                                       flags=re.MULTILINE)]
@@ -635,7 +635,8 @@ def check_presets(tree):
 def compiled(name):
     if not name.startswith(("examples/", "apps/", "tests/", "bench/", "include/", "src/")):
         return False
-    return pathlib.PurePath(name).suffix in CPP | FORTRAN or name.endswith("CMakeLists.txt")
+    return (pathlib.PurePath(name).suffix in CPP | FORTRAN or name.endswith("CMakeLists.txt")
+            or name.startswith("examples/python/"))
 
 
 def squeezed(text):

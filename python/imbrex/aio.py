@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``await`` on MPI, under mpi4py's names.
+
+A wrapped communicator has the communication calls of mpi4py's `Comm` as coroutines: lower-case
+names send pickled objects, upper-case names send buffers. The coroutines run under asyncio, uvloop,
+trio and anyio. No coroutine polls: imbrex finds completions and makes a descriptor readable.
+"""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import Any
+
+from mpi4py import MPI
+
+from imbrex import _hub
+
+__all__ = ["Comm", "Request", "counts", "wrap"]
+
+
+def counts() -> dict[str, int]:
+    """Returns how often the interpreter was entered for completions, and how many there were.
+
+    >>> sorted(counts())
+    ['completions', 'entries']
+    """
+    return dict(_hub._counts)
+
+
+class Request:
+    """An awaitable request: ``status = await request``.
+
+    It can be awaited once. If the awaiting task is cancelled, a receive is taken back; a receive
+    whose message has been matched already completes, and the await returns.
+    """
+
+    def __init__(self, request: MPI.Request, keep: object = None) -> None:
+        self._request: MPI.Request | None = request
+        self._keep = keep
+
+    def __await__(self) -> Generator[Any, Any, MPI.Status]:
+        request, self._request = self._request, None
+        if request is None:
+            raise RuntimeError("this request has been awaited already: keep the first result")
+        return self._wait(request).__await__()
+
+    async def _wait(self, request: MPI.Request) -> MPI.Status:
+        status = MPI.Status()
+        if request.Test(status):
+            return status
+        hub = _hub.current()
+        return await hub.wait_or_take_back(hub.give(request, (request, self._keep)))
+
+
+class _Turns:
+    """Collectives that consist of several ones keep others of their communicator away."""
+
+    def __init__(self) -> None:
+        self._busy = False
+        self._waiting: deque[tuple[_hub.Hub, _hub.Entry]] = deque()
+
+    async def enter(self, stays: bool) -> None:
+        if self._busy or self._waiting:
+            hub = _hub.current()
+            entry = _hub.Entry(0, None)
+            self._waiting.append((hub, entry))
+            try:
+                await hub._backend.wait(entry)
+            except BaseException:
+                if entry.done:
+                    self.leave()
+                else:
+                    self._waiting.remove((hub, entry))
+                raise
+            if not stays:
+                self.leave()
+        elif stays:
+            self._busy = True
+
+    def leave(self) -> None:
+        self._busy = bool(self._waiting)
+        if self._waiting:
+            _, entry = self._waiting.popleft()
+            entry.settle()
+
+
+def _serves(wanted: int, any_value: int, is_value: int) -> bool:
+    return wanted == any_value or wanted == is_value
+
+
+class Comm:
+    """A communicator whose calls are coroutines. Made by `wrap`.
+
+    Collectives follow MPI's rule: every rank calls the collectives of a communicator in the same
+    order. All coroutines of one object belong to one thread.
+    """
+
+    def __init__(self, comm: MPI.Comm) -> None:
+        self.comm = comm
+        self._turns = _Turns()
+        self._late: deque[_hub.Entry] = deque()  # messages of receives that were cancelled too late
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process in the communicator."""
+        return self.comm.Get_rank()
+
+    @property
+    def size(self) -> int:
+        """The number of processes."""
+        return self.comm.Get_size()
+
+    # ---- messages ----------------------------------------------------------------------------
+
+    async def _match(self, source: int, tag: int) -> tuple[MPI.Message, MPI.Status]:
+        for late in self._late:
+            status = late.result()
+            if (_serves(source, MPI.ANY_SOURCE, status.source)
+                    and _serves(tag, MPI.ANY_TAG, status.tag)):
+                self._late.remove(late)
+                assert late.message is not None
+                return late.message, status
+        hub = _hub.current()
+        entry = hub.probe(self.comm, source, tag)
+        hub.drain()
+        entry.orphan = self._keep_late
+        try:
+            status = await hub.wait(entry)
+        except BaseException as error:
+            if entry.error is not error:
+                if entry.done:
+                    self._keep_late(entry)
+                hub.cancel(entry)
+            raise
+        assert entry.message is not None
+        return entry.message, status
+
+    def _keep_late(self, entry: _hub.Entry) -> None:
+        if entry.error is None and entry.status is not None and not entry.status.Is_cancelled():
+            self._late.append(entry)
+
+    async def _receive(self, message: MPI.Message, buffer: Any) -> MPI.Status:
+        request = message.Irecv(buffer)
+        status = MPI.Status()
+        if request.Test(status):
+            return status
+        hub = _hub.current()
+        return await hub.wait_to_the_end(hub.give(request, buffer))
+
+    async def recv(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG,
+                   status: MPI.Status | None = None) -> Any:
+        """Receives one object. Cancelled, it leaves the message to the next receive.
+
+        Raises MPI.Exception for an invalid rank or tag.
+        """
+        message, found = await self._match(source, tag)
+        if found.source == MPI.PROC_NULL:
+            result = None
+        else:
+            data = bytearray(found.Get_elements(MPI.BYTE))
+            await self._receive(message, [data, MPI.BYTE])
+            result = MPI.pickle.loads(data)
+        if status is not None:
+            _copy(found, status)
+        return result
+
+    async def Recv(self, buf: Any, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG,
+                   status: MPI.Status | None = None) -> MPI.Status:
+        """Receives into a buffer of mpi4py's forms, which must hold the message.
+
+        Returns the status. Raises MPI.Exception (MPI.ERR_TRUNCATE) if the message is longer.
+        """
+        message, found = await self._match(source, tag)
+        if found.source != MPI.PROC_NULL:
+            found = await self._receive(message, buf)
+        if status is not None:
+            _copy(found, status)
+        return found
+
+    async def _finish(self, request: MPI.Request, keep: object) -> MPI.Status:
+        status = MPI.Status()
+        if request.Test(status):
+            return status
+        hub = _hub.current()
+        return await hub.wait(hub.give(request, (request, keep)))
+
+    async def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Sends one object; returns when MPI has taken it."""
+        data = MPI.pickle.dumps(obj)
+        await self._finish(self.comm.Isend([data, MPI.BYTE], dest, tag), data)
+
+    async def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Sends one object; returns when a receive has begun to take it."""
+        data = MPI.pickle.dumps(obj)
+        await self._finish(self.comm.Issend([data, MPI.BYTE], dest, tag), data)
+
+    async def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Sends a buffer, which must not change until the coroutine returns.
+
+        If the coroutine is cancelled, the message goes on and the buffer stays alive.
+        """
+        await self._finish(self.comm.Isend(buf, dest, tag), buf)
+
+    async def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """As Send; returns when a receive has begun to take the message."""
+        await self._finish(self.comm.Issend(buf, dest, tag), buf)
+
+    async def sendrecv(self, sendobj: Any, dest: int, sendtag: int = 0,
+                       source: int = MPI.ANY_SOURCE, recvtag: int = MPI.ANY_TAG,
+                       status: MPI.Status | None = None) -> Any:
+        """Sends one object and receives another one."""
+        data = MPI.pickle.dumps(sendobj)
+        request = self.comm.Isend([data, MPI.BYTE], dest, sendtag)
+        result = await self.recv(source, recvtag, status)
+        await self._finish(request, data)
+        return result
+
+    async def Sendrecv(self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None,
+                       source: int = MPI.ANY_SOURCE, recvtag: int = MPI.ANY_TAG,
+                       status: MPI.Status | None = None) -> MPI.Status:
+        """Sends one buffer and receives into another one."""
+        request = self.comm.Isend(sendbuf, dest, sendtag)
+        result = await self.Recv(recvbuf, source, recvtag, status)
+        await self._finish(request, sendbuf)
+        return result
+
+    async def probe(self, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG) -> MPI.Status:
+        """Waits until a message is there, and leaves it to the next receive of this object."""
+        message, status = await self._match(source, tag)
+        entry = _hub.Entry(0, None)
+        entry.done, entry.status, entry.message = True, status, message
+        self._late.appendleft(entry)
+        return status
+
+    async def messages(self, source: int = MPI.ANY_SOURCE,
+                       tag: int = MPI.ANY_TAG) -> AsyncIterator[Any]:
+        """Iterates over the objects that arrive: ``async for message in comm.messages(tag=3)``."""
+        while True:
+            yield await self.recv(source, tag)
+
+    def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Begins a send; the result can be awaited."""
+        return Request(self.comm.Isend(buf, dest, tag), buf)
+
+    def Irecv(self, buf: Any, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG) -> Request:
+        """Begins a receive; the result can be awaited."""
+        return Request(self.comm.Irecv(buf, source, tag), buf)
+
+    # ---- collectives -------------------------------------------------------------------------
+
+    async def _collective(self, begin: Callable[..., MPI.Request], *arguments: Any) -> None:
+        await self._turns.enter(stays=False)
+        await self._finish(begin(*arguments), arguments)
+
+    async def barrier(self) -> None:
+        """Waits until every rank has called it."""
+        await self._collective(self.comm.Ibarrier)
+
+    Barrier = barrier
+
+    async def Bcast(self, buf: Any, root: int = 0) -> None:
+        """Sends the root's buffer to every rank."""
+        await self._collective(self.comm.Ibcast, buf, root)
+
+    async def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        """Collects one buffer of each rank at the root; `recvbuf` is None elsewhere."""
+        await self._collective(self.comm.Igather, sendbuf, recvbuf, root)
+
+    async def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        """As Gather, with a length for each rank."""
+        await self._collective(self.comm.Igatherv, sendbuf, recvbuf, root)
+
+    async def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        """Hands a part of the root's buffer to each rank."""
+        await self._collective(self.comm.Iscatter, sendbuf, recvbuf, root)
+
+    async def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        """As Scatter, with a length for each rank."""
+        await self._collective(self.comm.Iscatterv, sendbuf, recvbuf, root)
+
+    async def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Collects one buffer of each rank at every rank."""
+        await self._collective(self.comm.Iallgather, sendbuf, recvbuf)
+
+    async def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """As Allgather, with a length for each rank."""
+        await self._collective(self.comm.Iallgatherv, sendbuf, recvbuf)
+
+    async def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Sends one part of the buffer to each rank."""
+        await self._collective(self.comm.Ialltoall, sendbuf, recvbuf)
+
+    async def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """As Alltoall, with a length for each rank."""
+        await self._collective(self.comm.Ialltoallv, sendbuf, recvbuf)
+
+    async def Reduce(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM,
+                     root: int = 0) -> None:
+        """Combines the buffers of all ranks at the root."""
+        await self._collective(self.comm.Ireduce, sendbuf, recvbuf, op, root)
+
+    async def Allreduce(self, sendbuf: Any, recvbuf: Any, op: MPI.Op = MPI.SUM) -> None:
+        """Combines the buffers of all ranks at every rank."""
+        await self._collective(self.comm.Iallreduce, sendbuf, recvbuf, op)
+
+    async def bcast(self, obj: Any, root: int = 0) -> Any:
+        """Returns the root's object on every rank."""
+        data = MPI.pickle.dumps(obj) if self.rank == root else b""
+        await self._turns.enter(stays=True)
+        try:
+            length = bytearray(len(data).to_bytes(8, "little"))
+            await self._run(self.comm.Ibcast, [length, MPI.BYTE], root)
+            content = bytearray(data) if self.rank == root else bytearray(
+                int.from_bytes(length, "little"))
+            await self._run(self.comm.Ibcast, [content, MPI.BYTE], root)
+        finally:
+            self._turns.leave()
+        return obj if self.rank == root else MPI.pickle.loads(content)
+
+    # A collective of several steps: cancelled between them it would leave other ranks behind.
+    async def _run(self, begin: Callable[..., MPI.Request], *arguments: Any) -> None:
+        request = begin(*arguments)
+        if not request.Test():
+            hub = _hub.current()
+            await hub.wait_to_the_end(hub.give(request, (request, arguments)))
+
+    async def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """Sends the object at position i to rank i; returns one object of each rank."""
+        if len(sendobj) != self.size:
+            raise ValueError(f"alltoall needs {self.size} objects, one for each rank, and is given "
+                             f"{len(sendobj)}")
+        parts = [MPI.pickle.dumps(obj) for obj in sendobj]
+        sizes = [len(part) for part in parts]
+        theirs = bytearray(8 * self.size)
+        ours = b"".join(size.to_bytes(8, "little") for size in sizes)
+        await self._turns.enter(stays=True)
+        try:
+            await self._run(self.comm.Ialltoall, [ours, 8, MPI.BYTE], [theirs, 8, MPI.BYTE])
+            lengths = [int.from_bytes(theirs[8 * i:8 * i + 8], "little")
+                       for i in range(self.size)]
+            content = bytearray(sum(lengths))
+            await self._run(self.comm.Ialltoallv, [b"".join(parts), sizes, MPI.BYTE],
+                            [content, lengths, MPI.BYTE])
+        finally:
+            self._turns.leave()
+        return _cut(content, lengths)
+
+    async def allgather(self, sendobj: Any) -> list[Any]:
+        """Returns the objects of all ranks, on every rank."""
+        data = MPI.pickle.dumps(sendobj)
+        theirs = bytearray(8 * self.size)
+        await self._turns.enter(stays=True)
+        try:
+            await self._run(self.comm.Iallgather, [len(data).to_bytes(8, "little"), MPI.BYTE],
+                            [theirs, 8, MPI.BYTE])
+            lengths = [int.from_bytes(theirs[8 * i:8 * i + 8], "little")
+                       for i in range(self.size)]
+            content = bytearray(sum(lengths))
+            await self._run(self.comm.Iallgatherv, [data, MPI.BYTE],
+                            [content, lengths, MPI.BYTE])
+        finally:
+            self._turns.leave()
+        return _cut(content, lengths)
+
+    async def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """Returns the objects of all ranks at the root, and None elsewhere."""
+        _check_root(root, self.size)
+        parts: list[Any] = [None] * self.size
+        parts[root] = (sendobj,)
+        result = await self.alltoall(parts)
+        return [it[0] for it in result] if self.rank == root else None
+
+    async def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
+        """Returns the root's object at the position of this rank."""
+        _check_root(root, self.size)
+        parts: Sequence[Any] = [None] * self.size
+        if self.rank == root:
+            if sendobj is None or len(sendobj) != self.size:
+                raise ValueError(f"scatter needs {self.size} objects at the root, one for each "
+                                 "rank")
+            parts = sendobj
+        return (await self.alltoall(parts))[root]
+
+    async def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM) -> Any:
+        """Combines the objects of all ranks, in rank order."""
+        result, *rest = await self.allgather(sendobj)
+        for it in rest:
+            result = op(result, it)
+        return result
+
+    async def reduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = MPI.SUM,
+                     root: int = 0) -> Any:
+        """As allreduce; the result is None except at the root."""
+        objects = await self.gather(sendobj, root)
+        if objects is None:
+            return None
+        result, *rest = objects
+        for it in rest:
+            result = op(result, it)
+        return result
+
+
+def _check_root(root: int, size: int) -> None:
+    if not 0 <= root < size:
+        raise MPI.Exception(MPI.ERR_ROOT)
+
+
+def _cut(content: bytearray, lengths: Sequence[int]) -> list[Any]:
+    result = []
+    at = 0
+    for length in lengths:
+        result.append(MPI.pickle.loads(content[at:at + length]))
+        at += length
+    return result
+
+
+def _copy(found: MPI.Status, to: MPI.Status) -> None:
+    to.source, to.tag, to.error = found.source, found.tag, found.error
+    to.Set_elements(MPI.BYTE, found.Get_elements(MPI.BYTE))
+
+
+def wrap(what: MPI.Comm) -> Comm:
+    """Returns `what`, a communicator, with coroutines; the communicator itself stays usable."""
+    if not isinstance(what, MPI.Comm):
+        raise TypeError(f"wrap() takes a communicator of mpi4py, not {type(what).__name__}")
+    if what == MPI.COMM_NULL:
+        raise ValueError("wrap() is given MPI.COMM_NULL, which has no processes")
+    _hub.sweep()
+    return Comm(what)
