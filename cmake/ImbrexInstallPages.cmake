@@ -11,7 +11,8 @@ install(FILES README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${imbrex_doc}
   COMPONENT development)
 install(DIRECTORY docs DESTINATION ${imbrex_doc} COMPONENT development)
 install(DIRECTORY examples DESTINATION ${imbrex_doc} COMPONENT development
-  FILES_MATCHING PATTERN *.md PATTERN *.c PATTERN *.cpp PATTERN *.f90 PATTERN *.hpp PATTERN *.h)
+  FILES_MATCHING PATTERN *.md PATTERN *.py PATTERN *.c PATTERN *.cpp PATTERN *.f90 PATTERN *.hpp
+    PATTERN *.h)
 install(FILES cmake/examples.cmake DESTINATION ${imbrex_doc}/examples RENAME CMakeLists.txt
   COMPONENT development)
 configure_file(cmake/modulefile ${PROJECT_BINARY_DIR}/package/modulefile @ONLY)
