@@ -33,7 +33,7 @@ class _Completion(ctypes.Structure):
                 ("status", ctypes.c_int * (_STATUS_BYTES // 4)), ("message", _Handle)]
 
 
-if _STATUS_BYTES % 8 == 0 and _HANDLE_BYTES == 8:  # MPI_Status has a member of 8 bytes
+if _STATUS_BYTES == 24:  # Open MPI's MPI_Status, which has a member of 8 bytes
     class _Wide(ctypes.Structure):
         _fields_ = [("tag", ctypes.c_uint64), ("code", ctypes.c_int),
                     ("status", ctypes.c_uint64 * (_STATUS_BYTES // 8)), ("message", _Handle)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from typing import Any
+from typing import Any, overload
 
 from mpi4py import MPI
 
@@ -419,10 +419,20 @@ def _copy(found: MPI.Status, to: MPI.Status) -> None:
     to.Set_elements(MPI.BYTE, found.Get_elements(MPI.BYTE))
 
 
-def wrap(what: MPI.Comm) -> Comm:
-    """Returns `what`, a communicator, with coroutines; the communicator itself stays usable."""
+@overload
+def wrap(what: MPI.Comm) -> Comm: ...
+@overload
+def wrap(what: MPI.Request) -> Request: ...
+def wrap(what: MPI.Comm | MPI.Request) -> Comm | Request:
+    """Returns a communicator whose calls are coroutines, or a request that can be awaited.
+
+    The communicator itself stays usable; the request is null once it is awaited.
+    """
+    if isinstance(what, MPI.Request):
+        return Request(what)
     if not isinstance(what, MPI.Comm):
-        raise TypeError(f"wrap() takes a communicator of mpi4py, not {type(what).__name__}")
+        raise TypeError("wrap() takes a communicator or a request of mpi4py, not "
+                        f"{type(what).__name__}")
     if what == MPI.COMM_NULL:
         raise ValueError("wrap() is given MPI.COMM_NULL, which has no processes")
     _hub.sweep()

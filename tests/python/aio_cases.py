@@ -67,6 +67,10 @@ async def buffers_arrive(comm):
     request = comm.Irecv(got, peer, 3)
     await comm.Isend(mine, peer, 3)
     assert (await request).source == peer
+    sums = array.array("d", [0.0])
+    one = array.array("d", [1.0])
+    await aio.wrap(world.Iallreduce(one, sums))
+    assert sums[0] == 2.0
 
 
 async def collectives_agree(comm):
