@@ -44,8 +44,8 @@ class Library:
         return code
 
 
-def _mpi_of_launcher() -> str:
-    """Guesses which MPI the process will use from what its launcher has left."""
+def _mpi_of_process() -> str | None:
+    """Tells from the process and its launcher which MPI it uses; None where nothing tells."""
     chosen = os.environ.get("MPI4PY_MPIABI", "")
     if chosen:
         return {"impi": "mpich", "mpiabi": "abi"}.get(chosen, chosen)
@@ -56,17 +56,18 @@ def _mpi_of_launcher() -> str:
         return "openmpi"
     if "PMI_SIZE" in os.environ or "PMI_RANK" in os.environ:
         return "mpich"
-    return "openmpi"
+    return None
 
 
 def _find() -> str:
     chosen = os.environ.get("IMBREX_LIBRARY")
     if chosen:
         return chosen
-    name = f"libimbrex_mpi_{_mpi_of_launcher()}.so"
+    mpi = _mpi_of_process()
+    name = f"libimbrex_mpi_{mpi or '*'}.so"
     for place in _PLACES:
-        if (place / name).exists():
-            return str(place / name)
+        for found in sorted(place.glob(name), reverse=True):  # Open MPI's first, if any
+            return str(found)
     places = ", ".join(map(str, _PLACES))
     raise ImportError(f"imbrex: there is no {name} in {places}: set IMBREX_LIBRARY to its path")
 
