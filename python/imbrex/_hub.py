@@ -196,6 +196,10 @@ class Hub:
             self._library.cancel(self._queue, entry.tag)
             self.drain()
 
+    def cancel_soon(self, entry: Entry) -> None:
+        """As cancel, when the loop turns: for callers that drain() has called."""
+        self._backend.soon(lambda: self.cancel(entry))
+
     # ---- wait --------------------------------------------------------------------------------
 
     async def wait(self, entry: Entry) -> MPI.Status:

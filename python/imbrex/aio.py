@@ -84,8 +84,9 @@ class _Turns:
             entry.settle()
 
 
-def _serves(wanted: int, any_value: int, is_value: int) -> bool:
-    return wanted == any_value or wanted == is_value
+def _serves(wanted: tuple[int, int], status: MPI.Status) -> bool:
+    source, tag = wanted
+    return source in (MPI.ANY_SOURCE, status.source) and tag in (MPI.ANY_TAG, status.tag)
 
 
 class Comm:
@@ -99,6 +100,8 @@ class Comm:
         self.comm = comm
         self._turns = _Turns()
         self._late: deque[_hub.Entry] = deque()  # messages of receives that were cancelled too late
+        # Probes that are open, the oldest first, and what they wait for.
+        self._pending: dict[_hub.Entry, tuple[tuple[int, int], _hub.Hub]] = {}
 
     @property
     def rank(self) -> int:
@@ -113,31 +116,54 @@ class Comm:
     # ---- messages ----------------------------------------------------------------------------
 
     async def _match(self, source: int, tag: int) -> tuple[MPI.Message, MPI.Status]:
-        for late in self._late:
-            status = late.result()
-            if (_serves(source, MPI.ANY_SOURCE, status.source)
-                    and _serves(tag, MPI.ANY_TAG, status.tag)):
-                self._late.remove(late)
-                assert late.message is not None
-                return late.message, status
+        wanted = (source, tag)
+        while True:
+            found = self._take_late(wanted)
+            if found is None:
+                found = await self._wait_for_message(wanted)
+            if not found.result().Is_cancelled():
+                break
+            # Taken back by _keep_late: an older message is there.
+        assert found.message is not None
+        return found.message, found.result()
+
+    async def _wait_for_message(self, wanted: tuple[int, int]) -> _hub.Entry:
         hub = _hub.current()
-        entry = hub.probe(self.comm, source, tag)
+        entry = hub.probe(self.comm, *wanted)
         hub.drain()
         entry.orphan = self._keep_late
+        self._pending[entry] = (wanted, hub)
         try:
-            status = await hub.wait(entry)
+            await hub.wait(entry)
         except BaseException as error:
+            del self._pending[entry]
             if entry.error is not error:
                 if entry.done:
                     self._keep_late(entry)
                 hub.cancel(entry)
             raise
-        assert entry.message is not None
-        return entry.message, status
+        del self._pending[entry]
+        older = self._take_late(wanted)
+        if older is None:
+            return entry
+        self._keep_late(entry)
+        return older
+
+    def _take_late(self, wanted: tuple[int, int]) -> _hub.Entry | None:
+        for late in self._late:
+            if _serves(wanted, late.result()):
+                self._late.remove(late)
+                return late
+        return None
 
     def _keep_late(self, entry: _hub.Entry) -> None:
-        if entry.error is None and entry.status is not None and not entry.status.Is_cancelled():
-            self._late.append(entry)
+        if entry.error is not None or entry.status is None or entry.status.Is_cancelled():
+            return
+        self._late.append(entry)
+        for pending, (wanted, hub) in self._pending.items():
+            if not pending.done and _serves(wanted, entry.status):
+                hub.cancel_soon(pending)
+                return
 
     async def _receive(self, message: MPI.Message, buffer: Any) -> MPI.Status:
         request = message.Irecv(buffer)

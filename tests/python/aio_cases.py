@@ -131,6 +131,26 @@ async def cancelled_while_messages_fly_nothing_is_lost_and_order_is_kept(comm):
     assert got == list(range(count)), got
 
 
+async def a_late_message_goes_to_the_receive_that_waits_and_order_is_kept(comm):
+    for cancelled in range(4):
+        first = asyncio.ensure_future(comm.recv(peer, 21))
+        second = asyncio.ensure_future(comm.recv(peer, 21))
+        await asyncio.sleep(0)
+        await comm.barrier()
+        await comm.send(1, peer, 21)
+        for _ in range(cancelled):
+            await asyncio.sleep(0.0005)
+        first.cancel()
+        left = await asyncio.gather(first, return_exceptions=True)
+        got = [it for it in left if it == 1]
+        if not got:
+            assert await second == 1  # there is no other message
+        await comm.barrier()
+        await comm.send(2, peer, 21)
+        assert await (second if got else comm.recv(peer, 21)) == 2
+        await comm.barrier()
+
+
 async def a_cancelled_request_is_taken_back(comm):
     data = bytearray(4)
 
@@ -224,6 +244,7 @@ CASES = [objects_arrive_by_tag, long_objects_arrive, mpi4py_understands_what_is_
          buffers_arrive, collectives_agree,
          a_receive_is_taken_back_and_a_late_message_is_not_lost,
          cancelled_while_messages_fly_nothing_is_lost_and_order_is_kept,
+         a_late_message_goes_to_the_receive_that_waits_and_order_is_kept,
          a_cancelled_request_is_taken_back, messages_are_iterated, probe_leaves_the_message,
          bad_input_is_an_exception, many_completions_cost_one_entry]
 
